@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
@@ -121,44 +119,27 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 	return append(all, builtin...), nil
 }
 
-// manifests loads skills, in as few orders as do it. Where those of one order are refused
-// together, each is asked for by itself: what does not fit, or one of them, is then left out alone.
+// manifests loads skills, in as few orders as do it. Where several are refused together,
+// each is asked for by itself; one that cannot be loaded is left out.
 func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.Manifest, err error) {
-	leftOut := func(name string, err error) {
-		w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.Any("error", err))
-	}
 	for some := range slices.Chunk(names, catalog.MaxLoaded) {
 		var got catalog.SkillLoadResult
-		if len(some) > 1 {
-			_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skills: some}, &got)
-			if err == nil {
-				out = append(out, got.Skills...)
-				for _, name := range got.Unavailable {
-					leftOut(name, nil)
+		if _, err = w.order(ctx, "skill.load", catalog.SkillLoad{Skills: some}, &got); refusedTellably(err) {
+			for _, name := range some {
+				var m catalog.Manifest
+				if _, err = w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err == nil {
+					got.Skills = append(got.Skills, m)
+				} else if refusedTellably(err) {
+					got.Unavailable, err = append(got.Unavailable, name+": "+err.Error()), nil
 				}
-				continue
-			}
-			if !refusedTellably(err) {
-				return nil, err
 			}
 		}
-		each := make([]catalog.Manifest, len(some))
-		var g errgroup.Group
-		g.SetLimit(sideBySide)
-		for i, name := range some {
-			g.Go(func() error {
-				_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &each[i])
-				if refusedTellably(err) {
-					leftOut(name, err)
-					return nil
-				}
-				return err
-			})
-		}
-		if err := g.Wait(); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, slices.DeleteFunc(each, func(m catalog.Manifest) bool { return m.Name == "" })...)
+		if out = append(out, got.Skills...); len(got.Unavailable) > 0 {
+			w.cfg.Log.WarnContext(ctx, "skills cannot be loaded", slog.Any("skills", got.Unavailable))
+		}
 	}
 	return out, nil
 }
@@ -209,6 +190,7 @@ func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
 // loadAgent asks for the limits of the plan's agent, if it has one.
 func (d *drive) loadAgent(ctx context.Context) error {
 	if d.plan.Agent == "" {
+		d.agent.Agent = agents.Planner
 		return nil
 	}
 	_, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent)

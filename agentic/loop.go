@@ -367,11 +367,9 @@ func (l *loop) answer(c model.Call, result any, err error) {
 func fatal(errs []error) error {
 	for _, err := range errs {
 		var wrong *mistake
-		var refused *OrderError
-		if err == nil || errors.As(err, &wrong) || errors.As(err, &refused) && tellable(refused.Answer.Code) {
-			continue
+		if err != nil && !errors.As(err, &wrong) && !refusedTellably(err) {
+			return err
 		}
-		return err
 	}
 	return nil
 }

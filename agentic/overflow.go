@@ -14,16 +14,21 @@ import (
 // bytesPerToken is what a text is taken for: tokenizers differ by model.
 const bytesPerToken = 4
 
-// respond sends a request with tools and keeps the reply in it. A conversation that the
-// model finds too long all the same is sent once more, shortened.
+// respond sends a request with tools and keeps the reply in it. It is shortened to what its
+// model is said to take, and where the model finds it too long all the same, sent once more
+// with no older result whole.
 func (l *loop) respond(ctx context.Context, tools []*tool) (*model.Response, error) {
 	l.offer(tools)
-	if l.fit() {
+	last := len(l.req.Messages)
+	if limit := model.ContextTokens(l.model) * bytesPerToken / 8 * 7; limit > 0 && l.shorten(last, limit) { // an eighth is for the reply
 		l.offer(tools) // some may be of use only now
 	}
 	reply, err := l.request(ctx)
+	for last > 0 && l.req.Messages[last-1].Role == model.RoleTool {
+		last--
+	}
 	var failed *model.Error
-	if errors.As(err, &failed) && failed.Overflow && l.shortenAll() {
+	if errors.As(err, &failed) && failed.Overflow && (l.shorten(last, 0) || l.shorten(len(l.req.Messages), 0)) {
 		reply, err = l.request(ctx)
 	}
 	if err != nil {
@@ -31,16 +36,6 @@ func (l *loop) respond(ctx context.Context, tools []*tool) (*model.Response, err
 	}
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
 	return reply, nil
-}
-
-// fit shortens the request to what its model is said to take, an eighth left for the
-// reply, as far as results can give way. It says whether any did.
-func (l *loop) fit() (shorter bool) {
-	limit := model.ContextTokens(l.model) * bytesPerToken / 8 * 7
-	for limit > 0 && l.size() > limit && l.shorten(len(l.req.Messages)) {
-		shorter = true
-	}
-	return shorter
 }
 
 // size of the request in bytes.
@@ -69,25 +64,12 @@ type oldResult struct {
 	Beginning string `json:"beginning"`
 }
 
-// shortenAll shortens all results before the last reply, or else the first of that. It says
-// whether there were any.
-func (l *loop) shortenAll() (shorter bool) {
-	last := len(l.req.Messages)
-	for last > 0 && l.req.Messages[last-1].Role == model.RoleTool {
-		last--
-	}
-	for l.shorten(last) {
-		shorter = true
-	}
-	return shorter || l.shorten(len(l.req.Messages))
-}
-
-// shorten leaves the beginning of the oldest result that is whole, of those before a
-// message, and says whether there was one.
-func (l *loop) shorten(before int) bool {
+// shorten leaves the beginnings of results, the oldest first, of those before a message
+// and until the request has no more bytes than limit. It says whether there were any.
+func (l *loop) shorten(before, limit int) (shorter bool) {
 	for i := range l.req.Messages[:before] {
 		m := &l.req.Messages[i]
-		if m.Role != model.RoleTool || len(m.Text) <= 2*shownOfOld || l.short[i] {
+		if m.Role != model.RoleTool || len(m.Text) <= 2*shownOfOld || l.short[i] || l.size() <= limit {
 			continue
 		}
 		var r labelled
@@ -96,8 +78,7 @@ func (l *loop) shorten(before int) bool {
 		if l.short == nil {
 			l.short = make(map[int]bool)
 		}
-		l.short[i] = true
-		return true
+		l.short[i], shorter = true, true
 	}
-	return false
+	return shorter
 }

@@ -180,7 +180,7 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 		}
 	case "skill.find":
 		var got catalog.SkillFindResult
-		return w.showFirst(decoded(c.Result, &got).Skills), nil
+		w.showFirst(decoded(c.Result, &got).Skills)
 	case "write_memory":
 		var got catalog.WriteMemoryResult
 		w.key = decoded(c.Result, &got).Key

@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,15 +21,10 @@ const (
 // historyBudget is an eighth of what the model of the turn takes.
 func (d *drive) historyBudget() int {
 	m := d.cfg.Model
-	if d.plan.Agent != "" {
-		if a, err := agentOf(d.agent); err == nil {
-			m = d.cfg.modelOf(a)
-		}
+	if a, err := agentOf(d.agent); err == nil {
+		m = d.cfg.modelOf(a)
 	}
-	if context := model.ContextTokens(m); context > 0 {
-		return min(context/8, mostHistory)
-	}
-	return historyTokens
+	return min(cmp.Or(model.ContextTokens(m)/8, historyTokens), mostHistory)
 }
 
 // recall reads what the prompts of the turn take from its request and its session. over

@@ -127,7 +127,7 @@ type worker struct {
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
-	shelf    *shelf // nil: all tools are shown
+	shelf    []string // skills of an agent with too many: the first are shown
 	// before are calls of earlier tasks that are done or wait, by what they ask for.
 	before map[string][]catalog.TranscriptCall
 }

@@ -142,7 +142,7 @@ func (r *Router) move(o *order) error {
 		}
 	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
-	o.facts.Budget = o.view.Budget()
+	o.facts.Budget = o.view.Budget
 	if err != nil {
 		return err
 	}

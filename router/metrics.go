@@ -2,7 +2,6 @@ package router
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -33,17 +32,9 @@ func (m *Metrics) accepted() {
 
 // used counts the tokens that an order of the router reports.
 func (m *Metrics) used(o *order) {
-	switch o.env.Type() {
-	case state.TypePlan, state.TypePlanClose, "step.finish":
-	default:
-		return
-	}
-	var a struct {
+	a, _ := argsOf[struct {
 		Usage []catalog.Usage `json:"usage"`
-	}
-	if json.Unmarshal(o.env.Args(), &a) != nil {
-		return
-	}
+	}](o.env)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, u := range a.Usage {

@@ -3,8 +3,6 @@ package state
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
@@ -26,8 +24,8 @@ type budgets struct {
 // used are the tokens of one day: that of the latest record that told of any. Days are
 // those of records, in UTC.
 type used struct {
-	Day    int64                     `json:"day"`    // since 1970
-	Tokens map[string]map[string]int `json:"tokens"` // by tenant and user
+	Day    int64          `json:"day"`    // since 1970
+	Tokens map[string]int `json:"tokens"` // by "tenant", and by "tenant/user"
 }
 
 func dayOf(t time.Time) int64 { return t.Unix() / 86400 }
@@ -38,15 +36,21 @@ func (s *State) spend(p *plan, tokens int, at time.Time) {
 		return
 	}
 	if day := dayOf(at); day > s.used.Day || s.used.Tokens == nil {
-		s.used = used{day, make(map[string]map[string]int)}
+		s.used = used{day, make(map[string]int)}
 	}
-	users := s.used.Tokens[p.View.TenantID]
-	if users == nil {
-		users = make(map[string]int)
-		s.used.Tokens[p.View.TenantID] = users
+	for _, name := range []string{p.View.TenantID, p.View.TenantID + "/" + p.View.UserID} {
+		s.used.Tokens[name] = catalog.AddTokens(s.used.Tokens[name], tokens)
 	}
-	users[p.View.UserID] = catalog.AddTokens(users[p.View.UserID], tokens)
 	p.Used = catalog.AddTokens(p.Used, tokens)
+}
+
+// usedBy is what a plan and, on a day, its user and tenant have used.
+func (s *State) usedBy(p *plan, day int64) *intents.FactBudget {
+	b := &intents.FactBudget{Turn: p.Used}
+	if s.used.Day == day {
+		b.Day, b.User = s.used.Tokens[p.View.TenantID], s.used.Tokens[p.View.TenantID+"/"+p.View.UserID]
+	}
+	return b
 }
 
 // endTask ends a task and counts what it has used: what it reported, or else a part of its
@@ -54,49 +58,27 @@ func (s *State) spend(p *plan, tokens int, at time.Time) {
 func (s *State) endTask(t *task, why string, reported []catalog.Usage, at time.Time) {
 	t.Ended = why
 	if t.Used = catalog.Tokens(reported); len(reported) == 0 {
-		requests, tokens := t.limits()
-		made := min(t.plan.replies(t.Task)-t.Replies+1, requests)
-		t.Used = made * tokens / requests
+		limits := agents.Builtin(agents.Executor).Limits
+		if r := t.plan.Runs; r != nil && r.Requests > 0 {
+			limits.Requests, limits.Tokens = r.Requests, r.Tokens
+		}
+		made := min(t.plan.replies(t.Task)-t.Replies+1, limits.Requests)
+		t.Used = made * limits.Tokens / limits.Requests
 	}
 	s.spend(t.plan, t.Used, at)
-}
-
-// limits of a task's requests to models and of its tokens.
-func (t *task) limits() (requests, tokens int) {
-	if r := t.plan.Runs; r != nil && r.Requests > 0 && r.Tokens > 0 {
-		return r.Requests, r.Tokens
-	}
-	l := agents.Builtin(agents.Executor).Limits
-	return l.Requests, l.Tokens
 }
 
 // replies is the highest number of a reply with calls in the place of a task.
 func (p *plan) replies(t Task) (highest int) {
 	for _, c := range p.Calls {
 		if c.Step == t.Step && c.Revision == t.Revision && c.Ask == t.Ask {
-			reply, _, _ := strings.Cut(c.Call, ".")
-			n, _ := strconv.Atoi(reply) // the envelope's schema says that it is a number
+			n := 0
+			_, _ = fmt.Sscanf(c.Call, "%d.", &n) // the envelope's schema says that it is so
 			highest = max(highest, n)
 		}
 	}
 	return highest
 }
-
-// usedBy is what a plan and, on a day, its user and tenant have used.
-func (s *State) usedBy(p *plan, day int64) intents.FactBudget {
-	b := intents.FactBudget{Turn: p.Used}
-	if s.used.Day == day {
-		users := s.used.Tokens[p.View.TenantID]
-		b.User = users[p.View.UserID]
-		for _, tokens := range users {
-			b.Day = catalog.AddTokens(b.Day, tokens)
-		}
-	}
-	return b
-}
-
-// Budget is what was used when the order was judged, where that counted; else nil.
-func (v *View) Budget() *intents.FactBudget { return v.used }
 
 // budgets of a tenant, as they were put: the schema of tenant data has judged them.
 func (v *View) budgets(tenant string) (b budgets) {
@@ -118,25 +100,27 @@ func (v *View) affordable(o Order, p *plan) error {
 	is := v.s.usedBy(p, day)
 	switch {
 	case o.Position == storage.Nobody: // it is being decided
-		saw, v.used = &is, &is
+		saw, v.Budget = is, is
 	case saw == nil:
 		return illegal("/intent/args/plan_id", "decided without what the tenant has used of its budgets")
 	case saw.Turn != is.Turn || v.s.used.Day <= day && (saw.User > is.User || saw.Day > is.Day):
 		return illegal("/intent/args/plan_id", "decided by other sums of tokens than the record gives")
 	}
-	tomorrow := time.Unix((day+1)*86400, 0).UTC().Format("2006-01-02 15:04 MST")
-	spent := func(whose string, used, of int, free string) error {
-		x := intents.Refuse(intents.RateLimited, "/intent/args/plan_id", fmt.Sprintf("the token budget of %s is spent: %d of %d. %s", whose, used, of, free))
-		x.Hint = "an operator can change it: writ tenant data budgets"
-		return x
-	}
-	switch {
-	case b.Turn > 0 && saw.Turn >= b.Turn:
-		return spent("this request", saw.Turn, b.Turn, "A new request begins anew")
-	case b.User > 0 && saw.User >= b.User:
-		return spent("this user and day", saw.User, b.User, "It is free again at "+tomorrow)
-	case b.Day > 0 && saw.Day >= b.Day:
-		return spent("this tenant and day", saw.Day, b.Day, "It is free again at "+tomorrow)
+	tomorrow := time.Unix((day+1)*86400, 0).UTC().Format("It is free again at 2006-01-02 15:04 MST")
+	for _, of := range []struct {
+		whose     string
+		used, may int
+		free      string
+	}{
+		{"this request", saw.Turn, b.Turn, "A new request begins anew"},
+		{"this user and day", saw.User, b.User, tomorrow},
+		{"this tenant and day", saw.Day, b.Day, tomorrow},
+	} {
+		if of.may > 0 && of.used >= of.may {
+			x := intents.Refuse(intents.RateLimited, "/intent/args/plan_id", fmt.Sprintf("the token budget of %s is spent: %d of %d. %s", of.whose, of.used, of.may, of.free))
+			x.Hint = "an operator can change it: writ tenant data budgets"
+			return x
+		}
 	}
 	return nil
 }

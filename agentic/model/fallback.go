@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -27,8 +28,8 @@ func (f fallback) Name() string { return f[0].Name() }
 // ContextTokens is the least that any of them takes.
 func (f fallback) ContextTokens() (least int) {
 	for _, m := range f {
-		if n := ContextTokens(m); n > 0 && (least == 0 || n < least) {
-			least = n
+		if n := ContextTokens(m); n > 0 {
+			least = min(cmp.Or(least, n), n)
 		}
 	}
 	return least

@@ -95,29 +95,28 @@ func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.Skil
 // load describes one pinned skill, or several, of which those are named that cannot be
 // described now. The order fails where there is none to describe.
 func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
+	names := args.Skills
 	if args.Skill != "" {
-		m, err := s.manifest(ctx, o, args.Skill)
-		if err != nil {
-			return nil, err
-		}
-		return &executors.Result{Value: m}, nil
+		names = []string{args.Skill}
 	}
 	var out catalog.SkillLoadResult
 	var first error
-	for _, name := range args.Skills {
+	for _, name := range names {
 		m, err := s.manifest(ctx, o, name)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			first = cmp.Or(first, err)
-			out.Unavailable = append(out.Unavailable, name)
+			first, out.Unavailable = cmp.Or(first, err), append(out.Unavailable, name)
 		default:
 			out.Skills = append(out.Skills, m)
 		}
 	}
-	if len(out.Skills) == 0 {
+	switch {
+	case len(out.Skills) == 0:
 		return nil, first
+	case args.Skill != "":
+		return &executors.Result{Value: out.Skills[0]}, nil
 	}
 	return &executors.Result{Value: out}, nil
 }
