@@ -108,9 +108,10 @@ type Cell struct {
 // run decides every pair under the tree of e and the table's own data, seen by a
 // tracer, if there is one.
 func (t *Table) run(ctx context.Context, e *Engine, tracer topdown.QueryTracer) ([]Cell, error) {
-	data, err := t.directory()
+	var data Data
+	err := decodeStrict(t.Data, &data)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("decision table: data: %w", err)
 	}
 	if e, err = e.WithData(ctx, data); err != nil {
 		return nil, err
@@ -118,10 +119,11 @@ func (t *Table) run(ctx context.Context, e *Engine, tracer topdown.QueryTracer) 
 	var cells []Cell
 	for _, who := range slices.Sorted(maps.Keys(t.Principals)) {
 		for _, what := range slices.Sorted(maps.Keys(t.Orders)) {
-			in, err := asInput(merge(merge(t.Base, t.Principals[who]), t.Orders[what]))
+			plain, err := plainJSON(merge(merge(t.Base, t.Principals[who]), t.Orders[what])) // not YAML's values
 			if err != nil {
 				return nil, fmt.Errorf("decision table: %s, %s: %w", who, what, err)
 			}
+			in, _ := plain.(map[string]any)
 			r, _, err := e.evaluate(ctx, in, tracer)
 			if err != nil {
 				return nil, err
@@ -148,14 +150,6 @@ func (x Expectancy) judge(r Result, listed bool) string {
 	return ""
 }
 
-func (t *Table) directory() (Data, error) {
-	var data Data
-	if err := decodeStrict(t.Data, &data); err != nil {
-		return Data{}, fmt.Errorf("decision table: data: %w", err)
-	}
-	return data, nil
-}
-
 // merge lays b over a; objects are merged, null removes.
 func merge(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
@@ -175,11 +169,4 @@ func merge(a, b map[string]any) map[string]any {
 		}
 	}
 	return out
-}
-
-// asInput turns YAML's values into those of Input.
-func asInput(m map[string]any) (map[string]any, error) {
-	v, err := plainJSON(m)
-	object, _ := v.(map[string]any)
-	return object, err
 }

@@ -4,13 +4,16 @@ package cli
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -69,9 +72,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 		at, err = aim(cmd, std)
 		return err
 	}
-	for _, r := range commands() {
-		root.AddCommand(r.command(std))
-	}
+	addCommands(root, std)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
@@ -91,6 +92,22 @@ func Main(ctx context.Context, args []string, std IO) int {
 		}
 	}
 	return exit.code
+}
+
+// helpTexts are what --help says of commands beyond their lines, by their paths.
+//
+//go:embed help.txt
+var helpTexts []byte
+
+func addCommands(root *cobra.Command, std IO) {
+	for _, r := range commands() {
+		root.AddCommand(r.command(std))
+	}
+	for _, f := range txtar.Parse(helpTexts).Files {
+		if c, _, err := root.Find(strings.Fields(f.Name)); err == nil {
+			c.Long = strings.TrimSuffix(string(f.Data), "\n")
+		}
+	}
 }
 
 // help is what a group does. With it, cobra refuses words that name none of the group's

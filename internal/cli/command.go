@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,7 @@ type answer struct {
 
 // command makes the row, and what is below it.
 func (r row) command(std IO) *cobra.Command {
-	c := &command{std: std, Command: &cobra.Command{Use: r.use, Short: r.short, Long: strings.TrimPrefix(r.long, "\n"), Args: r.args}}
+	c := &command{std: std, Command: &cobra.Command{Use: r.use, Short: r.short, Args: r.args}}
 	if r.group != nil {
 		c.Args, c.RunE = oneOfThese, help
 		for _, sub := range r.group {

@@ -7,8 +7,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
+
+	"aob.dev/writ/internal/demo"
 )
+
+// TestHelpTexts: each text of help.txt is that of the command whose path it names, and
+// the question that help tells people to try is the demo's.
+func TestHelpTexts(t *testing.T) {
+	root := &cobra.Command{Use: "writ"}
+	addCommands(root, IO{})
+	texts := txtar.Parse(helpTexts).Files
+	if len(texts) == 0 {
+		t.Fatal("no texts")
+	}
+	for _, f := range texts {
+		c, rest, err := root.Find(strings.Fields(f.Name))
+		if err != nil || len(rest) > 0 || c.CommandPath() != "writ "+f.Name || c.Long+"\n" != string(f.Data) || c.Long == "" {
+			t.Errorf("%q is the text of %q: %v", f.Name, c.CommandPath(), err)
+		}
+	}
+	if up, _, _ := root.Find([]string{"up"}); !strings.Contains(up.Long, demo.Question) {
+		t.Error(up.Long)
+	}
+}
 
 // said runs a command that answers, and gives what it prints and how it ends.
 func said(t *testing.T, a answer, failed error, args ...string) (out, errs string, err error) {

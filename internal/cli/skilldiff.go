@@ -75,27 +75,13 @@ func (c *command) versionsOf(name string) (s skillVersions, err error) {
 	case s.now.Tenants != nil && !slices.Contains(s.now.Tenants, tenant):
 		return s, fmt.Errorf("%s is not there for the tenant %s: see tenants of its server in the configuration file", s.now.Name, tenant)
 	}
-	s.pinned = pinOf(rows.Skills, s.now)
+	s.pinned, _ = s.now.Pin(rows.Skills)
 	for i, x := range versions {
 		if x.Digest == s.pinned.Digest {
 			s.before = &versions[i]
 		}
 	}
 	return s, nil
-}
-
-// pinOf is the approval of this version, or else of another one of the skill, which
-// earlier builds approved under the name of its tool alone.
-func pinOf(pins []intents.Pin, now datadir.SkillVersion) (of intents.Pin) {
-	for _, pin := range pins {
-		switch {
-		case pin.Digest == now.Digest:
-			return pin
-		case pin.Skill == now.Name, intents.Pin{Skill: now.Name}.OfTool(pin.Skill) && (pin.Server == "" || pin.Server == now.Server):
-			of = pin
-		}
-	}
-	return of
 }
 
 // print shows how the declared version differs from the approved one. If the approved

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/durable"
 )
@@ -22,6 +23,20 @@ type SkillVersion struct {
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
+}
+
+// Pin is the approval of this version, or else of another one of the skill, which earlier
+// builds approved under the name of its tool alone.
+func (v SkillVersion) Pin(pins []intents.Pin) (of intents.Pin, pinned bool) {
+	for _, pin := range pins {
+		switch {
+		case pin.Digest == v.Digest:
+			return pin, true
+		case pin.Skill == v.Name, intents.Pin{Skill: v.Name}.OfTool(pin.Skill) && (pin.Server == "" || pin.Server == v.Server):
+			of, pinned = pin, true
+		}
+	}
+	return of, pinned
 }
 
 // maxSkillsFile bounds the file, in bytes.

@@ -19,7 +19,6 @@ var others = map[string]string{
 	"internal/durable/durable.go":      "it syncs",
 	"executors/sandbox/":               "a runtime that is made again at every start",
 	"internal/bench/":                  "measures",
-	"internal/docs/write/":             "writes pages of the repository",
 	"internal/demo/":                   "files that are removed at its end",
 	"storage/blobs3/servertest/":       "a server for tests",
 	"storage/opensearch/servertest/":   "a server for tests",

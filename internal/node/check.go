@@ -12,7 +12,6 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/snapshot"
-	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
@@ -172,9 +171,6 @@ func (n *Node) checkSnapshot(f *snapshot.Fold, snap *snapshot.Snapshot) error {
 	}
 	return err
 }
-
-// newState is the state before the first record, as a node keeps it.
-func newState() *state.State { return state.New() }
 
 // checkHolder checks that the key of an order is known, in memory, too, unless it is so old
 // that it may have left.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -396,42 +397,18 @@ func (n *Node) recover(ctx context.Context) error {
 
 // Close ends what Open began, in reverse.
 func (n *Node) Close() error {
-	var errs []error
 	for _, c := range n.conns {
 		c.Close()
 	}
 	if n.server != nil {
 		n.server.Close()
 	}
-	if n.registry != nil {
-		errs = append(errs, n.registry.Close())
-	}
+	errs := []error{closed(n.registry)}
 	if n.servers != nil {
 		n.servers.Close() // the servers have ended with their clients
 	}
-	if n.box != nil {
-		errs = append(errs, n.box.Close())
-	}
-	if n.ledger != nil {
-		errs = append(errs, n.ledger.Close())
-	}
-	if n.journal != nil {
-		errs = append(errs, n.journal.Close())
-	}
-	if n.holdingStore != nil {
-		errs = append(errs, n.holdingStore.Close())
-	}
-	if n.documents != nil {
-		errs = append(errs, n.documents.Close())
-	}
-	if n.blobs != nil {
-		errs = append(errs, n.blobs.Close())
-	}
-	for _, l := range []net.Listener{n.listener, n.metered} {
-		if l != nil {
-			_ = l.Close() // closed already if HTTP was served
-		}
-	}
+	errs = append(errs, closed(n.box), closed(n.ledger), closed(n.journal), closed(n.holdingStore), closed(n.documents), closed(n.blobs))
+	_, _ = closed(n.listener), closed(n.metered) // closed already if HTTP was served
 	if n.lock != nil {
 		errs = append(errs, durable.Remove(datadir.AddressFile(n.cfg.Dir)))
 		if err := errors.Join(errs...); err == nil {
@@ -440,4 +417,16 @@ func (n *Node) Close() error {
 		errs = append(errs, n.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// closed closes what was opened.
+func closed[T interface {
+	comparable
+	io.Closer
+}](c T) error {
+	var none T
+	if c == none {
+		return nil
+	}
+	return c.Close()
 }

@@ -142,18 +142,9 @@ func (w *skillWatcher) say(ctx context.Context, s skills.Skill, tenant, text str
 	w.node.cfg.Log.LogAttrs(ctx, slog.LevelWarn, text, attrs...) //nolint:sloglint // its callers give literals
 }
 
-// pinOf is the approval of a skill in a tenant, of this version or else of another. Earlier
-// builds approved a skill under the name of its tool alone.
+// pinOf is the approval of a skill in a tenant, of this version or else of another.
 func (w *skillWatcher) pinOf(s skills.Skill, tenant string) (pin intents.Pin, pinned bool) {
-	for _, p := range w.node.directory.View().Pins(tenant) {
-		switch {
-		case p.Digest == s.Digest():
-			return p, true
-		case p.Skill == s.ID() || p.Skill == s.Name && (p.Server == "" || p.Server == w.pinTitle(s)):
-			pin, pinned = p, true
-		}
-	}
-	return pin, pinned
+	return datadir.SkillVersion{Name: s.ID(), Server: w.pinTitle(s), Digest: s.Digest()}.Pin(w.node.directory.View().Pins(tenant))
 }
 
 // pinTitle is the title of a skill's server in its approval.

@@ -134,7 +134,7 @@ func (n *Node) openJournal(ctx context.Context) error {
 
 // replay opens the journal; snap may be nil.
 func (n *Node) replay(ctx context.Context, snap *snapshot.Snapshot) (err error) {
-	fold := &snapshot.Fold{State: newState()}
+	fold := &snapshot.Fold{State: state.New()}
 	if snap != nil {
 		if fold, err = snap.Fold(); err != nil {
 			return err

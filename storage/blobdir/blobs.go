@@ -16,6 +16,7 @@ package blobdir
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -39,8 +40,7 @@ type Blobs struct {
 	// a directory must not vanish under a rename.
 	place sync.RWMutex
 
-	mu     sync.Mutex // guards active
-	active map[string]bool
+	active sync.Map // names in partial that are being written here
 }
 
 var (
@@ -50,7 +50,7 @@ var (
 
 // Open opens or creates the directory.
 func Open(dir string) (*Blobs, error) {
-	b := &Blobs{partial: filepath.Join(dir, "partial"), active: make(map[string]bool)}
+	b := &Blobs{partial: filepath.Join(dir, "partial")}
 	kept, steps := objects{b, filepath.Join(dir, "cas")}, objects{b, filepath.Join(dir, "scopes")}
 	for _, d := range []string{kept.root, steps.root, b.partial} {
 		if err := durable.MkdirAll(d); err != nil {
@@ -158,4 +158,65 @@ func (o objects) Remove(_ context.Context, name string, before time.Time) (bool,
 	}
 	_ = os.Remove(filepath.Dir(path)) // fails while it holds others
 	return true, nil
+}
+
+// begin names a path in partial/ that Sweep leaves alone until discard.
+func (b *Blobs) begin() string {
+	name := rand.Text()
+	b.active.Store(name, true)
+	return filepath.Join(b.partial, name)
+}
+
+// discard ends what begin began and removes what is still there. What cannot be
+// removed now is left to Sweep.
+func (b *Blobs) discard(path string) {
+	_ = os.RemoveAll(path)
+	b.active.Delete(filepath.Base(path))
+}
+
+// checkedFile is checked while it is read from its beginning to its end. Whoever
+// seeks has digests of parts: from then on nothing is checked here.
+type checkedFile struct {
+	io.ReadCloser
+	f *os.File
+}
+
+// Seek implements io.Seeker.
+func (c *checkedFile) Seek(offset int64, whence int) (int64, error) {
+	c.ReadCloser = c.f
+	return c.f.Seek(offset, whence)
+}
+
+// Sweep removes old scopes and what a crash left; see storage.Blobs. It goes on
+// after an error and returns all of them.
+func (b *Blobs) Sweep(ctx context.Context, age time.Duration) (int, error) {
+	partial, err := b.sweepPartial(ctx)
+	scopes, failed := b.NamedBlobs.Sweep(ctx, age)
+	return partial + scopes, errors.Join(err, failed)
+}
+
+// sweepPartial removes what no call of this process is working on.
+func (b *Blobs) sweepPartial(ctx context.Context) (removed int, failed error) {
+	entries, err := os.ReadDir(b.partial)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return removed, errors.Join(failed, err)
+		}
+		if _, busy := b.active.Load(e.Name()); busy {
+			continue
+		}
+		path := filepath.Join(b.partial, e.Name())
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			continue // listed while it was written, in its place by now
+		}
+		err := os.RemoveAll(path)
+		if err == nil {
+			removed++
+		}
+		failed = errors.Join(failed, err)
+	}
+	return removed, failed
 }

@@ -21,12 +21,11 @@ type bucket struct {
 	store  jetstream.ObjectStore
 	closed <-chan struct{} // when the connection is gone for good
 
-	mu     sync.Mutex
-	active map[string]bool // NUIDs that are being written here
+	active sync.Map // NUIDs that are being written here
 }
 
 func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struct{}, name string, replicas int, create bool) (*bucket, error) {
-	b := &bucket{name: name, js: js, closed: closed, active: make(map[string]bool)}
+	b := &bucket{name: name, js: js, closed: closed}
 	want := jetstream.StreamConfig{
 		Name: "OBJ_" + name, Description: "writ: blobs", Subjects: []string{b.chunk(">"), b.meta(">")},
 		Discard: jetstream.DiscardNew, AllowRollup: true, Replicas: replicas, MaxBytes: -1,
@@ -89,21 +88,14 @@ func (b *bucket) meta(name string) string {
 
 // begin names chunks that Sweep leaves alone until end.
 func (b *bucket) begin() (nuid string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	nuid = rand.Text()
-	b.active[nuid] = true
+	b.active.Store(nuid, true)
 	return nuid
 }
 
-func (b *bucket) end(nuid string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.active, nuid)
-}
+func (b *bucket) end(nuid string) { b.active.Delete(nuid) }
 
 func (b *bucket) isActive(nuid string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.active[nuid]
+	_, active := b.active.Load(nuid)
+	return active
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/transparency-dev/tessera"
 	"github.com/transparency-dev/tessera/storage/posix"
+	"k8s.io/klog/v2"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/durable"
@@ -65,19 +66,18 @@ type Config struct {
 // once. It never delays the journal: without it proofs are late, orders are not.
 type Ledger struct {
 	*Reader
-	cfg     Config
-	tags    Tags
-	tenants *Tenants
+	*storage.Progress // how many leaves are integrated
+	cfg               Config
+	tags              Tags
+	tenants           *Tenants
 
 	append     tessera.AddFn
 	integrated func(context.Context) (uint64, error)
 	end        func() error // waits for the last checkpoint and ends what runs
-	wake       chan struct{}
 
 	appending sync.Mutex // one appends at a time
 
-	mu   sync.Mutex // guards what follows
-	size int64      // leaves that are integrated
+	mu   sync.Mutex // guards halt
 	halt error      // why the sequencer has stopped for good
 }
 
@@ -133,7 +133,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	l := &Ledger{
 		Reader: NewReader(cfg.Dir, cfg.Origin), cfg: cfg, tags: NewTags(cfg.Secret, cfg.Origin), tenants: NewTenants(cfg.Records),
-		wake: make(chan struct{}, 1),
+		Progress: storage.NewProgress(),
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	appender, shutdown, reader, err := tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
@@ -172,14 +172,6 @@ func (l *Ledger) Close() error {
 	return nil
 }
 
-// Wake says that there are new records. It never blocks.
-func (l *Ledger) Wake() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Keys that the published checkpoint may be signed with.
 func (l *Ledger) Keys() []intents.Key {
 	if l.cfg.Known == nil {
@@ -189,11 +181,7 @@ func (l *Ledger) Keys() []intents.Key {
 }
 
 // Size is how many leaves are integrated; a checkpoint may still be missing.
-func (l *Ledger) Size() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.size
-}
+func (l *Ledger) Size() int64 { return l.Reached() }
 
 // Err is set once the sequencer has halted: it found a leaf that is not the
 // commitment to its record, and appends nothing any more.
@@ -202,3 +190,21 @@ func (l *Ledger) Err() error {
 	defer l.mu.Unlock()
 	return l.halt
 }
+
+// logTessera sends what Tessera logs to slog's default logger, warnings and worse:
+// once, for the process.
+var logTessera = sync.OnceFunc(func() {
+	klog.SetSlogLogger(slog.New(warnings{slog.Default().Handler()}))
+})
+
+// warnings drops everything below a warning.
+type warnings struct{ slog.Handler }
+
+func (h warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{h.Handler.WithAttrs(attrs)}
+}
+func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }

@@ -34,9 +34,7 @@ func (l *Ledger) resume(ctx context.Context) error {
 			return err
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.size = size
+	l.Move(size)
 	return nil
 }
 
@@ -88,7 +86,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-wait:
-		case <-l.wake:
+		case <-l.Woken():
 		}
 	}
 }
@@ -181,9 +179,7 @@ func (l *Ledger) add(ctx context.Context, leaves []Leaf) error {
 		return errors.Join(moved, failed)
 	}
 	failpoint.Hit(failpoint.LedgerIntegrated)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.size = leaves[len(leaves)-1].Position + 1
+	l.Move(leaves[len(leaves)-1].Position + 1)
 	return nil
 }
 

@@ -29,11 +29,11 @@ func (d *Documents) home(ctx context.Context, index string, doc storage.Admitted
 		return "", &storage.SchemaError{Index: index, Pointer: "/" + member, Reason: "is no RFC 3339 time"}
 	}
 	name := d.alias(index) + "-" + t.UTC().Format(monthFormat)
-	if !d.seen.month(name) {
+	if _, made := d.seen.months.Load(name); !made {
 		if err := d.make(ctx, name, object{}); err != nil {
 			return "", err
 		}
-		d.seen.putMonth(name)
+		d.seen.months.Store(name, true)
 	}
 	return name, nil
 }

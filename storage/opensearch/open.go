@@ -2,14 +2,18 @@ package opensearch
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/opensearch-project/opensearch-go/v4"
 
 	"aob.dev/writ/storage"
@@ -85,6 +89,9 @@ func Open(cfg Config) (*Documents, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	d := &Documents{cfg: cfg}
 	var err error
+	if d.seen.versions, err = lru.New[string, *version](seenLimit); err != nil {
+		return nil, err
+	}
 	if d.http, err = transport(cfg); err != nil {
 		return nil, err
 	}
@@ -110,4 +117,27 @@ func (d *Documents) Close() error {
 	err := d.client.Close()
 	d.http.CloseIdleConnections()
 	return err
+}
+
+// connections bounds what one process opens to the server.
+const connections = 64
+
+func transport(cfg Config) (*http.Transport, error) {
+	t := &http.Transport{
+		Proxy:               nil, // documents go to the server that was named, nowhere else
+		DialContext:         (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second,
+		MaxIdleConns:        connections,
+		MaxIdleConnsPerHost: connections,
+		MaxConnsPerHost:     connections,
+		IdleConnTimeout:     time.Minute,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if cfg.CA != nil {
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(cfg.CA) {
+			return nil, errors.New("documents_ca: holds no certificate")
+		}
+	}
+	return t, nil
 }

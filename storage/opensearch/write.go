@@ -135,7 +135,7 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 		err = d.call(ctx, compareAndSet(home, id, source, old), &now)
 		if err == nil {
 			now.Position = doc.Position
-			d.seen.put(home, id, &now)
+			d.seen.versions.Add(home+"/"+id, &now)
 		}
 		if isGone(err) && round < attempts {
 			d.seen.forget() // what was guessed stood in another index

@@ -66,24 +66,16 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 	return buckets(ctx, d.db.readers, b)
 }
 
-func buckets(ctx context.Context, db *sql.DB, b *statement) (list []storage.Bucket, err error) {
-	rows, err := db.QueryContext(ctx, b.text.String(), b.args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var bucket storage.Bucket
-		if err := rows.Scan(&bucket.Key, &bucket.Count, &bucket.Values, &bucket.Sum, &bucket.Min, &bucket.Max); err != nil {
-			return nil, err
-		}
+func buckets(ctx context.Context, db *sql.DB, b *statement) ([]storage.Bucket, error) {
+	list, err := collect(ctx, db, func(rows *sql.Rows) (bucket storage.Bucket, err error) {
+		err = rows.Scan(&bucket.Key, &bucket.Count, &bucket.Values, &bucket.Sum, &bucket.Min, &bucket.Max)
 		if bucket.Values > 0 {
 			bucket.Avg = bucket.Sum / float64(bucket.Values)
 		}
-		list = append(list, bucket)
-	}
+		return bucket, err
+	}, b.text.String(), b.args...)
 	if len(list) > storage.MaxBuckets {
 		return nil, fmt.Errorf("more than %d buckets: narrow the query", storage.MaxBuckets)
 	}
-	return list, rows.Err()
+	return list, err
 }

@@ -199,6 +199,26 @@ func (d *database) transact(ctx context.Context, fn func() error) error {
 	return err
 }
 
+// collect scans every row of a query, and closes the rows.
+func collect[T any](ctx context.Context, db interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}, scan func(*sql.Rows) (T, error), query string, args ...any,
+) (list []T, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, rows.Err()
+}
+
 // primary is SQLite's result code without its extension, 0 for other errors.
 func primary(err error) int {
 	var e *sqlite.Error
@@ -214,4 +234,26 @@ func isFull(err error) bool { return primary(err) == sqlite3.SQLITE_FULL }
 func isBusy(err error) bool {
 	c := primary(err)
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
+}
+
+// migrate brings a database to version len(steps); step i leads from version i
+// to i+1. Each step is one transaction with its version number, so a crash
+// leaves a whole version. It only goes forward: a file written by a newer
+// program is refused.
+func migrate(ctx context.Context, c *sql.Conn, steps []string) error {
+	var version int
+	if err := c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	if version > len(steps) {
+		return fmt.Errorf("the file has schema version %d, this program knows up to %d: use a newer one", version, len(steps))
+	}
+	for ; version < len(steps); version++ {
+		script := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA user_version=%d; COMMIT", steps[version], version+1)
+		if _, err := c.ExecContext(ctx, script); err != nil {
+			_, undo := c.ExecContext(ctx, "ROLLBACK")
+			return fmt.Errorf("migrate to schema version %d: %w", version+1, errors.Join(err, undo))
+		}
+	}
+	return nil
 }

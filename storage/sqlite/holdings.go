@@ -105,20 +105,9 @@ func (h *Holdings) Clear(ctx context.Context) error {
 }
 
 // Of implements router.HoldingStore.
-func (h *Holdings) Of(ctx context.Context, tenant, digest string) (positions []int64, err error) {
-	rows, err := h.db.QueryContext(ctx, "SELECT position FROM holdings WHERE tenant = ? AND digest = ? ORDER BY position", tenant, digest)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var p int64
-		if err := rows.Scan(&p); err != nil {
-			return nil, err
-		}
-		positions = append(positions, p)
-	}
-	return positions, rows.Err()
+func (h *Holdings) Of(ctx context.Context, tenant, digest string) ([]int64, error) {
+	return collect(ctx, h.db, func(rows *sql.Rows) (p int64, err error) { return p, rows.Scan(&p) },
+		"SELECT position FROM holdings WHERE tenant = ? AND digest = ? ORDER BY position", tenant, digest)
 }
 
 // Want implements router.HoldingStore: it is synced before it returns.

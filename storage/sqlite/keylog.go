@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -35,7 +34,7 @@ func scanKeyRow(rows *sql.Rows) (keyRow, error) {
 	var first int64
 	var keys, commits []byte
 	if err := rows.Scan(&first, &keys, &commits); err != nil {
-		return keyRow{}, fmt.Errorf("read keylog: %w", err)
+		return keyRow{}, err
 	}
 	return decodeKeyRow(first, keys, commits)
 }
@@ -147,25 +146,17 @@ func (l *keylog) next(ctx context.Context) (bool, error) {
 }
 
 // fill reads rows: first from the one on that has the first position, then those behind.
-func (l *keylog) fill(ctx context.Context) (err error) {
+func (l *keylog) fill(ctx context.Context) error {
 	query, at := "first > ?", l.last
 	if !l.read {
 		query, at = "first >= (SELECT coalesce(max(first), 0) FROM keylog WHERE first <= ?)", l.from
 	}
-	rows, err := l.db.QueryContext(ctx, "SELECT first, keys, commits FROM keylog WHERE "+query+" AND first < ? ORDER BY first LIMIT ?", at, l.end, scanBatch) //nolint:gosec // G202: query is one of the two above
+	rows, err := collect(ctx, l.db, scanKeyRow, "SELECT first, keys, commits FROM keylog WHERE "+query+" AND first < ? ORDER BY first LIMIT ?", at, l.end, scanBatch) //nolint:gosec // G202: query is one of the two above
 	if err != nil {
 		return fmt.Errorf("read keylog: %w", err)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		row, err := scanKeyRow(rows)
-		if err != nil {
-			return err
-		}
-		l.rows = append(l.rows, row)
-	}
-	l.read = true
-	return rows.Err()
+	l.rows, l.read = append(l.rows, rows...), true
+	return nil
 }
 
 // mend puts keys of the key log right, before anything else is written. A crash

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 
 	"aob.dev/writ/storage"
 )
@@ -84,20 +86,9 @@ func (read reads) scan(ctx context.Context, from, end int64, yield func(storage.
 	}
 }
 
-func readEntries(ctx context.Context, db *sql.DB, from, to int64) (batch []storage.Entry, err error) {
-	rows, err := db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
+func readEntries(ctx context.Context, db *sql.DB, from, to int64) ([]storage.Entry, error) {
+	batch, err := collect(ctx, db, scanEntry, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
 	if err != nil {
-		return nil, fmt.Errorf("read records: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, err
-		}
-		batch = append(batch, e)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read records: %w", err)
 	}
 	return batch, nil
@@ -109,7 +100,54 @@ func scanEntry(rows *sql.Rows) (storage.Entry, error) {
 	var kind int
 	var body []byte
 	if err := rows.Scan(&position, &kind, &body); err != nil {
-		return storage.Entry{}, fmt.Errorf("read record: %w", err)
+		return storage.Entry{}, err
 	}
 	return decodeBody(position, kind, body)
+}
+
+// Records reads the journal of a directory beside the process that writes it,
+// or when none does. It takes no lock of the directory and changes no record.
+type Records struct {
+	db   *sql.DB
+	next int64
+}
+
+var _ storage.Records = (*Records)(nil)
+
+// OpenRecords opens the journal of a directory for reading, as far as it is
+// durable now. The error wraps fs.ErrNotExist where there is none.
+func OpenRecords(ctx context.Context, dir string) (*Records, error) {
+	path := filepath.Join(dir, "journal.db")
+	_, err := os.Stat(path)
+	r := &Records{}
+	if err == nil {
+		r.db, err = readOnly(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if err := r.db.QueryRowContext(ctx, "SELECT coalesce(max(position)+1, 0) FROM records").Scan(&r.next); err != nil {
+		return nil, fmt.Errorf("open journal: %w", errors.Join(err, r.db.Close()))
+	}
+	return r, nil
+}
+
+// Close ends reading.
+func (r *Records) Close() error { return r.db.Close() }
+
+// Next is the position behind the last record that was durable at opening.
+func (r *Records) Next() int64 { return r.next }
+
+// Get reads one record; see storage.Records.
+func (r *Records) Get(ctx context.Context, position int64) (storage.Record, error) {
+	return reads(r.read).get(ctx, position)
+}
+
+// Scan yields records in order; see storage.Records.
+func (r *Records) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) { reads(r.read).scan(ctx, from, r.next, yield) }
+}
+
+func (r *Records) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
+	return readEntries(ctx, r.db, from, to)
 }

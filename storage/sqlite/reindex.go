@@ -120,21 +120,11 @@ type body struct {
 	body          []byte
 }
 
-func (d *Documents) bodies(ctx context.Context, after int64) (batch []body, err error) {
-	rows, err := d.db.writer.QueryContext(ctx, `SELECT d.row, d.space, s.name, d.body FROM documents d JOIN spaces s ON s.number = d.space
+func (d *Documents) bodies(ctx context.Context, after int64) ([]body, error) {
+	return collect(ctx, d.db.writer, func(rows *sql.Rows) (b body, err error) {
+		return b, rows.Scan(&b.number, &b.space, &b.name, &b.body)
+	}, `SELECT d.row, d.space, s.name, d.body FROM documents d JOIN spaces s ON s.number = d.space
 		WHERE d.row > ? ORDER BY d.row LIMIT ?`, after, reindexBatch)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var b body
-		if err := rows.Scan(&b.number, &b.space, &b.name, &b.body); err != nil {
-			return nil, err
-		}
-		batch = append(batch, b)
-	}
-	return batch, rows.Err()
 }
 
 // indexOf is the index of a spaceName.

@@ -3,7 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+	_ "modernc.org/sqlite/vec" // vec_distance_cosine
 
 	"aob.dev/writ/storage"
 )
@@ -211,4 +216,19 @@ func (s *selection) byVector(ctx context.Context, db *sql.DB, v storage.Vector) 
 		WHERE +d.space = ? ORDER BY n.distance, n.row`, s.Limit, s.space)
 	s.score = func(distance float64) float64 { return 1 - distance }
 	return s.page(ctx, db, b, nil)
+}
+
+// The driver has one registry of SQL functions for the process.
+func init() {
+	sqlite.MustRegisterDeterministicScalarFunction("writ_time", 1, timeTerm)
+}
+
+// timeTerm is writ_time(text): the term of a time, NULL if the text is not a time.
+func timeTerm(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+	text, _ := args[0].(string)
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // NULL
+	}
+	return storage.FormatTime(t), nil
 }

@@ -1,6 +1,13 @@
 package judge
 
-import "aob.dev/writ/storage"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/storage"
+)
 
 // Taken is a key that the record at a position took.
 type Taken struct {
@@ -45,4 +52,62 @@ func (r *recent) add(c Committed) {
 		r.at = (r.at + 1) % RememberCommits
 	}
 	r.byID[c.ID] = c
+}
+
+// EntriesLimit bounds the records of one commit; a batch of orders has up to 200.
+const EntriesLimit = 1 << 16
+
+// validateEntries checks that entries make sense on their own, gives them positions from
+// first on and clears what their kind does not use, so that an entry looks the
+// same to the observer now and after every opening.
+func validateEntries(entries []storage.Entry, first int64) ([]storage.Entry, error) {
+	if len(entries) == 0 || len(entries) > EntriesLimit {
+		return nil, fmt.Errorf("commit: %d entries, must be 1 to %d", len(entries), EntriesLimit)
+	}
+	out := slices.Clone(entries)
+	for i := range out {
+		e := &out[i]
+		e.Record.Position = first + int64(i)
+		e.Record.At = e.Record.At.UTC().Truncate(time.Millisecond)
+		if err := validateEntry(e, i); err != nil {
+			return nil, fmt.Errorf("commit: entry %d: %w", i, err)
+		}
+		takesSame := func(o storage.Entry) bool { return o.Take && o.Key == e.Key }
+		if e.Take && slices.ContainsFunc(out[:i], takesSame) {
+			return nil, fmt.Errorf("commit: entry %d takes the key of an earlier one", i)
+		}
+	}
+	return out, nil
+}
+
+func validateEntry(e *storage.Entry, i int) error {
+	kind := e.Record.Kind
+	switch kind {
+	case storage.KindOrder, storage.KindOutcome, storage.KindRelease, storage.KindTakeover, storage.KindControl:
+	default:
+		return fmt.Errorf("unknown kind %q", kind)
+	}
+	if e.Refused && (e.Open || !e.Take) {
+		return errors.New("a refusal takes a key, and is not open")
+	}
+	if (e.Take || e.Open) && kind != storage.KindOrder {
+		return fmt.Errorf("only an order takes a key or is open, not %s", kind)
+	}
+	if !e.Take {
+		e.Key, e.Holder = storage.Key{}, storage.Nobody
+	}
+	if kind == storage.KindOrder || kind == storage.KindControl {
+		e.Of, e.OfPrevious = storage.Nobody, false
+		return nil
+	}
+	if e.OfPrevious {
+		if i == 0 {
+			return errors.New("no previous entry")
+		}
+		e.Of, e.OfPrevious = e.Record.Position-1, false
+	}
+	if e.Of < 0 || e.Of >= e.Record.Position {
+		return fmt.Errorf("%s is about no earlier position", kind)
+	}
+	return nil
 }

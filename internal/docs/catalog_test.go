@@ -3,10 +3,12 @@ package docs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 
 	"aob.dev/writ/intents/catalog"
 )
@@ -26,7 +28,8 @@ type schema struct {
 
 // catalogPage lists every row of the catalog with the members of its arguments
 // and of its result.
-func catalogPage() ([]byte, error) {
+func catalogPage(t *testing.T) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	b.WriteString("# Catalog\n\n" + generated)
 	b.WriteString("This page lists every type of order. `GET /v1/catalog` publishes the same rows with their schemas in full; the schemas are in\n" +
@@ -42,13 +45,10 @@ func catalogPage() ([]byte, error) {
 			r.Executor, r.Effect, int(r.TTL().Seconds()), int(r.Run().Seconds()))
 	}
 	for _, r := range catalog.Builtin().Rows() {
-		args, err := r.ArgsSchema()
-		if err != nil {
-			return nil, err
-		}
-		result, err := r.ResultSchema()
-		if err != nil {
-			return nil, err
+		args, err1 := r.ArgsSchema()
+		result, err2 := r.ResultSchema()
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", r.Type, r.Title)
 		for _, part := range []struct {
@@ -56,11 +56,11 @@ func catalogPage() ([]byte, error) {
 			source json.RawMessage
 		}{{"Arguments", args.Source()}, {"Result", result.Source()}} {
 			if err := members(&b, part.name, part.source); err != nil {
-				return nil, fmt.Errorf("%s: %w", r.Type, err)
+				t.Fatalf("%s: %v", r.Type, err)
 			}
 		}
 	}
-	return b.Bytes(), nil
+	return b.Bytes()
 }
 
 func members(b *bytes.Buffer, name string, source json.RawMessage) error {
