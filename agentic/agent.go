@@ -30,7 +30,7 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tools, err := w.agentTools(ctx)
+	tools, err := w.agentTools(ctx, agent)
 	if err != nil {
 		return err
 	}
@@ -41,13 +41,17 @@ func (w *worker) converse(ctx context.Context) error {
 		}
 		tools = append(tools, result)
 	}
-	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	if w.req.Ask != "" { // several at once share what their asking task may say
+		w.show.every = 10 * tokenTime
+	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
-		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		asked: w.req.Ask != "",
 	}
 	if w.loop.text {
-		w.loop.on = show.take
+		w.loop.on = w.show.take
 	}
 	if err := w.resume(ctx); err != nil {
 		return err
@@ -57,7 +61,7 @@ func (w *worker) converse(ctx context.Context) error {
 		return &model.Error{Reason: "its result is not of the agent's form"}
 	}
 	if err == nil && !agent.Structured {
-		show.flush(true)
+		w.show.flush(true)
 		w.reply = cut(guarded(strings.TrimSpace(text)), maxResponse)
 	}
 	if err == nil && w.reply == "" {
@@ -78,7 +82,16 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 		return nil, err
 	}
 	agent := *read
-	agent.Limits.Seconds = max(1, agent.Limits.Seconds*9/10)
+	seconds := agent.Limits.Seconds
+	if until, err := time.Parse(time.RFC3339Nano, w.req.Deadline); err == nil {
+		seconds = min(seconds, int(until.Sub(w.cfg.Now())/time.Second)+1)
+	}
+	agent.Limits.Seconds = max(1, seconds*9/10)
+	w.others = got.Others
+	if w.req.Ask != "" { // one hop
+		w.others, agent.SubAgents = nil, nil
+		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
+	}
 	return &agent, nil
 }
 
@@ -92,14 +105,24 @@ func agentOf(got catalog.AgentGetResult) (*agents.Agent, error) {
 
 // agentTools are the skills that the agent may call, and what works on large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
-func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
+func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
 	manifests, err := w.manifests(ctx, w.req.Step.Skills)
 	if err != nil {
 		return nil, err
 	}
+	for i := range manifests {
+		for _, t := range agent.Tools {
+			if t.ID() == manifests[i].Name && t.Description != "" { // in addition to the tool's own
+				manifests[i].Description = cut(manifests[i].Description, max(0, maxAbout-len(t.Description)-1)) + "\n" + t.Description
+			}
+		}
+	}
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, later: w.canRead, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
+	}
+	if len(w.others) > 0 {
+		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
 	taken := map[string]bool{finalResult: true, findToolsTool.Name: true}
 	for _, t := range builtin {
@@ -136,6 +159,9 @@ func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.M
 		}
 		if err != nil {
 			return nil, err
+		}
+		if got.Manifest != nil { // as of one
+			got.Skills = append(got.Skills, *got.Manifest)
 		}
 		if out = append(out, got.Skills...); len(got.Unavailable) > 0 {
 			w.cfg.Log.WarnContext(ctx, "skills cannot be loaded", slog.Any("skills", got.Unavailable))

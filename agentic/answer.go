@@ -28,8 +28,9 @@ func (d *drive) complete(ctx context.Context) error {
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: d.used}); err != nil {
 		return err
 	}
-	d.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data})
+	d.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data, Components: d.components})
 	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanComplete)})
+	d.routed(ctx)
 	return nil
 }
 
@@ -166,6 +167,7 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 	}
 	d.frame(bus.FrameError, bus.ErrorData{Reason: response, Failure: raw})
 	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
+	d.routed(ctx)
 	return nil
 }
 

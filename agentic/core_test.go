@@ -167,6 +167,9 @@ func (c *core) take(_ context.Context, raw []byte) []byte {
 			c.admit(s)
 		}
 	}
+	if p.Type == intents.TypeAgentAsk && a.Code == intents.OK {
+		c.admitAsked(p)
+	}
 	c.orders = append(c.orders, p)
 	close(c.moved)
 	c.moved = make(chan struct{})
@@ -189,7 +192,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 	}
 	at := e.Context()
 	p := placed{
-		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
+		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
 		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
 	}
 	row, ok := catalog.Builtin().Lookup(p.Type)

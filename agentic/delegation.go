@@ -106,7 +106,9 @@ type runRequest struct {
 	Revision int              `json:"revision"`
 	Step     catalog.PlanStep `json:"step"`
 	Inputs   []stepInput      `json:"inputs,omitempty"`
-	Agent    string           `json:"agent,omitempty"` // whose plan it is; empty: a planner's
+	Agent    string           `json:"agent,omitempty"` // that works; empty: a planner's step
+	Epoch    int              `json:"epoch"`
+	Ask      string           `json:"ask,omitempty"` // path of the call that asked the agent; empty: the step's own task
 	Deadline string           `json:"deadline"`
 	Tokens   int              `json:"tokens,omitempty"` // that earlier tasks of the step used
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
@@ -135,6 +137,10 @@ const (
 type progress struct {
 	Skill string           `json:"skill,omitempty"` // that it calls now
 	Text  *bus.ContentData `json:"text,omitempty"`  // of the reply of an agent
+	// Agent was asked by a call, and this is of it; Over: its last.
+	Agent string `json:"agent,omitempty"`
+	Ask   string `json:"ask,omitempty"`
+	Over  bool   `json:"over,omitempty"`
 }
 
 // runReply says how a task ended. Plan is what its own step.finish answered, and At the
@@ -144,7 +150,12 @@ type runReply struct {
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	At     int64             `json:"at,omitempty"`
-	Reply  string            `json:"reply,omitempty"` // of an agent, done
+	Reply  string            `json:"reply,omitempty"` // of an agent, done; or of held
 	Held   *bus.Approval     `json:"held,omitempty"`
 	Usage  []catalog.Usage   `json:"usage,omitempty"` // that no order of the task has
+
+	Components string  `json:"components,omitempty"` // of the reply, as step.finish has them
+	TimedOut   bool    `json:"timed_out,omitempty"`
+	Partial    bool    `json:"partial,omitempty"` // data was not available to it
+	Routing    routing `json:"routing,omitzero"`
 }

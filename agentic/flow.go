@@ -3,6 +3,7 @@ package agentic
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -63,9 +64,14 @@ func (d *drive) flow(ctx context.Context) error {
 func (d *drive) waits(ctx context.Context) error {
 	waiting := false
 	for _, s := range d.plan.Steps {
-		if h := d.held[s.Step]; s.Status == catalog.StepHeld && h != nil {
-			d.remember(ctx, "turn:"+d.turn.TurnID+":held", "This waits for approval: "+h.Reason)
-			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *h})
+		if h := d.held[s.Step]; s.Status == catalog.StepHeld && h.Held != nil {
+			why := "This waits for approval: "
+			if h.Held.Hint != "" {
+				why = "This waits: "
+			}
+			text := cmp.Or(h.Reply, why+h.Held.Reason)
+			d.remember(ctx, "turn:"+d.turn.TurnID+":held", text)
+			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Text: guarded(text), Approval: *h.Held})
 			return nil // the frame ends the user's stream
 		}
 		waiting = waiting || s.Status == catalog.StepHeld
@@ -108,7 +114,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Agent: d.plan.Agent, Deadline: args.Deadline, Calls: told.Calls, Tokens: told.Tokens,
+		Inputs: d.inputs(s), Agent: d.plan.Agent, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls, Tokens: told.Tokens,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {
@@ -139,8 +145,9 @@ func (d *drive) ended(ctx context.Context, e end) error {
 	d.used = catalog.AddUsage(d.used, e.Usage...)
 	if e.Held != nil {
 		e.Held.Step = e.step
-		d.held[e.step] = e.Held
+		d.held[e.step] = e.runReply
 	}
+	d.asked = e.Routing
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -164,7 +171,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		case s.Step != e.step:
 		case s.Status == catalog.StepDone:
 			if d.plan.Agent != "" { // the end of its text comes before the word that it is done
-				d.answer = e.Reply
+				d.answer, d.components = e.Reply, json.RawMessage(e.Components)
 				d.saying.flush(true)
 			}
 			d.status("step_done", s.Task, e.step)
@@ -172,6 +179,9 @@ func (d *drive) ended(ctx context.Context, e end) error {
 				return nil
 			}
 			return d.read(ctx, e.step, s.MemoryKey)
+		case s.Status == catalog.StepHeld && d.plan.Agent != "": // its text is that of the held turn
+			d.saying.flush(true)
+			return nil
 		case s.Status == catalog.StepHeld || s.Status == catalog.StepPending:
 			d.saying.withdraw()
 			return nil

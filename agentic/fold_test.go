@@ -70,6 +70,9 @@ func folding(c *core, p catalog.PlanView) {
 	c.on("step.finish", func(o placed) *intents.Answer {
 		var a catalog.StepFinish
 		read(o, &a)
+		if running == nil || a.TaskID != running.TaskID { // of an asked agent
+			return done(told())(o)
+		}
 		switch a.Status {
 		case taskDone:
 			running.Status, running.MemoryKey = catalog.StepDone, a.MemoryKey

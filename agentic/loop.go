@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,6 +41,11 @@ type loop struct {
 	replies  int          // that had calls, those of earlier tasks too
 	recalled int          // index of the message of an earlier task's latest reply
 	short    map[int]bool // indices of messages whose result was shortened
+
+	asked   bool     // by another agent, which tells the user what is missing
+	noData  int      // calls that could not have what they asked for
+	fanOut  int      // the most agents that one reply asked
+	dropped []string // agents that were not asked, being one too many of a reply
 }
 
 // tool is what an agent may call.
@@ -50,6 +56,8 @@ type tool struct {
 	once bool
 	// output: a call that succeeds ends the run.
 	output bool
+	// asks, where it is set, says which agent a call asks.
+	asks func(args json.RawMessage) string
 	// later, where it is set, says whether the tool is of any use by now.
 	later func() bool
 	// call carries one call out. Its result is plain data. label names that result to
@@ -82,8 +90,9 @@ var (
 )
 
 const (
-	sideBySide  = 8 // calls of one reply that run at once
-	corrections = 2 // how often an output, or a reply without a call, is corrected
+	sideBySide  = 8   // calls of one reply that run at once
+	corrections = 2   // how often an output, or a reply without a call, is corrected
+	maxDropped  = 100 // asks beyond the cap that are told
 )
 
 // outputError ends a run whose output was wrong once more than it is corrected.
@@ -184,17 +193,24 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 
 // carryOut carries the calls of one reply out and answers each of them, in their
 // order. Calls without an effect that lasts run side by side; the others one after
-// the other; an output waits for all, and only the first one counts. ended says that
-// an output ended the run.
+// the other; agents are asked beside them all, no more than the agent may; an output
+// waits for all, and only the first one counts. ended says that an output ended the run.
 func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, err error) {
 	l.replies++
 	results, errs := make([]any, len(calls)), make([]error, len(calls))
 	prepared := make([]func(), len(calls))
-	var together, inTurn, outputs []int
+	var together, inTurn, outputs, asks []int
 	for i, c := range calls {
 		t, args, err := l.prepare(c)
 		if err != nil {
 			errs[i] = err
+			continue
+		}
+		if t.asks != nil && len(asks) == l.agent.Limits.FanOut {
+			if len(l.dropped) < maxDropped {
+				l.dropped = append(l.dropped, t.asks(args))
+			}
+			errs[i] = mistaken("not_executed: at most %d agents are asked at once", len(asks))
 			continue
 		}
 		l.labels++
@@ -204,11 +220,18 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		switch {
 		case t.output:
 			outputs = append(outputs, i)
+		case t.asks != nil:
+			asks = append(asks, i)
 		case t.once:
 			inTurn = append(inTurn, i)
 		default:
 			together = append(together, i)
 		}
+	}
+	l.fanOut = max(l.fanOut, len(asks))
+	var asking sync.WaitGroup
+	for _, i := range asks {
+		asking.Go(prepared[i])
 	}
 	var g errgroup.Group // whose functions fail by errs
 	g.SetLimit(sideBySide)
@@ -224,6 +247,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		g.Go(func() error { prepared[i](); return nil })
 	}
 	_ = g.Wait()
+	asking.Wait()
 	for n, i := range outputs {
 		if n > 0 || cmp.Or(fatal(errs), held(errs)) != nil {
 			errs[i] = errNotExecuted
@@ -355,6 +379,9 @@ func (l *loop) answer(c model.Call, result any, err error) {
 		result = map[string]any{"violations": wrong.violations}
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		result = map[string]any{"status": "held", "reason": told(refused)}
+	case errors.As(err, &refused) && l.asked && noData(refused.Answer.Code):
+		l.noData++
+		result = map[string]any{"status": "error", "reason": "data unavailable: " + told(refused)}
 	case errors.As(err, &refused):
 		result = map[string]any{"error": map[string]any{"code": refused.Answer.Code, "reason": told(refused)}}
 	case err != nil:

@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -66,7 +67,7 @@ func (m *Manager) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d := &drive{
-		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]*bus.Approval),
+		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]runReply), heard: make(map[string]*tokens),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
 	unfollow := m.grants.follow(d.turn, d.sealer)
@@ -93,16 +94,20 @@ type drive struct {
 	epoch  int
 
 	plan    catalog.PlanView
-	at      int64                 // position of the move that left it so
-	held    map[int]*bus.Approval // what tasks of this drive wait for, by step
-	task    string                // the user's request
+	at      int64            // position of the move that left it so
+	held    map[int]runReply // of tasks of this drive that wait, by step
+	task    string           // the user's request
 	soul    string
 	results map[int]result
 	answer  string                 // of a plan without steps, or of an agent
 	agent   catalog.AgentGetResult // whose plan it is, if it is one's
 	saying  *tokens                // of the agent's reply
-	used    []catalog.Usage        // that no order has yet
-	spent   bool                   // a budget is
+	heard   map[string]*tokens     // of agents that it has asked, by the call
+	asked   routing
+	// components of the agent's reply.
+	components json.RawMessage
+	used       []catalog.Usage // that no order has yet
+	spent      bool            // a budget is
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -157,7 +162,7 @@ func (d *drive) run(ctx context.Context) error {
 		return err
 	}
 	d.saying = d.tokens()
-	d.task, d.answer = d.plan.Task, d.plan.Response // no other move tells these texts
+	d.task, d.answer, d.components = d.plan.Task, d.plan.Response, d.plan.Components // no other move tells these texts
 	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err
 	}

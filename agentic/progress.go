@@ -34,10 +34,35 @@ func following(conn bus.Conn, on func(progress)) func(context.Context, string, [
 // says is guarded here.
 func (d *drive) progress(s *catalog.StepView, p progress) {
 	switch {
+	case p.Agent != "":
+		d.hear(p)
 	case p.Text != nil && d.agent.Agent != "":
 		d.saying.take(model.Event{Text: p.Text.Text, Reset: p.Text.Reset})
 		d.saying.flush(false) // the task has gathered it
 	case slices.Contains(s.Skills, p.Skill):
 		d.status("calling", p.Skill, s.Step)
+	}
+}
+
+// hear shows what an agent says that was asked: guarded, and as no part of the answer.
+func (d *drive) hear(p progress) {
+	if !slices.ContainsFunc(d.agent.Others, func(o catalog.OtherAgent) bool { return o.Agent == p.Agent }) {
+		return
+	}
+	t := d.heard[p.Ask]
+	if t == nil {
+		t = &tokens{now: d.cfg.Now, show: func(data bus.ContentData) {
+			data.Agent = p.Agent
+			d.frame(bus.FrameChildContent, data)
+		}}
+		d.heard[p.Ask] = t
+		d.status("asking", p.Agent, 0)
+	}
+	if p.Text != nil {
+		t.take(model.Event{Text: p.Text.Text, Reset: p.Text.Reset})
+	}
+	t.flush(p.Over)
+	if p.Over {
+		delete(d.heard, p.Ask)
 	}
 }

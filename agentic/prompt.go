@@ -47,6 +47,7 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 		{"Agent", a.Name},
 		{"Locale", about.Locale},
 		{"Location", about.Location},
+		{"Prior context", t.Prior},
 	} {
 		if value := strings.Join(strings.Fields(line.value), " "); value != "" { // in one line
 			text += "\n" + line.name + ": " + value

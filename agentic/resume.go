@@ -43,14 +43,16 @@ func (w *worker) resume(ctx context.Context) error {
 		return err
 	}
 	calls = slices.DeleteFunc(calls, func(c catalog.TranscriptCall) bool { return c.Code == intents.Abandoned }) // it had no effect
+	again := w.askAgain(ctx, calls)
+	var errs []error
 	for i, c := range calls {
 		w.sealer.begin(intents.Intent{Type: c.Type, Args: c.Args}, c.Occurrence+1)
 		if i+1 == len(calls) || calls[i+1].Call != c.Call { // else it had no effect and was sealed again
-			w.recall(c)
+			errs = append(errs, w.recall(c, again[c.Call]))
 		}
 	}
 	w.loop.requests, w.loop.before = w.loop.replies, w.req.Tokens // limits are of the step, not of each of its tasks
-	return nil
+	return cmp.Or(errs...)
 }
 
 // transcript reads the calls in their order. It waits for those that are being carried out:
@@ -89,14 +91,15 @@ func position(call string) (reply, index int) {
 	return reply, index
 }
 
-// recall puts one call with its result into the conversation.
-func (w *worker) recall(c catalog.TranscriptCall) {
+// recall puts one call with its result into the conversation: that of again, where it was
+// made again. The error is one that ends the run.
+func (w *worker) recall(c catalog.TranscriptCall, again func() (any, error)) error {
 	l := w.loop
 	reply, index := position(c.Call)
 	name, args := w.recalled(c)
 	if name == "" {
 		l.replies = reply
-		return
+		return nil
 	}
 	call := model.Call{ID: fmt.Sprintf("call_%d_%d", reply, index), Name: name, Arguments: string(compact(args))}
 	if reply != l.replies { // the first of its reply
@@ -106,11 +109,19 @@ func (w *worker) recall(c catalog.TranscriptCall) {
 	at := &l.req.Messages[l.recalled]
 	at.Calls = append(at.Calls, call)
 	l.labels++
-	result, err := w.result(c, fmt.Sprintf("r%d", l.labels))
-	l.answer(call, result, err)
+	var ends []error
+	if again == nil {
+		result, err := w.result(c, fmt.Sprintf("r%d", l.labels))
+		l.answer(call, result, err)
+	} else {
+		result, err := again()
+		l.answer(call, result, err)
+		ends = append(ends, err)
+	}
 	if equal := intents.Fingerprint(intents.Intent{Type: c.Type, Args: c.Args}, "", intents.Context{}); c.Status == "done" || c.Status == "held" {
 		w.before[equal] = append(w.before[equal], c)
 	}
+	return cmp.Or(fatal(ends), held(ends))
 }
 
 // recalled is the tool and the arguments of a call, as the model wrote it.
@@ -131,6 +142,8 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "read_lines":
 		var a catalog.ReadLines
 		return readLinesTool.Name, readLinesArgs{w.labelOf(decoded(c.Args, &a).FileID), a.Start, a.N}
+	case intents.TypeAgentAsk:
+		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
 		var a catalog.WriteMemory
 		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
@@ -163,6 +176,8 @@ func (w *worker) labelOf(from string) string {
 // result is what came of a call of an earlier task.
 func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 	switch {
+	case c.Type == intents.TypeAgentAsk:
+		return w.heardBefore(c), nil
 	case c.Status == "held":
 		return nil, w.waits(c)
 	case c.Status == string(intents.StatusIndetermined):
@@ -190,7 +205,7 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 
 // waits is the answer to a call whose order waits for people.
 func (w *worker) waits(c catalog.TranscriptCall) error {
-	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: "it waits for approval", Approval: bus.ApprovalURL(c.IntentID)}}
+	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: cmp.Or(c.Reason, "it waits for approval"), Approval: bus.ApprovalURL(c.IntentID)}}
 }
 
 // already answers a call of a tool with effects that an earlier task has made, each call

@@ -34,6 +34,9 @@ func (s *script) Respond(ctx context.Context, req model.Request, on func(model.E
 	if fn, ok := reply.(func(context.Context) error); ok {
 		reply = fn(ctx)
 	}
+	if fn, ok := reply.(func(context.Context) any); ok {
+		reply = fn(ctx)
+	}
 	out := &model.Response{Model: s.Name(), Usage: model.Usage{InputTokens: 10, OutputTokens: 1}}
 	switch r := reply.(type) {
 	case error:

@@ -39,6 +39,8 @@ type Turn struct {
 	// For the prompts: what the request says of itself, and what was said before.
 	About   *catalog.TurnContext `json:"about,omitempty"`
 	History []catalog.Said       `json:"history,omitempty"`
+	Before  *catalog.Did         `json:"before,omitempty"` // the turn before
+	Prior   string               `json:"prior,omitempty"`  // what an asked agent is told of it
 }
 
 // Sealer seals orders with one key and submits them: the only way in which a
@@ -98,6 +100,7 @@ func (s *Sealer) freshest(t Turn) (grant string, changed <-chan struct{}) {
 type Place struct {
 	Revision, Step int
 	TaskID         string
+	Ask            string // path of the call that asked for the task; empty: it is the step's own
 	Call           string // of an agent: "<reply>.<index>"; empty: the order is none
 }
 
@@ -109,7 +112,7 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", typ, err)
 	}
-	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Call: at.Call}
+	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Call: at.Call}
 	in := intents.Intent{Type: typ, Args: raw}
 	row, ok := catalog.Builtin().Lookup(typ)
 	if !ok {

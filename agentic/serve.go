@@ -26,6 +26,8 @@ type Config struct {
 	Models map[string]model.Model // that agents may name; Model is for the others
 	Now    func() time.Time
 	Log    *slog.Logger
+	// Asked counts what an agent was asked, and how that failed; nil: nobody counts.
+	Asked func(agent string, took time.Duration, failure string)
 }
 
 func (c Config) sealer(key intents.Signer) *Sealer {

@@ -51,6 +51,7 @@ func (d *drive) recall(ctx context.Context) (over bool, err error) {
 	for _, t := range s.TurnHistory {
 		d.turn.History = append(d.turn.History, catalog.Said{Role: t.Role, Content: t.Content})
 	}
+	d.turn.Before = s.Did
 	return false, nil
 }
 
@@ -64,7 +65,7 @@ func (d *drive) remember(ctx context.Context, key, answer string) string {
 	}
 	now, shown := d.cfg.Now().UTC(), cut(answer, maxRemembered)
 	var s catalog.Session
-	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Turns: []catalog.Turn{
+	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Did: d.did(answer), Turns: []catalog.Turn{
 		{Role: catalog.SaidByUser, Content: d.task, Timestamp: now}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: now},
 	}}, &s)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,8 +24,7 @@ import (
 )
 
 // Tasks carries steps out, each with an ephemeral key that is made here, never
-// leaves, and is dead when the task ends. A task cannot delegate: its key cannot
-// sign for it.
+// leaves, and is dead when the task ends. What agents are asked is carried out here, too.
 type Tasks struct {
 	cfg    Config
 	grants *renewals
@@ -42,6 +42,9 @@ type prepared struct {
 
 // NewTasks needs no key.
 func NewTasks(cfg Config) *Tasks {
+	if cfg.Asked == nil {
+		cfg.Asked = func(string, time.Duration, string) {}
+	}
 	return &Tasks{cfg: cfg, grants: newRenewals(), keys: make(map[string]prepared)}
 }
 
@@ -98,12 +101,17 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 	if !ok {
 		return runReply{Status: taskFailed, Reason: "the task's key is not here"}
 	}
+	return t.work(ctx, task.key, req)
+}
+
+// work has a task do its work with a key that is in force.
+func (t *Tasks) work(ctx context.Context, key intents.Signer, req runRequest) runReply {
 	deadline, err := time.Parse(time.RFC3339Nano, req.Deadline)
 	if err != nil {
 		return runReply{Status: taskFailed, Reason: "the task has no deadline"}
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
-	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
+	w := &worker{cfg: t.cfg, tasks: t, req: req, sealer: t.cfg.sealer(key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
 	unfollow := t.grants.follow(req.Turn, w.sealer)
 	defer unfollow()
 	defer cancel()
@@ -113,6 +121,7 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 // worker is one task at work.
 type worker struct {
 	cfg    Config
+	tasks  *Tasks
 	req    runRequest
 	sealer *Sealer
 	at     Place
@@ -121,15 +130,19 @@ type worker struct {
 	check   *schemas.Schema
 	returns []skillReturns // what skills declare
 	loop    *loop
-	key     string     // of the result, once it is remembered
-	reply   string     // of an agent
-	stop    *stopError // the model says that the step cannot be done
+	others  []catalog.OtherAgent // that may be asked
+	key     string               // of the result, once it is remembered
+	show    *tokens              // of an agent's reply; nil: of none
+	reply   string               // of an agent
+	stop    *stopError           // the model says that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
 	shelf    []string // skills of an agent with too many: the first are shown
 	// before are calls of earlier tasks that are done or wait, by what they ask for.
 	before map[string][]catalog.TranscriptCall
+	// components of the answer, as they were rendered.
+	components []component
 }
 
 // inputLabel is the label of the result that a step starts from. Where there are
@@ -207,13 +220,16 @@ func (w *worker) work(ctx context.Context) runReply {
 	var refused *OrderError
 	switch {
 	case err == nil:
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Reply: w.reply})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Reply: w.reply, Components: w.rendered()})
 	case errors.As(err, &stop):
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskHeld}
 		if w.loop != nil {
-			end.Reply = cut(w.loop.waiting(ctx), maxResponse)
+			end.Reply = cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
+			if w.show != nil {
+				w.show.flush(true)
+			}
 		}
 		reply := w.finish(ctx, end)
 		reply.Held = heldOf(refused)
@@ -222,11 +238,13 @@ func (w *worker) work(ctx context.Context) runReply {
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason, Usage: w.used()} // the record ended the step
 	default:
 		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
-		reason := plain(err)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		reason, late := plain(err), errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if late {
 			reason = "the step was not done by its deadline"
 		}
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: cut(reason, 1000)})
+		reply := w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: cut(reason, 1000)})
+		reply.TimedOut = late
+		return reply
 	}
 }
 
@@ -234,6 +252,9 @@ func heldOf(e *OrderError) *bus.Approval {
 	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason, URL: e.Answer.Approval}
 	if d := e.Answer.Decision; d != nil {
 		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
+		if slices.Equal(d.PolicyIDs, []string{intents.RuleUnsettled}) {
+			h.Hint = d.Hint
+		}
 		if d.Hold != nil {
 			h.Deadline = d.Hold.Deadline
 		}
@@ -253,7 +274,17 @@ func (w *worker) used() []catalog.Usage {
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
+	var asked routing
 	f.Usage = w.used()
+	if w.loop != nil {
+		f.Dropped = w.loop.dropped
+	}
+	if w.loop != nil && w.req.Agent != "" {
+		asked = w.loop.routing()
+		if w.loop.noData > 0 {
+			errorEmit(ctx, w.cfg.Log, w.req.Agent, axisData, false)
+		}
+	}
 	var plan catalog.PlanView
 	a, err := w.order(ctx, "step.finish", f, &plan)
 	if err != nil {
@@ -263,7 +294,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	if told := toldBy(a); told.Facts != nil {
 		plan.Facts = told.Facts
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a), Reply: f.Reply}
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a), Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
 }
 
 // stopError says that the step cannot be done, and why.
@@ -403,6 +434,9 @@ const maxAbout = 1000
 // system cannot compile is no hindrance.
 func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 	check, _ := schemas.Compile(m.InputSchema)
+	if renders(m) {
+		return w.render(m, wire)
+	}
 	return &tool{
 		Tool:  model.Tool{Name: wire, Description: cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
 		check: check,

@@ -187,7 +187,7 @@ func TestTaskDeadline(t *testing.T) {
 	}
 	w := tasks(c, says(map[string][]any{agents.Executor: {slow}}))
 	got := w.run(t.Context(), opened(c, w, time.Now().Add(2*time.Second)))
-	if d := cmp.Diff(runReply{Status: taskFailed, Reason: "the step was not done by its deadline", Plan: answered}, got); d != "" {
+	if d := cmp.Diff(runReply{Status: taskFailed, Reason: "the step was not done by its deadline", Plan: answered, TimedOut: true}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	for _, bad := range []string{"", "tomorrow"} {

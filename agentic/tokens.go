@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ const tokenTime = 50 * time.Millisecond
 type tokens struct {
 	show  func(bus.ContentData)
 	now   func() time.Time
+	every time.Duration   // how long pieces are gathered; 0: tokenTime
 	text  strings.Builder // of the reply
 	shown int             // bytes of it that are dealt with
 	since time.Time       // of the first piece after them
@@ -31,7 +33,7 @@ func (t *tokens) take(e model.Event) {
 		t.since = t.now()
 	}
 	t.text.WriteString(e.Text)
-	if t.now().Sub(t.since) >= tokenTime {
+	if t.now().Sub(t.since) >= cmp.Or(t.every, tokenTime) {
 		t.flush(false)
 	}
 }

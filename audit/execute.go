@@ -169,7 +169,7 @@ func (s *shadow) take(ctx context.Context, it *item) error {
 		}
 	case it.order != nil && it.order.decision.Verdict != intents.Deny:
 		c := it.order.ctx
-		step := storage.Scope{Tenant: it.order.body.Actor.Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step}
+		step := storage.Scope{Tenant: it.order.body.Actor.Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step, Ask: c.Ask}
 		s.open[it.Position] = &ran{item: it, step: step}
 	case it.release != nil:
 		if r := s.open[it.of]; r != nil {

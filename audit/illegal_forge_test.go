@@ -22,10 +22,11 @@ type dishonest struct {
 	*world
 	records slice
 
-	plan *routertest.Plan
-	task *routertest.Task // of the plan: the last one that was opened
-	held *intents.Answer  // an order that waits for ben and one more
-	ben  intents.Approval
+	plan  *routertest.Plan
+	task  *routertest.Task // of the plan: the last one that was opened
+	child *routertest.Task // that the task has asked for, and that lives
+	held  *intents.Answer  // an order that waits for ben and one more
+	ben   intents.Approval
 
 	old      string           // intent_id of the plan's first revision
 	done     *routertest.Task // of the plan, or of the one that has left: one that has ended

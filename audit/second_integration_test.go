@@ -97,6 +97,7 @@ func TestIntegrationSecondAuditorOfHonestLogs(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.live(24)
+	w.asks()
 	w.approvals()
 	raw, err := json.Marshal(w.trust())
 	w.Must(err)

@@ -82,5 +82,5 @@ func (o *Order) Scope() (storage.Scope, error) {
 	if t == nil {
 		return storage.Scope{}, Fail(intents.MalformedArgs, "temporary files belong to a task, and the order has none")
 	}
-	return storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step}, nil
+	return storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step, Ask: t.Ask}, nil
 }

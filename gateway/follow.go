@@ -105,7 +105,7 @@ func (g *Gateway) frames(ctx context.Context, t turn, after uint64) <-chan event
 
 // closing are the events that end a stream whose own last frames are gone.
 func closing(v catalog.PlanView) []event {
-	last := newEvent(bus.FrameAnswer, bus.AnswerData{Response: v.Response})
+	last := newEvent(bus.FrameAnswer, bus.AnswerData{Response: v.Response, Components: v.Components})
 	if v.Status == catalog.PlanFailed {
 		last = newEvent(bus.FrameError, failure(v))
 	}

@@ -39,11 +39,13 @@ type runReply struct {
 	Status    string          `json:"status"` // complete, failed, held, executing
 	Response  string          `json:"response,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`
-	Reason    string          `json:"reason,omitempty"` // of a failure
-	Failure   json.RawMessage `json:"failure,omitempty"`
-	Approval  *bus.Approval   `json:"approval,omitempty"`
-	IntentID  string          `json:"intent_id,omitempty"` // of plan.open, by this request
-	Receipt   string          `json:"receipt,omitempty"`
+	// Components are what agents have rendered beside the response: [{name, props}].
+	Components json.RawMessage `json:"components,omitempty"`
+	Reason     string          `json:"reason,omitempty"` // of a failure
+	Failure    json.RawMessage `json:"failure,omitempty"`
+	Approval   *bus.Approval   `json:"approval,omitempty"`
+	IntentID   string          `json:"intent_id,omitempty"` // of plan.open, by this request
+	Receipt    string          `json:"receipt,omitempty"`
 }
 
 // Statuses of a reply besides those of closed plans.
@@ -219,7 +221,7 @@ func (r *runReply) take(e event) bool {
 	case bus.FrameAnswer:
 		var d bus.AnswerData
 		if json.Unmarshal(e.Data, &d) == nil {
-			r.Response, r.Data = d.Response, d.Data
+			r.Response, r.Data, r.Components = d.Response, d.Data, d.Components
 		}
 	case bus.FrameError:
 		var d bus.ErrorData
@@ -229,7 +231,7 @@ func (r *runReply) take(e event) bool {
 	case bus.FrameHeld:
 		var d bus.HeldData
 		if json.Unmarshal(e.Data, &d) == nil {
-			r.Status, r.Approval = statusHeld, &d.Approval
+			r.Status, r.Response, r.Approval = statusHeld, d.Text, &d.Approval
 			return false
 		}
 	case bus.FrameDone:

@@ -2,6 +2,9 @@ package intents
 
 import "encoding/json"
 
+// TypeAgentAsk is the type of the orders by which an agent's task asks another agent.
+const TypeAgentAsk = "agent.ask"
+
 // Fingerprint says what is asked, whoever signs: no roles, grant,
 // task, call or signer, so a re-signed or resumed step is the same order.
 func (e *Envelope) Fingerprint() string {
@@ -23,9 +26,23 @@ func Fingerprint(in Intent, userID string, c Context) string {
 		TurnID     string          `json:"turn_id,omitempty"`
 		Type       string          `json:"type"`
 		User       string          `json:"user"`
-	}{in.Args, c.Ask, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
+	}{in.asked(), c.Ask, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
 	if err != nil {
 		return "" // args that are not JSON are refused before anything asks
 	}
 	return Digest(canonical)
+}
+
+// asked are the arguments that say what is asked. Those of agent.ask that say who answers
+// and until when are others each time that it is sent.
+func (in Intent) asked() json.RawMessage {
+	var args map[string]json.RawMessage
+	if in.Type != TypeAgentAsk || json.Unmarshal(in.Args, &args) != nil {
+		return in.Args
+	}
+	for _, name := range []string{"deadline", "jwk", "pop", "task_id"} {
+		delete(args, name)
+	}
+	raw, _ := MarshalPlain(args) // members of a document that was read
+	return raw
 }

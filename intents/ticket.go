@@ -36,6 +36,7 @@ type Principal struct {
 
 // TaskScopeClaim is what the task of an order may touch.
 type TaskScopeClaim struct {
+	Ask        string          `json:"ask,omitempty"` // the call that asked for the task; empty: it is the step's own
 	Deadline   time.Time       `json:"deadline"`
 	InputKey   string          `json:"input_key,omitempty"`  // the memory key that it may read
 	InputKeys  []string        `json:"input_keys,omitempty"` // those, where there are several

@@ -69,7 +69,8 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 		return
 	}
 	failpoint.Hit(failpoint.StepFinished)
-	s := storage.Scope{Tenant: o.task.Tenant, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step}
+	t, _ := o.view.Task(o.task.Tenant + "/" + o.env.StringArg("task_id")) // its own, or one that it has asked for
+	s := storage.Scope{Tenant: t.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step, Ask: t.Ask}
 	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
 		r.cfg.Log.WarnContext(ctx, "files of a finished step stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
 	}
@@ -205,7 +206,7 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 			return err
 		}
 		t.Scope = &intents.TaskScopeClaim{
-			Task: o.task.ID, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step,
+			Ask: o.task.Ask, Task: o.task.ID, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step,
 			Skills: o.task.Spec.Skills, ReturnSpec: spec, Deadline: o.task.Deadline,
 		}
 		if in := o.task.Inputs; len(in) == 1 {
@@ -308,7 +309,7 @@ func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 	}
 	rec, err := storage.OutcomeRecord(r.cfg.Now(), kept)
 	if err == nil {
-		_, err = r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, len(o.facts.Approvals) > 0))
+		_, err = r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, o.released))
 	}
 	if err != nil {
 		if !errors.Is(err, storage.ErrFinished) {

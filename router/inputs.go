@@ -56,7 +56,7 @@ func (r *Router) scopeOf(o *order) storage.Scope {
 	if c.PlanID == "" {
 		return storage.TurnScope(o.env.Principal().Tenant, c.TurnID)
 	}
-	return storage.Scope{Tenant: o.env.Principal().Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step}
+	return storage.Scope{Tenant: o.env.Principal().Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step, Ask: c.Ask}
 }
 
 func (r *Router) fromFile(ctx context.Context, o *order, id string, in *intents.Input) error {
@@ -87,8 +87,7 @@ func (r *Router) fromBlob(ctx context.Context, o *order, ref string, in *intents
 // fromOrder takes the result of an order of the same step: its data inline, or
 // the file that it went to.
 func (r *Router) fromOrder(ctx context.Context, o *order, id string, in *intents.Input) error {
-	c := o.env.Context()
-	pos, ok := o.view.OrderOf(o.env.Principal().Tenant, c.PlanID, c.Revision, c.Step, id)
+	pos, ok := o.view.OrderOf(o.env.Principal().Tenant, o.env.Context(), id)
 	if !ok {
 		return noSuchInput()
 	}

@@ -106,9 +106,9 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		if !slices.Contains(t.Inputs, key) && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
 			return refuse("/intent/args/key", "a task may read the results of its step's inputs, and its own")
 		}
-	case "step.finish":
-		if o.env.StringArg("task_id") != t.ID {
-			return refuse("/intent/args/task_id", "not the key's own task")
+	case intents.TypeAgentAsk:
+		if agent := o.env.StringArg("agent"); !slices.Contains(t.Asks, agent) {
+			return state.ErrMayNotAsk(t, agent)
 		}
 	}
 	o.facts.Task = taskFacts(t)

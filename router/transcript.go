@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -17,11 +18,12 @@ const typeTranscript = "transcript.get"
 
 // tell adds to the answer of a move what is told and not recorded.
 func (r *Router) tell(o *order, a *intents.Answer) error {
-	var args catalog.Step // of plan.claim only the plan
+	var args catalog.Step // of plan.claim and agent.ask only the plan
+	ask := ""
 	switch typ := o.env.Type(); {
 	case a.Code != intents.OK:
 		return nil
-	case typ == "plan.claim" || typ == "step":
+	case typ == "plan.claim" || typ == "step" || typ == intents.TypeAgentAsk:
 		if err := json.Unmarshal(o.env.Args(), &args); err != nil {
 			return err
 		}
@@ -30,12 +32,15 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 	default:
 		return nil
 	}
-	told, err := json.Marshal(r.state.Told(o.env.Principal().Tenant, args.PlanID, args.Step))
+	if o.env.Type() == intents.TypeAgentAsk {
+		args.Step, ask = o.env.Context().Step, o.env.Context().Call
+	}
+	told, err := json.Marshal(r.state.Told(o.env.Principal().Tenant, args.PlanID, args.Step, ask))
 	a.Told = told
 	return err
 }
 
-// settleTime is how long transcript.get waits for one order that is being carried out.
+// settleTime is how long transcript.get waits for orders that are being carried out, all together.
 const settleTime = 10 * time.Second
 
 // transcript is the input of transcript.get: what calls of the task's place asked for and
@@ -45,13 +50,15 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	if err != nil {
 		return nil, err
 	}
+	settling, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
 	calls := make([]catalog.TranscriptCall, len(args.IntentIDs))
 	for i, id := range args.IntentIDs {
-		c, position, ok := r.state.View().CallOf(o.env.Principal().Tenant, o.env.Context(), id)
+		c, position, finished, ok := r.state.View().CallOf(o.env.Principal().Tenant, o.env.Context(), id, r.cfg.Now())
 		if !ok {
 			return nil, illegal("/intent/args/intent_ids", "names no call of this step")
 		}
-		if calls[i], err = r.transcribed(ctx, o, c, position); err != nil {
+		if calls[i], err = r.transcribed(ctx, settling, o, c, position, finished); err != nil {
 			return nil, err
 		}
 	}
@@ -59,15 +66,18 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	return []intents.Input{{Pointer: "/calls", Value: value, SHA256: intents.Digest(value), Size: int64(len(value))}}, err
 }
 
-func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, position int64) (catalog.TranscriptCall, error) {
+// transcribed is one call as it is once it has ended, or when the time to settle is over.
+// finished is where an ask has its answer.
+func (r *Router) transcribed(ctx, settling context.Context, o *order, c catalog.ToldCall, position, finished int64) (catalog.TranscriptCall, error) {
 	t := catalog.TranscriptCall{ToldCall: c, Args: json.RawMessage(`{}`)}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	a, err := r.Await(ctx, position)
+	a, err := r.Await(settling, position)
+	if settling.Err() != nil { // as it is now
+		a, err = r.Order(ctx, position)
+	}
 	if err != nil {
 		return t, err
 	}
-	rec, err := r.cfg.Records.Get(context.WithoutCancel(ctx), position)
+	rec, err := r.cfg.Records.Get(ctx, position)
 	if err != nil {
 		return t, err
 	}
@@ -79,11 +89,43 @@ func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, 
 		t.Args = asked.Args
 	}
 	if a.Outcome == nil {
+		t.Reason = a.Reason
 		return t, nil
 	}
 	t.Status, t.Code, t.Reason = string(a.Outcome.Status), a.Outcome.Code, a.Outcome.Reason
-	t.Result, err = r.shownToday(ctx, o, position, a.Outcome.Result)
+	result := a.Outcome.Result
+	if c.Type == intents.TypeAgentAsk && t.Code == intents.OK {
+		t.Status = c.Status
+		if t.Reason, result, err = r.said(ctx, finished); err != nil {
+			return t, err
+		}
+	}
+	t.Result, err = r.shownToday(ctx, o, position, result)
 	return t, err
+}
+
+// said is how an asked agent has ended: with a reply, or the reason why there is none. An
+// erased order has neither.
+func (r *Router) said(ctx context.Context, finished int64) (reason string, reply json.RawMessage, err error) {
+	if finished == 0 {
+		return "", nil, nil
+	}
+	rec, err := r.cfg.Records.Get(ctx, finished)
+	if err != nil {
+		return "", nil, err
+	}
+	var a struct {
+		Reply  json.RawMessage `json:"reply"`
+		Reason string          `json:"reason"`
+	}
+	o, err := state.ReadOrder(rec)
+	if err == nil {
+		err = json.Unmarshal(o.Args, &a)
+	}
+	if a.Reply != nil {
+		reply = slices.Concat([]byte(`{"reply":`), a.Reply, []byte("}"))
+	}
+	return a.Reason, reply, err
 }
 
 // shownToday is a result under the masks of today's policy. What that does not allow any

@@ -53,13 +53,16 @@ func (s *State) usedBy(p *plan, day int64) *intents.FactBudget {
 	return b
 }
 
-// endTask ends a task and counts what it has used: what it reported, or else a part of its
+// spendOf counts what a task has used that ends: what it reports, or else a part of its
 // token limit, as large as the part of its requests that it seems to have made.
-func (s *State) endTask(t *task, why string, reported []catalog.Usage, at time.Time) {
-	t.Ended = why
+func (s *State) spendOf(t *task, reported []catalog.Usage, at time.Time) {
 	if t.Used = catalog.Tokens(reported); len(reported) == 0 {
 		limits := agents.Builtin(agents.Executor).Limits
-		if r := t.plan.Runs; r != nil && r.Requests > 0 {
+		r := t.plan.Runs
+		if r != nil && t.Ask != "" {
+			r = r.Asks[t.Agent]
+		}
+		if r != nil && r.Requests > 0 {
 			limits.Requests, limits.Tokens = r.Requests, r.Tokens
 		}
 		made := min(t.plan.replies(t.Task)-t.Replies+1, limits.Requests)

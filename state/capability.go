@@ -26,7 +26,7 @@ func Needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 		Scope  string `json:"scope"`
 	}
 	switch typ {
-	case TypePlanOpen:
+	case TypePlanOpen, intents.TypeAgentAsk:
 		return catalog.Row{Type: typ, Capability: ofType}.Needs(args)
 	case "write_memory":
 		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {

@@ -93,7 +93,7 @@ func (o *Order) TextSize(name string) int {
 // RemoveTexts removes every text of a plan. Where one is required, storage.ErasedReason
 // replaces it.
 func RemoveTexts(p *catalog.PlanView) {
-	p.Task, p.Response = storage.ErasedReason, ""
+	p.Task, p.Response, p.Components = storage.ErasedReason, "", nil
 	if p.Status == catalog.PlanComplete {
 		p.Response = storage.ErasedReason
 	}

@@ -81,7 +81,7 @@ func argsOf[A any](o Order) (a A, err error) {
 var allMoves = []Move{
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
 	hitlApprove,
-	registryPush, agentGet,
+	registryPush, agentGet, agentAsk,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,
 }
 

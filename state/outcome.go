@@ -80,13 +80,13 @@ func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	}
 	x.Plan, x.Step, x.Revision, x.Task = name, c.Step, c.Revision, o.Tenant+"/"+c.TaskID
 	p.pending++
-	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step}
+	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step, c.Ask}
 	p.addCall(x, o)
 	return x, p
 }
 
 func (p *plan) addFact(x *openOrder, o Order, status string) {
-	f := &fact{Ask: o.Context.Ask, Occurrence: o.Context.Occurrence, Erased: o.Erased, OrderFact: catalog.OrderFact{
+	f := &fact{Ask: o.Context.Ask, Occurrence: o.Context.Occurrence, Task: x.Task, Skill: o.Skill, Erased: o.Erased, OrderFact: catalog.OrderFact{
 		Step: x.Step, Revision: x.Revision, IntentID: x.ID, Type: o.Type,
 		Effect: catalog.Effect(o.Decision.Effect), Args: o.shownArgs(), Status: status,
 	}}
@@ -177,8 +177,8 @@ func (p *plan) orderEnded(x *openOrder, out intents.Outcome, dispatched bool, ru
 	fact := p.Facts[x.Fact]
 	held := fact.Status == factHeld
 	step := p.step(x.Step)
-	driven := rules >= intents.RulesAgents && step != nil && step.Status != catalog.StepHeld // its driver goes on by itself
-	p.Unheld = p.Unheld || held && !driven
+	stands := x.Step == 0 || step != nil && step.Status == catalog.StepHeld // else its driver goes on by itself
+	p.Unheld = p.Unheld || held && (stands || rules < intents.RulesAgents)
 	fact.Status, fact.Code = factStatus(out), out.Code
 	if !dispatched && out.Code != intents.ApprovalRejected { // a rejected order is not asked for again
 		fact.Status = undelivered
@@ -230,7 +230,10 @@ func (s *State) violated(x *openOrder, p *plan, out intents.Outcome, at time.Tim
 	if !live || t.Ended != "" || step == nil || step.Status != catalog.StepRunning {
 		return
 	}
-	s.endTask(t, "contract violation", nil, at)
+	s.endTask(t, "contract violation", "failed", nil, at)
+	if t.Ask != "" {
+		return // the task that asked goes on
+	}
 	step.Status, step.FailureReason, step.FinishedAt = catalog.StepFailed, out.Reason, &at
 	p.replan(step, "contract_violation", out.Reason, at)
 }

@@ -42,9 +42,10 @@ type plan struct {
 }
 
 type orderRef struct {
-	Position int64 `json:"position"`
-	Revision int   `json:"revision"`
-	Step     int   `json:"step"`
+	Position int64  `json:"position"`
+	Revision int    `json:"revision"`
+	Step     int    `json:"step"`
+	Ask      string `json:"ask,omitempty"`
 }
 
 // task is what one ephemeral key may do.
@@ -55,6 +56,9 @@ type task struct {
 	// Replies that had calls when it began, in its place; and the tokens that it used.
 	Replies int `json:"replies,omitempty"`
 	Used    int `json:"used,omitempty"`
+
+	Said     string `json:"said,omitempty"`     // with what it has ended, of a task that was asked for (answered)
+	Finished int64  `json:"finished,omitempty"` // position of its step.finish
 
 	plan *plan
 }
@@ -156,7 +160,7 @@ func (p *plan) clone() *plan {
 // texts, which every move would record again. plan.claim alone answers with them.
 func (p *plan) answer() catalog.PlanView {
 	v := p.shown()
-	v.Task, v.Response = "", ""
+	v.Task, v.Response, v.Components = "", "", nil
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
 	}
@@ -223,7 +227,7 @@ func (s *State) planOf(o Order, id string) (*plan, error) {
 // endPlan ends a plan with its tasks.
 func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	for _, t := range p.liveTasks() {
-		s.endTask(t, "plan "+string(status), nil, at)
+		s.endTask(t, "plan "+string(status), "", nil, at)
 	}
 	if !final(p.View.Status) {
 		s.openAll--
@@ -255,7 +259,7 @@ func (p *plan) end(status catalog.PlanStatus, at time.Time) {
 // failPlan ends a plan that nobody drives to its end.
 func (s *State) failPlan(p *plan, why string, at time.Time) {
 	for _, t := range p.liveTasks() {
-		s.endTask(t, "plan failed: "+why, nil, at)
+		s.endTask(t, "plan failed: "+why, "", nil, at)
 	}
 	s.endPlan(p, catalog.PlanFailed, at)
 	p.gaveUp(why)

@@ -21,13 +21,15 @@ type Task struct {
 	Turn     string           `json:"turn"`
 	Revision int              `json:"revision"`
 	Step     int              `json:"step"`
-	Ask      string           `json:"ask,omitempty"` // path of the call that asked for it; empty: the step's own task
+	Ask      string           `json:"ask,omitempty"`    // path of the call that asked for it; empty: the step's own task
+	Parent   string           `json:"parent,omitempty"` // the task that asked for it
 	Spec     catalog.PlanStep `json:"spec"`
 	Inputs   []string         `json:"inputs"` // memory keys that it may read
 	Deadline time.Time        `json:"deadline"`
 	Ended    string           `json:"ended"`           // why; empty while it lives
 	Agent    string           `json:"agent,omitempty"` // that it runs; empty: the executor of a planner's step
 	Types    []string         `json:"types,omitempty"` // of orders that the agent may seal
+	Asks     []string         `json:"asks,omitempty"`  // agents that it may ask
 }
 
 // Over says whether the task's key may sign nothing new any more.
@@ -78,16 +80,16 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 	}, p.View.UserID, true
 }
 
-// OrderOf finds an order of the same plan step for a member "from".
-func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string) (position int64, ok bool) {
+// OrderOf finds an order of the same place for a member "from".
+func (v *View) OrderOf(tenant string, place intents.Context, intentID string) (position int64, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	p, ok := v.s.plans[tenant+"/"+plan]
+	p, ok := v.s.plans[tenant+"/"+place.PlanID]
 	if !ok {
 		return 0, false
 	}
 	ref, ok := p.ByIntent[intentID]
-	return ref.Position, ok && ref.Revision == revision && ref.Step == step
+	return ref.Position, ok && ref.Revision == place.Revision && ref.Step == place.Step && ref.Ask == place.Ask
 }
 
 // Repeats finds, under the rules before intents.RulesAgents, a once order of the plan that is equal in type and arguments, may
@@ -169,7 +171,7 @@ func (s *State) OpenPlans(tenant string) (one, all int) {
 // from the records (PlanWithoutTexts, RestoreTexts). Texts that tickets hold stay: orders
 // of a task may still be carried out.
 func (p *plan) dropTexts() {
-	p.View.Task, p.View.Response, p.Turn = "", "", nil
+	p.View.Task, p.View.Response, p.View.Components, p.Turn = "", "", nil, nil
 	for i := range p.View.Steps {
 		p.View.Steps[i].Task = ""
 	}
@@ -209,7 +211,7 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 	case typeStepFinish:
 		a, err := argsOf[catalog.StepFinish](o)
 		if a.Reply != "" && a.Status == "done" {
-			p.Response = a.Reply
+			p.Response, p.Components = a.Reply, componentsOf(a)
 		}
 		return err // its other texts stay with the plan
 	case TypeCancel: // its text is in none

@@ -104,9 +104,10 @@ type runs struct {
 	Text    string   `json:"text"`    // its file; empty: it is built in
 	Types   []string `json:"types"`   // of orders that its task may seal
 	Seconds int      `json:"seconds"` // that a task may take
-	// Requests and tokens that a task may use.
+	// Requests and tokens that a task may use; a step asks no more often than that.
 	Requests int `json:"requests,omitempty"`
 	Tokens   int `json:"tokens,omitempty"`
+	asking
 }
 
 // AgentsOf are the names of the agents of a tenant that can be run.
@@ -143,13 +144,20 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	if i < 0 {
 		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
 	}
-	a := set.Agents[i]
+	if r, skills, err = s.scoped(tenant, set.Agents[i]); err == nil {
+		r.asking, err = s.askedBy(tenant, set.Agents[i], set)
+	}
+	return r, skills, err
+}
+
+// scoped is a tenant's agent without those that it may ask.
+func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string, err error) {
 	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Requests: a.Limits.Requests, Tokens: a.Limits.Tokens}
 	if s.rules >= intents.RulesAsks && slices.Contains(a.Types, "skill.call") { // which of many it needs, a search may say
 		r.Types = append(slices.Clone(a.Types), "skill.find")
 	}
 	for _, of := range []string{systemTenant, tenant} {
-		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {
+		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == a.Name && x.Digest == a.Digest }) {
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {
 				return nil, nil, err
 			}
@@ -167,7 +175,7 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	return r, slices.Compact(skills), nil
 }
 
-// agentGet delivers the agent of a plan in the revision that the plan began with.
+// agentGet delivers the agent of a plan, to a task its own, in the revision that the plan began with.
 var agentGet = move("agent.get",
 	func(v *View, o Order, _ catalog.AgentGet) (Effect, error) {
 		v.rely(SubjectPlanState(o.Tenant, o.Context.PlanID))
@@ -175,7 +183,15 @@ var agentGet = move("agent.get",
 		if !ok || p.Runs == nil {
 			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
 		}
-		return Effect{Result: catalog.AgentGetResult{Agent: p.View.Agent, Text: p.Runs.Text, TimeLimitSec: p.Runs.Seconds}}, nil
+		name, runs := p.View.Agent, p.Runs
+		if t := v.s.tasks[o.Tenant+"/"+o.Context.TaskID]; t != nil && t.plan == p && t.Ask != "" {
+			name, runs = t.Agent, p.Runs.Asks[t.Agent]
+		}
+		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}
+		if v.Rules() >= intents.RulesAsks {
+			result.Others = runs.others()
+		}
+		return Effect{Result: result}, nil
 	},
 	func(*State, Order, catalog.AgentGet) error { return nil })
 

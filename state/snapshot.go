@@ -155,7 +155,7 @@ func Open(r io.Reader) (*State, error) {
 		if final(p.View.Status) && p.View.CompletedAt == nil {
 			return nil, errors.New("state: a closed plan without the time of its close")
 		}
-		if slices.Contains(p.Tasks, nil) || slices.Contains(p.Calls, nil) || slices.Contains(p.Facts, nil) {
+		if slices.Contains(p.Tasks, nil) || slices.Contains(p.Calls, nil) || slices.Contains(p.Facts, nil) || p.Runs.lacks() {
 			return nil, errNoMember
 		}
 		s.putPlan(p)

@@ -51,7 +51,7 @@ func TestOpenRefuses(t *testing.T) {
 		``, `[]`, `{"plans":1}`, `{} {}`,
 		`{"orders":{"1":null}}`, `{"unknown":{"a":null}}`, `{"holds":{"1":null}}`,
 		`{"orders":{"1":{"plan":"acme/p","fact":-1}}}`, `{"orders":{"1":{"plan":"","fact":0}}}`,
-		`{"plans":1} {"tasks":[null]}`, `{"plans":1} {"view":{"status":"complete"}}`,
+		`{"plans":1} {"tasks":[null]}`, `{"plans":1} {"runs":{"asks":{"shop":null}}}`, `{"plans":1} {"view":{"status":"complete"}}`,
 	} {
 		if _, err := state.Open(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: no error", text)

@@ -162,12 +162,10 @@ func (s *State) foldOrder(r storage.Record) error {
 	if err := read(r); err != nil {
 		return err
 	}
-	if dispatched {
-		s.dispatched(o)
-		return nil
-	}
-	if err := o.readActor(r); err != nil {
-		return err
+	if !dispatched || o.Decision.Effect == string(catalog.Once) {
+		if err := o.readActor(r); err != nil {
+			return err
+		}
 	}
 	return s.accepted(o)
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -19,21 +20,25 @@ var stepFinish = move(typeStepFinish,
 		}
 		v.relyOnPlan(t.plan)
 		switch {
+		case o.Signer == intents.RoleTask && a.TaskID != o.Context.TaskID && !(t.Parent == o.Context.TaskID && a.Status == catalog.AskUnavailable):
+			return Effect{}, intents.Refuse(intents.TaskScope, "/intent/args/task_id", "not the key's own task, nor one that it has asked for and has no answer of")
 		case t.Ended != "":
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
 		case o.Signer == intents.RoleManager && a.Status != "failed":
 			return Effect{}, illegal("/intent/args/status", "a manager may only say failed")
+		case a.Status == catalog.AskUnavailable && (t.Ask == "" || t.ID == o.Context.TaskID):
+			return Effect{}, illegal("/intent/args/status", "only the task that asked may say unavailable")
 		case a.Status == "done" && (t.Agent != "") != (o.TextSize("reply") > 0):
 			return Effect{}, illegal("/intent/args/reply", "the task of an agent ends with a reply, and no other does")
 		case a.Status == "done" && t.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
-		case a.Status == "held" && !t.plan.waiting(t.Step) && !t.plan.heldBy(t):
+		case a.Status == "held" && !t.plan.heldBy(t):
 			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")
 		}
 		after := t.plan.clone()
-		after.finish(t.Step, a, o.At)
-		touches := append(t.plan.touches(a.Status != "done" && a.Status != "held"), SubjectTask(o.Tenant, t.ID))
-		if a.Status == "held" { // the turn waits, and frees its session
+		after.finish(t, a, o.At)
+		touches := append(t.plan.touches(t.Ask == "" && a.Status != "done" && a.Status != "held"), t.plan.touchesTask(t)...)
+		if t.Ask == "" && a.Status == "held" { // the turn waits, and frees its session
 			touches = append(touches, t.plan.turnSubjects()...)
 		}
 		return Effect{after.answer(), touches}, nil
@@ -43,34 +48,56 @@ var stepFinish = move(typeStepFinish,
 		if !ok {
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
-		s.endTask(t, "step.finish", a.Usage, o.At)
+		t.Finished = o.Recorded
+		s.endTask(t, typeStepFinish, a.Status, a.Usage, o.At)
+		t.plan.finish(t, a, o.At)
+		if t.Ask != "" {
+			return nil
+		}
 		t.plan.Unsaid = o.Erased
-		t.plan.finish(t.Step, a, o.At)
 		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {
 			s.freeSession(t.plan)
 		}
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		t.plan.Unheld = t.plan.Unheld && s.rules < intents.RulesAgents // its driver sees which steps may go on
 		return nil
-	}).keepsAllBut("reason", "suggestion", "reply")
+	}).keepsAllBut("reason", "suggestion", "reply", "components")
 
-// heldBy says whether an order of a task waits or has waited for people.
+// heldBy says whether an order of a task's step waits, or one of the task or of those that it has asked for has
+// waited for people. Of a task that was asked for only orders of its place count.
 func (p *plan) heldBy(t *task) bool {
-	return slices.ContainsFunc(p.Facts, func(f *fact) bool { return f.HeldBy == t.ID })
+	own := map[string]bool{t.ID: true}
+	for _, c := range p.Tasks {
+		own[c.ID] = own[c.ID] || c.Parent == t.ID
+	}
+	return slices.ContainsFunc(p.Facts, func(f *fact) bool {
+		waits := f.Status == factHeld && f.Step == t.Step && (t.Ask == "" || f.Ask == t.Ask)
+		return waits || own[f.HeldBy]
+	})
 }
 
-// finish is the effect of step.finish on a plan.
-func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
+// componentsOf a reply; what is no JSON is none.
+func componentsOf(a catalog.StepFinish) json.RawMessage {
+	if !json.Valid([]byte(a.Components)) {
+		return nil
+	}
+	return json.RawMessage(a.Components)
+}
+
+// finish is the effect of step.finish on a plan. What a task that was asked for says is for the one that asked: of
+// the plan it changes the usage alone.
+func (p *plan) finish(t *task, a catalog.StepFinish, at time.Time) {
 	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
+	step := t.Step
 	s := p.step(step)
-	if s == nil {
+	if s == nil || t.Ask != "" {
 		return
 	}
 	s.FinishedAt, s.FailureReason, s.Suggestion = &at, a.Reason, a.Suggestion
 	switch a.Status {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
-		p.View.Response = a.Reply
+		p.View.Response, p.View.Components = a.Reply, componentsOf(a)
 		for _, f := range p.Facts {
 			if f.Step == step && f.Revision == s.Revision {
 				p.Settled[f.IntentID] = true

@@ -2,11 +2,13 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // MaxTaskLife bounds a task's deadline.
@@ -20,10 +22,9 @@ var stepOpen = move("step",
 		if err != nil {
 			return Effect{}, err
 		}
-		if err := v.timedID(o, intents.KindTask, a.TaskID, "/intent/args/task_id"); err != nil {
-			return Effect{}, err
-		}
-		key, err := v.taskKey(o, a)
+		unproved := a
+		unproved.PoP = ""
+		touches, err := v.newTask(o, a.TaskID, a.JWK, a.PoP, unproved, a.Deadline)
 		if err != nil {
 			return Effect{}, err
 		}
@@ -34,8 +35,6 @@ var stepOpen = move("step",
 			return Effect{}, err
 		}
 		s := p.step(a.Step)
-		v.rely(SubjectTask(o.Tenant, a.TaskID))
-		v.rely(subjectTaskKey(key.KID))
 		switch {
 		case p.View.Status != catalog.PlanExecuting:
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status)+", steps run while it is executing")
@@ -49,10 +48,6 @@ var stepOpen = move("step",
 			return Effect{}, illegal("/intent/args/step", "not the next step of the plan: one that it waits for is not done")
 		case len(p.liveTasks()) >= catalog.MaxLive:
 			return Effect{}, illegal("/intent/args/step", fmt.Sprintf("%d tasks of the plan live: no more run at once", catalog.MaxLive))
-		case v.s.tasks[o.Tenant+"/"+a.TaskID] != nil:
-			return Effect{}, illegal("/intent/args/task_id", "a task with this id exists")
-		case v.s.taskKID[key.KID] != "":
-			return Effect{}, illegal("/intent/args/jwk", "the key was used for another task")
 		}
 		after := p.clone()
 		after.begin(a, o.At)
@@ -60,10 +55,7 @@ var stepOpen = move("step",
 		if keys := p.inputKeys(s.PlanStep); len(keys) == 1 {
 			result.InputKey = keys[0]
 		}
-		return Effect{
-			result,
-			append(p.touches(false), SubjectTask(o.Tenant, a.TaskID), subjectTaskKey(key.KID)),
-		}, nil
+		return Effect{result, append(p.touches(false), touches...)}, nil
 	},
 	func(s *State, o Order, a catalog.Step) error {
 		p, err := s.planOf(o, a.PlanID)
@@ -71,31 +63,39 @@ var stepOpen = move("step",
 			return err
 		}
 		step := p.begin(a, o.At)
-		key, err := a.JWK.ToKey()
-		switch {
-		case step == nil || err != nil || a.PlanDigest != p.View.PlanDigest:
-			return fmt.Errorf("step %d of %s: %v", a.Step, a.PlanID, err)
-		case s.tasks[o.Tenant+"/"+a.TaskID] != nil || s.taskKID[key.KID] != "":
-			return fmt.Errorf("a second task %s, or with its key", a.TaskID)
+		if step == nil || a.PlanDigest != p.View.PlanDigest {
+			return fmt.Errorf("step %d of %s", a.Step, a.PlanID)
 		}
-		deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
-		if err != nil {
-			return err
-		}
-		t := &task{KID: key.KID, Public: key.Public, plan: p, Task: Task{
+		t := &task{plan: p, Task: Task{
 			ID: a.TaskID, Tenant: o.Tenant, User: o.User, Plan: a.PlanID,
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
-			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
+			Inputs: p.inputKeys(step.PlanStep),
 		}}
 		if r := p.Runs; r != nil {
-			t.Agent, t.Types = p.View.Agent, r.Types
+			t.Agent, t.Types, t.Asks = p.View.Agent, r.Types, slices.Sorted(maps.Keys(r.Asks))
 		}
-		t.Replies = p.replies(t.Task)
-		p.Tasks = append(p.Tasks, t)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
-		s.addTask(t)
-		return nil
+		return s.openTask(t, a.JWK, a.Deadline)
 	})
+
+// openTask adds a task to its plan.
+func (s *State) openTask(t *task, jwk intents.JWK, deadline string) error {
+	key, err := jwk.ToKey()
+	if err != nil {
+		return err
+	}
+	if s.tasks[t.Tenant+"/"+t.ID] != nil || s.taskKID[key.KID] != "" {
+		return fmt.Errorf("a second task %s, or with its key", t.ID)
+	}
+	if t.Deadline, err = time.Parse(time.RFC3339Nano, deadline); err != nil {
+		return err
+	}
+	t.KID, t.Public = key.KID, key.Public
+	t.Replies = t.plan.replies(t.Task)
+	t.plan.Tasks = append(t.plan.Tasks, t)
+	s.addTask(t)
+	return nil
+}
 
 func (s *State) addTask(t *task) {
 	name := t.Tenant + "/" + t.ID
@@ -111,24 +111,37 @@ func (p *plan) begin(a catalog.Step, at time.Time) *catalog.StepView {
 	return s
 }
 
-// taskKey admits the key that a step introduces: canonical, of prime order,
-// possessed, not a key of the key set, and not for longer than a task lives.
-func (v *View) taskKey(o Order, a catalog.Step) (intents.Key, error) {
-	key, err := a.JWK.ToKey()
+// newTask admits a task that an order opens, with its key: canonical, of prime order,
+// possessed, not a key of the key set, and not for longer than a task lives. No other has
+// its id or key. What was erased proves nothing any more, like its signature. The subjects
+// are those that it touches.
+func (v *View) newTask(o Order, id string, jwk intents.JWK, pop string, unproved any, until string) ([]storage.Subject, error) {
+	if err := v.timedID(o, intents.KindTask, id, "/intent/args/task_id"); err != nil {
+		return nil, err
+	}
+	key, err := jwk.ToKey()
 	if err != nil {
-		return intents.Key{}, illegal("/intent/args/jwk", err.Error())
+		return nil, illegal("/intent/args/jwk", err.Error())
 	}
 	if _, known := v.s.keys[key.KID]; known {
-		return intents.Key{}, illegal("/intent/args/jwk", "the key stands in the key set")
+		return nil, illegal("/intent/args/jwk", "the key stands in the key set")
 	}
-	unproved := a
-	unproved.PoP = ""
-	if err := intents.VerifyPoP(a.PoP, key, unproved); err != nil {
-		return intents.Key{}, err
+	if err := intents.VerifyPoP(pop, key, unproved); err != nil && !o.Erased {
+		return nil, err
 	}
-	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+	deadline, err := time.Parse(time.RFC3339Nano, until)
 	if err != nil || !deadline.After(o.Now) || deadline.After(o.Now.Add(MaxTaskLife+intents.Leeway)) {
-		return intents.Key{}, illegal("/intent/args/deadline", "deadline must lie within the next hour")
+		return nil, illegal("/intent/args/deadline", "deadline must lie within the next hour")
 	}
-	return key, nil
+	touches := []storage.Subject{SubjectTask(o.Tenant, id), subjectTaskKey(key.KID)}
+	for _, subject := range touches {
+		v.rely(subject)
+	}
+	switch {
+	case v.s.tasks[o.Tenant+"/"+id] != nil:
+		return nil, illegal("/intent/args/task_id", "a task with this id exists")
+	case v.s.taskKID[key.KID] != "":
+		return nil, illegal("/intent/args/jwk", "the key was used for another task")
+	}
+	return touches, nil
 }

@@ -11,10 +11,10 @@ import (
 // Subjects are the pieces of state that decisions rely on. A commit asserts for each
 // that it was touched last where the decision saw it.
 //
-// A plan is three kinds of them, so that tasks which work side by side do not make
+// A plan is four kinds of them, so that tasks which work side by side do not make
 // each other's orders stale: an order of a task relies on the task and on planstate,
-// an order that acts once on the effects of its step too, and a move of the plan on
-// everything that it reads and answers with.
+// an order that acts once on the effects of its step too, one that asks another agent on
+// the asks of its step, and a move of the plan on everything that it reads and answers with.
 const (
 	SubjectKeys     storage.Subject = "keys"
 	SubjectPolicy   storage.Subject = "policy"
@@ -39,6 +39,11 @@ func SubjectPlanState(tenant, plan string) storage.Subject {
 // what became of them.
 func SubjectEffects(tenant, plan string, step int) storage.Subject {
 	return storage.Subject(fmt.Sprintf("effects/%s/%s/%d", tenant, plan, step))
+}
+
+// SubjectAsks are the tasks that the task of a step has asked for.
+func SubjectAsks(tenant, plan string, step int) storage.Subject {
+	return storage.Subject(fmt.Sprintf("asks/%s/%s/%d", tenant, plan, step))
 }
 
 // SubjectTask is a task.
@@ -78,6 +83,9 @@ func (v *View) relyOnPlan(p *plan) {
 	for _, s := range p.View.Steps {
 		if s.Status != catalog.StepDone {
 			v.rely(SubjectEffects(tenant, id, s.Step))
+			if p.Runs != nil {
+				v.rely(SubjectAsks(tenant, id, s.Step))
+			}
 		}
 	}
 	for _, f := range p.Facts {
@@ -128,7 +136,7 @@ func (o *Order) Touches() []storage.Subject {
 
 // OutcomeTouches are what the outcome of a dispatched order changes: the effects of
 // its step, or, where it breaks the step's contract, the task and the plan. released:
-// people have approved it, and the plan waits for it.
+// it was held, and the plan waits for it.
 func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
 	if c.PlanID == "" {

@@ -43,7 +43,7 @@ func TestSiblings(t *testing.T) {
 	order.Repeats("default", "p1", 1, intents.RoleTask, "skill.call", []byte(`{}`))
 	finish := func(status, key string) []storage.Subject {
 		t.Helper()
-		o := Order{Type: "step.finish", Tenant: "default", User: "ana", Signer: intents.RoleTask}
+		o := Order{Type: "step.finish", Tenant: "default", User: "ana", Signer: intents.RoleTask, Context: intents.Context{TaskID: "two"}}
 		o.Args = []byte(`{"task_id":"two","status":"` + status + `","memory_key":"` + key + `"}`)
 		e, err := s.View().Judge(o, nil)
 		if err != nil {

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"time"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -15,18 +17,31 @@ type called struct {
 
 // addCall remembers an order of an agent for later tasks of its place.
 func (p *plan) addCall(x *openOrder, o Order) {
-	c := o.Context
-	if c.Call == "" || final(p.View.Status) {
+	if o.Context.Call == "" || final(p.View.Status) {
 		return
 	}
 	status := factOpen
 	if o.Decision.Verdict == intents.Hold {
 		status = factHeld
 	}
-	p.Calls = append(p.Calls, &called{Position: x.Position, Revision: c.Revision, Ask: c.Ask, ToldCall: catalog.ToldCall{
-		Step: c.Step, IntentID: x.ID, Occurrence: c.Occurrence, Call: c.Call, Type: o.Type, Status: status,
-	}})
-	x.Call = len(p.Calls)
+	x.Call = p.note(o, status)
+}
+
+// note remembers the order of a call and gives its place, from 1. An ask that takes the
+// place of another is the same call.
+func (p *plan) note(o Order, status string) int {
+	c := o.Context
+	call := &called{Position: o.Recorded, Revision: c.Revision, Ask: c.Ask, ToldCall: catalog.ToldCall{
+		Step: c.Step, IntentID: o.Decision.IntentID, Occurrence: c.Occurrence, Call: c.Call, Type: o.Type, Status: status,
+	}}
+	for i, x := range p.Calls {
+		if o.Type == intents.TypeAgentAsk && x.Type == o.Type && x.Call == c.Call && x.Step == c.Step && x.Revision == c.Revision {
+			p.Calls[i] = call
+			return i + 1
+		}
+	}
+	p.Calls = append(p.Calls, call)
+	return len(p.Calls)
 }
 
 // callEnded notes how an order ended. Closed plans have no calls any more.
@@ -41,8 +56,8 @@ const maxTold = 500
 
 // Told is what is told of an open plan beside the answer of a move, and not recorded: the
 // calls of its steps that are not done, or of one step, in order, and the orders with
-// effects, with their arguments.
-func (s *State) Told(tenant, id string, step int) catalog.Told {
+// effects, with their arguments. ask: of those that an ask of the step was for.
+func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p := s.plans[tenant+"/"+id]
@@ -51,7 +66,7 @@ func (s *State) Told(tenant, id string, step int) catalog.Told {
 	}
 	out := catalog.Told{Facts: p.shown().Facts}
 	for _, t := range p.Tasks {
-		if s := p.step(t.Step); step == t.Step && t.Ask == "" && s != nil && s.Revision == t.Revision {
+		if s := p.step(t.Step); step == t.Step && t.Ask == ask && s != nil && s.Revision == t.Revision {
 			out.Tokens += t.Used
 		}
 	}
@@ -61,8 +76,9 @@ func (s *State) Told(tenant, id string, step int) catalog.Told {
 		}
 		var calls []catalog.ToldCall
 		for _, c := range p.Calls {
-			if c.Step == at.Step && c.Revision == at.Revision && c.Ask == "" {
-				calls = append(calls, c.ToldCall)
+			if c.Step == at.Step && c.Revision == at.Revision && c.Ask == ask {
+				told, _ := p.told(c, s.last)
+				calls = append(calls, told)
 			}
 		}
 		out.Calls = append(out.Calls, calls[max(0, len(calls)-maxTold):]...)
@@ -70,18 +86,20 @@ func (s *State) Told(tenant, id string, step int) catalog.Told {
 	return out
 }
 
-// CallOf finds an order that a call of a place made.
-func (v *View) CallOf(tenant string, place intents.Context, intentID string) (c catalog.ToldCall, position int64, ok bool) {
+// CallOf finds an order that a call of a place made. finished is the position of the step.finish that answers an ask,
+// or 0.
+func (v *View) CallOf(tenant string, place intents.Context, intentID string, now time.Time) (c catalog.ToldCall, position, finished int64, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	p := v.s.plans[tenant+"/"+place.PlanID]
 	if p == nil {
-		return c, 0, false
+		return c, 0, 0, false
 	}
 	for _, x := range p.Calls {
 		if x.IntentID == intentID && x.Step == place.Step && x.Revision == place.Revision && x.Ask == place.Ask {
-			return x.ToldCall, x.Position, true
+			c, finished = p.told(x, now)
+			return c, x.Position, finished, true
 		}
 	}
-	return c, 0, false
+	return c, 0, 0, false
 }

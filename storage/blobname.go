@@ -75,7 +75,8 @@ func ScopeName(s Scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return under + "/" + nameHash("scope", s.Tenant, s.Plan, strconv.Itoa(s.Revision), strconv.Itoa(s.Step)), nil
+	place := strings.TrimSpace(strconv.Itoa(s.Step) + " " + s.Ask)
+	return under + "/" + nameHash("scope", s.Tenant, s.Plan, strconv.Itoa(s.Revision), place), nil
 }
 
 // FileID is the id of a content in a scope.

@@ -12,13 +12,14 @@ import (
 // JSON or text as received) a result travels inline, from there on by reference.
 const InlineLimit = 50_000
 
-// Scope is the step that owns temporary data: files of one scope are visible
+// Scope is the step, or the ask of another agent in it, that owns temporary data: files of one scope are visible
 // only within it and are wiped when the step ends.
 type Scope struct {
 	Tenant   string
 	Plan     string
 	Revision int
 	Step     int
+	Ask      string // empty: the step itself
 }
 
 // TurnScope is of an order outside any plan: its turn. No plan is called so.

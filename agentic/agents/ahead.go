@@ -7,7 +7,7 @@ import (
 
 // today are the tools of this system that agents can use already; the loop offers them by
 // itself once a result is large.
-var today = []string{"exec_python", "read_lines"}
+var today = []string{AskAgent, "exec_python", "read_lines"}
 
 // Ahead names what the agents have that does not work yet.
 func (r *Revision) Ahead() Faults {
@@ -18,9 +18,6 @@ func (r *Revision) Ahead() Faults {
 		}
 		if d.Type == "mcp" {
 			say("/type", "remote agents cannot be run yet")
-		}
-		if len(d.SubAgents) > 0 {
-			say("/sub_agents", "agents cannot ask others yet: it works without them")
 		}
 		for i, t := range d.Tools {
 			at := fmt.Sprintf("/tools/%d", i)

@@ -64,8 +64,8 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 }
 
 // tryLock takes the lock if nobody holds it, its lease is over, or its holder is this
-// task or an older task of the same plan step. A step has only one live task, so the
-// older one has ended.
+// task or an older task of the same place: a plan step, or an ask in it. A place has only
+// one live task, so the older one has ended.
 func (m *memory) tryLock(ctx context.Context, r record) (bool, error) {
 	id := lockID(r)
 	now := timestamp(m.Now())
@@ -77,14 +77,14 @@ func (m *memory) tryLock(ctx context.Context, r record) (bool, error) {
 		return false, err
 	}
 	taken := version != storage.Nobody && old.LockedBy != "" && old.LockExpires != nil && old.LockExpires.After(now)
-	mine := old.LockedBy == holder(r) || old.Session == r.Session && old.Plan == r.Plan && old.StepIndex == r.StepIndex
+	mine := old.LockedBy == holder(r) || old.Session == r.Session && old.Plan == r.Plan && old.StepIndex == r.StepIndex && old.Ask == r.Ask
 	if taken && !mine {
 		return false, nil
 	}
 	ends := now.Add(LockLease)
 	return m.swapLock(ctx, version, record{
 		ID: id, Key: id, Tenant: r.Tenant, Session: r.Session, Task: r.Task, User: r.User, Scope: r.Scope, Plan: r.Plan,
-		StepIndex: r.StepIndex, LockedBy: holder(r), LockExpires: &ends, CreatedAt: now, TTLAt: &ends,
+		StepIndex: r.StepIndex, Ask: r.Ask, LockedBy: holder(r), LockExpires: &ends, CreatedAt: now, TTLAt: &ends,
 	})
 }
 

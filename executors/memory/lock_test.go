@@ -104,6 +104,11 @@ func TestLockOfTheSameStep(t *testing.T) {
 	if r := b.Do(t, write(task("task_4", 2), "x", rows)); r.Code != intents.MemoryLock {
 		t.Errorf("another step: %+v", r)
 	}
+	asked := task("task_5", 1) // beside the step's own task
+	asked.Ask = "1.0"
+	if r := b.Do(t, write(asked, "x", rows)); r.Code != intents.MemoryLock {
+		t.Errorf("an ask in the same step: %+v", r)
+	}
 }
 
 // TestLockRace: of tasks that want one lock at once, exactly one gets it.

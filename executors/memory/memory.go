@@ -81,6 +81,7 @@ type record struct {
 	LockedBy    string     `json:"locked_by,omitempty"`
 	Text        string     `json:"text"` // the data as JSON
 	StepIndex   int        `json:"step_index,omitempty"`
+	Ask         string     `json:"ask,omitempty"` // the call that asked for the task; empty: it is the step's own
 	LockExpires *time.Time `json:"lock_expires,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
 	TTLAt       *time.Time `json:"ttl_at,omitempty"`

@@ -105,7 +105,7 @@ func (m *memory) draft(o *executors.Order, args catalog.WriteMemory) (record, er
 	full := key(actor.Tenant, session, task.Task, args.Label)
 	return record{
 		ID: full, Key: full, Tenant: actor.Tenant, Session: session, Task: task.Task, User: actor.UserID, Scope: scope,
-		Source: o.ID, Skills: task.Skills, Plan: task.Plan, StepIndex: task.Step, CreatedAt: now, TTLAt: &ends,
+		Source: o.ID, Skills: task.Skills, Plan: task.Plan, StepIndex: task.Step, Ask: task.Ask, CreatedAt: now, TTLAt: &ends,
 	}, nil
 }
 

@@ -99,6 +99,7 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 			return executors.Fail(intents.MalformedArgs, "the session has ended: resume it under a new id")
 		}
 		found.Messages = append(found.Messages, missing...)
+		found.Did = args.Did
 		for len(found.Messages) > MaxTurns || historySize(found.Messages) > MaxHistory {
 			found.Messages = found.Messages[1:]
 		}

@@ -66,6 +66,7 @@ type session struct {
 	Agent      string          `json:"agent,omitempty"`
 	Workflow   json.RawMessage `json:"workflow_state,omitempty"`
 	From       string          `json:"resumed_from,omitempty"`
+	Did        *catalog.Did    `json:"did,omitempty"`
 }
 
 // message is one turn; its id derives from the order that wrote it, however
@@ -105,7 +106,7 @@ func (s *session) touch(now time.Time) {
 func (s *session) view(now time.Time) catalog.Session {
 	v := catalog.Session{
 		SessionID: s.ID, UserID: s.User, Status: s.State, TTL: s.TTLAt, StartedAt: s.StartedAt, LastActive: s.LastActive,
-		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow, ResumedFrom: s.From,
+		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow, ResumedFrom: s.From, Did: s.Did,
 	}
 	if s.State == active && !s.live(now) {
 		v.Status = abandoned

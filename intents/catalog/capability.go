@@ -6,20 +6,23 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
 
 // readers are capabilities that no order needs, but reading and dry runs do.
 var readers = []string{"audit:read", "policy:explain"}
 
-// RunAgent is the capability to open a plan of an agent, without the agent's name.
+// RunAgent is the capability to run an agent, without the agent's name.
 const RunAgent = "agents:run"
 
-// Needs is the capability that an order of the row needs: of plan.open with an agent the
-// one that names that agent.
+// Needs is the capability that an order of the row needs: of one that names an agent to
+// run the one that names it, too.
 func (r Row) Needs(args json.RawMessage) string {
-	var a PlanOpen
-	if r.Type == "plan.open" && json.Unmarshal(args, &a) == nil && a.Agent != "" {
+	var a struct {
+		Agent string `json:"agent"`
+	}
+	if (r.Type == "plan.open" || r.Type == intents.TypeAgentAsk) && json.Unmarshal(args, &a) == nil && a.Agent != "" {
 		return RunAgent + ":" + a.Agent
 	}
 	return r.Capability
@@ -61,7 +64,7 @@ func (c *Catalog) knownVerbs() map[string][]string {
 	for _, r := range c.Rows() {
 		add(r.Capability)
 	}
-	for _, capability := range slices.Concat(readers, later, []string{RunAgent}) {
+	for _, capability := range slices.Concat(readers, later) {
 		add(capability)
 	}
 	return verbs

@@ -63,11 +63,19 @@ var examples = map[string]example{
 		[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
 		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest", Plan: view}, StepResult{TaskID: "task_1", Plan: moved}},
 	},
+	"agent.ask": {
+		[]any{
+			AgentAsk{Agent: "spoons", Input: "Which?", Context: AskContext{"s", "en", "Graz", "sold two"}, PlanID: "plan_1", Epoch: 1, Parent: "task_1", TaskID: "task_2", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"},
+			AgentAsk{Agent: "spoons", Input: "Which?", Context: AskContext{EpisodeID: "s"}, PlanID: "plan_1", Epoch: 1, Parent: "task_1", TaskID: "task_2", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"},
+		},
+		[]any{AgentAskResult{TaskID: "task_2", Skills: []string{"spoon.buy"}}, AgentAskResult{TaskID: "task_2", Skills: []string{}}},
+	},
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "done", Reply: "These."},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
 		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
+		StepFinish{TaskID: "task_1", Status: "unavailable", Reason: "it does not answer"},
 	}, []any{moved}},
 	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
 	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},

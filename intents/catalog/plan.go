@@ -83,14 +83,15 @@ type PlanStep struct {
 }
 
 // Plan are the arguments of plan: steps replace every step that does not stay
-// (StepView.Stays); numbers run on from the last one of the revision before. Revision 1
-// may have no steps but an Answer: then nothing need be done, and the plan can only be
-// closed with that text.
+// (StepView.Stays) and every one that Drop names, whose orders on hold end with it; numbers
+// run on from the last one of the revision before. Revision 1 may have no steps but an
+// Answer: then nothing need be done, and the plan can only be closed with that text.
 type Plan struct {
 	PlanID   string     `json:"plan_id"`
 	Epoch    int        `json:"epoch"`
 	Revision int        `json:"revision"`
 	Steps    []PlanStep `json:"steps"`
+	Drop     []int      `json:"drop,omitempty"`
 	Answer   string     `json:"answer,omitempty"`
 	Usage    []Usage    `json:"usage,omitempty"`
 }
@@ -166,12 +167,15 @@ type Step struct {
 // own plan it has the Reply.
 type StepFinish struct {
 	TaskID     string  `json:"task_id"`
-	Status     string  `json:"status"` // done, insufficient, failed, held
+	Status     string  `json:"status"` // done, insufficient, failed, held; of a task that the signer has asked for: unavailable
 	MemoryKey  string  `json:"memory_key,omitempty"`
 	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: what is done and what waits
 	Reason     string  `json:"reason,omitempty"`
 	Suggestion string  `json:"suggestion,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`
+
+	Components string   `json:"components,omitempty"` // of the reply, as JSON: [{name, props}]
+	Dropped    []string `json:"dropped,omitempty"`    // agents that were not asked, being too many
 }
 
 // Cancel are the arguments of cancel.
@@ -251,8 +255,10 @@ type PlanView struct {
 	Usage       []Usage     `json:"usage,omitempty"`
 	Response    string      `json:"response,omitempty"`
 	Failure     *Failure    `json:"failure,omitempty"`
-	CreatedAt   time.Time   `json:"created_at"`
-	CompletedAt *time.Time  `json:"completed_at,omitempty"`
+	// Components stand beside an agent's answer: [{name, props}].
+	Components  json.RawMessage `json:"components,omitempty"`
+	CreatedAt   time.Time       `json:"created_at"`
+	CompletedAt *time.Time      `json:"completed_at,omitempty"`
 
 	Turn *TurnContext `json:"turn,omitempty"` // plan.claim's answer alone has it
 }

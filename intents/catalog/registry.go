@@ -26,4 +26,15 @@ type AgentGetResult struct {
 	Agent        string `json:"agent"`
 	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
 	TimeLimitSec int    `json:"time_limit_sec"`
+	// Others are the agents that it may ask.
+	Others []OtherAgent `json:"others,omitempty"`
+}
+
+// OtherAgent is an agent as one that may ask it knows it.
+type OtherAgent struct {
+	Agent       string `json:"agent"`
+	DisplayName string `json:"display_name,omitempty"`
+	Description string `json:"description"`
+
+	TimeLimitSec int `json:"time_limit_sec"` // of what it is asked
 }

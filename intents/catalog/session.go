@@ -62,6 +62,14 @@ type SessionAppend struct {
 	SessionID string `json:"session_id"`
 	Key       string `json:"key,omitempty"`
 	Turns     []Turn `json:"turns"` // 1..10
+	Did       *Did   `json:"did,omitempty"`
+}
+
+// Did is what the agents of the latest turn did: agents that are asked in the next turn,
+// and were not in this one, are told it.
+type Did struct {
+	Agents []string `json:"agents"`
+	Text   string   `json:"text"` // at most 2 KiB
 }
 
 // SessionUpdate are the arguments of session.update.
@@ -95,6 +103,7 @@ type Session struct {
 	WorkflowState json.RawMessage `json:"workflow_state,omitempty"`
 	ResumedFrom   string          `json:"resumed_from,omitempty"` // the session that it goes on with, which may hold older turns
 	Cursor        string          `json:"cursor,omitempty"`       // of session.get: there are older turns before it
+	Did           *Did            `json:"did,omitempty"`          // in what the prompt of the next turn takes
 }
 
 // SessionListResult is the result of session.list.

@@ -22,7 +22,7 @@ type ToldCall struct {
 	Occurrence int    `json:"occurrence,omitempty"`
 	Call       string `json:"call"` // "<reply>.<index>"
 	Type       string `json:"type"`
-	Status     string `json:"status"` // open, held, done, failed, indeterminate
+	Status     string `json:"status"` // open, held, done, failed, indeterminate; of an ask that of its task (AskInterrupted …)
 }
 
 // TranscriptGet are the arguments of transcript.get.

@@ -55,7 +55,7 @@ type FrameKind string
 // again. Content and tokens are for display; FrameAnswer has the whole answer, once.
 const (
 	FrameStatus       FrameKind = "status"        // StatusData
-	FrameChildContent FrameKind = "child_content" // ContentData: of a task
+	FrameChildContent FrameKind = "child_content" // ContentData: of an agent that was asked
 	FrameToken        FrameKind = "token"         // ContentData: a piece of the answer as the model writes it
 	FrameHeld         FrameKind = "held"          // HeldData
 	FrameAnswer       FrameKind = "answer"        // AnswerData
@@ -97,13 +97,15 @@ type StatusData struct {
 type ContentData struct {
 	Text   string `json:"text"`
 	Reset  bool   `json:"reset,omitempty"`
+	Agent  string `json:"agent,omitempty"` // that was asked for it; empty: the one of the turn
 	Step   int    `json:"step,omitempty"`
 	TaskID string `json:"task_id,omitempty"`
 }
 
-// HeldData says that the plan waits for people.
+// HeldData says that the plan waits, and in words what is done and what waits.
 type HeldData struct {
 	PlanID   string   `json:"plan_id"`
+	Text     string   `json:"text,omitempty"`
 	Approval Approval `json:"approval"`
 }
 
@@ -115,6 +117,7 @@ type Approval struct {
 	Approvers []string `json:"approvers,omitempty"`
 	PolicyIDs []string `json:"policy_ids,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
+	Hint      string   `json:"hint,omitempty"`     // of one that asks nobody: what ends the wait
 	Deadline  string   `json:"deadline,omitempty"` // RFC 3339
 	URL       string   `json:"url,omitempty"`      // path at which the approval is followed
 }
@@ -123,6 +126,8 @@ type Approval struct {
 type AnswerData struct {
 	Response string          `json:"response"`
 	Data     json.RawMessage `json:"data,omitempty"` // the rows behind it, where there are any
+	// Components are what agents have rendered beside it: [{name, props}].
+	Components json.RawMessage `json:"components,omitempty"`
 }
 
 // ArtifactData stands for data of an answer that is 50,000 bytes or more: it is

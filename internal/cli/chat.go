@@ -97,7 +97,7 @@ func (c *command) say(to client.Client, lines <-chan string, session, text strin
 			return err
 		}
 		last := t.Last
-		t.Turn, t.said = client.Turn{PlanID: t.PlanID, Progress: t.Progress, Tokens: t.Tokens}, ""
+		t.Turn, t.said = client.Turn{PlanID: t.PlanID, Progress: t.Progress, Tokens: t.Tokens, Asked: t.Asked}, ""
 		err = to.Watch(c.Context(), t.PlanID, last, t.Take)
 	}
 	return t.broken(c.Context(), err)

@@ -79,7 +79,7 @@ func chat(t *testing.T, g *talkative, lines string, args ...string) result {
 // are of one session, and a refused message is no end.
 func TestChat(t *testing.T) {
 	g := &talkative{answers: [][]string{
-		{working, token(`"Ten "`), token(`"are\u001b[2J "`), frame("answer", `{"response":"Ten are\u001b[2J open.","data":[{"id":1,"name":"A\tb"},{"id":2}]}`), done("complete")},
+		{working, frame("child_content", `{"agent":"billing","text":"All \n paid."}`), token(`"Ten "`), token(`"are\u001b[2J "`), frame("answer", `{"response":"Ten are\u001b[2J open.","data":[{"id":1,"name":"A\tb"},{"id":2}]}`), done("complete")},
 		nil,
 		{token(`"No"`), frame("token", `{"reset":true}`), token(`"Yes"`), frame("answer", `{"response":"Yes."}`), done("complete")},
 		{refused1, done("failed")},
@@ -89,7 +89,7 @@ func TestChat(t *testing.T) {
 	if d := cmp.Diff(want, got.out); d != "" || got.code != ExitOK {
 		t.Errorf("exit %d %s", got.code, d)
 	}
-	for _, part := range []string{"· step 1 started: count", "RATE_LIMITED: slowly", "Ctrl-D"} {
+	for _, part := range []string{"· step 1 started: count", "· billing: All paid.", "RATE_LIMITED: slowly", "Ctrl-D"} {
 		if !strings.Contains(got.err, part) {
 			t.Errorf("no %q in %q", part, got.err)
 		}

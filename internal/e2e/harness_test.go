@@ -71,6 +71,7 @@ type setup struct {
 	Dir    string      // empty: a temporary one
 	Model  model.Model // nil: offline
 	Skills []string    // URLs or commands
+	Agents string      // directory; empty: the built-in ones
 	Limits node.Limits
 }
 
@@ -94,7 +95,7 @@ func start(t *testing.T, s setup) *system {
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context())) // t's own ends before the clean-up
 	n, err := node.Open(ctx, node.Config{
-		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Model: s.Model, Limits: s.Limits, Now: time.Now,
+		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, Model: s.Model, Limits: s.Limits, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -215,6 +216,12 @@ func (s *system) ask(who person, message string) turn {
 	var out turn
 	var p problem
 	out.HTTP, p = s.call(who, http.MethodPost, "/agent/run", map[string]string{"message": message}, &out)
+	return s.readTurn(who, message, out, p)
+}
+
+// readTurn reads what became of a turn.
+func (s *system) readTurn(who person, message string, out turn, p problem) turn {
+	s.t.Helper()
 	if p.Code != "" {
 		s.t.Fatalf("%s: %+v", message, p)
 	}

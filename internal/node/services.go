@@ -120,6 +120,7 @@ func (n *Node) startAgents(g *group) error {
 	if err != nil {
 		return err
 	}
+	task.Asked = n.asks.Count
 	if err := g.serve("task", agentic.NewTasks(task).Serve); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"aob.dev/writ/internal/telemetry"
 )
@@ -19,13 +20,16 @@ func get(t *testing.T, h http.Handler, path string) (int, string) {
 // TestHandler: each figure is that of the moment of the request, with its type.
 func TestHandler(t *testing.T) {
 	held := 1
+	asks := telemetry.NewAsks()
+	asks.Count("shop", 150*time.Millisecond, "")
+	asks.Count("shop", 60*time.Second, "timeout")
 	h := telemetry.Handler([]telemetry.Metric{
 		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.One(held) }},
 		{Name: "writ_refused_total", Help: "Refusals.", Label: "code", Counter: true, Values: func() map[string]float64 {
 			return map[string]float64{"RATE_LIMITED": 2, "INTERNAL": 0}
 		}},
 		{Name: "writ_nothing", Help: "Nothing yet.", Label: "code", Values: func() map[string]float64 { return nil }},
-	})
+	}, asks)
 	held = 3
 	code, text := get(t, h, "/metrics")
 	if code != http.StatusOK {
@@ -34,6 +38,8 @@ func TestHandler(t *testing.T) {
 	for _, line := range []string{
 		"# HELP writ_held What is held.", "# TYPE writ_held gauge", "writ_held 3",
 		"# TYPE writ_refused_total counter", `writ_refused_total{code="RATE_LIMITED"} 2`, `writ_refused_total{code="INTERNAL"} 0`,
+		"# TYPE agent_dispatch_duration_ms histogram", `agent_dispatch_duration_ms_bucket{agent_id="shop",le="200"} 1`, `agent_dispatch_duration_ms_count{agent_id="shop"} 2`,
+		`agent_dispatch_errors_total{agent_id="shop",error_type="timeout"} 1`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %q", line)

@@ -120,6 +120,7 @@ type Task struct {
 	Key      intents.Signer
 	Step     int
 	Revision int
+	Ask      string // the call that asked for it; empty: it is the step's own
 }
 
 // NewTask makes the key of a task for a step; nothing is submitted.
@@ -161,7 +162,7 @@ func (p *Plan) Started(step int) *Task {
 // Order is an order of the task.
 func (t *Task) Order(typ string, args any) Order {
 	o := t.order(t.Key, typ, args)
-	o.Ctx = intents.Context{PlanID: t.ID, Revision: t.Revision, Step: t.Step, TaskID: t.TaskID}
+	o.Ctx = intents.Context{PlanID: t.ID, Revision: t.Revision, Step: t.Step, TaskID: t.TaskID, Ask: t.Ask}
 	return o
 }
 

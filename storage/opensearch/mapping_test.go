@@ -18,7 +18,7 @@ var extras = map[string][]string{
 		"epoch", "facts", "failure", "max_steps", "plan_digest", "response", "revision", "task", "turn_id",
 		"agent", "steps.after", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage",
 	},
-	storage.IndexMemory:   {"skills"},
+	storage.IndexMemory:   {"skills", "ask"},
 	storage.IndexSessions: {"agent", "resumed_from", "ttl_at", "ttl_minutes", "workflow_state", "messages.intent_summary"},
 	storage.IndexEvents:   {"intent_id", "position", "seq", "user_id"},
 }

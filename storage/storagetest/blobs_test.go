@@ -206,6 +206,7 @@ func testOtherScope(b *blobs) {
 		{Tenant: "acme", Plan: "plan_1", Revision: 2, Step: 2},
 		{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 3},
 		{Tenant: "acme", Plan: "plan_11", Step: 2},
+		{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 2, Ask: "1.0"},
 	} {
 		b.missing(other, f.ID)
 		if mine := b.put(other, "x"); mine.ID == f.ID {

@@ -74,15 +74,23 @@ export class Agents {
     return set;
   }
 
-  // runs is what a plan of an agent may do, as of now.
+  // runs is what a plan of an agent may do, as of now, and the agents that it may ask.
   runs(tenant, name) {
-    const a = this.effective(tenant).get(name);
-    must(a && !INNER.includes(name) && !a.remote, "no agent that can be run");
+    const set = this.effective(tenant);
+    const runnable = (a) => a && !INNER.includes(a.name) && !a.remote;
+    const a = set.get(name);
+    must(runnable(a), "no agent that can be run");
+    const asked = [...set.values()].filter((b) => this.state.rules > 4 && b.name !== name && runnable(b) && (a.ask_any || a.sub_agents?.includes(b.name)));
+    const { ask_time_limit_sec: askFor, max_fan_out: fanOut, request_limit: requests } = a.limits;
+    return { ...this.scoped(tenant, a), asks: new Map(asked.map((b) => [b.name, this.scoped(tenant, b)])), askFor, fanOut, requests };
+  }
+
+  scoped(tenant, a) {
     const servers = a.servers ?? [];
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];
     const skills = [...new Set([...(a.skills ?? []), ...pins.filter(ofServer)])].sort();
     const types = this.state.rules > 4 && a.types.includes("skill.call") ? [...a.types, "skill.find"] : a.types;
-    return { types, skills, limits: a.limits };
+    return { types, skills, seconds: a.limits.time_limit_sec, limits: a.limits };
   }
 }

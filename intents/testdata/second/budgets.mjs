@@ -36,8 +36,8 @@ export class Budgets {
   }
 
   // replies is the highest number of a reply with calls in the place of a task.
-  replies(p, { step, revision }) {
-    const here = (p.calls ?? []).filter((c) => c.step === step.step && (c.revision ?? 0) === revision && c.ask === undefined);
+  replies(p, { step, revision, ask }) {
+    const here = (p.calls ?? []).filter((c) => c.step === step.step && (c.revision ?? 0) === revision && c.ask === ask);
     return Math.max(0, ...here.map((c) => Number.parseInt(c.call, 10)));
   }
 

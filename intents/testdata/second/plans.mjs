@@ -47,7 +47,7 @@ export class Plans {
 
   apply(o) {
     const moves = {
-      "plan.open": this.open, "plan.claim": this.claim, plan: this.revise, step: this.step,
+      "plan.open": this.open, "plan.claim": this.claim, plan: this.revise, step: this.step, "agent.ask": this.ask,
       "step.finish": this.finish, "plan.close": this.close, cancel: this.cancel, "agent.get": this.agent,
     };
     if (Object.hasOwn(moves, o.type)) moves[o.type].call(this, o);
@@ -134,7 +134,9 @@ export class Plans {
     const answer = o.args.answer ?? o.args.answer_bytes;
     must(steps.length > 0 ? answer === undefined : o.args.revision === 1 && answer !== undefined, "steps, or the answer of a first revision");
     must(this.live(p) === 0, "a task of the plan lives");
-    const staying = p.steps.filter(this.stays);
+    const { drop = [] } = o.args;
+    must(drop.every((n) => p.steps.some((s) => s.step === n && s.status !== "done" && this.stays(s))), "drops a step that does not wait");
+    const staying = p.steps.filter((s) => this.stays(s) && !drop.includes(s.step));
     must(staying.length + steps.length <= MAX_STEPS, "too many steps");
     const last = p.steps.findLast((s) => this.state.rules > 3 || s.status === "done")?.step ?? 0;
     const known = new Set(staying.map((s) => s.step));
@@ -155,16 +157,8 @@ export class Plans {
     const p = this.driven(o);
     this.budgets.affordable(o, p);
     const a = o.args;
-    const key = admit({ ...a.jwk });
-    must(key, "a key that is not admitted");
-    must(!this.state.keys.has(key.kid) && !this.byKey.has(key.kid), "a key that was used before");
-    const { pop, ...proved } = a;
-    const [header, signature] = pop.split("..");
-    const input = `${header}.${Buffer.from(jcs(proved)).toString("base64url")}`;
-    must(kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
-    const deadline = Date.parse(a.deadline);
-    must(deadline > o.now && deadline <= o.now + HOUR + LEEWAY, "a deadline that is not within the next hour");
-    must(!p.runs || deadline <= o.now + p.runs.limits.time_limit_sec * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
+    const { key, deadline } = this.introduced(o);
+    must(!p.runs || deadline <= o.now + p.runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(p.status === "executing", `the plan is ${p.status}`);
     must(a.plan_digest === p.digest, "not the digest of the plan's current revision");
     const s = p.steps.find((x) => x.step === a.step);
@@ -172,13 +166,62 @@ export class Plans {
     must(s.status === "pending", `the step is ${s.status}`);
     must(this.ready(p, s), "one that the step waits for is not done");
     must(this.live(p) < MAX_LIVE, "no more tasks of a plan live at once");
-    const name = `${o.tenant}/${a.task_id}`;
-    must(!this.tasks.has(name), "a task with this id exists");
     Object.assign(s, { status: "running", begun: true });
-    const task = { agent: p.agent, types: p.runs?.types, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" }, limits: p.runs?.limits };
-    task.replies = this.budgets.replies(p, task);
-    this.tasks.set(name, task);
-    this.byKey.set(key.kid, task);
+    this.begin(o, { agent: p.agent, types: p.runs?.types, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key, limits: p.runs?.limits });
+  }
+
+  // introduced is the key that an order brings, and until when it signs.
+  introduced({ args, now }) {
+    const key = admit({ ...args.jwk });
+    must(key, "a key that is not admitted");
+    must(!this.state.keys.has(key.kid) && !this.byKey.has(key.kid), "a key that was used before");
+    const { pop, ...proved } = args;
+    const [header, signature] = pop.split("..");
+    const input = `${header}.${Buffer.from(jcs(proved)).toString("base64url")}`;
+    must(kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
+    const deadline = Date.parse(args.deadline);
+    must(deadline > now && deadline <= now + HOUR + LEEWAY, "a deadline that is not within the next hour");
+    return { key, deadline };
+  }
+
+  begin(o, t) {
+    const id = o.args.task_id;
+    must(!this.tasks.has(`${o.tenant}/${id}`), "a task with this id exists");
+    const task = { ...t, id, tenant: o.tenant, user: o.user_id, key: { ...t.key, role: "task" } };
+    task.replies = this.budgets.replies(task.plan, task);
+    this.tasks.set(`${o.tenant}/${id}`, task);
+    this.byKey.set(t.key.kid, task);
+  }
+
+  // asked are the tasks that calls of a task's step have asked for, in order.
+  asked(t) {
+    return [...this.tasks.values()].filter((c) => c.plan === t.plan && c.ask && c.step === t.step && c.revision === t.revision);
+  }
+
+  // ask opens a task of another agent for a call of the task of an agent's plan.
+  ask(o) {
+    const a = o.args;
+    const { call } = o.context;
+    const t = this.tasks.get(`${o.tenant}/${a.parent}`);
+    must(t && t.user === o.user_id && t.plan.id === a.plan_id, "no such task of this user and plan");
+    must(a.parent === o.context.task_id, "not the key's own task");
+    must(!t.ended && o.now <= t.deadline, "the task that asks has ended");
+    const agent = t.ask ? undefined : t.plan.runs?.asks.get(a.agent);
+    must(agent, "not an agent that it may ask");
+    this.budgets.affordable(o, t.plan);
+    const { key, deadline } = this.introduced(o);
+    must(a.epoch === t.plan.epoch, "epoch is not the plan's");
+    must(call !== undefined, "an ask that does not say which call it is");
+    const asked = this.asked(t);
+    const last = asked.findLast((c) => c.ask === call);
+    must(!last || (last.ended && (last.said === undefined || last.said === "held")), "the call has asked before");
+    must(deadline <= t.deadline, "a deadline after that of the task that asks");
+    must(deadline <= o.now + Math.min(t.plan.runs.askFor, agent.seconds) * 1000 + LEEWAY, "a deadline beyond the limits of the agents");
+    must(asked.filter((c) => !c.ended && o.now <= c.deadline).length < t.plan.runs.fanOut, "no more asked tasks live at once");
+    must(last || new Set(asked.map((c) => c.ask)).size < t.plan.runs.requests, "no more calls of the step ask");
+    const types = agent.types.filter((type) => type !== "agent.ask");
+    this.begin(o, { agent: a.agent, types, skills: agent.skills, plan: t.plan, step: t.step, revision: t.revision, deadline, key, ask: call, parent: t, limits: agent.limits });
+    (t.plan.calls ??= []).push(o.context);
   }
 
   finish(o) {
@@ -186,14 +229,20 @@ export class Plans {
     const t = this.tasks.get(`${o.tenant}/${task_id}`);
     must(t && t.user === o.user_id, "no such task of this user");
     must(!t.ended, "the task has ended");
+    const own = o.context.task_id === task_id;
+    const ofIts = status === "unavailable" && t.parent?.id === o.context.task_id;
+    must(o.key.role !== "task" || own || ofIts, "another task, and none that it has asked for and has no answer of");
+    must(status !== "unavailable" || (o.key.role === "task" && ofIts), "unavailable is said by the task that asked");
     must(o.key.role !== "manager" || status === "failed", "a manager may only say failed");
     const replies = (o.args.reply ?? o.args.reply_bytes) !== undefined;
     must(status !== "done" || replies === (t.agent !== undefined), "done with a reply where none belongs, or without");
     must(status !== "done" || t.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    const held = t.held || this.asked(t).some((c) => c.parent === t && c.held);
+    const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held" && (!t.ask || e.ask === t.ask));
+    must(status !== "held" || waits || held, "no order of the step waits, nor was one of the task held");
+    this.endTask(t, "step.finish", status, o.args.usage);
+    if (t.ask) return; // what it says is for the task that asked
     if (status === "done" && t.agent) t.plan.answer = o.args.reply;
-    const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held");
-    must(status !== "held" || waits || t.held, "no order of the step waits, nor was one of the task held");
-    this.endTask(t, "step.finish", o.args.usage);
     t.step.status = status === "held" && !waits ? "pending" : status;
     if (t.step.status === "held") t.plan.turning = false;
     if (status === "held") return;
@@ -238,7 +287,7 @@ export class Plans {
 
   // timed: the ids that an order brings carry their time.
   timed(o) {
-    const kind = { "plan.open": "plan", step: "task" }[o.type];
+    const kind = { "plan.open": "plan", step: "task", "agent.ask": "task" }[o.type];
     if (!kind) return;
     const found = new RegExp(`^${kind}_([0-9a-z]{11}).`).exec(o.args[`${kind}_id`]);
     must(found, "an id that does not carry its time");
@@ -250,12 +299,15 @@ export class Plans {
     for (const t of this.tasks.values()) if (t.plan === p) this.endTask(t, why);
   }
 
-  // endTask ends a task, with what it reports of its use of models.
-  endTask(t, why, usage = []) {
+  // endTask ends a task and those that it has asked for. Of an asked one that something else
+  // ends after its deadline nothing will be heard.
+  endTask(t, why, said, usage = []) {
     if (t.ended) return;
     t.ended = why;
+    t.said = said ?? (this.state.at > t.deadline ? "unavailable" : undefined);
     if (usage.length > 0) this.budgets.report(t.plan, usage);
     else this.budgets.lost(t);
+    for (const c of this.tasks.values()) if (c.parent === t) this.endTask(c, "the task that asked has ended");
   }
 
   endOf(tenant, user) {
@@ -270,16 +322,16 @@ export class Plans {
     must(o.now <= t.deadline, "its task is past its deadline");
     must(o.tenant === t.tenant && o.user_id === t.user, "its task is another user's");
     must(c.task_id === t.id && c.plan_id === t.plan.id && (c.revision ?? 0) === t.revision && c.step === t.step.step, "its context is not its step's");
-    must(c.ask === undefined, "its context names a call that asked for it");
+    must(c.ask === t.ask, "its context names another call that asked for it");
     must((c.session_id ?? "") === t.plan.session && (c.turn_id ?? "") === t.plan.turn, "its context is not its plan's session and turn");
     const f = o.facts.task;
     must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
-    must(jcs(f.skills ?? []) === jcs(t.step.skills), "decided with other skills than the step's");
+    must(jcs(f.skills ?? []) === jcs(t.skills), "decided with other skills than the task's");
     must(f.agent === t.agent, "decided with another agent");
     if (!t.agent) return;
-    if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.step.skills.includes(name)), "loads a skill that is not one of the task's");
+    if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.skills.includes(name)), "loads a skill that is not one of the task's");
     must(t.types.includes(o.type), "its agent has no tool that orders this");
-    must(!o.facts.skill || t.step.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
+    must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
   }
 
   // dispatched and held orders of a plan: it does not leave without them, and later
@@ -296,7 +348,7 @@ export class Plans {
     const t = this.byKey.get(o.kid);
     t.held = true;
     if (this.state.rules > 3) return;
-    t.ended ??= "held for approval";
+    this.endTask(t, "held for approval");
     t.step.status = "held";
   }
 
@@ -314,15 +366,28 @@ export class Plans {
   // occurs: of equal orders of one step, occurrence n has n before it. Those of steps that
   // were replaced are not made again.
   occurs(o, args) {
-    const { step, revision, occurrence = 0 } = o.context;
+    const { step, revision = 0, occurrence = 0, ask } = o.context;
     const all = (this.of(o)?.noted ?? []).filter((e) => e.once && e.type === o.type && e.args === args);
     const stands = (e) => !e.step || this.of(o).steps.some((s) => s.step === e.step && s.revision === e.revision);
     must(all.every((e) => stands(e) || e.status === "undelivered"), "an equal order of a step that was replaced");
-    const equal = all.filter((e) => e.step === step && e.revision === revision);
+    const equal = all.filter((e) => e.step === step && e.revision === revision && e.ask === ask);
     must(!equal.some((e) => e.status === "indeterminate"), "nobody knows how an equal order ended");
     must(!equal.some((e) => e.occurrence === occurrence && e.status !== "undelivered"), "an equal order that acts once was accepted before");
     const before = new Set(equal.map((e) => e.occurrence).filter((n) => n < occurrence));
     if (this.of(o)) must(before.size === occurrence, "an occurrence without those before it");
+  }
+
+  // unsettled: nobody knows what became of an earlier call of the skill in the step. It is
+  // indeterminate, or is being carried out and its task has ended.
+  unsettled(o) {
+    const { step, revision = 0, task_id } = o.context;
+    if (this.state.rules < 5 || o.d.effect !== "once" || !o.facts.skill || !step) return false;
+    const late = (e) => {
+      const t = this.tasks.get(`${o.tenant}/${e.task}`);
+      return (e.status === "open" || (e.status === "held" && e.order.released)) && e.task !== task_id && t?.ended !== undefined;
+    };
+    const same = (e) => e.once && e.skill === o.facts.skill.name && e.step === step && e.revision === revision;
+    return (this.of(o)?.noted ?? []).some((e) => same(e) && (e.status === "indeterminate" || late(e)));
   }
 
   await(o) {
@@ -333,8 +398,8 @@ export class Plans {
   }
 
   note(o, status) {
-    const { step, revision = 0, occurrence = 0 } = o.context;
-    o.noted = { step, revision, occurrence, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
+    const { step, revision = 0, occurrence = 0, ask } = o.context;
+    o.noted = { order: o, task: o.context.task_id, skill: o.facts.skill?.name, step, revision, occurrence, ask, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
     this.of(o)?.noted.push(o.noted);
   }
@@ -361,7 +426,8 @@ export class Plans {
     if (out.status === "done" && s.revision === o.context.revision) s.results.push(result?.key);
     const t = this.tasks.get(`${o.tenant}/${o.context.task_id}`);
     if (out.code === "CONTRACT_VIOLATION" && t && !t.ended && s.status === "running") {
-      this.endTask(t, "contract violation");
+      this.endTask(t, "contract violation", "failed");
+      if (t.ask) return; // the task that asked goes on
       s.status = "failed";
       this.replan(p);
     }

@@ -10,6 +10,8 @@ import { Plans } from "./plans.mjs";
 const LEEWAY = 5000;
 const DAY = 86400000;
 const KNOWN_RULES = 5;
+const UNSETTLED = "writ.unsettled"; // the hold rule that asks nobody
+const unsettled = (d) => (d.hold?.rules ?? []).some((rule) => rule.id === UNSETTLED);
 
 const admitted = new Map();
 const admitOnce = (jwk) => {
@@ -35,7 +37,8 @@ function orderKey(...texts) {
 const TEXTS = {
   "plan.open": ["task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name"],
   plan: ["answer", "steps/task", "steps/return_spec/reason"],
-  "step.finish": ["reason", "suggestion", "reply"],
+  "agent.ask": ["input", "context/locale", "context/location", "context/prior_context"],
+  "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
 };
@@ -212,6 +215,7 @@ export class State {
     this.entitled(o, tenants);
     if (o.key.role === "task") this.plans.scope(o);
     this.plans.fresh(o);
+    must(this.plans.unsettled(o) === unsettled(d), "it waits for an earlier call of its skill where what became of each is known, or does not where it is not");
     if (this.rules > 2) this.plans.timed(o);
     this.reserve(o);
     this.orders.set(o.position, o);
@@ -272,7 +276,7 @@ export class State {
     const given = (caps, need) => caps.some((c) => covers(c, need));
     const caps = this.capabilities(tenants, o.tenant, roles);
     let need = row.capability;
-    if (o.type === "plan.open" && o.args.agent) need = `agents:run:${o.args.agent}`;
+    if ((o.type === "plan.open" || o.type === "agent.ask") && o.args.agent) need = `agents:run:${o.args.agent}`;
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
@@ -415,7 +419,8 @@ export class State {
     must(o.d.verdict === "hold" && !o.released, "releases an order that is not held");
     const now = this.timed(facts.now);
     const tenants = this.seen(d.directory);
-    must(by === o.last, "released by another order than the last approval");
+    must(by === o.last || (by === "" && unsettled(o.d)), "released by another order than the last approval");
+    must(!this.plans.unsettled(o), "released although nobody knows what became of an earlier call of its skill");
     must(now < o.deadline, "released after its deadline");
     must(d.verdict === "allow" && d.code === "OK" && d.intent_id === o.d.intent_id && d.executor === o.d.executor && d.effect === o.d.effect, "released as another order than was held");
     for (const a of facts.approvals ?? []) {
@@ -423,7 +428,7 @@ export class State {
       must(yes, "released with an approval that nobody gave");
       must(this.stands(yes, o, tenants) && among(a.roles, yes.now), "released with an approval that does not count any more");
     }
-    for (const rule of o.d.hold.rules) must(this.counted(rule, facts.approvals ?? [], o) >= Math.max(rule.count ?? 1, 1), `released without the approvals that ${rule.id} wants`);
+    for (const rule of o.d.hold.rules.filter((r) => r.id !== UNSETTLED)) must(this.counted(rule, facts.approvals ?? [], o) >= Math.max(rule.count ?? 1, 1), `released without the approvals that ${rule.id} wants`);
     this.inForce(d);
     must(!this.keys.get(o.kid)?.revoked, "released although its key was revoked before");
     if (o.claims) this.granted(o);

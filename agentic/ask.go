@@ -1,0 +1,283 @@
+package agentic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// An agent asks others by calls of its model. Whom it asks works as one more task: with a
+// key, a loop and limits of its own, the tools of its own agent, and nobody to ask. Such a
+// task runs in the process of the one that asks, so it waits for no place among those that
+// steps take, and needs no right to be delegated to. A crash ends all of them; the next
+// task of the step asks again under the same call (resume.go), and what was done for that
+// call stands in the record.
+
+// maxAskTools is how many agents are a tool each, and how many one search names. Where
+// there are more, the agent finds one by words first.
+const maxAskTools = 10
+
+type askArgs struct {
+	Agent string `json:"agent,omitempty"` // of ask_agent
+	Input string `json:"input"`
+}
+
+const askInput = `"input":{"type":"string","minLength":1,"maxLength":16384,"description":"all that the agent needs to know: it sees nothing of this conversation"}`
+
+var (
+	askSchema      = json.RawMessage(`{"type":"object","properties":{` + askInput + `},"required":["input"],"additionalProperties":false}`)
+	askAgentSchema = json.RawMessage(`{"type":"object","properties":{"agent":{"type":"string","minLength":1,"maxLength":60},` + askInput + `},"required":["agent","input"],"additionalProperties":false}`)
+)
+
+var findAgentsTool = model.Tool{
+	Name: "find_agents", Description: "Finds agents that can be asked by words of their names and descriptions, best first.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000}},"required":["query"],"additionalProperties":false}`),
+}
+
+// askTools are the tools by which the agent asks others: one for each of those that it
+// names, or for many, and where it may ask any, one for all.
+func (w *worker) askTools(named bool) (out []*tool) {
+	if named && len(w.others) <= maxAskTools {
+		for _, a := range w.others {
+			out = append(out, w.askTool(model.Tool{Name: askToolName(a.Agent), Description: a.Description, Schema: askSchema}, a.Agent))
+		}
+		return out
+	}
+	one := model.Tool{Name: agents.AskAgent, Description: "Asks another agent, and gives its answer.", Schema: askAgentSchema}
+	if len(w.others) <= maxAskTools {
+		for _, a := range w.others {
+			one.Description += "\n- " + a.Agent + ": " + a.Description
+		}
+		return []*tool{w.askTool(one, "")}
+	}
+	one.Description += " " + findAgentsTool.Name + " finds one."
+	return []*tool{w.askTool(one, ""), newTool(tool{Tool: findAgentsTool, call: called(func(_ context.Context, _ string, in findSkillsArgs) (any, error) {
+		return map[string]any{"agents": foundAgents(w.others, in.Query)}, nil
+	})})}
+}
+
+// askTool asks one agent; empty: the one that a call names.
+func (w *worker) askTool(t model.Tool, agent string) *tool {
+	return newTool(tool{
+		Tool: t,
+		asks: func(args json.RawMessage) string { return cmp.Or(agent, decoded(args, &askArgs{}).Agent) },
+		call: called(func(ctx context.Context, _ string, in askArgs) (any, error) {
+			a, ok := w.other(cmp.Or(agent, in.Agent))
+			if !ok {
+				return nil, mistaken("agent: there is no agent %q to ask", in.Agent)
+			}
+			return w.ask(ctx, a, in.Input)
+		}),
+	})
+}
+
+// other is an agent that may be asked; there is always a name to tell people.
+func (w *worker) other(name string) (a catalog.OtherAgent, ok bool) {
+	i := slices.IndexFunc(w.others, func(a catalog.OtherAgent) bool { return a.Agent == name })
+	if i < 0 {
+		return catalog.OtherAgent{Agent: name, DisplayName: name}, false
+	}
+	a = w.others[i]
+	a.DisplayName = cmp.Or(a.DisplayName, name)
+	return a, true
+}
+
+func askToolName(agent string) string { return "ask_" + agent }
+
+// foundAgents are those whose names or descriptions have words of a query, the ones with
+// most first; of none all count.
+func foundAgents(all []catalog.OtherAgent, query string) []catalog.OtherAgent {
+	hits := func(a catalog.OtherAgent) (n int) {
+		text := strings.ToLower(a.Agent + " " + a.DisplayName + " " + a.Description)
+		for _, word := range strings.Fields(strings.ToLower(query)) {
+			if strings.Contains(text, word) {
+				n++
+			}
+		}
+		return n
+	}
+	found := slices.Clone(all)
+	slices.SortStableFunc(found, func(a, b catalog.OtherAgent) int { return cmp.Compare(hits(b), hits(a)) })
+	return found[:min(len(found), maxAskTools)]
+}
+
+// heard is what came of an ask, as the model that asked reads it. Why an agent is not
+// available is not for it: it could only tell the user.
+type heard struct {
+	Status     string          `json:"status,omitempty"` // heardPartly, heardNothing; empty: it has answered
+	About      string          `json:"about,omitempty"`  // what is missing, for people
+	Text       string          `json:"text,omitempty"`
+	Components json.RawMessage `json:"components,omitempty"`
+}
+
+const (
+	heardPartly  = "partial"              // data was not available to it
+	heardNothing = catalog.AskUnavailable // it has failed, taken too long, or could not begin
+)
+
+// ask has another agent work on a part of the request. Nothing is tried again.
+func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (any, error) {
+	began := w.cfg.Now()
+	w.say(progress{Agent: a.Agent, Ask: callOf(ctx)})
+	reply, err := w.child(ctx, a, input)
+	w.say(progress{Agent: a.Agent, Ask: callOf(ctx), Over: true})
+	var refused *OrderError
+	switch {
+	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
+		return nil, err
+	case err == nil && reply.Held != nil:
+		return nil, heldBy(reply.Held)
+	}
+	w.cfg.Asked(a.Agent, w.cfg.Now().Sub(began), failureOf(reply, err))
+	if err == nil && reply.Status == taskDone {
+		return heardFrom(catalog.StepFinish{Reply: reply.Reply, Components: reply.Components}, reply.Partial), nil
+	}
+	if err == nil {
+		err = errors.New(reply.Reason)
+	}
+	w.cfg.Log.WarnContext(ctx, "an asked agent is unavailable", slog.String("plan_id", w.req.Turn.PlanID), slog.String("agent", a.Agent), slog.String("error", model.Detailed(err)))
+	errorEmit(ctx, w.cfg.Log, a.Agent, axisFailed, true)
+	return heard{Status: heardNothing, About: a.DisplayName}, nil
+}
+
+func heardFrom(f catalog.StepFinish, partly bool) heard {
+	h := heard{Text: f.Reply}
+	if f.Components != "" {
+		h.Components = json.RawMessage(f.Components)
+	}
+	if partly {
+		h.Status = heardPartly
+	}
+	return h
+}
+
+// heldBy is the answer to an ask one of whose own orders waits for people.
+func heldBy(h *bus.Approval) error {
+	return &OrderError{h.Type, &intents.Answer{
+		IntentID: h.IntentID, Code: intents.ApprovalRequired, Reason: h.Reason, Approval: h.URL,
+		Decision: &intents.Decision{Approvers: h.Approvers, PolicyIDs: h.PolicyIDs, Hold: &intents.HoldTerms{Deadline: h.Deadline}},
+	}}
+}
+
+// child runs the task of an asked agent to its end. One that could not say how it ended is
+// ended here, so that nobody waits for its deadline.
+func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string) (runReply, error) {
+	key, err := intents.GenerateSigner(intents.RoleTask)
+	if err != nil {
+		return runReply{}, err
+	}
+	about := catalog.TurnContext{}
+	if w.req.Turn.About != nil {
+		about = catalog.TurnContext{Locale: w.req.Turn.About.Locale, Location: w.req.Turn.About.Location, TimeZone: w.req.Turn.About.TimeZone}
+	}
+	args := catalog.AgentAsk{
+		Agent: a.Agent, Input: input, PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Parent: w.req.TaskID,
+		Context: catalog.AskContext{EpisodeID: cmp.Or(w.req.Turn.SessionID, w.req.Turn.PlanID), Locale: about.Locale, Location: about.Location, PriorContext: w.req.Turn.prior(a.Agent)},
+		TaskID:  intents.NewTimedID(intents.KindTask, w.cfg.Now()), Deadline: w.askUntil(a).UTC().Format(time.RFC3339Nano),
+	}
+	args.JWK = key.VerificationKey().ToJWK()
+	args.JWK.Role = ""
+	if args.PoP, err = intents.SignPoP(key, args); err != nil {
+		return runReply{}, err
+	}
+	var opened catalog.AgentAskResult
+	answer, err := w.order(ctx, intents.TypeAgentAsk, args, &opened)
+	if err != nil {
+		return runReply{}, err
+	}
+	turn := w.req.Turn
+	turn.About, turn.History, turn.Before, turn.Prior = &about, nil, nil, args.Context.PriorContext
+	turn.Grant = w.sealer.grantOf(w.req.Turn)
+	ask, step := callOf(ctx), w.req.Step
+	step.Task, step.Skills = a.Agent, opened.Skills
+	reply := w.tasks.work(atCall(ctx, ""), key, runRequest{
+		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: toldBy(answer).Calls, Tokens: toldBy(answer).Tokens,
+		say: func(p progress) {
+			p.Agent, p.Ask = a.Agent, ask
+			w.say(p)
+		},
+	})
+	if reply.Plan == nil {
+		end := catalog.StepFinish{TaskID: args.TaskID, Status: catalog.AskUnavailable, Reason: cut(cmp.Or(reply.Reason, "the agent does not answer"), 1000)}
+		if _, err := w.order(atCall(ctx, ""), "step.finish", end, nil); err != nil {
+			w.cfg.Log.WarnContext(ctx, "the task of an asked agent is not ended", slog.String("plan_id", args.PlanID), slog.String("error", err.Error()))
+		}
+	}
+	return reply, nil
+}
+
+// askUntil is until when an agent that is asked now may work: it leaves the asking one some
+// time to answer.
+func (w *worker) askUntil(a catalog.OtherAgent) time.Time {
+	limit := w.cfg.Now().Add(time.Duration(a.TimeLimitSec) * time.Second)
+	own, err := time.Parse(time.RFC3339Nano, w.req.Deadline)
+	if last := own.Add(-w.loop.agent.Limits.Time() / 9); err == nil && last.Before(limit) {
+		return last
+	}
+	return limit
+}
+
+// askAgain asks once more what earlier tasks of the step asked and nobody has answered, all
+// at once, under the calls of then. It gives what came of each.
+func (w *worker) askAgain(ctx context.Context, calls []catalog.TranscriptCall) map[string]func() (any, error) {
+	out := map[string]func() (any, error){}
+	var asking sync.WaitGroup
+	for _, c := range calls { // of each path the state tells the last one alone
+		var a catalog.AgentAsk
+		if c.Type != intents.TypeAgentAsk || finalAsk(c) || decoded(c.Args, &a).Agent == "" {
+			continue
+		}
+		var result any
+		var err error
+		other, _ := w.other(a.Agent)
+		out[c.Call] = func() (any, error) { return result, err }
+		asking.Go(func() { result, err = w.ask(atCall(ctx, c.Call), other, a.Input) })
+	}
+	asking.Wait()
+	return out
+}
+
+// askCall is an ask as the model wrote it.
+func (w *worker) askCall(a *catalog.AgentAsk) (name string, args any) {
+	name = askToolName(a.Agent)
+	if slices.ContainsFunc(w.loop.tools, func(t *tool) bool { return t.Name == name && t.asks != nil }) {
+		return name, askArgs{Input: a.Input}
+	}
+	return agents.AskAgent, askArgs{a.Agent, a.Input}
+}
+
+// finalAsk says whether nothing more can come of an ask.
+func finalAsk(c catalog.TranscriptCall) bool {
+	switch c.Status {
+	case taskDone, taskFailed, taskInsufficient, catalog.AskUnavailable:
+		return true
+	}
+	return false
+}
+
+// heardBefore is what came of an ask of an earlier task.
+func (w *worker) heardBefore(c catalog.TranscriptCall) heard {
+	var f catalog.StepFinish
+	if c.Status == taskDone && decoded(c.Result, &f).Reply != "" {
+		return heardFrom(f, false)
+	}
+	a, _ := w.other(decoded(c.Args, &catalog.AgentAsk{}).Agent)
+	return heard{Status: heardNothing, About: a.DisplayName}
+}
+
+// noData says whether an order failed because what it asks for could not be had.
+func noData(c intents.Code) bool {
+	return c == intents.ExecutorFailed || c == intents.ExecutorTimeout || c == intents.DispatchUnavailable || c == intents.OversizedOutput
+}

@@ -1,0 +1,631 @@
+package agentic
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// admitAsked takes the key of an asked agent's task into force.
+func (c *core) admitAsked(p placed) {
+	var a catalog.AgentAsk
+	if err := json.Unmarshal(p.Args, &a); err != nil {
+		c.t.Error(err)
+	}
+	k, err := a.JWK.ToKey()
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	pop := a.PoP
+	a.PoP = ""
+	if err := intents.VerifyPoP(pop, k, a); err != nil {
+		c.t.Error(err)
+	}
+	k.Role, k.Task = intents.RoleTask, a.TaskID
+	c.keys[k.KID] = k
+}
+
+// hub is an agent that asks three others.
+const hub = `
+name: hub
+description: Asks others.
+sub_agents: [shop, rewards, support]
+`
+
+// others that hub may ask.
+var others = []catalog.OtherAgent{
+	{Agent: "shop", DisplayName: "Shop", Description: "Knows offers.\nAnd prices.", TimeLimitSec: 60},
+	{Agent: "rewards", Description: "Knows points.", TimeLimitSec: 60},
+	{Agent: "support", DisplayName: "Support", Description: "Knows returns.", TimeLimitSec: 60},
+}
+
+// asking has the core answer a plan of an agent that may ask others, each of which has
+// one skill.
+func asking(c *core, text string, may []catalog.OtherAgent) {
+	c.t.Helper()
+	selling(c, text)
+	var mu sync.Mutex
+	children := map[string]string{}
+	entry, err := agents.Parse([]byte(text))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.on("agent.get", func(p placed) *intents.Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		if name := children[p.Place.TaskID]; name != "" {
+			return done(catalog.AgentGetResult{Agent: name, Text: "name: " + name + "\ndescription: Answers.\nsub_agents: [hub]\n", TimeLimitSec: 300})(p)
+		}
+		return done(catalog.AgentGetResult{Agent: entry.Name, Text: text, TimeLimitSec: entry.Limits.Seconds, Others: may})(p)
+	})
+	c.on("agent.ask", func(p placed) *intents.Answer {
+		var a catalog.AgentAsk
+		_ = json.Unmarshal(p.Args, &a)
+		mu.Lock()
+		children[a.TaskID] = a.Agent
+		mu.Unlock()
+		return done(catalog.AgentAskResult{TaskID: a.TaskID, Skills: []string{"crm.list"}})(p)
+	})
+}
+
+func ask(agent, input string) model.Call { return call("ask_"+agent, askArgs{Input: input}) }
+
+// asks are the arguments of all agent.ask.
+func asks(c *core) (out []catalog.AgentAsk) {
+	for _, p := range c.of("agent.ask") {
+		var a catalog.AgentAsk
+		if err := json.Unmarshal(p.Args, &a); err != nil {
+			c.t.Fatal(err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// ends are the step.finish of all tasks, by task.
+func ends(c *core) map[string]catalog.StepFinish {
+	out := map[string]catalog.StepFinish{}
+	for _, p := range c.of("step.finish") {
+		var f catalog.StepFinish
+		if err := json.Unmarshal(p.Args, &f); err != nil {
+			c.t.Fatal(err)
+		}
+		out[f.TaskID] = f
+	}
+	return out
+}
+
+// played has an agent answer a turn, and gives the log of the layer.
+func played(c *core, m model.Model) (frames []bus.TurnFrame, log string) {
+	c.t.Helper()
+	return managedBy(c, m, nil)
+}
+
+// managedBy is played where the tasks count their asks.
+func managedBy(c *core, m model.Model, asked func(string, time.Duration, string)) (frames []bus.TurnFrame, log string) {
+	c.t.Helper()
+	var b syncBuffer
+	task, manager := c.config("task", m), c.config("manager", m)
+	task.Log = slog.New(slog.NewTextHandler(&b, nil))
+	task.Asked, manager.Log = asked, task.Log
+	c.serve("task", ignoring(NewTasks(task).Serve))
+	c.serve("manager", ignoring(NewManager(manager).Serve))
+	handOut(c)
+	frames = shown(c)
+	deadline := time.After(patience)
+	for !strings.Contains(b.String(), "msg=agent.routing") {
+		select {
+		case <-deadline:
+			c.t.Fatal(b.String())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return frames, b.String()
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// TestAskTools: each agent that may be asked is a tool with its own description; above
+// ten, and for whoever may ask any, there is one tool for all, and a search.
+func TestAskTools(t *testing.T) {
+	many := []catalog.OtherAgent{}
+	names := []string{}
+	for i := range 11 {
+		many = append(many, catalog.OtherAgent{Agent: fmt.Sprintf("a%d", i), Description: fmt.Sprintf("Knows matter %d.", i)})
+		names = append(names, fmt.Sprintf("a%d", i))
+	}
+	many[7].Description = "Knows returned bicycles."
+	long := strings.Repeat("x", 60)
+	edge := []catalog.OtherAgent{{Agent: "a-b_c", Description: "One."}, {Agent: "0", Description: "Two."}, {Agent: long, Description: "Three."}}
+	for name, tt := range map[string]struct {
+		text string
+		may  []catalog.OtherAgent
+		want []string
+	}{
+		"three":      {hub, others, []string{"ask_shop", "ask_rewards", "ask_support"}},
+		"edges":      {"name: hub\ndescription: Asks.\nsub_agents: [a-b_c, '0', " + long + "]\n", edge, []string{"ask_a-b_c", "ask_0", "ask_" + long}},
+		"ten":        {"name: hub\ndescription: Asks.\nsub_agents: [" + strings.Join(names[:10], ", ") + "]\n", many[:10], []string{"ask_a0", "ask_a1", "ask_a2", "ask_a3", "ask_a4", "ask_a5", "ask_a6", "ask_a7", "ask_a8", "ask_a9"}},
+		"eleven":     {"name: hub\ndescription: Asks.\nsub_agents: [" + strings.Join(names, ", ") + "]\n", many, []string{"ask_agent", "find_agents"}},
+		"any of few": {"name: hub\ndescription: Asks.\ntools: [{name: ask_agent}]\n", others, []string{"ask_agent"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			asking(c, tt.text, tt.may)
+			c.on("skill.load", refuse(intents.PolicyDenied, "none"))
+			m := says(map[string][]any{"hub": {"Nothing to ask."}})
+			played(c, m)
+			first := m.requests("hub")[0]
+			if d := gocmp.Diff(tt.want, toolNames(first)); d != "" {
+				t.Fatalf("tools (-want +got):\n%s", d)
+			}
+			if !strings.Contains(first.System, "\n## Sub-agents\n") {
+				t.Errorf("system prompt %q", first.System)
+			}
+			for i, tool := range first.Tools {
+				if strings.HasPrefix(tool.Name, "ask_") && tool.Name != "ask_agent" && tool.Description != tt.may[i].Description {
+					t.Errorf("%s is described as %q", tool.Name, tool.Description)
+				}
+			}
+		})
+	}
+	if got := foundAgents(many, "My Bicycles were returned"); len(got) != 10 || got[0].Agent != "a7" || got[1].Agent != "a0" {
+		t.Errorf("found %v", got)
+	}
+}
+
+// TestAskAny: ask_agent asks the agent that it names, and no other.
+func TestAskAny(t *testing.T) {
+	c := newCore(t)
+	asking(c, "name: hub\ndescription: Asks.\ntools: [{name: ask_agent}]\n", others)
+	m := says(map[string][]any{
+		"hub":  {[]model.Call{call("ask_agent", askArgs{"shop", "Offers?"}), call("ask_agent", askArgs{"bank", "Money?"})}, "Ten percent off."},
+		"shop": {"Ten percent."},
+	})
+	played(c, m)
+	asked := asks(c)
+	if len(asked) != 1 || asked[0].Agent != "shop" || asked[0].Input != "Offers?" {
+		t.Errorf("asked %+v", asked)
+	}
+	if got := results(m.requests("hub")[1]); len(got) != 2 || got[0] != `{"text":"Ten percent."}` || !strings.Contains(got[1], "there is no agent") {
+		t.Errorf("told %q", got)
+	}
+}
+
+// TestAsks: the agents of one reply are asked side by side and beside its calls. Each is a
+// task of its own, under the call that asked for it, with its own prompt and tools, and
+// without others to ask. What it says is shown as its own, and the answer is the asking
+// agent's.
+func TestAsks(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive, Did: &catalog.Did{Agents: []string{"rewards"}, Text: "rewards said 120 points"}}))
+	both := newMeeting(2)
+	m := says(map[string][]any{
+		"hub":     {[]model.Call{ask("shop", "Offers?"), call("crm_list", struct{}{}), ask("rewards", "Points?")}, "Ten percent off, and 120 points."},
+		"shop":    {both.then(call("crm_list", struct{}{})), "Ten percent."},
+		"rewards": {both.then("120 points.")},
+	})
+	frames, log := played(c, m)
+	asked := asks(c)
+	slices.SortFunc(asked, func(a, b catalog.AgentAsk) int { return cmp.Compare(b.Agent, a.Agent) })
+	if len(asked) != 2 || asked[0].Agent != "shop" || asked[0].Input != "Offers?" || asked[0].Epoch != 1 || asked[0].Context.EpisodeID != "sess_1" {
+		t.Fatalf("asked %+v", asked)
+	}
+	if asked[0].Context.PriorContext != "rewards said 120 points" || asked[1].Context.PriorContext != "" {
+		t.Errorf("prior contexts %q, %q", asked[0].Context.PriorContext, asked[1].Context.PriorContext)
+	}
+	paths := map[string]string{}
+	for _, p := range c.of("agent.ask") {
+		var a catalog.AgentAsk
+		_ = json.Unmarshal(p.Args, &a)
+		paths[a.Agent] = p.Call
+		if p.Place.Ask != "" || p.Place.TaskID != a.Parent {
+			t.Errorf("asked in place %+v by %s", p.Place, a.Parent)
+		}
+	}
+	if paths["shop"] != "1.0" || paths["rewards"] != "1.2" {
+		t.Errorf("paths %v", paths)
+	}
+	for _, p := range c.of("skill.call") {
+		if want := map[bool]string{true: "", false: "1.0"}[p.Place.TaskID == asked[0].Parent]; p.Place.Ask != want || p.Call == "" {
+			t.Errorf("a skill was called in %+v, call %q", p.Place, p.Call)
+		}
+	}
+	for _, p := range c.taken() {
+		if own := p.Type == "skill.call" || p.Type == "agent.ask"; own != (p.Call != "") {
+			t.Errorf("%s is of call %q", p.Type, p.Call)
+		}
+	}
+	first := m.requests("shop")[0]
+	if !slices.Equal(toolNames(first), []string{"crm_list"}) || strings.Contains(first.System, "Sub-agents") || len(first.Messages) != 2 || first.Messages[1].Text != "Offers?" {
+		t.Errorf("shop is asked %+v", first)
+	}
+	if head := first.Messages[0].Text; !strings.Contains(head, "Agent: shop") || !strings.Contains(head, "Session: sess_1") || !strings.Contains(head, "Prior context: rewards said 120 points") {
+		t.Errorf("context of shop %q", head)
+	}
+	told := results(m.requests("hub")[1])
+	if len(told) != 3 || told[0] != `{"text":"Ten percent."}` || told[2] != `{"text":"120 points."}` {
+		t.Errorf("told %q", told)
+	}
+	said := map[string]string{}
+	var tokens string
+	for _, f := range frames {
+		switch f.Kind {
+		case bus.FrameChildContent:
+			d := dataOf[bus.ContentData](t, f)
+			said[d.Agent] += d.Text
+		case bus.FrameToken:
+			tokens += dataOf[bus.ContentData](t, f).Text
+		default:
+		}
+	}
+	if said["shop"] != "Ten percent." || said["rewards"] != "120 points." || tokens != "Ten percent off, and 120 points." {
+		t.Errorf("shown %v and %q", said, tokens)
+	}
+	if got := closed(c); got.Response != "Ten percent off, and 120 points." {
+		t.Errorf("plan.close %+v", got)
+	}
+	var sum []catalog.Usage
+	for _, f := range ends(c) {
+		if f.Status != taskDone || f.Reply == "" {
+			t.Errorf("step.finish %+v", f)
+		}
+		sum = catalog.AddUsage(sum, f.Usage...)
+	}
+	if d := gocmp.Diff([]catalog.Usage{used("hub", 2), used("rewards", 1), used("shop", 2)}, sum, ignoreLatency); d != "" {
+		t.Errorf("usage (-want +got):\n%s", d)
+	}
+	var kept catalog.SessionAppend
+	_ = json.Unmarshal(c.of("session.append")[0].Args, &kept)
+	if len(kept.Turns) != 2 || kept.Did == nil || !slices.Equal(kept.Did.Agents, []string{"rewards", "shop"}) || !strings.Contains(kept.Did.Text, "ask_shop") || !strings.Contains(kept.Did.Text, "Ten percent.") {
+		t.Errorf("kept %+v", kept.Did)
+	}
+	if !strings.Contains(log, "agent=hub intent_count=2 cap=within") || !strings.Contains(log, "outcomes.shop=success outcomes.rewards=success") || strings.Contains(log, "error_emit") {
+		t.Errorf("log\n%s", log)
+	}
+}
+
+var ignoreLatency = gocmp.Transformer("latency", func(u catalog.Usage) catalog.Usage {
+	u.LatencyMS = 0
+	return u
+})
+
+// meeting is where several come together: each waits for the others.
+type meeting struct {
+	mu   sync.Mutex
+	left int
+	all  chan struct{}
+}
+
+func newMeeting(n int) *meeting { return &meeting{left: n, all: make(chan struct{})} }
+
+func (m *meeting) arrive(ctx context.Context) {
+	m.mu.Lock()
+	if m.left--; m.left == 0 {
+		close(m.all)
+	}
+	m.mu.Unlock()
+	select {
+	case <-m.all:
+	case <-ctx.Done():
+	}
+}
+
+// then is a reply of a script, given at the meeting.
+func (m *meeting) then(reply any) func(context.Context) any {
+	return func(ctx context.Context) any {
+		m.arrive(ctx)
+		return reply
+	}
+}
+
+// TestAskBeyondTheCap: what is one too many is dropped before anything is sealed, answered
+// and told in the record.
+func TestAskBeyondTheCap(t *testing.T) {
+	for fanOut, tt := range map[int]struct {
+		cap     string
+		dropped []string
+	}{1: {"over", []string{"rewards", "support"}}, 2: {"over", []string{"support"}}, 3: {"at", nil}, 4: {"within", nil}} {
+		t.Run(tt.cap+fmt.Sprint(fanOut), func(t *testing.T) {
+			c := newCore(t)
+			asking(c, hub+fmt.Sprintf("limits: {max_fan_out: %d}\n", fanOut), others)
+			m := says(map[string][]any{
+				"hub":  {[]model.Call{ask("shop", "1"), ask("rewards", "2"), ask("support", "3")}, "Done."},
+				"shop": {"s"}, "rewards": {"r"}, "support": {"u"},
+			})
+			_, log := played(c, m)
+			if n := len(asks(c)); n != min(fanOut, 3) {
+				t.Errorf("%d were asked", n)
+			}
+			told := results(m.requests("hub")[1])
+			for i, text := range told {
+				if dropped := strings.Contains(text, "not_executed: at most"); dropped != (i >= fanOut) {
+					t.Errorf("ask %d is told %q", i, text)
+				}
+			}
+			for task, f := range ends(c) {
+				if own := task == asks(c)[0].Parent; own && !slices.Equal(f.Dropped, tt.dropped) || !own && f.Dropped != nil {
+					t.Errorf("step.finish %+v", f)
+				}
+			}
+			if !strings.Contains(log, "intent_count=3 cap="+tt.cap) {
+				t.Errorf("log\n%s", log)
+			}
+		})
+	}
+}
+
+// TestAskedAgentFails: whatever becomes of an asked agent, the one that asked is told one
+// word and what is missing, the others go on, nothing is tried again, and the task that
+// could not end itself is ended.
+func TestAskedAgentFails(t *testing.T) {
+	hangs := func(ctx context.Context) any { <-ctx.Done(); return ctx.Err() }
+	slow := slices.Clone(others)
+	slow[0].TimeLimitSec = 1
+	for name, tt := range map[string]struct {
+		shop   []any
+		refuse intents.Code // of agent.ask
+		end    string       // of its task; empty: there is none
+		error  string       // of the figures
+	}{
+		"an error of its model": {[]any{&model.Error{Reason: "Traceback: boom"}}, "", taskFailed, "failed"},
+		"a model that hangs":    {[]any{hangs}, "", catalog.AskUnavailable, "timeout"},
+		"denied":                {nil, intents.RBACForbidden, "", "refused"},
+		"too many of them":      {nil, intents.MalformedArgs, "", "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			asking(c, hub, slow)
+			granted := c.reply["agent.ask"]
+			c.on("agent.ask", func(p placed) *intents.Answer {
+				if strings.Contains(string(p.Args), `"agent":"shop"`) && tt.refuse != "" {
+					return refuse(tt.refuse, "no")(p)
+				}
+				return granted(p)
+			})
+			finished := c.reply["step.finish"]
+			c.on("step.finish", func(p placed) *intents.Answer {
+				if p.Place.Ask != "" && tt.end == catalog.AskUnavailable && strings.Contains(string(p.Args), `"failed"`) {
+					return refuse(intents.KeyRevoked, "its time is over")(p)
+				}
+				return finished(p)
+			})
+			m := says(map[string][]any{
+				"hub":  {[]model.Call{ask("shop", "Offers?"), ask("rewards", "Points?")}, "120 points. The shop cannot be reached."},
+				"shop": tt.shop, "rewards": {"120 points."},
+			})
+			var counts syncBuffer
+			asked := func(agent string, _ time.Duration, failure string) { fmt.Fprintf(&counts, "%s:%s ", agent, failure) }
+			frames, log := managedBy(c, m, asked)
+			told := results(m.requests("hub")[1])
+			if told[0] != `{"status":"unavailable","about":"Shop"}` || told[1] != `{"text":"120 points."}` {
+				t.Errorf("told %q", told)
+			}
+			var own []string
+			for _, p := range c.of("step.finish") {
+				var f catalog.StepFinish
+				_ = json.Unmarshal(p.Args, &f)
+				if f.Status != taskDone {
+					own = append(own, f.Status)
+				}
+			}
+			if tt.end != "" && (len(own) == 0 || own[len(own)-1] != tt.end) || tt.end == "" && own != nil {
+				t.Errorf("ends %v", own)
+			}
+			if n := len(m.requests("shop")); n > 1 {
+				t.Errorf("shop was asked %d times", n)
+			}
+			if got := strings.Fields(counts.String()); len(got) != 2 || !slices.Contains(got, "shop:"+tt.error) || !slices.Contains(got, "rewards:") {
+				t.Errorf("counted %q", got)
+			}
+			if !strings.Contains(log, "outcomes.shop=failure outcomes.rewards=success") || !strings.Contains(log, "msg=agent.error_emit sub_agent_id=hub axis=3 is_final=true") {
+				t.Errorf("log\n%s", log)
+			}
+			for _, f := range frames {
+				if s := string(f.Data); strings.Contains(s, "boom") || strings.Contains(s, "RBAC") {
+					t.Errorf("shown %s", s)
+				}
+			}
+		})
+	}
+}
+
+// TestNoData: an asked agent is told that data is not available, goes on, and whoever
+// asked is told that its answer is a part.
+func TestNoData(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("skill.call", outcome(intents.ExecutorFailed, intents.Failed, false))
+	m := says(map[string][]any{
+		"hub":  {ask("shop", "Offers?"), "I have a part of it."},
+		"shop": {call("crm_list", struct{}{}), "I cannot see the offers now."},
+	})
+	_, log := played(c, m)
+	if got := results(m.requests("shop")[1]); len(got) != 1 || !strings.HasPrefix(got[0], `{"reason":"data unavailable: `) || strings.Contains(got[0], "EXECUTOR_FAILED") {
+		t.Errorf("shop is told %q", got)
+	}
+	if got := results(m.requests("hub")[1]); len(got) != 1 || got[0] != `{"status":"partial","text":"I cannot see the offers now."}` {
+		t.Errorf("hub is told %q", got)
+	}
+	if !strings.Contains(log, "outcomes.shop=error") || !strings.Contains(log, "msg=agent.error_emit sub_agent_id=shop axis=2 is_final=false") {
+		t.Errorf("log\n%s", log)
+	}
+}
+
+// TestAskHeld: an order of an asked agent that waits for people holds the step, and what
+// waits is told.
+func TestAskHeld(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("skill.call", refuse(intents.ApprovalRequired, "somebody must agree"))
+	m := says(map[string][]any{
+		"hub":  {[]model.Call{ask("shop", "Buy."), ask("rewards", "Points?")}, "120 points; buying waits."},
+		"shop": {call("crm_list", struct{}{}), "It waits."}, "rewards": {"120 points."},
+	})
+	layer(c, m, "task", "manager")
+	handOut(c)
+	frames := shown(c)
+	if last := frames[len(frames)-1]; last.Kind != bus.FrameHeld || dataOf[bus.HeldData](t, last).Approval.Type != "skill.call" {
+		t.Fatalf("ends with %+v", last)
+	}
+	of := ends(c)
+	for _, a := range asks(c) {
+		want := map[string]string{"shop": taskHeld, "rewards": taskDone}[a.Agent]
+		if of[a.TaskID].Status != want || of[a.Parent].Status != taskHeld || of[a.Parent].Reply != "120 points; buying waits." {
+			t.Errorf("%s: %+v, of the asking task %+v", a.Agent, of[a.TaskID], of[a.Parent])
+		}
+	}
+}
+
+// TestAskGoesOn: of a task that was killed the next one asks again what nobody has
+// answered, under the same call, before it asks its model; what was answered is told.
+func TestAskGoesOn(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	before := func(call, agent, status string, result any) catalog.TranscriptCall {
+		out := catalog.TranscriptCall{
+			ToldCall: catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(agent)), Call: call, Type: intents.TypeAgentAsk, Status: status},
+			Args:     marshal(catalog.AgentAsk{Agent: agent, Input: agent + "?"}), Code: intents.OK,
+		}
+		if result != nil {
+			out.Result = marshal(result)
+		}
+		return out
+	}
+	calls := []catalog.TranscriptCall{
+		before("1.0", "shop", "done", map[string]string{"reply": "Ten percent."}), before("1.1", "rewards", catalog.AskInterrupted, nil), before("1.2", "support", catalog.AskUnavailable, nil),
+	}
+	c.on("transcript.get", done(catalog.TranscriptGetResult{Calls: calls}))
+	m := says(map[string][]any{"hub": {ask("shop", "More?"), "All."}, "rewards": {"120 points."}, "shop": {"No."}})
+	w := tasks(c, m)
+	req := opened(c, w, time.Now().Add(time.Minute))
+	req.Agent, req.Epoch, req.Step.Skills = "hub", 2, nil
+	for _, call := range calls {
+		req.Calls = append(req.Calls, call.ToldCall)
+	}
+	if got := w.run(t.Context(), req); got.Status != taskDone || got.Reply != "All." {
+		t.Fatalf("%+v", got)
+	}
+	var paths []string
+	for _, p := range c.of("agent.ask") {
+		paths = append(paths, p.Call)
+	}
+	if all := asks(c); !slices.Equal(paths, []string{"1.1", "2.0"}) || all[0].Agent != "rewards" || all[0].Input != "rewards?" || all[0].Epoch != 2 {
+		t.Errorf("asked %v %+v", paths, all)
+	}
+	want := []string{`{"text":"Ten percent."}`, `{"text":"120 points."}`, `{"status":"unavailable","about":"Support"}`}
+	if d := gocmp.Diff(want, results(m.requests("hub")[0])); d != "" {
+		t.Errorf("told (-want +got):\n%s", d)
+	}
+}
+
+// TestAskedAgentsHaveRoom: where agents take every place that a process has for tasks, and
+// all of them ask, those that they ask run nevertheless.
+func TestAskedAgentsHaveRoom(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	all := newMeeting(workers)
+	m := says(map[string][]any{"hub": nil, "shop": {all.then("Ten percent.")}})
+	w := tasks(c, askingOnce{m})
+	var running sync.WaitGroup
+	for i := range workers {
+		step := ofStep(time.Now().Add(time.Minute))
+		step.TaskID = fmt.Sprintf("task_%d", i)
+		r := w.prepare(t.Context(), taskRequest{c.turn(), step})
+		c.mu.Lock()
+		c.admit(r.Step)
+		c.mu.Unlock()
+		running.Go(func() {
+			got := w.run(t.Context(), runRequest{Turn: c.turn(), TaskID: step.TaskID, UserTask: "Ask.", Step: catalog.PlanStep{Step: 1}, Agent: "hub", Epoch: 1, Deadline: step.Deadline})
+			if got.Reply != "Ten percent." {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// askingOnce is a script whose hub asks the shop and repeats what that says.
+type askingOnce struct{ *script }
+
+func (m askingOnce) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
+	switch told := results(req); {
+	case req.Agent != "hub":
+		return m.script.Respond(ctx, req, on)
+	case len(told) == 0:
+		c := ask("shop", "Offers?")
+		c.ID = "call_1"
+		return &model.Response{Calls: []model.Call{c}}, nil
+	default:
+		return &model.Response{Text: decoded(json.RawMessage(told[0]), &heard{}).Text}, nil
+	}
+}
+
+// TestRender: what a tool for it renders is no order: it stands beside the answer, within
+// bounds, and in the answer to whoever asked.
+func TestRender(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub+"tools: [{server: crm, name: render_card}]\n", others)
+	c.on("skill.load", func(p placed) *intents.Answer {
+		if strings.Contains(string(p.Args), "gone") {
+			return refuse(intents.PolicyDenied, "not approved")(p)
+		}
+		return done(catalog.Manifest{Name: "crm.render_card", Endpoint: "crm", InputSchema: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}`), Effect: catalog.Pure})(p)
+	})
+	card := call("render_card", map[string]string{"title": "T"})
+	m := says(map[string][]any{
+		"hub":  {[]model.Call{ask("shop", "Offers?"), card, call("render_card", map[string]int{"no": 1}), call("render_card", map[string]string{"title": strings.Repeat("x", maxComponents)})}, "See the card."},
+		"shop": {card, "Ten percent."},
+	})
+	frames, _ := played(c, m)
+	want := `[{"name":"render_card","props":{"title":"T"}}]`
+	for task, f := range ends(c) {
+		if f.Components != want {
+			t.Errorf("step.finish of %s: %+v", task, f)
+		}
+	}
+	if n := len(c.of("skill.call")); n != 0 {
+		t.Errorf("%d calls of skills", n)
+	}
+	told := results(m.requests("hub")[1])
+	if told[0] != `{"text":"Ten percent.","components":`+want+`}` || !strings.Contains(told[2], "violations") || !strings.Contains(told[3], "at most 16384 bytes") {
+		t.Errorf("told %q", told)
+	}
+	for _, f := range frames {
+		if f.Kind == bus.FrameAnswer && string(dataOf[bus.AnswerData](t, f).Components) != want {
+			t.Errorf("answer %s", f.Data)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Asks are the figures of what agents were asked, by the agent that was asked. Operators
+// choose the names of agents.
+type Asks struct {
+	took   *prometheus.HistogramVec
+	failed *prometheus.CounterVec
+}
+
+// NewAsks has none yet.
+func NewAsks() *Asks {
+	return &Asks{
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "agent_dispatch_duration_ms", Help: "How long agents took that were asked, in milliseconds.",
+			Buckets: prometheus.ExponentialBuckets(100, 2, 11),
+		}, []string{"agent_id"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agent_dispatch_errors_total", Help: "Agents that were asked and gave no answer.",
+		}, []string{"agent_id", "error_type"}),
+	}
+}
+
+// Count counts one; failure is empty where it was answered.
+func (a *Asks) Count(agent string, took time.Duration, failure string) {
+	a.took.WithLabelValues(agent).Observe(float64(took.Milliseconds()))
+	if failure != "" {
+		a.failed.WithLabelValues(agent, failure).Inc()
+	}
+}
