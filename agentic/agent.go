@@ -9,17 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/schemas"
 )
-
-// maxTools is how many tools a request to a model has.
-const maxTools = 100
 
 // modelOf an agent: the one that it names, if there is one of that name.
 func (c Config) modelOf(a *agents.Agent) model.Model {
@@ -114,25 +109,10 @@ func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
 // agentTools are the skills that the agent may call, and what works on large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
 func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
-	names := w.req.Step.Skills
-	manifests := make([]catalog.Manifest, len(names))
-	var g errgroup.Group
-	g.SetLimit(sideBySide)
-	for i, name := range names {
-		g.Go(func() error {
-			_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i])
-			var refused *OrderError
-			if errors.As(err, &refused) && tellable(refused.Answer.Code) {
-				w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
-				return nil
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	manifests, err := w.manifests(ctx, w.req.Step.Skills)
+	if err != nil {
 		return nil, err
 	}
-	manifests = slices.DeleteFunc(manifests, func(m catalog.Manifest) bool { return m.Name == "" })
 	for i := range manifests {
 		for _, t := range agent.Tools {
 			if t.ID() == manifests[i].Name && t.Description != "" { // in addition to the tool's own
@@ -141,20 +121,16 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 		}
 	}
 	builtin := []*tool{
-		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
+		newTool(tool{Tool: readLinesTool, later: w.canRead, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
 	if len(w.others) > 0 {
 		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
 	builtin = append(builtin, w.ownTools(agent)...)
-	taken := map[string]bool{finalResult: true, searchTool.Name: true}
+	taken := map[string]bool{finalResult: true, searchTool.Name: true, findToolsTool.Name: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
-	}
-	if over := len(manifests) + len(builtin) + 1 - maxTools; over > 0 {
-		w.cfg.Log.WarnContext(ctx, "the agent has more tools than a request takes, and the last ones are left out", slog.String("agent", w.req.Agent), slog.Int("left_out", over))
-		manifests = manifests[:len(manifests)-over]
 	}
 	var all []*tool
 	w.req.Step.Skills = nil
@@ -162,8 +138,50 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 		w.req.Step.Skills = append(w.req.Step.Skills, manifests[i].Name)
 		all = append(all, w.skill(manifests[i], name))
 	}
+	if fixed := len(builtin) + 1; len(all)+fixed > maxTools { // with the result of a structured one
+		if all, err = w.shelve(ctx, all, fixed); err != nil {
+			return nil, err
+		}
+	}
 	return append(all, builtin...), nil
 }
+
+// manifests loads skills, in as few orders as do it. Where several are refused together,
+// each is asked for by itself; one that cannot be loaded is left out.
+func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.Manifest, err error) {
+	for some := range slices.Chunk(names, catalog.MaxLoaded) {
+		var got catalog.SkillLoadResult
+		if _, err = w.order(ctx, "skill.load", catalog.SkillLoad{Skills: some}, &got); refusedTellably(err) {
+			for _, name := range some {
+				var m catalog.Manifest
+				if _, err = w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err == nil {
+					got.Skills = append(got.Skills, m)
+				} else if refusedTellably(err) {
+					got.Unavailable, err = append(got.Unavailable, name+": "+err.Error()), nil
+				}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if got.Manifest != nil { // as of one
+			got.Skills = append(got.Skills, *got.Manifest)
+		}
+		if out = append(out, got.Skills...); len(got.Unavailable) > 0 {
+			w.cfg.Log.WarnContext(ctx, "skills cannot be loaded", slog.Any("skills", got.Unavailable))
+		}
+	}
+	return out, nil
+}
+
+// refusedTellably says whether an order was refused or failed for what it asks.
+func refusedTellably(err error) bool {
+	var refused *OrderError
+	return errors.As(err, &refused) && tellable(refused.Answer.Code)
+}
+
+// canRead says whether a result is not whole in the conversation.
+func (w *worker) canRead() bool { return w.hasLarge() || w.loop != nil && len(w.loop.short) > 0 }
 
 // hasLarge says whether a result has come by reference.
 func (w *worker) hasLarge() bool {
@@ -202,6 +220,7 @@ func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
 // loadAgent asks for the limits of the plan's agent, if it has one, and for what it shows.
 func (d *drive) loadAgent(ctx context.Context) error {
 	if d.plan.Agent == "" {
+		d.agent.Agent = agents.Planner
 		return nil
 	}
 	if _, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 )
@@ -148,7 +149,10 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 	if line != "" {
 		line = " Before it failed: " + line + "."
 	}
-	response, err := d.compose(ctx, "Failure", why, nil)
+	response, err := "I could not complete this request: "+why, error(nil)
+	if !d.spent {
+		response, err = d.compose(ctx, "Failure", why, nil)
+	}
 	var unanswered *model.Error
 	switch {
 	case errors.As(err, &unanswered):
@@ -176,6 +180,10 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 // abandon ends a plan that this driver can do nothing more for.
 func (d *drive) abandon(ctx context.Context, cause error) {
 	reason := plain(cause)
+	var refused *OrderError
+	if errors.As(cause, &refused) && refused.Answer.Code == intents.RateLimited { // no model is asked any more
+		reason, d.spent = refused.Answer.Reason, true
+	}
 	if err := d.fail(ctx, reason, reason); err != nil {
 		d.cfg.Log.WarnContext(ctx, "plan.close", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
 		d.frame(bus.FrameError, bus.ErrorData{Reason: "I could not complete this request."})

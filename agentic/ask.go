@@ -194,7 +194,7 @@ func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string) 
 	ask, step := callOf(ctx), w.req.Step
 	step.Task, step.Skills = a.Agent, opened.Skills
 	reply := w.tasks.work(atCall(ctx, ""), key, runRequest{
-		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: toldBy(answer).Calls,
+		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: toldBy(answer).Calls, Tokens: toldBy(answer).Tokens,
 		say: func(p progress) {
 			p.Agent, p.Ask = a.Agent, ask
 			w.say(p)

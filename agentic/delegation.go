@@ -111,6 +111,7 @@ type runRequest struct {
 	Epoch    int              `json:"epoch"`
 	Ask      string           `json:"ask,omitempty"` // path of the call that asked the agent; empty: the step's own task
 	Deadline string           `json:"deadline"`
+	Tokens   int              `json:"tokens,omitempty"` // that earlier tasks of the step used
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
@@ -154,6 +155,7 @@ type runReply struct {
 	At     int64             `json:"at,omitempty"`
 	Reply  string            `json:"reply,omitempty"` // of an agent, done; or of held
 	Held   *bus.Approval     `json:"held,omitempty"`
+	Usage  []catalog.Usage   `json:"usage,omitempty"` // that no order of the task has
 
 	Components string  `json:"components,omitempty"` // of the reply, as step.finish has them
 	TimedOut   bool    `json:"timed_out,omitempty"`

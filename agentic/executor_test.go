@@ -138,14 +138,13 @@ func TestMistakes(t *testing.T) {
 		call model.Call
 		says string
 	}{
-		"no such tool":        {call("weather", struct{}{}), `there is no tool \"weather\"`},
-		"no JSON":             {model.Call{Name: "outlets", Arguments: `{"active":`}, "not one JSON object"},
-		"a list":              {model.Call{Name: "outlets", Arguments: `[]`}, "not one JSON object"},
-		"an unknown label":    {over("r7", "print(1)"), `no result \"r7\"`},
-		"a label and data":    {model.Call{Name: "write_memory", Arguments: `{"from":"r1","data":1}`}, "violations"},
-		"lines of small data": {call("read_lines", readLinesArgs{"r1", 0, 1}), "you have all of it"},
-		"not the shape":       {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":"ten"}`)}), "/count: "},
-		"a missing argument":  {call("exec_python", struct{}{}), "script"},
+		"no such tool":       {call("weather", struct{}{}), `there is no tool \"weather\"`},
+		"no JSON":            {model.Call{Name: "outlets", Arguments: `{"active":`}, "not one JSON object"},
+		"a list":             {model.Call{Name: "outlets", Arguments: `[]`}, "not one JSON object"},
+		"an unknown label":   {over("r7", "print(1)"), `no result \"r7\"`},
+		"a label and data":   {model.Call{Name: "write_memory", Arguments: `{"from":"r1","data":1}`}, "violations"},
+		"not the shape":      {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":"ten"}`)}), "/count: "},
+		"a missing argument": {call("exec_python", struct{}{}), "script"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCore(t)
@@ -316,7 +315,7 @@ func TestTooLong(t *testing.T) {
 	tooLong := &model.Error{Reason: "too long", Overflow: true}
 	if got, m := worked(t, c, callIt, callIt, tooLong, giveUp); got.Status != taskInsufficient || got.Reason != "no such outlets" {
 		t.Errorf("%+v", got)
-	} else if said := lastResults(t, m); len(said[0]) > 2*shownOfOld || !strings.HasPrefix(said[0], `{"label":"r1","size_bytes":50`) || len(said[1]) < 5000 {
+	} else if said := lastResults(t, m); len(said[0]) > 2*shownOfOld || !strings.HasPrefix(said[0], `{"from":"r1","size_bytes":50`) || len(said[1]) < 5000 {
 		t.Errorf("the model was shown %d and %d bytes: %.80s", len(said[0]), len(said[1]), said[0])
 	}
 

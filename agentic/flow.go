@@ -118,7 +118,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Agent: cmp.Or(s.Agent, d.plan.Agent), Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls,
+		Inputs: d.inputs(s), Agent: cmp.Or(s.Agent, d.plan.Agent), Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls, Tokens: told.Tokens,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {
@@ -146,6 +146,7 @@ func (d *drive) inputs(s catalog.StepView) []stepInput {
 // ended handles the end of a task. The plan goes on as the task's step.finish left
 // it; whatever a task reports, the router judges the next move.
 func (d *drive) ended(ctx context.Context, e end) error {
+	d.used = catalog.AddUsage(d.used, e.Usage...)
 	if e.Held != nil {
 		e.Held.Step = e.step
 		d.held[e.step] = e.runReply

@@ -34,11 +34,13 @@ type loop struct {
 
 	offered  []*tool // what may be called now
 	used     []catalog.Usage
+	before   int // tokens that earlier tasks used
 	requests int
-	mistaken int // calls of outputs that could not be carried out
-	labels   int // results that have a label
-	replies  int // that had calls, those of earlier tasks too
-	recalled int // index of the message of an earlier task's latest reply
+	mistaken int          // calls of outputs that could not be carried out
+	labels   int          // results that have a label
+	replies  int          // that had calls, those of earlier tasks too
+	recalled int          // index of the message of an earlier task's latest reply
+	short    map[int]bool // indices of messages whose result was shortened
 
 	asked   bool     // by another agent, which tells the user what is missing
 	noData  int      // calls that could not have what they asked for
@@ -102,8 +104,7 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 func (l *loop) run(ctx context.Context) (string, error) {
 	began, missed := time.Now(), 0
 	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens && time.Since(began) < l.agent.Limits.Time() {
-		l.offer(l.tools)
-		reply, err := l.respond(ctx)
+		reply, err := l.respond(ctx, l.tools)
 		switch {
 		case err != nil:
 			return "", err
@@ -129,19 +130,12 @@ func (l *loop) run(ctx context.Context) (string, error) {
 // last gives an agent that has reached its limits one more request, with its outputs
 // alone, so that it can say what was done and what was not.
 func (l *loop) last(ctx context.Context) (string, error) {
-	var outputs []*tool
-	for _, t := range l.tools {
-		if t.output {
-			outputs = append(outputs, t)
-		}
-	}
-	l.offer(outputs)
 	end := "Answer now"
 	if !l.text {
 		end = "End now with " + l.outputs()
 	}
 	l.say("No more work is possible: your limit is reached. " + end + ": what was done, and what was not.")
-	reply, err := l.respond(ctx)
+	reply, err := l.respond(ctx, l.outputTools())
 	switch {
 	case err != nil:
 		return "", err
@@ -166,12 +160,14 @@ func (l *loop) offer(tools []*tool) {
 	}
 }
 
+func (l *loop) outputTools() []*tool {
+	return slices.DeleteFunc(slices.Clone(l.tools), func(t *tool) bool { return !t.output })
+}
+
 func (l *loop) outputs() string {
 	var names []string
-	for _, t := range l.tools {
-		if t.output {
-			names = append(names, "`"+t.Name+"`")
-		}
+	for _, t := range l.outputTools() {
+		names = append(names, "`"+t.Name+"`")
 	}
 	return strings.Join(names, " or ")
 }
@@ -180,59 +176,8 @@ func (l *loop) say(text string) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleUser, Text: text})
 }
 
-// tokens that the run has used.
-func (l *loop) tokens() (n int) {
-	for _, u := range l.used {
-		n += u.InputTokens + u.OutputTokens
-	}
-	return n
-}
-
-// respond sends the request and keeps the reply in it. A conversation that the model
-// finds too long is sent once more, shortened.
-func (l *loop) respond(ctx context.Context) (*model.Response, error) {
-	reply, err := l.request(ctx)
-	var failed *model.Error
-	if errors.As(err, &failed) && failed.Overflow && l.shorten() {
-		reply, err = l.request(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
-	return reply, nil
-}
-
-// shownOfOld is how much of an old result stays in a conversation that was too long.
-const shownOfOld = 500
-
-// oldResult stands for a result of which the model saw all before. By its label
-// exec_python still has all of it.
-type oldResult struct {
-	Label     string `json:"label,omitempty"`
-	SizeBytes int    `json:"size_bytes"`
-	Beginning string `json:"beginning"`
-}
-
-// shorten leaves the beginnings of all results but those of the last reply, and says
-// whether the conversation is shorter for it. What the user said stays.
-func (l *loop) shorten() (shorter bool) {
-	last := len(l.req.Messages)
-	for last > 0 && l.req.Messages[last-1].Role == model.RoleTool {
-		last--
-	}
-	for i := range l.req.Messages[:last] {
-		m := &l.req.Messages[i]
-		var r labelled
-		if m.Role != model.RoleTool || len(m.Text) <= 2*shownOfOld {
-			continue
-		}
-		_ = json.Unmarshal([]byte(m.Text), &r) // one without a label stays without
-		m.Text = string(compact(oldResult{r.Label, len(m.Text), cut(m.Text, shownOfOld)}))
-		shorter = true
-	}
-	return shorter
-}
+// tokens that the run has used, and tasks before it.
+func (l *loop) tokens() int { return l.before + catalog.Tokens(l.used) }
 
 func (l *loop) request(ctx context.Context) (*model.Response, error) {
 	l.requests++
@@ -335,9 +280,8 @@ func held(errs []error) error {
 // waiting has the agent say what is done and what waits for people, with its outputs
 // alone. They are its words here: nothing of the reply is carried out.
 func (l *loop) waiting(ctx context.Context) string {
-	l.offer(slices.DeleteFunc(slices.Clone(l.tools), func(t *tool) bool { return !t.output }))
 	l.say("Some of your calls wait for people to approve them; you will not see what becomes of them. End now with " + l.outputs() + ": what is done, and what waits.")
-	reply, err := l.respond(ctx)
+	reply, err := l.respond(ctx, l.outputTools())
 	if err != nil {
 		return "" // they wait all the same
 	}
@@ -450,11 +394,9 @@ func (l *loop) answer(c model.Call, result any, err error) {
 func fatal(errs []error) error {
 	for _, err := range errs {
 		var wrong *mistake
-		var refused *OrderError
-		if err == nil || errors.As(err, &wrong) || errors.As(err, &refused) && tellable(refused.Answer.Code) {
-			continue
+		if err != nil && !errors.As(err, &wrong) && !refusedTellably(err) {
+			return err
 		}
-		return err
 	}
 	return nil
 }

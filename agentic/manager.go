@@ -112,6 +112,7 @@ type drive struct {
 	// components of the agent's reply.
 	components json.RawMessage
 	used       []catalog.Usage // that no order has yet
+	spent      bool            // a budget is
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {

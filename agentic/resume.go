@@ -51,6 +51,7 @@ func (w *worker) resume(ctx context.Context) error {
 			errs = append(errs, w.recall(c, again[c.Call]))
 		}
 	}
+	w.loop.requests, w.loop.before = w.loop.replies, w.req.Tokens // limits are of the step, not of each of its tasks
 	return cmp.Or(errs...)
 }
 
@@ -129,8 +130,12 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "skill.call":
 		var a catalog.SkillCall
 		if i := slices.Index(w.req.Step.Skills, decoded(c.Args, &a).Skill); i >= 0 {
+			w.showFirst([]catalog.SkillHit{{Name: a.Skill}})
 			return w.loop.tools[i].Name, a.Input
 		}
+	case "skill.find":
+		var a catalog.SkillFind
+		return findToolsTool.Name, findSkillsArgs{decoded(c.Args, &a).Query}
 	case "exec_python":
 		var a catalog.ExecPython
 		return execPythonTool.Name, execPythonArgs{Script: decoded(c.Args, &a).Script, From: w.labelOf(a.From), Inputs: slices.Sorted(maps.Keys(a.Inputs))}
@@ -198,6 +203,9 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 		}
 	case "memory.query":
 		return w.found(label, c.IntentID, c.Result), nil
+	case "skill.find":
+		var got catalog.SkillFindResult
+		w.showFirst(decoded(c.Result, &got).Skills)
 	case "write_memory":
 		var got catalog.WriteMemoryResult
 		w.key = decoded(c.Result, &got).Key

@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,9 +14,19 @@ import (
 // of an answer. The plan has all of it.
 const (
 	historyTokens  = 6000
+	mostHistory    = 8000 // that a session is asked for
 	historyMoments = 3
 	maxRemembered  = 16 << 10 // bytes
 )
+
+// historyBudget is an eighth of what the model of the turn takes.
+func (d *drive) historyBudget() int {
+	m := d.cfg.Model
+	if a, err := definition(d.agent); err == nil {
+		m = d.cfg.modelOf(a)
+	}
+	return min(cmp.Or(model.ContextTokens(m)/8, historyTokens), mostHistory)
+}
 
 // recall reads what the prompts of the turn take from its request and its session. over
 // says that the turn has ended. A session that cannot be read is no hindrance.
@@ -26,7 +37,7 @@ func (d *drive) recall(ctx context.Context) (over bool, err error) {
 	if d.turn.SessionID == "" || len(d.turn.History) > 0 {
 		return false, nil
 	}
-	of := catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: historyTokens, Moments: historyMoments}
+	of := catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: d.historyBudget(), Moments: historyMoments}
 	if d.dreams() {
 		of.TokenBudget, of.Moments = dreamTokens, dreamMoments
 	}

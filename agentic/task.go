@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -137,6 +138,7 @@ type worker struct {
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
+	shelf    []string // skills of an agent with too many: the first are shown
 	// before are calls of earlier tasks that are done or wait, by what they ask for.
 	before map[string][]catalog.TranscriptCall
 	// components of the answer, as they were rendered.
@@ -233,7 +235,7 @@ func (w *worker) work(ctx context.Context) runReply {
 		reply.Held, reply.Refused = heldOf(refused), refused
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
-		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
+		return runReply{Status: taskViolation, Reason: refused.Answer.Reason, Usage: w.used()} // the record ended the step
 	default:
 		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
 		reason, late := plain(err), errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -260,13 +262,22 @@ func heldOf(e *OrderError) *bus.Approval {
 	return h
 }
 
+// used is what the task has used of models.
+func (w *worker) used() []catalog.Usage {
+	if w.loop == nil {
+		return nil
+	}
+	return w.loop.used
+}
+
 // finish seals the task's own end; its key is dead afterwards.
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	var asked routing
+	f.Usage = w.used()
 	if w.loop != nil {
-		f.Usage, f.Dropped = w.loop.used, w.loop.dropped
+		f.Dropped = w.loop.dropped
 	}
 	if w.loop != nil && w.req.Agent != "" {
 		asked = w.loop.routing()
@@ -278,7 +289,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	a, err := w.order(ctx, "step.finish", f, &plan)
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
-		return runReply{Status: f.Status, Reason: f.Reason}
+		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage}
 	}
 	if told := toldBy(a); told.Facts != nil {
 		plan.Facts = told.Facts
@@ -462,11 +473,25 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 		return nil, err
 	}
 	if m.ref == nil {
-		return nil, mistaken("from: %s is not large, you have all of it", a.From)
+		return linesOf(m.inline, a), nil
 	}
 	var got catalog.ReadLinesResult
 	_, err = w.order(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
 	return got, err
+}
+
+// linesOf are lines of an inline result: of its text, or of its JSON with a line for each
+// member.
+func linesOf(inline json.RawMessage, a readLinesArgs) catalog.ReadLinesResult {
+	var text string
+	if json.Unmarshal(inline, &text) != nil {
+		var b bytes.Buffer
+		_ = json.Indent(&b, inline, "", " ")
+		text = b.String()
+	}
+	lines := strings.Split(text, "\n")
+	lines = lines[min(a.Start, len(lines)):]
+	return catalog.ReadLinesResult{Lines: lines[:min(a.N, len(lines))], More: len(lines) > a.N}
 }
 
 // python runs a script over a result, or several.

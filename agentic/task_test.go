@@ -270,6 +270,10 @@ func TestTaskEnds(t *testing.T) {
 				}
 				got.Held.IntentID, got.Refused = "", nil
 			}
+			if reports := got.Plan == nil; reports != (len(got.Usage) > 0) { // what no order says of its use of models
+				t.Errorf("usage %+v", got.Usage)
+			}
+			got.Usage = nil
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}

@@ -217,9 +217,13 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 		return errors.New("its agent's file holds it, and it did not wait for people")
 	case t.Agent != "" && f.Skill != nil && !slices.Contains(t.Spec.Skills, f.Skill.Name):
 		return errors.New("the skill is not among those of the task's step")
-	default:
-		return nil
+	case j.order.body.Intent.Type == "skill.load":
+		a, err := unmarshal[catalog.SkillLoad](j.order.body.Intent.Args)
+		if err == nil && !t.MayLoad(a.Skills) { // of one, its facts say so
+			return errors.New("one of the skills is not among those of the task's step")
+		}
 	}
+	return nil
 }
 
 // waited says whether the order is held, by all of these rules at least.

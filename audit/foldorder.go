@@ -230,7 +230,7 @@ func (it *item) asOrder() (state.Order, error) {
 	o, f := it.order, it.order.facts
 	out := state.Order{
 		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
-		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position,
+		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget,
 	}
 	if f.Skill != nil {
 		out.Skill = f.Skill.Name

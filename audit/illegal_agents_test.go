@@ -96,11 +96,16 @@ var agentMisdeeds = []misdeed{
 		}))
 	}},
 	{"agent-orders-another-type", "agent", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("skill.find", catalog.SkillFind{Query: "all"}), ofShop)
+		return d.accepted(d.task.Order("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofShop)
 	}},
 	{"agent-calls-another-skill", "agent", "a task's order: its agent may call the skill", "not among those", func(d *dishonest) int64 {
 		return d.accepted(d.task.CallOrder("crm.close", `{}`), ofShop, func(a *appended) {
 			a.facts.Skill = &intents.FactSkill{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure)}
+		})
+	}},
+	{"agent-loads-another-skill", "agent", "a task's order: its agent may call the skill", "one of the skills is not among those", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("skill.load", catalog.SkillLoad{Skills: []string{"crm.list", "crm.close"}}), ofShop, func(a *appended) {
+			a.result = catalog.SkillLoadResult{Skills: []catalog.Manifest{}}
 		})
 	}},
 	{"agent-without-reply", "agent", "step.finish: the task of an agent's plan, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {

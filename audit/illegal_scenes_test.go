@@ -23,6 +23,8 @@ func scenes() map[string]func(d *dishonest) {
 		// A planner's plan that may name an agent, and one whose step an agent carries out.
 		"agent-offered":  func(d *dishonest) { d.offered() },
 		"agent-stepping": func(d *dishonest) { d.stepping() },
+		// A plan that has used tokens, of a tenant with budgets.
+		"budgeted": func(d *dishonest) { d.budgeted() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
 		// Schedules whose time has come.
@@ -332,6 +334,11 @@ func (d *dishonest) legally(scene string) {
 		d.plan.Epoch = 2
 		d.accepted(d.step(2, nil))
 		d.accepted(d.closing("failed"))
+	case "budgeted":
+		d.affords(&intents.FactBudget{Day: 600, User: 600, Turn: 600})
+		d.claims(2) // a task without a report counts as one request
+		d.affords(&intents.FactBudget{Day: 10600, User: 10600, Turn: 10600})
+		d.nextDay()
 	case "timed":
 		d.accepted(d.opens(d.id(intents.KindPlan, -intents.MaxIDAge)))
 		d.accepted(d.opens(d.id(intents.KindPlan, intents.Leeway)))

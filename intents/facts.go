@@ -21,9 +21,20 @@ type Facts struct {
 	// is none. The router computes it, since it depends on the time zones of now; no policy
 	// sees it.
 	Next string `json:"next,omitempty"`
+	// Budget is what was used by then, where a task is to begin and its tenant has
+	// budgets; no policy sees it.
+	Budget *FactBudget `json:"budget,omitempty"`
 
 	// Inputs that an order named when it was held; no policy sees them.
 	Inputs []HeldInput `json:"inputs,omitempty"`
+}
+
+// FactBudget is how many tokens were used before the decision: on its day (UTC), of all users of the
+// tenant and of the order's; and by the plan.
+type FactBudget struct {
+	Day  int `json:"day"`
+	User int `json:"user"`
+	Turn int `json:"turn"`
 }
 
 // HeldInput is what the member "from" of a held order stood for when it was

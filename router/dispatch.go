@@ -45,6 +45,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		return r.recorded(o)
 	case o.row.Executor == catalog.ExecutorRouter:
 		r.metrics.accepted()
+		r.metrics.used(o)
 		r.wipe(ctx, o)
 		if err := r.eraseFor(ctx, o); err != nil {
 			return nil, err
@@ -221,7 +222,7 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 	switch {
 	case o.pin != nil:
 		t.Pins = []intents.Pin{*o.pin}
-	case o.env.Type() == "skill.find":
+	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
 		if o.task != nil {
 			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(o.task.Spec.Skills, p.Skill) })

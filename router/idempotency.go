@@ -145,6 +145,7 @@ func (r *Router) move(o *order) error {
 		return err
 	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
+	o.facts.Budget = o.view.Budget
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 )
 
@@ -17,6 +18,8 @@ type Metrics struct {
 	accept   int64
 	refusals map[intents.Code]int64
 	outcomes map[intents.Code]int64
+	input    int64 // tokens that agents reported
+	output   int64
 	pending  state.Counters // refusals without a record of their own since the last counter record
 	flood    map[string]int // of pending: refused orders by the key that signed them
 }
@@ -25,6 +28,18 @@ func (m *Metrics) accepted() {
 	m.mu.Lock()
 	m.accept++
 	m.mu.Unlock()
+}
+
+// used counts the tokens that an order of the router reports.
+func (m *Metrics) used(o *order) {
+	a, _ := argsOf[struct {
+		Usage []catalog.Usage `json:"usage"`
+	}](o.env)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, u := range a.Usage {
+		m.input, m.output = m.input+int64(u.InputTokens), m.output+int64(u.OutputTokens)
+	}
 }
 
 // refused counts a refusal that has a record of its own.
@@ -111,7 +126,8 @@ type Counts struct {
 	Accepted int64                  `json:"accepted"`
 	Refused  map[intents.Code]int64 `json:"refused"`
 	Outcomes map[intents.Code]int64 `json:"outcomes"`
-	Held     state.Held             `json:"held"` // a gauge
+	Tokens   map[string]int64       `json:"tokens"` // that agents reported: input, output
+	Held     state.Held             `json:"held"`   // a gauge
 }
 
 // Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
@@ -130,7 +146,7 @@ func (r *Router) Counts() Counts {
 	m := &r.metrics
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64)}
+	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
 	maps.Copy(c.Outcomes, m.outcomes)
 	return c

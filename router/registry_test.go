@@ -112,6 +112,9 @@ func TestAgentPlan(t *testing.T) {
 	w.Want(task.Call("crm.list", `{}`), intents.OK)
 	w.Want(task.Call("mail.send", `{}`), intents.OK)
 	refused(t, task.Call("crm.close", `{}`), intents.TaskScope, "not among those")
+	w.Want(w.Do(task.Order("skill.load", catalog.SkillLoad{Skills: []string{"crm.list", "mail.send"}})), intents.OK)
+	refused(t, w.Do(task.Order("skill.load", catalog.SkillLoad{Skills: []string{"crm.list", "crm.close"}})), intents.TaskScope, "one of the skills is not among those")
+	w.Want(w.Do(task.Order("skill.find", catalog.SkillFind{Query: "list"})), intents.OK) // of its own alone, by the ticket
 	refused(t, task.Write("result"), intents.TaskScope, "the agent shop has no tool")
 	refused(t, task.Finish("done", task.MemoryKey("result"), ""), intents.MalformedArgs, "ends with a reply")
 	refused(t, task.Complete(), intents.MalformedArgs, "all its steps are done")

@@ -94,7 +94,11 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	}
 	switch o.env.Type() {
 	case "skill.call", "skill.load":
-		if !slices.Contains(t.Spec.Skills, o.env.StringArg("skill")) {
+		if a, err := argsOf[catalog.SkillLoad](o.env); err == nil && len(a.Skills) > 0 {
+			if !t.MayLoad(a.Skills) {
+				return refuse("/intent/args/skills", "one of the skills is not among those of the task's step")
+			}
+		} else if !slices.Contains(t.Spec.Skills, o.env.StringArg("skill")) {
 			return refuse("/intent/args/skill", "the skill is not among those of the task's step")
 		}
 	case "read_memory":

@@ -15,11 +15,10 @@ import (
 // asking is which agents another may ask, as they were when the plan was opened, and its
 // limits for that.
 type asking struct {
-	Asks     map[string]*runs `json:"asks,omitempty"`
-	Skills   []string         `json:"skills,omitempty"`   // that an asked agent may call
-	AskFor   int              `json:"ask_for,omitempty"`  // seconds that an asked task may take
-	FanOut   int              `json:"fan_out,omitempty"`  // asked tasks that live at once
-	Requests int              `json:"requests,omitempty"` // calls of a step that ask
+	Asks   map[string]*runs `json:"asks,omitempty"`
+	Skills []string         `json:"skills,omitempty"`  // that an asked agent may call
+	AskFor int              `json:"ask_for,omitempty"` // seconds that an asked task may take
+	FanOut int              `json:"fan_out,omitempty"` // asked tasks that live at once
 }
 
 // lacks says that an agent which may be asked is not there.
@@ -29,7 +28,7 @@ func (r *runs) lacks() bool {
 
 // askedBy are the agents of a set that one of them may ask: local ones, and not itself.
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
-	x = asking{Asks: make(map[string]*runs), AskFor: a.Limits.AskSeconds, FanOut: a.Limits.FanOut, Requests: a.Limits.Requests}
+	x = asking{Asks: make(map[string]*runs), AskFor: a.Limits.AskSeconds, FanOut: a.Limits.FanOut}
 	for _, b := range set.Agents {
 		if s.rules < intents.RulesAsks || b.Name == a.Name || !b.Runnable() || !a.AskAny && !slices.Contains(a.SubAgents, b.Name) {
 			continue
@@ -81,6 +80,9 @@ var agentAsk = move(intents.TypeAgentAsk,
 			return Effect{}, ErrMayNotAsk(t.Task, a.Agent)
 		case t.Over(o.Now):
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/parent", "the task has ended")
+		}
+		if err := v.affordable(o, t.plan); err != nil { // what changes the plan's sum touches the task, planstate or asks
+			return Effect{}, err
 		}
 		unproved := a
 		unproved.PoP = ""
@@ -155,9 +157,9 @@ func (p *plan) asked(at Task, call string) *task {
 	return nil
 }
 
-// endTask ends a task, and those that it has asked for. said is its own end, if it has
-// one; an asked task that something else ends after its deadline has no answer.
-func (p *plan) endTask(t *task, why, said string, at time.Time) {
+// endTask ends a task, and those that it has asked for. said and reported are its own, if it
+// has ended itself; an asked task that something else ends after its deadline has no answer.
+func (s *State) endTask(t *task, why, said string, reported []catalog.Usage, at time.Time) {
 	if t.Ended != "" {
 		return
 	}
@@ -168,9 +170,10 @@ func (p *plan) endTask(t *task, why, said string, at time.Time) {
 			t.Said = catalog.AskUnavailable
 		}
 	}
-	for _, c := range p.Tasks {
+	s.spendOf(t, reported, at)
+	for _, c := range t.plan.Tasks {
 		if c.Parent == t.ID {
-			p.endTask(c, "the task that asked has ended", "", at)
+			s.endTask(c, "the task that asked has ended", "", nil, at)
 		}
 	}
 }

@@ -26,6 +26,9 @@ type Order struct {
 	Scopes agents.Scopes `json:",omitzero"` // of a pushed registry
 	Next   time.Time     `json:",omitzero"` // of a schedule
 
+	// Budget is what the decision about a new task saw of the tenant's budgets.
+	Budget *intents.FactBudget `json:",omitempty"`
+
 	Decision intents.Decision // while it is judged: as far as it has come
 	Erased   bool             // the order was: what is here is its summary
 
@@ -142,8 +145,9 @@ func (o *Order) readActor(r storage.Record) error {
 	return nil
 }
 
-// decidedAt takes the times of a decision from its facts.
+// decidedAt takes the times of a decision, and the sums of then, from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
+	o.Budget = facts.Budget
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}

@@ -230,7 +230,7 @@ func (s *State) violated(x *openOrder, p *plan, out intents.Outcome, at time.Tim
 	if !live || t.Ended != "" || step == nil || step.Status != catalog.StepRunning {
 		return
 	}
-	p.endTask(t, "contract violation", "failed", at)
+	s.endTask(t, "contract violation", "failed", nil, at)
 	if t.Ask != "" {
 		return // the task that asked goes on
 	}

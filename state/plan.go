@@ -38,6 +38,7 @@ type plan struct {
 	Request string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
 	Turning bool                 `json:"turning,omitempty"` // it is the open turn of its session
 	Turn    *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
+	Used    int                  `json:"used,omitempty"`    // tokens
 
 	Scheduled bool `json:"scheduled,omitempty"` // it was opened for a schedule: nobody drives it at once
 
@@ -56,6 +57,9 @@ type task struct {
 	Task
 	KID    string            `json:"kid"`
 	Public ed25519.PublicKey `json:"public"`
+	// Replies that had calls when it began, in its place; and the tokens that it used.
+	Replies int `json:"replies,omitempty"`
+	Used    int `json:"used,omitempty"`
 
 	Said     string `json:"said,omitempty"`     // with what it has ended, of a task that was asked for (answered)
 	Finished int64  `json:"finished,omitempty"` // position of its step.finish
@@ -227,7 +231,7 @@ func (s *State) planOf(o Order, id string) (*plan, error) {
 // endPlan ends a plan with its tasks.
 func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	for _, t := range p.liveTasks() {
-		t.Ended = "plan " + string(status)
+		s.endTask(t, "plan "+string(status), "", nil, at)
 	}
 	if !final(p.View.Status) {
 		s.openAll--
@@ -259,7 +263,7 @@ func (p *plan) end(status catalog.PlanStatus, at time.Time) {
 // failPlan ends a plan that nobody drives to its end.
 func (s *State) failPlan(p *plan, why string, at time.Time) {
 	for _, t := range p.liveTasks() {
-		t.Ended = "plan failed: " + why
+		s.endTask(t, "plan failed: "+why, "", nil, at)
 	}
 	s.endPlan(p, catalog.PlanFailed, at)
 	p.gaveUp(why)

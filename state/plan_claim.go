@@ -31,7 +31,7 @@ var planClaim = move("plan.claim",
 			return err
 		}
 		for _, t := range p.liveTasks() {
-			p.endTask(t, "a newer plan.claim", "", o.At)
+			s.endTask(t, "a newer plan.claim", "", nil, o.At)
 		}
 		p.claim(a.Epoch, s.rules, o.At)
 		p.Claimed, p.Unheld = o.Position, false

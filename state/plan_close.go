@@ -28,6 +28,7 @@ var planClose = move(TypePlanClose,
 			return err
 		}
 		p.closing(a)
+		s.spend(p, catalog.Tokens(a.Usage), o.At)
 		p.Texts = append(p.Texts, o.Recorded)
 		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
 		return nil

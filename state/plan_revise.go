@@ -66,6 +66,7 @@ var planRevise = move(TypePlan,
 			p.Agents = make(map[int]*runs)
 		}
 		maps.Copy(p.Agents, ofStep)
+		s.spend(p, catalog.Tokens(a.Usage), o.At)
 		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil

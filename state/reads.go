@@ -46,6 +46,9 @@ func (t Task) MayOrder(typ string) bool {
 	return slices.Contains(t.Types, typ)
 }
 
+// MayLoad says whether all of some skills are those of the task's step.
+func (t Task) MayLoad(skills []string) bool { return len(without(skills, t.Spec.Skills)) == 0 }
+
 // Task finds a task by "tenant/task_id".
 func (v *View) Task(name string) (Task, bool) {
 	v.s.mu.RLock()

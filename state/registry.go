@@ -104,6 +104,9 @@ type runs struct {
 	Text    string   `json:"text"`    // its file; empty: it is built in
 	Types   []string `json:"types"`   // of orders that its task may seal
 	Seconds int      `json:"seconds"` // that a task may take
+	// Requests and tokens that a task may use; a step asks no more often than that.
+	Requests int `json:"requests,omitempty"`
+	Tokens   int `json:"tokens,omitempty"`
 	// Holds are the calls that wait for people.
 	Holds []agents.Hold `json:"holds,omitempty"`
 	asking
@@ -151,7 +154,10 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 
 // scoped is a tenant's agent without those that it may ask.
 func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string, err error) {
-	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Holds: a.Holds}
+	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Holds: a.Holds, Requests: a.Limits.Requests, Tokens: a.Limits.Tokens}
+	if s.rules >= intents.RulesAsks && slices.Contains(a.Types, "skill.call") { // which of many it needs, a search may say
+		r.Types = append(slices.Clone(a.Types), "skill.find")
+	}
 	for _, of := range []string{systemTenant, tenant} {
 		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == a.Name && x.Digest == a.Digest }) {
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {

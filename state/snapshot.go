@@ -43,6 +43,7 @@ type image struct {
 
 	Agents    map[string]*revision        `json:"agents,omitempty"`
 	Schedules map[string]catalog.Schedule `json:"schedules,omitempty"`
+	Used      used                        `json:"used,omitzero"`
 
 	Plans    int                   `json:"plans"` // how many follow
 	Orders   map[int64]*openOrder  `json:"orders"`
@@ -96,7 +97,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Schedules: s.schedules, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Agents: s.agents, Schedules: s.schedules, Used: s.used, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
 		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	})
 	if err != nil {
@@ -136,7 +137,7 @@ func Open(r io.Reader) (*State, error) {
 		s.dir.own[id] = true
 	}
 	s.orders, s.unknown, s.holds.released, s.settled = m.Orders, m.Unknown, m.Released, m.Settled
-	s.erasures.number, s.erasures.blobs = m.Erased, m.Blobless
+	s.erasures.number, s.erasures.blobs, s.used = m.Erased, m.Blobless, m.Used
 	if m.Beside != nil {
 		maps.Copy(s.touched, m.Beside.Touched)
 		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing

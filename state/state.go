@@ -57,6 +57,7 @@ type State struct {
 	// schedules by "tenant/user/id".
 	schedules map[string]catalog.Schedule
 	leaving   leaving        // closed plans whose time runs out
+	used      used           // tokens of a day
 	outcome   func(of int64) // called for every outcome, after it is folded
 	faults    []error        // records that could not be folded
 }

@@ -49,7 +49,7 @@ var stepFinish = move(typeStepFinish,
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
 		t.Finished = o.Recorded
-		t.plan.endTask(t, typeStepFinish, a.Status, o.At)
+		s.endTask(t, typeStepFinish, a.Status, a.Usage, o.At)
 		t.plan.finish(t, a, o.At)
 		if t.Ask != "" {
 			return nil

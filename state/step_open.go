@@ -31,6 +31,9 @@ var stepOpen = move("step",
 		if err := p.inTime(a, o.Now); err != nil {
 			return Effect{}, err
 		}
+		if err := v.affordable(o, p); err != nil {
+			return Effect{}, err
+		}
 		s := p.step(a.Step)
 		switch {
 		case p.View.Status != catalog.PlanExecuting:
@@ -88,6 +91,7 @@ func (s *State) openTask(t *task, jwk intents.JWK, deadline string) error {
 		return err
 	}
 	t.KID, t.Public = key.KID, key.Public
+	t.Replies = t.plan.replies(t.Task)
 	t.plan.Tasks = append(t.plan.Tasks, t)
 	s.addTask(t)
 	return nil

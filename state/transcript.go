@@ -65,6 +65,11 @@ func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 		return catalog.Told{}
 	}
 	out := catalog.Told{Facts: p.shown().Facts}
+	for _, t := range p.Tasks {
+		if s := p.step(t.Step); step == t.Step && t.Ask == ask && s != nil && s.Revision == t.Revision {
+			out.Tokens += t.Used
+		}
+	}
 	for _, at := range p.View.Steps {
 		if at.Status == catalog.StepDone || step != 0 && at.Step != step {
 			continue

@@ -18,6 +18,8 @@ type View struct {
 	seen    int64            // position after the last record when the view began
 	types   *catalog.Catalog // while an order is judged
 	asserts map[storage.Subject]int64
+
+	Budget *intents.FactBudget // what the order was judged by; nil: by no budget
 }
 
 // View begins a decision.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -23,6 +24,16 @@ func Fallback(first Model, others ...Model) Model {
 
 // Name is the first model's: which one answered stands in the response.
 func (f fallback) Name() string { return f[0].Name() }
+
+// ContextTokens is the least that any of them takes.
+func (f fallback) ContextTokens() (least int) {
+	for _, m := range f {
+		if n := ContextTokens(m); n > 0 {
+			least = min(cmp.Or(least, n), n)
+		}
+	}
+	return least
+}
 
 // Respond implements Model. Text of a model that failed is withdrawn. The usage is that
 // of all that were asked. An error is that of the last one, with all that the others

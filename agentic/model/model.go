@@ -26,6 +26,15 @@ type Model interface {
 	Respond(ctx context.Context, r Request, on func(Event)) (*Response, error)
 }
 
+// ContextTokens is how many tokens a request to a model and its reply may have; 0: nobody
+// said.
+func ContextTokens(m Model) int {
+	if c, ok := m.(interface{ ContextTokens() int }); ok {
+		return c.ContextTokens()
+	}
+	return 0
+}
+
 // Request is one request to a model.
 type Request struct {
 	// Agent is the name of the agent that asks. It is not sent to a server.

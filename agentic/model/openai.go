@@ -35,6 +35,8 @@ type OpenAIConfig struct {
 	APIKey  string // empty: none is sent
 	Model   string // required
 	Timeout time.Duration
+	// ContextTokens that the model takes in one request, with its reply; 0: not known.
+	ContextTokens int
 	// Sent gets the body of each request before it is sent: JSON, exact but for the
 	// key, should it stand in a message. Calls may be concurrent. nil: nobody looks.
 	Sent func(body []byte)
@@ -94,6 +96,9 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 
 // Name is "openai:" and the model.
 func (o *OpenAI) Name() string { return o.cfg.String() }
+
+// ContextTokens is what the configuration says.
+func (o *OpenAI) ContextTokens() int { return o.cfg.ContextTokens }
 
 // Respond implements Model. A request that the server refuses for its temperature, or
 // answers without a stream, is sent once more without.

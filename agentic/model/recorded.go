@@ -69,6 +69,8 @@ func Record(next Model, put func(name string, content []byte) error) Model {
 	return recording{next, put}
 }
 
+func (r recording) ContextTokens() int { return ContextTokens(r.Model) }
+
 // Respond implements Model. A reply that cannot be kept is an error.
 func (r recording) Respond(ctx context.Context, req Request, on func(Event)) (*Response, error) {
 	resp, err := r.Model.Respond(ctx, req, on)

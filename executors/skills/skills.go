@@ -92,20 +92,49 @@ func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.Skil
 	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
 }
 
-// load describes one pinned skill. What it says of the skill is what was approved.
+// load describes one pinned skill, or several, of which those are named that cannot be
+// described now. The order fails where there is none to describe.
 func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
-	skill, pin, err := s.approved(ctx, o, args.Skill)
+	names := args.Skills
+	if args.Skill != "" {
+		names = []string{args.Skill}
+	}
+	var out catalog.SkillLoadResult
+	var first error
+	for _, name := range names {
+		m, err := s.manifest(ctx, o, name)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			first, out.Unavailable = cmp.Or(first, err), append(out.Unavailable, name)
+		default:
+			out.Skills = append(out.Skills, m)
+		}
+	}
+	switch {
+	case len(out.Skills) == 0:
+		return nil, first
+	case args.Skill != "":
+		return &executors.Result{Value: out.Skills[0]}, nil
+	}
+	return &executors.Result{Value: out}, nil
+}
+
+// manifest describes a pinned skill as it was approved.
+func (s *skills) manifest(ctx context.Context, o *executors.Order, name string) (m catalog.Manifest, err error) {
+	skill, pin, err := s.approved(ctx, o, name)
+	if err == nil {
+		err = s.loaded(ctx, o, skill)
+	}
 	if err != nil {
-		return nil, err
+		return m, err
 	}
-	if err := s.loaded(ctx, o, skill); err != nil {
-		return nil, err
-	}
-	return &executors.Result{Value: catalog.Manifest{
+	return catalog.Manifest{
 		Name: pin.Skill, Description: executors.Cut(skill.Description, longDescription),
 		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
 		Endpoint: executors.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect),
-	}}, nil
+	}, nil
 }
 
 // approved finds the skill as it was approved: the pin of the ticket, and a

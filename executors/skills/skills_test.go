@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,23 @@ func TestLoad(t *testing.T) {
 	in.Args, in.Ticket.Pins = catalog.SkillLoad{Skill: "gone"}, []intents.Pin{{Skill: "gone", Digest: intents.Digest(nil), Effect: "pure"}}
 	if r := b.Do(t, in); r.Code != intents.ExecutorFailed || r.Retryable {
 		t.Errorf("gone: %+v", r)
+	}
+}
+
+// TestLoadSeveral: what cannot be described is named, and the rest is there; where there is nothing,
+// the order fails for the reason of the first.
+func TestLoadSeveral(t *testing.T) {
+	b, _ := quakeBench(t)
+	in := executortest.Order{Type: "skill.load", NoScope: true, Args: catalog.SkillLoad{Skills: []string{"rank", "gone", "earthquake_feed"}}}
+	in.Ticket.Pins = append(b.pins(t, "pure"), intents.Pin{Skill: "gone", Digest: intents.Digest(nil), Effect: "pure"})
+	var got catalog.SkillLoadResult
+	b.Must(t, in, &got)
+	if len(got.Skills) != 2 || got.Skills[0].Name != "rank" || got.Skills[1].Name != "earthquake_feed" || !slices.Equal(got.Unavailable, []string{"gone"}) || got.Manifest != nil {
+		t.Errorf("%+v", got)
+	}
+	in.Args = catalog.SkillLoad{Skills: []string{"gone", "unpinned"}}
+	if r := b.Do(t, in); r.Code != intents.ExecutorFailed || r.Retryable {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -115,6 +115,17 @@ const (
 	maxCalls = 1_000_000
 )
 
+// Tokens of a report, input and output together.
+func Tokens(usage []Usage) (n int) {
+	for _, u := range usage {
+		n = AddTokens(n, AddTokens(u.InputTokens, u.OutputTokens))
+	}
+	return n
+}
+
+// AddTokens is a sum, bounded.
+func AddTokens(a, b int) int { return min(a+b, maxUsage) }
+
 // AddUsage is a sum, in the order of agents and models, with more added to it.
 func AddUsage(sum []Usage, more ...Usage) []Usage {
 	sum = slices.Clone(sum)
@@ -128,8 +139,8 @@ func AddUsage(sum []Usage, more ...Usage) []Usage {
 		}
 		s := &sum[at]
 		s.Calls = min(s.Calls+m.Calls, maxCalls)
-		s.InputTokens = min(s.InputTokens+m.InputTokens, maxUsage)
-		s.OutputTokens = min(s.OutputTokens+m.OutputTokens, maxUsage)
+		s.InputTokens = AddTokens(s.InputTokens, m.InputTokens)
+		s.OutputTokens = AddTokens(s.OutputTokens, m.OutputTokens)
 		s.LatencyMS = min(s.LatencyMS+m.LatencyMS, maxUsage)
 	}
 	return sum

@@ -9,7 +9,7 @@ import (
 
 var skillRows = []Row{
 	{Type: "skill.find", Title: "Find skills for a task", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
-	{Type: "skill.load", Title: "Load a skill's manifest", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
+	{Type: "skill.load", Title: "Load manifests of skills", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
 	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input"},
 }
 
@@ -33,12 +33,24 @@ type SkillFindResult struct {
 	Skills []SkillHit `json:"skills"`
 }
 
-// SkillLoad are the arguments of skill.load.
+// MaxLoaded is how many skills one skill.load loads at most.
+const MaxLoaded = 100
+
+// SkillLoad are the arguments of skill.load: one skill, or several by their ids.
 type SkillLoad struct {
-	Skill string `json:"skill"`
+	Skill  string   `json:"skill,omitempty"`
+	Skills []string `json:"skills,omitempty"`
 }
 
-// Manifest is the result of skill.load.
+// SkillLoadResult is the result of skill.load: the manifest of one skill, or those of
+// several.
+type SkillLoadResult struct {
+	*Manifest
+	Skills      []Manifest `json:"skills,omitempty"`
+	Unavailable []string   `json:"unavailable,omitempty"` // not approved any more, or their server does not answer
+}
+
+// Manifest is what is known of a skill as it was approved.
 type Manifest struct {
 	Name          string          `json:"name"` // its id
 	Description   string          `json:"description"`

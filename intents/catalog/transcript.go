@@ -9,8 +9,10 @@ import (
 // Told is what the answers of plan.claim, step and step.finish tell of a plan beside their
 // recorded result.
 type Told struct {
-	Calls []ToldCall  `json:"calls,omitempty"` // of steps that are not done
-	Facts []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
+	Calls []ToldCall `json:"calls,omitempty"` // of steps that are not done
+	// Tokens that earlier tasks of the step have used; of step alone.
+	Tokens int         `json:"tokens,omitempty"`
+	Facts  []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
 }
 
 // ToldCall is an order that an agent's call made.

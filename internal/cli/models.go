@@ -94,7 +94,7 @@ func newModel(spec config.Model, sent func([]byte)) (model.Model, error) {
 	switch spec.Driver {
 	case config.DriverOpenAI:
 		return model.NewOpenAI(model.OpenAIConfig{
-			BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, Sent: sent,
+			BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, ContextTokens: spec.Context, Sent: sent,
 		})
 	case config.DriverRecorded:
 		if info, err := os.Stat(spec.URL); err != nil || !info.IsDir() {

@@ -42,16 +42,17 @@ type Model struct {
 	KeyFile    string             // a file with the key
 	TimeoutSec int                // of one attempt; 0: the driver's default
 	Fallback   []string           // models to ask, in turn, where this one gives no answer
+	Context    int                // tokens that one request and its reply may have; 0: not known
 	Price      map[string]float64 // of a million tokens, input and output
 }
 
 // memberNames in the order of the page.
-var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "fallback", "price"}
+var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "context_tokens", "fallback", "price"}
 
 func membersOf(m *Model) map[string]any {
 	return map[string]any{
 		"driver": &m.Driver, "name": &m.Name, "url": &m.URL, "key": &m.Key, "key_file": &m.KeyFile, "timeout_sec": &m.TimeoutSec, "fallback": &m.Fallback,
-		"price": &m.Price,
+		"context_tokens": &m.Context, "price": &m.Price,
 	}
 }
 
@@ -92,7 +93,7 @@ var (
 func (m Model) wrong() (member string, err error) {
 	given := map[string]bool{
 		"name": m.Name != "", "url": m.URL != "", "key": m.Key != "", "key_file": m.KeyFile != "",
-		"timeout_sec": m.TimeoutSec != 0, "fallback": len(m.Fallback) > 0, "price": m.Price != nil,
+		"timeout_sec": m.TimeoutSec != 0, "context_tokens": m.Context != 0, "fallback": len(m.Fallback) > 0, "price": m.Price != nil,
 	}
 	takes := memberNames
 	switch m.Driver {
@@ -120,6 +121,8 @@ func (m Model) wrong() (member string, err error) {
 		return "key_file", errors.New("there is a key as well: keep one of them")
 	case m.TimeoutSec < 0 || m.TimeoutSec > maxTimeoutSec:
 		return "timeout_sec", fmt.Errorf("must be a number from 1 to %d", maxTimeoutSec)
+	case m.Context != 0 && m.Context < minContext:
+		return "context_tokens", fmt.Errorf("must be a number from %d on", minContext)
 	}
 	for of, price := range m.Price {
 		if of != "input" && of != "output" || !(price >= 0 && price <= maxPrice) {
@@ -132,6 +135,8 @@ func (m Model) wrong() (member string, err error) {
 const maxPrice = 1_000_000
 
 const maxTimeoutSec = 3600
+
+const minContext = 4000 // the prompts of agents alone have some thousand
 
 // checkFallbacks: every fallback is there, none leads back to where it came from, and
 // every model is used.

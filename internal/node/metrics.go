@@ -1,7 +1,6 @@
 package node
 
 import (
-	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/router"
 )
@@ -15,11 +14,15 @@ func (n *Node) metrics() []telemetry.Metric {
 		accepted,
 		{
 			Name: "writ_orders_refused_total", Help: "Refused or held (APPROVAL_REQUIRED) orders, by code.",
-			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Refused) },
+			Label: "code", Counter: true, Values: func() map[string]float64 { return labels(counts().Refused) },
 		},
 		{
 			Name: "writ_orders_ended_total", Help: "Orders of executors that have an outcome, by code.",
-			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Outcomes) },
+			Label: "code", Counter: true, Values: func() map[string]float64 { return labels(counts().Outcomes) },
+		},
+		{
+			Name: "writ_model_tokens_total", Help: "Tokens that agents report to have used of models: input or output.",
+			Label: "kind", Counter: true, Values: func() map[string]float64 { return labels(counts().Tokens) },
 		},
 		{
 			Name: "writ_orders_running", Help: "Orders that are being carried out, by signer: agents and operators (role), or tasks.",
@@ -61,10 +64,10 @@ func figure[N int | int64](name, help string, value func() N) telemetry.Metric {
 	return telemetry.Metric{Name: name, Help: help, Values: func() map[string]float64 { return telemetry.One(value()) }}
 }
 
-func byCode(counts map[intents.Code]int64) map[string]float64 {
+func labels[L ~string](counts map[L]int64) map[string]float64 {
 	out := make(map[string]float64, len(counts))
-	for code, n := range counts {
-		out[string(code)] = float64(n)
+	for label, n := range counts {
+		out[string(label)] = float64(n)
 	}
 	return out
 }

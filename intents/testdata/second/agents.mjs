@@ -8,6 +8,9 @@ import { digest, jcs, must } from "./bundle.mjs";
 
 const BUILTIN = JSON.parse(readFileSync(new URL("agents.json", import.meta.url))).agents;
 
+// limitsOf a built-in agent.
+export const limitsOf = (name) => BUILTIN.find((a) => a.name === name).limits;
+
 const INNER = ["planner", "executor", "composer", "classifier", "producer"];
 
 // content checks that a bundle is the revision of a digest, and gives the digests of its files.
@@ -127,6 +130,7 @@ export class Agents {
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];
     const skills = [...new Set([...(a.skills ?? []), ...pins.filter(ofServer)])].sort();
-    return { types: a.types, skills, seconds: a.limits.time_limit_sec, holds: a.holds ?? [] };
+    const types = this.state.rules > 4 && a.types.includes("skill.call") ? [...a.types, "skill.find"] : a.types;
+    return { types, skills, seconds: a.limits.time_limit_sec, holds: a.holds ?? [], limits: a.limits };
   }
 }

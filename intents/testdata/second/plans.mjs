@@ -2,6 +2,7 @@
 
 import { approvals } from "./agents.mjs";
 import { jcs, kidOf, must, signed } from "./bundle.mjs";
+import { Budgets } from "./budgets.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { OF_AGENTS } from "./schedules.mjs";
 
@@ -16,7 +17,7 @@ const RETRY_KEPT = 600000;
 
 export class Plans {
   constructor(state) {
-    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map() });
+    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), budgets: new Budgets(state) });
   }
 
   // key of a task.
@@ -163,10 +164,12 @@ export class Plans {
     });
     Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
     p.steps = [...staying, ...added];
+    this.budgets.report(p, o.args.usage);
   }
 
   step(o) {
     const p = this.driven(o);
+    this.budgets.affordable(o, p);
     const a = o.args;
     const { key, deadline } = this.introduced(o);
     must(p.status === "executing", `the plan is ${p.status}`);
@@ -179,7 +182,7 @@ export class Plans {
     must(this.ready(p, s), "one that the step waits for is not done");
     must(this.live(p) < MAX_LIVE, "no more tasks of a plan live at once");
     Object.assign(s, { status: "running", begun: true });
-    this.begin(o, { agent: p.agent ?? s.agent, types: runs?.types, holds: runs?.holds, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key });
+    this.begin(o, { agent: p.agent ?? s.agent, types: runs?.types, holds: runs?.holds, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key, limits: runs?.limits });
   }
 
   // introduced is the key that an order brings, and until when it signs.
@@ -200,6 +203,7 @@ export class Plans {
     const id = o.args.task_id;
     must(!this.tasks.has(`${o.tenant}/${id}`), "a task with this id exists");
     const task = { ...t, id, tenant: o.tenant, user: o.user_id, key: { ...t.key, role: "task" } };
+    task.replies = this.budgets.replies(task.plan, task);
     this.tasks.set(`${o.tenant}/${id}`, task);
     this.byKey.set(t.key.kid, task);
   }
@@ -219,6 +223,7 @@ export class Plans {
     must(!t.ended && o.now <= t.deadline, "the task that asks has ended");
     const agent = t.ask ? undefined : t.plan.runs?.asks.get(a.agent);
     must(agent, "not an agent that it may ask");
+    this.budgets.affordable(o, t.plan);
     const { key, deadline } = this.introduced(o);
     must(a.epoch === t.plan.epoch, "epoch is not the plan's");
     must(call !== undefined, "an ask that does not say which call it is");
@@ -230,7 +235,8 @@ export class Plans {
     must(asked.filter((c) => !c.ended && o.now <= c.deadline).length < t.plan.runs.fanOut, "no more asked tasks live at once");
     must(last || new Set(asked.map((c) => c.ask)).size < t.plan.runs.requests, "no more calls of the step ask");
     const types = agent.types.filter((type) => type !== "agent.ask");
-    this.begin(o, { agent: a.agent, types, holds: agent.holds, skills: agent.skills, plan: t.plan, step: t.step, revision: t.revision, deadline, key, ask: call, parent: t });
+    this.begin(o, { agent: a.agent, types, holds: agent.holds, skills: agent.skills, plan: t.plan, step: t.step, revision: t.revision, deadline, key, ask: call, parent: t, limits: agent.limits });
+    (t.plan.calls ??= []).push(o.context);
   }
 
   finish(o) {
@@ -249,7 +255,7 @@ export class Plans {
     const held = t.held || this.asked(t).some((c) => c.parent === t && c.held);
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held" && (!t.ask || e.ask === t.ask));
     must(status !== "held" || waits || held, "no order of the step waits, nor was one of the task held");
-    this.endTask(t, "step.finish", status);
+    this.endTask(t, "step.finish", status, o.args.usage);
     if (t.ask) return; // what it says is for the task that asked
     if (status === "done" && t.plan.agent) t.plan.answer = o.args.reply;
     t.step.status = status === "held" && !waits ? "pending" : status;
@@ -265,6 +271,7 @@ export class Plans {
     must(o.args.status !== "complete" || all, "a plan is complete when all its steps are done");
     const told = (p.steps.length > 0 && !p.agent) || typeof p.answer !== "string" || typeof o.args.response !== "string" || o.args.response === p.answer;
     must(o.args.status !== "complete" || told, "a plan without steps is closed with its answer");
+    this.budgets.report(p, o.args.usage);
     this.end(p, o.args.status);
   }
 
@@ -309,10 +316,12 @@ export class Plans {
 
   // endTask ends a task and those that it has asked for. Of an asked one that something else
   // ends after its deadline nothing will be heard.
-  endTask(t, why, said) {
+  endTask(t, why, said, usage = []) {
     if (t.ended) return;
     t.ended = why;
     t.said = said ?? (this.state.at > t.deadline ? "unavailable" : undefined);
+    if (usage.length > 0) this.budgets.report(t.plan, usage);
+    else this.budgets.lost(t);
     for (const c of this.tasks.values()) if (c.parent === t) this.endTask(c, "the task that asked has ended");
   }
 
@@ -336,6 +345,7 @@ export class Plans {
     must(f.agent === t.agent, "decided with another agent");
     must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool that orders this");
     if (!t.agent) return;
+    if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.skills.includes(name)), "loads a skill that is not one of the task's");
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
     const held = (o.d.hold?.rules ?? []).map(jcs);
@@ -400,7 +410,9 @@ export class Plans {
 
   await(o) {
     o.plan = this.of(o);
-    if (o.plan) o.plan.pending++;
+    if (!o.plan) return;
+    o.plan.pending++;
+    if (o.context.call) (o.plan.calls ??= []).push(o.context);
   }
 
   note(o, status) {

@@ -157,7 +157,7 @@ export class State {
   }
 
   newTenant(tenants, id) {
-    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set() });
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), data: new Map() });
   }
 
   change(fn) {
@@ -505,6 +505,7 @@ export class State {
     this.change((tenants) => {
       const t = tenants.get(tenant);
       if (args.user) t.users.set(args.user.user_id, args.user);
+      if (args.data) t.data.set(args.data.key, args.data.value);
       if (args.role) t.roles.set(args.role.role, args.role.capabilities);
       if (args.api_key) this.putKey(t, args.api_key);
     });

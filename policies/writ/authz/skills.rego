@@ -8,8 +8,30 @@ package writ.authz
 #   hint: have an operator approve the skill with skill.approve
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
+	unpinned
+}
+
+# METADATA
+# description: The skill has no pin that fits.
+unpinned if {
+	not input.intent.args.skills
 	not input.skill.digest
 }
+
+# METADATA
+# description: One of several skills has no pin.
+unpinned if {
+	some name in input.intent.args.skills
+	not data.directory.pins[input.actor.tenant][name]
+}
+
+# METADATA
+# description: The skills that the order names.
+named contains input.intent.args.skill
+
+# METADATA
+# description: The skills that the order names, where it names several.
+named contains input.intent.args.skills[_]
 
 # METADATA
 # title: Pin of another skill
@@ -29,7 +51,8 @@ deny contains words(rego.metadata.rule()) if {
 #   hint: ask an operator to add the skill to the tenant's data skills_allow
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
-	count(skill_names(input.intent.args.skill) & {name | some name in object.get(tenant, "skills_allow", [input.intent.args.skill])}) == 0
+	some skill in named
+	count(skill_names(skill) & {name | some name in object.get(tenant, "skills_allow", [skill])}) == 0
 }
 
 # METADATA
@@ -45,7 +68,8 @@ skill_names(id) := {id, substring(id, indexof(id, ".") + 1, -1)}
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
 	input.signer.role == "task"
-	not input.intent.args.skill in step_skills
+	some skill in named
+	not skill in step_skills
 }
 
 default step_skills := []

@@ -14,6 +14,26 @@ test_unpinned_skill if {
 	}
 }
 
+loads(skills) := object.union(
+	object.remove(order, ["skill", "intent"]),
+	{"intent": {"type": "skill.load", "args": {"skills": skills}}, "task": {"skills": skills}},
+)
+
+pinned(tenant) := object.union(directory(tenant), {"pins": {"acme": {"outlet_list": {}, "crm.close_ticket": {}}}})
+
+test_several_skills if {
+	both := loads(["outlet_list", "crm.close_ticket"])
+	deny := authz.deny with input as both with data.directory as pinned({})
+	deny == set()
+	other := authz.deny with input as both with data.directory as pinned({"skills_allow": ["close_ticket"]})
+	ids(other) == {"writ.skill.tenant"}
+	unknown := authz.deny with input as loads(["outlet_list", "order_list"]) with data.directory as pinned({})
+	ids(unknown) == {"writ.skill.unpinned"}
+	beyond := object.union(both, {"task": {"skills": ["outlet_list"]}})
+	outside := authz.deny with input as beyond with data.directory as pinned({})
+	ids(outside) == {"writ.skill.step"}
+}
+
 test_pin_of_another_skill if {
 	other := object.union(order, {"skill": {"name": "order_list"}})
 	deny := authz.deny with input as other with data.directory as directory({})

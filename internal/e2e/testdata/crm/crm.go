@@ -120,3 +120,13 @@ func (s *Server) find(table string, id any) (row, error) {
 	}
 	return nil, fmt.Errorf("there is no %s %v", ids[table], id)
 }
+
+// Archive adds n tools, of which each gives what one department has kept.
+func (s *Server) Archive(n int) {
+	for i := range n {
+		name := fmt.Sprintf("archive_%d", i)
+		s.mcp.AddTool(mcp.NewTool(name, mcp.WithDescription(fmt.Sprintf("Gives what department %d has kept of its records.", i)), mcp.WithReadOnlyHintAnnotation(true)), s.handler(tool{
+			name: name, do: func(*Server, map[string]any) (any, error) { return row{"department": i, "kept": "all"}, nil },
+		}))
+	}
+}

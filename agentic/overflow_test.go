@@ -1,0 +1,61 @@
+package agentic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+)
+
+// sized is a model of which it is known how much it takes.
+type sized struct {
+	*script
+	tokens int
+}
+
+func (s sized) ContextTokens() int { return s.tokens }
+
+// TestContextTokens: no request is longer than the model takes: the oldest results give way, one by
+// one, and read_lines still gives their lines. The user's message and the newest results stay.
+func TestContextTokens(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	text := strings.Repeat("line\n", 799) + "the last line"
+	c.on("skill.call", done(catalog.SkillCallResult{Output: marshal(text)}))
+	m := sized{says(map[string][]any{agents.Executor: {callIt, callIt, callIt, call("read_lines", readLinesArgs{From: "r1", Start: 798, N: 5}), giveUp}}), 4000}
+	w := tasks(c, m)
+	got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
+	if got.Status != taskInsufficient || got.Reason != "no such outlets" || len(c.of("read_lines")) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	all := m.requests(agents.Executor)
+	for i, req := range all {
+		l := loop{req: req}
+		if n := l.size(); n > 4000*bytesPerToken/8*7 {
+			t.Errorf("request %d has %d bytes", i, n)
+		}
+		if req.Messages[len(req.Messages)-1-2*i].Role != model.RoleUser || req.Messages[len(req.Messages)-1-2*i].Text != all[0].Messages[len(all[0].Messages)-1].Text {
+			t.Errorf("request %d has another message of the user", i)
+		}
+	}
+	said := lastResults(t, m.script)
+	if len(said) != 4 || !strings.HasPrefix(said[0], `{"from":"r1","size_bytes":48`) || len(said[0]) > 2*shownOfOld || len(said[2]) < len(text) {
+		t.Errorf("%.100q", said)
+	}
+	if want := `{"lines":["line","the last line"],"more":false}`; said[len(said)-1] != want {
+		t.Errorf("read_lines gave %s, want %s", said[len(said)-1], want)
+	}
+}
+
+// TestHistoryBudget: the history of a session has an eighth of what the model takes.
+func TestHistoryBudget(t *testing.T) {
+	for tokens, want := range map[int]int{0: historyTokens, 8000: 1000, 1_000_000: mostHistory} {
+		d := drive{agent: catalog.AgentGetResult{Agent: agents.Planner}, cfg: Config{Model: model.Fallback(sized{tokens: tokens}, sized{})}}
+		if got := d.historyBudget(); got != want {
+			t.Errorf("a model of %d tokens: %d, want %d", tokens, got, want)
+		}
+	}
+}
