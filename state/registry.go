@@ -182,7 +182,7 @@ var agentGet = move("agent.get",
 			name, runs = t.Agent, p.Runs.Asks[t.Agent]
 		}
 		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}
-		if v.Rules() >= intents.RulesAsks {
+		if v.s.rules >= intents.RulesAsks {
 			result.Others = runs.others()
 		}
 		return Effect{Result: result}, nil
