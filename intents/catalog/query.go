@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -93,4 +94,6 @@ type Message struct {
 	LatencyMS    int64     `json:"latency_ms,omitempty"`
 	TraceID      string    `json:"trace_id,omitempty"`
 	CreatedAt    time.Time `json:"created_at"`
+
+	ToolCalls json.RawMessage `json:"tool_calls,omitempty"` // of tool_call and tool_response: name, args, id
 }
