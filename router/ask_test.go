@@ -528,3 +528,22 @@ func TestFilesOfAsks(t *testing.T) {
 		t.Error("not the files of the task alone that has no answer went")
 	}
 }
+
+// TestJudgedBesideRecords: an agent is read while records are folded, and neither waits for
+// the other for ever.
+func TestJudgedBesideRecords(t *testing.T) {
+	w, p, _ := asking(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var folds sync.WaitGroup
+	folds.Go(func() {
+		for ctx.Err() == nil {
+			w.Dir.Erased() // takes the state as a record does
+		}
+	})
+	for range 200 {
+		_, err := w.Dir.View().Judge(state.Order{Type: "agent.get", Args: []byte(`{}`), Tenant: "default", User: p.User, Context: intents.Context{PlanID: p.ID}}, nil)
+		w.Must(err)
+	}
+	stop()
+	folds.Wait()
+}
