@@ -46,17 +46,17 @@ func (w *worker) converse(ctx context.Context) error {
 		}
 		tools = append(tools, result)
 	}
-	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	if w.req.Ask != "" { // several at once share what their asking task may say
-		show.every = 10 * tokenTime
+		w.show.every = 10 * tokenTime
 	}
 	w.loop = &loop{
-		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
+		model: w.cfg.modelOf(agent), agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
 		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
 		asked: w.req.Ask != "",
 	}
 	if w.loop.text {
-		w.loop.on = show.take
+		w.loop.on = w.show.take
 	}
 	if err := w.resume(ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (w *worker) converse(ctx context.Context) error {
 		return &model.Error{Reason: "its result is not of the agent's form"}
 	}
 	if err == nil && !agent.Structured {
-		show.flush(true)
+		w.show.flush(true)
 		w.reply = cut(guarded(strings.TrimSpace(text)), maxResponse)
 	}
 	if err == nil && w.reply == "" {
@@ -82,16 +82,11 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, &got); err != nil {
 		return nil, err
 	}
-	agent := &agents.Agent{}
-	if got.Text != "" {
-		read, err := agents.Parse([]byte(got.Text))
-		if err != nil {
-			return nil, err
-		}
-		*agent = *read
-	} else {
-		*agent = *agents.Builtin(got.Agent)
+	read, err := definition(got)
+	if err != nil {
+		return nil, err
 	}
+	agent := *read
 	seconds := agent.Limits.Seconds
 	if until, err := time.Parse(time.RFC3339Nano, w.req.Deadline); err == nil {
 		seconds = min(seconds, int(until.Sub(w.cfg.Now())/time.Second)+1)
@@ -102,7 +97,15 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 		w.others, agent.SubAgents = nil, nil
 		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
 	}
-	return agent, nil
+	return &agent, nil
+}
+
+// definition of the agent of a plan.
+func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
+	if got.Text == "" {
+		return agents.Builtin(got.Agent), nil
+	}
+	return agents.Parse([]byte(got.Text))
 }
 
 // agentTools are the skills that the agent may call, and what works on large results once
@@ -141,6 +144,7 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 	if len(w.others) > 0 {
 		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
+	builtin = append(builtin, w.ownTools(agent)...)
 	taken := map[string]bool{finalResult: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
@@ -192,12 +196,18 @@ func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
 	}, nil
 }
 
-// loadAgent asks for the limits of the plan's agent, if it has one.
+// loadAgent asks for the limits of the plan's agent, if it has one, and for what it shows.
 func (d *drive) loadAgent(ctx context.Context) error {
 	if d.plan.Agent == "" {
 		return nil
 	}
-	_, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent)
+	if _, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent); err != nil {
+		return err
+	}
+	agent, err := definition(d.agent)
+	if err == nil {
+		d.def = *agent
+	}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 )
 
@@ -79,4 +80,34 @@ func (m *chatty) Respond(ctx context.Context, req model.Request, on func(model.E
 		}
 	}
 	return reply, err
+}
+
+// TestAgentSaysHeld: what an agent says at the end of a held turn is shown while it comes, stays,
+// and is the text of the turn.
+func TestAgentSaysHeld(t *testing.T) {
+	c := newCore(t)
+	selling(c, seller)
+	c.on("skill.call", refuse(intents.ApprovalRequired, "ask ben"))
+	want := strings.Repeat("Two are listed. ", 40) + "One waits."
+	other := &chatty{says(map[string][]any{"seller": {call("crm_list", struct{}{}), want}}), strings.Repeat("I am looking. ", 40)}
+	cfg := c.config("task", says(nil))
+	cfg.Models = map[string]model.Model{"small": other}
+	c.serve("task", ignoring(NewTasks(cfg).Serve))
+	c.serve("manager", ignoring(NewManager(c.config("manager", says(nil))).Serve))
+	handOut(c)
+	text := ""
+	frames := shown(c)
+	for _, f := range frames {
+		if f.Kind != bus.FrameToken {
+			continue
+		}
+		d := dataOf[bus.ContentData](t, f)
+		if d.Reset {
+			text = ""
+		}
+		text += d.Text
+	}
+	if got := dataOf[bus.HeldData](t, frames[len(frames)-1]); text != want || got.Text != want {
+		t.Errorf("shown %q, held with %q", text, got.Text)
+	}
 }

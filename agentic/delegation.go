@@ -135,8 +135,10 @@ const (
 
 // progress is what a task says while it works, for display.
 type progress struct {
-	Skill string           `json:"skill,omitempty"` // that it calls now
-	Text  *bus.ContentData `json:"text,omitempty"`  // of the reply of an agent
+	Skill  string           `json:"skill,omitempty"`  // that it calls now
+	Text   *bus.ContentData `json:"text,omitempty"`   // of the reply of an agent
+	Event  string           `json:"event,omitempty"`  // a status, by its name in the agent's vocabulary
+	Action *bus.ActionData  `json:"action,omitempty"` // of an agent, as it was recorded
 	// Agent was asked by a call, and this is of it; Over: its last.
 	Agent string `json:"agent,omitempty"`
 	Ask   string `json:"ask,omitempty"`
@@ -150,7 +152,7 @@ type runReply struct {
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	At     int64             `json:"at,omitempty"`
-	Reply  string            `json:"reply,omitempty"` // of an agent, done
+	Reply  string            `json:"reply,omitempty"` // of an agent, done; or of held
 	Held   *bus.Approval     `json:"held,omitempty"`
 
 	Components string  `json:"components,omitempty"` // of the reply, as step.finish has them

@@ -64,9 +64,14 @@ func (d *drive) flow(ctx context.Context) error {
 func (d *drive) waits(ctx context.Context) error {
 	waiting := false
 	for _, s := range d.plan.Steps {
-		if h := d.held[s.Step]; s.Status == catalog.StepHeld && h != nil {
-			d.remember(ctx, "turn:"+d.turn.TurnID+":held", "This waits for approval: "+h.Reason)
-			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *h})
+		if h := d.held[s.Step]; s.Status == catalog.StepHeld && h.Held != nil {
+			why := "This waits for approval: "
+			if h.Held.Hint != "" {
+				why = "This waits: "
+			}
+			text := cmp.Or(h.Reply, why+h.Held.Reason)
+			d.remember(ctx, "turn:"+d.turn.TurnID+":held", text)
+			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Text: guarded(text), Approval: *h.Held})
 			return nil // the frame ends the user's stream
 		}
 		waiting = waiting || s.Status == catalog.StepHeld
@@ -143,7 +148,7 @@ func (d *drive) inputs(s catalog.StepView) []stepInput {
 func (d *drive) ended(ctx context.Context, e end) error {
 	if e.Held != nil {
 		e.Held.Step = e.step
-		d.held[e.step] = e.Held
+		d.held[e.step] = e.runReply
 	}
 	d.asked = e.Routing
 	switch {
@@ -177,6 +182,9 @@ func (d *drive) ended(ctx context.Context, e end) error {
 				return nil
 			}
 			return d.read(ctx, e.step, s.MemoryKey)
+		case s.Status == catalog.StepHeld && d.plan.Agent != "": // its text is that of the held turn
+			d.saying.flush(true)
+			return nil
 		case s.Status == catalog.StepHeld || s.Status == catalog.StepPending:
 			d.saying.withdraw()
 			return nil

@@ -464,7 +464,7 @@ func fatal(errs []error) error {
 func tellable(c intents.Code) bool {
 	switch c {
 	case intents.ExecutorFailed, intents.ExecutorTimeout, intents.MalformedArgs, intents.TaskScope, intents.PolicyDenied,
-		intents.DispatchUnavailable, intents.SchemaInvalid, intents.Indeterminate, intents.ConflictIdempotency, intents.OversizedOutput, intents.ApprovalRequired:
+		intents.DispatchUnavailable, intents.SchemaInvalid, intents.Indeterminate, intents.RBACForbidden, intents.ConflictIdempotency, intents.OversizedOutput, intents.ApprovalRequired:
 		return true
 	default:
 		return false

@@ -9,10 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // taskLife is how long a task may take before its key expires.
@@ -67,7 +69,7 @@ func (m *Manager) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d := &drive{
-		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]*bus.Approval), heard: make(map[string]*tokens),
+		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]runReply), heard: make(map[string]*tokens), batches: ratelimit.New(1, batchTime, 64, m.cfg.Now),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
 	unfollow := m.grants.follow(d.turn, d.sealer)
@@ -94,16 +96,18 @@ type drive struct {
 	epoch  int
 
 	plan    catalog.PlanView
-	at      int64                 // position of the move that left it so
-	held    map[int]*bus.Approval // what tasks of this drive wait for, by step
-	task    string                // the user's request
+	at      int64            // position of the move that left it so
+	held    map[int]runReply // of tasks of this drive that wait, by step
+	task    string           // the user's request
 	soul    string
 	results map[int]result
 	answer  string                 // of a plan without steps, or of an agent
 	agents  bool                   // there are some that steps may name
 	agent   catalog.AgentGetResult // whose plan it is, if it is one's
+	def     agents.Agent           // its definition; zero: of a planner's plan
 	saying  *tokens                // of the agent's reply
 	heard   map[string]*tokens     // of agents that it has asked, by the call
+	batches *ratelimit.Limiter     // of statuses: one of a name at a time
 	asked   routing
 	// components of the agent's reply.
 	components json.RawMessage

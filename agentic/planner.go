@@ -158,7 +158,7 @@ func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error
 	}
 	a.Answer = cut(guarded(a.Answer), maxResponse)
 	var plan catalog.PlanView
-	order := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Answer: a.Answer, Usage: w.loop.used}
+	order := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Drop: a.Drop, Answer: a.Answer, Usage: w.loop.used}
 	if err := w.order(ctx, "plan", order, &plan); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func following(conn bus.Conn, on func(progress)) func(context.Context, string, [
 
 // progress shows what a task says of its step. A task is believed nothing: a skill that is
 // not the step's is not named, only the agent of a plan speaks to the user, and what it
-// says is guarded here.
+// says is guarded here. A skill whose calls have a status is not named.
 func (d *drive) progress(s *catalog.StepView, p progress) {
 	switch {
 	case p.Agent != "":
@@ -39,7 +39,11 @@ func (d *drive) progress(s *catalog.StepView, p progress) {
 	case p.Text != nil && d.agent.Agent != "":
 		d.saying.take(model.Event{Text: p.Text.Text, Reset: p.Text.Reset})
 		d.saying.flush(false) // the task has gathered it
-	case slices.Contains(s.Skills, p.Skill):
+	case p.Event != "":
+		d.event(p.Event, s.Step)
+	case p.Action != nil:
+		d.action(*p.Action)
+	case slices.Contains(s.Skills, p.Skill) && d.def.StatusOf(p.Skill) == "":
 		d.status("calling", p.Skill, s.Step)
 	}
 }

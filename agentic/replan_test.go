@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -143,7 +144,7 @@ func TestHeld(t *testing.T) {
 	layer(c, wellDone(), allRoles...)
 	handOut(c)
 	frames := shown(c)
-	want := bus.HeldData{PlanID: "plan_1", Approval: bus.Approval{
+	want := bus.HeldData{PlanID: "plan_1", Text: "This waits for approval: two people must agree", Approval: bus.Approval{
 		IntentID: c.of("skill.call")[0].ID, Type: "skill.call", Step: 1, Approvers: []string{"bob"},
 		PolicyIDs: []string{"a.b"}, Reason: "two people must agree",
 	}}
@@ -156,6 +157,37 @@ func TestHeld(t *testing.T) {
 	}
 	if got := types(c.taken()); slices.Contains(got, "plan.close") || !slices.Contains(got, "step.finish") {
 		t.Errorf("orders %v", got)
+	}
+}
+
+// TestHeldReply: what a held turn says are the words of its task. An order that asks nobody is
+// shown with what ends its wait.
+func TestHeldReply(t *testing.T) {
+	for name, last := range map[string]any{
+		"words": call("insufficient", map[string]any{"reason": "Two are counted, one waits. Traceback (most recent call last): x"}), "none": &model.Error{Reason: "down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			managed(c)
+			c.on("skill.call", func(p placed) *intents.Answer {
+				a := refuse(intents.ApprovalRequired, "nobody knows")(p)
+				a.Decision = &intents.Decision{PolicyIDs: []string{intents.RuleUnsettled}, Hint: "look"}
+				return a
+			})
+			c.on("plan.get", done(catalog.PlanGetResult{Plan: catalog.PlanView{
+				PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepHeld, Revision: 1}},
+			}}))
+			layer(c, says(map[string][]any{agents.Planner: {pick, onePlan}, agents.Executor: {callIt, last}}), allRoles...)
+			handOut(c)
+			frames := shown(c)
+			got, want := dataOf[bus.HeldData](t, frames[len(frames)-1]), "This waits: nobody knows"
+			if name == "words" {
+				want = guarded("Two are counted, one waits. Traceback (most recent call last): x")
+			}
+			if got.Text != want || got.Approval.Hint != "look" {
+				t.Errorf("%+v, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -142,6 +142,10 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "write_memory":
 		var a catalog.WriteMemory
 		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
+	case "action":
+		return actionTool.Name, c.Args
+	case "schedule.put", "schedule.list", "schedule.delete":
+		return remindTool.Name, c.Args // in the words of the order, which name the same
 	}
 	return "", nil
 }
@@ -197,7 +201,7 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 
 // waits is the answer to a call whose order waits for people.
 func (w *worker) waits(c catalog.TranscriptCall) error {
-	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: "it waits for approval", Approval: bus.ApprovalURL(c.IntentID)}}
+	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: cmp.Or(c.Reason, "it waits for approval"), Approval: bus.ApprovalURL(c.IntentID)}}
 }
 
 // already answers a call of a tool with effects that an earlier task has made, each call

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,6 +131,7 @@ type worker struct {
 	loop    *loop
 	others  []catalog.OtherAgent // that may be asked
 	key     string               // of the result, once it is remembered
+	show    *tokens              // of an agent's reply; nil: of none
 	reply   string               // of an agent
 	stop    *stopError           // the model says that the step cannot be done
 
@@ -222,7 +224,10 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskHeld}
 		if w.loop != nil {
-			end.Reply = cut(w.loop.waiting(ctx), maxResponse)
+			end.Reply = cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
+			if w.show != nil {
+				w.show.flush(true)
+			}
 		}
 		reply := w.finish(ctx, end)
 		reply.Held = heldOf(refused)
@@ -245,6 +250,9 @@ func heldOf(e *OrderError) *bus.Approval {
 	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason, URL: e.Answer.Approval}
 	if d := e.Answer.Decision; d != nil {
 		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
+		if slices.Equal(d.PolicyIDs, []string{intents.RuleUnsettled}) {
+			h.Hint = d.Hint
+		}
 		if d.Hold != nil {
 			h.Deadline = d.Hold.Deadline
 		}
@@ -301,7 +309,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	}
 	agent := agents.Builtin(agents.Executor)
 	w.loop = &loop{
-		model: w.cfg.Model, agent: agent, tools: tools,
+		model: w.cfg.Model, agent: agent, tools: w.watched(tools, agent),
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
 	if err := w.resume(ctx); err != nil || w.key != "" { // all that was missing is its end

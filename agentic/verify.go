@@ -19,6 +19,12 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest,
 	say := func(n int, format string, a ...any) {
 		wrong = append(wrong, fmt.Sprintf("step %d: ", n)+fmt.Sprintf(format, a...))
 	}
+	for _, n := range a.Drop {
+		if !slices.ContainsFunc(req.Waiting, func(s catalog.PlanStep) bool { return s.Step == n }) {
+			return []string{fmt.Sprintf("drop: %d is not among the steps that wait", n)}
+		}
+	}
+	req.Waiting = slices.DeleteFunc(slices.Clone(req.Waiting), func(s catalog.PlanStep) bool { return slices.Contains(a.Drop, s.Step) })
 	switch {
 	case len(steps) == 0 && a.Answer == "":
 		return []string{"a plan has steps, an answer, or says why it is infeasible"}

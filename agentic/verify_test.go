@@ -115,3 +115,21 @@ func TestMeetable(t *testing.T) {
 		}
 	}
 }
+
+// A step that waits can be dropped, and then counts no more.
+func TestVerifyDrop(t *testing.T) {
+	waits := catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: "integer"}}
+	req := planRequest{FirstStep: 2, Revision: 2, soFar: soFar{Waiting: []catalog.PlanStep{waits}}}
+	next := planned(2, "integer", []int{1}, "outlets")
+	for _, tt := range []struct {
+		drop []int
+		says string
+	}{{nil, ""}, {[]int{1}, "step 2: inputs: 1 is no earlier step"}, {[]int{3}, "drop: 3 is not among the steps that wait"}} {
+		if got := strings.Join(verifyPlan(planArgs{Steps: []catalog.PlanStep{next}, Drop: tt.drop}, req, known, nil), "; "); got != tt.says {
+			t.Errorf("drop %v: %q, want %q", tt.drop, got, tt.says)
+		}
+	}
+	if len(req.Waiting) != 1 {
+		t.Error("the request has changed")
+	}
+}

@@ -205,6 +205,9 @@ func (r *replayer) policy(ctx context.Context, j *job, e *intents.Envelope) (pol
 		return policies.Result{}, err
 	}
 	res, err := engine.DecideOrder(ctx, e, j.order.facts)
+	if j.order.decision.Hold.Unsettled() {
+		res = res.Unsettled("") // whatever the policy is
+	}
 	if err == nil && res.Outlasts(e.TTL()) {
 		return policies.Result{}, nil // the router denies it
 	}

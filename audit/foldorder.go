@@ -2,10 +2,12 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -75,7 +77,7 @@ func (f *fold) accept(j *job, view *state.View) error {
 				return fmt.Errorf("%s: %w", o.Type, err)
 			}
 		}
-	} else if err := f.again(view, o); err != nil {
+	} else if err := cmp.Or(f.again(view, o), f.unsettled(view, &o)); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Order: &o}))
@@ -126,6 +128,15 @@ func (f *fold) again(view *state.View, o state.Order) error {
 		return nil
 	}
 	return view.Again(o.Tenant, o.Signer, o.Type, o.Args, o.Context, once)
+}
+
+// unsettled: an order waits for what became of an earlier one where nobody knows that,
+// and nowhere else.
+func (f *fold) unsettled(view *state.View, o *state.Order) error {
+	if unknown := view.Unsettled(o) != nil; f.whole && unknown != o.Decision.Hold.Unsettled() {
+		return fmt.Errorf("nobody knows what became of an earlier call of its skill: %t, and it waits for that: %t", unknown, !unknown)
+	}
+	return nil
 }
 
 // unshown says that a refusal rests on what is not known even if a bundle has every
@@ -221,6 +232,9 @@ func (it *item) asOrder() (state.Order, error) {
 		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
 		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position,
 	}
+	if f.Skill != nil {
+		out.Skill = f.Skill.Name
+	}
 	if !routers(o.decision) && o.decision.Verdict == intents.Allow {
 		if o.decision.Effect == string(catalog.Once) {
 			out.Args = bytes.Clone(out.Args) // the plan keeps them, and not their line
@@ -228,9 +242,7 @@ func (it *item) asOrder() (state.Order, error) {
 		return out, nil
 	}
 	out.Roles, out.Signer, out.KID = f.Roles, intents.Role(f.Signer.Role), f.Signer.KID
-	if f.Skill != nil {
-		out.Skill = f.Skill.Name
-	}
+	out.Next, _ = time.Parse(time.RFC3339Nano, f.Next) // empty: there is none
 	if len(f.Scopes) > 0 {
 		if err := json.Unmarshal(f.Scopes, &out.Scopes); err != nil {
 			return out, err

@@ -25,6 +25,8 @@ func scenes() map[string]func(d *dishonest) {
 		"agent-stepping": func(d *dishonest) { d.stepping() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
+		// Schedules whose time has come.
+		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)
@@ -172,6 +174,36 @@ func scenes() map[string]func(d *dishonest) {
 			first.Ctx.Call = "1.0"
 			d.Want(d.Do(first), intents.OK)
 		},
+		// A call of which nobody knows what became, and one that waits until that is known.
+		"unsettled": func(d *dishonest) {
+			d.Pin("pay", catalog.Once)
+			d.Data("approval", `{"once":false}`)
+			d.plan = d.Begun("plan_1", "pay")
+			d.start()
+			d.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off"}))
+			d.unsure = d.Want(d.task.Call("pay", `{"n":1}`), intents.Indeterminate)
+			d.held = d.Want(d.task.Call("pay", `{"n":2}`), intents.ApprovalRequired)
+		},
+		// A plan of three steps that run side by side: a call of the first waits for people, the
+		// second is done, the third has failed.
+		"held-beside": func(d *dishonest) {
+			d.Pin("feed", catalog.Pure)
+			d.Pin("pay", catalog.Once)
+			d.Approval(`{"once":true}`, "ben")
+			d.plan = d.NewPlan("plan_1")
+			d.Want(d.plan.Open(), intents.OK)
+			d.Want(d.plan.Claim(), intents.OK)
+			steps := routertest.Steps(1, "pay", "feed", "feed")
+			for i := range steps {
+				steps[i].InputFromStep, steps[i].Parallel = 0, true
+			}
+			d.Want(d.plan.Plan(steps), intents.OK)
+			held := d.plan.Started(1)
+			d.held = d.Want(held.Call("pay", `{}`), intents.ApprovalRequired)
+			d.Want(held.Finish("held", "", ""), intents.OK)
+			d.plan.Started(2).Done()
+			d.Want(d.plan.Started(3).Finish("failed", "", "nothing there"), intents.OK)
+		},
 		// A call that waits for people, whose task lives.
 		"waiting": func(d *dishonest) { scenes()["held"](d) },
 		// Users, an operator of less than all rights, a refused order.
@@ -286,6 +318,11 @@ func (d *dishonest) legally(scene string) {
 	switch scene {
 	case "asking":
 		d.asksLegally()
+	case "scheduled":
+		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
+		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))
+		d.puts(hourly, time.Minute)
+		d.accepted(routertest.Order{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}})
 	case "opened":
 		d.accepted(d.plan.ClaimOrder(1))
 		d.accepted(d.revision(1, routertest.Steps(1, "feed")))
@@ -332,6 +369,14 @@ func (d *dishonest) legally(scene string) {
 	case "held":
 		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		d.released(*d.held.Position, by, d.ben, cleo)
+	case "unsettled":
+		d.resolves("failed")
+		d.released(*d.held.Position, "")
+		d.accepted(d.task.CallOrder("pay", `{"n":3}`), once)
+	case "held-beside":
+		d.revises(routertest.Steps(4, "feed"), 1)
+		d.ends(*d.held.Position, intents.Failed, intents.Cancelled)
+		d.accepted(d.step(4, nil))
 	case "spent":
 		d.accepted(d.task.CallOrder("pay", `{"n":2}`), once)
 		again := d.task.CallOrder("pay", `{"n":1}`)

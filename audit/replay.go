@@ -139,6 +139,9 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if e.Type() == state.TypeApprove {
 		res = res.Unheld()
 	}
+	if d.Hold.Unsettled() { // as the state of then is held to
+		res = res.Unsettled("")
+	}
 	if res.Outlasts(e.TTL()) {
 		return agree(d, intents.Deny, intents.PolicyDenied, nil, nil)
 	}

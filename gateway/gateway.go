@@ -18,6 +18,9 @@
 //	GET    /agent/approvals/{intent_id}   one of them
 //	POST   /agent/approvals/{intent_id}   approve, reject or request_changes
 //	PUT    /agent/souls/{tenant_id}       the persona of a tenant, or of one of its users
+//	POST   /agent/schedules               has a request carried out later, or again and again
+//	GET    /agent/schedules               those of the user
+//	DELETE /agent/schedules/{id}          ends one
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
@@ -83,11 +86,12 @@ const maxCallers = 10_000
 
 // Gateway answers HTTP. Run keeps its plans going.
 type Gateway struct {
-	cfg   Config
-	keys  *keyCache
-	limit *ratelimit.Limiter
-	turns *openTurns
-	pace  pace
+	cfg     Config
+	keys    *keyCache
+	limit   *ratelimit.Limiter
+	turns   *openTurns
+	pace    pace
+	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
 }
@@ -138,12 +142,12 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		checked: newChecked(),
+		checked: newChecked(), unfired: make(map[string]time.Time),
 	}, nil
 }
 
-// Run hands out plans that nobody drives and keeps the grants of open ones
-// fresh, until ctx ends.
+// Run hands out plans that nobody drives, opens those of schedules, and keeps the grants of
+// open ones fresh, until ctx ends.
 func (g *Gateway) Run(ctx context.Context) error {
 	resume, tick := time.NewTicker(g.pace.resume), time.NewTicker(g.pace.tick)
 	defer resume.Stop()

@@ -43,6 +43,9 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
 	r.GET("/schemas/", keyed(g.listSchemas))
 	r.POST("/query/", keyed(g.query))
+	r.POST("/agent/schedules", keyed(g.schedules("schedule.put")))
+	r.GET("/agent/schedules", keyed(g.schedules("schedule.list")))
+	r.DELETE("/agent/schedules/:id", keyed(g.schedules("schedule.delete")))
 	return r.Engine
 }
 

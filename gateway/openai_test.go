@@ -181,6 +181,9 @@ var endings = map[string]struct {
 	"a hold": {func(plan string, say func(bus.FrameKind, any)) {
 		say(bus.FrameHeld, bus.HeldData{PlanID: plan, Approval: bus.Approval{IntentID: "sha256:1", Reason: "It is late."}})
 	}, "This waits until somebody approves it. It is late.", "This waits until somebody approves it. It is late.", "held"},
+	"a hold in the agent's words": {func(plan string, say func(bus.FrameKind, any)) {
+		say(bus.FrameHeld, bus.HeldData{PlanID: plan, Text: "Two are closed, one waits.", Approval: bus.Approval{IntentID: "sha256:1", Reason: "It is late."}})
+	}, "Two are closed, one waits.", "Two are closed, one waits.", "held"},
 }
 
 // Every end of a turn is an answer in both APIs, and its state stands beside it.

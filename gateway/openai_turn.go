@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -72,7 +73,7 @@ func (g *Gateway) used(c *gin.Context, t turn) (sum catalog.Usage) {
 func (r *runReply) words() string {
 	switch r.Status {
 	case statusHeld:
-		return strings.TrimSpace("This waits until somebody approves it. " + r.Approval.Reason)
+		return cmp.Or(r.Response, strings.TrimSpace("This waits until somebody approves it. "+r.Approval.Reason))
 	case statusExecuting:
 		return "This takes longer than one request may. It goes on as plan " + r.PlanID + "."
 	default: // complete, or failed

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,7 @@ type order struct {
 	args  any
 	at    intents.Context // its session is the actor's
 	grant string          // of the same session and turn
+	key   string          // its idempotency key; empty: that of its type
 }
 
 // submit seals an order with the gateway's key and sends it. The answer is done
@@ -67,7 +69,7 @@ func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err 
 		Actor: intents.Actor{UserID: a.user, Tenant: a.tenant, Grant: o.grant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(g.cfg.Now()), TTLSec: int(min(orderTTL, row.TTL()).Seconds()),
-			Audience: g.cfg.Origin, IdempotencyKey: row.Key(args, a.user, o.at), Capabilities: []string{row.Needs(args)},
+			Audience: g.cfg.Origin, IdempotencyKey: cmp.Or(o.key, row.Key(args, a.user, o.at)), Capabilities: []string{row.Needs(args)},
 		},
 		Context: &o.at, TraceID: a.trace,
 	})
@@ -87,7 +89,7 @@ func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string,
 	if err != nil {
 		return out, err
 	}
-	answer, err := g.submit(ctx, a, order{typ, args, at, grant})
+	answer, err := g.submit(ctx, a, order{typ, args, at, grant, ""})
 	if err != nil {
 		return out, err
 	}
@@ -95,6 +97,9 @@ func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string,
 		p := problem.New(intents.ApprovalRequired, "", answer.Reason)
 		p.IntentID, p.TraceID = answer.IntentID, answer.TraceID
 		return out, p
+	}
+	if answer.Told != nil { // beside a result that has less
+		answer.Outcome.Result = answer.Told
 	}
 	if err := json.Unmarshal(answer.Outcome.Result, &out); err != nil {
 		return out, fmt.Errorf("result of %s: %w", typ, err)

@@ -24,6 +24,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 		}
 		return
 	}
+	g.fireDue(ctx, reply.Due)
 	for _, p := range reply.Plans {
 		now := g.cfg.Now()
 		if now.Sub(p.OpenedAt) > standingLife || g.turns.handedSince(p.PlanID, p.Epoch, now.Add(-g.pace.again)) {

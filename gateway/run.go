@@ -153,7 +153,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn()}, at, grant})
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn()}, at, grant, ""})
 	if p := problem.Of(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
 		return g.join(ctx, a, p.PlanID)
 	}
@@ -166,7 +166,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, nil
 	}
 	if err := g.handOut(ctx, t, grant); err != nil {
-		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant}); cerr != nil {
+		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant, ""}); cerr != nil {
 			g.cfg.Log.ErrorContext(ctx, "cancel a plan that nobody took", slog.String("plan_id", t.plan), slog.String("trace_id", a.trace), slog.String("error", cerr.Error()))
 		}
 		return t, reply, err
@@ -231,7 +231,7 @@ func (r *runReply) take(e event) bool {
 	case bus.FrameHeld:
 		var d bus.HeldData
 		if json.Unmarshal(e.Data, &d) == nil {
-			r.Status, r.Approval = statusHeld, &d.Approval
+			r.Status, r.Response, r.Approval = statusHeld, d.Text, &d.Approval
 			return false
 		}
 	case bus.FrameDone:
@@ -240,7 +240,7 @@ func (r *runReply) take(e event) bool {
 			r.Status = d.Status
 		}
 		return false
-	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken:
+	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameAction:
 	}
 	return true
 }

@@ -87,11 +87,11 @@ func TestRunFails(t *testing.T) {
 func TestRunHeld(t *testing.T) {
 	approval := bus.Approval{IntentID: "sha256:1", Type: "skill.call", Step: 2, Approvers: []string{"approver"}}
 	w := newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
-		say(bus.FrameHeld, bus.HeldData{PlanID: h.PlanID, Approval: approval})
+		say(bus.FrameHeld, bus.HeldData{PlanID: h.PlanID, Text: "One waits.", Approval: approval})
 	})
 	var got runReply
 	resp := w.call("POST", "/agent/run", runBody(""), nil, &got)
-	if resp.StatusCode != http.StatusAccepted || got.Status != "held" || resp.Header.Get("Location") != "/agent/plans/"+got.PlanID {
+	if resp.StatusCode != http.StatusAccepted || got.Status != "held" || got.Response != "One waits." || resp.Header.Get("Location") != "/agent/plans/"+got.PlanID {
 		t.Errorf("%d %q %+v", resp.StatusCode, resp.Header.Get("Location"), got)
 	}
 	if d := cmp.Diff(&approval, got.Approval); d != "" {

@@ -67,7 +67,7 @@ func (s *sse) send(e event) bool {
 // write lines of its own.
 func kindLine(k bus.FrameKind) bus.FrameKind {
 	switch k {
-	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameHeld, bus.FrameAnswer, bus.FrameError, bus.FrameDone:
+	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameHeld, bus.FrameAnswer, bus.FrameError, bus.FrameDone, bus.FrameAction:
 		return k
 	default:
 		return "unknown"

@@ -17,6 +17,11 @@ type Facts struct {
 	// Scopes of a pushed registry (agents.Scopes); no policy sees them.
 	Scopes json.RawMessage `json:"scopes,omitempty"`
 
+	// Next time of the schedule that an order puts, or that a plan is opened for; empty: there
+	// is none. The router computes it, since it depends on the time zones of now; no policy
+	// sees it.
+	Next string `json:"next,omitempty"`
+
 	// Inputs that an order named when it was held; no policy sees them.
 	Inputs []HeldInput `json:"inputs,omitempty"`
 }

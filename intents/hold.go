@@ -22,6 +22,15 @@ type HoldTerms struct {
 	Rules    []HoldRule `json:"rules"`
 }
 
+// RuleUnsettled is a hold rule of the router's own: nobody knows as yet what became of an
+// earlier call of the same skill. It asks nobody; the state says when it is met.
+const RuleUnsettled = "writ.unsettled"
+
+// Unsettled says whether the router's own rule is one of the terms.
+func (h *HoldTerms) Unsettled() bool {
+	return h != nil && slices.ContainsFunc(h.Rules, func(r HoldRule) bool { return r.ID == RuleUnsettled })
+}
+
 // HoldRule is a policy rule that holds an order, and who may approve it.
 type HoldRule struct {
 	ID        string   `json:"id"`
@@ -55,7 +64,12 @@ func (h HoldRule) Accepts(a Approver, asked Asked) bool {
 }
 
 // Needed is how many people must approve.
-func (h HoldRule) Needed() int { return max(h.Count, 1) }
+func (h HoldRule) Needed() int {
+	if h.ID == RuleUnsettled {
+		return 0
+	}
+	return max(h.Count, 1)
+}
 
 // Approval is one named person's approval of a held order.
 type Approval struct {

@@ -63,6 +63,18 @@ func (r Result) Held(rules []intents.HoldRule) Result {
 	return r
 }
 
+// Unsettled is the result where nobody knows as yet what became of an earlier call of the
+// same skill: what is not denied waits until it is known. hint says what to do. The reason
+// stands in the terms of holds, which logs are replayed by: it does not change.
+func (r Result) Unsettled(hint string) Result {
+	if r.Verdict() == intents.Deny {
+		return r
+	}
+	r.Allow = false
+	r.Hold = append(slices.Clone(r.Hold), Rule{ID: intents.RuleUnsettled, Reason: "it is not known yet what became of an earlier call of the same skill", Hint: hint})
+	return r
+}
+
 // Unheld is the result for an approval. An approval cannot wait for approvals
 // itself, so the rules that would hold it deny it.
 func (r Result) Unheld() Result {

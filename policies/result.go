@@ -75,6 +75,9 @@ func (r Result) Approvers() []string {
 	}
 	out := slices.Clone(r.Hold[0].Approvers)
 	for _, rule := range r.Hold[1:] {
+		if rule.ID == intents.RuleUnsettled {
+			continue // it asks nobody
+		}
 		out = slices.DeleteFunc(out, func(who string) bool { return !slices.Contains(rule.Approvers, who) })
 	}
 	return out
@@ -146,8 +149,8 @@ func (r Result) tighten(deny, hold *ast.Term) (Result, error) {
 // beat hold and hold beat allow.
 func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 	for _, rule := range slices.Concat(r.Deny, r.Hold) {
-		if _, ok := known[rule.ID]; !ok || rule.Reason == "" {
-			return Result{}, fmt.Errorf("rule %q is not described by METADATA, or gives no reason", rule.ID)
+		if _, ok := known[rule.ID]; !ok || rule.Reason == "" || rule.ID == intents.RuleUnsettled {
+			return Result{}, fmt.Errorf("rule %q is not described by METADATA, gives no reason, or has the name of a rule of the router", rule.ID)
 		}
 	}
 	for _, rule := range r.Hold {

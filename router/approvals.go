@@ -88,7 +88,7 @@ func (r *Router) releaseHeld(ctx context.Context, o *order, w state.Hold, result
 		}
 		o.settled.released = h
 	}
-	rec, err := storage.RecordOf(storage.KindRelease, o.now, state.Release{Of: w.Position, By: o.env.ID(), Decision: h.decision, Facts: h.facts})
+	rec, err := storage.RecordOf(storage.KindRelease, o.now, state.Release{Of: w.Position, By: o.decision.IntentID, Decision: h.decision, Facts: h.facts})
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 	if slices.Equal(res.PolicyIDs(), []string{policies.IDEngine}) {
 		return h, intents.Refuse(intents.Overloaded, "", "the policy failed or took too long: approve again")
 	}
-	res = res.Approved(w.By, w.Asked)
+	res = h.unsettled(res.Approved(w.By, w.Asked))
 	if x := res.Refusal(); x != nil {
 		return h, x
 	}

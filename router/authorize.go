@@ -31,6 +31,7 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	if o.env.Type() == state.TypeApprove {
 		res = res.Unheld()
 	}
+	res = o.unsettled(res)
 	if res.Outlasts(o.env.TTL()) {
 		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
 	}

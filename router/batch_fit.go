@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -19,23 +20,16 @@ func (r *Router) fit(orders []*order) error {
 			return &batchError{index: i, err: denial(o.decision), answer: r.decided(o), recorded: o.duplicate == nil && !o.repeated}
 		}
 	}
-	fresh := false
-	for i, o := range orders {
-		if o.duplicate == nil {
-			fresh = true
-			if err := o.fits(orders[:i]); err != nil {
-				return &batchError{index: i, err: err}
-			}
-		}
-	}
-	if !fresh {
+	if !slices.ContainsFunc(orders, func(o *order) bool { return o.duplicate == nil }) {
 		return nil // all were submitted before: each is answered as it was
 	}
 	for i, o := range orders {
-		if d := o.duplicate; d != nil {
-			if err := d.unfinished(); err != nil {
-				return &batchError{index: i, err: err, open: d.holder.State == storage.StateOpen, position: d.holder.Position}
+		if d := o.duplicate; d == nil {
+			if err := o.fits(orders[:i]); err != nil {
+				return &batchError{index: i, err: err}
 			}
+		} else if err := d.unfinished(); err != nil {
+			return &batchError{index: i, err: err, open: d.holder.State == storage.StateOpen, position: d.holder.Position}
 		}
 	}
 	return nil

@@ -187,10 +187,14 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 
 // inPlan is the order as far as state asks for what it changes of a plan.
 func (o *order) inPlan() *state.Order {
-	return &state.Order{
+	out := &state.Order{
 		Type: o.env.Type(), Context: o.env.Context(), Tenant: o.env.Principal().Tenant,
 		Signer: o.env.Signer().Role, Decision: o.decision,
 	}
+	if o.pin != nil {
+		out.Skill = o.pin.Skill
+	}
+	return out
 }
 
 // routerOutcome is the outcome record of an order that takes effect at commit.

@@ -110,7 +110,7 @@ func TestCrashAfterOnce(t *testing.T) {
 }
 
 // A once order left open is indeterminate: nobody knows, so nobody repeats it,
-// not even as another occurrence. The step goes on with what else there is to do.
+// not even as another occurrence. Other calls of the skill wait until somebody does.
 func TestCrashDuringOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
@@ -127,7 +127,7 @@ func TestCrashDuringOnce(t *testing.T) {
 	next.Ctx.Occurrence = 1
 	w.Want(w.Do(next), intents.ConflictIdempotency)
 	next.Ctx.Occurrence, next.Args = 0, catalog.SkillCall{Skill: "feed", Input: []byte(`{"n":2}`)}
-	w.Want(w.Do(next), intents.OK)
+	w.Want(w.Do(next), intents.ApprovalRequired)
 }
 
 // A once order that was surely not delivered does not stop its step.

@@ -308,7 +308,7 @@ func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 	}
 	rec, err := storage.OutcomeRecord(r.cfg.Now(), kept)
 	if err == nil {
-		_, err = r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, len(o.facts.Approvals) > 0))
+		_, err = r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, o.released))
 	}
 	if err != nil {
 		if !errors.Is(err, storage.ErrFinished) {

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -19,7 +20,7 @@ func ending(w state.Hold, x *intents.Refusal, now time.Time) (storage.Entry, err
 }
 
 // endings are the outcomes of held orders that end with what an order of the
-// router does: those of a plan that ends.
+// router does: those of a plan that ends, or of a step that a revision drops.
 func (r *Router) endings(o *order) ([]storage.Entry, error) {
 	held := o.view.EndedHolds(state.OrderOf(o.env, o.roles, o.now))
 	var out []storage.Entry
@@ -27,7 +28,7 @@ func (r *Router) endings(o *order) ([]storage.Entry, error) {
 		if o.released && w.Position == o.position {
 			continue // it was held itself, and is what ends them
 		}
-		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended"), o.now)
+		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended, or its step was dropped"), o.now)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func (r *Router) endings(o *order) ([]storage.Entry, error) {
 // expiryPace is how often holds are looked at for deadlines that have passed.
 const expiryPace = time.Second
 
-// WatchHolds ends holds whose deadline passes, until ctx ends; then it waits
+// WatchHolds ends holds whose deadline passes, and releases those that were met, until ctx ends; then it waits
 // for released orders that are being carried out.
 func (r *Router) WatchHolds(ctx context.Context) error {
 	defer r.running.Wait()
@@ -51,8 +52,8 @@ func (r *Router) WatchHolds(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			r.eraseLater(ctx)
-			if err := r.ExpireHolds(ctx); err != nil && ctx.Err() == nil {
-				r.cfg.Log.WarnContext(ctx, "holds past their deadline stay", slog.String("error", err.Error()))
+			if err := errors.Join(r.ExpireHolds(ctx), r.ReleaseSettled(ctx)); err != nil && ctx.Err() == nil {
+				r.cfg.Log.WarnContext(ctx, "holds that are over stay", slog.String("error", err.Error()))
 			}
 		}
 	}
@@ -70,7 +71,7 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 		if _, still := v.Hold(w.Tenant, w.Decision.IntentID); !still {
 			continue
 		}
-		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "nobody approved it in time"), now)
+		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "what it waited for did not come in time"), now)
 		if err != nil {
 			return err
 		}

@@ -141,6 +141,9 @@ func (r *Router) move(o *order) error {
 			return err
 		}
 	}
+	if err := o.readNext(&so); err != nil {
+		return err
+	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
 	if err != nil {
 		return err

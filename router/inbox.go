@@ -44,6 +44,9 @@ func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsRe
 		if at, err := time.Parse(time.RFC3339Nano, h.Deadline); err != nil || !now.Before(at) {
 			continue // over; its outcome comes
 		}
+		if q.IntentID == "" && h.Rules[0].ID == intents.RuleUnsettled {
+			continue // it asks nobody
+		}
 		if len(out.Approvals) == limit {
 			out.Cursor = strconv.FormatInt(out.Approvals[limit-1].Position, 10)
 			break
@@ -88,7 +91,7 @@ func shown(h state.Hold) bus.HeldOrder {
 	for _, rule := range h.Terms.Rules {
 		out.Rules = append(out.Rules, bus.HeldRule{
 			ID: rule.ID, Reason: rule.Reason, Approvers: rule.Approvers, Roles: rule.Roles, Count: rule.Needed(),
-			FourEyes: rule.FourEyes, Satisfied: rule.Satisfied(h.By, h.Asked),
+			FourEyes: rule.FourEyes, Satisfied: rule.ID != intents.RuleUnsettled && rule.Satisfied(h.By, h.Asked),
 		})
 		out.Args = intents.Mask(out.Args, rule.Mask)
 	}

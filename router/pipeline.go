@@ -41,7 +41,7 @@ type order struct {
 	again     bool          // what it relied on has changed: decided before
 	repeated  bool          // a refusal that has a record already
 	record    recordedRef   // digests for the receipt
-	released  bool          // people have approved it: judged with today's roles
+	released  bool          // it was held and goes on: judged with today's roles
 	settled   *settlement   // of an approval: what it does to its held order
 }
 

@@ -212,6 +212,6 @@ func (r *Router) asReleased(ctx context.Context, o *order) error {
 		return err
 	}
 	rel, err := state.ReleaseOf(rec)
-	o.decision, o.facts = rel.Decision, rel.Facts
+	o.decision, o.facts, o.released = rel.Decision, rel.Facts, true
 	return err
 }

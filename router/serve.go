@@ -113,7 +113,7 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	out := bus.SilentReply{Plans: []bus.SilentPlan{}}
+	out := bus.SilentReply{Plans: []bus.SilentPlan{}, Due: r.dueNow()}
 	for _, s := range r.state.Silent(r.began) {
 		p := s.Plan
 		out.Plans = append(out.Plans, bus.SilentPlan{

@@ -29,6 +29,9 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 		}
 	case typ == "step.finish":
 		args.PlanID = o.env.Context().PlanID
+	case typ == state.TypeScheduleList:
+		a.Told, _ = json.Marshal(map[string]any{"schedules": r.state.Schedules(o.env.Principal().Tenant, o.env.Principal().UserID)}) // plain data
+		return nil
 	default:
 		return nil
 	}
@@ -40,7 +43,7 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 	return err
 }
 
-// settleTime is how long transcript.get waits for one order that is being carried out.
+// settleTime is how long transcript.get waits for orders that are being carried out, all together.
 const settleTime = 10 * time.Second
 
 // transcript is the input of transcript.get: what calls of the task's place asked for and
@@ -50,13 +53,15 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	if err != nil {
 		return nil, err
 	}
+	settling, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
 	calls := make([]catalog.TranscriptCall, len(args.IntentIDs))
 	for i, id := range args.IntentIDs {
 		c, position, finished, ok := r.state.View().CallOf(o.env.Principal().Tenant, o.env.Context(), id, r.cfg.Now())
 		if !ok {
 			return nil, illegal("/intent/args/intent_ids", "names no call of this step")
 		}
-		if calls[i], err = r.transcribed(ctx, o, c, position, finished); err != nil {
+		if calls[i], err = r.transcribed(ctx, settling, o, c, position, finished); err != nil {
 			return nil, err
 		}
 	}
@@ -64,16 +69,18 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	return []intents.Input{{Pointer: "/calls", Value: value, SHA256: intents.Digest(value), Size: int64(len(value))}}, err
 }
 
-// transcribed is a call with what became of it. finished is where an ask has its answer.
-func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, position, finished int64) (catalog.TranscriptCall, error) {
+// transcribed is one call as it is once it has ended, or when the time to settle is over.
+// finished is where an ask has its answer.
+func (r *Router) transcribed(ctx, settling context.Context, o *order, c catalog.ToldCall, position, finished int64) (catalog.TranscriptCall, error) {
 	t := catalog.TranscriptCall{ToldCall: c, Args: json.RawMessage(`{}`)}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	a, err := r.Await(ctx, position)
+	a, err := r.Await(settling, position)
+	if settling.Err() != nil { // as it is now
+		a, err = r.Order(ctx, position)
+	}
 	if err != nil {
 		return t, err
 	}
-	rec, err := r.cfg.Records.Get(context.WithoutCancel(ctx), position)
+	rec, err := r.cfg.Records.Get(ctx, position)
 	if err != nil {
 		return t, err
 	}
@@ -85,6 +92,7 @@ func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, 
 		t.Args = asked.Args
 	}
 	if a.Outcome == nil {
+		t.Reason = a.Reason
 		return t, nil
 	}
 	t.Status, t.Code, t.Reason = string(a.Outcome.Status), a.Outcome.Code, a.Outcome.Reason

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -65,4 +69,45 @@ func report(t *testing.T, c routertest.Call) intents.Report {
 		t.Fatal(err)
 	}
 	return routertest.Done(catalog.TranscriptGetResult{Calls: calls})
+}
+
+// TestTranscriptSettles: calls that are being carried out are waited for together, not each
+// as long as one.
+func TestTranscriptSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := routertest.New(t, routertest.Options{})
+		w.Pin("pay", catalog.Once)
+		w.Data("approval", `{"once":false}`)
+		w.Bus.On("transcript.get", func(_ context.Context, c routertest.Call) intents.Report { return report(t, c) })
+		end := make(chan struct{})
+		w.Bus.On("skill.call", func(context.Context, routertest.Call) intents.Report {
+			<-end
+			return routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})
+		})
+		p := w.Begun("p1", "pay")
+		task := p.Started(1)
+		var calls sync.WaitGroup
+		ids := make([]string, 3)
+		for n := range ids {
+			o := task.CallOrder("pay", fmt.Sprintf(`{"n":%d}`, n))
+			o.Ctx.Call = fmt.Sprintf("1.%d", n)
+			raw, id := w.SealID(o)
+			ids[n] = id
+			calls.Go(func() { w.Send(raw) })
+		}
+		synctest.Wait()
+		w.Want(p.Claim(), intents.OK)
+		began := time.Now()
+		a := w.Want(w.Do(p.Started(1).Order("transcript.get", catalog.TranscriptGet{IntentIDs: ids})), intents.OK)
+		if waited := time.Since(began); waited != 10*time.Second {
+			t.Errorf("waited %s", waited)
+		}
+		for _, c := range routertest.Result[catalog.TranscriptGetResult](w, a).Calls {
+			if c.Status != "open" || c.Reason == "" {
+				t.Errorf("%+v", c)
+			}
+		}
+		close(end)
+		calls.Wait()
+	})
 }

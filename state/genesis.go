@@ -191,7 +191,7 @@ func (s *State) foldGenesis(token string) error {
 func DefaultRoles() []catalog.RoleData {
 	return []catalog.RoleData{
 		{Role: "user", Capabilities: []string{
-			"plans:*", catalog.RunAgent + ":*", "memory:*", "files:*", "artifacts:*", "python:run", "skills:read", "skills:call", "sessions:*",
+			"plans:*", catalog.RunAgent + ":*", "memory:*", "files:*", "artifacts:*", "python:run", "skills:read", "skills:call", "sessions:*", "schedules:*", "actions:*",
 			"souls:read", "souls:write:own", "logs:read",
 		}},
 		{Role: "auditor", Capabilities: []string{"audit:read", "plans:read", "policy:explain"}},

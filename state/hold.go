@@ -221,14 +221,15 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 	return ofUser, ofTenant
 }
 
-// EndedHolds are the held orders in the plans that an order of the router ends, oldest
-// first; their approvals are not counted.
+// EndedHolds are the held orders in the plans that an order of the router ends, or in the
+// steps that it drops, oldest first; their approvals are not counted.
 func (v *View) EndedHolds(o Order) []Hold {
 	switch o.Type {
-	case TypeCancel, TypePlanClose:
-		a, err := argsOf[catalog.Cancel](o) // both name the plan alike
+	case TypeCancel, TypePlanClose, TypePlan:
+		a, err := argsOf[catalog.Plan](o) // all name the plan alike
 		return v.holdsWhere(func(h *Hold) bool {
-			return err == nil && a.PlanID != "" && h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID
+			return err == nil && a.PlanID != "" && h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID &&
+				(o.Type != TypePlan || slices.Contains(a.Drop, h.Context.Step))
 		})
 	case TypeGrantRevoke, TypeAdminPut:
 		return v.holdsWhere(func(h *Hold) bool {

@@ -56,7 +56,7 @@ func kept(args json.RawMessage, texts []string) (json.RawMessage, error) {
 	return intents.Canonical(raw)
 }
 
-// measure puts "name_bytes", the length in UTF-8, in the place of a text.
+// measure puts "name_bytes", the length in UTF-8, in the place of a text or an object.
 func measure(v any, path []string) {
 	switch v := v.(type) {
 	case []any:
@@ -65,9 +65,15 @@ func measure(v any, path []string) {
 		}
 	case map[string]any:
 		name := path[0]
+		text, is := v[name].(string)
 		if len(path) > 1 {
 			measure(v[name], path[1:])
-		} else if text, ok := v[name].(string); ok {
+		} else if tree := v[name]; tree != nil {
+			if !is {
+				raw, _ := json.Marshal(tree) // it was JSON
+				raw, _ = intents.Canonical(raw)
+				text = string(raw)
+			}
 			delete(v, name)
 			v[name+"_bytes"] = len(text)
 		}
@@ -126,8 +132,8 @@ func (p *plan) removeTexts() {
 	p.Texts, p.Turn = nil, nil
 }
 
-// PlanEnded says whether the plan that an order belongs to or names has ended. It is true
-// for an order of no plan, and for a plan that is not in the state.
+// PlanEnded says whether the plan that an order belongs to or names has ended, and the
+// schedule that it made. It is true for an order of no plan, and for a plan that is not in the state.
 func (s *State) PlanEnded(o Order) bool {
 	var about struct {
 		PlanID string `json:"plan_id"`
@@ -144,5 +150,10 @@ func (s *State) PlanEnded(o Order) bool {
 		}
 	}
 	t, ok := s.tasks[o.Tenant+"/"+about.TaskID]
+	for _, x := range s.schedules {
+		if x.Put == o.Recorded {
+			return false
+		}
+	}
 	return !ok || final(t.plan.View.Status)
 }

@@ -20,6 +20,8 @@ const (
 	TypeAdminPut     = "admin.put"
 	TypePolicyPush   = "policy.push"
 	TypeRegistryPush = "registry.push"
+	TypeSchedulePut  = "schedule.put"
+	TypeScheduleList = "schedule.list"
 	TypeGrantRevoke  = "grant.revoke"
 	TypeResolve      = "order.resolve"
 	TypeErase        = "record.erase"
@@ -82,6 +84,7 @@ var allMoves = []Move{
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
 	hitlApprove,
 	registryPush, agentGet, agentAsk,
+	schedulePut, scheduleList, scheduleDelete, action,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,
 }
 

@@ -16,6 +16,8 @@ type fact struct {
 	Ask        string `json:"ask,omitempty"`
 	Occurrence int    `json:"occurrence,omitempty"`
 	HeldBy     string `json:"held_by,omitempty"` // the task whose order was held
+	Task       string `json:"task,omitempty"`    // "tenant/task_id", as its context says
+	Skill      string `json:"skill,omitempty"`   // whose pin its decision saw
 	Erased     bool   `json:"erased,omitempty"`  // nobody knows any more what it is equal to
 }
 

@@ -24,6 +24,7 @@ type Order struct {
 	Grant  Grant
 	Skill  string        // whose pin the decision saw
 	Scopes agents.Scopes `json:",omitzero"` // of a pushed registry
+	Next   time.Time     `json:",omitzero"` // of a schedule
 
 	Decision intents.Decision // while it is judged: as far as it has come
 	Erased   bool             // the order was: what is here is its summary
@@ -141,11 +142,12 @@ func (o *Order) readActor(r storage.Record) error {
 	return nil
 }
 
-// decidedAt takes the time of a decision from its facts.
+// decidedAt takes the times of a decision from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}
+	o.Next, _ = time.Parse(time.RFC3339Nano, facts.Next) // empty: there is none
 }
 
 // shownArgs are the arguments as drivers of the plan see them.

@@ -86,7 +86,7 @@ func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 }
 
 func (p *plan) addFact(x *openOrder, o Order, status string) {
-	f := &fact{Ask: o.Context.Ask, Occurrence: o.Context.Occurrence, Erased: o.Erased, OrderFact: catalog.OrderFact{
+	f := &fact{Ask: o.Context.Ask, Occurrence: o.Context.Occurrence, Task: x.Task, Skill: o.Skill, Erased: o.Erased, OrderFact: catalog.OrderFact{
 		Step: x.Step, Revision: x.Revision, IntentID: x.ID, Type: o.Type,
 		Effect: catalog.Effect(o.Decision.Effect), Args: o.shownArgs(), Status: status,
 	}}
@@ -177,8 +177,8 @@ func (p *plan) orderEnded(x *openOrder, out intents.Outcome, dispatched bool, ru
 	fact := p.Facts[x.Fact]
 	held := fact.Status == factHeld
 	step := p.step(x.Step)
-	driven := rules >= intents.RulesAgents && step != nil && step.Status != catalog.StepHeld // its driver goes on by itself
-	p.Unheld = p.Unheld || held && !driven
+	stands := x.Step == 0 || step != nil && step.Status == catalog.StepHeld // else its driver goes on by itself
+	p.Unheld = p.Unheld || held && (stands || rules < intents.RulesAgents)
 	fact.Status, fact.Code = factStatus(out), out.Code
 	if !dispatched && out.Code != intents.ApprovalRejected { // a rejected order is not asked for again
 		fact.Status = undelivered

@@ -39,6 +39,8 @@ type plan struct {
 	Turning bool                 `json:"turning,omitempty"` // it is the open turn of its session
 	Turn    *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
 
+	Scheduled bool `json:"scheduled,omitempty"` // it was opened for a schedule: nobody drives it at once
+
 	pending int // orders of it that are open or held, or indeterminate
 }
 

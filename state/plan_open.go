@@ -28,10 +28,17 @@ var planOpen = move(TypePlanOpen,
 			return Effect{}, err
 		}
 		v.rely(SubjectRegistry)
+		if err := v.mayFire(o, a); err != nil {
+			return Effect{}, err
+		}
 		if a.Agent != "" {
 			v.rely(SubjectTenant(o.Tenant))
 		}
-		return Effect{p.answer(), append(p.touches(true), p.turnSubjects()...)}, nil
+		touches := append(p.touches(true), p.turnSubjects()...)
+		if p.Scheduled {
+			touches = append(touches, subjectSchedules(o))
+		}
+		return Effect{p.answer(), touches}, nil
 	},
 	func(s *State, o Order, a catalog.PlanOpen) error {
 		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
@@ -45,6 +52,7 @@ var planOpen = move(TypePlanOpen,
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = p
 		s.takeTurn(p, o.Released)
+		s.fired(o, a)
 		return nil
 	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name")
 
@@ -52,7 +60,7 @@ var planOpen = move(TypePlanOpen,
 // and the id of its plan.open for a digest.
 func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 	p := &plan{
-		Turn:   a.Turn,
+		Turn: a.Turn, Scheduled: a.Schedule != nil,
 		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
 		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
 		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),

@@ -32,7 +32,10 @@ var planRevise = move(TypePlan,
 		if len(p.liveTasks()) > 0 {
 			return Effect{}, illegal("/intent/args/plan_id", "a task of the plan lives: its step ends first")
 		}
-		if err := legalSteps(a.Steps, p.staying(), p.nextNumber(v.s.rules)); err != nil {
+		if slices.ContainsFunc(a.Drop, func(n int) bool { s := p.step(n); return s == nil || !s.Stays() || s.Status == catalog.StepDone }) {
+			return Effect{}, illegal("/intent/args/drop", "only a step can be dropped that has begun, does not run and is not done")
+		}
+		if err := legalSteps(a.Steps, p.staying(a.Drop), p.nextNumber(v.s.rules)); err != nil {
 			return Effect{}, err
 		}
 		steps, ofStep, err := v.s.agentSteps(p, a.Steps)
@@ -70,7 +73,7 @@ var planRevise = move(TypePlan,
 
 // revise is the effect of a revision on a plan; digest is the intent_id of its order.
 func (p *plan) revise(a catalog.Plan, digest string) {
-	kept := p.staying()
+	kept := p.staying(a.Drop)
 	maps.DeleteFunc(p.Results, func(n int, _ []string) bool {
 		return !slices.ContainsFunc(kept, func(s catalog.StepView) bool { return s.Step == n })
 	})
@@ -97,8 +100,8 @@ func legalAnswer(o Order, a catalog.Plan) error {
 }
 
 // staying are the steps that a revision leaves as they are.
-func (p *plan) staying() []catalog.StepView {
-	return slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return !s.Stays() })
+func (p *plan) staying(drop []int) []catalog.StepView {
+	return slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return !s.Stays() || slices.Contains(drop, s.Step) })
 }
 
 // nextNumber is that of the first step of a revision. No number of an earlier revision

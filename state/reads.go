@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
@@ -38,7 +39,12 @@ type Task struct {
 func (t Task) Over(now time.Time) bool { return t.Ended != "" || now.After(t.Deadline) }
 
 // MayOrder says whether the task's agent has a tool that makes orders of a type.
-func (t Task) MayOrder(typ string) bool { return t.Agent == "" || slices.Contains(t.Types, typ) }
+func (t Task) MayOrder(typ string) bool {
+	if t.Agent == "" { // of a planner's step
+		return typ != "action" && !strings.HasPrefix(typ, "schedule.")
+	}
+	return slices.Contains(t.Types, typ)
+}
 
 // Task finds a task by "tenant/task_id".
 func (v *View) Task(name string) (Task, bool) {
@@ -143,13 +149,15 @@ type Silent struct {
 
 // Silent lists open plans that nobody has driven since a position and that do not
 // wait for a hold, oldest first. A plan whose hold has ended is listed again: it needs a
-// driver, unless a task of it lives, whose driver goes on with what was held.
+// driver, unless a task of it lives, whose driver goes on with what was held. So does one
+// that was opened for a schedule, until it is claimed.
 func (s *State) Silent(since int64) []Silent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
-		if final(p.View.Status) || p.stuck() || ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
+		unclaimed := p.Scheduled && p.View.Epoch == 0
+		if final(p.View.Status) || p.stuck() || !unclaimed && ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
 		out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})

@@ -41,7 +41,8 @@ type image struct {
 	Retained    map[string][]retention `json:"retained"`
 	Revoked     map[string]time.Time   `json:"revoked"`
 
-	Agents map[string]*revision `json:"agents,omitempty"`
+	Agents    map[string]*revision        `json:"agents,omitempty"`
+	Schedules map[string]catalog.Schedule `json:"schedules,omitempty"`
 
 	Plans    int                   `json:"plans"` // how many follow
 	Orders   map[int64]*openOrder  `json:"orders"`
@@ -95,7 +96,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Agents: s.agents, Schedules: s.schedules, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
 		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	})
 	if err != nil {
@@ -146,6 +147,7 @@ func Open(r io.Reader) (*State, error) {
 		}
 		s.agents[tenant] = r
 	}
+	maps.Copy(s.schedules, m.Schedules)
 	for range m.Plans {
 		p := new(plan)
 		if err := lines.Decode(p); err != nil {

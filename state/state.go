@@ -54,9 +54,11 @@ type State struct {
 	holds    holds                 // orders that wait for people
 	settled  map[int64]string      // resolved orders by position: done, failed
 	erasures erasures              // that are not known to be carried out
-	leaving  leaving               // closed plans whose time runs out
-	outcome  func(of int64)        // called for every outcome, after it is folded
-	faults   []error               // records that could not be folded
+	// schedules by "tenant/user/id".
+	schedules map[string]catalog.Schedule
+	leaving   leaving        // closed plans whose time runs out
+	outcome   func(of int64) // called for every outcome, after it is folded
+	faults    []error        // records that could not be folded
 }
 
 // policy is the policy in force.
@@ -75,7 +77,7 @@ func New() *State {
 		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents: make(map[string]*revision),
 		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
-		erasures: erasures{blobs: make(map[int64]bool)},
+		schedules: make(map[string]catalog.Schedule), erasures: erasures{blobs: make(map[int64]bool)},
 	}
 }
 
@@ -161,12 +163,10 @@ func (s *State) foldOrder(r storage.Record) error {
 	if err := read(r); err != nil {
 		return err
 	}
-	if dispatched {
-		s.dispatched(o)
-		return nil
-	}
-	if err := o.readActor(r); err != nil {
-		return err
+	if !dispatched || o.Decision.Effect == string(catalog.Once) {
+		if err := o.readActor(r); err != nil {
+			return err
+		}
 	}
 	return s.accepted(o)
 }

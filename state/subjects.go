@@ -136,7 +136,7 @@ func (o *Order) Touches() []storage.Subject {
 
 // OutcomeTouches are what the outcome of a dispatched order changes: the effects of
 // its step, or, where it breaks the step's contract, the task and the plan. released:
-// people have approved it, and the plan waits for it.
+// it was held, and the plan waits for it.
 func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
 	if c.PlanID == "" {

@@ -58,7 +58,7 @@ func (v *View) Relies(subject storage.Subject) bool {
 func (v *View) ReliesOnOrders() bool {
 	for subject := range v.asserts {
 		switch kind, _, _ := strings.Cut(string(subject), "/"); kind {
-		case "plan", "planstate", "effects", "task", "order", "session", "request":
+		case "plan", "planstate", "effects", "task", "order", "session", "request", "schedules":
 			return true
 		}
 	}

@@ -71,6 +71,25 @@ type Tool struct {
 	Approval    *Approval `json:"approval,omitempty"`
 }
 
+// StatusOf is the status of calls of a tool, by its id; empty: it has none. What names the
+// tool itself comes before what names its server.
+func (a *Agent) StatusOf(id string) string {
+	server, _, _ := strings.Cut(id, ".")
+	for _, name := range []string{id, server + ".*", "*.*"} {
+		for _, t := range a.Tools {
+			if t.ID() == name && t.Status != "" {
+				return t.Status
+			}
+		}
+	}
+	return ""
+}
+
+// Has says whether the agent has a tool of this system.
+func (a *Agent) Has(name string) bool {
+	return slices.ContainsFunc(a.Tools, func(t Tool) bool { return t.ID() == name })
+}
+
 // AllServers stands for every skill server of the tenant.
 const AllServers = "*"
 

@@ -116,11 +116,4 @@ func (a *Agent) OutputSchema() json.RawMessage {
 // AskAgent is the tool of an agent that may ask any other.
 const AskAgent = "ask_agent"
 
-func (a *Agent) asksAny() bool {
-	for _, t := range a.Tools {
-		if t.Server == "" && t.Name == AskAgent {
-			return true
-		}
-	}
-	return false
-}
+func (a *Agent) asksAny() bool { return a.Has(AskAgent) }

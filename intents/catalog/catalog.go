@@ -78,9 +78,11 @@ func (r Row) TTL() time.Duration {
 
 // Key is the idempotency key that our own sealers give an order of the row: its
 // fingerprint, so that the same step is the same order whoever seals it again, or a
-// random one, as for reads.
+// random one, as for reads. The tasks of a step load a manifest by one order, so that
+// people who have to approve it are asked once.
 func (r Row) Key(args json.RawMessage, user string, c intents.Context) string {
-	if r.Effect == Pure || r.RandomKey {
+	one := r.Type == "skill.load" && c.TaskID != ""
+	if (r.Effect == Pure || r.RandomKey) && !one {
 		return RandomKey()
 	}
 	return intents.Fingerprint(intents.Intent{Type: r.Type, Args: args}, user, c)
@@ -122,7 +124,7 @@ type Catalog struct {
 	digest   func() string
 }
 
-var builtin = newCatalog(slices.Concat(planRows, askRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, registryRows, adminRows, queryRows))
+var builtin = newCatalog(slices.Concat(planRows, askRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, registryRows, adminRows, queryRows, scheduleRows))
 
 // Builtin is the catalog without vendors' rows.
 func Builtin() *Catalog { return builtin }

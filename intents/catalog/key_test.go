@@ -19,7 +19,7 @@ func TestRowKey(t *testing.T) {
 	}
 	for _, row := range rows {
 		a, b := row.Key(json.RawMessage(`{}`), "ana", at), row.Key(json.RawMessage(`{ }`), "ana", at)
-		random := row.Effect == catalog.Pure || row.RandomKey
+		random := (row.Effect == catalog.Pure || row.RandomKey) && row.Type != "skill.load" // by a task
 		if random != (a != b) || random != strings.HasPrefix(a, "rnd_") {
 			t.Errorf("%s (%s): %s and %s", row.Type, row.Effect, a, b)
 		}
@@ -35,6 +35,9 @@ func TestRowKey(t *testing.T) {
 		if k := key(typ, `{}`, at); !strings.HasPrefix(k, "rnd_") {
 			t.Errorf("%s: key %s", typ, k)
 		}
+	}
+	if k := key("skill.load", `{}`, intents.Context{PlanID: "p"}); !strings.HasPrefix(k, "rnd_") {
+		t.Errorf("a planner's skill.load: key %s", k)
 	}
 	base := key("skill.call", `{"skill":"a","n":1.0}`, at)
 	if want := intents.Fingerprint(intents.Intent{Type: "skill.call", Args: json.RawMessage(`{"n":1,"skill":"a"}`)}, "ana", at); base != want {

@@ -37,6 +37,8 @@ type PlanOpen struct {
 
 	Request *Request     `json:"request,omitempty"` // which of the user it is; nil: one that is not sent again
 	Turn    *TurnContext `json:"turn,omitempty"`
+
+	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
 }
 
 // PlanClose are the arguments of plan.close. Response belongs to complete,
@@ -84,14 +86,15 @@ type PlanStep struct {
 }
 
 // Plan are the arguments of plan: steps replace every step that does not stay
-// (StepView.Stays); numbers run on from the last one of the revision before. Revision 1
-// may have no steps but an Answer: then nothing need be done, and the plan can only be
-// closed with that text.
+// (StepView.Stays) and every one that Drop names, whose orders on hold end with it; numbers
+// run on from the last one of the revision before. Revision 1 may have no steps but an
+// Answer: then nothing need be done, and the plan can only be closed with that text.
 type Plan struct {
 	PlanID   string     `json:"plan_id"`
 	Epoch    int        `json:"epoch"`
 	Revision int        `json:"revision"`
 	Steps    []PlanStep `json:"steps"`
+	Drop     []int      `json:"drop,omitempty"`
 	Answer   string     `json:"answer,omitempty"`
 	Usage    []Usage    `json:"usage,omitempty"`
 }

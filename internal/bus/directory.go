@@ -1,6 +1,9 @@
 package bus
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Requests of the gateway to the router. They look up identities and change nothing;
 // only the gateway's user may send them. A reply to a malformed request has Error set.
@@ -50,13 +53,15 @@ type UserReply struct {
 
 // SilentRequest asks on PlansSilent for open plans that no manager drives: opened before
 // this router started and not claimed since, not claimed long after their hand-out, or
-// released from a hold. A plan that waits for a hold is not one.
+// released from a hold. A plan that waits for a hold is not one. The answer also has the
+// schedules that are due.
 type SilentRequest struct{}
 
 // SilentReply answers it, oldest first.
 type SilentReply struct {
-	Plans []SilentPlan `json:"plans"`
-	Error string       `json:"error,omitempty"`
+	Plans []SilentPlan    `json:"plans"`
+	Due   json.RawMessage `json:"due"` // []catalog.Schedule, Next being the newest time that has come; not all at once
+	Error string          `json:"error,omitempty"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made

@@ -61,6 +61,7 @@ const (
 	FrameAnswer       FrameKind = "answer"        // AnswerData
 	FrameError        FrameKind = "error"         // ErrorData
 	FrameDone         FrameKind = "done"          // DoneData
+	FrameAction       FrameKind = "action"        // ActionData: of an agent
 )
 
 // TurnFrame is the message on a turn's subject. Its sequence number is given by
@@ -81,7 +82,8 @@ func NewFrame(kind FrameKind, data any) ([]byte, error) {
 
 // StatusData says where a turn stands.
 type StatusData struct {
-	State   string `json:"state"`             // accepted, planning, executing, replanning, step_started, calling (Message is the skill), step_done, …
+	State   string `json:"state"`             // accepted, planning, executing, replanning, step_started, calling (Message is the skill), working, step_done, …
+	Event   string `json:"event,omitempty"`   // of working: the status of the agent, which Message says in the user's words
 	Message string `json:"message,omitempty"` // one line for people
 	Step    int    `json:"step,omitempty"`
 	TaskID  string `json:"task_id,omitempty"`
@@ -102,9 +104,18 @@ type ContentData struct {
 	TaskID string `json:"task_id,omitempty"`
 }
 
-// HeldData says that the plan waits for people.
+// ActionData is what the user's application is to do or show. The order of an id has it in
+// the record.
+type ActionData struct {
+	Type     string          `json:"type"`
+	Payload  json.RawMessage `json:"payload,omitempty"` // an object
+	IntentID string          `json:"intent_id"`
+}
+
+// HeldData says that the plan waits, and in words what is done and what waits.
 type HeldData struct {
 	PlanID   string   `json:"plan_id"`
+	Text     string   `json:"text,omitempty"`
 	Approval Approval `json:"approval"`
 }
 
@@ -116,6 +127,7 @@ type Approval struct {
 	Approvers []string `json:"approvers,omitempty"`
 	PolicyIDs []string `json:"policy_ids,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
+	Hint      string   `json:"hint,omitempty"`     // of one that asks nobody: what ends the wait
 	Deadline  string   `json:"deadline,omitempty"` // RFC 3339
 	URL       string   `json:"url,omitempty"`      // path at which the approval is followed
 }

@@ -46,6 +46,11 @@ func planText(p catalog.PlanView) string {
 			line += " (" + oneLine(s.FailureReason, 200) + ")"
 		}
 		fmt.Fprintln(&b, line)
+		for _, f := range p.Facts {
+			if f.Step == s.Step && s.Status == catalog.StepHeld && f.Status == "indeterminate" {
+				fmt.Fprintf(&b, "waits     until it is known whether %s %s happened: look, then writ order resolve %s done|failed --reason TEXT\n", f.Type, oneLine(string(f.Args), 100), f.IntentID)
+			}
+		}
 	}
 	for _, u := range p.Usage {
 		fmt.Fprintf(&b, "used      %s on %s: %d calls, %d tokens in, %d out, %.1f s\n",

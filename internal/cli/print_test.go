@@ -28,6 +28,7 @@ func TestProgress(t *testing.T) {
 		{"step_started", "", 0, "· step_started"},
 		{"paused", "later", 0, "· paused: later"},
 		{"paused", "", 3, "· step 3 paused"},
+		{"working", "Searching…", 3, "· Searching…"},
 		{"ok", "", 3, "· step 3 ok"},
 		{"", "", 3, "· step 3 "},
 		{"", "", 0, "· "},

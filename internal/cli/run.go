@@ -96,14 +96,15 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	switch {
 	case t.asJSON:
 		err = printJSON(t.std.Out, t.Turn)
-	case t.Status == "held":
-		t.sayHeld()
-	default:
+	case t.Status != "held" || t.Response != "":
 		rest, begun := strings.CutPrefix(t.Response, t.said)
 		if !begun {
 			rest = "\n" + rest
 		}
 		_, err = fmt.Fprintln(t.std.Out, printable(rest))
+	}
+	if t.Status == "held" && !t.asJSON {
+		t.sayHeld()
 	}
 	if err != nil || t.Status == "complete" || t.Status == "held" {
 		return err
@@ -114,13 +115,17 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	return silent("the task was not completed")
 }
 
-// sayHeld says which order waits for approval, and how to return to the plan.
+// sayHeld says what an order waits for, and how to return to the plan.
 func (t *turnView) sayHeld() {
 	var held bus.HeldData
 	_ = json.Unmarshal(t.Data, &held) // if it cannot be read, the order is not named
-	fmt.Fprintf(t.std.Err, "plan %s waits for people to approve one of its orders\n", t.PlanID)
-	if id := held.Approval.IntentID; id != "" {
-		fmt.Fprintf(t.std.Err, "show the order: writ approvals show %s\n", printable(id))
+	waits, show := "waits for people to approve one of its orders", "show the order: writ approvals show "+held.Approval.IntentID
+	if held.Approval.Hint != "" {
+		waits, show = "waits: "+held.Approval.Reason, held.Approval.Hint
+	}
+	fmt.Fprintf(t.std.Err, "plan %s %s\n", t.PlanID, printable(waits))
+	if held.Approval.IntentID != "" {
+		fmt.Fprintln(t.std.Err, printable(show))
 	}
 	fmt.Fprintf(t.std.Err, "follow the plan: writ plan watch %s\n", t.PlanID)
 }
@@ -158,7 +163,9 @@ func (t *turnView) broken(ctx context.Context, err error) error {
 // progress is one line about the state of a turn.
 func progress(s bus.StatusData) string {
 	line := "· " + s.State
-	if s.Step > 0 {
+	if s.State == "working" {
+		line, s.Message = "· "+s.Message, ""
+	} else if s.Step > 0 {
 		line = fmt.Sprintf("· step %d %s", s.Step, strings.TrimPrefix(s.State, "step_"))
 	}
 	if s.Message != "" {

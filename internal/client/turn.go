@@ -48,7 +48,9 @@ func (t *Turn) Take(f Frame) (err error) {
 		err = json.Unmarshal(f.Data, &e)
 		t.Response, t.Failure = e.Reason, e.Failure
 	case bus.FrameHeld:
-		t.Status, t.Data = "held", f.Data
+		var d bus.HeldData
+		err = json.Unmarshal(f.Data, &d)
+		t.Status, t.Response, t.Data = "held", d.Text, f.Data
 	case bus.FrameDone:
 		var d bus.DoneData
 		err = json.Unmarshal(f.Data, &d)

@@ -31,7 +31,8 @@ func closer(m *mind) func(model.Request) *model.Response {
 			switch {
 			case strings.Contains(x.result, `"status":"unknown"`):
 				unknown++
-			case strings.Contains(x.result, `"result":`) && !strings.Contains(x.result, `"already_done":true`):
+			case strings.Contains(x.result, `"status":"done"`), // as an operator found out
+				strings.Contains(x.result, `"result":`) && !strings.Contains(x.result, `"already_done":true`):
 				done++
 			}
 		}
@@ -96,7 +97,8 @@ func serveHeldCRM(t *testing.T, tool string, killAt int) (records *crm.Server, s
 
 // TestAgentPlan: a turn of the agent general is a plan that can be read with its trace
 // while it runs and when it has ended. Killed in the middle of calls that nobody can undo
-// it goes on, and no ticket is closed twice.
+// it waits until an operator has said what the call did that was on its way, then goes on,
+// and no ticket is closed twice.
 func TestAgentPlan(t *testing.T) {
 	for name, killAt := range map[string]int{"undisturbed": 0, "killed": 4} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +114,7 @@ func TestAgentPlan(t *testing.T) {
 				}
 				x.kill()
 				x.start()
+				x.resolve(x.unknown(id), "done")
 			}
 			v := x.finished(id)
 			if v.Status != catalog.PlanComplete || v.Agent != "general" || v.ReplanCount != 0 || v.Task == "" || v.Failure != nil {
@@ -121,9 +124,6 @@ func TestAgentPlan(t *testing.T) {
 				t.Errorf("steps %+v", s)
 			}
 			want := fmt.Sprintf("%d closed, 0 unknown.", closings)
-			if killAt > 0 {
-				want = fmt.Sprintf("%d closed, 1 unknown.", closings-1)
-			}
 			if v.Response != want {
 				t.Errorf("answer %q", v.Response)
 			}
@@ -143,7 +143,7 @@ func TestAgentPlan(t *testing.T) {
 			}
 			var made []string
 			for _, o := range x.records(id) {
-				if o.Type == "skill.call" && o.Decision.Verdict == intents.Allow {
+				if o.Type == "skill.call" && o.Decision.Verdict != intents.Deny {
 					made = append(made, line(o))
 				}
 			}

@@ -162,3 +162,43 @@ func TestFailureBesideOthers(t *testing.T) {
 		t.Errorf("the planner was told %+v", replan)
 	}
 }
+
+// TestDropped: people have rejected what one step wanted, and the step beside it has failed.
+// The revision goes another way, without the rejected step, and the plan is completed.
+func TestDropped(t *testing.T) {
+	server := serveSkills(t,
+		skill{name: "stock_list", about: "The stock of today.", do: always(stock)},
+		skill{name: "price_list", about: "The prices of today.", do: always(prices)},
+	)
+	rejected, m := make(chan struct{}), new(mind)
+	m.act = func(in working) action {
+		if in.Task == "value the stock" {
+			return action{call: call("write_memory", `{"data":{"total":0}}`)}
+		}
+		if toolOf(in.Skills[0]) == "price_list" {
+			return lookUpAndJoin(in)
+		}
+		<-rejected
+		return insufficient("nothing is worth anything without prices", "")
+	}
+	m.plan = func(in planning) model.Call {
+		if in.Failed == nil {
+			return joining(in)
+		}
+		other := step(in.FirstStep, "value the stock", "stock_list", 0, "{total: number}")
+		return call("plan", marshalled(map[string]any{"steps": []catalog.PlanStep{other}, "drop": []int{2}}))
+	}
+	s := start(t, setup{Skills: []string{server.url}, Model: m})
+	ben, _, _ := s.holds("price_list")
+	ended := make(chan turn)
+	go func() { ended <- s.ask(s.as("ana"), stockTask) }()
+	s.await("a call waits", func() bool { return len(s.inbox(ben)) == 1 })
+	if _, p := s.decide(ben, s.inbox(ben)[0].IntentID, "reject", "too dear"); p.Code != "" {
+		t.Fatalf("%+v", p)
+	}
+	close(rejected)
+	got := <-ended
+	if got.Status != "complete" || len(got.Plan.Steps) != 1 || got.Plan.Steps[0].Step != 4 || got.Plan.Revision != 2 || server.count("price_list") != 0 {
+		t.Errorf("%s: %s, %+v", got.Status, got.Reason, got.Plan)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -50,6 +51,24 @@ func (s *system) byOperator(origin, typ string, args any) []byte {
 func (s *system) holdNothing() {
 	s.t.Helper()
 	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":false}`)}})
+}
+
+// unknown waits until the first step of a plan waits for what a call did, and gives the call.
+func (s *system) unknown(id string) (intentID string) {
+	s.t.Helper()
+	var v catalog.PlanView
+	s.await("a step waits", func() bool { v = s.planOf(s.as("local"), id); return v.Steps[0].Status == catalog.StepHeld })
+	i := slices.IndexFunc(v.Facts, func(f catalog.OrderFact) bool { return f.Status == string(intents.StatusIndetermined) })
+	if i < 0 {
+		s.t.Fatalf("nothing is unknown: %+v", v.Facts)
+	}
+	return v.Facts[i].IntentID
+}
+
+// resolve says what a call did of which nobody knew.
+func (s *system) resolve(intentID, status string) {
+	s.t.Helper()
+	s.operate("order.resolve", catalog.OrderResolve{IntentID: intentID, Status: status, Reason: "seen at the server"})
 }
 
 // addTenant makes a tenant.

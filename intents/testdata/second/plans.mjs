@@ -3,6 +3,7 @@
 import { approvals } from "./agents.mjs";
 import { jcs, kidOf, must, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
+import { OF_AGENTS } from "./schedules.mjs";
 
 const MAX_STEPS = 10;
 const MAX_LIVE = 4;
@@ -60,6 +61,7 @@ export class Plans {
     const { session_id: session = "", turn_id: turn = "" } = o.context;
     const request = o.args.request?.digest;
     if (this.state.rules > 3) this.mayTurn(o, session, o.args.request);
+    this.state.schedules.fire(o);
     this.plans.set(name, {
       request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && !o.released,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
@@ -140,7 +142,9 @@ export class Plans {
     const answer = o.args.answer ?? o.args.answer_bytes;
     must(steps.length > 0 ? answer === undefined : o.args.revision === 1 && answer !== undefined, "steps, or the answer of a first revision");
     must(this.live(p) === 0, "a task of the plan lives");
-    const staying = p.steps.filter(this.stays);
+    const { drop = [] } = o.args;
+    must(drop.every((n) => p.steps.some((s) => s.step === n && s.status !== "done" && this.stays(s))), "drops a step that does not wait");
+    const staying = p.steps.filter((s) => this.stays(s) && !drop.includes(s.step));
     must(staying.length + steps.length <= MAX_STEPS, "too many steps");
     const last = p.steps.findLast((s) => this.state.rules > 3 || s.status === "done")?.step ?? 0;
     const known = new Set(staying.map((s) => s.step));
@@ -329,6 +333,7 @@ export class Plans {
     must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
     must(jcs(f.skills ?? []) === jcs(t.skills), "decided with other skills than the task's");
     must(f.agent === t.agent, "decided with another agent");
+    must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool that orders this");
     if (!t.agent) return;
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
@@ -379,6 +384,19 @@ export class Plans {
     if (this.of(o)) must(before.size === occurrence, "an occurrence without those before it");
   }
 
+  // unsettled: nobody knows what became of an earlier call of the skill in the step. It is
+  // indeterminate, or is being carried out and its task has ended.
+  unsettled(o) {
+    const { step, revision = 0, task_id } = o.context;
+    if (this.state.rules < 5 || o.d.effect !== "once" || !o.facts.skill || !step) return false;
+    const late = (e) => {
+      const t = this.tasks.get(`${o.tenant}/${e.task}`);
+      return (e.status === "open" || (e.status === "held" && e.order.released)) && e.task !== task_id && t?.ended !== undefined;
+    };
+    const same = (e) => e.once && e.skill === o.facts.skill.name && e.step === step && e.revision === revision;
+    return (this.of(o)?.noted ?? []).some((e) => same(e) && (e.status === "indeterminate" || late(e)));
+  }
+
   await(o) {
     o.plan = this.of(o);
     if (o.plan) o.plan.pending++;
@@ -386,7 +404,7 @@ export class Plans {
 
   note(o, status) {
     const { step, revision = 0, occurrence = 0, ask } = o.context;
-    o.noted = { step, revision, occurrence, ask, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
+    o.noted = { order: o, task: o.context.task_id, skill: o.facts.skill?.name, step, revision, occurrence, ask, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
     this.of(o)?.noted.push(o.noted);
   }

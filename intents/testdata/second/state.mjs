@@ -6,10 +6,13 @@ import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
 import { Plans } from "./plans.mjs";
+import { Schedules } from "./schedules.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
 const KNOWN_RULES = 5;
+const UNSETTLED = "writ.unsettled"; // the hold rule that asks nobody
+const unsettled = (d) => (d.hold?.rules ?? []).some((rule) => rule.id === UNSETTLED);
 
 const admitted = new Map();
 const admitOnce = (jwk) => {
@@ -39,6 +42,8 @@ const TEXTS = {
   "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
+  "schedule.put": ["input"],
+  action: ["payload"],
 };
 
 // without gives a value with the size of a text in its place; of arrays in each element.
@@ -47,7 +52,7 @@ function without(v, [name, ...more]) {
   if (typeof v !== "object" || v === null || !Object.hasOwn(v, name)) return v;
   if (more.length > 0) return { ...v, [name]: without(v[name], more) };
   const { [name]: text, ...rest } = v;
-  return { ...rest, [`${name}_bytes`]: Buffer.byteLength(text) };
+  return { ...rest, [`${name}_bytes`]: Buffer.byteLength(typeof text === "string" ? text : jcs(text)) };
 }
 
 // summaryOf is what is read in place of an order that was erased.
@@ -84,6 +89,7 @@ export class State {
     this.directories = [{ at: -1, tenants: new Map() }];
     this.plans = new Plans(this);
     this.agents = new Agents(this);
+    this.schedules = new Schedules(this);
   }
 
   take(r) {
@@ -213,6 +219,7 @@ export class State {
     this.entitled(o, tenants);
     if (o.key.role === "task") this.plans.scope(o);
     this.plans.fresh(o);
+    must(this.plans.unsettled(o) === unsettled(d), "it waits for an earlier call of its skill where what became of each is known, or does not where it is not");
     if (this.rules > 2) this.plans.timed(o);
     this.reserve(o);
     this.orders.set(o.position, o);
@@ -418,7 +425,8 @@ export class State {
     must(o.d.verdict === "hold" && !o.released, "releases an order that is not held");
     const now = this.timed(facts.now);
     const tenants = this.seen(d.directory);
-    must(by === o.last, "released by another order than the last approval");
+    must(by === o.last || (by === "" && unsettled(o.d)), "released by another order than the last approval");
+    must(!this.plans.unsettled(o), "released although nobody knows what became of an earlier call of its skill");
     must(now < o.deadline, "released after its deadline");
     must(d.verdict === "allow" && d.code === "OK" && d.intent_id === o.d.intent_id && d.executor === o.d.executor && d.effect === o.d.effect, "released as another order than was held");
     for (const a of facts.approvals ?? []) {
@@ -426,7 +434,7 @@ export class State {
       must(yes, "released with an approval that nobody gave");
       must(this.stands(yes, o, tenants) && among(a.roles, yes.now), "released with an approval that does not count any more");
     }
-    for (const rule of o.d.hold.rules) must(this.counted(rule, facts.approvals ?? [], o) >= Math.max(rule.count ?? 1, 1), `released without the approvals that ${rule.id} wants`);
+    for (const rule of o.d.hold.rules.filter((r) => r.id !== UNSETTLED)) must(this.counted(rule, facts.approvals ?? [], o) >= Math.max(rule.count ?? 1, 1), `released without the approvals that ${rule.id} wants`);
     this.inForce(d);
     must(!this.keys.get(o.kid)?.revoked, "released although its key was revoked before");
     if (o.claims) this.granted(o);
@@ -435,7 +443,7 @@ export class State {
     this.capable(o, this.row(o.type), tenants, roles);
     o.released = true;
     this.held.delete(o.d.intent_id);
-    if (d.executor === "router") this.apply({ ...o, now });
+    if (d.executor === "router") this.apply({ ...o, now, facts });
   }
 
   // apply is the effect of an order of the router.
@@ -465,6 +473,10 @@ export class State {
         this.revoked.set(name, Math.max(before, this.revoked.get(name) ?? -Infinity));
         return this.plans.endOf(args.tenant, args.sub);
       }
+      case "schedule.put":
+        return this.schedules.put(o);
+      case "schedule.delete":
+        return this.schedules.delete(o);
       case "order.resolve":
         return this.resolve(o);
       default:

@@ -1,0 +1,106 @@
+package agentic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+var actionTool = model.Tool{
+	Name: "action", Description: "Has the user's application do or show something. type says what, in a word that the application knows; payload what it is about.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"type":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"payload":{"type":"object"}},"required":["type"],"additionalProperties":false}`),
+}
+
+var remindTool = model.Tool{
+	Name: "remind_me", Description: "Has you carry a request out later, for the user: input is the request, as you will read it then; when a time (2026-12-01T09:00), for once, or cron of five fields (0 9 * * mon-fri), for again and again. list shows what is set, cancel ends the one of an id.",
+	Schema: json.RawMessage(`{"type":"object","properties":{
+"input":{"type":"string","minLength":1,"maxLength":4096},
+"when":{"type":"string","minLength":1,"maxLength":128},
+"time_zone":{"type":"string","minLength":1,"maxLength":64,"description":"such as Europe/Oslo; absent: the user's"},
+"list":{"const":true},
+"cancel":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"}},
+"oneOf":[{"required":["input","when"]},{"required":["list"]},{"required":["cancel"]}],"additionalProperties":false}`),
+}
+
+type remindArgs struct {
+	Input    string `json:"input,omitempty"`
+	When     string `json:"when,omitempty"`
+	TimeZone string `json:"time_zone,omitempty"`
+	List     bool   `json:"list,omitempty"`
+	Cancel   string `json:"cancel,omitempty"`
+}
+
+// ownTools are the tools of this system that an agent names. Their calls follow each other,
+// as the model has put them.
+func (w *worker) ownTools(a *agents.Agent) (out []*tool) {
+	if a.Has(actionTool.Name) {
+		out = append(out, newTool(tool{Tool: actionTool, once: true, call: called(w.act)}))
+	}
+	if a.Has(remindTool.Name) {
+		out = append(out, newTool(tool{Tool: remindTool, once: true, call: called(w.remind)}))
+	}
+	return out
+}
+
+// act orders an action and, once it is recorded, has it shown. A crash in between leaves it
+// in the record alone.
+func (w *worker) act(ctx context.Context, label string, a catalog.Action) (any, error) {
+	if result, err, ok := w.already("action", a, label); ok {
+		return result, err
+	}
+	var got catalog.Accepted
+	done, err := w.order(ctx, "action", a, &got)
+	if err == nil {
+		w.say(progress{Action: &bus.ActionData{Type: a.Type, Payload: a.Payload, IntentID: done.IntentID}})
+	}
+	return got, err
+}
+
+// remind sets, lists or cancels what the user is to be reminded of.
+func (w *worker) remind(ctx context.Context, label string, a remindArgs) (any, error) {
+	if a.List {
+		done, err := w.order(ctx, "schedule.list", struct{}{}, nil)
+		if err != nil {
+			return nil, err
+		}
+		return done.Told, nil
+	}
+	if a.Cancel != "" {
+		var got catalog.Accepted
+		_, err := w.order(ctx, "schedule.delete", catalog.ScheduleDelete{ID: a.Cancel}, &got)
+		return got, err
+	}
+	if about := w.req.Turn.About; about != nil {
+		a.TimeZone = cmp.Or(a.TimeZone, about.TimeZone)
+	}
+	zone, err := time.LoadLocation(a.TimeZone)
+	if err != nil {
+		return nil, mistaken("time_zone: there is none of this name")
+	}
+	put := catalog.SchedulePut{Agent: w.req.Agent, Input: a.Input, TimeZone: zone.String()}
+	if fields := strings.Fields(a.When); len(fields) == 5 {
+		put.Cron = strings.Join(fields, " ")
+	}
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if at, err := time.ParseInLocation(form, a.When, zone); err == nil {
+			put.At = at.Format(time.RFC3339)
+		}
+	}
+	if put.Cron+put.At == "" {
+		return nil, mistaken("when: neither a time, such as 2026-12-01T09:00, nor cron of five fields")
+	}
+	if result, err, ok := w.already("schedule.put", put, label); ok {
+		return result, err
+	}
+	var got catalog.ScheduleNext
+	_, err = w.order(ctx, "schedule.put", put, &got)
+	got.Next = got.Next.In(zone)
+	return got, err
+}

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+)
+
+// refusals of a time of a schedule that stand.
+var refusals = []intents.Code{intents.RBACForbidden, intents.PolicyDenied, intents.MalformedArgs, intents.SessionBusy, intents.ConflictIdempotency}
+
+// fireDue opens a plan for each schedule that is due, under a grant of now. Several gateways
+// may try: the router opens one plan for one time. A time that is refused, so that the
+// record says why, or that waits for people, is not tried again by this process.
+//
+// A crash before the order is accepted leaves the schedule due. After it the plan is one
+// that nobody drives, which is handed out like those of before a crash (resume.go).
+func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
+	var due []catalog.Schedule
+	_ = json.Unmarshal(reply, &due) // the router's own
+	for _, s := range due {
+		name := s.Tenant + "/" + s.User + "/" + s.ID
+		if g.unfired[name].Equal(s.Next) {
+			continue
+		}
+		answer, err := g.fire(ctx, s, intents.Digest([]byte(name)))
+		if err != nil && ctx.Err() == nil {
+			g.cfg.Log.WarnContext(ctx, "schedule not fired", slog.String("tenant", s.Tenant), slog.String("user", s.User), slog.String("schedule", s.ID), slog.String("error", err.Error()))
+		}
+		delete(g.unfired, name)
+		if err == nil && answer.Outcome == nil || err != nil && slices.Contains(refusals, problem.Of(err).Code) {
+			g.unfired[name] = s.Next
+		}
+	}
+}
+
+// fire orders the plan of one time, as a turn of the schedule's own session, which is named
+// after its digest. Who has lost the API key is left without roles, for the router to refuse.
+func (g *Gateway) fire(ctx context.Context, s catalog.Schedule, digest string) (*intents.Answer, error) {
+	a := actor{tenant: s.Tenant, user: s.User, session: "sched_" + digest[7:23], keyID: intents.KeyOfClient(s.Client)}
+	var err error
+	if a.roles, err = g.rolesOf(ctx, a, s.Roles); err != nil && problem.Of(err).Code != intents.RBACForbidden {
+		return nil, err
+	}
+	at := intents.Context{TurnID: newID("turn"), PlanID: intents.NewTimedID(intents.KindPlan, g.cfg.Now())}
+	grant, _, err := g.issueGrant(a, at.TurnID, "")
+	if err != nil {
+		return nil, err
+	}
+	args := catalog.PlanOpen{PlanID: at.PlanID, Task: s.Input, Agent: s.Agent, Schedule: &catalog.Firing{ID: s.ID, Due: s.Next}}
+	if s.TimeZone != "" {
+		args.Turn = &catalog.TurnContext{TimeZone: s.TimeZone}
+	}
+	return g.submit(ctx, a, order{"plan.open", args, at, grant, intents.Digest([]byte(digest + "\n" + intents.FormatTime(s.Next)))})
+}
+
+// schedules orders a type for the user of a request, whose body is its arguments.
+func (g *Gateway) schedules(typ string) func(*gin.Context, caller) error {
+	return func(c *gin.Context, who caller) error {
+		args := any(struct{}{})
+		switch c.Request.Method {
+		case http.MethodPost:
+			body, err := readJSON(c)
+			if err != nil {
+				return err
+			}
+			args = json.RawMessage(body)
+		case http.MethodDelete:
+			args = catalog.ScheduleDelete{ID: c.Param("id")}
+		}
+		a, err := g.identify(c.Request.Context(), who, claim{})
+		if err != nil {
+			return err
+		}
+		out, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
+		return respond(c, out, err)
+	}
+}

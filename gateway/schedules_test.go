@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// dueWorld is one in which a schedule of a user is due.
+func dueWorld(t *testing.T, user string) (*world, catalog.Schedule) {
+	t.Helper()
+	w := newWorld(t, nil)
+	s := catalog.Schedule{
+		SchedulePut: catalog.SchedulePut{ID: "daily", Agent: "general", Input: "Water the plants.", TimeZone: "Europe/Oslo", Cron: "0 9 * * *"},
+		Tenant:      "acme", User: user, Next: w.clock.Now().UTC().Truncate(time.Second), Roles: []string{"user", "auditor"}, Client: "apikey:k1",
+	}
+	w.set(func(c *core) { c.due = []catalog.Schedule{s} })
+	return w, s
+}
+
+// TestFireDue: a due schedule is a plan of its user, under a grant with the roles of now and
+// a key that all gateways give it; what was fired is not fired by hand-outs.
+func TestFireDue(t *testing.T) {
+	w, s := dueWorld(t, "bob")
+	w.gateway.resumeSilent(t.Context())
+	opened := w.ordered("plan.open")
+	if len(opened) != 1 {
+		t.Fatalf("%d plans", len(opened))
+	}
+	var a catalog.PlanOpen
+	if err := json.Unmarshal(opened[0].Args(), &a); err != nil {
+		t.Fatal(err)
+	}
+	want := catalog.PlanOpen{
+		PlanID: a.PlanID, Task: s.Input, Agent: "general", Turn: &catalog.TurnContext{TimeZone: "Europe/Oslo"},
+		Schedule: &catalog.Firing{ID: "daily", Due: s.Next},
+	}
+	if d := cmp.Diff(want, a); d != "" {
+		t.Error(d)
+	}
+	g := opened[0].Grant()
+	if g.Subject != "bob" || !cmp.Equal(g.Roles, []string{"user"}) || g.Act.Client != "apikey:k1" || g.For != "" || g.Session == "" {
+		t.Errorf("grant %+v", g)
+	}
+	w.gateway.resumeSilent(t.Context()) // the router says so still: another gateway, say
+	if again := w.ordered("plan.open"); len(again) != 2 || again[0].Constraints().IdempotencyKey != again[1].Constraints().IdempotencyKey || again[1].Grant().Session != g.Session {
+		t.Errorf("%d plans, or under two keys", len(again))
+	}
+}
+
+// TestFireRefused: a time of a schedule of a user who may not any more is ordered without
+// roles, so that the record has the refusal, and not tried again; nor is one that waits
+// for people. What is not decided is tried again.
+func TestFireRefused(t *testing.T) {
+	w, s := dueWorld(t, "eve")
+	answers := func(a *intents.Answer) {
+		s.Next = s.Next.Add(time.Hour)
+		w.set(func(c *core) { c.refuse["plan.open"], c.due = a, []catalog.Schedule{s} })
+	}
+	tried := func(want int) {
+		t.Helper()
+		w.gateway.resumeSilent(t.Context())
+		if n := len(w.ordered("plan.open")); n != want {
+			t.Errorf("tried %d times, want %d", n, want)
+		}
+	}
+	answers(&intents.Answer{Code: intents.RBACForbidden, Reason: "the user is not there any more"})
+	tried(1)
+	if g := w.ordered("plan.open")[0].Grant(); len(g.Roles) != 0 {
+		t.Errorf("roles %v", g.Roles)
+	}
+	tried(1)
+	answers(&intents.Answer{Code: intents.ApprovalRequired, Decision: &intents.Decision{Verdict: intents.Hold}})
+	tried(2)
+	tried(2)
+	answers(&intents.Answer{Code: intents.Overloaded})
+	tried(3)
+	tried(4)
+	w.set(func(c *core) { delete(c.refuse, "plan.open") })
+	tried(5)
+	if len(w.gateway.unfired) != 0 {
+		t.Error("what was fired is remembered as unfired")
+	}
+}
+
+// TestSchedules: a user puts, lists and deletes schedules over HTTP.
+func TestSchedules(t *testing.T) {
+	w := newWorld(t, nil)
+	next := w.clock.Now().UTC().Truncate(time.Second)
+	w.set(func(c *core) {
+		c.schedules = []catalog.Schedule{{SchedulePut: catalog.SchedulePut{ID: "s", Input: "Look.", Cron: "0 9 * * *"}, Next: next}}
+	})
+	var put catalog.ScheduleNext
+	w.call(http.MethodPost, "/agent/schedules", `{"input":"Look.","cron":"0 9 * * *","id":"s"}`, nil, &put)
+	if put.ID != "s" || !put.Next.Equal(next) {
+		t.Errorf("put %+v", put)
+	}
+	var got struct{ Schedules []catalog.Schedule }
+	w.call(http.MethodGet, "/agent/schedules", "", nil, &got)
+	if d := cmp.Diff(w.schedules, got.Schedules); d != "" {
+		t.Error(d)
+	}
+	w.refused(http.MethodPost, "/agent/schedules", `{"input":"Look."}`, nil, intents.SchemaInvalid, "")
+	var deleted catalog.Accepted
+	w.call(http.MethodDelete, "/agent/schedules/s", "", nil, &deleted)
+	if n := len(w.ordered("schedule.delete")); n != 1 {
+		t.Errorf("%d deleted", n)
+	}
+}

@@ -1,0 +1,68 @@
+package router
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+)
+
+// unsettled is what a policy says of an order, and holds it while nobody knows what became
+// of an earlier call of its skill in the step.
+func (o *order) unsettled(res policies.Result) policies.Result {
+	f := o.view.Unsettled(o.inPlan())
+	if f == nil {
+		return res
+	}
+	hint := "it goes on by itself once " + f.IntentID + " has ended"
+	if f.Status == string(intents.StatusIndetermined) {
+		hint = "once somebody has looked whether it happened: writ order resolve " + f.IntentID + " done|failed --reason TEXT"
+	}
+	return res.Unsettled(hint)
+}
+
+// ReleaseSettled releases the orders on hold that waited until it was known what became of
+// another one, where that is known and people have approved what they have to. Each is
+// judged again, and ends if it is refused by now.
+//
+// Crash between the outcome that made it known, or order.resolve, and the release: the order
+// waits on, and is released after the next start. After the release: the order is open, and
+// recovery ends it by its effect.
+func (r *Router) ReleaseSettled(ctx context.Context) (err error) {
+	if _, blocked := r.blocked(); blocked {
+		return nil // the clock may be wrong
+	}
+	for _, w := range r.state.View().AwaitSettled() {
+		err = errors.Join(err, r.releaseSettled(ctx, w))
+	}
+	return err
+}
+
+func (r *Router) releaseSettled(ctx context.Context, w state.Hold) (err error) {
+	o := &order{view: r.state.View(), now: r.cfg.Now().UTC().Truncate(time.Millisecond), settled: &settlement{}}
+	w, still := o.view.Hold(w.Tenant, w.Decision.IntentID)
+	if !still || !o.now.Before(w.Deadline) || len(w.Missing()) > 0 || o.view.Unsettled(&w.Order) != nil {
+		return nil
+	}
+	o.view.RelyOnPolicy(w.Tenant)
+	if o.policy, err = r.engine(ctx); err != nil {
+		return err
+	}
+	o.decision.PolicyDigest, o.decision.Catalog, o.decision.Directory = o.policy.Digest(), r.cfg.Catalog.Digest(), o.view.Position()
+	if err := r.releaseHeld(ctx, o, w, &catalog.ApproveResult{}); err != nil || len(o.settled.entries) == 0 {
+		return err
+	}
+	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), storage.Commit{ID: rand.Text(), Seen: o.view.Seen(), Asserts: o.view.Asserts(), Entries: o.settled.entries})
+	if err != nil || res.Verdict != storage.Won { // changed meanwhile: it is looked at again
+		r.release(o)
+	} else if o.settled.released != nil {
+		r.dispatchAsync(ctx, o.settled.released)
+	}
+	return err
+}
