@@ -39,6 +39,9 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if searches(agent) {
+		tools = append(tools, newTool(tool{Tool: searchTool, call: called(w.search)}))
+	}
 	if agent.Structured {
 		result, err := w.resultTool(agent)
 		if err != nil {
@@ -145,7 +148,7 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
 	builtin = append(builtin, w.ownTools(agent)...)
-	taken := map[string]bool{finalResult: true}
+	taken := map[string]bool{finalResult: true, searchTool.Name: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
 	}

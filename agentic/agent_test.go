@@ -104,7 +104,7 @@ func TestAgentTurn(t *testing.T) {
 	if first.Tools[0].Description != "Lists.\nLook before you sell.\nEffect: pure." {
 		t.Errorf("the tool is described as %q", first.Tools[0].Description)
 	}
-	if first.Messages[1].Text != "How many outlets are there?" || first.Choice != model.ChoiceAuto || !slices.Equal(toolNames(first), []string{"crm_list"}) {
+	if first.Messages[1].Text != "How many outlets are there?" || first.Choice != model.ChoiceAuto || !slices.Equal(toolNames(first), []string{"crm_list", "search"}) {
 		t.Errorf("request %+v, tools %v", first, toolNames(first))
 	}
 	var s catalog.Step
@@ -145,7 +145,7 @@ func TestStructuredAgent(t *testing.T) {
 			if got := closed(c); got.Response != tt.reply || (got.Status == "complete") != (tt.reply != "") {
 				t.Errorf("plan.close %+v", got)
 			}
-			if r := m.requests("seller")[0]; r.Choice != model.ChoiceRequired || !slices.Equal(toolNames(r), []string{"crm_list", "final_result"}) {
+			if r := m.requests("seller")[0]; r.Choice != model.ChoiceRequired || !slices.Equal(toolNames(r), []string{"crm_list", "search", "final_result"}) {
 				t.Errorf("choice %q, tools %v", r.Choice, toolNames(r))
 			}
 			if n := len(c.of("plan")); n != 0 {
@@ -169,7 +169,7 @@ func TestAgentOfLargeResults(t *testing.T) {
 		t.Errorf("step.finish %+v", f)
 	}
 	asked := m.requests("seller")
-	if len(asked) != 3 || len(asked[0].Tools) != 1 || !slices.Equal(toolNames(asked[1]), []string{"crm_list", "read_lines", "exec_python"}) {
+	if len(asked) != 3 || len(asked[0].Tools) != 2 || !slices.Equal(toolNames(asked[1]), []string{"crm_list", "read_lines", "exec_python", "search"}) {
 		t.Errorf("%d requests, tools %v", len(asked), toolNames(asked[1]))
 	}
 	if p := c.of("exec_python"); len(p) != 1 || !strings.Contains(string(p[0].Args), `"from":"f_1"`) {

@@ -23,6 +23,9 @@ func (d *drive) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.dreamt(ctx, response); err != nil {
+		return err
+	}
 	response = d.rememberEnd(ctx, response)
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: d.used}); err != nil {
 		return err
@@ -72,6 +75,9 @@ func (d *drive) tokens() *tokens {
 // compose has the composer write a text for the user, about what stands in a block.
 // on gets it while it comes.
 func (d *drive) compose(ctx context.Context, block string, about any, on func(model.Event)) (string, error) {
+	if d.dreams() {
+		return "", nil // which nobody would read
+	}
 	var m blocks
 	m.add(block, about)
 	if block == "Failure" && len(d.plan.Facts) > 0 { // what was done all the same

@@ -137,6 +137,10 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "read_lines":
 		var a catalog.ReadLines
 		return readLinesTool.Name, readLinesArgs{w.labelOf(decoded(c.Args, &a).FileID), a.Start, a.N}
+	case "memory.query":
+		var a catalog.MemoryQuery
+		q := decoded(c.Args, &a)
+		return searchTool.Name, searchArgs{q.Mode, q.Text, q.TopK}
 	case intents.TypeAgentAsk:
 		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
@@ -192,6 +196,8 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 		if json.Unmarshal(c.Result, &got) == nil {
 			return w.keep(label, c.IntentID, got.Output, got.Reference), nil
 		}
+	case "memory.query":
+		return w.found(label, c.IntentID, c.Result), nil
 	case "write_memory":
 		var got catalog.WriteMemoryResult
 		w.key = decoded(c.Result, &got).Key

@@ -12,8 +12,9 @@ import (
 // Bounds of what the prompts of a turn have of its session, and of what the session has
 // of an answer. The plan has all of it.
 const (
-	historyTokens = 6000
-	maxRemembered = 16 << 10 // bytes
+	historyTokens  = 6000
+	historyMoments = 3
+	maxRemembered  = 16 << 10 // bytes
 )
 
 // recall reads what the prompts of the turn take from its request and its session. over
@@ -25,8 +26,12 @@ func (d *drive) recall(ctx context.Context) (over bool, err error) {
 	if d.turn.SessionID == "" || len(d.turn.History) > 0 {
 		return false, nil
 	}
+	of := catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: historyTokens, Moments: historyMoments}
+	if d.dreams() {
+		of.TokenBudget, of.Moments = dreamTokens, dreamMoments
+	}
 	var s catalog.Session
-	_, err = d.order(ctx, "session.get", catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: historyTokens}, &s)
+	_, err = d.order(ctx, "session.get", of, &s)
 	var refused *OrderError
 	switch {
 	case errors.As(err, &refused):
@@ -49,13 +54,13 @@ func (d *drive) recall(ctx context.Context) (over bool, err error) {
 // in between leaves the turn in the session and the plan open, and its next driver is
 // given the answer that the session has.
 func (d *drive) remember(ctx context.Context, key, answer string) string {
-	if d.turn.SessionID == "" {
+	if d.turn.SessionID == "" || d.dreams() {
 		return answer
 	}
-	now, shown := d.cfg.Now().UTC(), cut(answer, maxRemembered)
+	shown := cut(answer, maxRemembered)
 	var s catalog.Session
 	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Did: d.did(answer), Turns: []catalog.Turn{
-		{Role: catalog.SaidByUser, Content: d.task, Timestamp: now}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: now},
+		{Role: catalog.SaidByUser, Content: d.task, Timestamp: d.plan.CreatedAt.UTC()}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: d.cfg.Now().UTC()},
 	}}, &s)
 	if err != nil {
 		d.cfg.Log.WarnContext(ctx, "the turn is not remembered", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))

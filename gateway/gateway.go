@@ -92,6 +92,7 @@ type Gateway struct {
 	turns   *openTurns
 	pace    pace
 	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
+	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
 }

@@ -181,12 +181,17 @@ func (g *Gateway) may(ctx context.Context, a actor, typ string) error {
 	if !ok {
 		return fmt.Errorf("may: no intent type %q", typ)
 	}
-	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: row.Capability})
+	return g.covers(ctx, a, row.Capability)
+}
+
+// covers says whether an actor's roles cover a capability.
+func (g *Gateway) covers(ctx context.Context, a actor, capability string) error {
+	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: capability})
 	if err != nil {
 		return err
 	}
 	if reply.Disabled || !reply.May {
-		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+row.Capability)
+		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+capability)
 	}
 	return nil
 }

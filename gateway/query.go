@@ -15,8 +15,8 @@ import (
 // queryRequest is the body of POST /query/.
 type queryRequest struct {
 	claim
-	Mode  string `json:"mode"`  // LOOKUP, SEARCH, FUZZY or SQL
-	Query string `json:"query"` // a key, a text, or the name of a query
+	Mode  string `json:"mode"`  // LOOKUP, SEARCH, FUZZY, TRAVERSE or SQL
+	Query string `json:"query"` // a key, a text, the name of a query, or a statement
 	queryParameters
 }
 
@@ -31,8 +31,8 @@ type queryParameters struct {
 	After       string `json:"after,omitempty"`
 }
 
-// query is POST /query/. The modes LOOKUP, SEARCH and FUZZY read memories. SQL takes the
-// name of a query, and nothing else: tenant and user are always the caller's.
+// query is POST /query/: the dialect of memory.query, in which SQL also takes the name of a
+// query. Tenant and user are always the caller's.
 func (g *Gateway) query(c *gin.Context, who caller) error {
 	var q queryRequest
 	if err := readBody(c, &q); err != nil {
@@ -54,7 +54,7 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		switch p.Pointer {
-		case "/query_text", "/key":
+		case "/query_text":
 			p.Pointer = "/query"
 		case "/top_k":
 			p.Pointer = "/limit"
@@ -68,19 +68,17 @@ func (q queryRequest) order() (typ string, args any, err error) {
 	mode, name := strings.ToUpper(q.Mode), strings.ToLower(q.Query)
 	plain := q.queryParameters == (queryParameters{})
 	switch {
-	case mode == "LOOKUP" && plain:
-		return "read_memory", catalog.ReadMemory{Key: q.Query}, nil
-	case (mode == "SEARCH" || mode == "FUZZY") && q.queryParameters == (queryParameters{Limit: q.Limit}):
-		return "memory.query", catalog.MemoryQuery{Text: q.Query, TopK: q.Limit}, nil
-	case mode == "SQL" && name == "usage":
+	case mode == catalog.SQL && name == "usage":
 		return "plan.usage", q.queryParameters, nil
-	case mode == "SQL" && name == "messages":
+	case mode == catalog.SQL && name == "messages":
 		return "message.list", q.queryParameters, nil
-	case mode == "SQL" && name == "schemas" && plain:
+	case mode == catalog.SQL && name == "schemas" && plain:
 		return "", nil, nil
-	case mode == "SQL":
-		return "", nil, problem.New(intents.SchemaInvalid, "/query",
-			"SQL takes no statement: name usage (since, until, by_day, whole_tenant), messages (since, until, limit, after) or schemas")
+	case plain && (mode == catalog.Lookup || mode == catalog.SQL),
+		(mode == catalog.Search || mode == catalog.Fuzzy || mode == catalog.Traverse) && q.queryParameters == (queryParameters{Limit: q.Limit}):
+		return "memory.query", catalog.MemoryQuery{Mode: mode, Text: q.Query, TopK: q.Limit}, nil
+	case mode == catalog.SQL:
+		return "", nil, problem.New(intents.SchemaInvalid, "/query", "name usage (since, until, by_day, whole_tenant), messages (since, until, limit, after) or schemas, or write a SELECT, which takes no more")
 	}
-	return "", nil, problem.New(intents.SchemaInvalid, "/mode", "name LOOKUP with a key, SEARCH or FUZZY with a text (limit), or SQL with the name of a query")
+	return "", nil, problem.New(intents.SchemaInvalid, "/mode", "name LOOKUP or TRAVERSE with a key, SEARCH or FUZZY with a text (TRAVERSE, SEARCH, FUZZY: limit), or SQL")
 }

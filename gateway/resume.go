@@ -34,11 +34,17 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
 		}
 	}
+	g.dreamOf(ctx, reply.Dreams)
+}
+
+// actorOf is who opened a plan, without roles.
+func actorOf(p bus.SilentPlan) actor {
+	return actor{tenant: p.Tenant, user: p.UserID, session: p.SessionID, keyID: intents.KeyOfClient(p.Client), trace: p.TraceID}
 }
 
 func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {
 	t := turn{
-		actor: actor{tenant: p.Tenant, user: p.UserID, session: p.SessionID, keyID: intents.KeyOfClient(p.Client), trace: p.TraceID},
+		actor: actorOf(p),
 		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt,
 	}
 	g.turns.handed(t, g.cfg.Now()) // tried, whatever comes of it: not again at once

@@ -148,7 +148,11 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 	}
 	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), question: q.message, opened: g.cfg.Now()}
 	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
-	grant, _, err := g.issueGrant(a, t.id, "")
+	standing := ""
+	if q.absent {
+		standing = t.plan
+	}
+	grant, _, err := g.issueGrant(a, t.id, standing)
 	if err != nil {
 		return t, reply, err
 	}

@@ -18,6 +18,7 @@ type turnRequest struct {
 	id      string              // the client's, of the message; empty: it has none
 	about   catalog.TurnContext // for the prompts
 	request *catalog.Request    // which of the user's it is; nil: one that is not sent again
+	absent  bool                // nobody has asked: the user is not there
 }
 
 // ask reads what a request says in its header. Who asks is the grant's to say: name and

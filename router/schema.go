@@ -102,6 +102,10 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		if !slices.Contains(t.Inputs, key) && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
 			return refuse("/intent/args/key", "a task may read the results of its step's inputs, and its own")
 		}
+	case "memory.query":
+		if t.Agent == "" && o.env.StringArg("mode") != "" {
+			return refuse("/intent/args/mode", "the task of a step searches what belongs to the step")
+		}
 	case intents.TypeAgentAsk:
 		if agent := o.env.StringArg("agent"); !slices.Contains(t.Asks, agent) {
 			return state.ErrMayNotAsk(t, agent)

@@ -113,15 +113,19 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	out := bus.SilentReply{Plans: []bus.SilentPlan{}, Due: r.dueNow()}
-	for _, s := range r.state.Silent(r.began) {
+	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt())})
+}
+
+func silentPlans(all []state.Silent) []bus.SilentPlan {
+	out := []bus.SilentPlan{}
+	for _, s := range all {
 		p := s.Plan
-		out.Plans = append(out.Plans, bus.SilentPlan{
+		out = append(out, bus.SilentPlan{
 			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, Task: p.Task,
 			Epoch: p.Epoch, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
 		})
 	}
-	return r.reply(out)
+	return out
 }
 
 // questions answers those of one kind; wrong is the reply to what is none.

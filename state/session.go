@@ -52,7 +52,8 @@ func subjectSession(tenant, user, session string) storage.Subject {
 }
 
 // mayTurn says whether a plan may be opened: its request has opened none, and no turn of
-// its session is open. One that waited for people has told its user so, and takes no session.
+// its session is open. One that waited for people has told its user so, and takes no
+// session, and neither does one that dreams.
 func (v *View) mayTurn(o Order, p *plan, a catalog.PlanOpen) error {
 	for _, subject := range p.turnSubjects() {
 		v.rely(subject)
@@ -63,7 +64,7 @@ func (v *View) mayTurn(o Order, p *plan, a catalog.PlanOpen) error {
 	if before := v.s.requests[p.ofRequest()]; before != nil && before.answers(a.Request.Kind, o.Now) {
 		return busy("/intent/args/request", "the request has opened a plan before", before)
 	}
-	if open := v.s.turns[p.inSession()]; open != nil && !o.Released {
+	if open := v.s.turns[p.inSession()]; open != nil && v.s.takesTurn(p, o.Released) {
 		return busy("/context/session_id", "the session has an open turn", open)
 	}
 	return nil
@@ -97,8 +98,13 @@ func (s *State) takeTurn(p *plan, released bool) {
 	if s.rules < intents.RulesAgents {
 		return
 	}
-	p.Turning = p.View.SessionID != "" && !released
+	p.Turning = p.View.SessionID != "" && s.takesTurn(p, released)
 	s.putTurn(p)
+}
+
+// takesTurn says whether a plan, released by people or not, is a turn of its session.
+func (s *State) takesTurn(p *plan, released bool) bool {
+	return !released && (s.rules < intents.RulesAsks || !p.dreams())
 }
 
 // putTurn adds a plan to the indices of sessions and requests.

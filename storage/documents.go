@@ -14,6 +14,7 @@ const (
 	IndexSouls      = "agent_souls"
 	IndexSessions   = "agent_sessions"
 	IndexMessages   = "agent_messages"
+	IndexMoments    = "agent_moments"
 	IndexEvents     = "agent_events"
 	IndexOrders     = "agent_orders"      // the search index of the journal: one entry per order record
 	IndexSkillCalls = "agent_skill_calls" // the typed audit of skill calls
@@ -25,7 +26,7 @@ const (
 // Indices are all of them. The first five are those that the requirements name.
 var Indices = []string{
 	IndexMemory, IndexSouls, IndexSessions, IndexPlans, IndexEvents,
-	IndexMessages, IndexOrders, IndexSkillCalls, IndexSchemas, IndexRuns, IndexChunks,
+	IndexMessages, IndexMoments, IndexOrders, IndexSkillCalls, IndexSchemas, IndexRuns, IndexChunks,
 }
 
 // SchemaError is a StorageSchemaError: a document that its index does not allow. Nothing was written.

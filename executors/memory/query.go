@@ -20,15 +20,25 @@ const (
 
 // query finds memories that are near a text, best first: only those that read_memory
 // would give to the same order, and none that have expired. The search itself is
-// filtered. Without vectors it searches by words, and the result says so.
+// filtered. Without vectors it searches by words, and the result says so. In a mode it
+// reads the dialect.
 func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
 	args.TopK = cmp.Or(args.TopK, defaultTopK)
 	if args.TopK < 0 || args.TopK > maxTopK {
 		return nil, executors.Fail(intents.MalformedArgs, "top_k is 1 to 50")
 	}
+	if args.Mode != "" {
+		return m.byMode(ctx, o, args)
+	}
+	found, err := m.near(ctx, o, args)
+	return &executors.Result{Value: found}, err
+}
+
+// near are the memories that an order may read and that are near its text.
+func (m *memory) near(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (out catalog.MemoryQueryResult, err error) {
 	near, reason, err := m.vector(ctx, args.Text)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	var found [][]catalog.MemoryHit
 	for _, terms := range filters(o, args.Scope) {
@@ -40,14 +50,14 @@ func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.Mem
 		}
 		hits, err := m.search(ctx, o, q)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		found = append(found, hits)
 	}
 	if near == nil {
-		return &executors.Result{Value: catalog.MemoryQueryResult{Hits: interleave(found, args.TopK), By: catalog.ByWords, Reason: reason}}, nil
+		return catalog.MemoryQueryResult{Hits: interleave(found, args.TopK), By: catalog.ByWords, Reason: reason}, nil
 	}
-	return &executors.Result{Value: catalog.MemoryQueryResult{Hits: nearest(found, args.TopK), By: catalog.ByVectors, Embedder: m.Embedder.Name()}}, nil
+	return catalog.MemoryQueryResult{Hits: nearest(found, args.TopK), By: catalog.ByVectors, Embedder: m.Embedder.Name()}, nil
 }
 
 // filters are the searches that together cover what the order may see.

@@ -23,23 +23,11 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	case args.Confirm && (task != nil || o.Context.PlanID == ""):
 		return nil, executors.Fail(intents.MalformedArgs, "only the manager confirms")
 	}
-	r, _, err := m.get(ctx, o.Ticket.Actor.Tenant, args.Key)
+	r, err := m.readable(ctx, o, args.Key)
 	if err != nil {
-		return nil, executors.Store(err)
+		return nil, err
 	}
-	if r.Key != args.Key || isLock(r) || r.expired(m.Now()) || !visible(o, r) {
-		return nil, executors.Store(storage.ErrNotFound)
-	}
-	if task == nil && o.Context.PlanID == "" && len(r.Text) >= storage.InlineLimit {
-		return nil, executors.Fail(intents.OversizedOutput, "the memory is too large for an answer, and without a plan there is no file for it")
-	}
-	scope := storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: o.Context.PlanID}
-	if task != nil {
-		if scope, err = o.Scope(); err != nil {
-			return nil, err
-		}
-	}
-	data, ref, err := executors.Gate(ctx, m.Blobs, scope, executors.Content{JSON: json.RawMessage(r.Text)})
+	data, ref, err := m.gated(ctx, o, json.RawMessage(r.Text))
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +37,30 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 		}
 	}
 	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}}, nil
+}
+
+// readable is a memory that the order may read.
+func (m *memory) readable(ctx context.Context, o *executors.Order, key string) (record, error) {
+	r, _, err := m.get(ctx, o.Ticket.Actor.Tenant, key)
+	if err == nil && (r.Key != key || isLock(r) || r.expired(m.Now()) || !visible(o, r)) {
+		err = storage.ErrNotFound
+	}
+	return r, executors.Store(err)
+}
+
+// gated is a value as an answer has it: one that is large becomes a file of the plan.
+func (m *memory) gated(ctx context.Context, o *executors.Order, value json.RawMessage) (json.RawMessage, *catalog.Reference, error) {
+	scope := storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: o.Context.PlanID}
+	switch {
+	case o.Ticket.Scope != nil:
+		var err error
+		if scope, err = o.Scope(); err != nil {
+			return nil, nil, err
+		}
+	case scope.Plan == "" && len(value) >= storage.InlineLimit:
+		return nil, nil, executors.Fail(intents.OversizedOutput, "the memory is too large for an answer, and without a plan there is no file for it")
+	}
+	return executors.Gate(ctx, m.Blobs, scope, executors.Content{JSON: value})
 }
 
 // isLock reports whether a document is not a memory: locks, and the mark that names

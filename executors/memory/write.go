@@ -21,6 +21,9 @@ var labels = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
 // until the manager confirms that it has read, or the lease ends. A crash between lock
 // and write leaves a lock that the same task takes again.
 func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (*executors.Result, error) {
+	if args.Scope == catalog.ScopeMoment {
+		return m.writeMoment(ctx, o, args)
+	}
 	r, err := m.draft(o, args)
 	if err != nil {
 		return nil, err

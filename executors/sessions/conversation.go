@@ -1,8 +1,10 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // A conversation is a session as turns use it: it begins with its first turn, its oldest
@@ -24,32 +27,98 @@ const (
 )
 
 // recent is what a prompt has room for: the newest messages, and before them, in an
-// eighth of the room, the names under which older answers are found.
-func (s *session) recent(budget int) []message {
+// eighth of the room, the names under which older answers are found: that of the moment
+// that covers one, else its own. Before all of it stand the moments.
+func (s *session) recent(budget int, moments []message) []message {
+	all := s.loaded(moments)
 	room := budget * tokenBytes
-	if historySize(s.Messages) > room {
-		room -= room / 8
+	out := newest(moments, room/4)
+	room -= historySize(out)
+	if historySize(all) > room {
+		room -= budget * tokenBytes / 8
 	}
-	first := len(s.Messages)
-	for first > 0 && len(s.Messages[first-1].Content) <= room {
-		first--
-		room -= len(s.Messages[first].Content)
-	}
-	var out []message
+	told := newest(all, room)
+	var older []message
 	room = budget * tokenBytes / 8
-	for i := first - 1; i >= 0 && len(out) < crumbs; i-- {
-		m := s.Messages[i]
+	for i := len(all) - len(told) - 1; i >= 0 && len(older) < crumbs; i-- {
+		m := all[i]
 		if m.Role != catalog.SaidByAgent {
 			continue
 		}
-		m.Content = fmt.Sprintf("[Earlier: %s… → REM LOOKUP %s]", beginning(m), m.ID)
+		m.Content = fmt.Sprintf("[Earlier: %s… → REM LOOKUP %s]", beginning(m), cmp.Or(s.covering(m), m.ID))
 		if room -= len(m.Content); room < 0 {
 			break
 		}
+		older = append(older, m)
+	}
+	slices.Reverse(older)
+	return slices.Concat(out, older, told)
+}
+
+// newest messages that there is room for.
+func newest(all []message, room int) []message {
+	first := len(all)
+	for first > 0 && len(all[first-1].Content) <= room {
+		first--
+		room -= len(all[first].Content)
+	}
+	return all[first:]
+}
+
+// loaded are the messages as a prompt has them. A memory whose moment it has anyway is
+// left out, and so are thoughts.
+func (s *session) loaded(moments []message) []message {
+	var out []message
+	for _, m := range s.Messages {
+		switch m.Role {
+		case catalog.Memory:
+			if slices.ContainsFunc(moments, func(x message) bool { return x.ID == m.Summary }) {
+				continue
+			}
+			m.Role = catalog.SaidBySystem
+		case catalog.Observation:
+			m.Role, m.Content = catalog.SaidByUser, "[Observation] "+m.Content
+		case catalog.Think:
+			continue
+		}
 		out = append(out, m)
 	}
+	return out
+}
+
+// covering is the key of the moment that sums up a message; empty: there is none yet.
+func (s *session) covering(m message) string {
+	at := slices.IndexFunc(s.Messages, func(x message) bool { return x.ID == m.ID })
+	for _, later := range s.Messages[at+1:] {
+		if later.Role == catalog.Memory && later.TS.After(m.TS) { // one that was said while it was made is in the next
+			return later.Summary
+		}
+	}
+	return ""
+}
+
+// moments are the newest summaries of a session, and of the one that it goes on with,
+// oldest first.
+func (s *sessions) moments(ctx context.Context, o *executors.Order, found session, n int) ([]message, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	page, err := s.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexMoments, storage.Query{
+		Terms: map[string][]string{"user_id": {o.Ticket.Actor.UserID}, "session_id": {found.ID, found.From}, "kind": {catalog.KindChunk}}, Sort: "-created_at", Limit: n,
+	})
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	var out []message
+	for _, doc := range page.Documents {
+		var d struct{ Key, Text string }
+		if err := json.Unmarshal(doc.Body, &d); err != nil {
+			return nil, executors.Fail(intents.ExecutorFailed, "a stored moment cannot be read")
+		}
+		out = append(out, message{ID: d.Key, Role: catalog.SaidBySystem, Content: "[Session context] " + d.Key + ": " + d.Text})
+	}
 	slices.Reverse(out)
-	return append(out, s.Messages[first:]...)
+	return out, nil
 }
 
 // beginning of a message, in one line.
@@ -70,7 +139,11 @@ func (s *sessions) conversation(ctx context.Context, o *executors.Order, args ca
 	case err != nil:
 		found = s.fresh(o, args.SessionID, "", 0)
 	}
-	found.Messages = found.recent(args.TokenBudget)
+	moments, err := s.moments(ctx, o, found, args.Moments)
+	if err != nil {
+		return nil, err
+	}
+	found.Messages = found.recent(args.TokenBudget, moments)
 	view := found.view(s.time())
 	view.Status = found.State // too old is not ended
 	return &executors.Result{Value: view}, nil
@@ -84,7 +157,7 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 	turns := messages(o, args.Turns)
 	for i := range turns {
 		by := args.Key
-		if turns[i].Role != catalog.SaidByAgent {
+		if turns[i].Role == catalog.SaidByUser {
 			by = o.Context.TurnID
 		}
 		sum := sha256.Sum256([]byte(o.Ticket.Actor.UserID + "\n" + args.SessionID + "\n" + turns[i].Role + "\n" + by))
@@ -99,11 +172,13 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 			return executors.Fail(intents.MalformedArgs, "the session has ended: resume it under a new id")
 		}
 		found.Messages = append(found.Messages, missing...)
-		found.Did = args.Did
-		for len(found.Messages) > MaxTurns || historySize(found.Messages) > MaxHistory {
+		if args.Turns[0].Role == catalog.SaidByUser {
+			found.Did = args.Did
+		}
+		for len(found.Messages) > s.turns || historySize(found.Messages) > MaxHistory {
 			found.Messages = found.Messages[1:]
 		}
-		found.touch(s.time())
+		s.touch(found, s.time())
 		return nil
 	}
 	_, err := s.change(ctx, o, args.SessionID, add)

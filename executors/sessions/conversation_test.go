@@ -2,6 +2,8 @@ package sessions_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -72,8 +74,9 @@ func TestConversation(t *testing.T) {
 	}
 	other := b.turn("turn:t5", "t5", "Whose is it?", "Mine.")
 	other.Ticket.Actor.UserID = "ben"
-	if r := b.Do(t, other); r.Status == intents.Done {
-		t.Errorf("a turn in a session of another user: %+v", r)
+	var s catalog.Session
+	if b.Must(t, other, &s); s.UserID != "ben" || s.Status != "active" || len(s.TurnHistory) != 2 {
+		t.Errorf("a session of another user with the same id: %+v", s)
 	}
 }
 
@@ -88,11 +91,11 @@ func (rowless) Create(context.Context, string, string, ...storage.Document) (int
 // and is what the rows say, though a crash came before they were written.
 func TestTurnStands(t *testing.T) {
 	b := open(t)
-	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(rowless{b.docs}, b.clock))
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(sessions.Config{Documents: rowless{b.docs}, Now: b.clock}))
 	if r := b.Do(t, b.turn("turn:t1", "t1", "How many?", "Ten.")); r.Status != intents.Failed || !r.Retryable || len(b.rows(t, "s1")) != 0 {
 		t.Fatalf("%+v", r)
 	}
-	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(b.docs, b.clock))
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(sessions.Config{Documents: b.docs, Now: b.clock}))
 	var s catalog.Session
 	b.Must(t, b.turn("turn:t1", "t1", "How many?", "About ten."), &s)
 	if d := cmp.Diff([]string{"How many?", "Ten."}, contents(s)); d != "" {
@@ -145,5 +148,76 @@ func TestTokenBudget(t *testing.T) {
 	}
 	if strings.Contains(strings.Join(got, "\n"), "Answer Aa") {
 		t.Error("the first turn is still told")
+	}
+}
+
+// TestWhatAPromptTakes: memories and observations reach it, thoughts do not; the newest
+// moments of the session come first, and in place of the memories that they are from.
+// An older answer is named by the moment that sums it up.
+func TestWhatAPromptTakes(t *testing.T) {
+	b := open(t)
+	for i, key := range []string{"s1:chunk_1", "s1:chunk_2", "s1:chunk_3", "s2:chunk_4"} {
+		session, _, _ := strings.Cut(key, ":")
+		body := fmt.Sprintf(`{"id":"ana/%s","tenant_id":"acme","user_id":"ana","session_id":%q,"key":%q,"kind":"session_chunk","text":"Sum %d.","created_at":"2026-11-20T09:00:0%dZ"}`, key, session, key, i+1, i)
+		if err := b.docs.Put(t.Context(), "acme", storage.IndexMoments, storage.Document{ID: "ana/" + key, Position: 1, Body: json.RawMessage(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Must(t, b.turn("turn:t1", "t1", "Where is it?", "By the river. "+strings.Repeat("x", 5000)), nil)
+	b.advance(time.Minute)
+	for i, key := range []string{"s1:chunk_1", "s1:chunk_3"} {
+		b.Must(t, order("session.append", catalog.SessionAppend{SessionID: "s1", Key: fmt.Sprintf("dream:%d", i), Turns: []catalog.Turn{
+			{Role: catalog.Memory, Content: fmt.Sprintf("Memory %d.", i+1), Timestamp: b.clock(), IntentSummary: key},
+			{Role: catalog.Observation, Content: fmt.Sprintf("Rain %d.", i+1), Timestamp: b.clock()}, {Role: catalog.Think, Content: "Hm.", Timestamp: b.clock()},
+		}}), nil)
+	}
+	var got []string
+	for _, m := range b.session(t, "session.get", catalog.SessionRef{SessionID: "s1", TokenBudget: 1000, Moments: 2}).TurnHistory {
+		got = append(got, m.Role+": "+m.Content)
+	}
+	want := []string{
+		"system: [Session context] s1:chunk_2: Sum 2.", "system: [Session context] s1:chunk_3: Sum 3.",
+		"agent: [Earlier: By the river. " + strings.Repeat("x", 46) + "… → REM LOOKUP s1:chunk_1]",
+		"system: Memory 1.", "user: [Observation] Rain 1.", "user: [Observation] Rain 2.",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	got = b.recent(t, 100)
+	if d := cmp.Diff([]string{"system: Memory 1.", "user: [Observation] Rain 1.", "system: Memory 2.", "user: [Observation] Rain 2."}, got); d != "" {
+		t.Error(d)
+	}
+	if got = b.recent(t, 2000); len(got) != 6 {
+		t.Errorf("%q", got)
+	}
+	var types []string
+	for _, r := range b.rows(t, "s1") {
+		types = append(types, r.Type)
+	}
+	if d := cmp.Diff([]string{"user", "assistant", "memory", "observation", "think", "memory", "observation", "think"}, types); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestOldPlace: a session from before users had sessions of their own goes on where it is.
+func TestOldPlace(t *testing.T) {
+	b := open(t)
+	body := `{"session_id":"s1","tenant_id":"acme","user_id":"ana","state":"active","started_at":"2026-11-20T09:00:00Z","last_active":"2026-11-20T09:00:00Z","messages":[{"msg_id":"m_0","role":"user","content":"Hello","ts":"2026-11-20T09:00:00Z"}]}`
+	if err := b.docs.Put(t.Context(), "acme", storage.IndexSessions, storage.Document{ID: "s1", Position: 1, Body: json.RawMessage(body)}); err != nil {
+		t.Fatal(err)
+	}
+	b.Must(t, b.turn("turn:t1", "t1", "Still there?", "Yes."), nil)
+	if got := b.recent(t, 100); len(got) != 3 || got[0] != "user: Hello" {
+		t.Errorf("%q", got)
+	}
+	if r := b.Do(t, order("session.create", catalog.SessionCreate{SessionID: "s1"})); r.Code != intents.MalformedArgs {
+		t.Errorf("a second session of the id: %+v", r)
+	}
+	other := b.turn("turn:t2", "t2", "Hello", "Hello, Ben.")
+	other.Ticket.Actor.UserID = "ben"
+	b.Must(t, other, nil)
+	page, err := b.docs.Search(t.Context(), "acme", storage.IndexSessions, storage.Query{})
+	if err != nil || len(page.Documents) != 2 || page.Documents[0].ID != "s1" && page.Documents[1].ID != "s1" {
+		t.Errorf("%+v %v", page.Documents, err)
 	}
 }

@@ -51,8 +51,13 @@ type row struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// messageTypes by the roles of turns.
-var messageTypes = map[string]string{catalog.SaidByUser: "user", catalog.SaidByAgent: "assistant"}
+// messageType of a turn: its role, but for what an agent says.
+func messageType(role string) string {
+	if role == catalog.SaidByAgent {
+		return "assistant"
+	}
+	return role
+}
 
 // writeRows writes the rows of turns, in one call and in their order. Existing rows stay
 // as they are, so the same order may come again.
@@ -62,7 +67,7 @@ func (s *sessions) writeRows(ctx context.Context, o *executors.Order, sessionID 
 		var err error
 		docs[i], err = executors.Document(m.ID, o.Ticket.Position, row{
 			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: sessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
-			Type: messageTypes[m.Role], Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: m.TS,
+			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: m.TS,
 		})
 		if err != nil {
 			return err

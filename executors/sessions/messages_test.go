@@ -77,7 +77,7 @@ func (b *bench) rows(t *testing.T, session string) (out []storedRow) {
 func TestSentAgain(t *testing.T) {
 	b := open(t)
 	f := &forgetful{Documents: b.docs}
-	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(f, b.clock))
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(sessions.Config{Documents: f, Now: b.clock}))
 	turns := []catalog.Turn{{Role: "user", Content: "hello", Timestamp: b.clock()}, {Role: "agent", Content: "good day", Timestamp: b.clock()}}
 	for _, step := range []struct {
 		typ    string

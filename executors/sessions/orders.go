@@ -90,7 +90,7 @@ func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) s
 		ID: id, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, State: active, StartedAt: now,
 		Messages: []message{}, TTLMinutes: ttlMinutes, Agent: agent,
 	}
-	fresh.touch(now)
+	s.touch(&fresh, now)
 	return fresh
 }
 
@@ -110,10 +110,10 @@ func (s *sessions) append(ctx context.Context, o *executors.Order, args catalog.
 			return err
 		}
 		found.Messages = append(found.Messages, turns...)
-		if len(found.Messages) > MaxTurns || historySize(found.Messages) > MaxHistory {
+		if len(found.Messages) > s.turns || historySize(found.Messages) > MaxHistory {
 			return executors.Fail(intents.MalformedArgs, "the session is full: resume it under a new id")
 		}
-		found.touch(s.time())
+		s.touch(found, s.time())
 		return nil
 	})
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *sessions) update(ctx context.Context, o *executors.Order, args catalog.
 			return err
 		}
 		found.Workflow = args.WorkflowState
-		found.touch(s.time())
+		s.touch(found, s.time())
 		return nil
 	})
 }
@@ -164,7 +164,7 @@ func (s *sessions) resume(ctx context.Context, o *executors.Order, args catalog.
 	if err != nil {
 		return nil, err
 	}
-	full := len(prior.Messages)+10 > MaxTurns || historySize(prior.Messages) > MaxHistory/2
+	full := len(prior.Messages) > s.turns*9/10 || historySize(prior.Messages) > MaxHistory/2
 	if prior.live(s.time()) && !full {
 		return nil, executors.Fail(intents.MalformedArgs, "the session has not ended: append to it")
 	}
@@ -172,7 +172,7 @@ func (s *sessions) resume(ctx context.Context, o *executors.Order, args catalog.
 	fresh.From, fresh.Workflow = prior.ID, prior.Workflow
 	fresh.Messages = prior.Messages
 	if full {
-		fresh.Messages = slices.Clone(prior.Messages[max(0, len(prior.Messages)-carried):])
+		fresh.Messages = slices.Clone(prior.Messages[max(0, len(prior.Messages)-s.turns/2):])
 	}
 	for len(fresh.Messages) > 1 && historySize(fresh.Messages) > MaxHistory/2 {
 		fresh.Messages = fresh.Messages[1:]

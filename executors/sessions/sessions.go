@@ -7,6 +7,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,9 +28,17 @@ const Name = "sessions"
 const (
 	DefaultTTL = 30 * time.Minute
 	MaxTurns   = 100
+	mostTurns  = 1000    // that can be configured
 	MaxHistory = 1 << 20 // bytes of turns; session.get can return all of them
-	carried    = 50      // newest turns that resuming a full session keeps
 )
+
+// Config of the executor.
+type Config struct {
+	Documents storage.Documents
+	Now       func() time.Time
+	TTL       time.Duration // of a session that does not say; 0: DefaultTTL
+	MaxTurns  int           // 0: MaxTurns
+}
 
 // The states of sessions, as written.
 const (
@@ -38,8 +47,8 @@ const (
 )
 
 // Handlers of the executor. They keep no state.
-func Handlers(docs storage.Documents, now func() time.Time) map[string]executors.Handler {
-	s := &sessions{docs, now}
+func Handlers(cfg Config) map[string]executors.Handler {
+	s := &sessions{cfg.Documents, cfg.Now, cmp.Or(cfg.TTL, DefaultTTL), min(cmp.Or(cfg.MaxTurns, MaxTurns), mostTurns)}
 	return map[string]executors.Handler{
 		"session.get": executors.WithArgs(s.get), "session.list": executors.WithArgs(s.list), "session.create": executors.WithArgs(s.create),
 		"session.append": executors.WithArgs(s.append), "session.update": executors.WithArgs(s.update), "session.close": executors.WithArgs(s.close),
@@ -48,8 +57,10 @@ func Handlers(docs storage.Documents, now func() time.Time) map[string]executors
 }
 
 type sessions struct {
-	docs storage.Documents
-	now  func() time.Time
+	docs  storage.Documents
+	now   func() time.Time
+	ttl   time.Duration
+	turns int // that a session has at most
 }
 
 // session is a document of agent_sessions.
@@ -92,14 +103,10 @@ func (s *session) untouched(fresh session) bool {
 		slices.EqualFunc(s.Messages, fresh.Messages, func(a, b message) bool { return a.ID == b.ID })
 }
 
-// touch restarts the time to live.
-func (s *session) touch(now time.Time) {
-	ttl := DefaultTTL
-	if s.TTLMinutes > 0 {
-		ttl = time.Duration(s.TTLMinutes) * time.Minute
-	}
-	ends := now.Add(ttl)
-	s.LastActive, s.TTLAt = now, &ends
+// touch restarts the time to live of a session.
+func (s *sessions) touch(found *session, now time.Time) {
+	ends := now.Add(cmp.Or(time.Duration(found.TTLMinutes)*time.Minute, s.ttl))
+	found.LastActive, found.TTLAt = now, &ends
 }
 
 // view is the session as its owner sees it.
@@ -119,20 +126,27 @@ func (s *session) view(now time.Time) catalog.Session {
 
 func (s *sessions) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
-// load reads a session and its version; one of another user is reported as missing.
-func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (session, int64, error) {
-	doc, err := s.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexSessions, id)
+// documentOf is where the session of a user is. Earlier builds had it under its id alone.
+func documentOf(user, id string) string { return user + "/" + id }
+
+// load reads a session of the order's user, where it is, and its version.
+func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (found session, at storage.Document, err error) {
+	actor := o.Ticket.Actor
+	for _, place := range []string{documentOf(actor.UserID, id), id} {
+		if at, err = s.docs.Get(ctx, actor.Tenant, storage.IndexSessions, place); !errors.Is(err, storage.ErrNotFound) {
+			break
+		}
+	}
 	if err != nil {
-		return session{}, 0, executors.Store(err)
+		return session{}, at, executors.Store(err)
 	}
-	var found session
-	if err := json.Unmarshal(doc.Body, &found); err != nil {
-		return session{}, 0, executors.Fail(intents.ExecutorFailed, "a stored session cannot be read")
+	if err := json.Unmarshal(at.Body, &found); err != nil {
+		return session{}, at, executors.Fail(intents.ExecutorFailed, "a stored session cannot be read")
 	}
-	if found.User != o.Ticket.Actor.UserID {
-		return session{}, 0, executors.Store(storage.ErrNotFound)
+	if found.User != actor.UserID {
+		return session{}, at, executors.Store(storage.ErrNotFound)
 	}
-	return found, doc.Position, nil
+	return found, at, nil
 }
 
 // errApplied is the error of a change that was applied before.
@@ -142,10 +156,11 @@ var errApplied = errors.New("applied before")
 // called again with the newer session; what apply refuses is not written.
 func (s *sessions) change(ctx context.Context, o *executors.Order, id string, apply func(*session) error) (*executors.Result, error) {
 	for {
-		found, version, err := s.load(ctx, o, id)
+		found, at, err := s.load(ctx, o, id)
 		if err != nil {
 			return nil, err
 		}
+		version := at.Position
 		if version == o.Ticket.Position { // this order has been applied
 			return &executors.Result{Value: found.view(s.time())}, nil
 		}
@@ -158,7 +173,7 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 		case refused != nil:
 			return nil, refused
 		}
-		doc, err := document(o, found)
+		doc, err := executors.Document(at.ID, o.Ticket.Position, found)
 		if err != nil {
 			return nil, err
 		}
@@ -177,28 +192,26 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 // begin writes a new session. An id that exists is refused, unless this order created
 // it: at this position, or at an earlier one and nothing has changed since.
 func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session) (*executors.Result, error) {
-	doc, err := document(o, fresh)
+	doc, err := executors.Document(documentOf(fresh.User, fresh.ID), o.Ticket.Position, fresh)
 	if err != nil {
 		return nil, err
 	}
-	err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.Nobody, doc)
-	if errors.Is(err, storage.ErrStale) {
-		found, version, err := s.load(ctx, o, fresh.ID)
-		switch {
-		case err == nil && (version == o.Ticket.Position || found.live(s.time()) && found.untouched(fresh)):
-			return &executors.Result{Value: found.view(s.time())}, nil
-		case isUnavailable(err):
-			return nil, err
+	found, at, err := s.load(ctx, o, fresh.ID)
+	if err != nil && !isUnavailable(err) {
+		err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.Nobody, doc)
+		if err == nil {
+			failpoint.Hit(failpoint.SessionWritten)
+			return &executors.Result{Value: fresh.view(s.time())}, nil
 		}
-		return nil, executors.Fail(intents.MalformedArgs, "a session of this id exists")
+		if errors.Is(err, storage.ErrStale) { // another order was faster
+			found, at, err = s.load(ctx, o, fresh.ID)
+		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, executors.Store(err)
+	case at.Position == o.Ticket.Position || found.live(s.time()) && found.untouched(fresh):
+		return &executors.Result{Value: found.view(s.time())}, nil
 	}
-	failpoint.Hit(failpoint.SessionWritten)
-	return &executors.Result{Value: fresh.view(s.time())}, nil
-}
-
-func document(o *executors.Order, s session) (storage.Document, error) {
-	return executors.Document(s.ID, o.Ticket.Position, s)
+	return nil, executors.Fail(intents.MalformedArgs, "a session of this id exists")
 }

@@ -38,7 +38,7 @@ func open(t *testing.T) *bench {
 		}
 	})
 	b := &bench{docs: docs, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}
-	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(docs, b.clock))
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(sessions.Config{Documents: docs, Now: b.clock}))
 	return b
 }
 

@@ -90,7 +90,7 @@ var examples = map[string]example{
 		[]any{ReadMemory{Key: "default:s:task_1:strongest", Confirm: true}, ReadMemory{Key: "default:s:task_1:strongest"}},
 		[]any{ReadMemoryResult{Key: "default:s:task_1:strongest", Data: json.RawMessage(`null`)}, ReadMemoryResult{Key: "default:s:task_1:strongest", Reference: reference}},
 	},
-	"memory.query": {[]any{MemoryQuery{Text: "quakes", TopK: 5, Scope: "tenant"}, MemoryQuery{Text: "quakes"}}, []any{MemoryQueryResult{Hits: []MemoryHit{{Key: "default:s:task_1:strongest", Scope: "session", Text: "[1]", Source: "feed", CreatedAt: at, Score: 0.5}}, By: ByVectors, Embedder: "hashed"}, MemoryQueryResult{Hits: []MemoryHit{}, By: ByWords, Reason: "there is no embedder"}}},
+	"memory.query": {[]any{MemoryQuery{Text: "quakes", TopK: 5, Scope: "tenant"}, MemoryQuery{Text: "quakes"}, MemoryQuery{Mode: SQL, Text: "SELECT 1"}}, []any{MemoryQueryResult{Hits: []MemoryHit{{Key: "default:s:task_1:strongest", Scope: "session", Text: "[1]", Source: "feed", CreatedAt: at, Score: 0.5}}, By: ByVectors, Embedder: "hashed"}, MemoryQueryResult{Hits: []MemoryHit{}, By: ByWords, Reason: "there is no embedder"}, MemoryQueryResult{ReadMemoryResult: &ReadMemoryResult{Key: "m_1", Data: json.RawMessage(`"Hello."`)}}, MemoryQueryResult{ReadMemoryResult: &ReadMemoryResult{Key: "default:s:t:l", Reference: reference}}, MemoryQueryResult{Rows: []map[string]any{{"n": "1"}}}, MemoryQueryResult{Hits: []MemoryHit{{Key: "s:trip", Scope: ScopeMoment, Text: "A trip.", CreatedAt: at, Edges: []Edge{{"s:trip", "s:plan", "builds_on", 0.5}}}}, By: ByEdges}}},
 	"write_temp":   {[]any{WriteTemp{Data: json.RawMessage(`"a"`)}, WriteTemp{From: "cas://" + digest}}, []any{WriteTempResult{FileID: "f_1", SizeBytes: 1, SHA256: digest}}},
 	"read_lines":   {[]any{ReadLines{FileID: "f_1", Start: 0, N: 1000}}, []any{ReadLinesResult{Lines: []string{"a"}, More: true}}},
 	"exec_python": {
@@ -102,7 +102,7 @@ var examples = map[string]example{
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
 	"plan.usage":     {[]any{PlanUsage{Period{stamp, stamp}, true, true}, PlanUsage{}}, []any{PlanUsageResult{[]UsageRow{{"2026-11-20", "planner", "openai:m", 2, 100, 20, 1500, new(0.5)}, {Agent: "a", Model: "m", Turns: 1}}, []PlansHealth{{[]string{"feed"}, 4, 1, 0.5, 1}}, []SkillHealth{{"feed", 1}}}, PlanUsageResult{[]UsageRow{}, []PlansHealth{}, []SkillHealth{}}}},
 	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop"}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`)}}}}},
-	"message.list":   {[]any{MessageList{Period{stamp, stamp}, 100, "c"}, MessageList{}}, []any{MessageListResult{[]Message{{"m_1", "s", "turn_1", "plan_1", "assistant", "Hello.", "planner", "openai:m", 100, 20, 1500, strings.Repeat("a", 32), at}, {MessageID: "m_0", SessionID: "s", Role: "user", CreatedAt: at}}, "c"}}},
+	"message.list":   {[]any{MessageList{Period{stamp, stamp}, 100, "c"}, MessageList{}}, []any{MessageListResult{[]Message{{"m_1", "s", "turn_1", "plan_1", "assistant", "Hello.", "planner", "openai:m", 100, 20, 1500, strings.Repeat("a", 32), at, nil}, {MessageID: "m_2", SessionID: "s", Role: "tool_call", CreatedAt: at, ToolCalls: json.RawMessage(`{"name":"crm.close","args":{},"id":"call_1_0"}`)}, {MessageID: "m_0", SessionID: "s", Role: "user", CreatedAt: at}}, "c"}}},
 	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
 	"session.list":   {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},
 	"session.create": {[]any{SessionCreate{SessionID: "s", Agent: "general", TTLMinutes: 30}, SessionCreate{SessionID: "s"}}, []any{session}},
@@ -357,7 +357,7 @@ func fields(typ reflect.Type) map[string]field {
 		if f.Anonymous || name == "" {
 			continue
 		}
-		optional := strings.Contains(options, "omitempty")
+		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 		if len(f.Index) > 1 && typ.Field(f.Index[0]).Type.Kind() == reflect.Pointer {
 			optional = true // all or none of an embedded pointer's members
 		}

@@ -8,19 +8,42 @@ import (
 )
 
 var memoryRows = []Row{
-	{Type: "write_memory", Title: "Store a step's result under its contract", Capability: "memory:write", Signers: []intents.Role{intents.RoleTask}, Executor: "memory", Effect: Idempotent, DataAt: "/data"},
+	{Type: "write_memory", Title: "Store a step's result under its contract, or a moment", Capability: "memory:write", Signers: []intents.Role{intents.RoleTask, intents.RoleManager}, Executor: "memory", Effect: Idempotent, DataAt: "/data"},
 	{Type: "read_memory", Title: "Read a memory by key", Capability: "memory:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "memory", Effect: Idempotent, RandomKey: true},
 	{Type: "memory.query", Title: "Search memories", Capability: "memory:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "memory", Effect: Pure},
 }
 
 // WriteMemory are the arguments of write_memory. Exactly one of Data and From;
 // From is an intent_id of the same step, a file id or cas://. The key is built
-// by the executor: {tenant}:{session}:{task}:{label}.
+// by the executor: {tenant}:{session}:{task}:{label}. In scope moment, in which managers
+// write, Data is a Moment and the key {session}:{label}.
 type WriteMemory struct {
 	Label string          `json:"label"` // [a-z0-9_]{1,64}
 	Data  json.RawMessage `json:"data,omitempty"`
 	From  string          `json:"from,omitempty"`
-	Scope string          `json:"scope,omitempty"` // session (default), user, tenant
+	Scope string          `json:"scope,omitempty"` // session (default), user, tenant, moment
+}
+
+// ScopeMoment is the scope of what is remembered of conversations. A moment of KindChunk
+// sums up turns of a session.
+const (
+	ScopeMoment = "moment"
+	KindChunk   = "session_chunk"
+)
+
+// Moment is something worth remembering of a conversation.
+type Moment struct {
+	Kind  string `json:"kind,omitempty"` // default moment
+	Text  string `json:"text"`
+	Edges []Edge `json:"edges,omitempty"` // to other moments, or between them
+}
+
+// Edge links two moments by their keys.
+type Edge struct {
+	From   string  `json:"from"`
+	To     string  `json:"to"`
+	Kind   string  `json:"kind"`
+	Weight float64 `json:"weight"` // 0 to 1
 }
 
 // WriteMemoryResult is the result of write_memory.
@@ -52,33 +75,51 @@ type ReadMemoryResult struct {
 	*Reference
 }
 
-// MemoryQuery are the arguments of memory.query.
+// MemoryQuery are the arguments of memory.query. In a Mode it reads all that the user may
+// see: memories, moments and messages. Without one it searches memories, for a task those
+// of its step.
 type MemoryQuery struct {
-	Text  string `json:"text"`
+	Mode  string `json:"mode,omitempty"`
+	Text  string `json:"text"`            // a text; of Lookup and Traverse a key, of SQL a statement
 	TopK  int    `json:"top_k,omitempty"` // 1..50, default 5
 	Scope string `json:"scope,omitempty"` // session, user, tenant; absent: all that the user may see
 }
+
+// The modes of memory.query.
+const (
+	Lookup   = "LOOKUP"   // what stands under a key
+	Search   = "SEARCH"   // by meaning where there is an embedder, else by words
+	Fuzzy    = "FUZZY"    // the same
+	Traverse = "TRAVERSE" // the moments that edges lead to from a key, the nearest first
+	SQL      = "SQL"      // a SELECT over views of the user's own rows
+)
 
 // How memory.query found what it found.
 const (
 	ByVectors = "vectors" // by how alike the texts are, as far as the embedder knows
 	ByWords   = "words"   // by the words of the question
+	ByEdges   = "edges"   // from moment to moment
 )
 
-// MemoryHit is one memory found.
+// MemoryHit is one memory found; in a Mode also a moment or a message.
 type MemoryHit struct {
 	Key       string    `json:"key"`
 	Scope     string    `json:"scope"`
-	Text      string    `json:"text"` // the stored JSON, cut at 2 KiB
+	Text      string    `json:"text"` // the stored JSON or text, cut at 2 KiB
 	Source    string    `json:"source,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	Score     float64   `json:"score,omitempty"` // by vectors: the cosine, above 0, at most 1
+	Edges     []Edge    `json:"edges,omitempty"` // of a moment
 }
 
-// MemoryQueryResult is the result of memory.query.
+// MemoryQueryResult is the result of memory.query: of Lookup as of read_memory, of SQL
+// Rows, else Hits.
 type MemoryQueryResult struct {
-	Hits     []MemoryHit `json:"hits"`               // best first
-	By       string      `json:"by"`                 // vectors, words
+	Hits     []MemoryHit `json:"hits,omitzero"`      // best first
+	By       string      `json:"by,omitempty"`       // vectors, words, edges
 	Embedder string      `json:"embedder,omitempty"` // by vectors: what made them; hashed ones are lexical
 	Reason   string      `json:"reason,omitempty"`   // by words: why not by vectors
+
+	*ReadMemoryResult
+	Rows []map[string]any `json:"rows,omitzero"` // at most 100
 }

@@ -119,4 +119,6 @@ type Message struct {
 	LatencyMS    int64     `json:"latency_ms,omitempty"`
 	TraceID      string    `json:"trace_id,omitempty"`
 	CreatedAt    time.Time `json:"created_at"`
+
+	ToolCalls json.RawMessage `json:"tool_calls,omitempty"` // of tool_call and tool_response: name, args, id
 }

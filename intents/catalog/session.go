@@ -29,6 +29,7 @@ type SessionRef struct {
 	Limit       int    `json:"limit,omitempty"` // turns, 1 to 100; absent: all
 	Before      string `json:"before,omitempty"`
 	TokenBudget int    `json:"token_budget,omitempty"` // of the prompt
+	Moments     int    `json:"moments,omitempty"`      // summaries before the turns of a prompt, 1 to 20
 }
 
 // SessionActive is the status of a session that turns may be appended to.
@@ -49,10 +50,10 @@ type SessionCreate struct {
 
 // Turn is one entry of a session's history.
 type Turn struct {
-	Role          string    `json:"role"` // user, agent
+	Role          string    `json:"role"` // user, agent, system, memory, observation, think
 	Content       string    `json:"content"`
 	Timestamp     time.Time `json:"timestamp"`
-	IntentSummary string    `json:"intent_summary,omitempty"`
+	IntentSummary string    `json:"intent_summary,omitempty"` // of a memory: the key of its moment
 }
 
 // SessionAppend are the arguments of session.append: atomic, refreshes the ttl.

@@ -28,11 +28,15 @@ type TurnContext struct {
 	SessionMetadata  string `json:"session_metadata,omitempty"`
 }
 
-// Who says something in a conversation.
+// Who says something in a conversation. Memories, observations and thoughts stand only in
+// sessions: a prompt has the first as system, the second as user, and never the third.
 const (
 	SaidByUser   = "user"
 	SaidByAgent  = "agent"
 	SaidBySystem = "system"
+	Memory       = "memory"
+	Observation  = "observation"
+	Think        = "think"
 )
 
 // Said is one message of a conversation.

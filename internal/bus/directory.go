@@ -57,11 +57,13 @@ type UserReply struct {
 // schedules that are due.
 type SilentRequest struct{}
 
-// SilentReply answers it, oldest first.
+// SilentReply answers it, oldest first. Due are the last turns of sessions that it is time
+// to dream of.
 type SilentReply struct {
-	Plans []SilentPlan    `json:"plans"`
-	Due   json.RawMessage `json:"due"` // []catalog.Schedule, Next being the newest time that has come; not all at once
-	Error string          `json:"error,omitempty"`
+	Plans  []SilentPlan    `json:"plans"`
+	Due    json.RawMessage `json:"due"`    // []catalog.Schedule, Next being the newest time that has come; not all at once
+	Dreams []SilentPlan    `json:"dreams"` // the last turns of sessions that it is time to dream of
+	Error  string          `json:"error,omitempty"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made

@@ -48,7 +48,7 @@ func commands() []row {
 		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
-		{use: "query MODE QUERY", short: "Look up a memory, search memories, or run a named query", make: queryCommand},
+		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
 		{use: "eval DIR", short: "Ask a running writ the cases of a directory, and judge what it does", make: evalCommand},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},

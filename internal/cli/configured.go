@@ -86,6 +86,7 @@ func limits(c config.Config) node.Limits {
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
 		UserHolds: none(c.UserHolds), TenantHolds: none(c.TenantHolds),
 		PageCache: int64(c.PageCacheMB) << 20, FreeFloor: int64(none(c.FreeDiskMB)) << 20, TenantDisk: int64(none(c.TenantDiskMB)) << 20,
+		SessionTTL: time.Duration(c.SessionTTLMinutes) * time.Minute, SessionTurns: c.SessionMaxTurns,
 	}
 }
 

@@ -46,6 +46,8 @@ type Config struct {
 	Models                    map[string]Model // of the file alone; see ModelsOf
 	LogLevel                  string
 
+	SessionTTLMinutes, SessionMaxTurns int
+
 	// Of the following, 0 is no limit but of PageCacheMB and RateWindowMS.
 	PageCacheMB              int
 	RateLimit, RateWindowMS  int

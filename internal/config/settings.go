@@ -188,6 +188,14 @@ var Settings = []Setting{
 		Help: "orders of one tenant that may wait for approval at once", More: "; more get `OVERLOADED`; `0`: no limit",
 	},
 	{
+		Name: "session_ttl_minutes", Default: 30, Least: 1, Also: []string{"SESSION_TTL_MINUTES"}, Bind: func(c *Config) any { return &c.SessionTTLMinutes },
+		Help: "minutes after which an unused session has ended, if it does not say",
+	},
+	{
+		Name: "session_max_turns", Default: 100, Least: 2, Also: []string{"SESSION_MAX_TURNS"}, Bind: func(c *Config) any { return &c.SessionMaxTurns },
+		Help: "messages that a session has at most", More: ", and never more than 1000; older ones of a conversation give way",
+	},
+	{
 		Name: "free_disk_mb", Default: 256, Bind: func(c *Config) any { return &c.FreeDiskMB },
 		Help: "MiB of free disk below which no new order is accepted; 0: no limit", More: ". Orders get `OVERLOADED`, while outcomes still fit; uploads and files stop at twice this",
 	},

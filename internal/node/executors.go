@@ -34,10 +34,10 @@ func (n *Node) startExecutors(g *group) error {
 	for name, handlers := range map[string]map[string]executors.Handler{
 		artifacts.Name: artifacts.Handlers(artifacts.Config{Blobs: n.blobs, Link: links.Link, Now: n.cfg.Now}),
 		files.Name:     files.Handlers(n.blobs),
-		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory}}),
+		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory, storage.IndexMoments, storage.IndexMessages}}),
 		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans)),
 		python.Name:    python.Handlers(n.box, n.blobs),
-		sessions.Name:  n.fresh(sessions.Handlers(n.documents, n.cfg.Now), map[string][]string{"session.list": {storage.IndexSessions}}),
+		sessions.Name:  n.fresh(sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns}), map[string][]string{"session.list": {storage.IndexSessions}}),
 		skills.Name:    skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log}),
 	} {
 		conn, err := n.connect(g.ctx, name)

@@ -89,6 +89,8 @@ type Limits struct {
 	FreeFloor              int64 // bytes of free disk below which no new order is accepted; uploads stop at twice that
 	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
 	TenantDisk             int64 // bytes of files and artifacts that one tenant may hold
+	SessionTTL             time.Duration
+	SessionTurns           int // messages that a session has
 }
 
 // Node is everything in one process.

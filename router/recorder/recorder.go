@@ -1,7 +1,8 @@
 // Package recorder follows the journal and writes what can be made from it: the
 // documents of agent_plans, the events of agent_events, the calls of
 // agent_skill_calls and the search index of orders. Nobody else writes these, and
-// all can be dropped and built again with the same content.
+// all can be dropped and built again with the same content. It also writes the rows of
+// tools in agent_messages, beside those of turns.
 package recorder
 
 import (
@@ -159,7 +160,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		if err := r.writeEvents(r.ofApproval(s), orderEvents(s, before, after), rec); err != nil {
 			return err
 		}
-		if err := r.writePlan(after, rec); err != nil {
+		if err := errors.Join(r.writePlan(after, rec), r.writeTool(s, rec)); err != nil {
 			return err
 		}
 		for _, id := range ends {
@@ -179,7 +180,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		if err := r.writeEvents(s, outcomeEvents(s, out, before, after), rec); err != nil {
 			return err
 		}
-		if err := r.writeCall(s, out, rec); err != nil {
+		if err := errors.Join(r.writeCall(s, out, rec), r.writeToolOutcome(s, out, rec)); err != nil {
 			return err
 		}
 		return r.writePlan(after, rec)

@@ -21,7 +21,7 @@ import (
 )
 
 // indices that the recorder writes.
-var indices = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexOrders}
+var indices = []string{storage.IndexMessages, storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexOrders}
 
 // documents is an empty store that knows the schemas.
 func documents(t testing.TB) *sqlite.Documents {

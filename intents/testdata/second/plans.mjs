@@ -60,10 +60,11 @@ export class Plans {
     must(!this.plans.has(name), "a plan with this id exists");
     const { session_id: session = "", turn_id: turn = "" } = o.context;
     const request = o.args.request?.digest;
-    if (this.state.rules > 3) this.mayTurn(o, session, o.args.request);
+    const takes = !o.released && (this.state.rules < 5 || o.args.agent !== "dreaming-agent");
+    if (this.state.rules > 3) this.mayTurn(o, session, o.args.request, takes);
     this.state.schedules.fire(o);
     this.plans.set(name, {
-      request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && !o.released,
+      request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && takes,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
@@ -84,12 +85,12 @@ export class Plans {
   }
 
   // mayTurn: a request opens one plan, and a session has one open turn.
-  mayTurn(o, session, request) {
+  mayTurn(o, session, request, takes) {
     const own = [...this.plans.values()].filter((p) => p.tenant === o.tenant && p.user === o.user_id);
     const before = request && own.findLast((p) => p.request === request.digest);
     const stands = { key: (p) => o.now < p.opened + REQUEST_KEPT, retry: (p) => o.now < p.closed + RETRY_KEPT, body: () => false };
     must(!before || (before.final && (before.epoch === 0 || !stands[request.kind](before))), "the request has opened a plan before");
-    must(o.released || !own.some((p) => p.turning && p.session === session), "the session has an open turn");
+    must(!takes || !own.some((p) => p.turning && p.session === session), "the session has an open turn");
   }
 
   claim(o) {

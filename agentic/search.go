@@ -1,0 +1,46 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+)
+
+var searchTool = model.Tool{
+	Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).\nEffect: pure.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"mode":{"enum":["LOOKUP","SEARCH","FUZZY","TRAVERSE","SQL"]},"query":{"type":"string","minLength":1,"maxLength":4096},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["mode","query"],"additionalProperties":false}`),
+}
+
+type searchArgs struct {
+	Mode  string `json:"mode"`
+	Query string `json:"query"`
+	Limit int    `json:"limit,omitempty"`
+}
+
+// searches says whether an agent has the tool search.
+func searches(a *agents.Agent) bool {
+	return slices.ContainsFunc(a.Tools, func(t agents.Tool) bool { return t.ID() == searchTool.Name })
+}
+
+// search is one order of memory.query. What stands under a key becomes a result like that
+// of a skill.
+func (w *worker) search(ctx context.Context, label string, a searchArgs) (any, error) {
+	var got json.RawMessage
+	answer, err := w.order(ctx, "memory.query", catalog.MemoryQuery{Mode: a.Mode, Text: a.Query, TopK: a.Limit}, &got)
+	if err != nil {
+		return nil, err
+	}
+	return w.found(label, answer.IntentID, got), nil
+}
+
+func (w *worker) found(label, intentID string, result json.RawMessage) any {
+	var got catalog.MemoryQueryResult
+	if json.Unmarshal(result, &got) == nil && got.ReadMemoryResult != nil {
+		return w.keep(label, intentID, got.Data, got.Reference)
+	}
+	return w.keep(label, intentID, result, nil)
+}

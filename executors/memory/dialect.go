@@ -1,0 +1,130 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// said are the types of messages that people and agents say; the others are of the machinery.
+var said = map[string][]string{"message_type": {"user", "assistant", catalog.Memory, catalog.Observation}}
+
+// byMode carries a query of the dialect out: over all that the order's user may see. A
+// task comes here only for an agent that has the tool search, as the router sees to.
+func (m *memory) byMode(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
+	switch args.Mode {
+	case catalog.Lookup:
+		return m.lookup(ctx, o, args.Text)
+	case catalog.Traverse:
+		return m.traverse(ctx, o, args.Text, args.TopK)
+	case catalog.SQL:
+		return m.sql(ctx, o, args.Text)
+	}
+	found, err := m.near(ctx, ofUser(o), args)
+	lists := [][]catalog.MemoryHit{found.Hits}
+	for index, terms := range map[string]map[string][]string{storage.IndexMoments: nil, storage.IndexMessages: said} {
+		if err != nil {
+			return nil, err
+		}
+		var hits []catalog.MemoryHit
+		hits, err = m.hits(ctx, o, index, storage.Query{Text: args.Text, Terms: terms, Limit: args.TopK})
+		lists = append(lists, hits)
+	}
+	found.Hits = interleave(lists, args.TopK)
+	return &executors.Result{Value: found}, err
+}
+
+// ofUser is an order as if its user had sent it without a task.
+func ofUser(o *executors.Order) *executors.Order {
+	own := *o
+	own.Ticket.Scope = nil
+	return &own
+}
+
+// owned adds to a query that the documents are of the order's user.
+func (m *memory) owned(o *executors.Order, q storage.Query) storage.Query {
+	terms := map[string][]string{"user_id": {o.Ticket.Actor.UserID}}
+	maps.Copy(terms, q.Terms)
+	q.Terms, q.Now = terms, intents.FormatTime(m.Now())
+	return q
+}
+
+// hits are the user's moments, or messages, that a query selects.
+func (m *memory) hits(ctx context.Context, o *executors.Order, index string, q storage.Query) ([]catalog.MemoryHit, error) {
+	page, err := m.Documents.Search(ctx, o.Ticket.Actor.Tenant, index, m.owned(o, q))
+	var out []catalog.MemoryHit
+	for _, doc := range page.Documents {
+		var d moment
+		if err := json.Unmarshal(doc.Body, &d); err != nil {
+			return nil, executors.Fail(intents.ExecutorFailed, "a stored document cannot be read")
+		}
+		hit := catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: executors.Cut(d.Text+d.Content, hitText), Source: d.Source, CreatedAt: d.CreatedAt, Edges: d.Edges}
+		if index == storage.IndexMessages {
+			hit.Key, hit.Scope = doc.ID, "message"
+		}
+		out = append(out, hit)
+	}
+	return out, executors.Store(err)
+}
+
+// lookup gives what stands under a key: a moment has one colon in it, a message none.
+func (m *memory) lookup(ctx context.Context, o *executors.Order, key string) (*executors.Result, error) {
+	user, index, id := o.Ticket.Actor.UserID, storage.IndexMoments, momentID(o.Ticket.Actor.UserID, key)
+	var data any
+	switch strings.Count(key, ":") {
+	case 0:
+		index, id = storage.IndexMessages, key
+		fallthrough
+	case 1:
+		doc, err := m.Documents.Get(ctx, o.Ticket.Actor.Tenant, index, id)
+		if err != nil {
+			return nil, executors.Store(err)
+		}
+		var d moment
+		if err := json.Unmarshal(doc.Body, &d); err != nil || d.User != user {
+			return nil, executors.Store(storage.ErrNotFound)
+		}
+		data = d.Moment
+		if index == storage.IndexMessages {
+			data = d.Content
+		}
+	default:
+		r, err := m.readable(ctx, ofUser(o), key)
+		if err != nil {
+			return nil, err
+		}
+		data = json.RawMessage(r.Text)
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	found := catalog.ReadMemoryResult{Key: key}
+	found.Data, found.Reference, err = m.gated(ctx, o, raw)
+	return &executors.Result{Value: catalog.MemoryQueryResult{ReadMemoryResult: &found}}, err
+}
+
+// sql carries a statement out over the newest of the user's own documents, where the store can.
+func (m *memory) sql(ctx context.Context, o *executors.Order, statement string) (*executors.Result, error) {
+	store, ok := m.Documents.(interface {
+		Rows(ctx context.Context, tenant string, views map[string]storage.Query, statement string) ([]map[string]any, error)
+	})
+	if !ok {
+		return nil, executors.Fail(intents.MalformedArgs, "SQL needs the embedded store of documents: use LOOKUP, SEARCH, FUZZY or TRAVERSE")
+	}
+	newest := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000})
+	memories := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000, Terms: map[string][]string{"scope": {scopeUser}}, Ranges: map[string]storage.Range{"source": {GTE: "sha256:"}}}) // locks have none
+	rows, err := store.Rows(ctx, o.Ticket.Actor.Tenant, map[string]storage.Query{
+		storage.IndexMemory: memories, storage.IndexMoments: newest, storage.IndexMessages: newest,
+	}, strings.TrimRight(statement, "; \n"))
+	if err != nil {
+		return nil, executors.Fail(intents.MalformedArgs, executors.Cut("the statement cannot be used: "+err.Error(), 500))
+	}
+	return &executors.Result{Value: catalog.MemoryQueryResult{Rows: rows}}, nil
+}

@@ -1,0 +1,189 @@
+package memory_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// asks is a query of an agent's task, for a user.
+func asks(user, mode, text string) executortest.Order {
+	in := executortest.Order{Type: "memory.query", Args: catalog.MemoryQuery{Mode: mode, Text: text, TopK: 50}}
+	in.Ticket.Actor = intents.Principal{UserID: user, Tenant: "acme"}
+	in.Ticket.Scope = task("task_9", 1)
+	return in
+}
+
+func (b *bench) asked(t *testing.T, in executortest.Order) (out catalog.MemoryQueryResult) {
+	t.Helper()
+	b.Must(t, in, &out)
+	return out
+}
+
+func keys(hits []catalog.MemoryHit) (out []string) {
+	for _, h := range hits {
+		out = append(out, h.Key)
+	}
+	return out
+}
+
+// moment writes a moment of ana's, or of another user's.
+func (b *bench) moment(t *testing.T, user, label, text string, edges ...catalog.Edge) {
+	t.Helper()
+	raw, err := json.Marshal(catalog.Moment{Text: text, Edges: edges})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := executortest.Order{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: label, Scope: catalog.ScopeMoment, Data: raw}}
+	in.Ticket.Actor = intents.Principal{UserID: user, Tenant: "acme"}
+	b.Must(t, in, nil)
+}
+
+func edge(from, to string) catalog.Edge {
+	return catalog.Edge{From: "sess_1:" + from, To: "sess_1:" + to, Kind: "explains", Weight: 0.5}
+}
+
+// said writes a row of agent_messages.
+func (b *bench) said(t *testing.T, id, user, typ, content string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"message_id":%q,"tenant_id":"acme","user_id":%q,"session_id":"sess_1","message_type":%q,"content":%q,"created_at":"2026-11-20T09:00:00Z"}`, id, user, typ, content)
+	if _, err := b.docs.Create(t.Context(), "acme", storage.IndexMessages, storage.Document{ID: id, Position: 1, Body: json.RawMessage(body)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recalled is a bench with memories, moments and messages of two users.
+func recalled(t *testing.T, b *bench) *bench {
+	t.Helper()
+	b.Must(t, write(task("task_1", 1), "outlets", rows), nil)
+	b.Must(t, scoped(write(task("task_1", 1), "liked", rows), "user"), nil)
+	b.moment(t, "ana", "trip", "A trip to the harbour.", edge("trip", "boat"))
+	b.moment(t, "ana", "boat", "The boat is blue.")
+	b.moment(t, "ana", "paint", "Blue paint was bought.", edge("paint", "boat"))
+	b.moment(t, "ana", "lunch", "Fish for lunch.")
+	b.moment(t, "ben", "boat", "Ben has a boat.", edge("boat", "trip"))
+	b.said(t, "m_1", "ana", "user", "Where is the boat?")
+	b.said(t, "m_2", "ben", "user", "My boat leaks.")
+	b.said(t, "m_3", "ana", "tool_response", "boat boat boat")
+	return b
+}
+
+// TestLookup finds memories, moments and messages of the user alone.
+func TestLookup(t *testing.T) {
+	b := recalled(t, open(t))
+	for key, want := range map[string]string{
+		"acme:sess_1:task_1:outlets": rows, "sess_1:boat": `{"kind":"moment","text":"The boat is blue."}`, "m_1": `"Where is the boat?"`,
+	} {
+		if got := b.asked(t, asks("ana", "LOOKUP", key)); got.ReadMemoryResult == nil || got.Key != key || string(got.Data) != want {
+			t.Errorf("%s: %+v", key, got)
+		}
+	}
+	for _, in := range []executortest.Order{asks("ana", "LOOKUP", "m_2"), asks("ben", "LOOKUP", "sess_1:trip"), asks("ben", "LOOKUP", "acme:sess_1:task_1:outlets"), asks("ana", "LOOKUP", "m_9")} {
+		if r := b.Do(t, in); r.Code != intents.NotFound {
+			t.Errorf("%+v: %+v", in.Args, r)
+		}
+	}
+	elsewhere := asks("ana", "LOOKUP", "sess_1:boat")
+	elsewhere.Ticket.Actor.Tenant = "other"
+	if r := b.Do(t, elsewhere); r.Code != intents.NotFound {
+		t.Errorf("of another tenant: %+v", r)
+	}
+}
+
+// TestSearchInMode finds what was remembered and said, by words, and nothing of the
+// machinery. Without a mode a task searches its own alone.
+func TestSearchInMode(t *testing.T) {
+	b := recalled(t, open(t))
+	for _, mode := range []string{"SEARCH", "FUZZY"} {
+		got := b.asked(t, asks("ana", mode, "boat score"))
+		want := map[string]bool{"acme:sess_1:task_1:outlets": true, "acme:sess_1:task_1:liked": true, "sess_1:boat": true, "m_1": true}
+		for _, k := range keys(got.Hits) {
+			if !want[k] {
+				t.Errorf("%s finds %s", mode, k)
+			}
+			delete(want, k)
+		}
+		if len(want) != 0 || got.By != catalog.ByWords {
+			t.Errorf("%s by %s misses %v", mode, got.By, want)
+		}
+	}
+	if got := b.asked(t, asks("ana", "", "boat score")); len(got.Hits) != 0 {
+		t.Errorf("a task without a mode: %+v", got.Hits)
+	}
+}
+
+// TestTraverse goes along edges in both directions, and not to moments of others.
+func TestTraverse(t *testing.T) {
+	b := recalled(t, open(t))
+	if d := cmp.Diff([]string{"sess_1:trip", "sess_1:boat", "sess_1:paint"}, keys(b.asked(t, asks("ana", "TRAVERSE", "sess_1:trip")).Hits)); d != "" {
+		t.Error(d)
+	}
+	if got := b.asked(t, asks("ana", "TRAVERSE", "sess_1:nothing")); len(got.Hits) != 0 || got.By != catalog.ByEdges {
+		t.Errorf("%+v", got)
+	}
+	b.moment(t, "ana", "trip", "The trip was called off.")
+	if d := cmp.Diff([]string{"sess_1:trip"}, keys(b.asked(t, asks("ana", "TRAVERSE", "sess_1:trip")).Hits)); d != "" {
+		t.Errorf("a moment that was replaced: %s", d)
+	}
+}
+
+// TestSQL: a SELECT sees the user's own rows and nothing else. Whatever else it is, it has
+// no effect, and ends.
+func TestSQL(t *testing.T) {
+	b := recalled(t, open(t))
+	got := b.asked(t, asks("ana", "SQL", "SELECT (SELECT count(*) FROM memory) AS memories, (SELECT count(*) FROM moments) AS moments, group_concat(content) AS said FROM messages WHERE message_type = 'user' -- all"))
+	if d := cmp.Diff([]map[string]any{{"memories": 1.0, "moments": 4.0, "said": "Where is the boat?"}}, got.Rows); d != "" {
+		t.Error(d)
+	}
+	if got := b.asked(t, asks("ana", "SQL", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n;")); len(got.Rows) != 100 {
+		t.Errorf("%d rows", len(got.Rows))
+	}
+	dir := t.TempDir()
+	for _, statement := range []string{
+		"SELECT * FROM documents", "SELECT 1; DROP TABLE messages", "DELETE FROM messages", "PRAGMA database_list", "ATTACH '" + dir + "/a' AS a",
+		"SELECT 1) LIMIT 1; VACUUM INTO '" + dir + "/b' --", "VACUUM INTO '" + dir + "/c'", "SELECT load_extension('x')", "SELECT zeroblob(100000000)", "nonsense",
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+	} {
+		if r := b.Do(t, asks("ana", "SQL", statement)); r.Code != intents.MalformedArgs {
+			t.Errorf("%s: %+v", statement, r)
+		}
+	}
+	if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) != 0 {
+		t.Errorf("files %v, %v", left, err)
+	}
+	if _, err := os.Stat(":memory:"); err == nil {
+		t.Error("a file was made")
+	}
+	without := recalled(t, on(t, struct{ storage.Documents }{b.docs}, nil))
+	if r := without.Do(t, asks("ana", "SQL", "SELECT 1")); r.Code != intents.MalformedArgs || !strings.Contains(r.Reason, "embedded store") {
+		t.Errorf("on another store: %+v", r)
+	}
+}
+
+// TestMomentsRefused: tasks write none, and data that is no moment is none.
+func TestMomentsRefused(t *testing.T) {
+	b := open(t)
+	moment := func(label, data string) executortest.Order {
+		return executortest.Order{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: label, Scope: catalog.ScopeMoment, Data: json.RawMessage(data)}}
+	}
+	orders := []executortest.Order{
+		scoped(write(task("task_1", 1), "trip", `{"text":"A trip."}`), catalog.ScopeMoment),
+		moment("trip", `{}`), moment("trip", `"A trip."`), moment("trip", `{"text":"A trip.","owner":"ben"}`),
+		moment("trip", `{"text":"`+strings.Repeat("a", 17<<10)+`"}`), {Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: "trip", Data: json.RawMessage(`1`)}},
+	}
+	for _, in := range orders {
+		if r := b.Do(t, in); r.Code != intents.MalformedArgs {
+			t.Errorf("%+v: %+v", in.Args, r)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+)
+
+// TestDream: a session that is due is dreamt of once after a turn, in the session and under
+// a standing grant of the roles that are left. Who may not run the agent is not dreamt of.
+func TestDream(t *testing.T) {
+	handed := make(chan bus.HandOut, 9)
+	w := newWorld(t, func(h bus.HandOut, _ func(bus.FrameKind, any)) { handed <- h })
+	due := bus.SilentPlan{
+		Tenant: "acme", UserID: "ana", PlanID: "plan_9", SessionID: "s1", TurnID: "turn_9", Roles: []string{"user", "auditor"},
+		Client: intents.ClientOfKey("k1"), OpenedAt: w.clock.Now(), TraceID: "0123456789abcdef0123456789abcdef",
+	}
+	w.set(func(c *core) {
+		c.dreams = []bus.SilentPlan{due}
+		c.users["ana"] = bus.UserReply{Roles: []string{"user", "admin"}}
+		c.mayNot = "agents:run:dreaming-agent"
+	})
+	w.gateway.resumeSilent(t.Context())
+	w.set(func(c *core) { c.mayNot, c.dreams[0].PlanID = "", "plan_10" })
+	w.gateway.resumeSilent(t.Context())
+	w.gateway.resumeSilent(t.Context())
+	opened := w.ordered("plan.open")
+	if len(opened) != 1 {
+		t.Fatalf("%d plans", len(opened))
+	}
+	e := opened[0]
+	if e.StringArg("agent") != "dreaming-agent" || e.Principal().UserID != "ana" || e.Context().SessionID != "s1" || e.Context().TurnID == "turn_9" || e.TraceID() != due.TraceID {
+		t.Errorf("%s in %+v", e.Args(), e.Context())
+	}
+	if g := e.Grant(); g.For != "plan:"+e.StringArg("plan_id") || !cmp.Equal(g.Roles, []string{"user"}) {
+		t.Errorf("%+v", g)
+	}
+	if h := wait(t, "the hand-out", handed); h.PlanID != e.StringArg("plan_id") || h.Question != dreamTask {
+		t.Errorf("%+v", h)
+	}
+	w.clock.advance(standingLife + 1)
+	w.set(func(c *core) { c.dreams[0].PlanID = "plan_11" })
+	w.gateway.resumeSilent(t.Context())
+	if n := len(w.ordered("plan.open")); n != 1 {
+		t.Errorf("%d plans, a day later", n)
+	}
+}

@@ -1,0 +1,118 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+)
+
+// The types of rows in agent_messages for the calls of tools that an agent makes in a
+// session, and for what came of them. No prompt has them. What an agent does that another
+// one asked makes no rows, but the ask does.
+const (
+	rowOfCall     = "tool_call"
+	rowOfResponse = "tool_response"
+)
+
+// maxShown bounds the content of a row, in bytes. The record has all of it.
+const maxShown = 16 << 10
+
+// toolCall is what a row says of its call.
+type toolCall struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+	ID   string          `json:"id"` // <step>.<reply>.<index>
+}
+
+// calledBy is the call that made an order; false: no rows are made of it.
+func calledBy(s state.Order) (toolCall, bool) {
+	c := toolCall{Name: s.Type, ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
+	if s.Skill != "" {
+		c.Name = s.Skill
+	}
+	if s.Type == intents.TypeAgentAsk {
+		c.Name = "ask_agent"
+	}
+	return c, s.Context.Call != "" && s.Context.Ask == "" && s.Context.SessionID != "" && !s.Erased
+}
+
+// writeTool gathers the row of an order that is a call, or that ends the task of an ask.
+func (r *Recorder) writeTool(s state.Order, rec storage.Record) error {
+	if s.Decision.Verdict == intents.Deny {
+		return nil
+	}
+	if c, ok := calledBy(s); ok {
+		c.Args = s.Args
+		return r.writeToolRow(s, rowOfCall, c, nil, rec)
+	}
+	var a catalog.StepFinish
+	if s.Type != "step.finish" || s.Erased || json.Unmarshal(s.Args, &a) != nil {
+		return nil
+	}
+	t, _ := r.fold.View().Task(s.Tenant + "/" + a.TaskID)
+	if t.Ask == "" || t.Session == "" {
+		return nil
+	}
+	content := a.Reply
+	if content == "" {
+		content = a.Status + ": " + a.Reason
+	}
+	return r.writeToolRow(s, rowOfResponse, toolCall{Name: "ask_agent", ID: fmt.Sprintf("%d.%s", t.Step, t.Ask)}, &content, rec)
+}
+
+// writeToolOutcome gathers the row of what came of a call. The answer to an ask is the end
+// of its task.
+func (r *Recorder) writeToolOutcome(s state.Order, out intents.Outcome, rec storage.Record) error {
+	content := string(out.Result)
+	if out.Status != intents.Done && out.Reason != storage.ErasedReason {
+		content = string(out.Code) + ": " + out.Reason
+	}
+	c, ok := calledBy(s)
+	if !ok || content == "" || s.Type == intents.TypeAgentAsk && out.Status == intents.Done {
+		return nil
+	}
+	return r.writeToolRow(s, rowOfResponse, c, &content, rec)
+}
+
+func (r *Recorder) writeToolRow(s state.Order, typ string, c toolCall, content *string, rec storage.Record) error {
+	if content != nil && len(*content) > maxShown {
+		*content = strings.ToValidUTF8((*content)[:maxShown], "") + "…"
+	}
+	row := map[string]any{
+		"message_id": toolRowID(s, typ), "tenant_id": s.Tenant, "user_id": s.User, "session_id": s.Context.SessionID, "turn_id": s.Context.TurnID, "plan_id": s.Context.PlanID,
+		"message_type": typ, "content": content, "tool_calls": c, "position": rec.Position, "created_at": rec.At.UTC().Format(time.RFC3339Nano),
+	}
+	if s.TraceID != "" {
+		row["trace_id"] = s.TraceID
+	}
+	body, err := json.Marshal(row)
+	if err == nil {
+		r.batch.messages.create(s.Tenant, storage.Document{ID: toolRowID(s, typ), Position: rec.Position, Body: body})
+	}
+	return err
+}
+
+func toolRowID(s state.Order, typ string) string { return fmt.Sprintf("t_%012d_%s", s.Recorded, typ) }
+
+// eraseTools removes the rows that hold what is erased of an order.
+func (r *Recorder) eraseTools(ctx context.Context, of state.Order, parts []string) error {
+	for _, typ := range []string{rowOfCall, rowOfResponse} {
+		if !slices.Contains(parts, catalog.ErasesOrder) && (typ == rowOfCall || !slices.Contains(parts, catalog.ErasesResult)) {
+			continue
+		}
+		if err := r.patiently(ctx, storage.IndexMessages, func() error {
+			return r.documents.Delete(ctx, of.Tenant, storage.IndexMessages, toolRowID(of, typ))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

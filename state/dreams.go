@@ -1,0 +1,40 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+
+	"aob.dev/writ/agentic/agents"
+)
+
+// A plan of the dreaming agent works on a session in the background: it is no turn of it.
+func (p *plan) dreams() bool { return p.View.Agent == agents.Dreaming }
+
+// dreamEvery is after how many turns a session is dreamt of again.
+const dreamEvery = 20
+
+// Undreamt are the sessions with dreamEvery turns that have ended since they were last dreamt
+// of, each as its last turn. Turns count for as long as their plans are kept.
+func (s *State) Undreamt() (out []Silent) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	type session struct{ tenant, user, id string }
+	turns, dreamt := map[session][]*plan{}, map[session]int64{}
+	for _, p := range s.plans {
+		at := session{p.View.TenantID, p.View.UserID, p.View.SessionID}
+		switch {
+		case p.dreams():
+			dreamt[at] = max(dreamt[at], p.Opened)
+		case at.id != "" && final(p.View.Status):
+			turns[at] = append(turns[at], p)
+		}
+	}
+	for at, all := range turns {
+		all = slices.DeleteFunc(all, func(p *plan) bool { return p.Opened < dreamt[at] })
+		if len(all) >= dreamEvery {
+			last := slices.MaxFunc(all, func(a, b *plan) int { return cmp.Compare(a.Opened, b.Opened) })
+			out = append(out, Silent{last.shown(), last.Roles, last.Client, last.Trace})
+		}
+	}
+	return out
+}
