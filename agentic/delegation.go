@@ -159,4 +159,6 @@ type runReply struct {
 	TimedOut   bool    `json:"timed_out,omitempty"`
 	Partial    bool    `json:"partial,omitempty"` // data was not available to it
 	Routing    routing `json:"routing,omitzero"`
+
+	Refused *OrderError `json:"-"` // what waits, for who asked in this process
 }

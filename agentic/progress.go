@@ -34,7 +34,7 @@ func following(conn bus.Conn, on func(progress)) func(context.Context, string, [
 // says is guarded here. A skill whose calls have a status is not named.
 func (d *drive) progress(s *catalog.StepView, p progress) {
 	switch {
-	case p.Agent != "":
+	case p.Agent != "" && p.Event == "": // a status is one of the plan's agent, whoever works for it
 		d.hear(p)
 	case p.Text != nil && d.agent.Agent != "":
 		d.saying.take(model.Event{Text: p.Text.Text, Reset: p.Text.Reset})

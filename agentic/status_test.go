@@ -113,11 +113,12 @@ func TestStatuses(t *testing.T) {
 	for _, p := range []progress{
 		{Event: "searching_offers"}, {Event: "searching_offers"}, {Event: "matching_receipt"},
 		balance, balance, {Event: "looking_up_purchase_history"},
-		{Event: "Your card was charged."}, {Event: "still_working\n"}, {Skill: "crm.list"},
+		{Event: "Your card was charged."}, {Event: "Pay here.", Agent: "billing", Ask: "1.0"}, {Event: "still_working\n"}, {Skill: "crm.list"},
 	} {
 		d.progress(s, p)
 	}
 	now = now.Add(batchTime)
+	balance.Agent, balance.Ask = "billing", "1.0" // who was asked works for the plan's agent
 	d.progress(s, balance)
 	d.frame(bus.FrameDone, bus.DoneData{})
 	var got []string

@@ -230,7 +230,7 @@ func (w *worker) work(ctx context.Context) runReply {
 			}
 		}
 		reply := w.finish(ctx, end)
-		reply.Held = heldOf(refused)
+		reply.Held, reply.Refused = heldOf(refused), refused
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
