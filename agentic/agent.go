@@ -227,11 +227,3 @@ func (d *drive) failedAgent(ctx context.Context, s catalog.StepView) error {
 func overWith(p catalog.PlanView, s catalog.StepView) bool {
 	return p.Agent != "" && s.Status != catalog.StepPending && s.Status != catalog.StepHeld
 }
-
-// taskTime is how long a task of the plan may take: an agent's for its own limit.
-func (d *drive) taskTime() time.Duration {
-	if d.plan.Agent == "" {
-		return taskLife
-	}
-	return min(taskLife, time.Duration(d.agent.TimeLimitSec)*time.Second)
-}

@@ -15,7 +15,6 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 // An agent asks others by calls of its model. Whom it asks works as one more task: with a
@@ -137,8 +136,8 @@ func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (a
 	switch {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		return nil, err
-	case err == nil && reply.Held != nil:
-		return nil, heldBy(reply.Held)
+	case reply.Refused != nil:
+		return nil, reply.Refused
 	}
 	w.cfg.Asked(a.Agent, w.cfg.Now().Sub(began), failureOf(reply, err))
 	if err == nil && reply.Status == taskDone {
@@ -161,14 +160,6 @@ func heardFrom(f catalog.StepFinish, partly bool) heard {
 		h.Status = heardPartly
 	}
 	return h
-}
-
-// heldBy is the answer to an ask one of whose own orders waits for people.
-func heldBy(h *bus.Approval) error {
-	return &OrderError{h.Type, &intents.Answer{
-		IntentID: h.IntentID, Code: intents.ApprovalRequired, Reason: h.Reason, Approval: h.URL,
-		Decision: &intents.Decision{Approvers: h.Approvers, PolicyIDs: h.PolicyIDs, Hold: &intents.HoldTerms{Deadline: h.Deadline}},
-	}}
 }
 
 // child runs the task of an asked agent to its end. One that could not say how it ended is
@@ -236,7 +227,8 @@ func (w *worker) askAgain(ctx context.Context, calls []catalog.TranscriptCall) m
 	var asking sync.WaitGroup
 	for _, c := range calls { // of each path the state tells the last one alone
 		var a catalog.AgentAsk
-		if c.Type != intents.TypeAgentAsk || finalAsk(c) || decoded(c.Args, &a).Agent == "" {
+		unanswered := c.Status == catalog.AskInterrupted || c.Status == taskHeld
+		if c.Type != intents.TypeAgentAsk || !unanswered || decoded(c.Args, &a).Agent == "" {
 			continue
 		}
 		var result any
@@ -256,15 +248,6 @@ func (w *worker) askCall(a *catalog.AgentAsk) (name string, args any) {
 		return name, askArgs{Input: a.Input}
 	}
 	return agents.AskAgent, askArgs{a.Agent, a.Input}
-}
-
-// finalAsk says whether nothing more can come of an ask.
-func finalAsk(c catalog.TranscriptCall) bool {
-	switch c.Status {
-	case taskDone, taskFailed, taskInsufficient, catalog.AskUnavailable:
-		return true
-	}
-	return false
 }
 
 // heardBefore is what came of an ask of an earlier task.

@@ -71,7 +71,7 @@ func asking(c *core, text string, may []catalog.OtherAgent) {
 		mu.Lock()
 		defer mu.Unlock()
 		if name := children[p.Place.TaskID]; name != "" {
-			return done(catalog.AgentGetResult{Agent: name, Text: "name: " + name + "\ndescription: Answers.\nsub_agents: [hub]\n", TimeLimitSec: 300})(p)
+			return done(catalog.AgentGetResult{Agent: name, Text: "name: " + name + "\ndescription: Answers.\nsub_agents: [hub]\ntools: [{server: crm, name: list, status: looking_up}]\nstatus_events: {looking_up: {}}\n", TimeLimitSec: 300})(p)
 		}
 		return done(catalog.AgentGetResult{Agent: entry.Name, Text: text, TimeLimitSec: entry.Limits.Seconds, Others: may})(p)
 	})
@@ -463,16 +463,21 @@ func TestAskedAgentFails(t *testing.T) {
 }
 
 // TestNoData: an asked agent is told that data is not available, goes on, and whoever
-// asked is told that its answer is a part.
+// asked is told that its answer is a part. Its status is shown in the asking agent's words.
 func TestNoData(t *testing.T) {
 	c := newCore(t)
-	asking(c, hub, others)
+	asking(c, hub+"status_events: {looking_up: {words: {en: Looking}}}\n", others)
 	c.on("skill.call", outcome(intents.ExecutorFailed, intents.Failed, false))
 	m := says(map[string][]any{
 		"hub":  {ask("shop", "Offers?"), "I have a part of it."},
 		"shop": {call("crm_list", struct{}{}), "I cannot see the offers now."},
 	})
-	_, log := played(c, m)
+	frames, log := played(c, m)
+	if !slices.ContainsFunc(frames, func(f bus.TurnFrame) bool {
+		return f.Kind == bus.FrameStatus && dataOf[bus.StatusData](t, f).Message == "Looking"
+	}) {
+		t.Errorf("no status of shop among %+v", frames)
+	}
 	if got := results(m.requests("shop")[1]); len(got) != 1 || !strings.HasPrefix(got[0], `{"reason":"data unavailable: `) || strings.Contains(got[0], "EXECUTOR_FAILED") {
 		t.Errorf("shop is told %q", got)
 	}

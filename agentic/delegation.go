@@ -29,6 +29,7 @@ type planRequest struct {
 	Epoch     int    `json:"epoch"`
 	Revision  int    `json:"revision"` // the one to write
 	FirstStep int    `json:"first_step"`
+	Agents    bool   `json:"agents,omitempty"` // there are some that its steps may name
 	soFar
 }
 
@@ -158,4 +159,6 @@ type runReply struct {
 	TimedOut   bool    `json:"timed_out,omitempty"`
 	Partial    bool    `json:"partial,omitempty"` // data was not available to it
 	Routing    routing `json:"routing,omitzero"`
+
+	Refused *OrderError `json:"-"` // what waits, for who asked in this process
 }

@@ -85,7 +85,11 @@ func (d *drive) waits(ctx context.Context) error {
 // step opens a task for a step. wait waits for its end; it uses nothing of the drive
 // that changes, and shows what the task says meanwhile.
 func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, err error) {
-	deadline := d.cfg.Now().Add(d.taskTime()).UTC()
+	limit, err := d.taskTime(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	deadline := d.cfg.Now().Add(limit).UTC()
 	args := catalog.Step{
 		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
 		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
@@ -114,7 +118,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Agent: d.plan.Agent, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls,
+		Inputs: d.inputs(s), Agent: cmp.Or(s.Agent, d.plan.Agent), Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {

@@ -102,6 +102,7 @@ type drive struct {
 	soul    string
 	results map[int]result
 	answer  string                 // of a plan without steps, or of an agent
+	agents  bool                   // there are some that steps may name
 	agent   catalog.AgentGetResult // whose plan it is, if it is one's
 	def     agents.Agent           // its definition; zero: of a planner's plan
 	saying  *tokens                // of the agent's reply
@@ -165,7 +166,7 @@ func (d *drive) run(ctx context.Context) error {
 		return err
 	}
 	d.saying = d.tokens()
-	d.task, d.answer, d.components = d.plan.Task, d.plan.Response, d.plan.Components // no other move tells these texts
+	d.task, d.answer, d.components, d.agents = d.plan.Task, d.plan.Response, d.plan.Components, d.plan.Agents // no other move tells these
 	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 		return true, d.fail(ctx, "max replan attempts reached", "Several attempts did not succeed. The last one: "+d.plan.History[len(d.plan.History)-1].Reason)
 	}
 	d.status(string(d.plan.Status), "", 0)
-	req := planRequest{Turn: d.turn, Task: d.task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: 1}
+	req := planRequest{Turn: d.turn, Task: d.task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: 1, Agents: d.agents}
 	for _, s := range d.plan.Steps {
 		req.FirstStep = s.Step + 1
 		switch {

@@ -58,6 +58,7 @@ type planning struct {
 	sealer *Sealer
 	req    planRequest
 	loaded map[string]catalog.Manifest // by name
+	others []catalog.OtherAgent        // that its steps may name
 	loop   *loop
 	reply  planReply
 }
@@ -80,6 +81,12 @@ func (w *planning) write(ctx context.Context) error {
 		m.add("Plan", w.req.soFar)
 	}
 	m.add("Limits", planLimits{w.req.FirstStep, w.req.room()})
+	if w.others, err = w.agents(ctx); err != nil {
+		return err
+	}
+	if len(w.others) > 0 {
+		m.add("Agents", w.others)
+	}
 	agent := agents.Builtin(agents.Planner)
 	w.loop = &loop{
 		model: w.cfg.Model, agent: agent, tools: w.tools(),
@@ -114,7 +121,7 @@ func (w *planning) tools() []*tool {
 			return catalog.SkillFindResult{Skills: hits}, err
 		})}),
 		newTool(tool{Tool: loadSkillTool, call: called(w.load)}),
-		newTool(tool{Tool: planTool, output: true, call: called(w.submit)}),
+		newTool(tool{Tool: planToolFor(w.others), output: true, call: called(w.submit)}),
 	}
 }
 
@@ -146,7 +153,7 @@ func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error
 		return nil, nil
 	}
 	identify(a.Steps, w.loaded)
-	if wrong := verifyPlan(a, w.req, w.loaded); len(wrong) > 0 {
+	if wrong := verifyPlan(a, w.req, w.loaded, w.others); len(wrong) > 0 {
 		return nil, &mistake{wrong}
 	}
 	a.Answer = cut(guarded(a.Answer), maxResponse)

@@ -230,7 +230,7 @@ func (w *worker) work(ctx context.Context) runReply {
 			}
 		}
 		reply := w.finish(ctx, end)
-		reply.Held = heldOf(refused)
+		reply.Held, reply.Refused = heldOf(refused), refused
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
@@ -294,16 +294,10 @@ func (e *stopError) Error() string { return e.reason }
 // attempt runs the executor until the result of the step is remembered.
 func (w *worker) attempt(ctx context.Context) error {
 	if w.req.Agent != "" {
-		return w.converse(ctx)
+		return w.asAgent(ctx)
 	}
-	shape := w.req.Step.ReturnSpec.Shape
-	schema, err := schemas.CompileShape(shape)
-	if err == nil {
-		w.schema = schema
-		w.check, err = schemas.Compile(schema)
-	}
-	if err != nil {
-		return &stopError{"return_spec.shape does not compile", "revise the step's return_spec"}
+	if err := w.compileShape(); err != nil {
+		return err
 	}
 	tools, err := w.tools(ctx)
 	if err != nil {
@@ -332,6 +326,19 @@ func (w *worker) attempt(ctx context.Context) error {
 		return &stopError{err.Error(), "split the step, or use another skill"}
 	}
 	return err
+}
+
+// compileShape reads what the step's result has to be.
+func (w *worker) compileShape() error {
+	schema, err := schemas.CompileShape(w.req.Step.ReturnSpec.Shape)
+	if err == nil {
+		w.schema = schema
+		w.check, err = schemas.Compile(schema)
+	}
+	if err != nil {
+		return &stopError{"return_spec.shape does not compile", "revise the step's return_spec"}
+	}
+	return nil
 }
 
 // skillReturns is what a skill returns, by JSON Schema. The tools of models have no

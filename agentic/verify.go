@@ -13,7 +13,7 @@ import (
 // verifyPlan says what is wrong with a plan before it is sealed: numbers, inputs,
 // skills that were loaded, shapes that compile and that the skill's declared
 // output, or the step's input, can meet. Empty: nothing.
-func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest) []string {
+func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest, others []catalog.OtherAgent) []string {
 	steps := a.Steps
 	var wrong []string
 	say := func(n int, format string, a ...any) {
@@ -55,6 +55,16 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest)
 			if _, ok := shapes[n]; !ok {
 				say(s.Step, "after: %d is no earlier step", n)
 			}
+		}
+		if s.Agent != "" {
+			if w := wrongAgent(s, others); w != "" {
+				say(s.Step, "agent: %s", w)
+			}
+			if _, err := schemas.CompileShape(s.ReturnSpec.Shape); err != nil {
+				say(s.Step, "return_spec.shape: %v", err)
+			}
+			shapes[s.Step] = s.ReturnSpec.Shape
+			continue
 		}
 		for _, name := range s.Skills {
 			if _, ok := loaded[name]; !ok {

@@ -62,11 +62,14 @@ func TestVerifyPlan(t *testing.T) {
 		{"a shape that does not compile", []catalog.PlanStep{planned(1, "array<", nil, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
 		{"no shape", []catalog.PlanStep{planned(1, "", nil, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
 		{"members that nobody declares", []catalog.PlanStep{planned(1, "array<{price: number}>", nil, "outlets")}, "", fresh, []string{"nothing that the step can see declares"}},
+		{"an agent", []catalog.PlanStep{{Step: 1, Agent: "shop", ReturnSpec: catalog.ReturnSpec{Shape: "string"}}}, "", fresh, nil},
+		{"an agent that is not there", []catalog.PlanStep{{Step: 1, Agent: "shup", ReturnSpec: catalog.ReturnSpec{Shape: "string"}}}, "", fresh, []string{`there is no agent "shup"`}},
+		{"an agent with skills, and no shape", []catalog.PlanStep{{Step: 1, Agent: "shop", Skills: []string{"outlets"}}}, "", fresh, []string{"not both", "return_spec.shape: "}},
 		{"two things at once", []catalog.PlanStep{planned(2, "array<", nil, "weather")}, "", fresh, []string{"numbers must run on", "was not loaded", "return_spec.shape: "}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := verifyPlan(planArgs{Steps: tt.steps, Answer: tt.answer}, tt.req, known)
+			got := verifyPlan(planArgs{Steps: tt.steps, Answer: tt.answer}, tt.req, known, []catalog.OtherAgent{{Agent: "shop"}})
 			if len(got) != len(tt.says) {
 				t.Fatalf("%q, want %q", got, tt.says)
 			}
@@ -107,7 +110,7 @@ func TestMeetable(t *testing.T) {
 			req = planRequest{FirstStep: 2, soFar: soFar{Completed: []stepResult{{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: tt.input}}}}}}
 			step.Step, step.Inputs = 2, []int{1}
 		}
-		if got := verifyPlan(planArgs{Steps: []catalog.PlanStep{step}}, req, known); (len(got) == 0) != tt.want {
+		if got := verifyPlan(planArgs{Steps: []catalog.PlanStep{step}}, req, known, nil); (len(got) == 0) != tt.want {
 			t.Errorf("%s: %q", tt.name, got)
 		}
 	}
@@ -122,7 +125,7 @@ func TestVerifyDrop(t *testing.T) {
 		drop []int
 		says string
 	}{{nil, ""}, {[]int{1}, "step 2: inputs: 1 is no earlier step"}, {[]int{3}, "drop: 3 is not among the steps that wait"}} {
-		if got := strings.Join(verifyPlan(planArgs{Steps: []catalog.PlanStep{next}, Drop: tt.drop}, req, known), "; "); got != tt.says {
+		if got := strings.Join(verifyPlan(planArgs{Steps: []catalog.PlanStep{next}, Drop: tt.drop}, req, known, nil), "; "); got != tt.says {
 			t.Errorf("drop %v: %q, want %q", tt.drop, got, tt.says)
 		}
 	}

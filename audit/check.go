@@ -213,11 +213,27 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 		return errors.New("decided with another task than the step's")
 	case !t.MayOrder(j.order.body.Intent.Type):
 		return errors.New("the agent " + t.Agent + " has no tool that orders " + j.order.body.Intent.Type)
+	case !j.waited(t.Approvals(j.order.body.Intent.Type, j.order.body.Intent.Args)):
+		return errors.New("its agent's file holds it, and it did not wait for people")
 	case t.Agent != "" && f.Skill != nil && !slices.Contains(t.Spec.Skills, f.Skill.Name):
 		return errors.New("the skill is not among those of the task's step")
 	default:
 		return nil
 	}
+}
+
+// waited says whether the order is held, by all of these rules at least.
+func (j *job) waited(rules []intents.HoldRule) bool {
+	var held []intents.HoldRule
+	if terms := j.order.decision.Hold; terms != nil {
+		held = terms.Rules
+	}
+	for _, rule := range rules {
+		if !slices.ContainsFunc(held, func(h intents.HoldRule) bool { return reflect.DeepEqual(h, rule) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkOutcome verifies the receipt of the order that an outcome ends.

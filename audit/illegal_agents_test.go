@@ -103,7 +103,7 @@ var agentMisdeeds = []misdeed{
 			a.facts.Skill = &intents.FactSkill{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure)}
 		})
 	}},
-	{"agent-without-reply", "agent", "step.finish: the task of an agent, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {
+	{"agent-without-reply", "agent", "step.finish: the task of an agent's plan, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {
 		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}), ofShop)
 	}},
 	{"agent-answer-changed", "agent", "plan.close: a plan of an agent is closed with its reply", "the agent's reply", func(d *dishonest) int64 {

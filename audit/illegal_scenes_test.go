@@ -18,6 +18,11 @@ func scenes() map[string]func(d *dishonest) {
 	return map[string]func(d *dishonest){
 		// A plan of an agent whose task runs.
 		"agent": func(d *dishonest) { d.shop() },
+		// The same, and calls of its agent wait for people.
+		"agent-approved": func(d *dishonest) { d.careful() },
+		// A planner's plan that may name an agent, and one whose step an agent carries out.
+		"agent-offered":  func(d *dishonest) { d.offered() },
+		"agent-stepping": func(d *dishonest) { d.stepping() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
 		// Schedules whose time has come.

@@ -71,7 +71,7 @@ func (r *replayer) release(ctx context.Context, j *job, e *intents.Envelope) err
 	if !known {
 		return agree(d, intents.Deny, intents.UnknownIntent, nil, nil)
 	}
-	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Covered(j.rules, caps, state.Needed(j.rules, e.Type(), row.Capability, e.Args(), e.Principal().UserID)) {
+	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Entitled(j.rules, caps, e.Type(), row.Capability, e.Args(), e.Principal().UserID) {
 		return agree(d, intents.Deny, intents.RBACForbidden, nil, nil)
 	}
 	if roles, err := j.dir.RolesFor(j.rules, e, true); j.rules >= intents.RulesStrict && (err != nil || !slices.Equal(f.Roles, roles)) {

@@ -133,6 +133,9 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if ids := []string{policies.IDEngine}; slices.Equal(d.PolicyIDs, ids) != slices.Equal(res.PolicyIDs(), ids) {
 		return unreplayable("the policy failed or took too long, then or now")
 	}
+	if j.task != nil {
+		res = res.Held(j.task.Approvals(e.Type(), e.Args()))
+	}
 	if e.Type() == state.TypeApprove {
 		res = res.Unheld()
 	}

@@ -244,6 +244,14 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		return catalog.ReadMemoryResult{Key: a.Key, Data: json.RawMessage(`{"open":3}`)}, err
 	case "plan.usage":
 		return catalog.PlanUsageResult{Usage: []catalog.UsageRow{{Agent: p.UserID, Model: "m", Turns: 1}}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}, nil
+	case "schema.list":
+		var a catalog.SchemaList
+		err := json.Unmarshal(e.Args(), &a)
+		rows := []catalog.SchemaRow{{Name: "shop", Kind: catalog.KindAgent, Content: "You sell.", Schema: json.RawMessage(`{"type":"object"}`)}}
+		if a.Name != "" && a.Name != "shop" {
+			rows = rows[:0]
+		}
+		return catalog.SchemaListResult{Schemas: rows}, err
 	case "message.list":
 		return catalog.MessageListResult{Messages: []catalog.Message{}, Cursor: "c"}, nil
 	default:

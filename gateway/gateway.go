@@ -8,6 +8,7 @@
 //	POST   /v1/chat/completions           a turn, for clients of OpenAI's API
 //	POST   /v1/responses                  the same, for its later API
 //	GET    /v1/models                     the agents
+//	GET    /v1/models/{model}             one of them
 //	GET    /agent/plans                   plans, newest first
 //	GET    /agent/plans/{plan_id}         the plan
 //	GET    /agent/plans/{plan_id}/trace   its events, in order

@@ -27,6 +27,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST(routeCompletions, keyed(g.openai(newCompletion)))
 	r.POST(routeResponses, keyed(g.openai(newResponse)))
 	r.GET(routeModels, keyed(g.listModels))
+	r.GET(routeModel, keyed(g.listModels))
 	r.GET("/agent/plans", keyed(g.listPlans))
 	r.GET("/agent/plans/:plan_id", keyed(g.getPlan))
 	r.GET("/agent/plans/:plan_id/trace", keyed(g.getTrace))

@@ -21,11 +21,12 @@ const (
 	routeCompletions = "/v1/chat/completions"
 	routeResponses   = "/v1/responses"
 	routeModels      = "/v1/models"
+	routeModel       = routeModels + "/:model"
 )
 
 // openaiBodies are the refusals of these routes.
 var openaiBodies = map[string]func(problem.Problem) any{
-	routeCompletions: openaiError, routeResponses: openaiError, routeModels: openaiError,
+	routeCompletions: openaiError, routeResponses: openaiError, routeModels: openaiError, routeModel: openaiError,
 }
 
 // openaiError is a problem in the form of OpenAI's API.
@@ -57,16 +58,23 @@ func bearerKey(c *gin.Context) string {
 	return key
 }
 
-// listModels is GET /v1/models.
+// listModels is GET /v1/models, and GET /v1/models/{model} for one of them.
 func (g *Gateway) listModels(c *gin.Context, who caller) error {
 	a, err := g.identify(c.Request.Context(), who, claim{})
 	if err != nil {
 		return err
 	}
 	names, err := g.agents(c.Request.Context(), a)
-	models := []gin.H{}
+	models, one := []gin.H{}, c.Param("model")
 	for _, name := range names {
-		models = append(models, gin.H{"id": name, "object": "model", "created": 0, "owned_by": "writ"})
+		m := gin.H{"id": name, "object": "model", "created": 0, "owned_by": "writ"}
+		if name == one {
+			return respond(c, m, err)
+		}
+		models = append(models, m)
+	}
+	if one != "" && err == nil {
+		return problem.New(intents.NotFound, "/model", catalog.Like("no such model", one, names))
 	}
 	return respond(c, gin.H{"object": "list", "data": models}, err)
 }

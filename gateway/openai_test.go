@@ -288,6 +288,16 @@ func TestModels(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || len(got.Data) != 1 || got.Data[0].ID != "planner" || got.Data[0].Object != "model" {
 		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
+	var one struct{ ID, Object string }
+	if resp := w.call("GET", "/v1/models/planner", "", bearer(), &one); resp.StatusCode != http.StatusOK || one.ID != "planner" || one.Object != "model" {
+		t.Errorf("%d %+v", resp.StatusCode, one)
+	}
+	var none struct {
+		Error struct{ Type, Code, Param string }
+	}
+	if resp := w.call("GET", "/v1/models/plannr", "", bearer(), &none); resp.StatusCode != http.StatusNotFound || none.Error.Code != string(intents.NotFound) || none.Error.Param != "model" {
+		t.Errorf("%d %+v", resp.StatusCode, none)
+	}
 }
 
 // What an answer would not have is refused before a plan is opened, in OpenAI's form.

@@ -47,7 +47,8 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 		return err
 	}
 	if typ == "" {
-		return respond(c, gin.H{"schemas": schemaRows("")}, nil)
+		rows, err := g.schemas(c.Request.Context(), a, "")
+		return respond(c, gin.H{"schemas": rows}, err)
 	}
 	found, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
 	var p *problem.Problem
@@ -62,7 +63,7 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 	return respond(c, found, err)
 }
 
-// order is the order that answers the query; no type: the gateway knows the answer.
+// order is the order that answers the query; no type: it is about the agents.
 func (q queryRequest) order() (typ string, args any, err error) {
 	mode, name := strings.ToUpper(q.Mode), strings.ToLower(q.Query)
 	plain := q.queryParameters == (queryParameters{})

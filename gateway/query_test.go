@@ -43,9 +43,9 @@ func TestQuery(t *testing.T) {
 	if d := cmp.Diff([]catalog.UsageRow{{Agent: "carl", Model: "m", Turns: 1}}, usage.Usage); d != "" {
 		t.Error(d)
 	}
-	var agents struct{ Schemas []schemaRow }
+	var agents struct{ Schemas []catalog.SchemaRow }
 	w.call("POST", "/query/", `{"mode":"SQL","query":"schemas"}`, nil, &agents)
-	var listed []schemaRow
+	var listed []catalog.SchemaRow
 	w.call("GET", "/schemas/", "", nil, &listed)
 	if d := cmp.Diff(listed, agents.Schemas); d != "" || len(listed) == 0 {
 		t.Error(d)

@@ -1,38 +1,37 @@
 package gateway
 
 import (
+	"context"
+
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents/catalog"
 )
 
-// schemaRow is an agent as GET /schemas/ gives it.
-type schemaRow struct {
-	Name    string       `json:"name"`
-	Kind    string       `json:"kind"`    // agent
-	Content string       `json:"content"` // the system prompt, without a soul
-	Schema  agents.Agent `json:"json_schema"`
-}
-
-// listSchemas is GET /schemas/: ?name=. It has the built-in agents: they are the only
-// ones that work in a running writ.
+// listSchemas is GET /schemas/: ?name=.
 func (g *Gateway) listSchemas(c *gin.Context, who caller) error {
-	if _, err := g.identify(c.Request.Context(), who, claim{}); err != nil {
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
 		return err
 	}
-	return respond(c, schemaRows(c.Query("name")), nil)
+	rows, err := g.schemas(c.Request.Context(), a, c.Query("name"))
+	return respond(c, rows, err)
 }
 
-// schemaRows are those of all agents, or of the one of a name.
-func schemaRows(name string) []schemaRow {
-	rows := []schemaRow{}
+// schemas are all agents of the tenant, the built-in ones first, or the one of a name.
+func (g *Gateway) schemas(ctx context.Context, a actor, name string) ([]catalog.SchemaRow, error) {
+	rows := []catalog.SchemaRow{}
 	for _, d := range agents.Builtins() {
 		if name != "" && d.Name != name {
 			continue
 		}
-		schema := *d.Agent
-		schema.Type = "object"
-		rows = append(rows, schemaRow{d.Name, "agent", d.System(""), schema})
+		row, err := d.Row()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
 	}
-	return rows
+	got, err := request[catalog.SchemaListResult](ctx, g, a, "schema.list", catalog.SchemaList{Name: name}, "")
+	return append(rows, got.Schemas...), err
 }

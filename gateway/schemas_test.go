@@ -18,7 +18,7 @@ func TestSchemas(t *testing.T) {
 	}
 	var all, one, none []row
 	w.call("GET", "/schemas/", "", nil, &all)
-	if len(all) != len(agents.Builtins()) || all[0].Name != agents.Classifier {
+	if len(all) != len(agents.Builtins())+1 || all[len(all)-1].Name != "shop" || all[0].Name != agents.Classifier {
 		t.Errorf("%d rows: %+v", len(all), all)
 	}
 	w.call("GET", "/schemas/?name=dreaming-agent", "", nil, &one)
@@ -34,6 +34,10 @@ func TestSchemas(t *testing.T) {
 	}
 	w.call("GET", "/schemas/?name=general", "", nil, &one)
 	if len(one) != 1 || !strings.Contains(one[0].Content, "## Thinking Structure") {
+		t.Errorf("%+v", one)
+	}
+	w.call("GET", "/schemas/?name=shop", "", nil, &one)
+	if len(one) != 1 || one[0].Content != "You sell." {
 		t.Errorf("%+v", one)
 	}
 	w.call("GET", "/schemas/?name=nobody", "", nil, &none)

@@ -48,6 +48,21 @@ func (r Result) Approved(by []intents.Approval, asked intents.Asked) Result {
 	return r
 }
 
+// Held is the result where rules of the router's own hold the order, too: what policy denies
+// stays denied.
+func (r Result) Held(rules []intents.HoldRule) Result {
+	if len(rules) == 0 || r.Verdict() == intents.Deny {
+		return r
+	}
+	r.Hold = slices.Clone(r.Hold)
+	for _, h := range rules {
+		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Roles: h.Roles})
+	}
+	r.Allow = false
+	slices.SortStableFunc(r.Hold, byID)
+	return r
+}
+
 // Unsettled is the result where nobody knows as yet what became of an earlier call of the
 // same skill: what is not denied waits until it is known. hint says what to do. The reason
 // stands in the terms of holds, which logs are replayed by: it does not change.

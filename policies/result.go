@@ -163,7 +163,6 @@ func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 			return Result{}, fmt.Errorf("obligation %q is unknown", o.Name)
 		}
 	}
-	byID := func(a, b Rule) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Reason, b.Reason)) }
 	slices.SortFunc(r.Deny, byID)
 	slices.SortFunc(r.Hold, byID)
 	switch {
@@ -175,6 +174,10 @@ func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 		return Result{Hold: r.Hold, Obligations: r.Obligations}, nil
 	}
 	return Result{Allow: true, Obligations: r.Obligations}, nil
+}
+
+func byID(a, b Rule) int {
+	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Reason, b.Reason))
 }
 
 func decodeTerm(term *ast.Term, into any) error {

@@ -25,6 +25,9 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
+	if o.task != nil {
+		res = res.Held(o.task.Approvals(o.env.Type(), o.env.Args()))
+	}
 	if o.env.Type() == state.TypeApprove {
 		res = res.Unheld()
 	}

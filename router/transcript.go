@@ -69,7 +69,7 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	return []intents.Input{{Pointer: "/calls", Value: value, SHA256: intents.Digest(value), Size: int64(len(value))}}, err
 }
 
-// transcribed is one call as it is once it has ended, or when the time to settle is over.
+// transcribed is a call with what became of it, or as it is when the time to settle is over.
 // finished is where an ask has its answer.
 func (r *Router) transcribed(ctx, settling context.Context, o *order, c catalog.ToldCall, position, finished int64) (catalog.TranscriptCall, error) {
 	t := catalog.TranscriptCall{ToldCall: c, Args: json.RawMessage(`{}`)}

@@ -102,7 +102,7 @@ var agentAsk = move(intents.TypeAgentAsk,
 		r := t.plan.Runs.Asks[a.Agent]
 		child := &task{plan: t.plan, Task: t.Task}
 		child.ID, child.Parent, child.Ask, child.Ended = a.TaskID, t.ID, o.Context.Call, ""
-		child.Agent, child.Types, child.Asks, child.Spec.Task, child.Spec.Skills = a.Agent, r.Types, nil, a.Agent, r.Skills
+		child.Agent, child.Types, child.Holds, child.Asks, child.Spec.Task, child.Spec.Skills = a.Agent, r.Types, r.Holds, nil, a.Agent, r.Skills
 		t.plan.note(o, factOpen)
 		return s.openTask(child, a.JWK, a.Deadline)
 	}).keepsAllBut("input", "context/locale", "context/location", "context/prior_context")

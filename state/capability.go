@@ -17,10 +17,19 @@ const capabilityTenantMemory = "memory:write:tenant"
 // CapabilityApprove is what every approver must have.
 const CapabilityApprove = "runs:approve"
 
-// Needed is the capability that an order needs: that of its type, with the resource
+// Entitled says whether capabilities give all that an order needs.
+func Entitled(rules intents.Rules, have []string, typ, ofType string, args json.RawMessage, user string) bool {
+	return !slices.ContainsFunc(allNeeded(rules, typ, ofType, args, user), func(c string) bool { return !Covered(rules, have, c) })
+}
+
+func allNeeded(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) []string {
+	return append([]string{needed(rules, typ, ofType, args, user)}, catalog.AlsoNeeds(typ, args)...)
+}
+
+// needed is the capability that an order needs: that of its type, with the resource
 // where the arguments decide it. A soul of one's own is less than the tenant's, and
 // a memory for the whole tenant more than one's own.
-func Needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) string {
+func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) string {
 	var a struct {
 		UserID string `json:"user_id"`
 		Scope  string `json:"scope"`

@@ -16,21 +16,23 @@ import (
 // legal. Names and types are those of a snapshot, too.
 type plan struct {
 	View      catalog.PlanView    `json:"view"`
-	Opened    int64               `json:"opened"`          // position of plan.open
-	Texts     []int64             `json:"texts"`           // positions of the orders that hold its texts
-	Claimed   int64               `json:"claimed"`         // position of the last plan.claim; Nobody before the first
-	Unheld    bool                `json:"unheld"`          // a hold has ended, or was of plan.open, and no driver knows it
-	Roles     []string            `json:"roles"`           // of the grant that opened it
-	Client    string              `json:"client"`          // act.client of that grant
-	Trace     string              `json:"trace"`           // trace_id of plan.open
-	Exhausted bool                `json:"exhausted"`       // the fourth replan: only plan.close failed is legal
-	Tasks     []*task             `json:"tasks"`           // that its steps opened
-	Results   map[int][]string    `json:"results"`         // step to memory keys its tasks wrote, of the step's revision
-	ByIntent  map[string]orderRef `json:"by_intent"`       // dispatched orders, for "from"
-	Facts     []*fact             `json:"facts"`           // once and held orders, for later drivers; only appended to
-	Calls     []*called           `json:"calls,omitempty"` // orders of agents' calls, until it is closed; only appended to
-	Settled   map[string]bool     `json:"settled"`         // intent_ids of facts whose step is done
-	Runs      *runs               `json:"runs,omitempty"`  // its agent while it is open; nil: a planner's plan
+	Opened    int64               `json:"opened"`             // position of plan.open
+	Texts     []int64             `json:"texts"`              // positions of the orders that hold its texts
+	Claimed   int64               `json:"claimed"`            // position of the last plan.claim; Nobody before the first
+	Unheld    bool                `json:"unheld"`             // a hold has ended, or was of plan.open, and no driver knows it
+	Roles     []string            `json:"roles"`              // of the grant that opened it
+	Client    string              `json:"client"`             // act.client of that grant
+	Trace     string              `json:"trace"`              // trace_id of plan.open
+	Exhausted bool                `json:"exhausted"`          // the fourth replan: only plan.close failed is legal
+	Tasks     []*task             `json:"tasks"`              // that its steps opened
+	Results   map[int][]string    `json:"results"`            // step to memory keys its tasks wrote, of the step's revision
+	ByIntent  map[string]orderRef `json:"by_intent"`          // dispatched orders, for "from"
+	Facts     []*fact             `json:"facts"`              // once and held orders, for later drivers; only appended to
+	Calls     []*called           `json:"calls,omitempty"`    // orders of agents' calls, until it is closed; only appended to
+	Settled   map[string]bool     `json:"settled"`            // intent_ids of facts whose step is done
+	Runs      *runs               `json:"runs,omitempty"`     // its agent while it is open; nil: a planner's plan
+	Registry  []int64             `json:"registry,omitempty"` // of a planner's plan: the revisions of system and tenant when it was opened
+	Agents    map[int]*runs       `json:"agents,omitempty"`   // of its steps that name one, while it is open
 
 	Unsaid  bool                 `json:"unsaid,omitempty"`  // nobody knows the answer that its end repeats: it was erased
 	Request string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
@@ -235,7 +237,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	}
 	p.end(status, at)
 	s.freeSession(p)
-	p.Runs, p.Unsaid = nil, false
+	p.Runs, p.Agents, p.Unsaid = nil, nil, false
 	s.leaving.close(p, at)
 	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither

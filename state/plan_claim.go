@@ -22,7 +22,7 @@ var planClaim = move("plan.claim",
 		after := p.clone()
 		after.claim(a.Epoch, v.s.rules, o.At)
 		told := after.shown()
-		told.Turn = p.Turn
+		told.Turn, told.Agents = p.Turn, p.Registry != nil
 		return Effect{told, p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClaim) error {

@@ -27,11 +27,11 @@ var planOpen = move(TypePlanOpen,
 		if err := v.mayTurn(o, p, a); err != nil {
 			return Effect{}, err
 		}
+		v.rely(SubjectRegistry)
 		if err := v.mayFire(o, a); err != nil {
 			return Effect{}, err
 		}
 		if a.Agent != "" {
-			v.rely(SubjectRegistry)
 			v.rely(SubjectTenant(o.Tenant))
 		}
 		touches := append(p.touches(true), p.turnSubjects()...)
@@ -74,6 +74,7 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 		p.Request = a.Request.Digest
 	}
 	if a.Agent == "" {
+		p.Registry = s.registryNow(o.Tenant)
 		return p, nil
 	}
 	runs, skills, err := s.runsOf(o.Tenant, a.Agent)

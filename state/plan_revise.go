@@ -38,7 +38,16 @@ var planRevise = move(TypePlan,
 		if err := legalSteps(a.Steps, p.staying(a.Drop), p.nextNumber(v.s.rules)); err != nil {
 			return Effect{}, err
 		}
+		steps, ofStep, err := v.s.agentSteps(p, a.Steps)
+		if err != nil {
+			return Effect{}, err
+		}
+		if len(ofStep) > 0 {
+			v.rely(SubjectRegistry)
+			v.rely(SubjectTenant(o.Tenant))
+		}
 		after := p.clone()
+		a.Steps = steps
 		after.revise(a, o.Decision.IntentID)
 		return Effect{after.answer(), p.touches(true)}, nil
 	},
@@ -47,7 +56,16 @@ var planRevise = move(TypePlan,
 		if err != nil {
 			return err
 		}
+		steps, ofStep, err := s.agentSteps(p, a.Steps)
+		if err != nil {
+			return err
+		}
+		a.Steps = steps
 		p.revise(a, o.Decision.IntentID)
+		if p.Agents == nil {
+			p.Agents = make(map[int]*runs)
+		}
+		maps.Copy(p.Agents, ofStep)
 		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil

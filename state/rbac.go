@@ -14,9 +14,11 @@ func (d *Directory) Permits(rules intents.Rules, e *intents.Envelope, capability
 	if !known {
 		return roles, forbidden("/actor/tenant", "no such tenant")
 	}
-	needed := Needed(rules, e.Type(), capability, e.Args(), pr.UserID)
-	if !Covered(rules, caps, needed) {
-		return roles, forbidden("/actor", "no role of the actor gives "+needed)
+	needed := allNeeded(rules, e.Type(), capability, e.Args(), pr.UserID)
+	for _, c := range needed {
+		if !Covered(rules, caps, c) {
+			return roles, forbidden("/actor", "no role of the actor gives "+c)
+		}
 	}
 	declared := e.Constraints().Capabilities
 	for _, c := range declared {
@@ -24,8 +26,10 @@ func (d *Directory) Permits(rules intents.Rules, e *intents.Envelope, capability
 			return roles, forbidden("/constraints/capabilities", "a declared capability is given by no role of the actor")
 		}
 	}
-	if len(declared) > 0 && !Covered(rules, declared, needed) {
-		return roles, forbidden("/constraints/capabilities", "the order needs "+needed+", which it does not declare")
+	for _, c := range needed {
+		if len(declared) > 0 && !Covered(rules, declared, c) {
+			return roles, forbidden("/constraints/capabilities", "the order needs "+c+", which it does not declare")
+		}
 	}
 	return roles, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -30,6 +31,7 @@ type Task struct {
 	Ended    string           `json:"ended"`           // why; empty while it lives
 	Agent    string           `json:"agent,omitempty"` // that it runs; empty: the executor of a planner's step
 	Types    []string         `json:"types,omitempty"` // of orders that the agent may seal
+	Holds    []agents.Hold    `json:"holds,omitempty"` // calls of the agent that wait for people
 	Asks     []string         `json:"asks,omitempty"`  // agents that it may ask
 }
 

@@ -104,6 +104,8 @@ type runs struct {
 	Text    string   `json:"text"`    // its file; empty: it is built in
 	Types   []string `json:"types"`   // of orders that its task may seal
 	Seconds int      `json:"seconds"` // that a task may take
+	// Holds are the calls that wait for people.
+	Holds []agents.Hold `json:"holds,omitempty"`
 	asking
 }
 
@@ -149,7 +151,7 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 
 // scoped is a tenant's agent without those that it may ask.
 func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string, err error) {
-	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds}
+	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Holds: a.Holds}
 	for _, of := range []string{systemTenant, tenant} {
 		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == a.Name && x.Digest == a.Digest }) {
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {
@@ -169,20 +171,35 @@ func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string,
 	return r, slices.Compact(skills), nil
 }
 
-// agentGet delivers the agent of a plan, to a task its own, in the revision that the plan began with.
+// agentGet delivers the agent of a plan, or of a step of it, to a task its own, in the
+// revision that the plan began with. A planner is told which agents the steps of its
+// plan may name.
 var agentGet = move("agent.get",
 	func(v *View, o Order, _ catalog.AgentGet) (Effect, error) {
 		v.rely(SubjectPlanState(o.Tenant, o.Context.PlanID))
 		p, ok := v.s.plans[o.Tenant+"/"+o.Context.PlanID]
-		if !ok || p.Runs == nil {
+		if !ok || final(p.View.Status) {
+			return Effect{}, illegal("/context/plan_id", "no open plan")
+		}
+		if p.Runs == nil && v.s.rules < intents.RulesAsks {
 			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
 		}
-		name, runs := p.View.Agent, p.Runs
+		if p.Runs == nil && o.Context.Step == 0 {
+			others, err := v.offers(o, p)
+			return Effect{Result: catalog.AgentGetResult{Others: others}}, err
+		}
+		if p.Runs == nil { // a revision may give its steps to others
+			v.relyOnPlan(p)
+		}
+		name, runs := p.agentAt(o.Context.Step)
 		if t := v.s.tasks[o.Tenant+"/"+o.Context.TaskID]; t != nil && t.plan == p && t.Ask != "" {
 			name, runs = t.Agent, p.Runs.Asks[t.Agent]
 		}
+		if runs == nil {
+			return Effect{}, illegal("/context/step", "no agent runs the step")
+		}
 		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}
-		if v.Rules() >= intents.RulesAsks {
+		if v.s.rules >= intents.RulesAsks {
 			result.Others = runs.others()
 		}
 		return Effect{Result: result}, nil
@@ -191,12 +208,13 @@ var agentGet = move("agent.get",
 
 // inTime refuses a task of an agent that could go on for longer than the agent may.
 func (p *plan) inTime(a catalog.Step, now time.Time) error {
-	if p.Runs == nil {
+	name, r := p.agentAt(a.Step)
+	if r == nil {
 		return nil
 	}
 	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
-	if limit := time.Duration(p.Runs.Seconds) * time.Second; err != nil || deadline.After(now.Add(limit+intents.Leeway)) {
-		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", p.View.Agent, p.Runs.Seconds))
+	if limit := time.Duration(r.Seconds) * time.Second; err != nil || deadline.After(now.Add(limit+intents.Leeway)) {
+		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", name, r.Seconds))
 	}
 	return nil
 }
@@ -225,6 +243,35 @@ func (s *State) registryOf(tenant string) *Registry {
 	return out
 }
 
+// Registered are the rows of a tenant's agents in force, and of those that only the
+// revision before had.
+func (s *State) Registered(tenant string) (rows []catalog.SchemaRow, err error) {
+	r := s.agents[tenant]
+	if r == nil {
+		return nil, nil
+	}
+	content, err := agents.Unpack(r.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range content.Agents {
+		row, err := d.Row()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	if r.Before == nil {
+		return rows, nil
+	}
+	for _, a := range r.Before.Scopes.Agents {
+		if _, still := content.Agent(a.Name); !still {
+			rows = append(rows, catalog.SchemaRow{Name: a.Name, Kind: catalog.KindGone, Schema: json.RawMessage(`{}`)})
+		}
+	}
+	return rows, nil
+}
+
 // ScopesOf computes the scopes of a pushed registry from its content.
 func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
 	r, err := agents.Unpack(a.Bundle)
@@ -233,13 +280,6 @@ func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
 		return agents.Scopes{}, illegal("/intent/args/bundle", err.Error())
 	case r.Digest() != a.Digest:
 		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
-	}
-	for _, d := range r.Agents {
-		for i, t := range d.Tools {
-			if t.Approval != nil {
-				return agents.Scopes{}, illegal("/intent/args/bundle", fmt.Sprintf("agent %s: /tools/%d/approval: no call is held by an agent's file yet: write a policy, and take it away", d.Name, i))
-			}
-		}
 	}
 	return r.Scopes(), nil
 }

@@ -28,9 +28,9 @@ var stepFinish = move(typeStepFinish,
 			return Effect{}, illegal("/intent/args/status", "a manager may only say failed")
 		case a.Status == catalog.AskUnavailable && (t.Ask == "" || t.ID == o.Context.TaskID):
 			return Effect{}, illegal("/intent/args/status", "only the task that asked may say unavailable")
-		case a.Status == "done" && (t.Agent != "") != (o.TextSize("reply") > 0):
-			return Effect{}, illegal("/intent/args/reply", "the task of an agent ends with a reply, and no other does")
-		case a.Status == "done" && t.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
+		case a.Status == "done" && (t.plan.View.Agent != "") != (o.TextSize("reply") > 0):
+			return Effect{}, illegal("/intent/args/reply", "the task of an agent's plan ends with a reply, and no other does")
+		case a.Status == "done" && t.plan.View.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
 		case a.Status == "held" && !t.plan.heldBy(t):
 			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")

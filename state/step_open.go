@@ -68,8 +68,8 @@ var stepOpen = move("step",
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
 			Inputs: p.inputKeys(step.PlanStep),
 		}}
-		if r := p.Runs; r != nil {
-			t.Agent, t.Types, t.Asks = p.View.Agent, r.Types, slices.Sorted(maps.Keys(r.Asks))
+		if name, r := p.agentAt(a.Step); r != nil {
+			t.Agent, t.Types, t.Holds, t.Asks = name, r.Types, r.Holds, slices.Sorted(maps.Keys(r.Asks))
 		}
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		return s.openTask(t, a.JWK, a.Deadline)

@@ -24,9 +24,6 @@ func (r *Revision) Ahead() Faults {
 			if t.Server == "" && !slices.Contains(today, t.Name) {
 				say(at, "there is no tool "+t.Name+" yet: the agent works without it")
 			}
-			if t.Approval != nil {
-				say(at+"/approval", "no call is held by an agent's file yet: a registry with this cannot be pushed; write a policy")
-			}
 		}
 	}
 	return out

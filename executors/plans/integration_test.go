@@ -22,7 +22,7 @@ func TestIntegrationReports(t *testing.T) {
 		}
 	})
 	const dimension = 8
-	for prefix, test := range map[string]func(*testing.T, storage.Documents, func()){"reports-": reports, "messages-": messages} {
+	for prefix, test := range map[string]func(*testing.T, storage.Documents, func()){"reports-": reports, "messages-": messages, "schemas-": agentRows} {
 		t.Run(prefix, func(t *testing.T) {
 			d, err := opensearch.Open(opensearch.Config{URL: server.URL, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension)})
 			if err != nil {
@@ -33,7 +33,7 @@ func TestIntegrationReports(t *testing.T) {
 				t.Fatal(err)
 			}
 			test(t, d, func() {
-				if err := d.Refresh(t.Context(), storage.IndexPlans, storage.IndexSkillCalls, storage.IndexMessages); err != nil {
+				if err := d.Refresh(t.Context(), storage.IndexPlans, storage.IndexSkillCalls, storage.IndexMessages, storage.IndexSchemas); err != nil {
 					t.Fatal(err)
 				}
 			})

@@ -37,7 +37,7 @@ func Handlers(docs storage.Documents, prices map[string]catalog.Price) map[strin
 	return map[string]executors.Handler{
 		"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list),
 		"plan.usage": executors.WithArgs(p.usage), "message.list": executors.WithArgs(p.messages),
-		"transcript.get": transcript,
+		"schema.list": executors.WithArgs(p.schemas), "transcript.get": transcript,
 	}
 }
 

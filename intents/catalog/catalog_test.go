@@ -55,7 +55,7 @@ var examples = map[string]example{
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "These."},
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: failure},
 	}, []any{view}},
-	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen, joined}}}, []any{moved}},
+	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen, joined, {Step: 3, Task: "sell", Skills: []string{}, Agent: "shop", ReturnSpec: specimen.ReturnSpec}}}}, []any{moved}},
 	"plan.claim": {[]any{PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d1"}}, []any{view, PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, Task: "Which?", MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, Response: "These.", CreatedAt: at}}},
 	"step": {
 		[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
@@ -101,6 +101,7 @@ var examples = map[string]example{
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}}, []any{Manifest{Name: "feed", Description: "A feed.", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "quakes", Digest: digest, Effect: Pure}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
 	"plan.usage":     {[]any{PlanUsage{Period{stamp, stamp}, true, true}, PlanUsage{}}, []any{PlanUsageResult{[]UsageRow{{"2026-11-20", "planner", "openai:m", 2, 100, 20, 1500, new(0.5)}, {Agent: "a", Model: "m", Turns: 1}}, []PlansHealth{{[]string{"feed"}, 4, 1, 0.5, 1}}, []SkillHealth{{"feed", 1}}}, PlanUsageResult{[]UsageRow{}, []PlansHealth{}, []SkillHealth{}}}},
+	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop"}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`)}}}}},
 	"message.list":   {[]any{MessageList{Period{stamp, stamp}, 100, "c"}, MessageList{}}, []any{MessageListResult{[]Message{{"m_1", "s", "turn_1", "plan_1", "assistant", "Hello.", "planner", "openai:m", 100, 20, 1500, strings.Repeat("a", 32), at, nil}, {MessageID: "m_2", SessionID: "s", Role: "tool_call", CreatedAt: at, ToolCalls: json.RawMessage(`{"name":"crm.close","args":{},"id":"call_1_0"}`)}, {MessageID: "m_0", SessionID: "s", Role: "user", CreatedAt: at}}, "c"}}},
 	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
 	"session.list":   {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},
@@ -124,7 +125,7 @@ var examples = map[string]example{
 	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{accepted}},
 	"order.resolve":   {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
 	"registry.push":   {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
-	"agent.get":       {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}}},
+	"agent.get":       {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}, AgentGetResult{Others: []OtherAgent{{Agent: "shop", DisplayName: "Shop", Description: "Sells.", TimeLimitSec: 300}}}}},
 	"policy.push":     {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
 	"hitl.approve": {[]any{
 		Approve{IntentID: digest, Decision: DecisionApprove},

@@ -77,6 +77,7 @@ type PlanStep struct {
 	ID            string     `json:"id,omitempty"` // what its planner calls it
 	Task          string     `json:"task"`
 	Skills        []string   `json:"skills"`
+	Agent         string     `json:"agent,omitempty"`           // who carries it out with tools of its own, in place of skills
 	InputFromStep int        `json:"input_from_step,omitempty"` // the same as Inputs of one step
 	Inputs        []int      `json:"inputs,omitempty"`          // steps whose results it works on
 	After         []int      `json:"after,omitempty"`           // steps that it waits for; none: for the one before it
@@ -251,7 +252,8 @@ type PlanView struct {
 	CreatedAt   time.Time       `json:"created_at"`
 	CompletedAt *time.Time      `json:"completed_at,omitempty"`
 
-	Turn *TurnContext `json:"turn,omitempty"` // plan.claim's answer alone has it
+	Turn   *TurnContext `json:"turn,omitempty"`   // plan.claim's answer alone has it
+	Agents bool         `json:"agents,omitempty"` // there are some that its steps may name; likewise
 }
 
 // StepView is a step with what became of it.

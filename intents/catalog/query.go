@@ -12,6 +12,7 @@ var (
 	queryRows = []Row{
 		{Type: "plan.usage", Title: "Sum up what plans used, and how they went", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
 		{Type: "message.list", Title: "List the messages of all sessions", Capability: "sessions:read", Signers: queriers, Executor: "plans", Effect: Pure},
+		{Type: "schema.list", Title: "List the agents of the registry", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
 	}
 )
 
@@ -64,6 +65,30 @@ type SkillHealth struct {
 	Skill  string `json:"skill"`
 	Failed int64  `json:"failed"`
 }
+
+// SchemaList are the arguments of schema.list: of all agents of the registry, or of one.
+type SchemaList struct {
+	Name string `json:"name,omitempty"`
+}
+
+// SchemaListResult is the result of schema.list: without the built-in agents.
+type SchemaListResult struct {
+	Schemas []SchemaRow `json:"schemas"`
+}
+
+// SchemaRow is an agent as its prompt and its definition.
+type SchemaRow struct {
+	Name    string          `json:"name"`
+	Kind    string          `json:"kind"`
+	Content string          `json:"content"` // the system prompt, without a soul
+	Schema  json.RawMessage `json:"json_schema"`
+}
+
+// Kinds of a stored row. An agent that a later revision has not is gone.
+const (
+	KindAgent = "agent"
+	KindGone  = "gone"
+)
 
 // MessageList are the arguments of message.list: of the user's messages, newest first.
 type MessageList struct {

@@ -17,20 +17,22 @@ type RegistryPush struct {
 	Bundle   string `json:"bundle,omitempty"` // agents.Revision.Pack
 }
 
-// AgentGet are the arguments of agent.get: the agent is that of the order's plan.
+// AgentGet are the arguments of agent.get: the agent is that of the order's plan, or of
+// the step that its context names.
 type AgentGet struct{}
 
 // AgentGetResult is the result of agent.get. A built-in agent has no text here: each
 // process has it.
 type AgentGetResult struct {
-	Agent        string `json:"agent"`
+	Agent        string `json:"agent,omitempty"`
 	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
-	TimeLimitSec int    `json:"time_limit_sec"`
-	// Others are the agents that it may ask.
+	TimeLimitSec int    `json:"time_limit_sec,omitempty"`
+	// Others are the agents that it may ask, or that the steps of a planner's plan may
+	// name; then there is nothing else.
 	Others []OtherAgent `json:"others,omitempty"`
 }
 
-// OtherAgent is an agent as one that may ask it knows it.
+// OtherAgent is an agent as one that may give it work knows it.
 type OtherAgent struct {
 	Agent       string `json:"agent"`
 	DisplayName string `json:"display_name,omitempty"`

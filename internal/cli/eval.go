@@ -16,35 +16,48 @@ import (
 
 func evalCommand(c *command) {
 	c.personFlags()
-	least := c.Flags().Float64("min", 1, "the share of the cases of each set, and of each pair of agents, that must pass")
+	least := c.minFlag()
 	c.answer = func(args []string) (answer, error) {
-		if *least < 0 || *least > 1 {
-			return answer{}, usage(fmt.Errorf("--min: %v is not from 0 to 1", *least))
-		}
-		sets, err := eval.Read(os.DirFS(args[0]))
-		if err != nil {
-			return answer{}, malformed(fmt.Errorf("%s: %w", args[0], err))
-		}
 		to, err := c.client()
 		if err != nil {
 			return answer{}, err
 		}
-		r := eval.NewReport(*least)
-		for _, set := range sets {
-			r.Begin(set)
-			for _, one := range set.Cases {
-				seen, err := c.ask(to, one)
-				if err != nil {
-					return answer{}, fmt.Errorf("%s: %q: %w", set.File, one.Message, err)
-				}
-				if res := r.Add(one, seen); !c.asJSON {
-					fmt.Fprint(c.std.Err, resultText(res))
-				}
-			}
+		r, err := c.evaluate(to, args[0], *least)
+		if err != nil {
+			return answer{}, err
 		}
-		r.End()
 		return answer{data: r, text: reportText(r), end: unless(r.OK, "below the threshold")}, nil
 	}
+}
+
+func (c *command) minFlag() *float64 {
+	return c.Flags().Float64("min", 1, "the share of the cases of each set, and of each pair of agents, that must pass")
+}
+
+// evaluate asks the cases of a directory, and says how each goes.
+func (c *command) evaluate(to client.Client, dir string, least float64) (*eval.Report, error) {
+	if least < 0 || least > 1 {
+		return nil, usage(fmt.Errorf("--min: %v is not from 0 to 1", least))
+	}
+	sets, err := eval.Read(os.DirFS(dir))
+	if err != nil {
+		return nil, malformed(fmt.Errorf("%s: %w", dir, err))
+	}
+	r := eval.NewReport(least)
+	for _, set := range sets {
+		r.Begin(set)
+		for _, one := range set.Cases {
+			seen, err := c.ask(to, one)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %q: %w", set.File, one.Message, err)
+			}
+			if res := r.Add(one, seen); !c.asJSON {
+				fmt.Fprint(c.std.Err, resultText(res))
+			}
+		}
+	}
+	r.End()
+	return r, nil
 }
 
 // ask asks the messages of a case in a session of its own, and reads what became of the

@@ -6,12 +6,20 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/state"
 )
 
 func registryPush(c *command) {
 	c.tenantFlags()
+	cases := c.Flags().String("eval", "", "try the agents first: ask the cases of this directory, and refuse agents that pass fewer of them than --min")
+	trial := c.Flags().String("trial", "", "the tenant in which --eval tries them, as the API key of WRIT_API_KEY, the context or the data directory")
+	least := c.minFlag()
 	c.answer = func(args []string) (answer, error) {
+		if (*cases == "") != (*trial == "") {
+			return answer{}, usage(errors.New("--eval and --trial go together"))
+		}
 		r, err := c.soundRegistry(args[0])
 		if err != nil {
 			return answer{}, err
@@ -21,10 +29,32 @@ func registryPush(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		return c.pushRegistry(func(*state.Registry) (catalog.RegistryPush, error) {
+		next := func(*state.Registry) (catalog.RegistryPush, error) {
 			return catalog.RegistryPush{Digest: r.Digest(), Bundle: bundle}, nil
-		})
+		}
+		if *cases != "" {
+			report, err := c.tryRegistry(*trial, *cases, *least, next)
+			if err != nil {
+				return answer{}, err
+			}
+			if !report.OK {
+				return answer{data: report, text: reportText(report), note: "below the threshold: not pushed\n", end: unless(false, "below the threshold")}, nil
+			}
+		}
+		return c.pushRegistry(next)
 	}
+}
+
+// tryRegistry puts a revision in force in a tenant for trials, and evaluates it there.
+func (c *command) tryRegistry(trial, cases string, least float64, next func(*state.Registry) (catalog.RegistryPush, error)) (*eval.Report, error) {
+	tenant := c.tenant
+	c.tenant = trial
+	_, err := c.pushRegistry(next)
+	c.tenant = tenant
+	if err != nil {
+		return nil, err
+	}
+	return c.evaluate(client.Client{URL: c.url, Key: targetOf(c.Command).Key.Value}, cases, least)
 }
 
 func registryRevert(c *command) {

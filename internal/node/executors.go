@@ -21,7 +21,7 @@ import (
 // searchedByPlans are the indices that orders to the plans executor search.
 var searchedByPlans = map[string][]string{
 	"plan.get": {storage.IndexEvents}, "plan.list": {storage.IndexPlans}, "plan.usage": {storage.IndexPlans, storage.IndexSkillCalls},
-	"message.list": {storage.IndexMessages},
+	"message.list": {storage.IndexMessages}, "schema.list": {storage.IndexSchemas},
 }
 
 // startExecutors serves every executor as a bus user of its own. It may receive its own

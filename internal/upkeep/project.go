@@ -16,7 +16,7 @@ import (
 )
 
 // projections are the indices that the recorder alone writes.
-var projections = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexOrders}
+var projections = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexSchemas, storage.IndexOrders}
 
 // projection is all that the recorder makes of a journal, what was removed by age
 // too, in a directory that Close removes.

@@ -24,6 +24,7 @@ type batch struct {
 	calls    projections                // of skills
 	messages projections                // of tools
 	plans    map[place]storage.Document // as of the last record
+	agents   map[place]storage.Document // likewise
 	orders   map[place]storage.Document // accepted ones
 	refused  map[place]storage.Document // the first refusal of an intent is the one to keep
 }
@@ -48,7 +49,7 @@ type place struct{ tenant, id string }
 
 func newBatch() *batch {
 	return &batch{
-		events: projections{}, calls: projections{}, messages: projections{}, plans: map[place]storage.Document{},
+		events: projections{}, calls: projections{}, messages: projections{}, plans: map[place]storage.Document{}, agents: map[place]storage.Document{},
 		orders: map[place]storage.Document{}, refused: map[place]storage.Document{},
 	}
 }
@@ -60,7 +61,7 @@ func (b *batch) refuse(at place, doc storage.Document) {
 	}
 }
 
-// flush writes what was gathered: events, calls of skills and tools, plans, and the search
+// flush writes what was gathered: events, calls of skills and tools, plans, agents, and the search
 // index last.
 func (r *Recorder) flush(ctx context.Context) error {
 	b := r.batch
@@ -79,6 +80,9 @@ func (r *Recorder) flush(ctx context.Context) error {
 		return err
 	}
 	if err := r.project(ctx, storage.IndexPlans, byTenant(b.plans, nil)); err != nil {
+		return err
+	}
+	if err := r.project(ctx, storage.IndexSchemas, byTenant(b.agents, nil)); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderPlan)

@@ -169,7 +169,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 			}
 		}
 		if s.Decision.Verdict == intents.Allow {
-			if err := r.erased(ctx, s, rec); err != nil {
+			if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(s, rec)); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@
 // docs/spec/state.md says it.
 
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { gunzipSync } from "node:zlib";
 import { digest, jcs, must } from "./bundle.mjs";
 
@@ -15,6 +16,27 @@ function content(bundle, name) {
   const digests = Object.fromEntries(Object.entries(files).map(([path, text]) => [path, digest(text)]));
   must(digest(jcs(digests)) === name, "the content has another digest");
   return Object.values(digests);
+}
+
+// LOCAL are the orders that the tools of this system are made of.
+const LOCAL = {
+  search: ["memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"],
+  find_relevant_skills: ["skill.find"], load_skill: ["skill.load"], read_lines: ["read_lines"], exec_python: ["exec_python"], write_memory: ["write_memory"],
+};
+
+// meets says whether the arguments of a call meet the schema of an approval. What only a
+// reference names may meet it.
+function meets(o, when) {
+  if (when === undefined || (o.type === "skill.call" && o.args.from !== undefined)) return true;
+  const { default: Ajv } = createRequire(`${process.env.WRIT_NODE_MODULES}/`)("ajv/dist/2020.js");
+  return new Ajv({ strict: false }).compile(when)(o.type === "skill.call" ? o.args.input ?? {} : o.args);
+}
+
+// approvals are the rules by which the file of an agent holds an order.
+export function approvals(agent, holds, o) {
+  const covers = ({ tool }) => (o.type === "skill.call" ? [o.args.skill, `${o.args.skill.split(".")[0]}.*`, "*.*"].includes(tool) : LOCAL[tool]?.includes(o.type));
+  const reason = (tool) => `the agent ${agent} calls ${tool} when people have approved it`;
+  return holds.filter((h) => covers(h) && meets(o, h.when)).map((h) => ({ id: `agent.${agent}.approval`, reason: reason(h.tool), roles: h.roles }));
 }
 
 export class Agents {
@@ -45,11 +67,11 @@ export class Agents {
 
   // effective are the agents that a tenant has, by name: the built-in ones, over them
   // those of system, over them its own.
-  effective(tenant, pushed) {
+  effective(tenant, pushed, layers = this.inForce) {
     const set = new Map(BUILTIN.map((a) => [a.name, a]));
     let nearest;
     for (const t of new Set(["system", tenant])) {
-      const layer = pushed?.tenant === t ? pushed.next : this.inForce.get(t);
+      const layer = pushed?.tenant === t ? pushed.next : layers.get(t);
       const here = new Set();
       let standard;
       for (const a of layer?.agents ?? []) {
@@ -71,9 +93,27 @@ export class Agents {
     return set;
   }
 
-  // runs is what a plan of an agent may do, as of now, and the agents that it may ask.
-  runs(tenant, name) {
-    const set = this.effective(tenant);
+  // now are the revisions in force of system and of a tenant.
+  now(tenant) {
+    return ["system", tenant].map((t) => this.inForce.get(t)?.revision);
+  }
+
+  // then are the registries of these revisions, each in force or the one before.
+  then(tenant, revisions) {
+    const layers = new Map();
+    for (const [i, t] of ["system", tenant].entries()) {
+      if (revisions[i] === undefined) continue;
+      const r = [this.inForce.get(t), this.inForce.get(t).before].find((x) => x?.revision === revisions[i]);
+      must(r, "the agents of the opening have been replaced twice");
+      layers.set(t, r);
+    }
+    return layers;
+  }
+
+  // runs is what a plan of an agent may do, as of now or of the registries of then, and the
+  // agents that it may ask.
+  runs(tenant, name, layers) {
+    const set = this.effective(tenant, undefined, layers);
     const runnable = (a) => a && !INNER.includes(a.name) && !a.remote;
     const a = set.get(name);
     must(runnable(a), "no agent that can be run");
@@ -87,6 +127,6 @@ export class Agents {
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];
     const skills = [...new Set([...(a.skills ?? []), ...pins.filter(ofServer)])].sort();
-    return { types: a.types, skills, seconds: a.limits.time_limit_sec };
+    return { types: a.types, skills, seconds: a.limits.time_limit_sec, holds: a.holds ?? [] };
   }
 }

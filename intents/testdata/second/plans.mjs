@@ -1,5 +1,6 @@
 // Plans and tasks: the moves of docs/spec/journal.md.
 
+import { approvals } from "./agents.mjs";
 import { jcs, kidOf, must, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { OF_AGENTS } from "./schedules.mjs";
@@ -67,14 +68,20 @@ export class Plans {
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
-    if (!o.args.agent) return;
+    if (!o.args.agent) {
+      this.plans.get(name).registry = this.state.agents.now(o.tenant);
+      return;
+    }
     const runs = this.state.agents.runs(o.tenant, o.args.agent);
     Object.assign(this.plans.get(name), { agent: o.args.agent, runs, digest: o.d.intent_id });
     this.plans.get(name).steps = [{ step: 1, skills: runs.skills, inputs: [], after: [], status: "pending", revision: 0, results: [] }];
   }
 
   agent(o) {
-    must(this.of(o)?.runs, "no open plan of an agent");
+    const p = this.of(o);
+    must(p && !p.final && (p.runs || this.state.rules > 4), "no open plan of an agent");
+    const { step } = o.context;
+    must(p.runs || !step || p.steps.find((s) => s.step === step)?.runs, "no agent runs the step");
   }
 
   // mayTurn: a request opens one plan, and a session has one open turn.
@@ -148,7 +155,11 @@ export class Plans {
       must(inputs.every((n) => known.has(n)), "input from no earlier step");
       must((s.after ?? []).every((n) => known.has(n)), "it waits for no earlier step");
       known.add(s.step);
-      return { step: s.step, skills: s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
+      const { agent } = s;
+      must(!agent || s.skills.length === 0, "a step of an agent has no skills of its own");
+      const runs = agent && this.state.agents.runs(o.tenant, agent, this.state.agents.then(o.tenant, p.registry ?? []));
+      if (runs) runs.types = [...runs.types.filter((t) => t !== "agent.ask"), "read_memory", "write_memory"];
+      return { agent, runs, step: s.step, skills: runs?.skills ?? s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
     });
     Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
     p.steps = [...staying, ...added];
@@ -158,16 +169,17 @@ export class Plans {
     const p = this.driven(o);
     const a = o.args;
     const { key, deadline } = this.introduced(o);
-    must(!p.runs || deadline <= o.now + p.runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(p.status === "executing", `the plan is ${p.status}`);
     must(a.plan_digest === p.digest, "not the digest of the plan's current revision");
     const s = p.steps.find((x) => x.step === a.step);
     must(s, "not a step of the plan");
+    const runs = p.runs ?? s.runs;
+    must(!runs || deadline <= o.now + runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(s.status === "pending", `the step is ${s.status}`);
     must(this.ready(p, s), "one that the step waits for is not done");
     must(this.live(p) < MAX_LIVE, "no more tasks of a plan live at once");
     Object.assign(s, { status: "running", begun: true });
-    this.begin(o, { agent: p.agent, types: p.runs?.types, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key });
+    this.begin(o, { agent: p.agent ?? s.agent, types: runs?.types, holds: runs?.holds, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key });
   }
 
   // introduced is the key that an order brings, and until when it signs.
@@ -218,7 +230,7 @@ export class Plans {
     must(asked.filter((c) => !c.ended && o.now <= c.deadline).length < t.plan.runs.fanOut, "no more asked tasks live at once");
     must(last || new Set(asked.map((c) => c.ask)).size < t.plan.runs.requests, "no more calls of the step ask");
     const types = agent.types.filter((type) => type !== "agent.ask");
-    this.begin(o, { agent: a.agent, types, skills: agent.skills, plan: t.plan, step: t.step, revision: t.revision, deadline, key, ask: call, parent: t });
+    this.begin(o, { agent: a.agent, types, holds: agent.holds, skills: agent.skills, plan: t.plan, step: t.step, revision: t.revision, deadline, key, ask: call, parent: t });
   }
 
   finish(o) {
@@ -232,14 +244,14 @@ export class Plans {
     must(status !== "unavailable" || (o.key.role === "task" && ofIts), "unavailable is said by the task that asked");
     must(o.key.role !== "manager" || status === "failed", "a manager may only say failed");
     const replies = (o.args.reply ?? o.args.reply_bytes) !== undefined;
-    must(status !== "done" || replies === (t.agent !== undefined), "done with a reply where none belongs, or without");
-    must(status !== "done" || t.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    must(status !== "done" || replies === (t.plan.agent !== undefined), "done with a reply where none belongs, or without");
+    must(status !== "done" || t.plan.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
     const held = t.held || this.asked(t).some((c) => c.parent === t && c.held);
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held" && (!t.ask || e.ask === t.ask));
     must(status !== "held" || waits || held, "no order of the step waits, nor was one of the task held");
     this.endTask(t, "step.finish", status);
     if (t.ask) return; // what it says is for the task that asked
-    if (status === "done" && t.agent) t.plan.answer = o.args.reply;
+    if (status === "done" && t.plan.agent) t.plan.answer = o.args.reply;
     t.step.status = status === "held" && !waits ? "pending" : status;
     if (t.step.status === "held") t.plan.turning = false;
     if (status === "held") return;
@@ -326,6 +338,8 @@ export class Plans {
     if (!t.agent) return;
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
+    const held = (o.d.hold?.rules ?? []).map(jcs);
+    must(approvals(t.agent, t.holds, o).every((rule) => held.includes(jcs(rule))), "its agent's file holds it, and it did not wait for people");
   }
 
   // dispatched and held orders of a plan: it does not leave without them, and later

@@ -284,7 +284,9 @@ export class State {
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
-    must(given(caps, need) && declared.every((c) => given(caps, c)) && (declared.length === 0 || given(declared, need)), `no role gives ${need}`);
+    must(declared.every((c) => given(caps, c)), "declares what no role gives");
+    const ofSteps = (o.type === "plan" ? o.args.steps : []).filter((s) => s.agent).map((s) => `agents:run:${s.agent}`);
+    for (const n of [need, ...ofSteps]) must(given(caps, n) && (declared.length === 0 || given(declared, n)), `no role gives ${n}`);
   }
 
   capabilities(tenants, tenant, roles) {

@@ -1,0 +1,19 @@
+package catalog
+
+import "encoding/json"
+
+// AlsoNeeds are the capabilities that an order needs beside that of its row: of a plan
+// those to run the agents of its steps.
+func AlsoNeeds(typ string, args json.RawMessage) []string {
+	var a Plan
+	if typ != "plan" || json.Unmarshal(args, &a) != nil {
+		return nil
+	}
+	var out []string
+	for _, s := range a.Steps {
+		if s.Agent != "" {
+			out = append(out, RunAgent+":"+s.Agent)
+		}
+	}
+	return out
+}
