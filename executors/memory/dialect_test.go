@@ -179,7 +179,8 @@ func TestMomentsRefused(t *testing.T) {
 	orders := []executortest.Order{
 		scoped(write(task("task_1", 1), "trip", `{"text":"A trip."}`), catalog.ScopeMoment),
 		moment("trip", `{}`), moment("trip", `"A trip."`), moment("trip", `{"text":"A trip.","owner":"ben"}`),
-		moment("trip", `{"text":"`+strings.Repeat("a", 17<<10)+`"}`), {Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: "trip", Data: json.RawMessage(`1`)}},
+		moment("trip", `{"text":"`+strings.Repeat("a", 17<<10)+`"}`),
+		{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: "trip", Data: json.RawMessage(`1`)}},
 	}
 	for _, in := range orders {
 		if r := b.Do(t, in); r.Code != intents.MalformedArgs {

@@ -168,7 +168,8 @@ func TestWhatAPromptTakes(t *testing.T) {
 	for i, key := range []string{"s1:chunk_1", "s1:chunk_3"} {
 		b.Must(t, order("session.append", catalog.SessionAppend{SessionID: "s1", Key: fmt.Sprintf("dream:%d", i), Turns: []catalog.Turn{
 			{Role: catalog.Memory, Content: fmt.Sprintf("Memory %d.", i+1), Timestamp: b.clock(), IntentSummary: key},
-			{Role: catalog.Observation, Content: fmt.Sprintf("Rain %d.", i+1), Timestamp: b.clock()}, {Role: catalog.Think, Content: "Hm.", Timestamp: b.clock()},
+			{Role: catalog.Observation, Content: fmt.Sprintf("Rain %d.", i+1), Timestamp: b.clock()},
+			{Role: catalog.Think, Content: "Hm.", Timestamp: b.clock()},
 		}}), nil)
 	}
 	var got []string

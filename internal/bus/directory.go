@@ -57,8 +57,8 @@ type UserReply struct {
 // schedules that are due.
 type SilentRequest struct{}
 
-// SilentReply answers it, oldest first. Due are the last turns of sessions that it is time
-// to dream of.
+// SilentReply answers it, oldest first. Dreams are the last turns of sessions that it is
+// time to dream of.
 type SilentReply struct {
 	Plans  []SilentPlan    `json:"plans"`
 	Due    json.RawMessage `json:"due"`    // []catalog.Schedule, Next being the newest time that has come; not all at once

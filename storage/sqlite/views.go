@@ -91,8 +91,9 @@ func (d *Documents) fillView(ctx context.Context, c *sql.Conn, tenant, index str
 	if _, err := c.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %[1]s_rows(body); CREATE VIEW %[1]s AS SELECT %[2]s FROM %[1]s_rows", name, strings.Join(columns, ", "))); err != nil {
 		return err
 	}
+	insert := fmt.Sprintf("INSERT INTO %s_rows VALUES (?)", name)
 	for _, doc := range page.Documents {
-		if _, err := c.ExecContext(ctx, "INSERT INTO "+name+"_rows VALUES (?)", string(doc.Body)); err != nil {
+		if _, err := c.ExecContext(ctx, insert, string(doc.Body)); err != nil {
 			return err
 		}
 	}
