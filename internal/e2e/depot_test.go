@@ -51,8 +51,9 @@ type depot struct {
 	gates  map[string]*gate   // by skill
 	watch  func(skill string) // if not nil, told of every call
 
-	mu    sync.Mutex // guards calls
-	calls map[string][]string
+	mu      sync.Mutex // guards the rest
+	calls   map[string][]string
+	parcels map[string]map[int]int // by skill: how often it was called for a parcel
 }
 
 // The depot's skills. Each tells of its effect in the words of MCP; parcel_send
@@ -74,7 +75,7 @@ var depotSkills = []struct {
 
 func serveDepot(t *testing.T, gates map[string]*gate) *depot {
 	t.Helper()
-	d := &depot{t: t, gates: gates, calls: map[string][]string{}}
+	d := &depot{t: t, gates: gates, calls: map[string][]string{}, parcels: map[string]map[int]int{}}
 	m := server.NewMCPServer("depot", "1", server.WithToolCapabilities(false))
 	yes := true
 	for _, s := range depotSkills {
@@ -124,6 +125,19 @@ func (d *depot) called(req mcp.CallToolRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls[req.Params.Name] = append(d.calls[req.Params.Name], id)
+	if n := req.GetInt("parcel", 0); n != 0 {
+		if d.parcels[req.Params.Name] == nil {
+			d.parcels[req.Params.Name] = map[int]int{}
+		}
+		d.parcels[req.Params.Name][n]++
+	}
+}
+
+// times is how often a skill was called for a parcel.
+func (d *depot) times(skill string, parcel int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.parcels[skill][parcel]
 }
 
 // ids are the intent_ids under which a skill was called, in order.

@@ -95,11 +95,7 @@ func TestFailpoints(t *testing.T) {
 			t.Errorf("nobody dies at %s", p)
 		}
 	}
-	exe := filepath.Join(t.TempDir(), "writ")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "failpoint", "-o", exe, "aob.dev/writ/cmd/writ")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build with failpoints: %v\n%s", err, out)
-	}
+	exe := mortal(t)
 	begun := beginLog(t, exe)
 	for _, d := range deaths {
 		t.Run(fmt.Sprintf("%s:%d%s", d.point, d.n, d.after), func(t *testing.T) {
@@ -112,4 +108,15 @@ func TestFailpoints(t *testing.T) {
 			l.survive()
 		})
 	}
+}
+
+// mortal builds a writ that has failpoints.
+func mortal(t *testing.T) (exe string) {
+	t.Helper()
+	exe = filepath.Join(t.TempDir(), "writ")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "failpoint", "-o", exe, "aob.dev/writ/cmd/writ")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build with failpoints: %v\n%s", err, out)
+	}
+	return exe
 }
