@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -113,7 +114,7 @@ var agentStepMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"step-agent-orders-another-type", "agent-stepping", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("skill.find", catalog.SkillFind{Query: "all"}), ofStep)
+		return d.accepted(d.task.Order("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofStep)
 	}},
 	{"step-agent-with-reply", "agent-stepping", "step.finish: the task of an agent's plan, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {
 		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofStep)
