@@ -60,6 +60,7 @@ func workingFrames(t *testing.T, frames []bus.TurnFrame) (out []bus.StatusData) 
 // TestSlowTool: a tool that takes long shows words in the user's language within two seconds
 // of its start, those of its own status or else those for any tool.
 func TestSlowTool(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]struct{ agent, words, event string }{
 		"own status": {serving, "Ich suche Angebote…", "searching_offers"},
 		"any tool":   {strings.Replace(serving, ", status: searching_offers", "", 1), "Ich arbeite noch daran…", stillWorking},
@@ -111,9 +112,15 @@ func TestStatuses(t *testing.T) {
 	s := &catalog.StepView{PlanStep: catalog.PlanStep{Step: 1, Skills: []string{"crm.list"}}}
 	balance := progress{Event: "looking_up_points_balance"}
 	for _, p := range []progress{
-		{Event: "searching_offers"}, {Event: "searching_offers"}, {Event: "matching_receipt"},
-		balance, balance, {Event: "looking_up_purchase_history"},
-		{Event: "Your card was charged."}, {Event: "Pay here.", Agent: "billing", Ask: "1.0"}, {Event: "still_working\n"}, {Skill: "crm.list"},
+		{Event: "searching_offers"},
+		{Event: "searching_offers"},
+		{Event: "matching_receipt"},
+		balance, balance,
+		{Event: "looking_up_purchase_history"},
+		{Event: "Your card was charged."},
+		{Event: "Pay here.", Agent: "billing", Ask: "1.0"},
+		{Event: "still_working\n"},
+		{Skill: "crm.list"},
 	} {
 		d.progress(s, p)
 	}

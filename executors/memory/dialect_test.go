@@ -153,6 +153,7 @@ func TestSQL(t *testing.T) {
 		"SELECT * FROM documents", "SELECT 1; DROP TABLE messages", "DELETE FROM messages", "PRAGMA database_list", "ATTACH '" + dir + "/a' AS a",
 		"SELECT 1) LIMIT 1; VACUUM INTO '" + dir + "/b' --", "VACUUM INTO '" + dir + "/c'", "SELECT load_extension('x')", "SELECT zeroblob(100000000)", "nonsense",
 		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT hex(zeroblob(400000)) FROM n",
 	} {
 		if r := b.Do(t, asks("ana", "SQL", statement)); r.Code != intents.MalformedArgs {
 			t.Errorf("%s: %+v", statement, r)

@@ -42,6 +42,7 @@ func TestDroppedClients(t *testing.T) {
 		"responses":   {"/v1/responses", `"input":%q`, "event: response.completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			frames, number := 1000, len(name)*1000 // parcels of its own
 			for drop := 0; drop < frames; drop++ {
 				number++

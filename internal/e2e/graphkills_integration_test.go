@@ -53,7 +53,7 @@ type graph struct {
 
 // graphOf is the graph of a seed.
 func graphOf(seed uint64) (g graph) {
-	r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // G404: graphs have to be the same again
+	r := rand.New(rand.NewPCG(seed, 7)) // graphs have to be the same again
 	for n := range 2 + r.IntN(3) {
 		e := errand{[]string{"parcel_send", "parcel_send", "parcel_label", "parcel_weigh"}[r.IntN(4)], 1 + r.IntN(2), r.IntN(2) == 0}
 		s := step(n+1, fmt.Sprintf("errand %d", n+1), e.skill, 0, "{total: integer}")
@@ -120,13 +120,14 @@ type road struct {
 // three hundred times. What a plan does is afterwards what it does undisturbed: nothing twice,
 // and missing only where the record says of an order that it is not known how it ended.
 func TestIntegrationGraphsKilled(t *testing.T) {
+	t.Parallel()
 	exe := mortal(t)
 	begun := beginLog(t, exe)
 	var deaths, graphs atomic.Int64
 	for n := range graphsAtOnce {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			for seed := uint64(n); deaths.Load() < deathsOfGraphs; seed += graphsAtOnce { //nolint:gosec // G115: a small number
+			for seed := uint64(n); deaths.Load() < deathsOfGraphs; seed += graphsAtOnce {
 				graphs.Add(1)
 				drive(t, exe, begun, graphOf(seed), &deaths)
 			}

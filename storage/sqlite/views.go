@@ -18,7 +18,8 @@ import (
 const (
 	viewTime  = 2 * time.Second
 	viewRows  = 100
-	viewValue = 4 << 20 // bytes of the longest value that may be made
+	viewValue = 1 << 20 // bytes of the longest value that may be made
+	viewBytes = 4 << 20 // of all values together
 )
 
 // Rows carries one SELECT out over the documents that queries select, by index. A view has
@@ -57,6 +58,7 @@ func (d *Documents) Rows(ctx context.Context, tenant string, views map[string]st
 	}
 	defer func() { err = errors.Join(err, found.Close()) }()
 	columns, err := found.Columns()
+	size := 0
 	for rows = []map[string]any{}; err == nil && found.Next(); {
 		values, at, row := make([]any, len(columns)), make([]any, len(columns)), map[string]any{}
 		for i := range values {
@@ -65,8 +67,16 @@ func (d *Documents) Rows(ctx context.Context, tenant string, views map[string]st
 		err = found.Scan(at...)
 		for i, name := range columns {
 			row[name] = values[i]
+			switch v := values[i].(type) {
+			case string:
+				size += len(v)
+			case []byte:
+				size += len(v)
+			}
 		}
-		rows = append(rows, row)
+		if rows = append(rows, row); size > viewBytes {
+			return nil, fmt.Errorf("the rows have more than %d bytes together", viewBytes)
+		}
 	}
 	return rows, errors.Join(err, found.Err())
 }
@@ -91,7 +101,7 @@ func (d *Documents) fillView(ctx context.Context, c *sql.Conn, tenant, index str
 	if _, err := c.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %[1]s_rows(body); CREATE VIEW %[1]s AS SELECT %[2]s FROM %[1]s_rows", name, strings.Join(columns, ", "))); err != nil {
 		return err
 	}
-	insert := fmt.Sprintf("INSERT INTO %s_rows VALUES (?)", name)
+	insert := fmt.Sprintf("INSERT INTO %s_rows VALUES (?)", name) //nolint:gosec // G201: the name of an index, which Search has found
 	for _, doc := range page.Documents {
 		if _, err := c.ExecContext(ctx, insert, string(doc.Body)); err != nil {
 			return err
