@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestAgentStep(t *testing.T) {
 	w.Want(task.Call("crm.list", `{}`), intents.OK)
 	refused(t, task.Call("feed", `{}`), intents.TaskScope, "not among those")
 	w.Want(task.Call("crm.close", `{}`), intents.ApprovalRequired)
-	refused(t, w.Do(task.Order("skill.find", catalog.SkillFind{Query: "all"})), intents.TaskScope, "the agent asker has no tool")
+	refused(t, w.Do(task.Order("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)})), intents.TaskScope, "the agent asker has no tool")
 	refused(t, task.Reply("Those."), intents.MalformedArgs, "and no other does")
 	w.Want(task.Write("result"), intents.OK)
 	w.Want(task.Finish("done", task.MemoryKey("result"), ""), intents.OK)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
@@ -38,17 +37,17 @@ func (s *session) has(turns []message) bool {
 // row is a document of agent_messages: one turn. It stays when the session itself
 // no longer holds the turn.
 type row struct {
-	ID        string    `json:"message_id"`
-	Tenant    string    `json:"tenant_id"`
-	User      string    `json:"user_id"`
-	Session   string    `json:"session_id"`
-	Turn      string    `json:"turn_id,omitempty"`
-	Plan      string    `json:"plan_id,omitempty"`
-	Type      string    `json:"message_type"`
-	Content   string    `json:"content"`
-	Trace     string    `json:"trace_id,omitempty"`
-	Position  int64     `json:"position"`
-	CreatedAt time.Time `json:"created_at"`
+	ID        string `json:"message_id"`
+	Tenant    string `json:"tenant_id"`
+	User      string `json:"user_id"`
+	Session   string `json:"session_id"`
+	Turn      string `json:"turn_id,omitempty"`
+	Plan      string `json:"plan_id,omitempty"`
+	Type      string `json:"message_type"`
+	Content   string `json:"content"`
+	Trace     string `json:"trace_id,omitempty"`
+	Position  int64  `json:"position"`
+	CreatedAt string `json:"created_at"` // in milliseconds, as those of tools' calls, so that text sorts them
 }
 
 // messageType of a turn: its role, but for what an agent says.
@@ -67,7 +66,7 @@ func (s *sessions) writeRows(ctx context.Context, o *executors.Order, sessionID 
 		var err error
 		docs[i], err = executors.Document(m.ID, o.Ticket.Position, row{
 			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: sessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
-			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: m.TS,
+			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: intents.FormatTime(m.TS),
 		})
 		if err != nil {
 			return err

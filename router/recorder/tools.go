@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -89,7 +88,7 @@ func (r *Recorder) writeToolRow(s state.Order, typ string, c toolCall, content *
 	}
 	row := map[string]any{
 		"message_id": toolRowID(s, typ), "tenant_id": s.Tenant, "user_id": s.User, "session_id": s.Context.SessionID, "turn_id": s.Context.TurnID, "plan_id": s.Context.PlanID,
-		"message_type": typ, "content": content, "tool_calls": c, "position": rec.Position, "created_at": rec.At.UTC().Format(time.RFC3339Nano),
+		"message_type": typ, "content": content, "tool_calls": c, "position": rec.Position, "created_at": intents.FormatTime(rec.At),
 	}
 	if s.TraceID != "" {
 		row["trace_id"] = s.TraceID
