@@ -101,7 +101,7 @@ func (n *node) readable(w *routertest.World, nodes []*node) {
 // failures until the next revision are one replan, and in the end every node was done
 // with what it reads, as if the nodes had been carried out one after the other.
 func TestRandomGraphs(t *testing.T) {
-	const graphs = 320
+	const graphs = 160
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Pure)
 	overlapped, failures, several := 0, 0, 0
