@@ -2,6 +2,7 @@ package recorder_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,5 +79,46 @@ func TestToolRows(t *testing.T) {
 	g.stop()
 	if d := cmp.Diff(toolRows(t, live), toolRows(t, again)); d != "" {
 		t.Errorf("made again: %s", d)
+	}
+}
+
+// TestAskRows: an ask is a call of the agent that asks, and what the asked agent says is the
+// answer to it. What that agent calls itself makes no rows.
+func TestAskRows(t *testing.T) {
+	live := documents(t)
+	w, f := woken(t, live)
+	w.Pin("shop.list", catalog.Pure)
+	w.PushAgents(1, map[string]string{
+		"desk": "name: desk\ndescription: Knows whom to ask.\nsub_agents: [shop]\n",
+		"shop": "name: shop\ndescription: Sells.\ntools: [{server: shop, name: list}]\n",
+	})
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`["a spoon"]`)})))
+	p := w.BegunAgent("p", "desk")
+	task := p.Started(1)
+	asked := task.Asked("shop", "1.0")
+	list := asked.CallOrder("shop.list", `{}`)
+	list.Ctx.Call = "1.0"
+	w.OK(list)
+	w.Want(asked.Reply("A spoon."), intents.OK)
+	refused := task.Asked("shop", "2.0")
+	w.Want(refused.Finish("failed", "", "The shop is closed."), intents.OK)
+	w.Want(task.Reply("These."), intents.OK)
+	w.Want(p.Complete(), intents.OK)
+	f.caughtUp()
+	f.stop()
+	var got []string
+	for _, row := range toolRows(t, live) {
+		kind, rest, _ := strings.Cut(row, " ")
+		if kind == "tool_call" {
+			rest, _, _ = strings.Cut(rest, " {") // its arguments have keys
+		}
+		got = append(got, kind+" "+rest)
+	}
+	want := []string{
+		"tool_call ask_agent 1.1.0 null", "tool_response ask_agent 1.1.0 A spoon. ",
+		"tool_call ask_agent 1.2.0 null", "tool_response ask_agent 1.2.0 failed: The shop is closed. ",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
