@@ -13,6 +13,8 @@
 //	storage  durable writes of many callers beside one, text search as documents
 //	         grow beside bare FTS5, neighbours beside a linear scan; and OpenSearch
 //	         beside SQLite and bare bulk requests
+//	ask      having an agent asked beside the call of an MCP server's tool, each from
+//	         the reply of the model to its next request, with models that answer at once
 //	python   scripts in the sandbox beside the same in bare python3 -I -S -E -B
 //
 // Only the ratios carry over to another machine or another hour. Everything
@@ -62,6 +64,7 @@ func newRow(name string, ours, baseline float64, unit string, n int64) Row {
 }
 
 var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
+	"ask":     ask,
 	"audit":   audited,
 	"decide":  decide,
 	"journal": journal,

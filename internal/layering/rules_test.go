@@ -36,6 +36,7 @@ var columns = []column{
 	{"internal/demo", 7, nil},
 	{"internal/docs", 7, nil},
 	{"internal/bench", 7, nil},
+	{"internal/demo/quakes", 6, nil},
 	{"internal/node", 6, nil},
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
