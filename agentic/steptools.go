@@ -1,0 +1,228 @@
+package agentic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+)
+
+// skillReturns is what a skill returns, by JSON Schema. The tools of models have no
+// place for it.
+type skillReturns struct {
+	Tool   string          `json:"tool"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+// stepBlock is the step as the model reads it.
+type stepBlock struct {
+	catalog.PlanStep
+	ReturnSchema json.RawMessage `json:"return_schema"`
+}
+
+// message is what the executor is told: the user's request, effects of other steps that
+// are not done, the step, and the results that it starts from.
+func (w *worker) message(ctx context.Context) (string, error) {
+	var m blocks
+	m.add("Request", w.req.UserTask)
+	if len(w.returns) > 0 {
+		m.add("Returns", w.returns)
+	}
+	if len(w.req.Effects) > 0 {
+		m.add("Effects", w.req.Effects)
+	}
+	m.add("Step", stepBlock{w.req.Step, w.schema})
+	inputs := make([]labelled, len(w.req.Inputs))
+	for i, in := range w.req.Inputs {
+		var got catalog.ReadMemoryResult
+		a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: in.Key}, &got)
+		if err != nil {
+			return "", err
+		}
+		name := inputLabel
+		if len(inputs) > 1 {
+			name = fmt.Sprintf("s%d", in.Step)
+		}
+		inputs[i] = w.keep(name, a.IntentID, got.Data, got.Reference)
+	}
+	switch len(inputs) {
+	case 0:
+	case 1:
+		m.add("Input", inputs[0])
+	default:
+		m.add("Input", inputs)
+	}
+	return m.task(w.req.Step.Task), nil
+}
+
+// tools are the skills that the step allows, and the built-in tools.
+func (w *worker) tools(ctx context.Context) ([]*tool, error) {
+	manifests := make([]catalog.Manifest, len(w.req.Step.Skills))
+	for i, name := range w.req.Step.Skills {
+		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
+			return nil, err
+		}
+	}
+	builtin := []*tool{
+		newTool(tool{Tool: readLinesTool, call: called(w.readLines)}),
+		newTool(tool{Tool: execPythonTool, call: called(w.python)}),
+		newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)}),
+		newTool(tool{Tool: insufficientTool, output: true, call: called(func(_ context.Context, _ string, a insufficientArgs) (any, error) {
+			w.stop = &stopError{a.Reason, a.Suggestion}
+			return nil, nil
+		})},
+		),
+	}
+	taken := map[string]bool{}
+	for _, t := range builtin {
+		taken[t.Name] = true
+	}
+	var all []*tool
+	for i, name := range wireNames(manifests, taken) {
+		m := manifests[i]
+		all = append(all, w.skill(m, name))
+		if len(m.OutputSchema) > 0 {
+			w.returns = append(w.returns, skillReturns{name, m.OutputSchema})
+		}
+	}
+	return append(all, builtin...), nil
+}
+
+// maxAbout bounds the description of a skill, in bytes: servers cut longer ones, and
+// its effect stands behind it.
+const maxAbout = 1000
+
+// skill is a skill as a tool. Its server judges the input, so a schema that this
+// system cannot compile is no hindrance.
+func (w *worker) skill(m catalog.Manifest, wire string) *tool {
+	check, _ := schemas.Compile(m.InputSchema)
+	if renders(m) {
+		return w.render(m, wire)
+	}
+	return &tool{
+		Tool:  model.Tool{Name: wire, Description: cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
+		check: check,
+		once:  m.Effect == catalog.Once,
+		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
+			args := catalog.SkillCall{Skill: m.Name, Input: input}
+			if m.Effect == catalog.Once {
+				if result, err, ok := w.already("skill.call", args, label); ok {
+					return result, err
+				}
+			}
+			w.say(progress{Skill: m.Name})
+			var got catalog.SkillCallResult
+			a, err := w.order(ctx, "skill.call", args, &got)
+			if err != nil {
+				return nil, err
+			}
+			return w.keep(label, a.IntentID, got.Output, got.Reference), nil
+		},
+	}
+}
+
+// readLines reads lines of a large result.
+func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any, error) {
+	m, err := w.find(a.From)
+	if err != nil {
+		return nil, err
+	}
+	if m.ref == nil {
+		return linesOf(m.inline, a), nil
+	}
+	var got catalog.ReadLinesResult
+	_, err = w.order(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
+	return got, err
+}
+
+// linesOf are lines of an inline result: of its text, or of its JSON with a line for each
+// member.
+func linesOf(inline json.RawMessage, a readLinesArgs) catalog.ReadLinesResult {
+	var text string
+	if json.Unmarshal(inline, &text) != nil {
+		var b bytes.Buffer
+		_ = json.Indent(&b, inline, "", " ")
+		text = b.String()
+	}
+	lines := strings.Split(text, "\n")
+	lines = lines[min(a.Start, len(lines)):]
+	return catalog.ReadLinesResult{Lines: lines[:min(a.N, len(lines))], More: len(lines) > a.N}
+}
+
+// python runs a script over a result, or several.
+func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (any, error) {
+	args := catalog.ExecPython{Script: a.Script}
+	if a.From != "" {
+		if len(a.Inputs) > 0 {
+			return nil, mistaken("from or inputs, not both")
+		}
+		m, err := w.find(a.From)
+		if err != nil {
+			return nil, err
+		}
+		args.From = m.from()
+	}
+	for _, label := range a.Inputs {
+		m, err := w.find(label)
+		if err != nil {
+			return nil, err
+		}
+		if args.Inputs == nil {
+			args.Inputs = make(map[string]string)
+		}
+		args.Inputs[label] = m.from()
+	}
+	var got catalog.ExecPythonResult
+	answer, err := w.order(ctx, "exec_python", args, &got)
+	if err != nil {
+		return nil, err
+	}
+	return w.keep(label, answer.IntentID, got.Output, got.Reference), nil
+}
+
+// remember stores the result of the step. What can be checked here is: an order of
+// write_memory that breaks the contract ends the step.
+func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any, error) {
+	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data}
+	inline := a.Data
+	if a.From != "" {
+		m, err := w.find(a.From)
+		if err != nil {
+			return nil, err
+		}
+		args.From, inline = m.intentID, m.inline
+	}
+	if len(inline) > 0 {
+		var wrong []string
+		for _, v := range w.check.ValidateWithin(ctx, inline) {
+			wrong = append(wrong, v.Pointer+": "+v.Reason)
+		}
+		if len(wrong) > 0 {
+			return nil, &mistake{wrong[:min(len(wrong), maxViolations)]}
+		}
+	}
+	var got catalog.WriteMemoryResult
+	_, err := w.order(ctx, "write_memory", args, &got)
+	w.key = got.Key
+	return nil, err
+}
+
+var notLabel = regexp.MustCompile(`[^a-z0-9]+`)
+
+// label names a result after the step's task: at most 40 characters of [a-z0-9_].
+func label(task string) string {
+	s := strings.Trim(notLabel.ReplaceAllString(strings.ToLower(task), "_"), "_")
+	if len(s) > 40 {
+		s = strings.TrimRight(s[:40], "_")
+	}
+	if s == "" {
+		return "result"
+	}
+	return s
+}

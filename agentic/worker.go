@@ -1,0 +1,192 @@
+package agentic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/schemas"
+)
+
+// worker is one task at work.
+type worker struct {
+	cfg    Config
+	tasks  *Tasks
+	req    runRequest
+	sealer *Sealer
+	at     Place
+
+	schema  json.RawMessage // of the result
+	check   *schemas.Schema
+	returns []skillReturns // what skills declare
+	loop    *loop
+	others  []catalog.OtherAgent // that may be asked
+	key     string               // of the result, once it is remembered
+	show    *tokens              // of an agent's reply; nil: of none
+	reply   string               // of an agent
+	stop    *stopError           // the model says that the step cannot be done
+
+	mu       sync.Mutex // guards the rest: calls run side by side
+	material map[string]*material
+	shelf    []string // skills of an agent with too many: the first are shown
+	// before are calls of earlier tasks that are done or wait, by what they ask for.
+	before map[string][]catalog.TranscriptCall
+	// components of the answer, as they were rendered.
+	components []component
+}
+
+func (w *worker) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
+	at := w.at
+	at.Call = callOf(ctx)
+	return w.sealer.Order(ctx, w.req.Turn, at, typ, args, result)
+}
+
+// work ends the step one way or another and says how.
+func (w *worker) work(ctx context.Context) runReply {
+	err := w.attempt(ctx)
+	var stop *stopError
+	var refused *OrderError
+	switch {
+	case err == nil:
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Reply: w.reply, Components: w.rendered()})
+	case errors.As(err, &stop):
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
+	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
+		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskHeld}
+		if w.loop != nil {
+			end.Reply = cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
+			if w.show != nil {
+				w.show.flush(true)
+			}
+		}
+		reply := w.finish(ctx, end)
+		reply.Held, reply.Refused = heldOf(refused), refused
+		return reply
+	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
+		return runReply{Status: taskViolation, Reason: refused.Answer.Reason, Usage: w.used()} // the record ended the step
+	default:
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
+		reason, late := plain(err), errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if late {
+			reason = "the step was not done by its deadline"
+		}
+		reply := w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: cut(reason, 1000)})
+		reply.TimedOut = late
+		return reply
+	}
+}
+
+func heldOf(e *OrderError) *bus.Approval {
+	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason, URL: e.Answer.Approval}
+	if d := e.Answer.Decision; d != nil {
+		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
+		if slices.Equal(d.PolicyIDs, []string{intents.RuleUnsettled}) {
+			h.Hint = d.Hint
+		}
+		if d.Hold != nil {
+			h.Deadline = d.Hold.Deadline
+		}
+	}
+	return h
+}
+
+// used is what the task has used of models.
+func (w *worker) used() []catalog.Usage {
+	if w.loop == nil {
+		return nil
+	}
+	return w.loop.used
+}
+
+// finish seals the task's own end; its key is dead afterwards.
+func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	var asked routing
+	f.Usage = w.used()
+	if w.loop != nil {
+		f.Dropped = w.loop.dropped
+	}
+	if w.loop != nil && w.req.Agent != "" {
+		asked = w.loop.routing()
+		if w.loop.noData > 0 {
+			errorEmit(ctx, w.cfg.Log, w.req.Agent, axisData, false)
+		}
+	}
+	var plan catalog.PlanView
+	a, err := w.order(ctx, "step.finish", f, &plan)
+	if err != nil {
+		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
+		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage}
+	}
+	if told := toldBy(a); told.Facts != nil {
+		plan.Facts = told.Facts
+	}
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a), Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
+}
+
+// stopError says that the step cannot be done, and why.
+type stopError struct{ reason, suggestion string }
+
+func (e *stopError) Error() string { return e.reason }
+
+// attempt runs the executor until the result of the step is remembered.
+func (w *worker) attempt(ctx context.Context) error {
+	if w.req.Agent != "" {
+		return w.asAgent(ctx)
+	}
+	if err := w.compileShape(); err != nil {
+		return err
+	}
+	tools, err := w.tools(ctx)
+	if err != nil {
+		return err
+	}
+	message, err := w.message(ctx)
+	if err != nil {
+		return err
+	}
+	agent := agents.Builtin(agents.Executor)
+	w.loop = &loop{
+		model: w.cfg.Model, agent: agent, tools: w.watched(tools, agent),
+		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
+	}
+	if err := w.resume(ctx); err != nil || w.key != "" { // all that was missing is its end
+		return err
+	}
+	_, err = w.loop.run(ctx)
+	var wrong *outputError
+	switch {
+	case w.stop != nil:
+		return w.stop
+	case errors.As(err, &wrong):
+		return &stopError{"no result is what return_spec asks for: " + wrong.Error(), "ask for less, or for another shape"}
+	case errors.Is(err, errLimit) || errors.Is(err, errNoOutput):
+		return &stopError{err.Error(), "split the step, or use another skill"}
+	}
+	return err
+}
+
+// compileShape reads what the step's result has to be.
+func (w *worker) compileShape() error {
+	schema, err := schemas.CompileShape(w.req.Step.ReturnSpec.Shape)
+	if err == nil {
+		w.schema = schema
+		w.check, err = schemas.Compile(schema)
+	}
+	if err != nil {
+		return &stopError{"return_spec.shape does not compile", "revise the step's return_spec"}
+	}
+	return nil
+}
