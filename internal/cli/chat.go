@@ -118,8 +118,18 @@ func (c *command) approve(lines <-chan string, t *turnView) (released bool, err 
 	return err == nil && result.State == catalog.ApprovalReleased, err
 }
 
-// stream shows the text of a turn while it comes.
+// stream shows the text of a turn while it comes. What else is told of it begins a line.
 func (t *turnView) stream() {
+	amid := false // a line of the text
+	status, asked := t.Progress, t.Asked
+	begin := func() {
+		if amid {
+			fmt.Fprintln(t.std.Err)
+		}
+		amid = false
+	}
+	t.Progress = func(s bus.StatusData) { begin(); status(s) }
+	t.Asked = func(d bus.ContentData) { begin(); asked(d) }
 	t.Tokens = func(d bus.ContentData) {
 		text := printable(d.Text)
 		if d.Reset {
@@ -128,6 +138,7 @@ func (t *turnView) stream() {
 		}
 		t.said += d.Text
 		fmt.Fprint(t.std.Out, text)
+		amid = text != "" && !strings.HasSuffix(text, "\n")
 	}
 }
 

@@ -79,7 +79,7 @@ func chat(t *testing.T, g *talkative, lines string, args ...string) result {
 // are of one session, and a refused message is no end.
 func TestChat(t *testing.T) {
 	g := &talkative{answers: [][]string{
-		{working, frame("child_content", `{"agent":"billing","text":"All \n paid."}`), token(`"Ten "`), token(`"are\u001b[2J "`), frame("answer", `{"response":"Ten are\u001b[2J open.","data":[{"id":1,"name":"A\tb"},{"id":2}]}`), done("complete")},
+		{working, frame("child_content", `{"agent":"billing","text":"All \n paid."}`), token(`"Ten "`), token(`"are\u001b[2J "`), working, working, frame("answer", `{"response":"Ten are\u001b[2J open.","data":[{"id":1,"name":"A\tb"},{"id":2}]}`), done("complete")},
 		nil,
 		{token(`"No"`), frame("token", `{"reset":true}`), token(`"Yes"`), frame("answer", `{"response":"Yes."}`), done("complete")},
 		{refused1, done("failed")},
@@ -93,6 +93,9 @@ func TestChat(t *testing.T) {
 		if !strings.Contains(got.err, part) {
 			t.Errorf("no %q in %q", part, got.err)
 		}
+	}
+	if amid := "· billing: All paid.\n\n· step 1 started: count\n· step 1 started"; !strings.Contains(got.err, amid) {
+		t.Errorf("no line of its own for what comes amid the text: %q", got.err)
 	}
 	if d := cmp.Diff([]string{"how many?", "refuse this", "really?", "why?"}, g.said); d != "" || len(g.sessions) != 1 {
 		t.Errorf("%s in %v", d, g.sessions)
