@@ -42,26 +42,14 @@ func ask(ctx context.Context, o Options) ([]Row, error) {
 			return nil, err
 		}
 		m := &prompt{}
-		n, err := node.Open(ctx, node.Config{
+		n, end, err := node.Start(ctx, node.Config{
 			Dir: filepath.Join(dir, "data"), Agents: dir, Listen: "127.0.0.1:0", Skills: []string{"name=quakes -- " + url}, Model: m,
 			Limits: node.Limits{Requests: -1, Rates: router.Rates{Signer: -1, Tenant: -1}}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, n.Close()) }()
-		ready, ended := make(chan struct{}), make(chan error, 1)
-		go func() { ended <- n.Run(ctx, ready) }()
-		defer func() {
-			stop()
-			err = errors.Join(err, <-ended)
-		}()
-		select {
-		case <-ready:
-		case err := <-ended:
-			ended <- nil
-			return nil, err
-		}
+		defer func() { err = errors.Join(err, end()) }()
 		key, err := n.LocalKey()
 		if err != nil {
 			return nil, err

@@ -79,24 +79,11 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	n, err := node.Open(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: offline.Model{}, Now: time.Now, Log: o.Log})
+	n, stop, err := node.Start(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: offline.Model{}, Now: time.Now, Log: o.Log})
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, n.Close()) }()
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	running, stop := context.WithCancel(ctx)
-	go func() { ended <- n.Run(running, ready) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
-		ended <- nil
-		return res, err
-	}
+	defer func() { err = errors.Join(err, stop()) }()
 	key, err := n.LocalKey()
 	if err != nil {
 		return res, err

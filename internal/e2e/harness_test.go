@@ -93,32 +93,18 @@ func start(t *testing.T, s setup) *system {
 	if s.Model == nil {
 		s.Model = offline.Model{}
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context())) // t's own ends before the clean-up
-	n, err := node.Open(ctx, node.Config{
+	n, stop, err := node.Start(context.WithoutCancel(t.Context()), node.Config{ // t's own ends before the clean-up
 		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, Model: s.Model, Limits: s.Limits, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
-		stop()
 		t.Fatal(err)
 	}
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- n.Run(ctx, ready) }()
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			t.Errorf("node: %v", err)
 		}
-		if err := n.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
 	})
-	select {
-	case <-ready:
-	case err := <-ended:
-		ended <- nil
-		t.Fatalf("node: %v", err)
-	}
 	key, err := n.LocalKey()
 	if err != nil {
 		t.Fatal(err)

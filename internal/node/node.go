@@ -275,6 +275,28 @@ func (n *Node) Addr() net.Addr {
 	return n.listener.Addr()
 }
 
+// Start opens a node and runs it, until stop is called or ctx ends. It returns when orders are
+// accepted. stop says how the run ended, and closes the node.
+func Start(ctx context.Context, cfg Config) (n *Node, stop func() error, err error) {
+	if n, err = Open(ctx, cfg); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- n.Run(ctx, ready) }()
+	stop = func() error {
+		cancel()
+		return errors.Join(<-ended, n.Close())
+	}
+	select {
+	case <-ready:
+		return n, stop, nil
+	case err := <-ended:
+		ended <- errors.Join(err, ctx.Err()) // ended before it was up
+		return nil, nil, stop()
+	}
+}
+
 // Run serves until ctx ends or a service fails. ready, if not nil, is closed when orders
 // are accepted. Shutdown goes from the outside in: HTTP, gateway and agents, router,
 // executors, recorder. Close closes the stores.
