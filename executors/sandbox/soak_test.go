@@ -23,6 +23,7 @@ func TestIntegrationSoak(t *testing.T) {
 		{Script: "import time; time.clock_settime(time.CLOCK_REALTIME, 0)"},
 		{Script: "while True: print('x' * 1000)", Limits: Limits{Output: 1000}},
 	}
+	swept(t)
 	before := count(t, testBase)
 	s, err := Open(t.Context(), config(t, Config{Concurrency: callers}))
 	if err != nil {
