@@ -109,11 +109,14 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 	if q.Agents {
 		reply.Agents = r.state.AgentsOf(q.Tenant)
 	}
+	if q.Skills {
+		reply.Skills, _ = json.Marshal(r.state.Directory().ClientPins(q.Tenant, q.KeyID)) // plain data
+	}
 	return reply
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt())})
+	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt()), Left: silentPlans(r.state.Left(r.began, r.cfg.Now()))})
 }
 
 func silentPlans(all []state.Silent) []bus.SilentPlan {

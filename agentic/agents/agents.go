@@ -181,6 +181,10 @@ const (
 	Sample     = "sample-agent"
 )
 
+// Client is the agent of the plan of an MCP client's session, which thinks by itself: there
+// is no definition. The name is taken, too.
+const Client = "client"
+
 // exact are the agents whose replies become orders or decide where a request goes.
 var exact = []string{Planner, Executor, Classifier, Producer}
 
@@ -226,6 +230,9 @@ func Builtin(name string) *Agent {
 func Builtins() []*Definition {
 	return slices.SortedFunc(maps.Values(builtins()), func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 }
+
+// taken says whether a name is one that only this system gives.
+func taken(name string) bool { return name == Client || has(builtins(), name) }
 
 func builtins() map[string]*Definition {
 	all, err := builtin()
