@@ -25,6 +25,7 @@
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
+//	POST   /mcp                           tools, for clients of the Model Context Protocol; GET, DELETE
 //	GET    /livez, /readyz
 //
 // Whoever calls brings an API key (X-Api-Key). The key decides the tenant and
@@ -46,6 +47,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -73,6 +75,7 @@ type Config struct {
 	// Requests per window for each pair of key and user.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
 	RateWindow time.Duration // 0: DefaultRateWindow
+	MCPRate    int           // calls of MCP clients a minute, of a tenant's user; 0: DefaultMCPRate; negative: no limit
 }
 
 // Defaults of the rate limit.
@@ -95,27 +98,31 @@ type Gateway struct {
 	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
+	mcps    *mcpServers
+	orders  http.Handler // GET /v1/intents/{intent_id}; nil: another process has it
 }
 
 // pace holds the gateway's intervals and limits of time; tests use shorter ones.
 type pace struct {
-	wait    time.Duration // longest wait of a request without a stream
-	quiet   time.Duration // without frames for so long, the plan itself is read
-	settled time.Duration // the same where the plan is known to be closed
-	resume  time.Duration // between two questions for plans without a driver
-	again   time.Duration // before the same plan is handed out once more
-	tick    time.Duration // between two looks at which grants are due
-	renew   time.Duration // age at which a plan's grant is replaced
+	wait     time.Duration // longest wait of a request without a stream
+	quiet    time.Duration // without frames for so long, the plan itself is read
+	settled  time.Duration // the same where the plan is known to be closed
+	resume   time.Duration // between two questions for plans without a driver
+	again    time.Duration // before the same plan is handed out once more
+	progress time.Duration // between two signs of life of a call
+	tick     time.Duration // between two looks at which grants are due
+	renew    time.Duration // age at which a plan's grant is replaced
 }
 
 var defaultPace = pace{
-	wait:    10 * time.Minute,
-	quiet:   15 * time.Second,
-	settled: 250 * time.Millisecond,
-	resume:  2 * time.Second,
-	again:   30 * time.Second,
-	tick:    30 * time.Second,
-	renew:   10 * time.Minute,
+	wait:     10 * time.Minute,
+	quiet:    15 * time.Second,
+	settled:  250 * time.Millisecond,
+	resume:   2 * time.Second,
+	again:    30 * time.Second,
+	progress: 2 * time.Second,
+	tick:     30 * time.Second,
+	renew:    10 * time.Minute,
 }
 
 // New makes a gateway. It starts nothing.
@@ -136,7 +143,7 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
-	return &Gateway{
+	g := &Gateway{
 		cfg:   cfg,
 		keys:  newKeyCache(cfg.Now),
 		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
@@ -144,7 +151,9 @@ func New(cfg Config) (*Gateway, error) {
 		pace:  defaultPace,
 
 		checked: newChecked(), unfired: make(map[string]time.Time),
-	}, nil
+	}
+	g.mcps = newMCPServers(g, cmp.Or(cfg.MCPRate, DefaultMCPRate))
+	return g, nil
 }
 
 // Run hands out plans that nobody drives, opens those of schedules, and keeps the grants of
@@ -155,6 +164,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		g.resumeSilent(ctx)
+		g.mcps.tick(ctx)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -110,6 +110,23 @@ var identifier = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // and no more than the key gives: its own tenant, and its own user unless it may
 // assert others. The roles are the key's, cut to those that the user has now.
 func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, error) {
+	a, err := who.claims(body)
+	if err != nil {
+		return a, err
+	}
+	*who.metered = true
+	if err := g.meter(a.rated()); err != nil {
+		return a, err
+	}
+	a.roles, err = g.rolesOf(ctx, a, who.key.MaxRoles)
+	return a, err
+}
+
+// rated names the count of a user's requests.
+func (a actor) rated() string { return "tenant " + a.tenant + " key " + a.keyID + " user " + a.user }
+
+// claims settles who asks, without roles.
+func (who caller) claims(body claim) (actor, error) {
 	a := actor{keyID: who.key.ID, trace: who.trace}
 	if err := body.check(); err != nil {
 		return a, err
@@ -138,12 +155,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	case a.user != who.key.UserID && !who.key.MayAssertUser:
 		return a, problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for other users")
 	}
-	*who.metered = true
-	if err := g.meter("tenant " + a.tenant + " key " + a.keyID + " user " + a.user); err != nil {
-		return a, err
-	}
-	a.roles, err = g.rolesOf(ctx, a, who.key.MaxRoles)
-	return a, err
+	return a, nil
 }
 
 // holder is the actor of a request whose body names no user.

@@ -82,7 +82,7 @@ func limits(c config.Config) node.Limits {
 		return n
 	}
 	return node.Limits{
-		Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
+		MCPRate: none(c.MCPRate), Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
 		UserHolds: none(c.UserHolds), TenantHolds: none(c.TenantHolds),
 		PageCache: int64(c.PageCacheMB) << 20, FreeFloor: int64(none(c.FreeDiskMB)) << 20, TenantDisk: int64(none(c.TenantDiskMB)) << 20,
