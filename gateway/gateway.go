@@ -90,6 +90,7 @@ type Gateway struct {
 	keys    *keyCache
 	limit   *ratelimit.Limiter
 	turns   *openTurns
+	clients *clients
 	pace    pace
 	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
 	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
@@ -140,7 +141,7 @@ func New(cfg Config) (*Gateway, error) {
 		cfg:   cfg,
 		keys:  newKeyCache(cfg.Now),
 		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
-		turns: newOpenTurns(),
+		turns: newOpenTurns(), clients: newClients(),
 		pace:  defaultPace,
 
 		checked: newChecked(), unfired: make(map[string]time.Time),
@@ -155,6 +156,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		g.resumeSilent(ctx)
+		g.endLate(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
