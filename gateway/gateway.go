@@ -93,6 +93,7 @@ type Gateway struct {
 	keys    *keyCache
 	limit   *ratelimit.Limiter
 	turns   *openTurns
+	clients *clients
 	pace    pace
 	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
 	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
@@ -104,25 +105,25 @@ type Gateway struct {
 
 // pace holds the gateway's intervals and limits of time; tests use shorter ones.
 type pace struct {
-	wait     time.Duration // longest wait of a request without a stream
-	quiet    time.Duration // without frames for so long, the plan itself is read
-	settled  time.Duration // the same where the plan is known to be closed
-	resume   time.Duration // between two questions for plans without a driver
-	again    time.Duration // before the same plan is handed out once more
-	progress time.Duration // between two signs of life of a call
-	tick     time.Duration // between two looks at which grants are due
-	renew    time.Duration // age at which a plan's grant is replaced
+	wait    time.Duration // longest wait of a request without a stream
+	quiet   time.Duration // without frames for so long, the plan itself is read
+	settled time.Duration // the same where the plan is known to be closed
+	resume  time.Duration // between two questions for plans without a driver
+	again   time.Duration // before the same plan is handed out once more
+	working time.Duration // between two signs of life of a call
+	tick    time.Duration // between two looks at which grants are due
+	renew   time.Duration // age at which a plan's grant is replaced
 }
 
 var defaultPace = pace{
-	wait:     10 * time.Minute,
-	quiet:    15 * time.Second,
-	settled:  250 * time.Millisecond,
-	resume:   2 * time.Second,
-	again:    30 * time.Second,
-	progress: 2 * time.Second,
-	tick:     30 * time.Second,
-	renew:    10 * time.Minute,
+	wait:    10 * time.Minute,
+	quiet:   15 * time.Second,
+	settled: 250 * time.Millisecond,
+	resume:  2 * time.Second,
+	again:   30 * time.Second,
+	working: 2 * time.Second,
+	tick:    30 * time.Second,
+	renew:   10 * time.Minute,
 }
 
 // New makes a gateway. It starts nothing.
@@ -147,8 +148,8 @@ func New(cfg Config) (*Gateway, error) {
 		cfg:   cfg,
 		keys:  newKeyCache(cfg.Now),
 		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
-		turns: newOpenTurns(),
-		pace:  defaultPace,
+		turns: newOpenTurns(), clients: newClients(),
+		pace: defaultPace,
 
 		checked: newChecked(), unfired: make(map[string]time.Time),
 	}
@@ -164,6 +165,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		g.resumeSilent(ctx)
+		g.endLate(ctx)
 		g.mcps.tick(ctx)
 		select {
 		case <-ctx.Done():

@@ -402,7 +402,7 @@ func TestMCPListChanged(t *testing.T) {
 
 // While a call runs its client is told so; one that is cancelled is no longer waited for.
 func TestMCPProgressAndCancel(t *testing.T) {
-	w, d := mcpWorld(t, nil, func(_ *Config, p *pace) { p.progress = 5 * time.Millisecond })
+	w, d := mcpWorld(t, nil, func(_ *Config, p *pace) { p.working = 5 * time.Millisecond })
 	c := w.mcpClient(client.WithLegacyProtocolOnly())
 	told, goOn := make(chan struct{}), make(chan struct{})
 	tell := sync.OnceFunc(func() { close(told) })

@@ -140,7 +140,7 @@ func (c *mcpCall) progress(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		again := time.NewTicker(c.s.of.g.pace.progress)
+		again := time.NewTicker(c.s.of.g.pace.working)
 		defer again.Stop()
 		for {
 			select {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/state"
 )
@@ -131,6 +132,7 @@ func silentPlans(all []state.Silent) []bus.SilentPlan {
 		out = append(out, bus.SilentPlan{
 			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, Task: p.Task,
 			Epoch: p.Epoch, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
+			Done: len(p.Steps) > 0 && p.Steps[0].Status == catalog.StepDone,
 		})
 	}
 	return out

@@ -231,9 +231,6 @@ func Builtins() []*Definition {
 	return slices.SortedFunc(maps.Values(builtins()), func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// taken says whether a name is one that only this system gives.
-func taken(name string) bool { return name == Client || has(builtins(), name) }
-
 func builtins() map[string]*Definition {
 	all, err := builtin()
 	if err != nil {

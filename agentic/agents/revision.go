@@ -53,7 +53,7 @@ func Read(dir fs.FS, env func(name string) string) (*Revision, error) {
 			continue
 		}
 		found[name] = filled
-		if d, _ := define(name, filled); d.Agent != nil && taken(d.Name) {
+		if d, _ := define(name, filled); d.Agent != nil && (d.Name == Client || has(builtins(), d.Name)) {
 			notices = append(notices, Fault{File: name, Reason: "left out, " + d.Name + " is a built-in agent: choose another name"})
 			delete(found, name)
 		}
@@ -196,7 +196,7 @@ func (r *Revision) twice() Faults {
 			at = "/agent_id"
 		}
 		switch {
-		case taken(d.Name):
+		case has(builtins(), d.Name):
 			faults = append(faults, Fault{File: d.File, Line: d.line(at), Pointer: at, Reason: "is the name of a built-in agent: choose another"})
 		case i > 0 && r.Agents[i-1].Name == d.Name:
 			faults = append(faults, Fault{File: d.File, Line: d.line(at), Pointer: at, Reason: "is the name of the agent in " + r.Agents[i-1].File + ", too: rename one of them"})

@@ -84,4 +84,5 @@ type SilentPlan struct {
 	Client    string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
 	OpenedAt  time.Time `json:"opened_at"`
 	TraceID   string    `json:"trace_id,omitempty"`
+	Done      bool      `json:"done,omitempty"` // of a client: its step is
 }
