@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,16 @@ type clientPlan struct {
 	turn, id, task, instance string
 	until                    time.Time
 	sent                     map[string]bool // requests; of its session's mu
+
+	granting sync.Mutex // guards the rest
+	grant    string     // the last one, for calls under the same roles
+	granted  []string
+	at       time.Time
 }
+
+// grantUse is for how long the calls of a client come under one grant: most calls of a
+// session come in bursts.
+const grantUse = 30 * time.Second
 
 func newClients() *clients {
 	return &clients{sessions: make(map[clientID]*clientSession), manifests: make(map[string]catalog.Manifest)}
@@ -188,10 +198,17 @@ func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, err
 	return p, nil
 }
 
-// clientTurn is the plan with a fresh grant for one request of a client.
-func (g *Gateway) clientTurn(p *clientPlan, a actor) (bus.ClientTurn, error) {
-	grant, _, err := g.issueGrant(a, p.turn, "")
-	return bus.ClientTurn{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: p.turn, PlanID: p.id, Grant: grant, TraceID: a.trace}, err
+// clientTurn is the plan with a grant of who calls, issued for this call or one shortly before.
+func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.ClientTurn, err error) {
+	p.granting.Lock()
+	defer p.granting.Unlock()
+	if now := g.cfg.Now(); p.grant == "" || !slices.Equal(p.granted, a.roles) || now.Sub(p.at) > grantUse {
+		if p.grant, _, err = g.issueGrant(a, p.turn, ""); err != nil {
+			return t, err
+		}
+		p.granted, p.at = a.roles, now
+	}
+	return bus.ClientTurn{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: p.turn, PlanID: p.id, Grant: p.grant, TraceID: a.trace}, nil
 }
 
 // ofManager asks a manager to begin or close a client's plan.

@@ -12,8 +12,8 @@ import (
 )
 
 // A plan of the agent "client" is a part of the session of an MCP client: the client
-// thinks, and its calls are orders of the task of the plan's only step. Each comes under a
-// grant of its own, and has a number in the plan: two that are equal are two, and only what
+// thinks, and its calls are orders of the task of the plan's only step. Each comes under
+// its caller's grant, and has a number in the plan: two that are equal are two, and only what
 // is sent again is the same. The plan is no turn, and nobody goes on with it.
 
 const typeSkillCall = "skill.call"
