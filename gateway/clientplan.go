@@ -53,6 +53,7 @@ func idOf(a actor) clientID { return clientID{a.tenant, a.user, a.keyID, a.sessi
 type clientSession struct {
 	mu          sync.Mutex // guards the rest; held while a plan is opened, and never for a call
 	now, before *clientPlan
+	until       time.Time // it is remembered, where it has no plan
 }
 
 // clientPlan is an open plan of a client.
@@ -122,6 +123,7 @@ func (g *Gateway) clientPlan(ctx context.Context, a actor, request string) (*cli
 	s := g.clients.session(idOf(a))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.until = g.cfg.Now().Add(clientLife)
 	if s.before != nil && s.before.sent[request] {
 		return s.before, nil
 	}
@@ -300,13 +302,13 @@ func (g *Gateway) endLate(ctx context.Context) {
 		if !s.mu.TryLock() {
 			continue // a plan is being opened
 		}
-		p, before := s.now, s.before
+		p, until := s.now, s.until
 		s.mu.Unlock()
 		switch {
 		case p != nil && now.After(p.until):
 			g.clients.leave(p, "")
 			go g.endClientPlan(ctx, p, p.actor)
-		case p == nil && before != nil && now.After(before.until):
+		case p == nil && !until.IsZero() && now.After(until):
 			g.clients.forget(id)
 		}
 	}

@@ -156,12 +156,20 @@ func (w *clientWorld) plans() (out []catalog.PlanStatus) {
 // soon waits until the plans are of these statuses.
 func (w *clientWorld) soon(want ...catalog.PlanStatus) {
 	w.Helper()
+	until(w, fmt.Sprint("plans ", want), func() bool { return slices.Equal(w.plans(), want) })
+}
+
+// until waits for something that another goroutine brings about.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
 	deadline := time.After(patience)
-	for !slices.Equal(w.plans(), want) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !is() {
 		select {
 		case <-deadline:
-			w.Fatalf("plans %v, not %v", w.plans(), want)
-		case <-time.After(5 * time.Millisecond):
+			t.Fatal("not so in time: " + what)
+		case <-look.C:
 		}
 	}
 }
@@ -257,6 +265,9 @@ func TestClientNextPlan(t *testing.T) {
 	w.soon(catalog.PlanComplete, catalog.PlanComplete)
 	w.called("x", "bank.rates", `{}`, intents.OK)
 	w.soon(catalog.PlanComplete, catalog.PlanComplete, catalog.PlanExecuting)
+	w.Clock.Move(clientLife + time.Minute)
+	w.soon(catalog.PlanComplete, catalog.PlanComplete, catalog.PlanComplete)
+	until(t, "the session is forgotten", func() bool { return len(w.gateway.clients.all()) == 0 })
 }
 
 // TestClientRestart: after a restart the plan of before is cancelled, and a request that is
@@ -288,7 +299,7 @@ func TestClientRestart(t *testing.T) {
 	w.calls(3)
 }
 
-// TestClientKeyIsGone: a plan whose task nobody has any more is left for the next one, and a
+// TestClientPlanIsGone: a plan that somebody has ended is left for the next one, and a
 // user who may not is refused.
 func TestClientPlanIsGone(t *testing.T) {
 	w := newClientWorld(t)

@@ -134,9 +134,12 @@ func (s *State) Left(since int64, now time.Time) (out []Silent) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, p := range s.plans {
+		if !p.ofClient() || p.waiting(1) {
+			continue
+		}
 		live := len(p.Tasks) == 0 && now.Before(p.View.CreatedAt.Add(unused)) ||
 			slices.ContainsFunc(p.Tasks, func(t *task) bool { return !t.Over(now) })
-		if p.ofClient() && !p.waiting(1) && (!live || p.Opened < since) {
+		if !live || p.Opened < since {
 			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
 		}
 	}
