@@ -230,6 +230,9 @@ func apikeyList(r state.TenantRows) (any, []string) {
 		if x.MayAssertUser {
 			line += "\tmay assert users"
 		}
+		if x.Tools != nil {
+			line += "\tclients: " + strings.Join(x.Tools, " ")
+		}
 		if x.Revoked {
 			line += "\trevoked"
 		}
