@@ -43,7 +43,7 @@ func (m *Manager) client(ctx context.Context, c bus.ClientPlan) bus.ClientPlanRe
 	if _, err := sealer.Order(ctx, turn, Place{}, "plan.claim", catalog.PlanClaim{PlanID: c.PlanID, Epoch: 1, Driver: task.TaskID}, nil); err != nil {
 		return clientPlanReply(err)
 	}
-	instance, err := taskKey(ctx, m.cfg.Bus, turn, &task)
+	instance, err := prepareTask(ctx, m.cfg.Bus, turn, &task)
 	if err == nil {
 		_, err = sealer.Order(ctx, turn, Place{}, "step", task, nil)
 	}

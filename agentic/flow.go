@@ -99,7 +99,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 		turn.History = nil // a step has its inputs
 	}
 	turn.Grant = d.sealer.grantOf(d.turn)
-	instance, err := taskKey(ctx, d.cfg.Bus, turn, &args)
+	instance, err := prepareTask(ctx, d.cfg.Bus, turn, &args)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	}, nil
 }
 
-// taskKey has a process of the task role make the key of a task, and says which one.
-func taskKey(ctx context.Context, conn bus.Conn, turn Turn, step *catalog.Step) (instance string, err error) {
+// prepareTask has a process of the task role make the key of a task, and says which one.
+func prepareTask(ctx context.Context, conn bus.Conn, turn Turn, step *catalog.Step) (instance string, err error) {
 	var ready taskReply
 	if err := delegate(ctx, conn, bus.Agent("task"), planTime, taskRequest{turn, *step}, &ready); err != nil {
 		return "", err

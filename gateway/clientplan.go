@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +53,7 @@ func idOf(a actor) clientID { return clientID{a.tenant, a.user, a.keyID, a.sessi
 type clientSession struct {
 	mu          sync.Mutex // guards the rest; held while a plan is opened, and never for a call
 	now, before *clientPlan
+	until       time.Time // it is remembered, where it has no plan
 }
 
 // clientPlan is an open plan of a client.
@@ -60,7 +62,16 @@ type clientPlan struct {
 	turn, id, task, instance string
 	until                    time.Time
 	sent                     map[string]bool // requests; of its session's mu
+
+	granting sync.Mutex // guards the rest
+	grant    string     // the last one, for calls under the same roles
+	granted  []string
+	at       time.Time
 }
+
+// grantUse is for how long the calls of a client come under one grant: most calls of a
+// session come in bursts.
+const grantUse = 30 * time.Second
 
 func newClients() *clients {
 	return &clients{sessions: make(map[clientID]*clientSession), manifests: make(map[string]catalog.Manifest)}
@@ -112,6 +123,7 @@ func (g *Gateway) clientPlan(ctx context.Context, a actor, request string) (*cli
 	s := g.clients.session(idOf(a))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.until = g.cfg.Now().Add(clientLife)
 	if s.before != nil && s.before.sent[request] {
 		return s.before, nil
 	}
@@ -188,10 +200,17 @@ func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, err
 	return p, nil
 }
 
-// clientTurn is the plan with a fresh grant for one request of a client.
-func (g *Gateway) clientTurn(p *clientPlan, a actor) (bus.ClientTurn, error) {
-	grant, _, err := g.issueGrant(a, p.turn, "")
-	return bus.ClientTurn{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: p.turn, PlanID: p.id, Grant: grant, TraceID: a.trace}, err
+// clientTurn is the plan with a grant of who calls, issued for this call or one shortly before.
+func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.ClientTurn, err error) {
+	p.granting.Lock()
+	defer p.granting.Unlock()
+	if now := g.cfg.Now(); p.grant == "" || !slices.Equal(p.granted, a.roles) || now.Sub(p.at) > grantUse {
+		if p.grant, _, err = g.issueGrant(a, p.turn, ""); err != nil {
+			return t, err
+		}
+		p.granted, p.at = a.roles, now
+	}
+	return bus.ClientTurn{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: p.turn, PlanID: p.id, Grant: p.grant, TraceID: a.trace}, nil
 }
 
 // ofManager asks a manager to begin or close a client's plan.
@@ -283,13 +302,13 @@ func (g *Gateway) endLate(ctx context.Context) {
 		if !s.mu.TryLock() {
 			continue // a plan is being opened
 		}
-		p, before := s.now, s.before
+		p, until := s.now, s.until
 		s.mu.Unlock()
 		switch {
 		case p != nil && now.After(p.until):
 			g.clients.leave(p, "")
 			go g.endClientPlan(ctx, p, p.actor)
-		case p == nil && before != nil && now.After(before.until):
+		case p == nil && !until.IsZero() && now.After(until):
 			g.clients.forget(id)
 		}
 	}

@@ -3,10 +3,12 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,7 +68,9 @@ type noBlobs struct{ storage.Blobs }
 func (noBlobs) Wipe(context.Context, storage.Scope) error { return nil }
 
 // start starts all processes over what is recorded.
-func start(w *routertest.World) *clientWorld {
+func start(w *routertest.World) *clientWorld { w.Helper(); return startOn(w, w.Journal) }
+
+func startOn(w *routertest.World, journal storage.Journal) *clientWorld {
 	w.Helper()
 	ns, err := natsserver.Start(w.Context(), natsserver.Options{Dir: w.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	w.Must(err)
@@ -79,7 +83,7 @@ func start(w *routertest.World) *clientWorld {
 	}
 	log := slog.New(slog.DiscardHandler)
 	r, err := router.New(router.Config{
-		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: localExecutors{connect(natsserver.Router), w.Bus}, Key: w.Signer, Catalog: w.Catalog, Blobs: noBlobs{},
+		Journal: journal, Records: w.Journal, State: w.Dir, Bus: localExecutors{connect(natsserver.Router), w.Bus}, Key: w.Signer, Catalog: w.Catalog, Blobs: noBlobs{},
 		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: log, Rates: router.Rates{Signer: -1, Tenant: -1},
 	})
 	w.Must(err)
@@ -156,12 +160,20 @@ func (w *clientWorld) plans() (out []catalog.PlanStatus) {
 // soon waits until the plans are of these statuses.
 func (w *clientWorld) soon(want ...catalog.PlanStatus) {
 	w.Helper()
+	until(w, fmt.Sprint("plans ", want), func() bool { return slices.Equal(w.plans(), want) })
+}
+
+// until waits for something that another goroutine brings about.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
 	deadline := time.After(patience)
-	for !slices.Equal(w.plans(), want) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !is() {
 		select {
 		case <-deadline:
-			w.Fatalf("plans %v, not %v", w.plans(), want)
-		case <-time.After(5 * time.Millisecond):
+			t.Fatal("not so in time: " + what)
+		case <-look.C:
 		}
 	}
 }
@@ -257,6 +269,9 @@ func TestClientNextPlan(t *testing.T) {
 	w.soon(catalog.PlanComplete, catalog.PlanComplete)
 	w.called("x", "bank.rates", `{}`, intents.OK)
 	w.soon(catalog.PlanComplete, catalog.PlanComplete, catalog.PlanExecuting)
+	w.Clock.Move(clientLife + time.Minute)
+	w.soon(catalog.PlanComplete, catalog.PlanComplete, catalog.PlanComplete)
+	until(t, "the session is forgotten", func() bool { return len(w.gateway.clients.all()) == 0 })
 }
 
 // TestClientRestart: after a restart the plan of before is cancelled, and a request that is
@@ -288,7 +303,91 @@ func TestClientRestart(t *testing.T) {
 	w.calls(3)
 }
 
-// TestClientKeyIsGone: a plan whose task nobody has any more is left for the next one, and a
+// TestClientDiesAnywhere: whatever write is the last one before all processes die, after the
+// restart the plan of the session ends, nothing is called twice, and a client begins anew.
+func TestClientDiesAnywhere(t *testing.T) {
+	died := 0
+	for last := int64(1); ; last++ {
+		w := newClientWorld(t)
+		w.stop()
+		next := w.Reopen()
+		j := &mortal{Journal: next.Journal, last: last, reached: make(chan struct{}), killed: make(chan struct{})}
+		w = startOn(next, j)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = w.call("1", "bank.pay", `{}`)
+			_, _ = w.call("2", "bank.rates", `{}`)
+			w.gateway.endClient(t.Context(), w.who, "mcp1")
+		}()
+		select {
+		case <-j.reached:
+			died++
+		case <-over:
+		}
+		close(j.killed)
+		w.stop()
+		<-over
+		pays := len(w.Bus.Calls("skill.call"))
+		w = start(w.Reopen())
+		until(t, fmt.Sprintf("after write %d the plans end", last), func() bool {
+			return !slices.ContainsFunc(w.plans(), func(s catalog.PlanStatus) bool { return s != catalog.PlanComplete && s != catalog.PlanFailed })
+		})
+		w.calls(pays)
+		w.called("1", "bank.pay", `{}`, intents.OK)
+		w.calls(pays + 1)
+		w.stop()
+		if died < int(last) {
+			if pays != 2 {
+				t.Errorf("%d calls where nothing died", pays)
+			}
+			break
+		}
+	}
+	if died < 8 { // open, claim, step, two calls with their outcomes, end
+		t.Errorf("died after %d writes only", died)
+	}
+}
+
+// mortal is a journal whose process dies right after a write, before anybody hears of it.
+type mortal struct {
+	storage.Journal
+	last            int64
+	wrote           atomic.Int64
+	reached, killed chan struct{}
+}
+
+func (m *mortal) dead() error {
+	n := m.wrote.Add(1)
+	if n == m.last {
+		close(m.reached)
+	}
+	if n < m.last {
+		return nil
+	}
+	<-m.killed
+	return errors.New("the process is dead")
+}
+
+func (m *mortal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	if m.wrote.Load() >= m.last {
+		<-m.killed
+		return storage.Result{}, errors.New("the process is dead")
+	}
+	r, err := m.Journal.Commit(ctx, c)
+	return r, errors.Join(err, m.dead())
+}
+
+func (m *mortal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
+	if m.wrote.Load() >= m.last {
+		<-m.killed
+		return 0, errors.New("the process is dead")
+	}
+	at, err := m.Journal.Finish(ctx, of, attempt, outcome, touches)
+	return at, errors.Join(err, m.dead())
+}
+
+// TestClientPlanIsGone: a plan that somebody has ended is left for the next one, and a
 // user who may not is refused.
 func TestClientPlanIsGone(t *testing.T) {
 	w := newClientWorld(t)

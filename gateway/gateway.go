@@ -148,10 +148,10 @@ func New(cfg Config) (*Gateway, error) {
 		cfg:   cfg,
 		keys:  newKeyCache(cfg.Now),
 		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
-		turns: newOpenTurns(), clients: newClients(),
-		pace: defaultPace,
+		turns: newOpenTurns(),
+		pace:  defaultPace,
 
-		checked: newChecked(), unfired: make(map[string]time.Time),
+		clients: newClients(), checked: newChecked(), unfired: make(map[string]time.Time),
 	}
 	g.mcps = newMCPServers(g, cmp.Or(cfg.MCPRate, DefaultMCPRate))
 	return g, nil

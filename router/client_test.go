@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 // clientWorld has three skills, of which the API key gives those that are named.
@@ -202,4 +204,62 @@ func TestClientPlanEnds(t *testing.T) {
 	left(0)
 	w.Clock.Move(time.Minute)
 	left(1) // nobody has claimed it
+}
+
+// TestClientUnsettled: while nobody knows what became of a call, the next ones of its skill
+// wait, and others do not.
+func TestClientUnsettled(t *testing.T) {
+	w := clientWorld(t)
+	task := w.BegunClient("p1")
+	usual := w.Bus.Executor("skill.call")
+	w.Bus.On("skill.call", cutOff)
+	first := w.Want(w.Do(task.Numbered(1, "bank.pay", `{"n":1}`)), intents.Indeterminate)
+	w.Bus.On("skill.call", usual)
+	held := w.Want(w.Do(task.Numbered(2, "bank.pay", `{"n":2}`)), intents.ApprovalRequired)
+	w.Want(w.Do(task.Numbered(3, "mail.send", `{}`)), intents.OK)
+	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: first.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
+	w.Must(w.Router.ReleaseSettled(t.Context()))
+	if a, err := w.Router.Await(t.Context(), *held.Position); err != nil || a.Code != intents.OK {
+		t.Errorf("%+v, %v", a, err)
+	}
+	w.Want(w.Do(task.Numbered(4, "bank.pay", `{"n":3}`)), intents.OK)
+}
+
+// TestClientErased: what a plan may do follows from its records also when the order that has
+// opened it was erased, with its grant.
+func TestClientErased(t *testing.T) {
+	w := clientWorld(t, "bank.*")
+	task := w.BegunClient("p1")
+	call := w.Want(w.Do(task.Numbered(1, "bank.pay", `{"name":"anas-name"}`)), intents.OK)
+	w.Want(task.Cancel(w.Gateway), intents.OK)
+	opened := *call
+	opened.IntentID, opened.Position = task.Digest, new(int64)
+	for _, r := range w.Records() {
+		if o, err := state.ReadOrder(r); err == nil && o.Type == "plan.open" {
+			*opened.Position = r.Position
+		}
+	}
+	for _, a := range []*intents.Answer{call, &opened} {
+		w.Want(erase(w, a, catalog.ErasesOrder), intents.OK)
+	}
+	before := task.View()
+	task.Plan = task.On(w.Restart())
+	if d := cmp.Diff(before, task.View()); d != "" || !cmp.Equal(before.Steps[0].Skills, []string{"bank.pay", "bank.rates"}) {
+		t.Errorf("%s\n%+v", d, before.Steps[0])
+	}
+}
+
+// TestClientIsNoTurn: nobody dreams of the calls of a client.
+func TestClientIsNoTurn(t *testing.T) {
+	w := clientWorld(t)
+	for n := range 20 {
+		p := w.NewPlan(fmt.Sprint("p", n))
+		o := p.OpenClientOrder()
+		o.Ctx.SessionID = "mcp"
+		w.Want(w.Do(o), intents.OK)
+		w.Want(p.Cancel(w.Gateway), intents.OK)
+	}
+	if due := w.Dir.Undreamt(); len(due) > 0 {
+		t.Errorf("%+v", due)
+	}
 }

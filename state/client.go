@@ -12,8 +12,8 @@ import (
 )
 
 // A plan of the agent "client" is a part of the session of an MCP client: the client
-// thinks, and its calls are orders of the task of the plan's only step. Each comes under a
-// grant of its own, and has a number in the plan: two that are equal are two, and only what
+// thinks, and its calls are orders of the task of the plan's only step. Each comes under
+// its caller's grant, and has a number in the plan: two that are equal are two, and only what
 // is sent again is the same. The plan is no turn, and nobody goes on with it.
 
 const typeSkillCall = "skill.call"
@@ -134,9 +134,12 @@ func (s *State) Left(since int64, now time.Time) (out []Silent) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, p := range s.plans {
+		if !p.ofClient() || p.waiting(1) {
+			continue
+		}
 		live := len(p.Tasks) == 0 && now.Before(p.View.CreatedAt.Add(unused)) ||
 			slices.ContainsFunc(p.Tasks, func(t *task) bool { return !t.Over(now) })
-		if p.ofClient() && !p.waiting(1) && (!live || p.Opened < since) {
+		if !live || p.Opened < since {
 			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
 		}
 	}
