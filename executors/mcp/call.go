@@ -101,7 +101,7 @@ func (c *Client) attempt(ctx context.Context, safe bool, send func() *Error) *Er
 		if err == nil || !safe && (c.src.URL == "" || !err.Undelivered) || !err.Retryable() || n > c.opt.Retries || err.after > maxRetryAfter || ctx.Err() != nil {
 			return err
 		}
-		if clock.Sleep(ctx, max(c.opt.Backoff<<(n-1), err.after)) != nil {
+		if clock.Sleep(ctx, max(c.opt.Backoff<<min(n-1, 6), err.after)) != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func placeOf(u *url.URL) (place, error) {
 	return newPlace(u.Hostname(), cmp.Or(u.Port(), ports[u.Scheme]))
 }
 
-var errHost = errors.New("the host is neither a name nor an address")
+var errHost = errors.New("neither a name nor an address")
 
 func newPlace(host, port string) (place, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
