@@ -44,7 +44,7 @@ type Refusal struct {
 func (r *Refusal) Error() string {
 	leads := ""
 	if r.Addr != "" {
-		leads = "leads to " + r.Addr + ", "
+		leads = "leads to " + r.Addr + ", which "
 	}
 	return fmt.Sprintf("%s is refused: it %sis %s; %s", r.Place, leads, r.Is, r.Do)
 }

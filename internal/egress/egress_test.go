@@ -272,7 +272,7 @@ func TestRebinding(t *testing.T) {
 	d := strict(t)
 	d.resolver = rebinding(t, "127.0.0.1", "169.254.169.254", "10.0.0.1")
 	client := Client(d.transport())
-	for _, is := range []string{"leads to 127.0.0.1, is this machine", "leads to 169.254.169.254, is a metadata service", "leads to 10.0.0.1, is a private network"} {
+	for _, is := range []string{"leads to 127.0.0.1, which is this machine", "leads to 169.254.169.254, which is a metadata service", "leads to 10.0.0.1, which is a private network"} {
 		if err := Check(to); err != nil {
 			t.Errorf("the name alone is refused: %v", err)
 		}
