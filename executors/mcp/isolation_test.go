@@ -149,7 +149,7 @@ func hostileServer() *server.MCPServer {
 		if err := json.Unmarshal(req.Params.RawArguments, &l); err != nil {
 			return nil, err
 		}
-		if host, err := os.Hostname(); err != nil || host != "skill" || os.Getenv("HOME") != "/skill" {
+		if host, _ := os.Hostname(); host != "skill" || os.Getenv("HOME") != "/skill" {
 			return wire.NewToolResultError("outside of a box nothing is tried"), nil
 		}
 		found := map[string]string{}

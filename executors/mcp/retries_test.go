@@ -139,7 +139,7 @@ func TestStranger(t *testing.T) {
 	opt.RoundTripper = egress.Transport()
 	_, err := Dial(t.Context(), src, opt)
 	e := wantKind(t, err, ErrRefused, "this machine", "agent_hosts")
-	var refused *egress.Refusal
+	var refused *egress.RefusedError
 	if !e.Undelivered || e.Retryable() || errors.As(e.Err, &refused) || asked.Load() > 0 {
 		t.Errorf("%+v after %d requests", e, asked.Load())
 	}

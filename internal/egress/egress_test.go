@@ -133,7 +133,7 @@ func TestTricks(t *testing.T) {
 	client := Client(d.transport())
 	client.Timeout = time.Minute
 	for _, tt := range tricks {
-		var refused *Refusal
+		var refused *RefusedError
 		if err := Check(tt.url); !errors.As(err, &refused) || !strings.Contains(err.Error(), tt.is) {
 			t.Errorf("%s is checked: %v, want %q", tt.url, err, tt.is)
 		}
@@ -348,7 +348,7 @@ func TestProxy(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		var refused *Refusal
+		var refused *RefusedError
 		if (err == nil) != (is == "") || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), is)) {
 			t.Errorf("%s: %v, want %q", to, err, is)
 		}
