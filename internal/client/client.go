@@ -15,9 +15,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -229,9 +231,24 @@ func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status
 	return resp.StatusCode, body, err
 }
 
+// clients by URL, so that connections are used again.
+var (
+	clientsMu sync.Mutex
+	clients   = map[string]*http.Client{}
+)
+
+func clientOf(url string) *http.Client {
+	clientsMu.Lock()
+	defer clientsMu.Unlock()
+	if clients[url] == nil {
+		clients[url] = egress.Client(egress.Transport(url))
+	}
+	return clients[url]
+}
+
 func (c Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
 	resp, err := c.send(ctx, method, path, body, header)
-	if err != nil || resp.StatusCode < 400 {
+	if err != nil || resp.StatusCode < 300 {
 		return resp, err
 	}
 	defer resp.Body.Close()
@@ -259,7 +276,7 @@ func (c Client) send(ctx context.Context, method, path string, body []byte, head
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := clientOf(c.URL).Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w from %s: %w", ErrNoAnswer, c.URL, err)
 	}

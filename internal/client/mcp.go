@@ -250,7 +250,7 @@ func (r *mcpRefusal) Error() string { return fmt.Sprintf("the server answers %d"
 // mcp sends one request to the server of this protocol.
 func (c Client) mcp(ctx context.Context, method string, body []byte, header map[string]string) (*http.Response, error) {
 	resp, err := c.send(ctx, method, "/mcp", body, header)
-	if err != nil || resp.StatusCode < http.StatusBadRequest {
+	if err != nil || resp.StatusCode < http.StatusMultipleChoices {
 		return resp, err
 	}
 	defer resp.Body.Close()

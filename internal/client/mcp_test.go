@@ -97,7 +97,6 @@ func TestBridge(t *testing.T) {
 	say(`{"jsonrpc":"2.0","id":4,"method":"tools/call"}`, progress, `{"jsonrpc":"2.0","id":4,`+result)
 	say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
 		`{"jsonrpc":"2.0","id":5,"result":{"headers":" 2026-07-28 tools/call x"}}`)
-	srv.CloseClientConnections()
 	if err := write.Close(); err != nil {
 		t.Fatal(err)
 	}
