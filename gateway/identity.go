@@ -126,33 +126,33 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 func (a actor) rated() string { return "tenant " + a.tenant + " key " + a.keyID + " user " + a.user }
 
 // claims settles who asks, without roles.
-func (who caller) claims(body claim) (actor, error) {
-	a := actor{keyID: who.key.ID, trace: who.trace}
+func (c caller) claims(body claim) (actor, error) {
+	a := actor{keyID: c.key.ID, trace: c.trace}
 	if err := body.check(); err != nil {
 		return a, err
 	}
-	if err := who.header.check(); err != nil {
+	if err := c.header.check(); err != nil {
 		return a, err
 	}
-	for _, tenant := range []string{who.header.Tenant, body.Tenant} {
-		if tenant != "" && tenant != who.key.Tenant {
+	for _, tenant := range []string{c.header.Tenant, body.Tenant} {
+		if tenant != "" && tenant != c.key.Tenant {
 			return a, problem.New(intents.RBACForbidden, "/tenant_id", "the API key is of another tenant")
 		}
 	}
-	a.tenant = who.key.Tenant
+	a.tenant = c.key.Tenant
 	var err error
-	if a.user, err = agreed("user_id", "X-User-Id", who.header.User, body.User); err != nil {
+	if a.user, err = agreed("user_id", "X-User-Id", c.header.User, body.User); err != nil {
 		return a, err
 	}
-	if a.session, err = agreed("session_id", "X-Session-Id", who.header.Session, body.Session); err != nil {
+	if a.session, err = agreed("session_id", "X-Session-Id", c.header.Session, body.Session); err != nil {
 		return a, err
 	}
 	switch {
-	case a.user == "" && who.key.UserID == "":
+	case a.user == "" && c.key.UserID == "":
 		return a, problem.New(intents.SchemaInvalid, "/user_id", "the API key belongs to no user: name the user")
 	case a.user == "":
-		a.user = who.key.UserID
-	case a.user != who.key.UserID && !who.key.MayAssertUser:
+		a.user = c.key.UserID
+	case a.user != c.key.UserID && !c.key.MayAssertUser:
 		return a, problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for other users")
 	}
 	return a, nil

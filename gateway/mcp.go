@@ -83,7 +83,8 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 	case !s.has(session):
 		return problem.New(intents.NotFound, "", "no such session: begin anew with initialize")
 	default:
-		defer s.use(session)()
+		done := s.use(session)
+		defer done()
 	}
 	if m.Method == wire.MethodInitialize || m.Method == wire.MethodToolsList || m.Method == wire.MethodToolsCall && s.rpc.GetTool(m.Params.Name) == nil {
 		if err := s.renew(c.Request.Context()); err != nil {
@@ -91,7 +92,8 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		}
 	}
 	if m.Method == wire.MethodSubscriptionsListen {
-		defer s.use("")()
+		done := s.use("")
+		defer done()
 	}
 	r := &mcpRequest{actor: a, base: baseURL(c.Request), id: string(m.ID)}
 	if modern { // ids are of one request there

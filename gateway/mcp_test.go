@@ -96,13 +96,16 @@ func mcpWorld(t *testing.T, manager script, change ...func(*Config, *pace)) (*wo
 	return w, d
 }
 
+// legacy is the protocol with sessions, which most clients speak.
+var legacy = client.WithLegacyProtocolOnly() //nolint:staticcheck // clients that are deprecated are there
+
 // eras are the two kinds of the protocol: with sessions, and without.
-var eras = map[string]client.ClientOption{"legacy": client.WithLegacyProtocolOnly(), "modern": client.WithProtocolVersion(wire.ProtocolVersion20260728)}
+var eras = map[string]client.ClientOption{"legacy": legacy, "modern": client.WithProtocolVersion(wire.ProtocolVersion20260728)}
 
 // client connects as ana.
 func (w *world) mcpClient(options ...client.ClientOption) *client.Client {
 	w.t.Helper()
-	tr, err := transport.NewStreamableHTTP(w.http.URL+routeMCP, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + anaKey}), transport.WithContinuousListening())
+	tr, err := transport.NewStreamableHTTP(w.http.URL+routeMCP, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + anaKey}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -189,7 +192,7 @@ func TestMCPTools(t *testing.T) {
 // What becomes of a call, as a client sees it.
 func TestMCPResults(t *testing.T) {
 	w, d := mcpWorld(t, nil)
-	c := w.mcpClient(client.WithLegacyProtocolOnly())
+	c := w.mcpClient(legacy)
 	ended := func(o intents.Outcome) *intents.Answer {
 		return &intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &o}
 	}
@@ -413,7 +416,7 @@ func TestMCPListChanged(t *testing.T) {
 // While a call runs its client is told so; one that is cancelled is no longer waited for.
 func TestMCPProgressAndCancel(t *testing.T) {
 	w, d := mcpWorld(t, nil, func(_ *Config, p *pace) { p.working = 5 * time.Millisecond })
-	c := w.mcpClient(client.WithLegacyProtocolOnly())
+	c := w.mcpClient(legacy)
 	told, goOn := make(chan struct{}), make(chan struct{})
 	tell := sync.OnceFunc(func() { close(told) })
 	c.OnNotification(func(n wire.JSONRPCNotification) {
@@ -522,7 +525,7 @@ func TestMCPTurns(t *testing.T) {
 		say(bus.FrameAnswer, bus.AnswerData{Response: "answer to " + h.Question})
 		say(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: string(catalog.PlanComplete)})
 	})
-	c := w.mcpClient(client.WithLegacyProtocolOnly())
+	c := w.mcpClient(legacy)
 	for tool, agent := range map[string]string{"run_task": "", "ask_shop": "shop"} {
 		r := w.use(c, tool, map[string]any{"task": "count " + tool})
 		text, _ := r.Content[0].(wire.TextContent)

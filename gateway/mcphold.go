@@ -66,7 +66,7 @@ func (c *mcpCall) hold(ctx context.Context, h held) (*wire.CallToolResult, error
 	defer cancel()
 	said, err := server.ServerFromContext(ctx).RequestElicitation(asking, wire.ElicitationRequest{Params: question})
 	if err != nil {
-		return c.waits(h), nil //nolint:nilerr // nobody has answered: it goes on to wait
+		return c.waits(h), nil // nobody has answered
 	}
 	return c.decided(ctx, h, said)
 }

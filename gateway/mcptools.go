@@ -204,7 +204,8 @@ func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.
 		if c.id == "" {
 			c.id = `"` + newID("call") + `"`
 		}
-		defer c.progress(ctx)()
+		stop := c.progress(ctx)
+		defer stop()
 		var result *wire.CallToolResult
 		var err error
 		if req.Params.RequestState != "" {

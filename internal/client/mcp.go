@@ -163,10 +163,10 @@ func (b *bridge) again(ctx context.Context, gone string) bool {
 // send sends a message and writes what is answered.
 func (b *bridge) send(ctx context.Context, m mcpMessage) {
 	session, _ := b.now()
-	resp, err := b.c.mcp(ctx, http.MethodPost, m.raw, b.header(m))
-	var refused *mcpRefusal
+	resp, err := b.c.mcp(ctx, http.MethodPost, m.raw, b.header(m)) //nolint:bodyclose // read does
+	var refused *refusedError
 	if errors.As(err, &refused) && refused.status == http.StatusNotFound && session != "" && m.Params.Meta.Version == "" && b.again(ctx, session) {
-		resp, err = b.c.mcp(ctx, http.MethodPost, m.raw, b.header(m))
+		resp, err = b.c.mcp(ctx, http.MethodPost, m.raw, b.header(m)) //nolint:bodyclose // read does
 	}
 	if err != nil {
 		b.failed(m, err)
@@ -182,7 +182,7 @@ func (b *bridge) listen(ctx context.Context, session string) {
 			return
 		}
 		resp, err := b.c.mcp(ctx, http.MethodGet, nil, b.header(mcpMessage{}))
-		var refused *mcpRefusal
+		var refused *refusedError
 		if errors.As(err, &refused) {
 			return
 		}
@@ -216,7 +216,7 @@ func (b *bridge) failed(m mcpMessage, err error) {
 		return
 	}
 	said := json.RawMessage(nil)
-	var refused *mcpRefusal
+	var refused *refusedError
 	if errors.As(err, &refused) {
 		said = refused.rpc
 	}
@@ -239,13 +239,13 @@ func (b *bridge) write(raw []byte) {
 	_, _ = b.out.Write(line.Bytes()) // a client that is gone reads nothing
 }
 
-// mcpRefusal is an answer that is none of a request: its error of JSON-RPC, if it has one.
-type mcpRefusal struct {
+// refusedError is an answer that is none of a request: its error of JSON-RPC, if it has one.
+type refusedError struct {
 	status int
 	rpc    json.RawMessage
 }
 
-func (r *mcpRefusal) Error() string { return fmt.Sprintf("the server answers %d", r.status) }
+func (r *refusedError) Error() string { return fmt.Sprintf("the server answers %d", r.status) }
 
 // mcp sends one request to the server of this protocol.
 func (c Client) mcp(ctx context.Context, method string, body []byte, header map[string]string) (*http.Response, error) {
@@ -254,7 +254,7 @@ func (c Client) mcp(ctx context.Context, method string, body []byte, header map[
 		return resp, err
 	}
 	defer resp.Body.Close()
-	refused := &mcpRefusal{status: resp.StatusCode}
+	refused := &refusedError{status: resp.StatusCode}
 	var said struct {
 		Error json.RawMessage `json:"error"`
 	}
