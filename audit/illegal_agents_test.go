@@ -38,11 +38,14 @@ func (d *dishonest) pushes(tenant string, revision int64, file string, change fu
 	a := d.RegistryOf(tenant, revision, map[string]string{"shop": file})
 	scopes, err := state.ScopesOf(a)
 	d.Must(err)
-	raw, err := json.Marshal(scopes)
-	d.Must(err)
 	if change != nil {
 		change(&a)
 	}
+	if other, err := state.ScopesOf(a); err == nil {
+		scopes = other
+	}
+	raw, err := json.Marshal(scopes)
+	d.Must(err)
 	return d.accepted(routertest.Order{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
 		if a.Bundle != "" {
 			x.facts.Scopes = raw

@@ -90,6 +90,7 @@ type Gateway struct {
 	keys    *keyCache
 	limit   *ratelimit.Limiter
 	turns   *openTurns
+	clients *clients
 	pace    pace
 	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
 	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
@@ -143,7 +144,7 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		checked: newChecked(), unfired: make(map[string]time.Time),
+		clients: newClients(), checked: newChecked(), unfired: make(map[string]time.Time),
 	}, nil
 }
 
@@ -155,6 +156,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		g.resumeSilent(ctx)
+		g.endLate(ctx)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -40,6 +40,9 @@ var registryPush = operators(TypeRegistryPush,
 		if err != nil {
 			return Effect{}, err
 		}
+		if v.s.rules >= intents.RulesAsks && slices.ContainsFunc(next.Scopes.Agents, func(a agents.Scope) bool { return a.Name == agents.Client }) {
+			return Effect{}, illegal("/intent/args", "the name "+agents.Client+" stands for MCP clients: choose another")
+		}
 		concerned := []string{tenant}
 		if tenant == systemTenant {
 			concerned = append(concerned, slices.Sorted(maps.Keys(v.s.agents))...)
@@ -110,6 +113,8 @@ type runs struct {
 	// Holds are the calls that wait for people.
 	Holds []agents.Hold `json:"holds,omitempty"`
 	asking
+	// APIKey is that of the client whose plan it is.
+	APIKey string `json:"api_key,omitempty"`
 }
 
 // AgentsOf are the names of the agents of a tenant that can be run.
@@ -201,7 +206,7 @@ var agentGet = move("agent.get",
 		if t := v.s.tasks[o.Tenant+"/"+o.Context.TaskID]; t != nil && t.plan == p && t.Ask != "" {
 			name, runs = t.Agent, p.Runs.Asks[t.Agent]
 		}
-		if runs == nil {
+		if runs == nil || p.ofClient() {
 			return Effect{}, illegal("/context/step", "no agent runs the step")
 		}
 		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}

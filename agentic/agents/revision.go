@@ -61,7 +61,7 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 				faults = append(faults, Fault{File: name, Line: d.line("/endpoint"), Pointer: "/endpoint", Reason: err.Error()})
 			}
 		}
-		if d.Agent != nil && has(builtins(), d.Name) {
+		if d.Agent != nil && (d.Name == Client || has(builtins(), d.Name)) {
 			notices = append(notices, Fault{File: name, Reason: "left out, " + d.Name + " is a built-in agent: choose another name"})
 			delete(found, name)
 		}

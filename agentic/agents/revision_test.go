@@ -39,6 +39,7 @@ func TestRead(t *testing.T) {
 		"agents/a.yml":            "agent_id: a\ndisplay_name: A\ndescription: ${NONE:-}alpha\nendpoint: \"${URL:-http://localhost:8081}\"\ntype: mcp\nis_default: true\nconfidence_threshold: 0\nclarification_required: false\nexamples: [hello]\n",
 		"agents/c.yaml":           "name: c\ndescription: d\nis_default: false\nconfidence_threshold: 1.0\n",
 		"agents/general.yaml":     "name: mine\ndescription: d\ntemperature: ${HALF}\n",
+		"agents/mine.yaml":        "name: client\ndescription: d\n",
 		"agents/own.yaml":         "name: planner\ndescription: d\n",
 		"agents/large.yaml":       "name: large\ndescription: d\n#" + strings.Repeat("x", maxFile),
 		"agents/.hidden.yaml":     "name: hidden\ndescription: d\n",
@@ -53,6 +54,7 @@ func TestRead(t *testing.T) {
 	want := []string{
 		"agents/c.yaml:4: /confidence_threshold: at 1 no request ever reaches the agent: lower it",
 		"agents/large.yaml: left out, larger than 1 MB",
+		"agents/mine.yaml: left out, client is a built-in agent: choose another name",
 		"agents/own.yaml: left out, planner is a built-in agent: choose another name",
 	}
 	if d := cmp.Diff(want, strings.Split(r.Notices.Error(), "\n")); d != "" {

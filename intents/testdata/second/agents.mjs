@@ -61,6 +61,7 @@ export class Agents {
       must(was?.before?.digest === args.digest, "not the revision before");
       next.agents = was.before.agents;
     }
+    must(this.state.rules < 5 || next.agents.every((a) => a.name !== "client"), "the name of clients");
     if (was) delete was.before;
     const concerned = tenant === "system" ? ["system", ...this.inForce.keys()] : [tenant];
     for (const t of concerned) this.effective(t, { tenant, next });
