@@ -54,6 +54,16 @@ type Blobs interface {
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
 }
 
+// ReadBlob reads a tenant's blob of a digest whole. It is for what the system itself wrote: policies, catalogs, registries.
+func ReadBlob(ctx context.Context, blobs Blobs, tenant, digest string) ([]byte, error) {
+	f, _, err := blobs.Fetch(ctx, tenant, "cas://"+digest)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
 // Collector removes blobs that nothing names. What was kept, or kept again,
 // within age is young and stays.
 type Collector interface {

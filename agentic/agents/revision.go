@@ -32,6 +32,8 @@ type Revision struct {
 // maxRevision is how long the files of a revision may be together, in bytes.
 const maxRevision = 16 << 20
 
+const tooLarge = "the files have more than 16 MB together"
+
 // Read reads the revision in a directory. Without a folder agents, the *.yaml of the
 // directory itself are the agents. ${VAR} and ${VAR:-default} in an agent's file are
 // filled in from env. Files that are too large, and agents with the name of a built-in
@@ -169,7 +171,7 @@ func open(files map[string][]byte) (*Revision, error) {
 		}
 	}
 	if size > maxRevision {
-		fault("", fmt.Sprintf("the files have more than %d MB together", maxRevision>>20))
+		fault("", tooLarge)
 	}
 	slices.SortStableFunc(r.Agents, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	faults = append(faults, r.twice()...)

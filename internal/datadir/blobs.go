@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/blobnats"
 	"aob.dev/writ/storage/blobs3"
+	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/quota"
 )
 
@@ -151,6 +152,18 @@ func OpenBlobs(ctx context.Context, dir string) (quota.Store, error) {
 		return nil, err
 	}
 	return at.Open(ctx, dir)
+}
+
+// SystemBlob reads a blob of tenant system of a directory.
+func SystemBlob(dir string) func(ctx context.Context, digest string) ([]byte, error) {
+	return func(ctx context.Context, digest string) (data []byte, err error) {
+		b, err := OpenBlobs(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		return storage.ReadBlob(ctx, b, ledger.SystemTenant, digest)
+	}
 }
 
 // lazyBlobs are the blobs of a directory, for reading. They are opened at the first read.

@@ -15,6 +15,8 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
 )
 
 // openSandbox chooses how scripts are isolated on this machine.
@@ -31,6 +33,9 @@ func (n *Node) openSandbox(ctx context.Context) error {
 func (n *Node) openServices(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, remembering{n.documents, n.directory, n.cfg.Now}, n.cfg.Log)
 	n.recorder.Tenants, n.recorder.From = n.directory.Tenants, n.projected()
+	n.recorder.Content = func(ctx context.Context, digest string) ([]byte, error) {
+		return storage.ReadBlob(ctx, n.blobs, ledger.SystemTenant, digest)
+	}
 	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
 	if err != nil {
 		return err

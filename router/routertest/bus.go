@@ -190,19 +190,19 @@ func MemoryKey(tenant, session, task, label string) string {
 	return tenant + ":" + session + ":" + task + ":" + label
 }
 
-// noBlobs holds nothing.
-type noBlobs struct{ storage.Blobs }
+// NoBlobs hold nothing.
+type NoBlobs struct{ storage.Blobs }
 
-func (noBlobs) Open(context.Context, storage.Scope, string) (io.ReadCloser, storage.File, error) {
+func (NoBlobs) Open(context.Context, storage.Scope, string) (io.ReadCloser, storage.File, error) {
 	return nil, storage.File{}, storage.ErrNotFound
 }
 
-func (noBlobs) Wipe(context.Context, storage.Scope) error { return nil }
+func (NoBlobs) Wipe(context.Context, storage.Scope) error { return nil }
 
-func (noBlobs) Keep(context.Context, string, io.Reader) (string, int64, error) {
+func (NoBlobs) Keep(context.Context, string, io.Reader) (string, int64, error) {
 	return "", 0, storage.ErrNotFound
 }
 
-func (noBlobs) Fetch(context.Context, string, string) (io.ReadCloser, int64, error) {
+func (NoBlobs) Fetch(context.Context, string, string) (io.ReadCloser, int64, error) {
 	return nil, 0, storage.ErrNotFound
 }
