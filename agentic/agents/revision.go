@@ -22,8 +22,9 @@ import (
 //	prompts/<name>.md       a block of a prompt
 //	skills/<id>/skill.md    a document of a skill
 type Revision struct {
-	Agents  []*Definition // by name
-	Notices Faults        // what was left out, and what is unwise
+	Agents  []*Definition   // by name
+	Notices Faults          // what was left out, and what is unwise
+	Skills  []SkillDocument // by id
 
 	files  map[string][]byte
 	digest string
@@ -45,6 +46,10 @@ func Read(dir fs.FS, env func(name string) string) (*Revision, error) {
 	}
 	var faults Faults
 	for name, text := range found {
+		if skillFile.MatchString(name) {
+			_, wrong := skillDocument(name, text) // not in open: what an old log has stays as it is
+			faults = append(faults, wrong...)
+		}
 		if !agentFile.MatchString(name) {
 			continue
 		}
@@ -182,7 +187,7 @@ func open(files map[string][]byte) (*Revision, error) {
 	if err != nil {
 		fault("", err.Error())
 	}
-	r.digest = intents.Digest(manifest)
+	r.digest, r.Skills = intents.Digest(manifest), r.skills()
 	if len(faults) > 0 {
 		return nil, faults
 	}
