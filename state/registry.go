@@ -269,6 +269,16 @@ func (s *State) registryOf(tenant string) *Registry {
 	return out
 }
 
+// InForce is the digest of a tenant's agents in force, and their bundle; no digest: there are none.
+func (s *State) InForce(tenant string) (digest, bundle string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if r := s.agents[tenant]; r != nil {
+		digest, bundle = r.Digest, r.Bundle
+	}
+	return digest, bundle
+}
+
 // Registered are the rows of a tenant's agents in force, and of those that only the
 // revision before had. read reads blobs of tenant system.
 func (s *State) Registered(tenant string, read func(digest string) ([]byte, error)) (rows []catalog.SchemaRow, err error) {
@@ -276,7 +286,7 @@ func (s *State) Registered(tenant string, read func(digest string) ([]byte, erro
 	if r == nil {
 		return nil, nil
 	}
-	content, err := contentOf(r.Bundle, r.Digest, read)
+	content, err := ContentOf(r.Bundle, r.Digest, read)
 	if err != nil {
 		return nil, err
 	}
@@ -298,8 +308,8 @@ func (s *State) Registered(tenant string, read func(digest string) ([]byte, erro
 	return rows, nil
 }
 
-// contentOf a revision: its bundle, or what read finds under its digest.
-func contentOf(bundle, digest string, read func(digest string) ([]byte, error)) (*agents.Revision, error) {
+// ContentOf a revision: its bundle, or what read finds under its digest.
+func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) (*agents.Revision, error) {
 	if bundle == "" {
 		return agents.Load(digest, read)
 	}
@@ -309,7 +319,7 @@ func contentOf(bundle, digest string, read func(digest string) ([]byte, error)) 
 // ScopesOf computes the scopes of a pushed registry from its content. The error is a
 // refusal, or that of read.
 func ScopesOf(a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
-	r, err := contentOf(a.Bundle, a.Digest, read)
+	r, err := ContentOf(a.Bundle, a.Digest, read)
 	var faults agents.Faults
 	switch {
 	case errors.As(err, &faults) || err != nil && a.Bundle != "":
