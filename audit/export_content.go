@@ -205,5 +205,5 @@ func (x *exporter) blob(ctx context.Context, digest string) (lines []line, err e
 
 // fetch reads a blob of tenant system by digest.
 func fetch(ctx context.Context, blobs storage.Blobs, digest string) ([]byte, error) {
-	return storage.ReadBlob(ctx, blobs, ledger.SystemTenant, digest)
+	return storage.ReadSystem(ctx, blobs, digest)
 }

@@ -12,7 +12,7 @@ import (
 // stores, which may name more.
 type Deep struct {
 	Status string            `json:"status"` // ok or degraded
-	Bus    string            `json:"bus"` // ok: without it no key is known, and nothing answers
+	Bus    string            `json:"bus"`    // ok: without it no key is known, and nothing answers
 	Stores map[string]string `json:"stores"` // each ok or down
 	Agents []AgentHealth     `json:"agents"`
 }

@@ -10,7 +10,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/ledger"
 )
 
 // readRegistry computes the scopes of a pushed registry from its content, for the record:
@@ -35,7 +34,9 @@ func (r *Router) readRegistry(ctx context.Context, o *order, so *state.Order) er
 
 // systemBlob reads blobs of tenant system.
 func (r *Router) systemBlob(ctx context.Context) func(digest string) ([]byte, error) {
-	return func(digest string) ([]byte, error) { return storage.ReadBlob(ctx, r.cfg.Blobs, ledger.SystemTenant, digest) }
+	return func(digest string) ([]byte, error) {
+		return storage.ReadSystem(ctx, r.cfg.Blobs, digest)
+	}
 }
 
 // readAgents reads what the state does not have of the agents that an agent.get is answered with.

@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -40,6 +41,17 @@ func TestLargeRegistry(t *testing.T) {
 		t.Fatalf("fits into an order: %d bytes, %v", len(bundle), err)
 	}
 	push := catalog.RegistryPush{Tenant: "default", Revision: 1, Digest: r.Digest()}
+	refused(t, w.Admin("registry.push", push), intents.MalformedArgs, "nor of content that is kept")
+	died := errors.New("died")
+	left := 3 // blobs that are kept before whoever pushes dies
+	if err := r.Keep(func(content []byte) error {
+		if left--; left < 0 {
+			return died
+		}
+		return keep(content)
+	}); !errors.Is(err, died) {
+		t.Fatal(err)
+	}
 	refused(t, w.Admin("registry.push", push), intents.MalformedArgs, "nor of content that is kept")
 	if err := r.Keep(keep); err != nil {
 		t.Fatal(err)

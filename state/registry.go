@@ -116,10 +116,10 @@ func (s *State) agentsOf(tenant, named string, next *revision) (agents.Scopes, e
 
 // runs is the agent of a plan, as it was when the plan was opened.
 type runs struct {
-	Text    string   `json:"text"`    // its file; empty: it is built in, or
+	Text    string   `json:"text"`           // its file; empty: it is built in, or
 	File    string   `json:"file,omitempty"` // the digest of its file, a blob of tenant system
-	Types   []string `json:"types"`   // of orders that its task may seal
-	Seconds int      `json:"seconds"` // that a task may take
+	Types   []string `json:"types"`          // of orders that its task may seal
+	Seconds int      `json:"seconds"`        // that a task may take
 	// Requests and tokens that a task may use; a step asks no more often than that.
 	Requests int `json:"requests,omitempty"`
 	Tokens   int `json:"tokens,omitempty"`

@@ -54,9 +54,12 @@ type Blobs interface {
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
 }
 
-// ReadBlob reads a tenant's blob of a digest whole. It is for what the system itself wrote: policies, catalogs, registries.
-func ReadBlob(ctx context.Context, blobs Blobs, tenant, digest string) ([]byte, error) {
-	f, _, err := blobs.Fetch(ctx, tenant, "cas://"+digest)
+// SystemTenant has the blobs that are of no tenant: policies, catalogs and registries.
+const SystemTenant = "system"
+
+// ReadSystem reads a blob of SystemTenant whole, by its digest.
+func ReadSystem(ctx context.Context, blobs Blobs, digest string) ([]byte, error) {
+	f, _, err := blobs.Fetch(ctx, SystemTenant, "cas://"+digest)
 	if err != nil {
 		return nil, err
 	}

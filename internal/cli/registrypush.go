@@ -12,7 +12,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/state"
-	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage"
 )
 
 func registryPush(c *command) {
@@ -61,7 +61,7 @@ func (c *command) keepRegistry(r *agents.Revision) error {
 		return malformed(err)
 	}
 	return errors.Join(r.Keep(func(content []byte) error {
-		_, _, err := b.Keep(c.Context(), ledger.SystemTenant, bytes.NewReader(content))
+		_, _, err := b.Keep(c.Context(), storage.SystemTenant, bytes.NewReader(content))
 		return err
 	}), b.Close())
 }

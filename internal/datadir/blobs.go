@@ -16,7 +16,6 @@ import (
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/blobnats"
 	"aob.dev/writ/storage/blobs3"
-	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/quota"
 )
 
@@ -162,7 +161,7 @@ func SystemBlob(dir string) func(ctx context.Context, digest string) ([]byte, er
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
-		return storage.ReadBlob(ctx, b, ledger.SystemTenant, digest)
+		return storage.ReadSystem(ctx, b, digest)
 	}
 }
 

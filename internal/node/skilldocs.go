@@ -8,7 +8,6 @@ import (
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/ledger"
 )
 
 // revisions are what was read of registries in force, by tenant. The zero value is ready.
@@ -19,7 +18,7 @@ type revisions struct {
 
 // systemBlob reads a blob of tenant system.
 func (n *Node) systemBlob(ctx context.Context, digest string) ([]byte, error) {
-	return storage.ReadBlob(ctx, n.blobs, ledger.SystemTenant, digest)
+	return storage.ReadSystem(ctx, n.blobs, digest)
 }
 
 // layers are the registries that a tenant has: that of system, then its own. Each is read
@@ -27,7 +26,7 @@ func (n *Node) systemBlob(ctx context.Context, digest string) ([]byte, error) {
 func (n *Node) layers(ctx context.Context, tenant string) (out []*agents.Revision, err error) {
 	n.revisions.mu.Lock()
 	defer n.revisions.mu.Unlock()
-	for _, of := range slices.Compact([]string{ledger.SystemTenant, tenant}) {
+	for _, of := range slices.Compact([]string{storage.SystemTenant, tenant}) {
 		digest, bundle := n.directory.InForce(of)
 		if digest == "" {
 			continue
