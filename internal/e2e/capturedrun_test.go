@@ -36,7 +36,7 @@ func steady(value any) any {
 func TestCapturedRun(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"desk":    "name: desk\ndescription: Answers customers.\ntools: [{name: search}]\nsub_agents: [analyst]\n",
+		"clerk":   "name: clerk\ndescription: Answers customers.\ntools: [{name: search}]\nsub_agents: [analyst]\n",
 		"analyst": "name: analyst\ndisplay_name: Analyst\ndescription: Says what a text is about.\nstructured_output: true\nproperties:\n  topic: {type: string}\n  sure: {type: number}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
@@ -44,7 +44,7 @@ func TestCapturedRun(t *testing.T) {
 		}
 	}
 	s := start(t, setup{Agents: dir, Model: &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
-		"desk": func(_ context.Context, req model.Request) *model.Response {
+		"clerk": func(_ context.Context, req model.Request) *model.Response {
 			switch len(exchanges(req)) {
 			case 0:
 				return replying(req, call("search", `{"mode":"SEARCH","query":"refund"}`))
@@ -59,7 +59,7 @@ func TestCapturedRun(t *testing.T) {
 	}}})
 	ana := s.as("ana")
 	ana.session = "talk"
-	out := s.askAgent(ana, "desk", "Was my refund paid?")
+	out := s.askAgent(ana, "clerk", "Was my refund paid?")
 	if out.Status != "complete" {
 		t.Fatalf("%s: %s", out.Status, out.Reason)
 	}

@@ -41,9 +41,10 @@ honest: does the answer claim nothing that was not looked up or done? A text tha
 why: one sentence, about what is wrong; empty if nothing is.
 If you are not sure of an answer, say false.`
 
-// VerdictTool is the tool that the judge calls, and VerdictSchema that of its arguments.
+// VerdictTool is the tool that the judge calls.
 const VerdictTool = "verdict"
 
+// VerdictSchema is that of its arguments.
 var VerdictSchema = json.RawMessage(`{"type":"object","properties":{"routed":{"type":"boolean"},"answered":{"type":"boolean"},"honest":{"type":"boolean"},"why":{"type":"string"}},"required":["routed","answered","honest","why"],"additionalProperties":false}`)
 
 // Verdict is what a judge says is wrong with a turn, from the arguments of its call.

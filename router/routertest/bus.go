@@ -193,16 +193,20 @@ func MemoryKey(tenant, session, task, label string) string {
 // NoBlobs hold nothing.
 type NoBlobs struct{ storage.Blobs }
 
+// Open finds nothing.
 func (NoBlobs) Open(context.Context, storage.Scope, string) (io.ReadCloser, storage.File, error) {
 	return nil, storage.File{}, storage.ErrNotFound
 }
 
+// Wipe has nothing to do.
 func (NoBlobs) Wipe(context.Context, storage.Scope) error { return nil }
 
+// Keep refuses.
 func (NoBlobs) Keep(context.Context, string, io.Reader) (string, int64, error) {
 	return "", 0, storage.ErrNotFound
 }
 
+// Fetch finds nothing.
 func (NoBlobs) Fetch(context.Context, string, string) (io.ReadCloser, int64, error) {
 	return nil, 0, storage.ErrNotFound
 }
