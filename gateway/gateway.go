@@ -25,7 +25,9 @@
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
-//	GET    /livez, /readyz
+//	GET    /skills/                       documents of skills; ?id= with its text
+//	GET    /health/deep                   stores, and the agents of the tenant
+//	GET    /livez, /readyz, /health
 //
 // Whoever calls brings an API key (X-Api-Key). The key decides the tenant and
 // bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
@@ -66,6 +68,9 @@ type Config struct {
 	// whoever has a link may use it.
 	Artifacts Artifacts
 	Links     Links
+
+	// Registry is for GET /skills/ and /health/deep, and for nothing else.
+	Registry Registry
 
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string
