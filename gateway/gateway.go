@@ -26,7 +26,9 @@
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
 //	POST   /mcp                           tools, for clients of the Model Context Protocol; GET, DELETE
-//	GET    /livez, /readyz
+//	GET    /skills/                       documents of skills; ?id= with its text
+//	GET    /health/deep                   stores, and the agents of the tenant
+//	GET    /livez, /readyz, /health
 //
 // Whoever calls brings an API key (X-Api-Key). The key decides the tenant and
 // bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
@@ -68,6 +70,9 @@ type Config struct {
 	// whoever has a link may use it.
 	Artifacts Artifacts
 	Links     Links
+
+	// Registry is for GET /skills/ and /health/deep, and for nothing else.
+	Registry Registry
 
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string

@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 		"agents/README.md":        "no agent",
 		"agents/old/x.yaml":       "name: x\ndescription: d\n",
 		"prompts/voice.md":        "Be kind. ${NONE}\n",
-		"skills/routing/skill.md": "# Routing\n",
+		"skills/routing/skill.md": crmSkill,
 		"skills/README.md":        "no skill",
 		"writ.yaml":               "listen: x\n",
 	}
@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 	if a.Endpoint != "https://a.example/mcp" || a.Description != "alpha" || b.Description != "beta of ${x} $HOME" || *mine.Temperature != 0.5 {
 		t.Errorf("%+v\n%+v\n%+v", a, b, mine)
 	}
-	if _, ok := r.Agent("hidden"); ok || string(r.Files()["prompts/voice.md"]) != "Be kind. ${NONE}\n" || string(r.Files()["skills/routing/skill.md"]) != "# Routing\n" {
+	if _, ok := r.Agent("hidden"); ok || string(r.Files()["prompts/voice.md"]) != "Be kind. ${NONE}\n" || string(r.Files()["skills/routing/skill.md"]) != crmSkill {
 		t.Errorf("%q", r.Files())
 	}
 	if err := r.Check(); err != nil {
