@@ -72,7 +72,10 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		return err
 	}
 	a.session = "" // of chats; these clients have others
-	s := g.mcps.serverOf(a)
+	s, err := g.mcps.serverOf(a)
+	if err != nil {
+		return err
+	}
 	modern := wire.IsModernProtocol(c.GetHeader(wire.HeaderProtocolVersion)) || wire.IsModernProtocol(m.Params.Meta.Version)
 	switch session := c.GetHeader(server.HeaderKeySessionID); {
 	case modern:

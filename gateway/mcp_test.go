@@ -606,3 +606,69 @@ func TestMCPBadInput(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 }
+
+// The tools of a server that was down are there once it answers, and are not asked for all
+// the time.
+func TestMCPToolsOfAServerThatWasDown(t *testing.T) {
+	w, d := mcpWorld(t, nil)
+	d.skills = crmSkills[:1]
+	w.set(func(c *core) { c.pins = []intents.Pin{{Skill: "crm.list"}, {Skill: "crm.close"}, {Skill: "git.close"}} })
+	c := w.mcpClient(legacy)
+	skills := func() (n int) {
+		t.Helper()
+		list, err := c.ListTools(t.Context(), wire.ListToolsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list.Tools {
+			if one.Name == "list" || strings.HasSuffix(one.Name, "close") {
+				n++
+			}
+		}
+		return n
+	}
+	d.mu.Lock()
+	d.skills = crmSkills
+	d.mu.Unlock()
+	if n := skills(); n != 1 || d.lists != 1 {
+		t.Errorf("%d skills, loaded %d times", n, d.lists)
+	}
+	w.clock.advance(mcpAgain)
+	if n := skills(); n != 3 || d.lists != 2 {
+		t.Errorf("%d skills, loaded %d times", n, d.lists)
+	}
+}
+
+// A large result is read by its intent_id, and nothing else is.
+func TestMCPReadLines(t *testing.T) {
+	w, d := mcpWorld(t, nil)
+	large, _ := json.Marshal(catalog.SkillCallResult{Reference: &catalog.Reference{FileID: "f1", SizeBytes: 70_000, Sample: []string{"a"}}})
+	answer := intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: large}}
+	w.gateway.orders = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, heldID) {
+			problem.New(intents.NotFound, "", "no such order").Write(rw)
+			return
+		}
+		_, _ = rw.Write(marshal(t, answer))
+	})
+	c := w.mcpClient(legacy)
+	args := map[string]any{"from": heldID, "start": 2, "n": 2}
+	if r := w.use(c, "read_lines", args); r.IsError || !strings.Contains(string(marshal(t, r.StructuredContent)), `"one","two"`) {
+		t.Errorf("%+v", r)
+	}
+	if diff := cmp.Diff([]catalog.ReadLines{{FileID: "f1", Start: 2, N: 2}}, d.lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	answer = *gave(`{"n":1}`)
+	if r := w.use(c, "read_lines", args); !r.IsError || own(t, r)["pointer"] != "/from" {
+		t.Errorf("%+v", r)
+	}
+	for _, id := range []string{"x", intents.Digest([]byte("another"))} {
+		if r := w.use(c, "get_result", map[string]any{"intent_id": id}); !r.IsError || own(t, r)["code"] != "NOT_FOUND" {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+	if r := w.use(c, "get_result", map[string]any{"intent_id": heldID}); own(t, r)["n"] != 1.0 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -16,8 +16,8 @@ import (
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// Bounds of what is kept for MCP clients. Where there are too many, those that were used
-// least recently end: their clients begin anew.
+// Bounds of what is kept for MCP clients. Of too many sessions, the one that was used least
+// recently ends: its client begins anew.
 const (
 	maxMCPServers  = 2000
 	maxMCPSessions = 64        // of one caller
@@ -50,8 +50,10 @@ type mcpServer struct {
 	http  *server.StreamableHTTPServer
 	alone string // session of the clients that have none
 
-	renewing sync.Mutex
-	offer    string // what the tools were made from; guarded by renewing
+	renewing sync.Mutex // guards what follows
+	offer    string     // what the tools were made from
+	shown    int        // skills among them
+	until    time.Time  // they count
 
 	mu       sync.Mutex // guards what follows
 	who      actor      // as of the last request
@@ -78,39 +80,22 @@ func (s *mcpServers) meter(a actor) error {
 }
 
 // serverOf is the caller's own server.
-func (s *mcpServers) serverOf(a actor) *mcpServer {
+func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 	name := a.tenant + "\n" + a.keyID + "\n" + a.user
-	now := s.g.cfg.Now()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	one, ok := s.all[name]
-	var last *mcpServer
 	if !ok {
 		if len(s.all) >= maxMCPServers {
-			last = s.leastUsed()
+			return nil, problem.New(intents.Overloaded, "", "there are too many callers of MCP clients")
 		}
 		one = s.newServer()
 		s.all[name] = one
 	}
-	s.mu.Unlock()
-	if last != nil {
-		last.close()
-	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	one.who, one.used = a, now
-	return one
-}
-
-// leastUsed takes the server out that was used least recently.
-func (s *mcpServers) leastUsed() (last *mcpServer) {
-	var name string
-	for n, one := range s.all {
-		if last == nil || one.lastUsed().Before(last.lastUsed()) {
-			name, last = n, one
-		}
-	}
-	delete(s.all, name)
-	return last
+	one.who, one.used = a, s.g.cfg.Now()
+	return one, nil
 }
 
 func (s *mcpServers) newServer() *mcpServer {
@@ -159,12 +144,6 @@ func (s *mcpServer) sweep() (open, unused bool) {
 		s.end(id)
 	}
 	return open, unused
-}
-
-func (s *mcpServer) lastUsed() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
 }
 
 func (s *mcpServer) caller() actor {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -27,6 +28,9 @@ const (
 	toolReadLines = "read_lines"
 )
 
+// mcpAgain is when tools are looked for again whose server did not answer.
+const mcpAgain = 30 * time.Second
+
 // renew makes the tools anew if those that the caller may use have changed, and tells all
 // its clients so.
 func (s *mcpServer) renew(ctx context.Context) error {
@@ -46,13 +50,23 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	offer := intents.Digest(raw)
-	if offer == s.offer {
+	offer, now := intents.Digest(raw), s.of.g.cfg.Now()
+	if offer == s.offer && now.Before(s.until) {
 		return nil
 	}
 	skills, err := s.of.skills.clientSkills(ctx, who)
 	if err != nil {
 		return err
+	}
+	var pins []json.RawMessage
+	_ = json.Unmarshal(may.Skills, &pins) // as they were marshalled
+	same := offer == s.offer && len(skills) == s.shown
+	s.offer, s.shown, s.until = offer, len(skills), now.Add(mcpIdle)
+	if len(skills) < len(pins) { // a server is down
+		s.until = now.Add(mcpAgain)
+	}
+	if same {
+		return nil
 	}
 	tools := []server.ServerTool{s.getResult(), s.readLines()}
 	if may.May {
@@ -70,7 +84,6 @@ func (s *mcpServer) renew(ctx context.Context) error {
 		}
 	}
 	s.rpc.SetTools(tools...)
-	s.offer = offer
 	return nil
 }
 

@@ -37,7 +37,7 @@ var mcpInstalls = map[string]struct {
 	text  func(stdio) string
 }{
 	"claude-desktop": {"claude_desktop_config.json (Settings, Developer, Edit Config)", serversJSON},
-	"claude-code":    {"run this", claudeCode},
+	"claude-code":    {".mcp.json of a project", serversJSON},
 	"cursor":         {"~/.cursor/mcp.json, or .cursor/mcp.json of a project", serversJSON},
 	"gemini-cli":     {"~/.gemini/settings.json", serversJSON},
 	"vscode": {".vscode/mcp.json of a workspace, or MCP: Open User Configuration", func(s stdio) string {
@@ -111,25 +111,11 @@ func asJSON(v any) string {
 	return out.String()
 }
 
-func claudeCode(s stdio) string {
-	words := []string{"claude", "mcp", "add", "writ"}
-	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-		words = append(words, "--env", name+"="+s.Env[name])
-	}
-	words = append(append(words, "--", s.Command), s.Args...)
-	for i, w := range words {
-		if strings.ContainsAny(w, " '\"$<>&|;()*?`\\") {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ") + "\n"
-}
-
 func codex(s stdio) string {
 	args, _ := json.Marshal(s.Args) // as TOML writes them, too
 	out := fmt.Sprintf("[mcp_servers.writ]\ncommand = %q\nargs = %s\n", s.Command, args)
-	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-		out += fmt.Sprintf("env = { %s = %q }\n", name, s.Env[name])
+	for name, value := range s.Env {
+		out += fmt.Sprintf("env = { %s = %q }\n", name, value)
 	}
 	return out
 }
