@@ -208,7 +208,7 @@ func (f *fold) beside(it *item) error {
 		if err != nil || a.Bundle == "" {
 			return err
 		}
-		return state.CheckScopes(a, o.facts.Scopes)
+		return state.CheckScopes(f.state.View().Rules(), a, o.facts.Scopes)
 	case state.TypeResolve:
 		a, err := unmarshal[catalog.OrderResolve](o.body.Intent.Args)
 		if key, unknown := f.unknown[a.IntentID]; err == nil && unknown {

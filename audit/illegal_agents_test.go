@@ -36,7 +36,7 @@ func (d *dishonest) shop() {
 func (d *dishonest) pushes(tenant string, revision int64, file string, change func(a *catalog.RegistryPush)) int64 {
 	d.Helper()
 	a := d.RegistryOf(tenant, revision, map[string]string{"shop": file})
-	scopes, err := state.ScopesOf(a)
+	scopes, err := state.ScopesOf(intents.CurrentRules, a)
 	d.Must(err)
 	raw, err := json.Marshal(scopes)
 	d.Must(err)

@@ -15,7 +15,7 @@ func (o *order) readRegistry(so *state.Order) error {
 	if err != nil || a.Bundle == "" {
 		return err
 	}
-	if so.Scopes, err = state.ScopesOf(a); err != nil {
+	if so.Scopes, err = state.ScopesOf(o.view.Rules(), a); err != nil {
 		return err
 	}
 	o.facts.Scopes, err = json.Marshal(so.Scopes)

@@ -278,8 +278,28 @@ func (s *State) Registered(tenant string) (rows []catalog.SchemaRow, err error) 
 	return rows, nil
 }
 
-// ScopesOf computes the scopes of a pushed registry from its content.
-func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
+// PayloadTypes are those that the agents of a tenant declare.
+func (v *View) PayloadTypes(tenant string) (out []intents.PayloadType) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	if v.s.agents[tenant] == nil && v.s.agents[systemTenant] == nil { // the built-in agents have none
+		return nil
+	}
+	set, err := v.s.agentsOf(tenant, "", nil)
+	if err != nil {
+		return nil // it was sound when it was put in force
+	}
+	for _, a := range set.Agents {
+		for _, e := range a.Enrichers {
+			out = append(out, intents.PayloadType(e))
+		}
+	}
+	return out
+}
+
+// ScopesOf computes the scopes of a pushed registry from its content. Before RulesAsks they
+// had no enrichers.
+func ScopesOf(rules intents.Rules, a catalog.RegistryPush) (agents.Scopes, error) {
 	r, err := agents.Unpack(a.Bundle)
 	switch {
 	case err != nil:
@@ -287,13 +307,19 @@ func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
 	case r.Digest() != a.Digest:
 		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
 	}
-	return r.Scopes(), nil
+	scopes := r.Scopes()
+	if rules < intents.RulesAsks {
+		for i := range scopes.Agents {
+			scopes.Agents[i].Enrichers = nil
+		}
+	}
+	return scopes, nil
 }
 
 // CheckScopes says whether the recorded scopes of a pushed registry are those of its
 // content.
-func CheckScopes(a catalog.RegistryPush, recorded json.RawMessage) error {
-	scopes, err := ScopesOf(a)
+func CheckScopes(rules intents.Rules, a catalog.RegistryPush, recorded json.RawMessage) error {
+	scopes, err := ScopesOf(rules, a)
 	if err != nil {
 		return err
 	}

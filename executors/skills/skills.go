@@ -46,13 +46,16 @@ type Config struct {
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s := &skills{cfg}
+	s := &skills{cfg, newCache(cfg.Now)}
 	return map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
 	}
 }
 
-type skills struct{ Config }
+type skills struct {
+	Config
+	cache *cache
+}
 
 // Bounds of the description of a skill in an answer, in bytes.
 const (
