@@ -21,6 +21,7 @@
 //	POST   /agent/schedules               has a request carried out later, or again and again
 //	GET    /agent/schedules               those of the user
 //	DELETE /agent/schedules/{id}          ends one
+//	POST   /agent/sessions/{session_id}/resume  goes on with one that has ended, under a new id
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
