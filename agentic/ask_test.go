@@ -269,6 +269,15 @@ func TestAsks(t *testing.T) {
 			t.Errorf("%s is of call %q", p.Type, p.Call)
 		}
 	}
+	var own []string // of the task that asks: whom it may ask is known before its model is asked
+	for _, p := range c.taken() {
+		if p.Place.TaskID == asked[0].Parent {
+			own = append(own, p.Type)
+		}
+	}
+	if n := len(own); n == 0 || own[0] != "agent.get" || slices.Contains(own[1:], "agent.get") {
+		t.Errorf("orders of the task that asks: %v", own)
+	}
 	first := m.requests("shop")[0]
 	if !slices.Equal(toolNames(first), []string{"crm_list"}) || strings.Contains(first.System, "Sub-agents") || len(first.Messages) != 2 || first.Messages[1].Text != "Offers?" {
 		t.Errorf("shop is asked %+v", first)
