@@ -92,8 +92,8 @@ type Gateway struct {
 	limit   *ratelimit.Limiter
 	turns   *openTurns
 	pace    pace
-	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
-	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
+	unfired unfired
+	dreamt  map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
 }
@@ -144,7 +144,7 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		checked: newChecked(), unfired: make(map[string]time.Time),
+		checked: newChecked(), unfired: unfired{by: make(map[string]notFired)},
 	}, nil
 }
 
