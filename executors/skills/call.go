@@ -177,10 +177,10 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 		log := s.Log.With(slog.String("skill", in.pin.Skill), slog.String("intent_id", in.order.ID), slog.String("trace_id", in.order.TraceID),
 			slog.String("domain_type", envelope.DomainType), slog.String("enricher_id", envelope.EnricherID), slog.String("version", envelope.Version))
 		log.LogAttrs(ctx, slog.LevelDebug, "enricher response", slog.String("cache_meta", string(envelope.CacheMeta)))
-		if event, why := mistyped(ctx, in.order.Ticket.Types, envelope); event != "" {
+		if event, why := mistyped(ctx, in, envelope); event != nil {
 			log.LogAttrs(ctx, slog.LevelWarn, "an enricher response is not shown: declare its type under enrichers of an agent, or mend its server", slog.String("reason", why))
-			f := executors.Fail(intents.ExecutorFailed, "data unavailable").WithFact(event, map[string]any{"skill_id": in.pin.Skill})
-			f.Facts = append(f.Facts, called(in, len(res.Data), false))
+			f := executors.Fail(intents.ExecutorFailed, "data unavailable")
+			f.Facts = []intents.Fact{*event, called(in, len(res.Data), false)}
 			return nil, f
 		}
 		content = executors.Content{JSON: envelope.Payload}
