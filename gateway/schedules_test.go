@@ -110,7 +110,9 @@ func TestFailedSchedule(t *testing.T) {
 		}
 	}
 	listed("")
-	w.set(func(c *core) { c.refuse["plan.open"] = &intents.Answer{Code: intents.PolicyDenied, Reason: "no plants"} })
+	w.set(func(c *core) {
+		c.refuse["plan.open"] = &intents.Answer{Code: intents.PolicyDenied, Reason: "no plants"}
+	})
 	tried(1)
 	listed(intents.PolicyDenied)
 	later := s
@@ -120,7 +122,10 @@ func TestFailedSchedule(t *testing.T) {
 	listed(intents.PolicyDenied)
 	s.Next, s.Put = s.Next.Add(time.Hour), s.Put+1 // it was put again
 	listed("")
-	w.set(func(c *core) { delete(c.refuse, "plan.open"); c.due = []catalog.Schedule{s} })
+	w.set(func(c *core) {
+		delete(c.refuse, "plan.open")
+		c.due = []catalog.Schedule{s}
+	})
 	tried(2)
 	listed("")
 }

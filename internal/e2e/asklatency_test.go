@@ -26,7 +26,7 @@ func TestAskLatency(t *testing.T) {
 	server := serveSkills(t, skill{name: "list_tickets", about: "Tickets.", do: takes(fast)}, skill{name: "list_orders", about: "Orders.", do: takes(slow)})
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"desk": "sub_agents: [tickets, orders]\n", "tickets": "tools: [{server: crm, name: list_tickets}]\n", "orders": "tools: [{server: crm, name: list_orders}]\n",
+		"front": "sub_agents: [tickets, orders]\n", "tickets": "tools: [{server: crm, name: list_tickets}]\n", "orders": "tools: [{server: crm, name: list_orders}]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte("name: "+name+"\ndescription: Knows things.\n"+text), 0o600); err != nil {
 			t.Fatal(err)
@@ -40,10 +40,10 @@ func TestAskLatency(t *testing.T) {
 			return &model.Response{Text: "One of " + name + "."}
 		}
 	}
-	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"desk": desk("tickets", "orders"), "tickets": looks("tickets"), "orders": looks("orders")}}
+	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"front": desk("tickets", "orders"), "tickets": looks("tickets"), "orders": looks("orders")}}
 	s := start(t, setup{Model: m, Skills: []string{"name=crm -- " + server.url}, Agents: dir})
 	for i := range turns {
-		got := s.askAgent(s.as("local"), "desk", fmt.Sprintf("How are things, %d?", i))
+		got := s.askAgent(s.as("local"), "front", fmt.Sprintf("How are things, %d?", i))
 		asked, _ := children(t, got.Orders)
 		if got.Response != "One of tickets. One of orders." || len(asked) != 2 {
 			t.Fatalf("%+v", got)

@@ -91,7 +91,7 @@ func TestAskRows(t *testing.T) {
 	w.PushAgents(1, map[string]string{
 		"desk":   "name: desk\ndescription: Knows whom to ask.\nsub_agents: [shop, points]\n",
 		"points": "name: points\ndescription: Counts.\nstructured_output: true\nproperties: {points: {type: integer}}\n",
-		"shop": "name: shop\ndescription: Sells.\ntools: [{server: shop, name: list}]\n",
+		"shop":   "name: shop\ndescription: Sells.\ntools: [{server: shop, name: list}]\n",
 	})
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`["a spoon"]`)})))
 	p := w.BegunAgent("p", "desk")
