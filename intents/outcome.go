@@ -33,7 +33,9 @@ type Outcome struct {
 	Retryable bool            `json:"retryable,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	Facts     []Fact          `json:"facts,omitempty"`
-	MS        int64           `json:"duration_ms"`
+	// Transport of a skill.call; nil: nothing is known of its server.
+	Transport *Transport `json:"transport,omitempty"`
+	MS        int64      `json:"duration_ms"`
 }
 
 // Answer is what a submitter gets: the decision, and as far as it is known the

@@ -20,6 +20,7 @@ type Metrics struct {
 	outcomes map[intents.Code]int64
 	input    int64 // tokens that agents reported
 	output   int64
+	breakers map[state.BreakerStatus]int64
 	pending  state.Counters // refusals without a record of their own since the last counter record
 	flood    map[string]int // of pending: refused orders by the key that signed them
 }
@@ -128,6 +129,8 @@ type Counts struct {
 	Outcomes map[intents.Code]int64 `json:"outcomes"`
 	Tokens   map[string]int64       `json:"tokens"` // that agents reported: input, output
 	Held     state.Held             `json:"held"`   // a gauge
+	// Breakers by the status that they have come to.
+	Breakers map[state.BreakerStatus]int64 `json:"breakers"`
 }
 
 // Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
@@ -149,5 +152,6 @@ func (r *Router) Counts() Counts {
 	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
 	maps.Copy(c.Outcomes, m.outcomes)
+	c.Breakers = maps.Clone(m.breakers)
 	return c
 }

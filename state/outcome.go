@@ -23,9 +23,11 @@ type openOrder struct {
 	Revision int    `json:"rev"`
 	Task     string `json:"task"` // "tenant/task_id"
 	Type     string `json:"type"`
-	Fact     int    `json:"fact"`           // index in the plan's facts; noFact: later drivers do not see the order
-	Call     int    `json:"call,omitempty"` // its place in the plan's calls, from 1; 0: it is of no call
-	Lost     int    `json:"lost"`           // unclean ends of routers while it was open
+	Fact     int    `json:"fact"`              // index in the plan's facts; noFact: later drivers do not see the order
+	Call     int    `json:"call,omitempty"`    // its place in the plan's calls, from 1; 0: it is of no call
+	Breaker  string `json:"breaker,omitempty"` // of its skill server, "tenant/server"; empty: none
+	Round    int64  `json:"round,omitempty"`   // of a probe
+	Lost     int    `json:"lost"`              // unclean ends of routers while it was open
 }
 
 const noFact = -1
@@ -42,6 +44,7 @@ const (
 // dispatched remembers an order that an executor carries out until its outcome.
 func (s *State) dispatched(o Order) {
 	x, p := s.openOrder(o)
+	s.sent(x, o)
 	if p != nil && o.Decision.Effect == string(catalog.Once) {
 		p.addFact(x, o, factOpen)
 	}
@@ -74,6 +77,9 @@ func (s *State) held(o Order) error {
 func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	x = &openOrder{ID: o.Decision.IntentID, Position: o.Position, Tenant: o.Tenant, Type: o.Type, Fact: noFact}
 	s.orders[o.Position] = x
+	if s.rules >= intents.RulesAsks {
+		x.Breaker = o.BreakerName()
+	}
 	name, c := o.Tenant+"/"+o.Context.PlanID, o.Context
 	if p = s.plans[name]; p == nil {
 		return x, nil
@@ -144,6 +150,7 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	p := s.plans[x.Plan]
 	delete(s.orders, of)
 	dispatched := s.dropHold(of) == nil
+	s.answered(x, out.Transport, at)
 	delete(s.holds.released, of)
 	if out.Status == intents.StatusIndetermined {
 		if before := s.unknown[x.ID]; before != nil {

@@ -121,10 +121,11 @@ func (p *plan) touchesEnd() []storage.Subject { return append(p.touchesTasks(), 
 func (o *Order) Touches() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
+	out := o.BreakerTouches(nil)
 	if c.PlanID == "" || !held && o.Decision.Effect != string(catalog.Once) {
-		return nil
+		return out
 	}
-	out := []storage.Subject{SubjectEffects(o.Tenant, c.PlanID, c.Step)}
+	out = append(out, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	if held {
 		out = append(out, SubjectPlan(o.Tenant, c.PlanID))
 	}
@@ -135,14 +136,14 @@ func (o *Order) Touches() []storage.Subject {
 }
 
 // OutcomeTouches are what the outcome of a dispatched order changes: the effects of
-// its step, or, where it breaks the step's contract, the task and the plan. released:
+// its step, or, where it breaks the step's contract, the task and the plan, and its breaker. released:
 // it was held, and the plan waits for it.
 func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
+	touches := o.BreakerTouches(&out)
 	if c.PlanID == "" {
-		return nil
+		return touches
 	}
-	var touches []storage.Subject
 	if released || o.Decision.Effect == string(catalog.Once) {
 		touches = append(touches, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	}

@@ -1,0 +1,63 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
+)
+
+// mark says how an order that executors carry out goes to its skill server. It stands in the
+// facts, and its commit relies on it. ahead are probes before it in its batch.
+//
+// Crash after the commit of a probe: it stays one of its round, which ends without it.
+func (o *order) mark(ahead int) {
+	o.facts.Breaker = o.view.Breaker(o.inPlan(), ahead)
+}
+
+// unsent is the outcome of an order that the breaker of its skill server refuses.
+func (r *Router) unsent(o *order) intents.Outcome {
+	out := intents.Outcome{Of: o.position, Attempt: o.attempt, Status: intents.Failed, Code: intents.DispatchUnavailable, Retryable: true}
+	out.Reason = "the skill server has failed and is not called for now: nothing was sent"
+	tenant, server, _ := strings.Cut(o.inPlan().BreakerName(), "/")
+	all := r.state.Breakers(tenant, o.now)
+	if i := slices.IndexFunc(all, func(b state.Breaker) bool { return b.Server == server }); i >= 0 && !all[i].Next.IsZero() {
+		out.Reason = fmt.Sprintf("the skill server %s has failed %d times in a row and is not called before %s: nothing was sent", server, all[i].Failures, all[i].Next.UTC().Format("15:04:05 MST"))
+	}
+	return out
+}
+
+// breakerMoved counts and logs that a breaker has another status.
+func (r *Router) breakerMoved(b state.Breaker) {
+	r.metrics.mu.Lock()
+	count(&r.metrics.breakers, b.Status, 1)
+	r.metrics.mu.Unlock()
+	level, text := slog.LevelInfo, "a skill server answers again: it is called as before"
+	switch b.Status {
+	case state.BreakerOpen:
+		level, text = slog.LevelWarn, "a skill server has failed too often: it is not called for now"
+	case state.BreakerHalfOpen:
+		text = "a skill server that failed is tried again"
+	case state.BreakerClosed:
+	}
+	attrs := []slog.Attr{slog.String("server", b.Server), slog.String("tenant", b.Tenant)}
+	if b.Status != state.BreakerClosed {
+		attrs = append(attrs, slog.Int("failures", b.Failures), slog.Time("since", b.Since), slog.Time("next_probe", b.Next))
+	}
+	r.cfg.Log.LogAttrs(context.Background(), level, text, attrs...)
+}
+
+// Breakers of all tenants that are not closed, or count failures.
+func (r *Router) Breakers() []state.Breaker { return r.state.Breakers("", r.cfg.Now()) }
+
+// breakerTerms that are in force once this router has started.
+func (r *Router) breakerTerms() intents.BreakerTerms {
+	if r.cfg.Breakers == nil {
+		return intents.DefaultBreakers
+	}
+	return *r.cfg.Breakers
+}
