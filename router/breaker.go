@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -22,12 +21,12 @@ func (o *order) mark(ahead int) {
 // unsent is the outcome of an order that the breaker of its skill server refuses.
 func (r *Router) unsent(o *order) intents.Outcome {
 	out := intents.Outcome{Of: o.position, Attempt: o.attempt, Status: intents.Failed, Code: intents.DispatchUnavailable, Retryable: true}
-	out.Reason = "the skill server has failed and is not called for now: nothing was sent"
 	tenant, server, _ := strings.Cut(o.inPlan().BreakerName(), "/")
 	all := r.state.Breakers(tenant, o.now)
-	if i := slices.IndexFunc(all, func(b state.Breaker) bool { return b.Server == server }); i >= 0 && !all[i].Next.IsZero() {
-		out.Reason = fmt.Sprintf("the skill server %s has failed %d times in a row and is not called before %s: nothing was sent", server, all[i].Failures, all[i].Next.UTC().Format("15:04:05 MST"))
+	if i := slices.IndexFunc(all, func(b state.Breaker) bool { return b.Server == server }); i >= 0 { // it may have answered since
+		server = all[i].String()
 	}
+	out.Reason = "nothing was sent, since the skill server fails: " + server
 	return out
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,21 @@ type Breaker struct {
 	Since    time.Time     `json:"since,omitzero"`      // it is not closed
 	Next     time.Time     `json:"next_probe,omitzero"` // when the server is called again; zero: now
 }
+
+// String says it to people.
+func (b Breaker) String() string {
+	text := fmt.Sprintf("%s has failed %d times in a row", b.Server, b.Failures)
+	switch {
+	case b.Status == BreakerClosed:
+	case b.Next.IsZero():
+		text += ", last at " + clockOf(b.Since) + ", and is tried again with the next call"
+	default:
+		text += ", last at " + clockOf(b.Since) + ", and is not called before " + clockOf(b.Next)
+	}
+	return text
+}
+
+func clockOf(t time.Time) string { return t.UTC().Format("15:04:05 MST") }
 
 // SubjectBreaker is a breaker, as far as it says which orders may be sent.
 func SubjectBreaker(name string) storage.Subject { return storage.Subject("breaker/" + name) }

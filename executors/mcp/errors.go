@@ -34,7 +34,9 @@ type Error struct {
 	Reason string // one clause, without control characters
 	// Undelivered says that the tool has certainly not seen the call.
 	Undelivered bool
-	Err         error
+	// Malformed says that the answer was none of the protocol.
+	Malformed bool
+	Err       error
 }
 
 func (e *Error) Error() string {
@@ -61,6 +63,9 @@ func (e *Error) Unwrap() []error {
 
 // Retryable says whether the same request may succeed later.
 func (e *Error) Retryable() bool { return errors.Is(e.Kind, ErrUnavailable) }
+
+// Broken says whether the server did not answer as a server: whatever else it answers, it works.
+func (e *Error) Broken() bool { return e.Malformed || e.Retryable() }
 
 // maxReason bounds the text of a server in an error, in bytes.
 const maxReason = 2048
@@ -140,7 +145,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 			e.Reason = "the server process ended"
 		}
 	default:
-		e.Kind, e.Reason = ErrSchema, "malformed response"
+		e.Kind, e.Reason, e.Malformed = ErrSchema, "malformed response", true
 	}
 	return e
 }

@@ -38,7 +38,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
 		return nil, executors.Fail(intents.TaskScope, "the step does not include the skill")
 	}
-	skill, pin, err := s.approved(ctx, o, args.Skill)
+	skill, pin, err := s.located(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err
 	}
@@ -46,17 +46,22 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if err != nil {
 		return nil, err
 	}
+	o.Exchange(unsent)
 	client, err := s.Registry.connect(ctx, skill.server)
 	if err != nil {
+		o.Exchange(exchanged(false, err))
 		return nil, unreachable(ctx, err)
 	}
 	if wait, ok := skill.server.terms.Calls.Allow(""); !ok {
+		o.Exchange(nil)
 		return nil, busy(wait)
 	}
+	o.Exchange(unanswered)
 	in := invocation{order: o, skill: skill, pin: pin, input: input}
 	began := s.Now()
 	res, err := client.Call(ctx, skill.Name, input, s.meta(in))
 	in.took = s.Now().Sub(began)
+	o.Exchange(exchanged(true, err))
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
