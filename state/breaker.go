@@ -58,9 +58,9 @@ func (b Breaker) String() string {
 	switch {
 	case b.Status == BreakerClosed:
 	case b.Next.IsZero():
-		text += ", last at " + clockOf(b.Since) + ", and is tried again with the next call"
+		text += ": since " + clockOf(b.Since) + " it was not called, and the next call tries it again"
 	default:
-		text += ", last at " + clockOf(b.Since) + ", and is not called before " + clockOf(b.Next)
+		text += ": since " + clockOf(b.Since) + " it is not called, and it is tried again from " + clockOf(b.Next) + " on"
 	}
 	return text
 }
