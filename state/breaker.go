@@ -129,8 +129,12 @@ func (o *Order) BreakerTouches(out *intents.Outcome) []storage.Subject {
 	return []storage.Subject{SubjectBreaker(name)}
 }
 
-// sent counts a probe that was accepted.
+// sent notes where an order goes that was accepted, and counts it if it is a probe.
 func (s *State) sent(x *openOrder, o Order) {
+	if s.rules < intents.RulesAsks {
+		return
+	}
+	x.Breaker = o.BreakerName()
 	b, there := s.breakers[x.Breaker]
 	if o.Breaker != intents.BreakerProbes || !there || b.Opened.IsZero() {
 		return

@@ -77,9 +77,6 @@ func (s *State) held(o Order) error {
 func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	x = &openOrder{ID: o.Decision.IntentID, Position: o.Position, Tenant: o.Tenant, Type: o.Type, Fact: noFact}
 	s.orders[o.Position] = x
-	if s.rules >= intents.RulesAsks {
-		x.Breaker = o.BreakerName()
-	}
 	name, c := o.Tenant+"/"+o.Context.PlanID, o.Context
 	if p = s.plans[name]; p == nil {
 		return x, nil
