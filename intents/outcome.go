@@ -60,6 +60,6 @@ type Answer struct {
 	Hint    string `json:"hint,omitempty"`
 
 	Violations []schemas.Violation `json:"violations,omitempty"`      // of SCHEMA_INVALID: all of them
-	RetryAfter int                 `json:"retry_after_sec,omitempty"` // of RATE_LIMITED
+	RetryAfter int                 `json:"retry_after_sec,omitempty"` // of RATE_LIMITED, and of a call whose skill server is not called for now
 	PlanID     string              `json:"plan_id,omitempty"`         // of SESSION_BUSY: the plan that is meant
 }

@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"aob.dev/writ/intents"
@@ -21,13 +20,19 @@ func (o *order) mark(ahead int) {
 // unsent is the outcome of an order that the breaker of its skill server refuses.
 func (r *Router) unsent(o *order) intents.Outcome {
 	out := intents.Outcome{Of: o.position, Attempt: o.attempt, Status: intents.Failed, Code: intents.DispatchUnavailable, Retryable: true}
-	tenant, server, _ := strings.Cut(o.inPlan().BreakerName(), "/")
-	all := r.state.Breakers(tenant, o.now)
-	if i := slices.IndexFunc(all, func(b state.Breaker) bool { return b.Server == server }); i >= 0 { // it may have answered since
-		server = all[i].String()
-	}
-	out.Reason = "nothing was sent, since the skill server fails: " + server
+	out.Reason = "nothing was sent, since the skill server fails: " + r.breakerOf(o).String()
 	return out
+}
+
+// breakerOf an order, as it is at the time of its decision.
+func (r *Router) breakerOf(o *order) state.Breaker {
+	tenant, server, _ := strings.Cut(o.inPlan().BreakerName(), "/")
+	for _, b := range r.state.Breakers(tenant, o.now) {
+		if b.Server == server {
+			return b
+		}
+	}
+	return state.Breaker{Tenant: tenant, Server: server, Status: state.BreakerClosed} // it has answered since
 }
 
 // breakerMoved counts and logs that a breaker has another status.
