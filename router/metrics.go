@@ -152,6 +152,7 @@ func (r *Router) Counts() Counts {
 	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
 	maps.Copy(c.Outcomes, m.outcomes)
-	c.Breakers = maps.Clone(m.breakers)
+	c.Breakers = map[state.BreakerStatus]int64{state.BreakerClosed: 0, state.BreakerHalfOpen: 0, state.BreakerOpen: 0}
+	maps.Copy(c.Breakers, m.breakers)
 	return c
 }

@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,6 +41,12 @@ func TestKillWhileOpen(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := free.Addr().String()
+	free.Close()
 	var told []string
 	m := &mind{
 		plan: func(in planning) model.Call {
@@ -56,12 +66,21 @@ func TestKillWhileOpen(t *testing.T) {
 			return insufficient("the server does not answer", "try later")
 		},
 	}
-	x := boot(t, m, d.skills[:at]+front.URL+"/mcp", "--breaker-failures", "2", "--breaker-reset-ms", "3600000")
+	x := boot(t, m, d.skills[:at]+front.URL+"/mcp", "--breaker-failures", "2", "--breaker-reset-ms", "3600000", "--metrics", metrics)
 	sick.Store(true)
 	first := x.ask(accepted)
 	x.finished(first)
 	if words := told[2]; !strings.Contains(words, "nothing was sent") || !strings.Contains(words, "has failed 2 times in a row") {
 		t.Errorf("told %q", words)
+	}
+	resp, err := http.Get("http://" + metrics + "/metrics") //nolint:noctx // ours
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	counts, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(counts), "\ncircuit_breaker_state{agent_id=\"skills-1\"} 2\n") || !strings.Contains(string(counts), "\ncircuit_breaker_transitions_total{to=\"open\"} 1\n") {
+		t.Errorf("%v\n%s", err, counts)
 	}
 	x.kill()
 	sick.Store(false) // it works again, but no call has shown it
@@ -75,6 +94,15 @@ func TestKillWhileOpen(t *testing.T) {
 	x.kill()
 	if said := x.stderr.String(); !strings.Contains(said, "has failed 2 times in a row: since ") {
 		t.Errorf("writ up said:\n%s", said)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doctor := exec.CommandContext(t.Context(), exe)
+	doctor.Args = []string{"writ", "doctor", "--data", x.dir}
+	if said, _ := doctor.CombinedOutput(); !strings.Contains(string(said), "tenant default: skill server skills-1 has failed 2 times in a row: since ") { // what else it finds is not asked
+		t.Errorf("writ doctor said:\n%s", said)
 	}
 	const refused = "skill.call DISPATCH_UNAVAILABLE"
 	for id, want := range map[string][]string{
