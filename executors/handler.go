@@ -40,7 +40,7 @@ type Order struct {
 	TraceID string
 	Ticket  intents.Ticket // verified; Ticket.Actor is the user that it is carried out for
 
-	transport atomic.Pointer[intents.Transport]
+	transport *atomic.Pointer[intents.Transport]
 }
 
 // Exchange says how far the exchange with the order's skill server has come. The report has the last

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 
@@ -40,19 +39,15 @@ func (r *Router) breakerMoved(b state.Breaker) {
 	r.metrics.mu.Lock()
 	count(&r.metrics.breakers, b.Status, 1)
 	r.metrics.mu.Unlock()
-	level, text := slog.LevelInfo, "a skill server answers again: it is called as before"
+	log := r.cfg.Log.With(slog.String("server", b.Server), slog.String("tenant", b.Tenant))
 	switch b.Status {
 	case state.BreakerOpen:
-		level, text = slog.LevelWarn, "a skill server has failed too often: it is not called for now"
+		log.Warn("a skill server has failed too often: it is not called for now", slog.Int("failures", b.Failures), slog.Time("since", b.Since), slog.Time("next_probe", b.Next))
 	case state.BreakerHalfOpen:
-		text = "a skill server that failed is tried again"
+		log.Info("a skill server that failed is tried again")
 	case state.BreakerClosed:
+		log.Info("a skill server answers again: it is called as before")
 	}
-	attrs := []slog.Attr{slog.String("server", b.Server), slog.String("tenant", b.Tenant)}
-	if b.Status != state.BreakerClosed {
-		attrs = append(attrs, slog.Int("failures", b.Failures), slog.Time("since", b.Since), slog.Time("next_probe", b.Next))
-	}
-	r.cfg.Log.LogAttrs(context.Background(), level, text, attrs...)
 }
 
 // Breakers of all tenants that are not closed, or count failures.

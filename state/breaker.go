@@ -195,7 +195,7 @@ func (s *State) shownBreaker(name string, now time.Time) Breaker {
 	if b.Round != 0 {
 		out.Next = b.Began.Add(t.Probing() + t.Reset())
 	}
-	if s.breakerMark(name, now, 0) == intents.BreakerProbes {
+	if !s.breakerOpen(tenant, server, now) {
 		out.Next = time.Time{}
 	} else if b.Round == 0 {
 		out.Status = BreakerOpen

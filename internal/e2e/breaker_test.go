@@ -73,7 +73,7 @@ func TestKillWhileOpen(t *testing.T) {
 	if words := told[2]; !strings.Contains(words, "nothing was sent") || !strings.Contains(words, "has failed 2 times in a row") {
 		t.Errorf("told %q", words)
 	}
-	resp, err := http.Get("http://" + metrics + "/metrics") //nolint:noctx // ours
+	resp, err := http.Get("http://" + metrics + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
