@@ -8,6 +8,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/egress"
 )
 
 // What is known of a server until it has answered.
@@ -17,9 +18,12 @@ var (
 )
 
 // exchanged is how an exchange with a server ended. Whatever it answers, a refusal or an error of
-// a tool too, it has not failed.
+// a tool too, it has not failed. nil: it may not be called, which says nothing of it.
 func exchanged(sent bool, err error) *intents.Transport {
 	var e *mcp.Error
+	if errors.As(err, new(*egress.RefusedError)) {
+		return nil
+	}
 	if errors.As(err, &e) {
 		return &intents.Transport{Sent: sent && !e.Undelivered, Failure: e.Broken()}
 	}
