@@ -38,7 +38,9 @@ type Error struct {
 	Undelivered bool
 	// Malformed says that the answer was none of the protocol.
 	Malformed bool
-	Err       error
+	// Barred says that the server may not be called from here.
+	Barred bool
+	Err    error
 
 	after time.Duration // that the server asks to wait
 }
@@ -131,7 +133,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 			e.Reason = "given up by the caller"
 		}
 	case errors.As(err, &refused):
-		*e = Error{Kind: ErrRefused, Err: refused, Undelivered: true}
+		*e = Error{Kind: ErrRefused, Reason: refused.Error(), Undelivered: true, Barred: true}
 	case errors.Is(err, transport.ErrAuthorizationRequired):
 		e.Kind, e.Reason = ErrRefused, "it asks for other credentials (401)"
 	case status == http.StatusForbidden && errors.Is(err, transport.ErrLegacySSEServer): // which the library says of most refusals

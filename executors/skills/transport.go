@@ -8,7 +8,6 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/egress"
 )
 
 // What is known of a server until it has answered.
@@ -21,13 +20,13 @@ var (
 // a tool too, it has not failed. nil: it may not be called, which says nothing of it.
 func exchanged(sent bool, err error) *intents.Transport {
 	var e *mcp.Error
-	if errors.As(err, new(*egress.RefusedError)) {
+	switch known := errors.As(err, &e); {
+	case !known:
+		return &intents.Transport{Sent: sent, Failure: err != nil}
+	case e.Barred:
 		return nil
 	}
-	if errors.As(err, &e) {
-		return &intents.Transport{Sent: sent && !e.Undelivered, Failure: e.Broken()}
-	}
-	return &intents.Transport{Sent: sent, Failure: err != nil}
+	return &intents.Transport{Sent: sent && !e.Undelivered, Failure: e.Broken()}
 }
 
 // located is approved for a call. Where its own server could not be asked, that has failed.
