@@ -91,6 +91,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 		if o.inPlan().BreakerName() != "" {
 			out.Transport = report.Transport
 		}
+		r.metrics.reported(o, out.Facts)
 		err = r.checked(o, report)
 	}
 	if err == nil {
@@ -228,6 +229,10 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 	switch {
 	case o.pin != nil:
 		t.Pins = []intents.Pin{*o.pin}
+		t.Types = o.view.PayloadTypes(o.env.Principal().Tenant)
+		if o.pin.CacheSeconds > 0 {
+			t.Erasures = r.state.Erasures()
+		}
 	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
 		if o.task != nil {

@@ -10,8 +10,6 @@ import (
 	"aob.dev/writ/storage"
 )
 
-const typeSkillCall = "skill.call"
-
 // breaker counts how the exchanges with a skill server fail that are made for a tenant. Failures
 // in a row open it: orders are then accepted, and refused at their dispatch. After a while a round
 // of a few orders are probes; a success among them closes it, a failure or a round without
