@@ -52,7 +52,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	if n.router, err = router.New(router.Config{
 		Journal: erasing{n.journal, n.snapshots}, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
+		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
 	}); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (n *Node) startAgents(g *group) error {
 	if err != nil {
 		return err
 	}
-	task.Asked = n.asks.Count
+	task.Asked, task.Figure, manager.Figure = n.asks.Count, n.asks.Figure, n.asks.Figure
 	if err := g.serve("task", agentic.NewTasks(task).Serve); err != nil {
 		return err
 	}
