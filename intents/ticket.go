@@ -56,14 +56,24 @@ func (c *TaskScopeClaim) Inputs() []string {
 	return c.InputKeys
 }
 
+// KindAgent is the kind of the pin of a remote agent: its digest is that of the agent's
+// file in the registry, and its server the endpoint that the file names.
+const KindAgent = "agent"
+
 // Pin is an approved skill manifest. Skill is its id, <server>.<tool>; in pins of earlier
 // builds it is the tool's name alone. The digest covers the server that declares it;
 // Server names that for people.
 type Pin struct {
 	Digest string `json:"digest"`
 	Effect string `json:"effect"`
+	Kind   string `json:"kind,omitempty"` // KindAgent; empty: a skill
 	Server string `json:"server,omitempty"`
 	Skill  string `json:"skill"`
+}
+
+// Fact is the pin as a decision sees it.
+func (p Pin) Fact() FactSkill {
+	return FactSkill{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Kind: p.Kind}
 }
 
 // OfTool says whether the skill is a server's tool of this name.

@@ -33,6 +33,8 @@ type Task struct {
 	Types    []string         `json:"types,omitempty"` // of orders that the agent may seal
 	Holds    []agents.Hold    `json:"holds,omitempty"` // calls of the agent that wait for people
 	Asks     []string         `json:"asks,omitempty"`  // agents that it may ask
+
+	Remote *intents.Pin `json:"remote,omitempty"` // of the remote agent that it stands for; nil: of none
 }
 
 // Over says whether the task's key may sign nothing new any more.

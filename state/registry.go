@@ -109,6 +109,8 @@ type runs struct {
 	Tokens   int `json:"tokens,omitempty"`
 	// Holds are the calls that wait for people.
 	Holds []agents.Hold `json:"holds,omitempty"`
+	// Remote is the pin of a remote agent; nil: this system runs it.
+	Remote *intents.Pin `json:"remote,omitempty"`
 	asking
 }
 
@@ -120,12 +122,12 @@ func (s *State) AgentsOf(tenant string) []string {
 	if err != nil {
 		return nil // it was sound when it was put in force
 	}
-	return runnable(set)
+	return s.runnable(set)
 }
 
-func runnable(set agents.Scopes) (names []string) {
+func (s *State) runnable(set agents.Scopes) (names []string) {
 	for _, a := range set.Agents {
-		if a.Runnable() {
+		if s.runs(a) {
 			names = append(names, a.Name)
 		}
 	}
@@ -142,9 +144,9 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && a.Runnable() })
+	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && s.runs(a) })
 	if i < 0 {
-		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
+		return refuse(catalog.Like("the tenant has no such agent that can be run", name, s.runnable(set)))
 	}
 	if r, skills, err = s.scoped(tenant, set.Agents[i]); err == nil {
 		r.asking, err = s.askedBy(tenant, set.Agents[i], set)
@@ -164,6 +166,9 @@ func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string,
 				return nil, nil, err
 			}
 		}
+	}
+	if a.Remote {
+		return s.remote(r, a)
 	}
 	skills = append([]string{}, a.Skills...)
 	if t := s.dir.tenants[tenant]; t != nil {

@@ -41,6 +41,10 @@ type Config struct {
 	Blobs    storage.Blobs
 	Now      func() time.Time
 	Log      *slog.Logger
+
+	// Of remote agents: what they know of sessions, and the way to one at its endpoint.
+	Workflows Workflows
+	Dial      func(ctx context.Context, endpoint string) (RemoteAgent, error)
 }
 
 // Handlers of the executor.

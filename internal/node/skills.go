@@ -77,6 +77,19 @@ func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, e
 	}
 }
 
+// dialAgent connects to a remote agent. Its endpoint is a URL and never a command.
+func (n *Node) dialAgent(ctx context.Context, endpoint string) (skills.RemoteAgent, error) {
+	source, err := new(mcp.Settings).Source(endpoint, "")
+	if err != nil {
+		return nil, &mcp.Error{Kind: mcp.ErrRefused, Undelivered: true, Err: err}
+	}
+	c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, MaxBytes: skills.MaxAnswer})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // writeVersions stores the declared versions of skills, and keeps the approved ones beside
 // them, so that people can compare them. A crash leaves the old file. If it cannot be
 // written, that is logged and nothing else fails.
