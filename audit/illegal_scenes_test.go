@@ -27,6 +27,8 @@ func scenes() map[string]func(d *dishonest) {
 		"budgeted": func(d *dishonest) { d.budgeted() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
+		// A plan of a remote agent whose task runs.
+		"remote": func(d *dishonest) { d.help() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
@@ -320,6 +322,8 @@ func (d *dishonest) legally(scene string) {
 	switch scene {
 	case "asking":
 		d.asksLegally()
+	case "remote":
+		d.helpsLegally()
 	case "scheduled":
 		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))
