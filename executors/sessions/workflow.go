@@ -64,7 +64,7 @@ func (w Workflows) History(ctx context.Context, o *executors.Order) ([]catalog.T
 	}
 	said := slices.DeleteFunc(found.Messages, func(m message) bool { return m.Role != catalog.SaidByUser && m.Role != catalog.SaidByAgent })
 	said = newest(said, maxHistory)
-	var out []catalog.Turn
+	out := []catalog.Turn{}
 	for _, m := range said[max(0, len(said)-MaxTurns):] {
 		out = append(out, catalog.Turn{Role: m.Role, Content: m.Content, Timestamp: m.TS})
 	}

@@ -86,8 +86,10 @@ func (s *skills) message(ctx context.Context, o *executors.Order, pin intents.Pi
 		return nil, s.failure(ctx, in, nil, err)
 	}
 	defer server.Close()
+	meta := s.meta(in)
+	meta.Digest = "" // the pin's is that of the agent's file
 	began := s.Now()
-	res, err := server.Call(ctx, messageTool, in.input, s.meta(in))
+	res, err := server.Call(ctx, messageTool, in.input, meta)
 	in.took = s.Now().Sub(began)
 	var answer Answer
 	if err == nil {
