@@ -179,7 +179,7 @@ func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 // reason in words, and the order that it is about.
 func plain(err error) string {
 	if away := (*unavailableError)(nil); errors.As(err, &away) {
-		return away.name + " is unavailable"
+		return away.said
 	}
 	var refused *OrderError
 	if errors.As(err, &refused) {

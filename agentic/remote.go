@@ -42,10 +42,10 @@ func (w *worker) messageOf() remoteMessage {
 	}
 }
 
-// unavailableError says that a remote agent has no answer. Why, is for the log.
-type unavailableError struct{ name, why string }
+// unavailableError says to the user that a remote agent has no answer. Why, is for the log.
+type unavailableError struct{ said, why string }
 
-func (e *unavailableError) Error() string { return e.name + " is unavailable: " + e.why }
+func (e *unavailableError) Error() string { return e.said + ": " + e.why }
 
 // relay has a remote agent answer. It gets the message once, however often the task is
 // begun.
@@ -53,8 +53,12 @@ func (e *unavailableError) Error() string { return e.name + " is unavailable: " 
 // Crash: before the call is sealed the next task makes it; behind that, it goes by what the
 // record says of the call.
 func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
-	unavailable := func(why string) error {
-		return &unavailableError{cmp.Or(agent.DisplayName, agent.Name), why}
+	unavailable := func(code intents.Code, why string) error {
+		said := cmp.Or(agent.DisplayName, agent.Name) + " is unavailable"
+		if code == intents.Indeterminate {
+			said += ", and may have got the message"
+		}
+		return &unavailableError{said, why}
 	}
 	var got catalog.SkillCallResult
 	calls, err := w.transcript(ctx)
@@ -69,7 +73,7 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		case c.Status == taskHeld:
 			return w.waits(c)
 		case c.Status != taskDone:
-			return unavailable(cmp.Or(c.Reason, "an earlier task of the step asked it, and has no answer"))
+			return unavailable(c.Code, cmp.Or(c.Reason, "an earlier task of the step asked it, and has no answer"))
 		default:
 			got = *decoded(c.Result, &catalog.SkillCallResult{})
 		}
@@ -81,7 +85,7 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		_, err = w.order(atCall(ctx, "1.0"), "skill.call", args, &got)
 	}
 	if refused := (*OrderError)(nil); errors.As(err, &refused) && (noData(refused.Answer.Code) || refused.Answer.Code == intents.Indeterminate) {
-		return unavailable(refused.Answer.Reason)
+		return unavailable(refused.Answer.Code, refused.Answer.Reason)
 	} else if err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		Content string `json:"content"`
 	}
 	if w.reply = cut(guarded(strings.TrimSpace(decoded(got.Output, &answer).Content)), maxResponse); w.reply == "" {
-		return unavailable("its answer is not known")
+		return unavailable(intents.Indeterminate, "its answer is not known")
 	}
 	return nil
 }

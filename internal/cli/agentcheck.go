@@ -6,15 +6,19 @@ import (
 	"strings"
 
 	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/upkeep"
 )
 
 func agentCheck(c *command) {
 	c.answer = func(args []string) (answer, error) {
-		check := upkeep.AgentCheck{Endpoint: args[0], Timeout: mcp.DefaultTimeout, Named: egress.Transport(args[0]), Public: egress.Transport()}
+		cfg, err := config.Load("", c.std.Env)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		check := upkeep.AgentCheck{Endpoint: args[0], Timeout: mcp.DefaultTimeout, Named: egress.Transport(args[0]), Public: egress.Transport(cfg.AgentHosts...)}
 		if len(args) > 1 {
-			var err error
 			if check.File, err = os.ReadFile(args[1]); err != nil {
 				return answer{}, malformed(err)
 			}
