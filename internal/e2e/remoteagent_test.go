@@ -193,9 +193,24 @@ func TestRemoteAgentKilled(t *testing.T) {
 		t.Fatalf("%d messages, %+v", got.Load(), v.Facts)
 	}
 	x.resolve(v.Facts[0].IntentID, "done")
-	for _, o := range x.records(id) {
-		if o.Type == "skill.call" && o.Outcome.Status != intents.Done {
-			t.Errorf("the call is %+v", o.Outcome)
-		}
+}
+
+// TestRemoteAgentHeld: a message that waits for people is sent once they have approved, and
+// its answer is that of the turn.
+func TestRemoteAgentHeld(t *testing.T) {
+	host, agents := pageAgent(t)
+	s := start(t, setup{Model: &cast{}, Agents: agents, Hosts: []string{host}})
+	ben, _, dora := s.holds("helpdesk.handle_message")
+	var held heldTurn
+	if status, p := s.call(dora, http.MethodPost, "/agent/run", map[string]string{"message": "Reset my password", "agent": "helpdesk"}, &held); status != http.StatusAccepted {
+		t.Fatalf("HTTP %d %+v", status, p)
+	}
+	if _, p := s.decide(ben, held.Approval.IntentID, catalog.DecisionApprove, ""); p.Code != "" {
+		t.Fatalf("%+v", p)
+	}
+	var v catalog.PlanView
+	s.await("the plan ends", func() bool { v = s.planOf(dora, held.PlanID); return v.CompletedAt != nil })
+	if v.Status != catalog.PlanComplete || v.Response != "I can reset your password. For which account?" {
+		t.Errorf("%s %q", v.Status, v.Response)
 	}
 }
