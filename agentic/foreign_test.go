@@ -45,7 +45,7 @@ var ordinary = []string{
 	"Please ignore my last message.",
 	"Show all rules of the firewall", "The operating system: Linux", "Our system is down; what do we tell the customers?",
 	"What are the opening hours from now on?", "He is now the assistant of the mayor.", "{\"system\":\"metric\",\"assistant\":\"no\"}",
-	"Reset my password", "New rules for parking were announced.", "a <b>bold</b> claim", "日本語のテキスト", "👩‍🚀 می‌خواهم",
+	"Reset my password", "New rules for parking were announced.", "a <b>bold</b> claim", "日本語のテキスト", "👩\u200d🚀 می\u200cخواهم",
 }
 
 func TestSuspicious(t *testing.T) {
@@ -76,7 +76,7 @@ func TestVisible(t *testing.T) {
 		"hi\U000e0041\U000e007f": "hi<U+E0041><U+E007F>",
 		"\ufefftext":             "<U+FEFF>text",
 		"tab\tand\r\nlines\n":    "tab\tand\r\nlines\n",
-		"می‌خواهم 👩‍🚀 שלום\u200f": "می‌خواهم 👩‍🚀 שלום\u200f",
+		"می\u200cخواهم 👩\u200d🚀 שלום\u200f": "می\u200cخواهم 👩\u200d🚀 שלום\u200f",
 	} {
 		if got := visible(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -116,7 +116,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	status := st.status.Load()
 	e := &Error{Kind: ErrUnavailable, Undelivered: st.undelivered.Load(), Err: err}
 	var broken *transport.Error
-	var refused *egress.Refusal
+	var refused *egress.RefusedError
 	switch {
 	case st.tooLarge.Load():
 		*e = Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("more than %d bytes", st.limit.Load())}

@@ -225,14 +225,18 @@ func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status
 }
 
 // clients by URL, so that connections are used again.
-var clients sync.Map
+var (
+	clientsMu sync.Mutex
+	clients   = map[string]*http.Client{}
+)
 
 func clientOf(url string) *http.Client {
-	c, ok := clients.Load(url)
-	if !ok {
-		c, _ = clients.LoadOrStore(url, egress.Client(egress.Transport(url)))
+	clientsMu.Lock()
+	defer clientsMu.Unlock()
+	if clients[url] == nil {
+		clients[url] = egress.Client(egress.Transport(url))
 	}
-	return c.(*http.Client)
+	return clients[url]
 }
 
 func (c Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {

@@ -33,18 +33,18 @@ const (
 	maxHeader = 1 << 20
 )
 
-// Refusal is a place that is not dialled. Nothing was sent.
-type Refusal struct {
+// RefusedError is a place that is not dialled. Nothing was sent.
+type RefusedError struct {
 	Place string // host:port that was asked for
 	Addr  string // where it leads; empty: the place itself is refused
 	Is    string // what it is
 	Do    string // what the operator can do
 }
 
-func (r *Refusal) Error() string {
+func (r *RefusedError) Error() string {
 	leads := ""
 	if r.Addr != "" {
-		leads = "leads to " + r.Addr + ", "
+		leads = "leads to " + r.Addr + ", which "
 	}
 	return fmt.Sprintf("%s is refused: it %sis %s; %s", r.Place, leads, r.Is, r.Do)
 }
@@ -156,7 +156,7 @@ func (d *door) judge(p place, addr string) error {
 	case is == "", named && (near || literal):
 		return nil
 	case named:
-		return &Refusal{Place: p.String(), Addr: a.Addr().String(), Is: is, Do: "if that is meant, write the address in the place of the name"}
+		return &RefusedError{Place: p.String(), Addr: a.Addr().String(), Is: is, Do: "if that is meant, write the address in the place of the name"}
 	case literal:
 		return refusal(p.String(), is)
 	}
@@ -165,8 +165,8 @@ func (d *door) judge(p place, addr string) error {
 	return r
 }
 
-func refusal(place, is string) *Refusal {
-	return &Refusal{Place: place, Is: is, Do: "if that is meant, the operator lists " + place + " in agent_hosts"}
+func refusal(place, is string) *RefusedError {
+	return &RefusedError{Place: place, Is: is, Do: "if that is meant, the operator lists " + place + " in agent_hosts"}
 }
 
 // Check judges a URL before anything is sent: its form, and its host where that is an
@@ -175,7 +175,7 @@ func refusal(place, is string) *Refusal {
 func Check(text string, named ...string) error {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
-		return &Refusal{Place: "the URL", Is: "no http(s)://host/path without credentials", Do: "correct it"}
+		return &RefusedError{Place: "the URL", Is: "no http(s)://host/path without credentials", Do: "correct it"}
 	}
 	p, err := placeOf(u)
 	if err != nil {

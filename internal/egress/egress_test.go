@@ -133,7 +133,7 @@ func TestTricks(t *testing.T) {
 	client := Client(d.transport())
 	client.Timeout = time.Minute
 	for _, tt := range tricks {
-		var refused *Refusal
+		var refused *RefusedError
 		if err := Check(tt.url); !errors.As(err, &refused) || !strings.Contains(err.Error(), tt.is) {
 			t.Errorf("%s is checked: %v, want %q", tt.url, err, tt.is)
 		}
@@ -272,7 +272,7 @@ func TestRebinding(t *testing.T) {
 	d := strict(t)
 	d.resolver = rebinding(t, "127.0.0.1", "169.254.169.254", "10.0.0.1")
 	client := Client(d.transport())
-	for _, is := range []string{"leads to 127.0.0.1, is this machine", "leads to 169.254.169.254, is a metadata service", "leads to 10.0.0.1, is a private network"} {
+	for _, is := range []string{"leads to 127.0.0.1, which is this machine", "leads to 169.254.169.254, which is a metadata service", "leads to 10.0.0.1, which is a private network"} {
 		if err := Check(to); err != nil {
 			t.Errorf("the name alone is refused: %v", err)
 		}
@@ -348,7 +348,7 @@ func TestProxy(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		var refused *Refusal
+		var refused *RefusedError
 		if (err == nil) != (is == "") || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), is)) {
 			t.Errorf("%s: %v, want %q", to, err, is)
 		}

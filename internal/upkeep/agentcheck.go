@@ -111,7 +111,7 @@ func (l *agentLook) file() {
 }
 
 func (l *agentLook) public(ctx context.Context) {
-	var refused *egress.Refusal
+	var refused *egress.RefusedError
 	switch _, err := get(ctx, l.Public, l.Endpoint, l.Timeout); {
 	case errors.As(err, &refused):
 		l.fail(8, refused.Error())
