@@ -192,7 +192,7 @@ func TestRemoteAgentKilled(t *testing.T) {
 	if len(v.Facts) != 1 || v.Facts[0].Status != string(intents.StatusIndetermined) || got.Load() != 1 {
 		t.Fatalf("%d messages, %+v", got.Load(), v.Facts)
 	}
-	x.resolve(v.Facts[0].IntentID, "done")
+	x.resolve(v.Facts[0].IntentID, "failed")
 }
 
 // TestRemoteAgentHeld: a message that waits for people is sent once they have approved, and
