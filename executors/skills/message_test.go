@@ -173,8 +173,7 @@ func TestMessageAnswers(t *testing.T) {
 		"a long text":       {say: text(strings.Repeat("x", 40_000)), code: intents.ExecutorFailed, why: "/content"},
 		"failure": {say: func(map[string]any) (*wire.CallToolResult, error) {
 			return wire.NewToolResultError("no such account"), nil
-		},
-			code: intents.ExecutorFailed, why: "no such account"},
+		}, code: intents.ExecutorFailed, why: "no such account"},
 		"error": {say: func(map[string]any) (*wire.CallToolResult, error) { return nil, errors.New("broken") }, code: intents.ExecutorFailed, why: "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
