@@ -40,7 +40,9 @@ type fold struct {
 	whole   bool                 // every record so far is there
 	lacking map[int64][]*missing // what no record.erase has named yet, by the position of the order
 	blobs   map[int64]bool       // orders whose blobs were erased, by position
-	sweepAt int                  // how many keys and erased tasks there are when they are looked through again
+	// content reads a blob of tenant system that the auditor has; nil: none.
+	content func(digest string) ([]byte, error)
+	sweepAt int // how many keys and erased tasks there are when they are looked through again
 }
 
 // keySet is a version of the key set with where it came into force.

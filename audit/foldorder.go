@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
 )
 
 // takeOrder says what was in force for an order and, if it was accepted, folds it:
@@ -205,10 +206,13 @@ func (f *fold) beside(it *item) error {
 		f.inForce(a.Digest)
 	case state.TypeRegistryPush:
 		a, err := unmarshal[catalog.RegistryPush](o.body.Intent.Args)
-		if err != nil || a.Bundle == "" {
+		if err != nil || a.Bundle == "" && (len(o.facts.Scopes) == 0 || f.content == nil) {
 			return err
 		}
-		return state.CheckScopes(a, o.facts.Scopes)
+		if err = state.CheckScopes(a, o.facts.Scopes, f.content); errors.Is(err, storage.ErrNotFound) {
+			return nil // the auditor does not have the content
+		}
+		return err
 	case state.TypeResolve:
 		a, err := unmarshal[catalog.OrderResolve](o.body.Intent.Args)
 		if key, unknown := f.unknown[a.IntentID]; err == nil && unknown {

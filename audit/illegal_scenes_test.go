@@ -29,6 +29,8 @@ func scenes() map[string]func(d *dishonest) {
 		"asking": func(d *dishonest) { d.desk() },
 		// A plan of a remote agent whose task runs.
 		"remote": func(d *dishonest) { d.help() },
+		// A plan of an MCP client that has made two calls.
+		"client": func(d *dishonest) { d.client() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
@@ -324,6 +326,8 @@ func (d *dishonest) legally(scene string) {
 		d.asksLegally()
 	case "remote":
 		d.helpsLegally()
+	case "client":
+		d.callsLegally()
 	case "scheduled":
 		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))

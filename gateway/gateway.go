@@ -25,7 +25,9 @@
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
-//	GET    /livez, /readyz
+//	GET    /skills/                       documents of skills; ?id= with its text
+//	GET    /health/deep                   stores, and the agents of the tenant
+//	GET    /livez, /readyz, /health
 //
 // Whoever calls brings an API key (X-Api-Key). The key decides the tenant and
 // bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
@@ -67,6 +69,9 @@ type Config struct {
 	Artifacts Artifacts
 	Links     Links
 
+	// Registry is for GET /skills/ and /health/deep, and for nothing else.
+	Registry Registry
+
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string
 
@@ -90,6 +95,7 @@ type Gateway struct {
 	keys    *keyCache
 	limit   *ratelimit.Limiter
 	turns   *openTurns
+	clients *clients
 	pace    pace
 	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
 	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
@@ -143,7 +149,7 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		checked: newChecked(), unfired: make(map[string]time.Time),
+		clients: newClients(), checked: newChecked(), unfired: make(map[string]time.Time),
 	}, nil
 }
 
@@ -155,6 +161,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		g.resumeSilent(ctx)
+		g.endLate(ctx)
 		select {
 		case <-ctx.Done():
 			return nil

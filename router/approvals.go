@@ -146,7 +146,7 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 	}
 	h.decision.Obligations = res.Obligations
 	if h.row.Executor == catalog.ExecutorRouter {
-		if err := r.move(h); err != nil {
+		if err := r.move(ctx, h); err != nil {
 			return h, err
 		}
 		if err := r.mayErase(ctx, h); err != nil {

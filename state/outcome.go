@@ -23,9 +23,10 @@ type openOrder struct {
 	Revision int    `json:"rev"`
 	Task     string `json:"task"` // "tenant/task_id"
 	Type     string `json:"type"`
-	Fact     int    `json:"fact"`           // index in the plan's facts; noFact: later drivers do not see the order
-	Call     int    `json:"call,omitempty"` // its place in the plan's calls, from 1; 0: it is of no call
-	Lost     int    `json:"lost"`           // unclean ends of routers while it was open
+	Fact     int    `json:"fact"`             // index in the plan's facts; noFact: later drivers do not see the order
+	Call     int    `json:"call,omitempty"`   // its place in the plan's calls, from 1; 0: it is of no call
+	Number   int    `json:"number,omitempty"` // of the call of a client
+	Lost     int    `json:"lost"`             // unclean ends of routers while it was open
 }
 
 const noFact = -1
@@ -82,6 +83,7 @@ func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	p.pending++
 	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step, c.Ask}
 	p.addCall(x, o)
+	p.addNumber(x, o)
 	return x, p
 }
 
@@ -157,6 +159,9 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 		return nil
 	}
 	p.callEnded(x, out.Status)
+	if factStatus(out) == undelivered {
+		delete(p.Numbers, x.Number)
+	}
 	if x.Fact != noFact {
 		p.orderEnded(x, out, dispatched, s.rules, at)
 	}

@@ -20,6 +20,11 @@ var planOpen = move(TypePlanOpen,
 		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
+		if v.s.rules >= intents.RulesAsks {
+			if err := opensForClient(o, a); err != nil {
+				return Effect{}, err
+			}
+		}
 		p, err := v.s.newPlan(o, a)
 		if err != nil {
 			return Effect{}, err
@@ -77,7 +82,11 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 		p.Registry = s.registryNow(o.Tenant)
 		return p, nil
 	}
-	runs, skills, err := s.runsOf(o.Tenant, a.Agent)
+	of := s.runsOf
+	if a.APIKey != "" {
+		of = s.clientOf(a.APIKey)
+	}
+	runs, skills, err := of(o.Tenant, a.Agent)
 	if err != nil {
 		return nil, err
 	}

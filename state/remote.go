@@ -18,14 +18,15 @@ func (s *State) runs(a agents.Scope) bool {
 
 // remote makes a remote agent of what every agent is.
 func (s *State) remote(r *runs, a agents.Scope) (*runs, []string, error) {
-	file, err := agents.Parse([]byte(r.Text))
-	if err != nil {
-		return nil, nil, err
+	r.Remote = &intents.Pin{Skill: a.Skills[0], Digest: a.Digest, Effect: string(catalog.Once), Kind: intents.KindAgent}
+	if r.Text != "" { // else the router reads where it is
+		file, err := agents.Parse([]byte(r.Text))
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Remote.Server = file.Endpoint
 	}
 	r.Types = append([]string{"agent.get"}, a.Types...) // who it is, its task asks as others do
 	r.Tokens = 0                                        // the models that it asks are not ours
-	r.Remote = &intents.Pin{
-		Skill: file.MessageSkill(), Digest: a.Digest, Effect: string(catalog.Once), Kind: intents.KindAgent, Server: file.Endpoint,
-	}
 	return r, a.Skills, nil
 }

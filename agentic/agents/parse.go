@@ -112,6 +112,9 @@ func violations(doc []byte) Faults {
 	}
 	var found Faults
 	for _, v := range schema.ValidateBytes(doc) {
+		if slices.ContainsFunc(found, func(f Fault) bool { return f.Pointer == v.Pointer }) {
+			continue // one mistake, which two rules of the schema find
+		}
 		reason := v.Reason
 		if reason == schemas.UnknownMember {
 			end := strings.LastIndexByte(v.Pointer, '/')

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -53,8 +51,8 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if err != nil {
 		return nil, unreachable(ctx, err)
 	}
-	if wait, ok := skill.server.terms.Calls.Allow(""); !ok {
-		return nil, busy(wait)
+	if err := s.withinRates(ctx, o.Ticket.Actor.Tenant, pin.Skill, skill.server); err != nil {
+		return nil, err
 	}
 	in := invocation{order: o, skill: skill, pin: pin, input: input}
 	began := s.Now()
@@ -80,13 +78,6 @@ func (s *skills) meta(in invocation) mcp.CallMeta {
 		}
 	}
 	return m
-}
-
-// busy is the failure of a call beyond the server's calls a minute, which was not sent.
-func busy(wait time.Duration) *executors.Failure {
-	seconds := int(math.Ceil(wait.Seconds()))
-	reason := fmt.Sprintf("the skill server gets no more calls a minute than its rpm allows: try again in %d s", seconds)
-	return executors.Fail(intents.RateLimited, reason).WithDetails(map[string]int{"retry_after_sec": seconds})
 }
 
 // repeatable: the approved effect allows the skill to run more than once.

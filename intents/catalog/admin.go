@@ -42,6 +42,7 @@ type APIKey struct {
 	UserID        string   `json:"user_id"`
 	MaxRoles      []string `json:"max_roles"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"`
+	Tools         []string `json:"tools,omitempty"` // skills, or <server>.*, that MCP clients may use with it; nil: all
 	Revoked       bool     `json:"revoked,omitempty"`
 }
 

@@ -39,6 +39,9 @@ type PlanOpen struct {
 	Turn    *TurnContext `json:"turn,omitempty"`
 
 	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
+
+	// APIKey is the id of the key that the client came with whose plan it is.
+	APIKey string `json:"api_key,omitempty"`
 }
 
 // PlanClose are the arguments of plan.close. Response belongs to complete,
@@ -321,3 +324,6 @@ type PlanListResult struct {
 	Plans  []PlanView `json:"plans"`
 	Cursor string     `json:"cursor,omitempty"`
 }
+
+// MaxClientCalls is how many calls of an MCP client one plan has.
+const MaxClientCalls = 200

@@ -190,6 +190,7 @@ func apikeyCreate(c *command) {
 	c.Flags().StringVar(&row.UserID, "user", "", "user that the key belongs to")
 	c.Flags().StringArrayVar(&row.MaxRoles, "role", nil, "role that the key may use; no other is allowed (repeatable)")
 	c.Flags().BoolVar(&row.MayAssertUser, "may-assert-user", false, "the holder authenticates users itself and may name them")
+	c.Flags().StringArrayVar(&row.Tools, "tool", nil, "skill, or <server>.*, that MCP clients may use with the key; without it all (repeatable)")
 	c.mustGive("user")
 }
 
@@ -228,6 +229,9 @@ func apikeyList(r state.TenantRows) (any, []string) {
 		line := x.ID + "\t" + x.UserID + "\t" + strings.Join(x.MaxRoles, " ")
 		if x.MayAssertUser {
 			line += "\tmay assert users"
+		}
+		if x.Tools != nil {
+			line += "\tclients: " + strings.Join(x.Tools, " ")
 		}
 		if x.Revoked {
 			line += "\trevoked"

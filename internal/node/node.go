@@ -102,6 +102,7 @@ type Node struct {
 	keys *keyring
 
 	lock      *os.File
+	revisions revisions // of agents
 	health    *health.Board
 	guard     *clock.Guard // nil: the clock is trusted
 	overruled atomic.Bool  // an operator has confirmed this log against a witness

@@ -31,6 +31,7 @@ func (n *Node) openSandbox(ctx context.Context) error {
 func (n *Node) openServices(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, remembering{n.documents, n.directory, n.cfg.Now}, n.cfg.Log)
 	n.recorder.Tenants, n.recorder.From = n.directory.Tenants, n.projected()
+	n.recorder.Content = n.systemBlob
 	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	}
 	n.gateway, err = gateway.New(gateway.Config{
 		Bus: agents, Frames: frames, Key: n.keys.signer(intents.RoleGateway), Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log,
-		Artifacts: kept{n.blobs}, Links: links,
+		Artifacts: kept{n.blobs}, Links: links, Registry: n,
 		RunAgent: n.cfg.RunAgent, RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window,
 	})
 	return err

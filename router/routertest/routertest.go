@@ -197,7 +197,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	}
 	blobs := w.options.Blobs
 	if blobs == nil {
-		blobs = noBlobs{}
+		blobs = NoBlobs{}
 	}
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
