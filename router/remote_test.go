@@ -1,13 +1,18 @@
 package router_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage/blobdir"
 )
 
 const helpdesk = `agent_id: helpdesk
@@ -132,5 +137,41 @@ func TestRemoteAgentHeld(t *testing.T) {
 	w.Want(x.outcome(), intents.OK)
 	if pins := lastPins(t, w); len(pins) != 1 || pins[0].Server != "https://first.example/mcp" || pins[0].Kind != intents.KindAgent {
 		t.Errorf("the released call has the pins %+v", pins)
+	}
+}
+
+// TestRemoteAgentOfKeptRegistry: of a registry whose content is kept beside the log the
+// endpoint is read when the call is sent. Where it cannot be read, nothing is.
+func TestRemoteAgentOfKeptRegistry(t *testing.T) {
+	dir := t.TempDir()
+	blobs, err := blobdir.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := routertest.New(t, routertest.Options{Blobs: blobs})
+	people(w)
+	words := rand.New(rand.NewPCG(1, 2))
+	var text strings.Builder
+	for range 15_000 {
+		fmt.Fprintf(&text, "%x ", words.Uint32())
+	}
+	r := w.Registry(map[string]string{"helpdesk": helpdesk, "large": "name: large\ndescription: Is large.\ninstructions: " + text.String() + "\n"})
+	if bundle, err := r.Pack(); err != nil || bundle != "" {
+		t.Fatalf("it fits into an order: %v", err)
+	}
+	w.Must(r.Keep(func(content []byte) error {
+		_, _, err := blobs.Keep(t.Context(), "system", bytes.NewReader(content))
+		return err
+	}))
+	w.Want(w.Admin("registry.push", catalog.RegistryPush{Tenant: "default", Revision: 1, Digest: r.Digest()}), intents.OK)
+	task := w.BegunAgent("p", "helpdesk").Started(1)
+	w.Want(w.Do(message(task, "helpdesk.handle_message")), intents.OK)
+	if pins := lastPins(t, w); pins[0].Server != "https://first.example/mcp" || pins[0].Digest != intents.Digest([]byte(helpdesk)) {
+		t.Errorf("the ticket has the pins %+v", pins)
+	}
+	task = w.BegunAgent("q", "helpdesk").Started(1)
+	w.Must(os.RemoveAll(dir))
+	if a := w.Do(message(task, "helpdesk.handle_message")); a.Code != intents.DispatchUnavailable || len(w.Bus.Calls("skill.call")) != 1 {
+		t.Errorf("without the file: %s %s", a.Code, a.Reason)
 	}
 }
