@@ -209,7 +209,7 @@ func (f *fold) beside(it *item) error {
 		if err != nil || a.Bundle == "" && (len(o.facts.Scopes) == 0 || f.content == nil) {
 			return err
 		}
-		if err = state.CheckScopes(a, o.facts.Scopes, f.content); errors.Is(err, storage.ErrNotFound) {
+		if err = state.CheckScopes(f.state.View().Rules(), a, o.facts.Scopes, f.content); errors.Is(err, storage.ErrNotFound) {
 			return nil // the auditor does not have the content
 		}
 		return err

@@ -37,12 +37,12 @@ func (d *dishonest) shop() {
 func (d *dishonest) pushes(tenant string, revision int64, file string, change func(a *catalog.RegistryPush)) int64 {
 	d.Helper()
 	a := d.RegistryOf(tenant, revision, map[string]string{"shop": file})
-	scopes, err := state.ScopesOf(a, nil)
+	scopes, err := state.ScopesOf(intents.CurrentRules, a, nil)
 	d.Must(err)
 	if change != nil {
 		change(&a)
 	}
-	if other, err := state.ScopesOf(a, nil); err == nil {
+	if other, err := state.ScopesOf(intents.CurrentRules, a, nil); err == nil {
 		scopes = other
 	}
 	raw, err := json.Marshal(scopes)

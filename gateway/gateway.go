@@ -21,6 +21,7 @@
 //	POST   /agent/schedules               has a request carried out later, or again and again
 //	GET    /agent/schedules               those of the user
 //	DELETE /agent/schedules/{id}          ends one
+//	POST   /agent/sessions/{session_id}/resume  goes on with one that has ended, under a new id
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
@@ -97,8 +98,8 @@ type Gateway struct {
 	turns   *openTurns
 	clients *clients
 	pace    pace
-	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
-	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
+	unfired unfired
+	dreamt  map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
 }
@@ -149,7 +150,7 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		clients: newClients(), checked: newChecked(), unfired: make(map[string]time.Time),
+		clients: newClients(), checked: newChecked(), unfired: unfired{by: make(map[string]notFired)},
 	}, nil
 }
 

@@ -23,7 +23,6 @@ type AgentHealth struct {
 	DisplayName string `json:"display_name,omitempty"`
 	Kind        string `json:"kind"`               // built-in, local or remote
 	Endpoint    string `json:"endpoint,omitempty"` // host of a remote one
-	Breaker     string `json:"breaker,omitempty"`  // of a remote one that was called: closed, open or half_open
 }
 
 // States of what is looked at.

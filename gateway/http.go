@@ -49,6 +49,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST("/agent/schedules", keyed(g.schedules("schedule.put")))
 	r.GET("/agent/schedules", keyed(g.schedules("schedule.list")))
 	r.DELETE("/agent/schedules/:id", keyed(g.schedules("schedule.delete")))
+	r.POST("/agent/sessions/:session_id/resume", keyed(g.resumeSession))
 	return r.Engine
 }
 

@@ -85,6 +85,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	if err == nil {
 		// Facts of a refused report count too: the executor has run.
 		out.Facts = r.sound(o, report.Facts)
+		r.metrics.reported(o, out.Facts)
 		err = r.checked(o, report)
 	}
 	if err == nil {
@@ -226,6 +227,10 @@ func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error 
 			return err
 		}
 		t.Pins = []intents.Pin{pin}
+		t.Types = o.view.PayloadTypes(o.env.Principal().Tenant)
+		if o.pin.CacheSeconds > 0 {
+			t.Erasures = r.state.Erasures()
+		}
 	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
 		if o.task != nil {

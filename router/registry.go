@@ -24,7 +24,7 @@ func (r *Router) readRegistry(ctx context.Context, o *order, so *state.Order) er
 	if err != nil || a.Bundle == "" && o.view.ComesBack(state.Named(so.Tenant, a.Tenant), a.Digest) {
 		return err
 	}
-	if so.Scopes, err = state.ScopesOf(a, r.systemBlob(ctx)); errors.Is(err, storage.ErrNotFound) {
+	if so.Scopes, err = state.ScopesOf(o.view.Rules(), a, r.systemBlob(ctx)); errors.Is(err, storage.ErrNotFound) {
 		return nil // the state refuses it
 	} else if err != nil {
 		return err

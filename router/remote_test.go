@@ -151,11 +151,15 @@ func TestRemoteAgentOfKeptRegistry(t *testing.T) {
 	w := routertest.New(t, routertest.Options{Blobs: blobs})
 	people(w)
 	words := rand.New(rand.NewPCG(1, 2))
-	var text strings.Builder
-	for range 15_000 {
-		fmt.Fprintf(&text, "%x ", words.Uint32())
+	files := map[string]string{"helpdesk": helpdesk}
+	for i := range 4 {
+		var text strings.Builder
+		for range 6000 {
+			fmt.Fprintf(&text, "%x ", words.Uint32())
+		}
+		files[fmt.Sprintf("a%d", i)] = fmt.Sprintf("name: a%d\ndescription: Knows.\ninstructions: %s\n", i, text.String())
 	}
-	r := w.Registry(map[string]string{"helpdesk": helpdesk, "large": "name: large\ndescription: Is large.\ninstructions: " + text.String() + "\n"})
+	r := w.Registry(files)
 	if bundle, err := r.Pack(); err != nil || bundle != "" {
 		t.Fatalf("it fits into an order: %v", err)
 	}

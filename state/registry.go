@@ -318,6 +318,25 @@ func (s *State) Registered(tenant string, read func(digest string) ([]byte, erro
 	return rows, nil
 }
 
+// PayloadTypes are those that the agents of a tenant declare.
+func (v *View) PayloadTypes(tenant string) (out []intents.PayloadType) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	if v.s.agents[tenant] == nil && v.s.agents[systemTenant] == nil { // the built-in agents have none
+		return nil
+	}
+	set, err := v.s.agentsOf(tenant, "", nil)
+	if err != nil {
+		return nil // it was sound when it was put in force
+	}
+	for _, a := range set.Agents {
+		for _, e := range a.Enrichers {
+			out = append(out, intents.PayloadType(e))
+		}
+	}
+	return out
+}
+
 // ContentOf a revision: its bundle, or what read finds under its digest.
 func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) (*agents.Revision, error) {
 	if bundle == "" {
@@ -326,9 +345,9 @@ func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) 
 	return agents.Unpack(bundle)
 }
 
-// ScopesOf computes the scopes of a pushed registry from its content. The error is a
-// refusal, or that of read.
-func ScopesOf(a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
+// ScopesOf computes the scopes of a pushed registry from its content. Before RulesAsks they
+// had no enrichers. The error is a refusal, or that of read.
+func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
 	r, err := ContentOf(a.Bundle, a.Digest, read)
 	var faults agents.Faults
 	switch {
@@ -339,13 +358,19 @@ func ScopesOf(a catalog.RegistryPush, read func(digest string) ([]byte, error)) 
 	case r.Digest() != a.Digest:
 		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
 	}
-	return r.Scopes(), nil
+	scopes := r.Scopes()
+	if rules < intents.RulesAsks {
+		for i := range scopes.Agents {
+			scopes.Agents[i].Enrichers = nil
+		}
+	}
+	return scopes, nil
 }
 
 // CheckScopes says whether the recorded scopes of a pushed registry are those of its
 // content.
-func CheckScopes(a catalog.RegistryPush, recorded json.RawMessage, read func(digest string) ([]byte, error)) error {
-	scopes, err := ScopesOf(a, read)
+func CheckScopes(rules intents.Rules, a catalog.RegistryPush, recorded json.RawMessage, read func(digest string) ([]byte, error)) error {
+	scopes, err := ScopesOf(rules, a, read)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // TestMeshFile: the example of a mesh's documentation is an agent as it stands there, with
-// its endpoint from the environment or by default. Only a default agent is missing.
+// its endpoint from the environment, or by default on this machine, which the operator has
+// listed. Only a default agent is missing.
 func TestMeshFile(t *testing.T) {
 	text, err := os.ReadFile("testdata/mesh/my-agent.yaml")
 	if err != nil {
@@ -17,7 +18,7 @@ func TestMeshFile(t *testing.T) {
 	}
 	dir := fstest.MapFS{"my-agent.yaml": {Data: text}}
 	for value, endpoint := range map[string]string{"": "http://localhost:8081", "https://my-agent.example": "https://my-agent.example"} {
-		r, err := Read(dir, func(name string) string { return map[string]string{"MY_AGENT_ENDPOINT": value}[name] })
+		r, err := Read(dir, func(name string) string { return map[string]string{"MY_AGENT_ENDPOINT": value}[name] }, "localhost:8081")
 		if err != nil {
 			t.Fatal(err)
 		}

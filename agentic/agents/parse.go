@@ -162,6 +162,9 @@ func (a *Agent) check() Faults {
 	}
 	for i, e := range a.Enrichers {
 		compiles(fmt.Sprintf("/enrichers/%d/schema", i), e.Schema)
+		if _, err := intents.Canonical(e.Schema); err != nil { // tickets have it
+			fault(fmt.Sprintf("/enrichers/%d/schema", i), "is no I-JSON: %v", err)
+		}
 	}
 	seen := map[string]bool{}
 	for i, t := range a.Tools {

@@ -188,6 +188,15 @@ func open(files map[string][]byte) (*Revision, error) {
 	}
 	slices.SortStableFunc(r.Agents, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	faults = append(faults, r.twice()...)
+	size = 0
+	for _, d := range r.Agents {
+		for _, e := range d.Enrichers {
+			size += len(e.Schema)
+		}
+	}
+	if size > maxTypes {
+		fault("", fmt.Sprintf("the schemas of enrichers have more than %d KiB together", maxTypes>>10))
+	}
 	if scopes, err := json.Marshal(r.Scopes()); err != nil || len(scopes) > maxScopes {
 		fault("", fmt.Sprintf("what the agents may do takes more than %d KiB: use fewer agents, or whole servers instead of their tools", maxScopes>>10))
 	}

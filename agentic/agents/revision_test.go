@@ -254,3 +254,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestTypesAreBounded: tickets have room for the types of a revision.
+func TestTypesAreBounded(t *testing.T) {
+	file := func(bytes int) fstest.MapFS {
+		return fstest.MapFS{"agents/a.yaml": {Data: []byte("name: a\ndescription: A.\nenrichers:\n" +
+			"  - {domain_type: d, enricher_id: e, version: 1.0.0, schema: {title: " + strings.Repeat("x", bytes) + "}}\n")}}
+	}
+	if _, err := Read(file(maxTypes/2), environment); err != nil {
+		t.Error(err)
+	}
+	if _, err := Read(file(maxTypes), environment); err == nil || !strings.Contains(err.Error(), "128 KiB") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -52,7 +52,7 @@ type Config struct {
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s := &skills{Config: cfg}
+	s := &skills{Config: cfg, cache: newCache(cfg.Now)}
 	return map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
 	}
@@ -61,6 +61,7 @@ func Handlers(cfg Config) map[string]executors.Handler {
 type skills struct {
 	Config
 	rates rates
+	cache *cache
 }
 
 // Bounds of the description of a skill in an answer, in bytes.

@@ -77,6 +77,9 @@ type SkillApprove struct {
 	Digest string `json:"digest"`
 	Effect Effect `json:"effect"`           // pure, idempotent, once
 	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
+
+	CacheSeconds int  `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; pure skills only
+	Shared       bool `json:"shared,omitempty"`        // and those of other users
 }
 
 // GrantRevoke are the arguments of grant.revoke: grants of sub issued before.

@@ -130,7 +130,7 @@ func (c *command) recorded(to client.Client, seen *eval.Seen) error {
 	}
 	err := to.Get(c.Context(), path+"/trace", &trace)
 	for _, e := range trace.Events {
-		if e.Type == "skill.called" {
+		if e.Type == "skill.called" || e.Type == "skill.cached" {
 			seen.Tools = append(seen.Tools, e.Payload.Skill)
 		}
 	}

@@ -10,8 +10,14 @@ func (n *Node) metrics() []telemetry.Metric {
 	counts := func() router.Counts { return n.router.Counts() }
 	accepted := figure("writ_orders_accepted_total", "Accepted orders.", func() int64 { return counts().Accepted })
 	accepted.Counter = true
+	versions := figure("ps6_envelope_version_mismatch_total", "Enricher responses that were not shown, as no agent declares their major version.", func() int64 { return counts().Facts["envelope.version_mismatch"] })
+	versions.Counter = true
 	return []telemetry.Metric{
-		accepted,
+		accepted, versions,
+		{
+			Name: "writ_executor_events_total", Help: "What executors report beside results, by event, such as skill.principal_mismatch.",
+			Label: "event", Counter: true, Values: func() map[string]float64 { return labels(counts().Facts) },
+		},
 		{
 			Name: "writ_orders_refused_total", Help: "Refused or held (APPROVAL_REQUIRED) orders, by code.",
 			Label: "code", Counter: true, Values: func() map[string]float64 { return labels(counts().Refused) },

@@ -121,7 +121,7 @@ func (n *Node) startAgents(g *group) error {
 	if err != nil {
 		return err
 	}
-	task.Asked = n.asks.Count
+	task.Asked, task.Figure, manager.Figure = n.asks.Count, n.asks.Figure, n.asks.Figure
 	if err := g.serve("task", agentic.NewTasks(task).Serve); err != nil {
 		return err
 	}
