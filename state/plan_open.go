@@ -24,6 +24,9 @@ var planOpen = move(TypePlanOpen,
 		if err != nil {
 			return Effect{}, err
 		}
+		if err := v.mayRun(o, p); err != nil {
+			return Effect{}, err
+		}
 		if err := v.mayTurn(o, p, a); err != nil {
 			return Effect{}, err
 		}
@@ -31,7 +34,7 @@ var planOpen = move(TypePlanOpen,
 		if err := v.mayFire(o, a); err != nil {
 			return Effect{}, err
 		}
-		if a.Agent != "" {
+		if a.Agent != "" || a.Gate != nil {
 			v.rely(SubjectTenant(o.Tenant))
 		}
 		touches := append(p.touches(true), p.turnSubjects()...)
@@ -52,6 +55,7 @@ var planOpen = move(TypePlanOpen,
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = p
 		s.takeTurn(p, o.Released)
+		s.takeSession(p, o.Position)
 		s.fired(o, a)
 		return nil
 	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name")
@@ -73,18 +77,21 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 	if a.Request != nil {
 		p.Request = a.Request.Digest
 	}
-	if a.Agent == "" {
+	agent := a.Agent
+	if a.Gate != nil {
+		var err error
+		if agent, err = s.enter(p, o, a); err != nil {
+			return nil, err
+		}
+	}
+	if agent == "" {
 		p.Registry = s.registryNow(o.Tenant)
 		return p, nil
 	}
-	runs, skills, err := s.runsOf(o.Tenant, a.Agent)
+	runs, skills, err := s.runsOf(o.Tenant, agent)
 	if err != nil {
 		return nil, err
 	}
-	p.Runs = runs
-	p.View.Agent, p.View.PlanDigest = a.Agent, o.Decision.IntentID
-	p.View.Steps = []catalog.StepView{{Status: catalog.StepPending, PlanStep: catalog.PlanStep{
-		Step: 1, Task: a.Agent, Skills: skills, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "the agent's reply"},
-	}}}
+	p.runBy(agent, runs, skills, o.Decision.IntentID)
 	return p, nil
 }

@@ -139,10 +139,10 @@ func (o *Order) Touches() []storage.Subject {
 // it was held, and the plan waits for it.
 func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
+	touches := o.closesSession()
 	if c.PlanID == "" {
-		return nil
+		return touches
 	}
-	var touches []storage.Subject
 	if released || o.Decision.Effect == string(catalog.Once) {
 		touches = append(touches, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	}

@@ -27,8 +27,8 @@ type AgentGetResult struct {
 	Agent        string `json:"agent,omitempty"`
 	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
 	TimeLimitSec int    `json:"time_limit_sec,omitempty"`
-	// Others are the agents that it may ask, or that the steps of a planner's plan may
-	// name; then there is nothing else.
+	// Others are the agents that it may ask, that the steps of a planner's plan may name, or
+	// that the gate may choose; then there is nothing else.
 	Others []OtherAgent `json:"others,omitempty"`
 }
 
@@ -38,5 +38,6 @@ type OtherAgent struct {
 	DisplayName string `json:"display_name,omitempty"`
 	Description string `json:"description"`
 
-	TimeLimitSec int `json:"time_limit_sec"` // of what it is asked
+	TimeLimitSec int      `json:"time_limit_sec"`    // of what it is asked
+	Routing      *Offered `json:"routing,omitempty"` // of one that the gate may choose
 }
