@@ -14,6 +14,10 @@ type Gate struct {
 	TTLMinutes int `json:"ttl_minutes"`
 }
 
+// MaxSessionTTL is the longest that a session is active without a turn, in minutes: for as
+// long as a closed plan stays in the state.
+const MaxSessionTTL = 48 * 60
+
 // Decisions of the gate: why a request goes where it goes.
 const (
 	RouteBypass    = "bypass"    // the session is active: to its agent
