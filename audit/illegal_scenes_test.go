@@ -27,6 +27,12 @@ func scenes() map[string]func(d *dishonest) {
 		"budgeted": func(d *dishonest) { d.budgeted() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
+		// Three agents that requests are routed to, and: a plan at the gate, one after the user
+		// was asked what is meant, one of an agent whose task runs, and one that has ended.
+		"gated":      func(d *dishonest) { d.gated() },
+		"clarifying": func(d *dishonest) { d.clarifying() },
+		"routed":     func(d *dishonest) { d.routed() },
+		"left":       func(d *dishonest) { d.left() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
@@ -320,6 +326,8 @@ func (d *dishonest) legally(scene string) {
 	switch scene {
 	case "asking":
 		d.asksLegally()
+	case "gated", "clarifying", "left":
+		d.entersLegally(scene)
 	case "scheduled":
 		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))

@@ -107,6 +107,9 @@ func (p *plan) active(ttl time.Duration, now time.Time) bool {
 
 // route is what a manager's plan does to a plan that was opened at the gate.
 func (s *State) route(p *plan, o Order, a catalog.Plan) error {
+	if a.Route == nil {
+		return illegal("/intent/args/route", "the plan was opened at the gate: a manager routes it")
+	}
 	past, err := s.atOpening(p)
 	if err != nil {
 		return err
@@ -146,8 +149,6 @@ func (v *View) judgeRoute(o Order, p *plan, a catalog.Plan) (Effect, error) {
 	switch {
 	case p.Gate == nil:
 		return Effect{}, illegal("/intent/args/route", "the plan was not opened at the gate: its planner writes it")
-	case a.Route == nil:
-		return Effect{}, illegal("/intent/args/route", "the plan was opened at the gate: a manager routes it")
 	case p.View.Status != catalog.PlanPlanning || a.Revision != 1 || len(a.Drop) > 0:
 		return Effect{}, illegal("/intent/args/plan_id", "a plan is routed once, while it is planning, as revision 1")
 	}
