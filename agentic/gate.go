@@ -125,11 +125,3 @@ func (d *drive) question(ctx context.Context, said catalog.Route, offered []cata
 	show.flush(true)
 	return guarded(text), nil
 }
-
-// decision of the gate; empty: the request did not come through it.
-func (d *drive) decision() string {
-	if d.given == nil {
-		return ""
-	}
-	return d.given.Decision
-}

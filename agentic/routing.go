@@ -96,8 +96,14 @@ func (d *drive) routed(ctx context.Context) {
 	if failed > 0 {
 		errorEmit(ctx, d.cfg.Log, d.agent.Agent, axisSome, true)
 	}
-	d.cfg.Log.InfoContext(ctx, "agent.routing", slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)), slog.String("decision", d.decision()),
-		slog.Int("intent_count", len(d.asked.Asked)+len(d.asked.Dropped)), slog.String("cap", cmp.Or(d.asked.Cap, "within")), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...))
+	said := []any{
+		slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)),
+		slog.Int("intent_count", len(d.asked.Asked)+len(d.asked.Dropped)), slog.String("cap", cmp.Or(d.asked.Cap, "within")), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...),
+	}
+	if d.given != nil {
+		said = append(said, slog.String("decision", d.given.Decision))
+	}
+	d.cfg.Log.InfoContext(ctx, "agent.routing", said...)
 }
 
 // Axes of what goes wrong when agents are asked.

@@ -52,6 +52,8 @@ user_holds: 10
 tenant_holds: 11
 session_ttl_minutes: 12
 session_max_turns: 13
+session_bypass: false
+clarification: "false"
 page_cache_mb: 32
 free_disk_mb: 0
 tenant_disk_mb: 0
@@ -69,7 +71,7 @@ embedder_key: hidden
 var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	Policies: "./policies", Agents: "agents", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
-	RateLimit: 7, RateWindowMS: 1000, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, SessionTTLMinutes: 12, SessionMaxTurns: 13, FreeDiskMB: 0, PageCacheMB: 32,
+	RateLimit: 7, RateWindowMS: 1000, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
 	Embedder: "openai:small", EmbedderURL: "https://vectors.example/v1", EmbedderKey: "hidden",
 }
@@ -118,7 +120,7 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
-		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
+		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
 		"WRIT_VECTOR_ENGINE": "faiss", "WRIT_VECTOR_DIMENSION": "384",
 		"WRIT_EMBEDDER": "openai:small", "WRIT_EMBEDDER_URL": "https://vectors.example/v1", "WRIT_EMBEDDER_KEY": "hidden",
@@ -140,6 +142,7 @@ func TestLoadAliases(t *testing.T) {
 		{"PORT", map[string]string{"PORT": "9000"}, func(c *Config) { c.Listen = "127.0.0.1:9000" }},
 		{"PORT and ours", map[string]string{"PORT": "9000", "WRIT_LISTEN": "[::1]:1"}, func(c *Config) { c.Listen = "[::1]:1" }},
 		{"SESSION_*", map[string]string{"SESSION_TTL_MINUTES": "5", "SESSION_MAX_TURNS": "40"}, func(c *Config) { c.SessionTTLMinutes, c.SessionMaxTurns = 5, 40 }},
+		{"ENABLE_*", map[string]string{"ENABLE_SESSION_BYPASS": "false", "ENABLE_CLARIFICATION": "0"}, func(c *Config) { c.SessionBypass, c.Clarification = "false", "0" }},
 		{"LOG_LEVEL", map[string]string{"LOG_LEVEL": "warn"}, func(c *Config) { c.LogLevel = "warn" }},
 		{"LOG_LEVEL and ours", map[string]string{"LOG_LEVEL": "warn", "WRIT_LOG_LEVEL": "debug"}, func(c *Config) { c.LogLevel = "debug" }},
 		{"RATE_LIMIT_*", map[string]string{"RATE_LIMIT_MAX_REQUESTS": "5", "RATE_LIMIT_WINDOW_MS": "60000"}, func(c *Config) { c.RateLimit, c.RateWindowMS = 5, 60_000 }},
@@ -225,6 +228,8 @@ func TestValidate(t *testing.T) {
 		{"embedder", func(c *Config) { c.Embedder = "openai:" }},
 		{"log_level", func(c *Config) { c.LogLevel = "loud" }},
 		{"nats", func(c *Config) { c.NATS = "4222" }},
+		{"session_bypass", func(c *Config) { c.SessionBypass = "yes" }},
+		{"clarification", func(c *Config) { c.Clarification = "" }},
 		{"rate_limit", func(c *Config) { c.RateLimit = number("many") }},
 		{"rate_window_ms", func(c *Config) { c.RateWindowMS = 0 }},
 		{"signer_rate", func(c *Config) { c.SignerRate = -1 }},
