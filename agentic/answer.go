@@ -86,7 +86,7 @@ func (d *drive) compose(ctx context.Context, block string, about any, on func(mo
 	}
 	agent := agents.Builtin(agents.Composer)
 	l := &loop{
-		model: d.cfg.Model, agent: agent, on: on,
+		model: d.cfg.Model, log: d.cfg.Log, agent: agent, on: on,
 		req: request(agent, d.soul, d.turn, d.cfg.Now(), m.task(d.task)),
 	}
 	text, err := l.run(ctx)

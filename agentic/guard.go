@@ -13,7 +13,7 @@ import (
 const holdBack = 256
 
 // unfit is what no text for a user has, whoever wrote it: codes of this system, traces of
-// programs, and credentials. A match that is longer than holdBack is one from its first
+// programs, credentials, and characters that nobody sees. A match that is longer than holdBack is one from its first
 // bytes on. Codes of one word are words of English, too, and stay.
 var unfit = regexp.MustCompile(strings.Join([]string{
 	`\b(?:` + strings.Join(compoundCodes(), "|") + `)\b`,
@@ -28,6 +28,7 @@ var unfit = regexp.MustCompile(strings.Join([]string{
 	`\bwrit_[A-Za-z0-9_-]{43}`,
 	`\bAKIA[0-9A-Z]{16}\b`,
 	`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}`,
+	unseen,
 }, "|"))
 
 func compoundCodes() (out []string) {
@@ -42,8 +43,12 @@ func compoundCodes() (out []string) {
 // guarded is a text as a user may see it.
 func guarded(text string) string { return unfit.ReplaceAllStringFunc(text, fitWords) }
 
-// fitWords says in words what a code means, and nothing of anything else.
+// fitWords says in words what a code means, shows a character, and says nothing of anything
+// else.
 func fitWords(found string) string {
+	if utf8.RuneCountInString(found) == 1 {
+		return visibleRune(found)
+	}
 	if i := intents.Code(found).Info(); string(i.Code) == found {
 		return i.Title
 	}

@@ -22,6 +22,7 @@ func secrets() map[string]string {
 		"ghp_0123456789abcdefghij":                                                                                 "0123456789abcdef",
 		"writ_" + strings.Repeat("0aB-x_9", 7):                                                                     "0aB-x_9",
 		"AKIAIOSFODNN7EXAMPLE":                                                                                     "IOSFODNN7",
+		"invoice\u202efdp.exe":                                                                                     "\u202e",
 		"Authorization: Bearer abcdef0123456789abcdef":                                                             "abcdef0123456789",
 	}
 	for _, c := range []intents.Code{intents.RBACForbidden, intents.KeyRole} {

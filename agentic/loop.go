@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ import (
 // which the router judges.
 type loop struct {
 	model model.Model
+	log   *slog.Logger
 	agent *agents.Agent
 	req   model.Request // with the messages so far
 	tools []*tool
@@ -102,6 +104,7 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 
 // run asks until the agent ends. For an agent that ends with a text this is the result.
 func (l *loop) run(ctx context.Context) (string, error) {
+	l.read()
 	began, missed := time.Now(), 0
 	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens && time.Since(began) < l.agent.Limits.Time() {
 		reply, err := l.respond(ctx, l.tools)
@@ -387,7 +390,12 @@ func (l *loop) answer(c model.Call, result any, err error) {
 	case err != nil:
 		result = map[string]any{"error": map[string]any{"reason": plain(err)}}
 	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleTool, CallID: c.ID, Text: string(compact(result))})
+	doc := compact(result)
+	if suspicious(string(doc)) {
+		doc = noted(doc)
+		l.mark("result")
+	}
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleTool, CallID: c.ID, Text: string(doc)})
 }
 
 // fatal is the first error that ends a run.

@@ -89,7 +89,7 @@ func (w *planning) write(ctx context.Context) error {
 	}
 	agent := agents.Builtin(agents.Planner)
 	w.loop = &loop{
-		model: w.cfg.Model, agent: agent, tools: w.tools(),
+		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.tools(),
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), m.task(w.req.Task)),
 	}
 	_, err = w.loop.run(ctx)

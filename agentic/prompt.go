@@ -73,7 +73,8 @@ func (m *blocks) task(text string) string {
 	return m.b.String() + "[Task]\n" + text
 }
 
-// compact is JSON in one line, as models read it: without escapes for HTML.
+// compact is JSON in one line, as models read it: without escapes for HTML, and
+// with escapes for what nobody would see.
 func compact(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -81,5 +82,5 @@ func compact(v any) json.RawMessage {
 	if err := e.Encode(v); err != nil {
 		return json.RawMessage(`null`) // raw JSON of an executor that is none; the record has it
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return escaped(bytes.TrimSpace(b.Bytes()))
 }

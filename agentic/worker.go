@@ -159,7 +159,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	}
 	agent := agents.Builtin(agents.Executor)
 	w.loop = &loop{
-		model: w.cfg.Model, agent: agent, tools: w.watched(tools, agent),
+		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent),
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
 	if err := w.resume(ctx); err != nil || w.key != "" { // all that was missing is its end

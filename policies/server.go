@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"aob.dev/writ/internal/egress"
 )
 
 // fetchTimeout bounds one answer of a bundle server.
@@ -33,8 +35,9 @@ func (p Place) get(ctx context.Context, before fetched) (fetched, error) {
 	if before.etag != "" {
 		req.Header.Set("If-None-Match", before.etag)
 	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
+	transport := egress.Transport(p.At)
+	defer transport.CloseIdleConnections()
+	resp, err := egress.Client(transport).Do(req)
 	if err != nil {
 		var at *url.Error
 		if errors.As(err, &at) {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/egress"
 )
 
 // Revision is one state of the registry: agents, blocks of prompts, and documents of
@@ -35,8 +36,9 @@ const maxRevision = 16 << 20
 // Read reads the revision in a directory. Without a folder agents, the *.yaml of the
 // directory itself are the agents. ${VAR} and ${VAR:-default} in an agent's file are
 // filled in from env. Files that are too large, and agents with the name of a built-in
-// one, are left out and said. The error is Faults, but where a file cannot be read.
-func Read(dir fs.FS, env func(name string) string) (*Revision, error) {
+// one, are left out and said. Hosts are where the operator lets remote agents be beside the
+// public network. The error is Faults, but where a file cannot be read.
+func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, error) {
 	found, notices, err := collect(dir)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,13 @@ func Read(dir fs.FS, env func(name string) string) (*Revision, error) {
 			continue
 		}
 		found[name] = filled
-		if d, _ := define(name, filled); d.Agent != nil && has(builtins(), d.Name) {
+		d, _ := define(name, filled)
+		if d.Agent != nil && d.Endpoint != "" {
+			if err := egress.Check(d.Endpoint, hosts...); err != nil {
+				faults = append(faults, Fault{File: name, Line: d.line("/endpoint"), Pointer: "/endpoint", Reason: err.Error()})
+			}
+		}
+		if d.Agent != nil && has(builtins(), d.Name) {
 			notices = append(notices, Fault{File: name, Reason: "left out, " + d.Name + " is a built-in agent: choose another name"})
 			delete(found, name)
 		}

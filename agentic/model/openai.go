@@ -14,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/egress"
 )
 
 // Defaults and limits of [OpenAI].
@@ -78,15 +79,10 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	// A transport of its own, which uses no proxy.
-	transport := &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"),
 		option.WithMaxRetries(0), // retries are ours: see Respond
-		option.WithHTTPClient(&http.Client{
-			Transport:     openaiWire{transport, cfg.Sent, cfg.APIKey},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}),
+		option.WithHTTPClient(egress.Client(openaiWire{egress.Transport(cfg.BaseURL), cfg.Sent, cfg.APIKey})),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
@@ -181,7 +177,7 @@ func (o *OpenAI) attempt(ctx context.Context, params openai.ChatCompletionNewPar
 		return got, got.finished()
 	}
 	got.said = seen.failure(err)
-	got.retryAfter = retryAfter(seen.header(), o.now())
+	got.retryAfter = egress.RetryAfter(seen.header(), o.now())
 	if errors.Is(err, errTooLarge) {
 		return got, &Error{Reason: errTooLarge.Error()}
 	}

@@ -5,10 +5,8 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // openaiWire is the transport below the library: it leaves out the headers by which
@@ -91,20 +89,4 @@ func (s *lastResponse) header() http.Header {
 		return r.Header
 	}
 	return nil
-}
-
-// retryAfter reads how long a server asks to wait: retry-after-ms, or
-// Retry-After in seconds or as a date (RFC 9110); 0 where it does not say.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.Atoi(h.Get("Retry-After-Ms")); err == nil && ms > 0 {
-		return time.Duration(ms) * time.Millisecond
-	}
-	after := h.Get("Retry-After")
-	if s, err := strconv.Atoi(after); err == nil && s > 0 {
-		return time.Duration(min(s, 1<<30)) * time.Second
-	}
-	if at, err := http.ParseTime(after); err == nil && at.After(now) {
-		return at.Sub(now)
-	}
-	return 0
 }

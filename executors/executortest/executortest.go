@@ -76,7 +76,7 @@ type Order struct {
 }
 
 // Fill completes an order: tenant acme, user ana, session sess_1, plan plan_1,
-// step 1 of revision 1, task task_1, 10 seconds.
+// step 1 of revision 1, task task_1, a minute.
 func (e *Executor) Fill(in Order) Order {
 	c, t := &in.Context, &in.Ticket
 	c.SessionID = cmp.Or(c.SessionID, "sess_1")
@@ -105,7 +105,7 @@ func (e *Executor) Fill(in Order) Order {
 		in.Position = e.next
 	}
 	if t.Deadline.IsZero() {
-		t.Deadline = e.Now().Add(10 * time.Second)
+		t.Deadline = e.Now().Add(time.Minute)
 	}
 	t.Issuer, t.Type, t.Executor, t.Position, t.Attempt = Origin, in.Type, e.Name, in.Position, 1
 	t.PolicyDigest = intents.Digest(nil)

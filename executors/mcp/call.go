@@ -94,14 +94,14 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 }
 
 // attempt sends a request, and again where it may succeed later and repeating it is
-// safe.
+// safe, or a server at a URL has not taken it.
 func (c *Client) attempt(ctx context.Context, safe bool, send func() *Error) *Error {
 	for n := 1; ; n++ {
 		err := send()
-		if err == nil || !safe || !err.Retryable() || n == maxAttempts || ctx.Err() != nil {
+		if err == nil || !safe && (c.src.URL == "" || !err.Undelivered) || !err.Retryable() || n > c.opt.Retries || err.after > maxRetryAfter || ctx.Err() != nil {
 			return err
 		}
-		if clock.Sleep(ctx, c.opt.Backoff<<(2*(n-1))) != nil {
+		if clock.Sleep(ctx, max(c.opt.Backoff<<min(n-1, 6), err.after)) != nil {
 			return err
 		}
 	}

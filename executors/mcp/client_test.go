@@ -218,8 +218,9 @@ func TestRetries(t *testing.T) {
 		kind     error
 		left     int64 // of the failures
 	}{
-		{"two failures, safe", 503, 2, true, nil, -1},
-		{"three failures, safe", 503, 3, true, ErrUnavailable, 0},
+		{"three failures, safe", 503, 3, true, nil, -1},
+		{"four failures, safe", 503, 4, true, ErrUnavailable, 0},
+		{"three rate limits, not safe", 429, 3, false, nil, -1},
 		{"one failure, not safe", 503, 1, false, ErrUnavailable, 0},
 		{"rate limit, safe", 429, 1, true, nil, -1},
 		{"forbidden is final", 403, 9, true, ErrRefused, 8},

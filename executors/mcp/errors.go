@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/schemas"
 )
 
@@ -35,6 +37,8 @@ type Error struct {
 	// Undelivered says that the tool has certainly not seen the call.
 	Undelivered bool
 	Err         error
+
+	after time.Duration // that the server asks to wait
 }
 
 func (e *Error) Error() string {
@@ -112,6 +116,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	status := st.status.Load()
 	e := &Error{Kind: ErrUnavailable, Undelivered: st.undelivered.Load(), Err: err}
 	var broken *transport.Error
+	var refused *egress.RefusedError
 	switch {
 	case st.tooLarge.Load():
 		*e = Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("more than %d bytes", st.limit.Load())}
@@ -120,6 +125,8 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			e.Reason = "given up by the caller"
 		}
+	case errors.As(err, &refused):
+		*e = Error{Kind: ErrRefused, Reason: refused.Error(), Undelivered: true}
 	case errors.Is(err, transport.ErrAuthorizationRequired):
 		e.Kind, e.Reason = ErrRefused, "it asks for other credentials (401)"
 	case status == http.StatusForbidden && errors.Is(err, transport.ErrLegacySSEServer): // which the library says of most refusals
@@ -131,7 +138,9 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	case refusal(int(status)):
 		e.Kind, e.Reason = ErrRefused, fmt.Sprintf("HTTP %d", status)
 	case status >= 400:
-		e.Reason = fmt.Sprintf("HTTP %d", status)
+		e.Reason, e.after = fmt.Sprintf("HTTP %d", status), time.Duration(st.after.Load())
+		// 503 alone may be the word of something between, which has sent the request on.
+		e.Undelivered = !st.taken.Load() && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && e.after > 0)
 	case st.rpc.Load() != nil:
 		r := st.rpc.Load()
 		*e = Error{Kind: ErrTool, Reason: fmt.Sprintf("%s (%d)", printable(r.Message, maxReason), r.Code)}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
+	"net/http/httptrace"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
+
+	"aob.dev/writ/internal/egress"
 )
 
 // tappedHTTP is the streamable HTTP transport, which also shows responses as
@@ -31,10 +34,7 @@ var (
 
 // openHTTP prepares a connection; nothing is sent yet.
 func (c *Client) openHTTP(context.Context) (*conn, error) {
-	hc := &http.Client{
-		Transport:     bounded{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	hc := egress.Client(bounded{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes})
 	tr, err := transport.NewStreamableHTTP(c.src.URL,
 		transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -53,7 +53,11 @@ type bounded struct {
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	st := stateOf(req.Context())
-	req = req.Clone(req.Context())
+	st.undelivered.Store(!st.sent.Load())
+	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		st.sent.Store(true)
+		st.undelivered.Store(false)
+	}}))
 	// Because of the Idempotency-Key, net/http would repeat a POST by itself when a
 	// reused connection breaks. Only Call repeats, by the skill's effect.
 	req.GetBody = nil
@@ -65,12 +69,13 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	st.status.Store(0)
 	resp, err := b.next.RoundTrip(req)
 	if err != nil {
-		var op *net.OpError
-		st.undelivered.Store(errors.As(err, &op) && op.Op == "dial")
 		return nil, err
 	}
-	st.undelivered.Store(false)
 	st.status.Store(int64(resp.StatusCode))
+	if resp.StatusCode < http.StatusBadRequest {
+		st.taken.Store(true)
+	}
+	st.after.Store(int64(egress.RetryAfter(resp.Header, time.Now())))
 	limit := b.limit
 	if st.most > 0 {
 		limit = min(limit, st.most+responseFrame)

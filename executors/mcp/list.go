@@ -21,7 +21,7 @@ const (
 
 // Manifests asks the server for all its tools, every page, in its order. A
 // tool that cannot be used is in the list with Err set. Listing has no effect,
-// so it is tried up to three times.
+// so it is tried again.
 func (c *Client) Manifests(ctx context.Context) ([]Manifest, error) {
 	list, err := c.list(ctx)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"aob.dev/writ/internal/egress"
 )
 
 // Defaults of [Options].
@@ -14,10 +16,12 @@ const (
 	DefaultStartTimeout = time.Minute      // of a process: npx may have to download it first
 	DefaultDialTimeout  = 10 * time.Second // of a server that is there already
 	DefaultBackoff      = 200 * time.Millisecond
+	DefaultRetries      = 3 // after the first attempt
 )
 
-// maxAttempts bounds how often one request is sent.
-const maxAttempts = 3
+// maxRetryAfter is how long a server may ask to wait before the next attempt. A longer
+// wait is left to the caller.
+const maxRetryAfter = 10 * time.Second
 
 // Options of a client; the zero value works.
 type Options struct {
@@ -30,15 +34,18 @@ type Options struct {
 	// StartTimeout bounds connecting: start of the process and handshake. Zero:
 	// DefaultStartTimeout of a process, DefaultDialTimeout of a URL.
 	StartTimeout time.Duration
-	// Backoff is the wait before the second attempt; four times that before
-	// the third. Negative: none.
+	// Retries are further attempts of a request, where it was certainly not taken or may be
+	// repeated. Zero: DefaultRetries; negative: none.
+	Retries int
+	// Backoff is the wait before the second attempt; it doubles. What the server asks for
+	// counts if that is more. Negative: none.
 	Backoff time.Duration
 
 	// Header goes with every HTTP request: credentials of this server. Nil: that of the
 	// source.
 	Header http.Header
-	// RoundTripper carries HTTP requests; nil is a transport of its own that
-	// uses no proxy. Serving processes pass one that checks addresses.
+	// RoundTripper carries HTTP requests; nil: one for a server that the operator named. A
+	// server that somebody else named gets egress.Transport with what the operator allows.
 	RoundTripper http.RoundTripper
 
 	// Isolation starts the process of a source that is a command; nil: it is a
@@ -64,9 +71,9 @@ func (o Options) withDefaults(src Source) Options {
 	} else if o.StartTimeout <= 0 {
 		o.StartTimeout = DefaultDialTimeout
 	}
-	o.Backoff = cmp.Or(o.Backoff, DefaultBackoff)
+	o.Backoff, o.Retries = cmp.Or(o.Backoff, DefaultBackoff), cmp.Or(o.Retries, DefaultRetries)
 	if o.RoundTripper == nil {
-		o.RoundTripper = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
+		o.RoundTripper = egress.Transport(src.URL)
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o

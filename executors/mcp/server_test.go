@@ -25,6 +25,9 @@ import (
 // stdioServer is the variable that makes the test binary a skill server.
 const stdioServer = "WRIT_TEST_STDIO_SERVER"
 
+// otherServers are served in the place of the test server, by the value of that variable.
+var otherServers = map[string]func() *server.MCPServer{}
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(stdioServer) {
 	case "":
@@ -36,7 +39,11 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	default:
 		fmt.Fprintf(os.Stderr, "ready \x1b[31mred\x07\n")
-		if err := server.ServeStdio(testServer()); err != nil {
+		serve := testServer
+		if other, ok := otherServers[os.Getenv(stdioServer)]; ok {
+			serve = other
+		}
+		if err := server.ServeStdio(serve()); err != nil {
 			os.Exit(1)
 		}
 	}

@@ -15,9 +15,12 @@ import (
 type state struct {
 	most        int64        // bytes of the response; 0: as the client's options say
 	status      atomic.Int64 // last HTTP status
+	after       atomic.Int64 // nanoseconds that the server asks to wait
 	limit       atomic.Int64
 	tooLarge    atomic.Bool
-	undelivered atomic.Bool // no connection could be made
+	sent        atomic.Bool // there was a connection to send it by
+	taken       atomic.Bool // an answer was no refusal; what follows is about its stream
+	undelivered atomic.Bool // there was none: refused, no such name, nobody there, no TLS
 	rpc         atomic.Pointer[wire.JSONRPCErrorDetails]
 	result      atomic.Pointer[[]byte] // result of the last response, as received
 	structured  json.RawMessage        // structured content, taken out of the result

@@ -288,7 +288,9 @@ func TestCallFailures(t *testing.T) {
 			s = newSite(t, serverOf(tt.tool))
 			b := open(t, map[string]*site{"s": s})
 			in := call(b.pins(t, tt.effect), "x", nil)
-			in.Ticket.Deadline = b.now().Add(500 * time.Millisecond)
+			if strings.HasPrefix(tt.name, "too slow") {
+				in.Ticket.Deadline = b.now().Add(500 * time.Millisecond)
+			}
 			r := b.Do(t, in)
 			if r.Code != tt.want || (r.Status == intents.StatusIndetermined) != (tt.want == intents.Indeterminate) {
 				t.Errorf("%+v", r)
@@ -437,7 +439,7 @@ func TestRegistryHungServer(t *testing.T) {
 	for _, later := range []int64{0, 60} { // listed, and to be listed anew
 		b.clock.Add(later)
 		in := call(pins, "x", nil)
-		in.Ticket.Deadline = b.now().Add(3 * time.Second)
+		in.Ticket.Deadline = b.now().Add(30 * time.Second)
 		b.Must(t, in, nil)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/storage"
 )
 
@@ -112,6 +113,7 @@ func scanned(ctx context.Context, d time.Duration, vectors int64) (float64, erro
 // bulk sends documents of the stored form to an index of the same mapping, a batch
 // a request, for so long, and reports how many a second were taken.
 func bulk(ctx context.Context, url, index string, d time.Duration) (float64, error) {
+	client := egress.Client(egress.Transport(url))
 	began, n := time.Now(), int64(0)
 	for n == 0 || time.Since(began) < d {
 		var body bytes.Buffer
@@ -126,7 +128,7 @@ func bulk(ctx context.Context, url, index string, d time.Duration) (float64, err
 			return 0, err
 		}
 		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := client.Do(req)
 		if err != nil {
 			return 0, err
 		}

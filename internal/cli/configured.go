@@ -75,14 +75,16 @@ func (c *command) configFile() string {
 	return cmp.Or(c.Flags().Lookup("config").Value.String(), "writ.yaml")
 }
 
+// none is what a node takes for no limit, or nothing: 0 is its default.
+func none(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
 // limits are those of a configuration, in which 0 means no limit.
 func limits(c config.Config) node.Limits {
-	none := func(n int) int {
-		if n == 0 {
-			return -1
-		}
-		return n
-	}
 	return node.Limits{
 		Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
@@ -158,7 +160,8 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
 		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
-		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Gate: gateOf(c), Skills: c.Skills, Driver: c.Sandbox, Limits: limits(c),
+		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Gate: gateOf(c), Skills: c.Skills,
+		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
 	}
 	var errs [4]error
 	cfg.Documents, errs[0] = documents(c)

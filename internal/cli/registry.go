@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/internal/config"
 )
 
 // readRegistry reads the registry in a directory. The error is agents.Faults, or exit 3.
@@ -19,7 +20,11 @@ func (c *command) readRegistry(dir string) (*agents.Revision, error) {
 	} else if !info.IsDir() {
 		return nil, malformed(fmt.Errorf("%s is a file: name the directory that has the agents", dir))
 	}
-	r, err := agents.Read(os.DirFS(dir), c.std.Env)
+	cfg, err := config.Load("", c.std.Env)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	r, err := agents.Read(os.DirFS(dir), c.std.Env, cfg.AgentHosts...)
 	var faults agents.Faults
 	switch {
 	case errors.As(err, &faults):

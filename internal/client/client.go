@@ -15,9 +15,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -222,6 +224,21 @@ func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status
 	return resp.StatusCode, body, err
 }
 
+// clients by URL, so that connections are used again.
+var (
+	clientsMu sync.Mutex
+	clients   = map[string]*http.Client{}
+)
+
+func clientOf(url string) *http.Client {
+	clientsMu.Lock()
+	defer clientsMu.Unlock()
+	if clients[url] == nil {
+		clients[url] = egress.Client(egress.Transport(url))
+	}
+	return clients[url]
+}
+
 func (c Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
 	if c.URL == "" {
 		return nil, fmt.Errorf("%w: no writ is running here", ErrNoAnswer)
@@ -237,11 +254,11 @@ func (c Client) do(ctx context.Context, method, path string, body []byte, header
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := clientOf(c.URL).Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w from %s: %w", ErrNoAnswer, c.URL, err)
 	}
-	if resp.StatusCode < 400 {
+	if resp.StatusCode < 300 {
 		return resp, nil
 	}
 	defer resp.Body.Close()

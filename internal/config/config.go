@@ -27,6 +27,9 @@ type Config struct {
 	NATS, NATSCert, NATSKey string
 	Skills                  []string      // in the short form
 	SkillServers            []SkillServer // beside them, of the file alone
+	SkillTimeoutMS          int
+	SkillRetries            int
+	AgentHosts              []string
 
 	Policies, PolicyKey, PolicyToken string
 	PolicyExtensions                 []string

@@ -38,6 +38,9 @@ listen: 0.0.0.0:80
 metrics: 127.0.0.1:9090
 nats: 127.0.0.1:4222
 skills: [https://skills.example/mcp, "npx -y server"]
+skill_timeout_ms: 9000
+skill_retries: 5
+agent_hosts: [intern.example]
 policies: ./policies
 sandbox: landlock
 model: openai:large
@@ -70,6 +73,7 @@ embedder_key: hidden
 
 var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
+	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"},
 	Policies: "./policies", Agents: "agents", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
 	RateLimit: 7, RateWindowMS: 1000, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
@@ -118,7 +122,7 @@ func TestLoadFileOverDefaults(t *testing.T) {
 func TestLoadEnvironmentOverFile(t *testing.T) {
 	env := map[string]string{
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
-		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
+		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
 		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
@@ -143,6 +147,7 @@ func TestLoadAliases(t *testing.T) {
 		{"PORT and ours", map[string]string{"PORT": "9000", "WRIT_LISTEN": "[::1]:1"}, func(c *Config) { c.Listen = "[::1]:1" }},
 		{"SESSION_*", map[string]string{"SESSION_TTL_MINUTES": "5", "SESSION_MAX_TURNS": "40"}, func(c *Config) { c.SessionTTLMinutes, c.SessionMaxTurns = 5, 40 }},
 		{"ENABLE_*", map[string]string{"ENABLE_SESSION_BYPASS": "false", "ENABLE_CLARIFICATION": "0"}, func(c *Config) { c.SessionBypass, c.Clarification = "false", "0" }},
+		{"MCP_*", map[string]string{"MCP_REQUEST_TIMEOUT_MS": "5000", "MCP_MAX_RETRIES": "0"}, func(c *Config) { c.SkillTimeoutMS, c.SkillRetries = 5000, 0 }},
 		{"LOG_LEVEL", map[string]string{"LOG_LEVEL": "warn"}, func(c *Config) { c.LogLevel = "warn" }},
 		{"LOG_LEVEL and ours", map[string]string{"LOG_LEVEL": "warn", "WRIT_LOG_LEVEL": "debug"}, func(c *Config) { c.LogLevel = "debug" }},
 		{"RATE_LIMIT_*", map[string]string{"RATE_LIMIT_MAX_REQUESTS": "5", "RATE_LIMIT_WINDOW_MS": "60000"}, func(c *Config) { c.RateLimit, c.RateWindowMS = 5, 60_000 }},

@@ -58,6 +58,18 @@ var Settings = []Setting{
 		More:    ", with settings in front; an entry of the file may also be a mapping with headers and more, which flag and variable leave as it is ([skills.md](skills.md))",
 	},
 	{
+		Name: "skill_timeout_ms", Default: 30_000, Least: 1, Also: []string{"MCP_REQUEST_TIMEOUT_MS"}, Bind: func(c *Config) any { return &c.SkillTimeoutMS },
+		Help: "milliseconds that one request to a skill server or remote agent may take", More: ", where the server has no `timeout_sec`",
+	},
+	{
+		Name: "skill_retries", Default: 3, Also: []string{"MCP_MAX_RETRIES"}, Bind: func(c *Config) any { return &c.SkillRetries },
+		Help: "how often such a request is tried again; 0: never", More: ". It is, where it was certainly not taken, or where its tool may be called twice ([skills.md](skills.md#a-server-that-does-not-answer))",
+	},
+	{
+		Name: "agent_hosts", Bind: func(c *Config) any { return &c.AgentHosts },
+		Help: "host:port, or host, where remote agents may be beside the public network", More: ": an `endpoint` of a registry leads to no private address that is not listed here ([operations.md](operations.md#what-goes-out))",
+	},
+	{
 		Name: "policies", Bind: func(c *Config) any { return &c.Policies },
 		Help: "directory, signed bundle or bundle URL that replaces the embedded policies; changes are loaded",
 		More: ". A bundle is a `*.tar.gz`, its URL one on an OPA bundle server; changes are taken up while running ([policies.md](policies.md))",

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"aob.dev/writ/internal/egress"
 )
 
 // Bounds of calls to a service.
@@ -58,10 +60,9 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	if cfg.Wait == nil {
 		cfg.Wait = sleep
 	}
-	return &OpenAI{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/embeddings", client: &http.Client{
-		Timeout:       RequestTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // texts go to the host that was named
-	}}, nil
+	client := egress.Client(egress.Transport(cfg.BaseURL))
+	client.Timeout = RequestTimeout
+	return &OpenAI{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/embeddings", client: client}, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -9,8 +9,9 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
+
+	"aob.dev/writ/internal/egress"
 )
 
 type request struct {
@@ -48,7 +49,7 @@ func (o *OpenAI) ask(ctx context.Context, input []string) (vectors [][]float32, 
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
-		return nil, retryAfter(resp.Header.Get("Retry-After")), refusal(resp.StatusCode)
+		return nil, egress.RetryAfter(resp.Header, time.Now()), refusal(resp.StatusCode)
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
@@ -64,15 +65,6 @@ func refusal(status int) error {
 		return fmt.Errorf("%w: the service answers %d", ErrUnavailable, status)
 	}
 	return fmt.Errorf("embed: the service answers %d", status)
-}
-
-// retryAfter reads a number of seconds; a date, or any other text, is 0.
-func retryAfter(header string) time.Duration {
-	seconds, err := strconv.ParseUint(header, 10, 31)
-	if err != nil {
-		return 0
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 var errMalformed = errors.New("embed: the answer of the service is not a list of embeddings")

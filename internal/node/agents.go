@@ -98,7 +98,7 @@ func (w *agentWatcher) put(ctx context.Context) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	r, err := agents.Read(os.DirFS(dir), os.Getenv)
+	r, err := agents.Read(os.DirFS(dir), os.Getenv, w.node.cfg.AgentHosts...)
 	if err == nil && len(r.Files()) == 0 {
 		return
 	}

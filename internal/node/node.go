@@ -57,7 +57,10 @@ type Config struct {
 	Skills    []string // skill servers: URLs or commands
 	// SkillServers are further ones, which have been read.
 	SkillServers []mcp.Source
-	Secrets      []string // files of the configuration that no skill server may see
+	SkillTimeout time.Duration // of one request to a server that has none of its own; 0: the default
+	SkillRetries int           // of one request; 0: the default; negative: none
+	AgentHosts   []string      // where remote agents may be beside the public network
+	Secrets      []string      // files of the configuration that no skill server may see
 	// Builtin are the URLs of skill servers in this process, by name. A URL may be another
 	// one at each start; the name says which server it is.
 	Builtin map[string]string

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -69,7 +70,9 @@ func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, e
 		Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...),
 	}
 	return func(ctx context.Context) (skills.Server, error) {
-		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Isolation: isolation})
+		c, err := mcp.Dial(ctx, source, mcp.Options{
+			Timeout: cmp.Or(source.Timeout, n.cfg.SkillTimeout), Retries: n.cfg.SkillRetries, Log: n.cfg.Log, Isolation: isolation,
+		})
 		if err != nil {
 			return nil, err // not c: as a Server it would not be nil
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"aob.dev/writ/internal/egress"
 )
 
 // Config says where the bucket is and who may use it.
@@ -119,7 +121,7 @@ func (c Config) secret() (*credentials.Credentials, error) {
 }
 
 func usable(c *credentials.Credentials) (*credentials.Credentials, error) {
-	v, err := c.GetWithContext(&credentials.CredContext{Client: http.DefaultClient})
+	v, err := c.GetWithContext(&credentials.CredContext{Client: egress.Client(egress.Transport())})
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +137,7 @@ func (p *place) connect(secret *credentials.Credentials) (*minio.Core, *http.Tra
 	if err != nil {
 		return nil, nil, err
 	}
+	transport.DialContext = egress.Transport(p.host).DialContext
 	if p.ca != nil && transport.TLSClientConfig != nil {
 		transport.TLSClientConfig.RootCAs = p.ca
 	}

@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/egress"
 )
 
 // Witness is a third party that cosigns checkpoints of one log only: it has seen
@@ -68,7 +69,12 @@ type Witnesses struct {
 
 // NewWitnesses of a log whose checkpoints are signed by one of keys.
 func NewWitnesses(log *Reader, keys func() []intents.Key, logger *slog.Logger, witnesses ...Witness) *Witnesses {
-	client := &http.Client{Timeout: witnessTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	named := make([]string, len(witnesses))
+	for i, x := range witnesses {
+		named[i] = x.URL
+	}
+	client := egress.Client(egress.Transport(named...))
+	client.Timeout = witnessTimeout
 	return &Witnesses{log: log, keys: keys, witnesses: witnesses, client: client, logger: logger, lines: map[string]string{}}
 }
 

@@ -2,11 +2,9 @@ package opensearch
 
 import (
 	"cmp"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -16,6 +14,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/opensearch-project/opensearch-go/v4"
 
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/storage"
 )
 
@@ -123,16 +122,9 @@ func (d *Documents) Close() error {
 const connections = 64
 
 func transport(cfg Config) (*http.Transport, error) {
-	t := &http.Transport{
-		Proxy:               nil, // documents go to the server that was named, nowhere else
-		DialContext:         (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 5 * time.Second,
-		MaxIdleConns:        connections,
-		MaxIdleConnsPerHost: connections,
-		MaxConnsPerHost:     connections,
-		IdleConnTimeout:     time.Minute,
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
-	}
+	t := egress.Transport(cfg.URL)
+	t.Proxy = nil // documents go to the server that was named, nowhere else
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost = connections, connections, connections
 	if cfg.CA != nil {
 		t.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(cfg.CA) {

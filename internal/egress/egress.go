@@ -1,0 +1,188 @@
+// Package egress is the door for all HTTP that goes out of this system: to skill servers,
+// remote agents, models, embedders, witnesses, policies and stores.
+//
+// The address that is dialled is judged, after names were resolved and for every
+// connection anew, so a name that leads elsewhere after a check gains nothing. Places that
+// the operator named may be in a private network; others may not. No redirect is followed:
+// neither a request nor its credentials get to a host that nobody named. Behind a proxy of
+// the environment the name alone can be judged here: the proxy must refuse the rest.
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// Bounds of connections. Requests are bounded by their callers, who know how long an
+// answer takes and how large it may be.
+const (
+	dialTime  = 10 * time.Second // of all addresses of a name
+	shakeTime = 10 * time.Second // of TLS
+	idleTime  = 90 * time.Second
+	maxHeader = 1 << 20
+)
+
+// RefusedError is a place that is not dialled. Nothing was sent.
+type RefusedError struct {
+	Place string // host:port that was asked for
+	Addr  string // where it leads; empty: the place itself is refused
+	Is    string // what it is
+	Do    string // what the operator can do
+}
+
+func (r *RefusedError) Error() string {
+	leads := ""
+	if r.Addr != "" {
+		leads = "leads to " + r.Addr + ", which "
+	}
+	return fmt.Sprintf("%s is refused: it %sis %s; %s", r.Place, leads, r.Is, r.Do)
+}
+
+// door is what one transport may dial.
+type door struct {
+	named    []place
+	proxies  []place
+	proxy    func(*url.URL) (*url.URL, error)
+	resolver *net.Resolver // nil: that of the machine
+}
+
+// Transport dials public addresses, and the places that the operator named: URLs,
+// host:port, or a host for all its ports.
+func Transport(named ...string) *http.Transport { return newDoor(named).transport() }
+
+func newDoor(named []string) *door {
+	d := &door{named: places(named), proxy: httpproxy.FromEnvironment().ProxyFunc()}
+	for _, scheme := range []string{"http", "https"} {
+		if u, err := d.proxy(&url.URL{Scheme: scheme, Host: "writ.example"}); err == nil && u != nil {
+			d.proxies = append(d.proxies, places([]string{u.String()})...)
+		}
+	}
+	return d
+}
+
+func (d *door) transport() *http.Transport {
+	return &http.Transport{
+		Proxy: d.through, DialContext: d.dial, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: shakeTime, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// Client sends requests by a transport and follows no redirect.
+func Client(t http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// places reads what the operator named; what is no place names none.
+func places(texts []string) (out []place) {
+	for _, text := range texts {
+		if !strings.Contains(text, "://") {
+			text = "//" + text
+		}
+		u, err := url.Parse(text)
+		if err != nil {
+			continue
+		}
+		if p, err := placeOf(u); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func contains(list []place, p place) bool {
+	return slices.ContainsFunc(list, func(x place) bool { return x.host == p.host && (x.port == "" || x.port == p.port) })
+}
+
+// through is the proxy of a request; nil: none. What goes through a proxy is judged by its
+// name. The proxy itself is no place to send requests to, unless it was named, too.
+func (d *door) through(r *http.Request) (*url.URL, error) {
+	proxy, err := d.proxy(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	p, err := placeOf(r.URL)
+	if err != nil {
+		return nil, refusal(r.URL.Host, err.Error())
+	}
+	switch is := p.judge(); {
+	case contains(d.named, p):
+	case contains(d.proxies, p):
+		return nil, refusal(p.String(), "the proxy")
+	case is != "":
+		return nil, refusal(p.String(), is)
+	}
+	return proxy, nil
+}
+
+// dial connects to a place, if the address that it leads to may be dialled.
+func (d *door) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPlace(host, port)
+	if err != nil {
+		return nil, refusal(addr, err.Error())
+	}
+	dialer := net.Dialer{Timeout: dialTime, Resolver: d.resolver, Control: func(_, addr string, _ syscall.RawConn) error { return d.judge(p, addr) }}
+	return dialer.DialContext(ctx, network, addr)
+}
+
+// judge an address that a place leads to.
+func (d *door) judge(p place, addr string) error {
+	a, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return refusal(p.String(), "no address")
+	}
+	is, near := judge(a.Addr())
+	named := contains(d.named, p) || contains(d.proxies, p)
+	_, err = netip.ParseAddr(p.host)
+	literal := err == nil
+	switch {
+	case is == "", named && (near || literal):
+		return nil
+	case named:
+		return &RefusedError{Place: p.String(), Addr: a.Addr().String(), Is: is, Do: "if that is meant, write the address in the place of the name"}
+	case literal:
+		return refusal(p.String(), is)
+	}
+	r := refusal(p.String(), is)
+	r.Addr = a.Addr().String()
+	return r
+}
+
+func refusal(place, is string) *RefusedError {
+	return &RefusedError{Place: place, Is: is, Do: "if that is meant, the operator lists " + place + " in agent_hosts"}
+}
+
+// Check judges a URL before anything is sent: its form, and its host where that is an
+// address or a name of a private network. Where any other name leads is judged when it is
+// dialled.
+func Check(text string, named ...string) error {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		return &RefusedError{Place: "the URL", Is: "no http(s)://host/path without credentials", Do: "correct it"}
+	}
+	p, err := placeOf(u)
+	if err != nil {
+		return refusal(u.Host, err.Error())
+	}
+	if is := p.judge(); is != "" && !contains(places(named), p) {
+		return refusal(p.String(), is)
+	}
+	return nil
+}
