@@ -61,6 +61,12 @@ func TestDecide(t *testing.T) {
 		{"closed", 1, false, false, "", "front", catalog.RouteDefault},
 		{"anything", 0, false, true, "", "anything", catalog.RouteConfident},
 		{"anything", 0, true, true, "", "front", catalog.RouteDefault},
+		{"anything", 1, false, false, "", "anything", catalog.RouteConfident},
+		{"anything", 0, false, true, "anything", "front", catalog.RouteBreaker},
+		{"closed", 1, true, true, "", "", catalog.RouteClarify},
+		{"closed", 1, false, true, "closed", "front", catalog.RouteBreaker},
+		{"password", 0.8, false, false, "front", "password", catalog.RouteConfident},
+		{"leave", 0, false, true, "", "front", catalog.RouteDefault},
 	}
 	for _, c := range cases {
 		t.Run(fmt.Sprintf("%s %v %v clarify %v open %s", c.named, c.confidence, c.ambiguous, c.clarify, c.open), func(t *testing.T) {

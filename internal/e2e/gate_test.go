@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,14 +82,20 @@ type routed struct {
 // gateWorld is a system with three agents and a clock that a test moves.
 func gateWorld(t *testing.T, m model.Model, gate catalog.Gate) (s *system, ahead *atomic.Int64) {
 	t.Helper()
+	ahead = new(atomic.Int64)
+	return start(t, setup{Model: m, Agents: gateFiles(t), Gate: gate, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}), ahead
+}
+
+// gateFiles are the agents.
+func gateFiles(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range routertest.Desk {
 		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ahead = new(atomic.Int64)
-	return start(t, setup{Model: m, Agents: dir, Gate: gate, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}), ahead
+	return dir
 }
 
 // request asks the gate.
@@ -220,5 +227,42 @@ func TestGateOffline(t *testing.T) {
 		if got := s.request("", input); got.AgentID != want.AgentID || got.Decision != want.Decision {
 			t.Errorf("%s: %+v", input, got)
 		}
+	}
+}
+
+// TestGateKilled: writ that is killed before the route is recorded has the request classified
+// anew; behind it the plan goes on with the agent, and the classifier is not asked again.
+func TestGateKilled(t *testing.T) {
+	for agent, classified := range map[string]int{"classifier": 2, "password": 1} {
+		t.Run(agent, func(t *testing.T) {
+			m := newReception()
+			m.will("password", 0.9, false, "en")
+			reached, end := make(chan struct{}), make(chan struct{})
+			first, inner := true, m.parts[agent]
+			m.parts[agent] = func(ctx context.Context, req model.Request) *model.Response {
+				r := inner(ctx, req)
+				if !first {
+					return r
+				}
+				first = false
+				close(reached)
+				<-end // nobody hears what it says
+				return r
+			}
+			_, skills := serveCRM(t)
+			x := boot(t, m, skills)
+			t.Cleanup(func() { close(end) }) // before the model's server is closed, which waits for it
+			x.end(syscall.SIGTERM)
+			x.args = append(x.args, "--agents", gateFiles(t))
+			x.start()
+			id := x.postTo("/v1/request", `{"input":"Reset my password","stream":true}`, accepted)
+			<-reached
+			x.kill()
+			x.start()
+			v := x.finished(id)
+			if v.Status != catalog.PlanComplete || v.Agent != "password" || v.Response != "This is password." || v.Route.Decision != catalog.RouteConfident || len(m.classified()) != classified {
+				t.Errorf("%d classifications, plan %+v", len(m.classified()), v)
+			}
+		})
 	}
 }
