@@ -147,7 +147,7 @@ func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (a
 		err = errors.New(reply.Reason)
 	}
 	w.cfg.Log.WarnContext(ctx, "an asked agent is unavailable", slog.String("plan_id", w.req.Turn.PlanID), slog.String("agent", a.Agent), slog.String("error", model.Detailed(err)))
-	errorEmit(ctx, w.cfg.Log, a.Agent, axisFailed, true)
+	errorEmit(ctx, w.cfg, a.Agent, axisFailed, true)
 	return heard{Status: heardNothing, About: a.DisplayName}, nil
 }
 

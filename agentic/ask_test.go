@@ -125,6 +125,7 @@ func managedBy(c *core, m model.Model, asked func(string, time.Duration, string)
 	task, manager := c.config("task", m), c.config("manager", m)
 	task.Log = slog.New(slog.NewTextHandler(&b, nil))
 	task.Asked, manager.Log = asked, task.Log
+	task.Figure, manager.Figure = c.figure, c.figure
 	c.serve("task", ignoring(NewTasks(task).Serve))
 	c.serve("manager", ignoring(NewManager(manager).Serve))
 	handOut(c)
@@ -268,6 +269,15 @@ func TestAsks(t *testing.T) {
 			t.Errorf("%s is of call %q", p.Type, p.Call)
 		}
 	}
+	var own []string // of the task that asks: whom it may ask is known before its model is asked
+	for _, p := range c.taken() {
+		if p.Place.TaskID == asked[0].Parent {
+			own = append(own, p.Type)
+		}
+	}
+	if n := len(own); n == 0 || own[0] != "agent.get" || slices.Contains(own[1:], "agent.get") {
+		t.Errorf("orders of the task that asks: %v", own)
+	}
 	first := m.requests("shop")[0]
 	if !slices.Equal(toolNames(first), []string{"crm_list"}) || strings.Contains(first.System, "Sub-agents") || len(first.Messages) != 2 || first.Messages[1].Text != "Offers?" {
 		t.Errorf("shop is asked %+v", first)
@@ -383,6 +393,10 @@ func TestAskBeyondTheCap(t *testing.T) {
 			if !strings.Contains(log, "intent_count=3 cap="+tt.cap) {
 				t.Errorf("log\n%s", log)
 			}
+			want := map[string]int{"intents 3+": 1, "cap " + tt.cap: 1, "outcome success": min(fanOut, 3)}
+			if d := gocmp.Diff(want, c.figures()); d != "" {
+				t.Errorf("figures (-want +got):\n%s", d)
+			}
 		})
 	}
 }
@@ -486,6 +500,9 @@ func TestNoData(t *testing.T) {
 	}
 	if !strings.Contains(log, "outcomes.shop=error") || !strings.Contains(log, "msg=agent.error_emit sub_agent_id=shop axis=2 is_final=false") {
 		t.Errorf("log\n%s", log)
+	}
+	if d := gocmp.Diff(map[string]int{"intents 1": 1, "cap within": 1, "outcome error": 1, "axis 2": 1, "status shown": 1}, c.figures()); d != "" {
+		t.Errorf("figures (-want +got):\n%s", d)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -49,6 +50,19 @@ type core struct {
 	orders []placed
 	moved  chan struct{} // closed at the next order
 	reply  map[string]func(placed) *intents.Answer
+	counts map[string]int // of figures
+}
+
+func (c *core) figure(name, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[name+" "+value]++
+}
+
+func (c *core) figures() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.counts)
 }
 
 func newCore(t *testing.T) *core {
@@ -60,7 +74,7 @@ func newCore(t *testing.T) *core {
 	t.Cleanup(s.Close)
 	c := &core{
 		t: t, server: s, signers: map[intents.Role]intents.Signer{}, keys: map[string]intents.Key{}, moved: make(chan struct{}),
-		reply: map[string]func(placed) *intents.Answer{},
+		reply: map[string]func(placed) *intents.Answer{}, counts: map[string]int{},
 	}
 	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner} {
 		key, err := intents.GenerateSigner(role)

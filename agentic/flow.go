@@ -99,14 +99,10 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 		turn.History = nil // a step has its inputs
 	}
 	turn.Grant = d.sealer.grantOf(d.turn)
-	var ready taskReply
-	if err := delegate(ctx, d.cfg.Bus, bus.Agent("task"), planTime, taskRequest{turn, args}, &ready); err != nil {
+	instance, err := prepareTask(ctx, d.cfg.Bus, turn, &args)
+	if err != nil {
 		return nil, err
 	}
-	if ready.Error != "" {
-		return nil, errors.New(ready.Error)
-	}
-	args.JWK, args.PoP = ready.Step.JWK, ready.Step.PoP // nothing else is taken from the reply
 	var opened catalog.StepResult
 	a, err := d.order(ctx, "step", args, &opened)
 	if err != nil {
@@ -123,11 +119,24 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	}
 	return func() end {
 		e := end{step: s.Step, task: args.TaskID}
-		if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &e.runReply, func(p progress) { d.progress(&s, p) }); err != nil {
+		if err := d.helped(ctx, "task", instance, taskTime, turn.Grant, run, &e.runReply, func(p progress) { d.progress(&s, p) }); err != nil {
 			e.runReply = runReply{Status: taskFailed, Reason: "the task does not answer"}
 		}
 		return e
 	}, nil
+}
+
+// prepareTask has a process of the task role make the key of a task, and says which one.
+func prepareTask(ctx context.Context, conn bus.Conn, turn Turn, step *catalog.Step) (instance string, err error) {
+	var ready taskReply
+	if err := delegate(ctx, conn, bus.Agent("task"), planTime, taskRequest{turn, *step}, &ready); err != nil {
+		return "", err
+	}
+	if ready.Error != "" {
+		return "", errors.New(ready.Error)
+	}
+	step.JWK, step.PoP = ready.Step.JWK, ready.Step.PoP // nothing else is taken from the reply
+	return ready.Instance, nil
 }
 
 // inputs are the memory keys of the steps whose results a step works on.

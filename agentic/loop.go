@@ -186,10 +186,12 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 	l.requests++
 	reply, err := l.model.Respond(ctx, l.req, l.on)
 	if reply != nil {
-		l.used = catalog.AddUsage(l.used, catalog.Usage{
-			Agent: l.agent.Name, Model: cmp.Or(reply.Model, l.model.Name()), Calls: 1,
-			InputTokens: reply.Usage.InputTokens, OutputTokens: reply.Usage.OutputTokens, LatencyMS: reply.Usage.Latency.Milliseconds(),
-		})
+		for _, a := range append(slices.Clone(reply.Failed), model.Attempt{Model: reply.Model, Usage: reply.Usage}) {
+			l.used = catalog.AddUsage(l.used, catalog.Usage{
+				Agent: l.agent.Name, Model: cmp.Or(a.Model, l.model.Name()), Calls: 1,
+				InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens, LatencyMS: a.Usage.Latency.Milliseconds(),
+			})
+		}
 	}
 	return reply, err
 }

@@ -48,6 +48,7 @@ func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 		Endpoints: map[string]bus.Handler{
 			bus.Agent("manager"):           answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply { return m.accept(ctx, h) }),
 			bus.Grant("manager", instance): answer(m.cfg.Log, m.grants.take),
+			bus.ClientPlans:                answer(m.cfg.Log, m.client),
 		},
 	}, ready)
 }

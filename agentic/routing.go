@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 
 	"aob.dev/writ/agentic/agents"
@@ -89,16 +90,20 @@ func (d *drive) routed(ctx context.Context) {
 	failed := 0
 	for _, o := range d.asked.Asked {
 		asked = append(asked, slog.String(o.Agent, o.Ended))
+		d.cfg.figure("outcome", o.Ended)
 		if o.Ended == "failure" {
 			failed++
 		}
 	}
 	if failed > 0 {
-		errorEmit(ctx, d.cfg.Log, d.agent.Agent, axisSome, true)
+		errorEmit(ctx, d.cfg, d.agent.Agent, axisSome, true)
 	}
+	intents, limit := len(d.asked.Asked)+len(d.asked.Dropped), cmp.Or(d.asked.Cap, "within")
+	d.cfg.figure("intents", []string{"0", "1", "2", "3+"}[min(intents, 3)])
+	d.cfg.figure("cap", limit)
 	said := []any{
 		slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)),
-		slog.Int("intent_count", len(d.asked.Asked)+len(d.asked.Dropped)), slog.String("cap", cmp.Or(d.asked.Cap, "within")), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...),
+		slog.Int("intent_count", intents), slog.String("cap", limit), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...),
 	}
 	if d.given != nil {
 		said = append(said, slog.String("decision", d.given.Decision))
@@ -113,8 +118,9 @@ const (
 	axisSome   = 3 // some of those that were asked
 )
 
-func errorEmit(ctx context.Context, log *slog.Logger, agent string, axis int, final bool) {
-	log.InfoContext(ctx, "agent.error_emit", slog.String("sub_agent_id", agent), slog.Int("axis", axis), slog.Bool("is_final", final))
+func errorEmit(ctx context.Context, cfg Config, agent string, axis int, final bool) {
+	cfg.figure("axis", strconv.Itoa(axis))
+	cfg.Log.InfoContext(ctx, "agent.error_emit", slog.String("sub_agent_id", agent), slog.Int("axis", axis), slog.Bool("is_final", final))
 }
 
 // failureOf says how an ask failed, for figures; empty: it did not.

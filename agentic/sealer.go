@@ -102,6 +102,7 @@ type Place struct {
 	TaskID         string
 	Ask            string // path of the call that asked for the task; empty: it is the step's own
 	Call           string // of an agent: "<reply>.<index>"; empty: the order is none
+	Number         int    // of a client's call; 0: the order is none
 }
 
 // Order seals an order, submits it and decodes its result. The router waits for an
@@ -112,7 +113,7 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", typ, err)
 	}
-	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Call: at.Call}
+	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Call: at.Call, Occurrence: at.Number}
 	in := intents.Intent{Type: typ, Args: raw}
 	row, ok := catalog.Builtin().Lookup(typ)
 	if !ok {
@@ -185,10 +186,10 @@ func toldBy(a *intents.Answer) (t catalog.Told) {
 }
 
 // again says that, according to router or executor, the order had no effect and
-// may be sent again.
+// may be sent again. A skill server that fails is not waited for.
 func again(a *intents.Answer) bool {
 	if a.Outcome != nil {
-		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable
+		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable && a.RetryAfter == 0
 	}
 	return a.Code == intents.Overloaded || a.Code == intents.InFlight
 }

@@ -28,6 +28,14 @@ type Config struct {
 	Log    *slog.Logger
 	// Asked counts what an agent was asked, and how that failed; nil: nobody counts.
 	Asked func(agent string, took time.Duration, failure string)
+	// Figure counts what happened in turns: a value of a bounded set; nil: nobody counts.
+	Figure func(name, value string)
+}
+
+func (c Config) figure(name, value string) {
+	if c.Figure != nil {
+		c.Figure(name, value)
+	}
 }
 
 func (c Config) sealer(key intents.Signer) *Sealer {

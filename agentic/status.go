@@ -76,6 +76,7 @@ func (d *drive) event(name string, step int) {
 			return
 		}
 	}
+	d.cfg.figure("status", "shown")
 	d.frame(bus.FrameStatus, data)
 }
 

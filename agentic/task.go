@@ -17,8 +17,9 @@ type Tasks struct {
 	cfg    Config
 	grants *renewals
 
-	mu   sync.Mutex // guards keys
-	keys map[string]prepared
+	mu      sync.Mutex // guards keys and clients
+	keys    map[string]prepared
+	clients map[string]*clientTask // that have begun, by id, until their deadline
 }
 
 // prepared is the key of a task that has not begun. If its step is refused it never
@@ -33,7 +34,7 @@ func NewTasks(cfg Config) *Tasks {
 	if cfg.Asked == nil {
 		cfg.Asked = func(string, time.Duration, string) {}
 	}
-	return &Tasks{cfg: cfg, grants: newRenewals(), keys: make(map[string]prepared)}
+	return &Tasks{cfg: cfg, grants: newRenewals(), keys: make(map[string]prepared), clients: make(map[string]*clientTask)}
 }
 
 // Serve takes delegations until ctx ends.
@@ -44,6 +45,7 @@ func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
 		Endpoints: map[string]bus.Handler{
 			bus.Agent("task"):           answer(t.cfg.Log, t.prepare),
 			bus.Grant("task", instance): answer(t.cfg.Log, t.grants.take),
+			bus.ClientCalls(instance):   answer(t.cfg.Log, t.client),
 		},
 		Talkers: map[string]bus.Talker{bus.AgentInstance("task", instance): talking(t.cfg.Log, t.talk)},
 	}, ready)
@@ -70,6 +72,7 @@ func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.keys, func(_ string, p prepared) bool { return p.until.Before(now) })
+	maps.DeleteFunc(t.clients, func(_ string, c *clientTask) bool { return c.until.Before(now) })
 	t.keys[step.TaskID] = prepared{key, until}
 	return taskReply{Step: step, Instance: t.cfg.Bus.Instance()}
 }

@@ -121,7 +121,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	if w.loop != nil && w.req.Agent != "" {
 		asked = w.loop.routing()
 		if w.loop.noData > 0 {
-			errorEmit(ctx, w.cfg.Log, w.req.Agent, axisData, false)
+			errorEmit(ctx, w.cfg, w.req.Agent, axisData, false)
 		}
 	}
 	var plan catalog.PlanView

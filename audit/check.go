@@ -139,6 +139,11 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
 		return nil, errors.New("decided with roles that the grant does not give")
 	}
+	if j.task != nil && e.Signer().Role == intents.RoleTask {
+		if err := j.task.Takes(e.Grant()); err != nil {
+			return nil, err
+		}
+	}
 	return e, j.scope(e.Signer().Role, e.Principal().Tenant, e.Principal().UserID, e.Context())
 }
 

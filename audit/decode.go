@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -233,6 +234,18 @@ func (it *item) readHidden() error {
 func (it *item) has(o *order) {
 	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
 	it.order = o
+}
+
+// registry is the digest of what a record puts in force of agents, where that is kept as blobs; empty: it is not.
+func (it *item) registry() string {
+	o := it.order
+	if o == nil || o.decision.Verdict == intents.Deny || o.body.Intent.Type != state.TypeRegistryPush || len(o.facts.Scopes) == 0 {
+		return ""
+	}
+	if a, err := unmarshal[catalog.RegistryPush](o.body.Intent.Args); err == nil && a.Bundle == "" {
+		return a.Digest
+	}
+	return ""
 }
 
 // versions are the policy and the catalog that a record puts in force or that decided.

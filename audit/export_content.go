@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -188,9 +187,12 @@ func (x *exporter) blob(ctx context.Context, digest string) (lines []line, err e
 	if err != nil {
 		return nil, err
 	}
-	var files map[string]string // the file list of a policy names its files
+	var files map[string]string // the file list of a policy or a registry names its files, which name none
 	if json.Unmarshal(data, &files) == nil {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if !intents.IsDigest(files[name]) {
+				continue
+			}
 			more, err := x.blob(ctx, files[name])
 			if err != nil {
 				return nil, err
@@ -203,10 +205,5 @@ func (x *exporter) blob(ctx context.Context, digest string) (lines []line, err e
 
 // fetch reads a blob of tenant system by digest.
 func fetch(ctx context.Context, blobs storage.Blobs, digest string) ([]byte, error) {
-	f, _, err := blobs.Fetch(ctx, ledger.SystemTenant, "cas://"+digest)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(f)
-	return data, errors.Join(err, f.Close())
+	return storage.ReadSystem(ctx, blobs, digest)
 }

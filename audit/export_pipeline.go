@@ -115,7 +115,7 @@ func (x *exporter) choose(ctx context.Context, p *piece) error {
 	}
 	x.account(p.item)
 	policy, types := p.versions()
-	for _, digest := range []string{policy, types} {
+	for _, digest := range []string{policy, types, p.registry()} {
 		lines, err := x.blob(ctx, digest)
 		if err != nil {
 			return err

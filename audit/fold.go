@@ -40,7 +40,9 @@ type fold struct {
 	whole   bool                 // every record so far is there
 	lacking map[int64][]*missing // what no record.erase has named yet, by the position of the order
 	blobs   map[int64]bool       // orders whose blobs were erased, by position
-	sweepAt int                  // how many keys and erased tasks there are when they are looked through again
+	// content reads a blob of tenant system that the auditor has; nil: none.
+	content func(digest string) ([]byte, error)
+	sweepAt int // how many keys and erased tasks there are when they are looked through again
 }
 
 // keySet is a version of the key set with where it came into force.
@@ -82,6 +84,7 @@ type open struct {
 	held    *order // what waits for people
 	last    string // the intent_id of the last approval
 	refused bool   // somebody rejected it
+	mark    intents.BreakerMark
 }
 
 func newFold() *fold {
@@ -292,6 +295,11 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 	}
 	if o.verdict == intents.Hold && !o.released {
 		if err := f.turnedDown(o, it); err != nil {
+			return err
+		}
+	}
+	if o.mark == intents.BreakerRefuses {
+		if err := refusedByBreaker(it.outcome); err != nil {
 			return err
 		}
 	}

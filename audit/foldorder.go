@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
 )
 
 // takeOrder says what was in force for an order and, if it was accepted, folds it:
@@ -50,7 +51,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	}
 	f.taken[key] = holder{position: it.Position}
 	x := &open{
-		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task,
+		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task, mark: o.facts.Breaker,
 	}
 	if o.body.Intent.Type == "write_memory" {
 		x.memory = tenant + "/" + o.ctx.TaskID
@@ -77,7 +78,7 @@ func (f *fold) accept(j *job, view *state.View) error {
 				return fmt.Errorf("%s: %w", o.Type, err)
 			}
 		}
-	} else if err := cmp.Or(f.again(view, o), f.unsettled(view, &o)); err != nil {
+	} else if err := cmp.Or(f.again(view, o), f.unsettled(view, &o), f.marked(view, &o, o.Decision.Verdict)); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Order: &o}))
@@ -205,10 +206,13 @@ func (f *fold) beside(it *item) error {
 		f.inForce(a.Digest)
 	case state.TypeRegistryPush:
 		a, err := unmarshal[catalog.RegistryPush](o.body.Intent.Args)
-		if err != nil || a.Bundle == "" {
+		if err != nil || a.Bundle == "" && (len(o.facts.Scopes) == 0 || f.content == nil) {
 			return err
 		}
-		return state.CheckScopes(a, o.facts.Scopes)
+		if err = state.CheckScopes(f.state.View().Rules(), a, o.facts.Scopes, f.content); errors.Is(err, storage.ErrNotFound) {
+			return nil // the auditor does not have the content
+		}
+		return err
 	case state.TypeResolve:
 		a, err := unmarshal[catalog.OrderResolve](o.body.Intent.Args)
 		if key, unknown := f.unknown[a.IntentID]; err == nil && unknown {
@@ -230,7 +234,7 @@ func (it *item) asOrder() (state.Order, error) {
 	o, f := it.order, it.order.facts
 	out := state.Order{
 		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
-		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget,
+		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget, Breaker: f.Breaker,
 	}
 	if f.Skill != nil {
 		out.Skill = f.Skill.Name

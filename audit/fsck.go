@@ -45,7 +45,7 @@ type Health struct {
 // if not nil, is called with the number of records read and of all.
 func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done, total int64)) (Health, error) {
 	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), fold: newFold(), seen: map[string]bool{}, progress: progress}
-	x.fold.origin = s.Origin
+	x.fold.origin, x.fold.content = s.Origin, func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
 	bad := x.run(ctx, keys)
 	if err := ctx.Err(); err != nil {
 		return x.found, err
@@ -155,7 +155,7 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) e
 // may be gone.
 func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 	policy, types := it.versions()
-	if err := x.versions(ctx, policy, types); err != nil {
+	if err := errors.Join(x.versions(ctx, policy, types), x.listed(ctx, it.registry())); err != nil {
 		return err
 	}
 	o := it.order
@@ -208,13 +208,18 @@ func (x *checker) versions(ctx context.Context, policy, catalog string) error {
 	if _, err := x.blob(ctx, ledger.SystemTenant, catalog); err != nil {
 		return err
 	}
-	list, err := x.blob(ctx, ledger.SystemTenant, policy)
+	return x.listed(ctx, policy)
+}
+
+// listed are the files of a policy or a registry.
+func (x *checker) listed(ctx context.Context, digest string) error {
+	list, err := x.blob(ctx, ledger.SystemTenant, digest)
 	if err != nil || list == nil {
 		return err
 	}
 	var files map[string]string
 	if err := json.Unmarshal(list, &files); err != nil {
-		return fmt.Errorf("policy %s is no list of files", policy)
+		return fmt.Errorf("blob %s is no list of files", digest)
 	}
 	for _, file := range files {
 		if _, err := x.blob(ctx, ledger.SystemTenant, file); err != nil {

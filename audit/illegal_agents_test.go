@@ -26,6 +26,7 @@ func (d *dishonest) shop() {
 	d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*"}}}), intents.OK)
 	d.PushAgents(1, map[string]string{"shop": shopAgent})
 	d.PushAgents(2, map[string]string{"shop": strings.Replace(shopAgent, "Sells", "Sells all", 1)})
+	d.Want(d.Admin("registry.push", d.keeps("acme", 1, map[string]string{"shop": shopAgent})), intents.OK)
 	d.plan = d.BegunAgent("plan_1", "shop")
 	d.task = d.plan.Started(1)
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
@@ -36,18 +37,31 @@ func (d *dishonest) shop() {
 func (d *dishonest) pushes(tenant string, revision int64, file string, change func(a *catalog.RegistryPush)) int64 {
 	d.Helper()
 	a := d.RegistryOf(tenant, revision, map[string]string{"shop": file})
-	scopes, err := state.ScopesOf(a)
-	d.Must(err)
-	raw, err := json.Marshal(scopes)
+	scopes, err := state.ScopesOf(intents.CurrentRules, a, nil)
 	d.Must(err)
 	if change != nil {
 		change(&a)
 	}
+	if a.Bundle != "" {
+		if other, err := state.ScopesOf(intents.CurrentRules, a, nil); err == nil {
+			scopes = other
+		}
+	}
+	raw, err := json.Marshal(scopes)
+	d.Must(err)
 	return d.accepted(routertest.Order{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
 		if a.Bundle != "" {
 			x.facts.Scopes = raw
 		}
 	})
+}
+
+// keeps agents under their digest, and gives the order that pushes them.
+func (d *dishonest) keeps(tenant string, revision int64, files map[string]string) catalog.RegistryPush {
+	d.Helper()
+	r := d.Registry(files)
+	d.Must(r.Keep(func(content []byte) error { d.blobs.put(content); return nil }))
+	return catalog.RegistryPush{Tenant: tenant, Revision: revision, Digest: r.Digest()}
 }
 
 // ofShop makes the facts of an order those of the agent's task.
@@ -78,8 +92,14 @@ var agentMisdeeds = []misdeed{
 	{"agents-of-other-content", "agent", "registry.push: digest and scopes are those of the content", "another digest", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent, func(a *catalog.RegistryPush) { a.Digest = intents.Digest([]byte("other")) })
 	}},
-	{"agents-from-nowhere", "agent", "registry.push: without content it is the revision before", "not the digest of the revision before", func(d *dishonest) int64 {
+	{"agents-from-nowhere", "agent", "registry.push: without content in the order it is the revision before, or (rules 5) content that is kept", "not the digest of the revision before", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent+"temperature: 0\n", func(a *catalog.RegistryPush) { a.Bundle = "" })
+	}},
+	{"agents-of-other-scopes", "agent", "registry.push: digest and scopes are those of the content", "not those of the content", func(d *dishonest) int64 {
+		a := d.keeps("acme", 2, map[string]string{"shop": shopAgent + "temperature: 0\n"})
+		return d.accepted(routertest.Order{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
+			x.facts.Scopes = json.RawMessage(`{"agents":[]}`)
+		})
 	}},
 	{"agent-not-there", "agent", "plan.open: its agent is there and can be run", "no such agent", func(d *dishonest) int64 {
 		return d.accepted(d.opensAgent("nobody"))

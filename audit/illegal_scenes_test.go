@@ -25,6 +25,8 @@ func scenes() map[string]func(d *dishonest) {
 		"agent-stepping": func(d *dishonest) { d.stepping() },
 		// A plan that has used tokens, of a tenant with budgets.
 		"budgeted": func(d *dishonest) { d.budgeted() },
+		// A skill server that has failed and is not called, and a call of it that waits for people.
+		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
 		// Three agents that requests are routed to, and: a plan at the gate, one after the user
@@ -33,6 +35,8 @@ func scenes() map[string]func(d *dishonest) {
 		"clarifying": func(d *dishonest) { d.clarifying() },
 		"routed":     func(d *dishonest) { d.routed() },
 		"left":       func(d *dishonest) { d.left() },
+		// A plan of an MCP client that has made two calls.
+		"client": func(d *dishonest) { d.client() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
@@ -324,10 +328,14 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: a})
 	}
 	switch scene {
+	case "broken":
+		d.mendsLegally()
 	case "asking":
 		d.asksLegally()
 	case "gated", "clarifying", "left":
 		d.entersLegally(scene)
+	case "client":
+		d.callsLegally()
 	case "scheduled":
 		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))

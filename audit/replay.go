@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
 )
 
 // replayer decides recorded orders again: with the catalog, the directory and
@@ -273,6 +274,16 @@ func (r *replayer) blob(digest string) ([]byte, bool) {
 	}
 	data, err := r.find(digest)
 	return data, err == nil
+}
+
+// content is a blob of the bundle; storage.ErrNotFound where it has none.
+func (r *replayer) content(digest string) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if data, there := r.blob(digest); there {
+		return data, nil
+	}
+	return nil, storage.ErrNotFound
 }
 
 // catalog of then: our own, or one that the bundle holds.

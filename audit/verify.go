@@ -44,6 +44,7 @@ func Verify(ctx context.Context, r io.Reader, o Options) (Report, error) {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	v := &verifier{opts: o, fold: newFold(), lines: newLines(r), replayer: newReplayer(o.Policy)}
+	v.fold.content = v.replayer.content
 	defer func() { v.report.Seconds = since(started) }()
 	if err := v.header(); err != nil {
 		return v.report, err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"testing"
 	"time"
@@ -56,7 +57,11 @@ func (b blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, in
 // newWorld is a log whose key set has a ledger key from its second version on.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	return worldOf(routertest.New(t, routertest.Options{}))
+	held := kept{}
+	w := worldOf(routertest.New(t, routertest.Options{Blobs: blobs{routertest.NoBlobs{}, held}}))
+	maps.Copy(held, w.blobs)
+	w.blobs = held
+	return w
 }
 
 func worldOf(of *routertest.World) *world {

@@ -22,11 +22,14 @@
 //	POST   /agent/schedules               has a request carried out later, or again and again
 //	GET    /agent/schedules               those of the user
 //	DELETE /agent/schedules/{id}          ends one
+//	POST   /agent/sessions/{session_id}/resume  goes on with one that has ended, under a new id
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
-//	GET    /livez, /readyz
+//	GET    /skills/                       documents of skills; ?id= with its text
+//	GET    /health/deep                   stores, and the agents of the tenant
+//	GET    /livez, /readyz, /health
 //
 // Whoever calls brings an API key (X-Api-Key). The key decides the tenant and
 // bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
@@ -69,6 +72,9 @@ type Config struct {
 	Artifacts Artifacts
 	Links     Links
 
+	// Registry is for GET /skills/ and /health/deep, and for nothing else.
+	Registry Registry
+
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string
 	// Gate are the switches of the gate; zero: DefaultGate.
@@ -94,9 +100,10 @@ type Gateway struct {
 	keys    *keyCache
 	limit   *ratelimit.Limiter
 	turns   *openTurns
+	clients *clients
 	pace    pace
-	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
-	dreamt  map[string]bool      // last turns whose sessions were tried, by plan; of Run's goroutine
+	unfired unfired
+	dreamt  map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
 }
@@ -148,7 +155,7 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		checked: newChecked(), unfired: make(map[string]time.Time),
+		clients: newClients(), checked: newChecked(), unfired: unfired{by: make(map[string]notFired)},
 	}, nil
 }
 
@@ -160,6 +167,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		g.resumeSilent(ctx)
+		g.endLate(ctx)
 		select {
 		case <-ctx.Done():
 			return nil

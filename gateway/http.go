@@ -43,10 +43,14 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/memory/query", keyed(g.queryMemory))
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
 	r.GET("/schemas/", keyed(g.listSchemas))
+	r.GET("/health", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": Up}) })
+	r.GET("/health/deep", keyed(g.deepHealth))
+	r.GET("/skills/", keyed(g.listSkills))
 	r.POST("/query/", keyed(g.query))
 	r.POST("/agent/schedules", keyed(g.schedules("schedule.put")))
 	r.GET("/agent/schedules", keyed(g.schedules("schedule.list")))
 	r.DELETE("/agent/schedules/:id", keyed(g.schedules("schedule.delete")))
+	r.POST("/agent/sessions/:session_id/resume", keyed(g.resumeSession))
 	return r.Engine
 }
 

@@ -126,7 +126,7 @@ func TestMemory(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, path := range []string{"/livez", "/readyz"} {
+	for _, path := range []string{"/livez", "/readyz", "/health"} {
 		if resp := w.call("GET", path, "", http.Header{"X-Api-Key": nil}, nil); resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}

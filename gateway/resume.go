@@ -35,6 +35,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 		}
 	}
 	g.dreamOf(ctx, reply.Dreams)
+	g.endLeft(ctx, reply.Left)
 }
 
 // actorOf is who opened a plan, without roles.

@@ -13,7 +13,7 @@ import (
 )
 
 // free are the routes that ask nobody for a key: they tell nothing of anybody.
-var free = []string{"/openapi.json", "/livez", "/readyz"}
+var free = []string{"/openapi.json", "/livez", "/readyz", "/health"}
 
 // Every other route that there is asks for a key, before anything else;
 // no order is sealed for a stranger.

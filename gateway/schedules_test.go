@@ -60,7 +60,7 @@ func TestFireDue(t *testing.T) {
 func TestFireRefused(t *testing.T) {
 	w, s := dueWorld(t, "eve")
 	answers := func(a *intents.Answer) {
-		s.Next = s.Next.Add(time.Hour)
+		s.Next, s.Put = s.Next.Add(time.Hour), s.Put+1
 		w.set(func(c *core) { c.refuse["plan.open"], c.due = a, []catalog.Schedule{s} })
 	}
 	tried := func(want int) {
@@ -84,9 +84,50 @@ func TestFireRefused(t *testing.T) {
 	tried(4)
 	w.set(func(c *core) { delete(c.refuse, "plan.open") })
 	tried(5)
-	if len(w.gateway.unfired) != 0 {
+	if len(w.gateway.unfired.by) != 0 {
 		t.Error("what was fired is remembered as unfired")
 	}
+}
+
+// TestFailedSchedule: a schedule that is refused for good is tried once, whatever its times,
+// and is listed as failed until it is put again.
+func TestFailedSchedule(t *testing.T) {
+	w, s := dueWorld(t, "ana")
+	tried := func(want int) {
+		t.Helper()
+		w.gateway.resumeSilent(t.Context())
+		if n := len(w.ordered("plan.open")); n != want {
+			t.Errorf("tried %d times, want %d", n, want)
+		}
+	}
+	listed := func(want intents.Code) {
+		t.Helper()
+		w.set(func(c *core) { c.schedules = []catalog.Schedule{{SchedulePut: s.SchedulePut, Next: s.Next}} })
+		var got schedules
+		w.call(http.MethodGet, "/agent/schedules", "", nil, &got)
+		if len(got.Schedules) != 1 || got.Schedules[0].Failed != want {
+			t.Errorf("listed %+v, want failed %q", got.Schedules, want)
+		}
+	}
+	listed("")
+	w.set(func(c *core) {
+		c.refuse["plan.open"] = &intents.Answer{Code: intents.PolicyDenied, Reason: "no plants"}
+	})
+	tried(1)
+	listed(intents.PolicyDenied)
+	later := s
+	later.Next = s.Next.Add(time.Minute)
+	w.set(func(c *core) { c.due = []catalog.Schedule{later} })
+	tried(1)
+	listed(intents.PolicyDenied)
+	s.Next, s.Put = s.Next.Add(time.Hour), s.Put+1 // it was put again
+	listed("")
+	w.set(func(c *core) {
+		delete(c.refuse, "plan.open")
+		c.due = []catalog.Schedule{s}
+	})
+	tried(2)
+	listed("")
 }
 
 // TestSchedules: a user puts, lists and deletes schedules over HTTP.

@@ -13,6 +13,7 @@ type Ticket struct {
 	Actor        Principal       `json:"actor"`
 	Attempt      int             `json:"attempt"`
 	Deadline     time.Time       `json:"deadline"`
+	Erasures     int             `json:"erasures,omitempty"` // record.erase orders so far, where the pin lets answers be kept
 	Executor     string          `json:"executor"`
 	Inputs       []Input         `json:"inputs,omitempty"`
 	IntentID     string          `json:"intent_id"`
@@ -24,6 +25,7 @@ type Ticket struct {
 	Position     int64           `json:"position"`
 	Scope        *TaskScopeClaim `json:"scope,omitempty"`
 	Type         string          `json:"type"`
+	Types        []PayloadType   `json:"types,omitempty"` // of the payloads of enricher responses; none: any
 }
 
 // Principal is who an order acts for, as the grant says.
@@ -60,10 +62,21 @@ func (c *TaskScopeClaim) Inputs() []string {
 // builds it is the tool's name alone. The digest covers the server that declares it;
 // Server names that for people.
 type Pin struct {
-	Digest string `json:"digest"`
-	Effect string `json:"effect"`
-	Server string `json:"server,omitempty"`
-	Skill  string `json:"skill"`
+	CacheSeconds int    `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; 0: never
+	Digest       string `json:"digest"`
+	Effect       string `json:"effect"`
+	Server       string `json:"server,omitempty"`
+	Shared       bool   `json:"shared,omitempty"` // a kept answer serves every user of the tenant
+	Since        int64  `json:"since,omitempty"`  // position of the approval, where answers may be kept
+	Skill        string `json:"skill"`
+}
+
+// PayloadType is what the payload of an enricher response must match.
+type PayloadType struct {
+	DomainType string          `json:"domain_type"`
+	EnricherID string          `json:"enricher_id"`
+	Schema     json.RawMessage `json:"schema"`
+	Version    string          `json:"version"` // semantic
 }
 
 // OfTool says whether the skill is a server's tool of this name.

@@ -87,12 +87,13 @@ func (r *Router) releaseHeld(ctx context.Context, o *order, w state.Hold, result
 			return err
 		}
 		o.settled.released = h
+		h.mark(0)
 	}
 	rec, err := storage.RecordOf(storage.KindRelease, o.now, state.Release{Of: w.Position, By: o.decision.IntentID, Decision: h.decision, Facts: h.facts})
 	if err != nil {
 		return err
 	}
-	entry := storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}
+	entry := storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: append(w.Touches(), h.inPlan().BreakerTouches(nil)...)}
 	result.State, result.Missing = catalog.ApprovalReleased, nil
 	if h.row.Executor == catalog.ExecutorRouter {
 		out, err := r.routerOutcome(h)
@@ -146,7 +147,7 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 	}
 	h.decision.Obligations = res.Obligations
 	if h.row.Executor == catalog.ExecutorRouter {
-		if err := r.move(h); err != nil {
+		if err := r.move(ctx, h); err != nil {
 			return h, err
 		}
 		if err := r.mayErase(ctx, h); err != nil {

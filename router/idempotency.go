@@ -28,7 +28,7 @@ func (r *Router) idempotency(ctx context.Context, o *order) error {
 	if taken, err := r.taken(ctx, o); taken || err != nil {
 		return err
 	}
-	refusal := r.legal(o)
+	refusal := r.legal(ctx, o)
 	if refusal == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func decisionOf(rec storage.Record) (intents.Decision, error) {
 }
 
 // legal: a task that lives, and a move that the state allows.
-func (r *Router) legal(o *order) error {
+func (r *Router) legal(ctx context.Context, o *order) error {
 	if t := o.task; t != nil && t.Over(o.now) {
 		if t.Ended != "" {
 			return intents.Refuse(intents.KeyRevoked, "/sig", "the task has ended: "+t.Ended)
@@ -129,15 +129,15 @@ func (r *Router) legal(o *order) error {
 	if o.row.Executor != catalog.ExecutorRouter {
 		return nil
 	}
-	return r.move(o)
+	return r.move(ctx, o)
 }
 
 // move judges an order of the router on the state and says its effect.
-func (r *Router) move(o *order) error {
+func (r *Router) move(ctx context.Context, o *order) error {
 	so := state.OrderOf(o.env, o.roles, o.now)
 	so.Released = o.released
 	if o.env.Type() == state.TypeRegistryPush {
-		if err := o.readRegistry(&so); err != nil {
+		if err := r.readRegistry(ctx, o, &so); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (r *Router) move(o *order) error {
 		return err
 	}
 	o.effect = &e
-	return nil
+	return r.readAgents(ctx, o.effect)
 }
 
 // effectOf takes a skill's effect from its approved pin.

@@ -18,8 +18,10 @@ type Metrics struct {
 	accept   int64
 	refusals map[intents.Code]int64
 	outcomes map[intents.Code]int64
-	input    int64 // tokens that agents reported
+	facts    map[string]int64 // by event
+	input    int64            // tokens that agents reported
 	output   int64
+	breakers map[state.BreakerStatus]int64
 	pending  state.Counters // refusals without a record of their own since the last counter record
 	flood    map[string]int // of pending: refused orders by the key that signed them
 }
@@ -83,6 +85,17 @@ func (m *Metrics) finished(c intents.Code) {
 	m.mu.Unlock()
 }
 
+// reported counts facts of an executor of this system; those of others may have any name.
+func (m *Metrics) reported(o *order, facts []intents.Fact) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range facts {
+		if !o.row.Vendor() {
+			count(&m.facts, f.Event, 1)
+		}
+	}
+}
+
 func count[K comparable, N int | int64](m *map[K]N, k K, n N) {
 	if *m == nil {
 		*m = make(map[K]N)
@@ -126,8 +139,11 @@ type Counts struct {
 	Accepted int64                  `json:"accepted"`
 	Refused  map[intents.Code]int64 `json:"refused"`
 	Outcomes map[intents.Code]int64 `json:"outcomes"`
+	Facts    map[string]int64       `json:"facts"`  // of executors of this system, by event
 	Tokens   map[string]int64       `json:"tokens"` // that agents reported: input, output
 	Held     state.Held             `json:"held"`   // a gauge
+	// Breakers by the status that they have come to.
+	Breakers map[state.BreakerStatus]int64 `json:"breakers"`
 }
 
 // Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
@@ -146,8 +162,11 @@ func (r *Router) Counts() Counts {
 	m := &r.metrics
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
+	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Facts: make(map[string]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
 	maps.Copy(c.Outcomes, m.outcomes)
+	c.Breakers = map[state.BreakerStatus]int64{state.BreakerClosed: 0, state.BreakerHalfOpen: 0, state.BreakerOpen: 0}
+	maps.Copy(c.Breakers, m.breakers)
+	maps.Copy(c.Facts, m.facts)
 	return c
 }

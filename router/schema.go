@@ -89,6 +89,9 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	case c.SessionID != t.Session || c.TurnID != t.Turn:
 		return refuse("/context/session_id", "not the session and turn of the plan")
 	}
+	if err := t.Takes(o.env.Grant()); err != nil {
+		return err
+	}
 	if !t.MayOrder(o.env.Type()) {
 		return refuse("/intent/type", "the agent "+t.Agent+" has no tool that orders this")
 	}

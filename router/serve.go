@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/state"
 )
@@ -109,11 +110,14 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 	if q.Agents {
 		reply.Agents = r.state.AgentsOf(q.Tenant)
 	}
+	if q.Skills {
+		reply.Skills, _ = json.Marshal(r.state.Directory().ClientPins(q.Tenant, q.KeyID)) // plain data
+	}
 	return reply
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt())})
+	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt()), Left: silentPlans(r.state.Left(r.began, r.cfg.Now()))})
 }
 
 func silentPlans(all []state.Silent) []bus.SilentPlan {
@@ -123,6 +127,7 @@ func silentPlans(all []state.Silent) []bus.SilentPlan {
 		out = append(out, bus.SilentPlan{
 			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, Task: p.Task,
 			Epoch: p.Epoch, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
+			Done: len(p.Steps) > 0 && p.Steps[0].Status == catalog.StepDone,
 		})
 	}
 	return out

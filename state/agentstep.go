@@ -109,7 +109,7 @@ func (v *View) offers(o Order, p *plan) ([]catalog.OtherAgent, error) {
 	caps, _ := v.s.dir.Capabilities(o.Tenant, o.Grant.Roles)
 	x, err := past.askedBy(o.Tenant, agents.Scope{AskAny: true, Limits: agents.Limits{AskSeconds: int(MaxTaskLife.Seconds())}}, set)
 	maps.DeleteFunc(x.Asks, func(name string, r *runs) bool {
-		return r.Text == "" || !Covered(v.s.rules, caps, catalog.RunAgent+":"+name)
+		return r.Text+r.File == "" || !Covered(v.s.rules, caps, catalog.RunAgent+":"+name)
 	})
 	return x.others(), err
 }

@@ -49,13 +49,19 @@ func (x asking) others() (out []catalog.OtherAgent) {
 	for _, name := range slices.Sorted(maps.Keys(x.Asks)) {
 		r := x.Asks[name]
 		var a *agents.Agent
-		if r.Text == "" {
+		other := catalog.OtherAgent{Agent: name, File: r.File, TimeLimitSec: min(x.AskFor, r.Seconds)}
+		switch {
+		case r.File != "": // who reads the file says the rest
+			out = append(out, other)
+			continue
+		case r.Text == "":
 			a = agents.Builtin(name)
-		} else {
+		default:
 			a, _ = agents.Parse([]byte(r.Text)) // it was sound when it was pushed
 		}
 		if a != nil {
-			out = append(out, catalog.OtherAgent{Agent: name, DisplayName: a.DisplayName, Description: a.Description, TimeLimitSec: min(x.AskFor, r.Seconds)})
+			other.DisplayName, other.Description = a.DisplayName, a.Description
+			out = append(out, other)
 		}
 	}
 	return out

@@ -56,6 +56,9 @@ func (s *State) usedBy(p *plan, day int64) *intents.FactBudget {
 // spendOf counts what a task has used that ends: what it reports, or else a part of its
 // token limit, as large as the part of its requests that it seems to have made.
 func (s *State) spendOf(t *task, reported []catalog.Usage, at time.Time) {
+	if t.APIKey != "" { // the client's model is no concern of ours
+		return
+	}
 	if t.Used = catalog.Tokens(reported); len(reported) == 0 {
 		limits := agents.Builtin(agents.Executor).Limits
 		_, r := t.plan.agentAt(t.Step)

@@ -25,6 +25,7 @@ func (s *State) Undreamt() (out []Silent) {
 		switch {
 		case p.dreams():
 			dreamt[at] = max(dreamt[at], p.Opened)
+		case p.View.Agent == agents.Client:
 		case at.id != "" && final(p.View.Status):
 			turns[at] = append(turns[at], p)
 		}

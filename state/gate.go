@@ -40,8 +40,15 @@ func (s *State) broken(tenant string, now time.Time) func(agent string) bool {
 	return func(agent string) bool { return s.breakerOpen(tenant, agent, now) }
 }
 
-// breakerOpen says whether a call of a tenant to a server would be refused now.
-func (s *State) breakerOpen(_, _ string, _ time.Time) bool { return false }
+// relyOnGate makes a decision rely on all by which the gate chooses.
+func (v *View) relyOnGate(o Order) {
+	v.rely(SubjectRegistry)
+	v.rely(SubjectTenant(o.Tenant))
+	gates, _ := v.s.gates(o.Tenant) // what is wrong with them is said elsewhere
+	for name := range gates {
+		v.rely(SubjectBreaker(o.Tenant + "/" + name))
+	}
+}
 
 // enter is what plan.open does at the gate: it gives the agent of the active session, or
 // none where the request is to be classified.
@@ -155,8 +162,7 @@ func (v *View) judgeRoute(o Order, p *plan, a catalog.Plan) (Effect, error) {
 	if err := legalAnswer(o, a); err != nil {
 		return Effect{}, err
 	}
-	v.rely(SubjectRegistry)
-	v.rely(SubjectTenant(o.Tenant))
+	v.relyOnGate(o)
 	after := p.clone()
 	if err := v.s.route(after, o, a); err != nil {
 		return Effect{}, err

@@ -41,8 +41,11 @@ func (v *View) Again(tenant string, by intents.Role, typ string, args json.RawMe
 	}
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectEffects(tenant, c.PlanID, c.Step))
 	p, ok := v.s.plans[tenant+"/"+c.PlanID]
+	if ok && p.ofClient() {
+		return v.numbered(p, c)
+	}
+	v.rely(SubjectEffects(tenant, c.PlanID, c.Step))
 	if !ok {
 		return nil
 	}

@@ -18,7 +18,8 @@ var orderResolve = operators(TypeResolve,
 		}
 		touches := []storage.Subject{SubjectOrder(a.IntentID)}
 		if x.Fact != noFact {
-			touches = append(touches, SubjectEffects(x.Tenant, v.s.plans[x.Plan].View.PlanID, x.Step))
+			plan := v.s.plans[x.Plan].View.PlanID
+			touches = append(touches, SubjectEffects(x.Tenant, plan, x.Step), subjectUnknown(x.Tenant, plan, x.Step))
 		}
 		return v.relyOn(accepted(touches...))
 	},

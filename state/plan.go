@@ -42,6 +42,8 @@ type plan struct {
 
 	Scheduled bool `json:"scheduled,omitempty"` // it was opened for a schedule: nobody drives it at once
 
+	Numbers map[int]bool `json:"numbers,omitempty"` // of calls of a client, while it is open
+
 	// Gate that it was opened at; nil: at none. Before is the request before, about which the
 	// user was asked. Routed is the position where its session went to its agent, and Over
 	// says that the session goes on no more.
@@ -255,7 +257,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither
 	clear(p.ByIntent)          // nobody orders from a step of it any more, nor reads its results
 	clear(p.Results)
-	p.Calls = nil
+	p.Calls, p.Numbers = nil, nil
 }
 
 // end is the effect of its end on a plan: nothing runs any more.

@@ -20,6 +20,11 @@ var planOpen = move(TypePlanOpen,
 		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
+		if v.s.rules >= intents.RulesAsks {
+			if err := opensForClient(o, a); err != nil {
+				return Effect{}, err
+			}
+		}
 		p, err := v.s.newPlan(o, a)
 		if err != nil {
 			return Effect{}, err
@@ -34,8 +39,11 @@ var planOpen = move(TypePlanOpen,
 		if err := v.mayFire(o, a); err != nil {
 			return Effect{}, err
 		}
-		if a.Agent != "" || a.Gate != nil {
+		if a.Agent != "" {
 			v.rely(SubjectTenant(o.Tenant))
+		}
+		if a.Gate != nil {
+			v.relyOnGate(o)
 		}
 		touches := append(p.touches(true), p.turnSubjects()...)
 		if p.Scheduled {
@@ -88,7 +96,11 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 		p.Registry = s.registryNow(o.Tenant)
 		return p, nil
 	}
-	runs, skills, err := s.runsOf(o.Tenant, agent)
+	of := s.runsOf
+	if a.APIKey != "" {
+		of = s.clientOf(a.APIKey)
+	}
+	runs, skills, err := of(o.Tenant, agent)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type Task struct {
 	Types    []string         `json:"types,omitempty"` // of orders that the agent may seal
 	Holds    []agents.Hold    `json:"holds,omitempty"` // calls of the agent that wait for people
 	Asks     []string         `json:"asks,omitempty"`  // agents that it may ask
+
+	APIKey string `json:"api_key,omitempty"` // of the client whose calls it makes; empty: it works itself
 }
 
 // Over says whether the task's key may sign nothing new any more.
@@ -153,14 +155,15 @@ type Silent struct {
 // Silent lists open plans that nobody has driven since a position and that do not
 // wait for a hold, oldest first. A plan whose hold has ended is listed again: it needs a
 // driver, unless a task of it lives, whose driver goes on with what was held. So does one
-// that was opened for a schedule, until it is claimed.
+// that was opened for a schedule, until it is claimed. The plan of a client is never listed:
+// its calls are its user's, or nobody's.
 func (s *State) Silent(since int64) []Silent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
 		unclaimed := p.Scheduled && p.View.Epoch == 0
-		if final(p.View.Status) || p.stuck() || !unclaimed && ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
+		if final(p.View.Status) || p.ofClient() || p.stuck() || !unclaimed && ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
 		out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})

@@ -18,7 +18,7 @@ import (
 type revision struct {
 	Revision int64         `json:"revision"`
 	Digest   string        `json:"digest"`
-	Bundle   string        `json:"bundle"`
+	Bundle   string        `json:"bundle"` // empty: its files are blobs of tenant system
 	Scopes   agents.Scopes `json:"scopes"`
 	Before   *revision     `json:"before,omitempty"` // the one before, which has none
 }
@@ -39,6 +39,9 @@ var registryPush = operators(TypeRegistryPush,
 		next, err := v.s.nextAgents(tenant, o, a)
 		if err != nil {
 			return Effect{}, err
+		}
+		if v.s.rules >= intents.RulesAsks && slices.ContainsFunc(next.Scopes.Agents, func(a agents.Scope) bool { return a.Name == agents.Client }) {
+			return Effect{}, illegal("/intent/args", "the name "+agents.Client+" stands for MCP clients: choose another")
 		}
 		concerned := []string{tenant}
 		if tenant == systemTenant {
@@ -64,16 +67,18 @@ var registryPush = operators(TypeRegistryPush,
 		return err
 	})
 
-// nextAgents is what an order puts in force: its own content, or that of the revision
-// before.
+// nextAgents is what an order puts in force: the revision before, its own content, or what
+// is kept under its digest.
 func (s *State) nextAgents(tenant string, o Order, a catalog.RegistryPush) (*revision, error) {
 	next := &revision{Revision: a.Revision, Digest: a.Digest, Bundle: a.Bundle, Scopes: o.Scopes}
 	was := s.agents[tenant]
 	if a.Bundle == "" {
-		if was == nil || was.Before == nil || was.Before.Digest != a.Digest {
-			return nil, illegal("/intent/args/digest", "not the digest of the revision before, which alone comes back without its bundle")
+		switch {
+		case s.comesBack(tenant, a.Digest):
+			next.Bundle, next.Scopes = was.Before.Bundle, was.Before.Scopes
+		case s.rules < intents.RulesAsks || o.Scopes.Agents == nil:
+			return nil, illegal("/intent/args/digest", "not the digest of the revision before, which alone comes back without its bundle, nor of content that is kept")
 		}
-		next.Bundle, next.Scopes = was.Before.Bundle, was.Before.Scopes
 	}
 	if was != nil {
 		before := *was
@@ -81,6 +86,19 @@ func (s *State) nextAgents(tenant string, o Order, a catalog.RegistryPush) (*rev
 		next.Before = &before
 	}
 	return next, nil
+}
+
+// comesBack says that a revision of a tenant is the one before the one in force.
+func (s *State) comesBack(tenant, digest string) bool {
+	was := s.agents[tenant]
+	return was != nil && was.Before != nil && was.Before.Digest == digest
+}
+
+// ComesBack says so, of the tenant that a registry.push names.
+func (v *View) ComesBack(tenant, digest string) bool {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	return v.s.comesBack(tenant, digest)
 }
 
 // agentsOf are the agents that a tenant has: the built-in ones, over them those of
@@ -101,15 +119,18 @@ func (s *State) agentsOf(tenant, named string, next *revision) (agents.Scopes, e
 
 // runs is the agent of a plan, as it was when the plan was opened.
 type runs struct {
-	Text    string   `json:"text"`    // its file; empty: it is built in
-	Types   []string `json:"types"`   // of orders that its task may seal
-	Seconds int      `json:"seconds"` // that a task may take
+	Text    string   `json:"text"`           // its file; empty: it is built in, or
+	File    string   `json:"file,omitempty"` // the digest of its file, a blob of tenant system
+	Types   []string `json:"types"`          // of orders that its task may seal
+	Seconds int      `json:"seconds"`        // that a task may take
 	// Requests and tokens that a task may use; a step asks no more often than that.
 	Requests int `json:"requests,omitempty"`
 	Tokens   int `json:"tokens,omitempty"`
 	// Holds are the calls that wait for people.
 	Holds []agents.Hold `json:"holds,omitempty"`
 	asking
+	// APIKey is that of the client whose plan it is.
+	APIKey string `json:"api_key,omitempty"`
 }
 
 // AgentsOf are the names of the agents of a tenant that can be run.
@@ -160,9 +181,13 @@ func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string,
 	}
 	for _, of := range []string{systemTenant, tenant} {
 		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == a.Name && x.Digest == a.Digest }) {
+			if r.Text, r.File = "", a.Digest; layer.Bundle == "" {
+				continue
+			}
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {
 				return nil, nil, err
 			}
+			r.File = ""
 		}
 	}
 	skills = append([]string{}, a.Skills...)
@@ -205,10 +230,10 @@ var agentGet = move("agent.get",
 		if t := v.s.tasks[o.Tenant+"/"+o.Context.TaskID]; t != nil && t.plan == p && t.Ask != "" {
 			name, runs = t.Agent, p.Runs.Asks[t.Agent]
 		}
-		if runs == nil {
+		if runs == nil || p.ofClient() {
 			return Effect{}, illegal("/context/step", "no agent runs the step")
 		}
-		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}
+		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, File: runs.File, TimeLimitSec: runs.Seconds}
 		if v.s.rules >= intents.RulesAsks {
 			result.Others = runs.others()
 		}
@@ -253,14 +278,24 @@ func (s *State) registryOf(tenant string) *Registry {
 	return out
 }
 
+// InForce is the digest of a tenant's agents in force, and their bundle; no digest: there are none.
+func (s *State) InForce(tenant string) (digest, bundle string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if r := s.agents[tenant]; r != nil {
+		digest, bundle = r.Digest, r.Bundle
+	}
+	return digest, bundle
+}
+
 // Registered are the rows of a tenant's agents in force, and of those that only the
-// revision before had.
-func (s *State) Registered(tenant string) (rows []catalog.SchemaRow, err error) {
+// revision before had. read reads blobs of tenant system.
+func (s *State) Registered(tenant string, read func(digest string) ([]byte, error)) (rows []catalog.SchemaRow, err error) {
 	r := s.agents[tenant]
 	if r == nil {
 		return nil, nil
 	}
-	content, err := agents.Unpack(r.Bundle)
+	content, err := ContentOf(r.Bundle, r.Digest, read)
 	if err != nil {
 		return nil, err
 	}
@@ -282,22 +317,59 @@ func (s *State) Registered(tenant string) (rows []catalog.SchemaRow, err error) 
 	return rows, nil
 }
 
-// ScopesOf computes the scopes of a pushed registry from its content.
-func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
-	r, err := agents.Unpack(a.Bundle)
+// PayloadTypes are those that the agents of a tenant declare.
+func (v *View) PayloadTypes(tenant string) (out []intents.PayloadType) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	if v.s.agents[tenant] == nil && v.s.agents[systemTenant] == nil { // the built-in agents have none
+		return nil
+	}
+	set, err := v.s.agentsOf(tenant, "", nil)
+	if err != nil {
+		return nil // it was sound when it was put in force
+	}
+	for _, a := range set.Agents {
+		for _, e := range a.Enrichers {
+			out = append(out, intents.PayloadType(e))
+		}
+	}
+	return out
+}
+
+// ContentOf a revision: its bundle, or what read finds under its digest.
+func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) (*agents.Revision, error) {
+	if bundle == "" {
+		return agents.Load(digest, read)
+	}
+	return agents.Unpack(bundle)
+}
+
+// ScopesOf computes the scopes of a pushed registry from its content. Before RulesAsks they
+// had no enrichers. The error is a refusal, or that of read.
+func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
+	r, err := ContentOf(a.Bundle, a.Digest, read)
+	var faults agents.Faults
 	switch {
-	case err != nil:
+	case errors.As(err, &faults) || err != nil && a.Bundle != "":
 		return agents.Scopes{}, illegal("/intent/args/bundle", err.Error())
+	case err != nil:
+		return agents.Scopes{}, err
 	case r.Digest() != a.Digest:
 		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
 	}
-	return r.Scopes(), nil
+	scopes := r.Scopes()
+	if rules < intents.RulesAsks {
+		for i := range scopes.Agents {
+			scopes.Agents[i].Enrichers = nil
+		}
+	}
+	return scopes, nil
 }
 
 // CheckScopes says whether the recorded scopes of a pushed registry are those of its
 // content.
-func CheckScopes(a catalog.RegistryPush, recorded json.RawMessage) error {
-	scopes, err := ScopesOf(a)
+func CheckScopes(rules intents.Rules, a catalog.RegistryPush, recorded json.RawMessage, read func(digest string) ([]byte, error)) error {
+	scopes, err := ScopesOf(rules, a, read)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func subjectSession(tenant, user, session string) storage.Subject {
 
 // mayTurn says whether a plan may be opened: its request has opened none, and no turn of
 // its session is open. One that waited for people has told its user so, and takes no
-// session, and neither does one that dreams.
+// session, and neither does one that dreams, or that of a client.
 func (v *View) mayTurn(o Order, p *plan, a catalog.PlanOpen) error {
 	for _, subject := range p.turnSubjects() {
 		v.rely(subject)
@@ -104,7 +104,7 @@ func (s *State) takeTurn(p *plan, released bool) {
 
 // takesTurn says whether a plan, released by people or not, is a turn of its session.
 func (s *State) takesTurn(p *plan, released bool) bool {
-	return !released && (s.rules < intents.RulesAsks || !p.dreams())
+	return !released && (s.rules < intents.RulesAsks || !p.dreams() && !p.ofClient())
 }
 
 // putTurn adds a plan to the indices of sessions and requests.

@@ -21,6 +21,10 @@ var skillApprove = operators("skill.approve",
 		if s.dir.tenants[id] == nil {
 			return fmt.Errorf("skill.approve for a tenant that is not there")
 		}
-		s.change(id, o.Position).Pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server}
+		pin := intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server, CacheSeconds: a.CacheSeconds, Shared: a.Shared}
+		if a.CacheSeconds > 0 {
+			pin.Since = o.Position
+		}
+		s.change(id, o.Position).Pins[a.Skill] = pin
 		return nil
 	})

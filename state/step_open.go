@@ -72,7 +72,7 @@ var stepOpen = move("step",
 			Inputs: p.inputKeys(step.PlanStep),
 		}}
 		if name, r := p.agentAt(a.Step); r != nil {
-			t.Agent, t.Types, t.Holds, t.Asks = name, r.Types, r.Holds, slices.Sorted(maps.Keys(r.Asks))
+			t.Agent, t.Types, t.Holds, t.Asks, t.APIKey = name, r.Types, r.Holds, slices.Sorted(maps.Keys(r.Asks)), r.APIKey
 		}
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		return s.openTask(t, a.JWK, a.Deadline)

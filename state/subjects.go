@@ -41,6 +41,16 @@ func SubjectEffects(tenant, plan string, step int) storage.Subject {
 	return storage.Subject(fmt.Sprintf("effects/%s/%s/%d", tenant, plan, step))
 }
 
+// subjectUnknown are those of which nobody knows what became of them.
+func subjectUnknown(tenant, plan string, step int) storage.Subject {
+	return storage.Subject(fmt.Sprintf("unknown/%s/%s/%d", tenant, plan, step))
+}
+
+// subjectNumber is the number of a client's call.
+func subjectNumber(tenant, plan string, n int) storage.Subject {
+	return storage.Subject(fmt.Sprintf("call/%s/%s/%d", tenant, plan, n))
+}
+
 // SubjectAsks are the tasks that the task of a step has asked for.
 func SubjectAsks(tenant, plan string, step int) storage.Subject {
 	return storage.Subject(fmt.Sprintf("asks/%s/%s/%d", tenant, plan, step))
@@ -121,10 +131,17 @@ func (p *plan) touchesEnd() []storage.Subject { return append(p.touchesTasks(), 
 func (o *Order) Touches() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
-	if c.PlanID == "" || !held && o.Decision.Effect != string(catalog.Once) {
-		return nil
+	out := o.BreakerTouches(nil)
+	if c.PlanID == "" {
+		return out
 	}
-	out := []storage.Subject{SubjectEffects(o.Tenant, c.PlanID, c.Step)}
+	if o.Type == typeSkillCall && c.Occurrence > 0 {
+		out = append(out, subjectNumber(o.Tenant, c.PlanID, c.Occurrence))
+	}
+	if !held && o.Decision.Effect != string(catalog.Once) {
+		return out
+	}
+	out = append(out, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	if held {
 		out = append(out, SubjectPlan(o.Tenant, c.PlanID))
 	}
@@ -135,16 +152,19 @@ func (o *Order) Touches() []storage.Subject {
 }
 
 // OutcomeTouches are what the outcome of a dispatched order changes: the effects of
-// its step, or, where it breaks the step's contract, the task and the plan. released:
+// its step, or, where it breaks the step's contract, the task and the plan, and its breaker. released:
 // it was held, and the plan waits for it.
 func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
-	touches := o.closesSession()
+	touches := append(o.BreakerTouches(&out), o.closesSession()...)
 	if c.PlanID == "" {
 		return touches
 	}
 	if released || o.Decision.Effect == string(catalog.Once) {
 		touches = append(touches, SubjectEffects(o.Tenant, c.PlanID, c.Step))
+	}
+	if out.Status == intents.StatusIndetermined {
+		touches = append(touches, subjectUnknown(o.Tenant, c.PlanID, c.Step))
 	}
 	violates := o.Type == typeWriteMemory && out.Code == intents.ContractViolation
 	if released || violates {

@@ -18,7 +18,11 @@ func (v *View) Unsettled(o *Order) *catalog.OrderFact {
 	if v.s.rules < intents.RulesAsks || o.Decision.Effect != string(catalog.Once) || o.Skill == "" || c.Step == 0 || p == nil {
 		return nil
 	}
-	v.rely(SubjectEffects(o.Tenant, c.PlanID, c.Step))
+	if p.ofClient() { // calls are made side by side, and end
+		v.rely(subjectUnknown(o.Tenant, c.PlanID, c.Step))
+	} else {
+		v.rely(SubjectEffects(o.Tenant, c.PlanID, c.Step))
+	}
 	for _, f := range p.Facts {
 		if f.Effect != catalog.Once || f.Skill != o.Skill || f.Step != c.Step || f.Revision != c.Revision {
 			continue

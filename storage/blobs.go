@@ -54,6 +54,19 @@ type Blobs interface {
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
 }
 
+// SystemTenant has the blobs that are of no tenant: policies, catalogs and registries.
+const SystemTenant = "system"
+
+// ReadSystem reads a blob of SystemTenant whole, by its digest.
+func ReadSystem(ctx context.Context, blobs Blobs, digest string) ([]byte, error) {
+	f, _, err := blobs.Fetch(ctx, SystemTenant, "cas://"+digest)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
 // Collector removes blobs that nothing names. What was kept, or kept again,
 // within age is young and stays.
 type Collector interface {

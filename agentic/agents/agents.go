@@ -181,6 +181,10 @@ const (
 	Sample     = "sample-agent"
 )
 
+// Client is the agent of the plan of an MCP client's session, which thinks by itself: there
+// is no definition. The name is taken, too.
+const Client = "client"
+
 // exact are the agents whose replies become orders or decide where a request goes.
 var exact = []string{Planner, Executor, Classifier, Producer}
 

@@ -112,6 +112,9 @@ func violations(doc []byte) Faults {
 	}
 	var found Faults
 	for _, v := range schema.ValidateBytes(doc) {
+		if slices.ContainsFunc(found, func(f Fault) bool { return f.Pointer == v.Pointer }) {
+			continue // one mistake, which two rules of the schema find
+		}
 		reason := v.Reason
 		if reason == schemas.UnknownMember {
 			end := strings.LastIndexByte(v.Pointer, '/')
@@ -159,6 +162,9 @@ func (a *Agent) check() Faults {
 	}
 	for i, e := range a.Enrichers {
 		compiles(fmt.Sprintf("/enrichers/%d/schema", i), e.Schema)
+		if _, err := intents.Canonical(e.Schema); err != nil { // tickets have it
+			fault(fmt.Sprintf("/enrichers/%d/schema", i), "is no I-JSON: %v", err)
+		}
 	}
 	seen := map[string]bool{}
 	for i, t := range a.Tools {

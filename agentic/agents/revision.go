@@ -23,8 +23,9 @@ import (
 //	prompts/<name>.md       a block of a prompt
 //	skills/<id>/skill.md    a document of a skill
 type Revision struct {
-	Agents  []*Definition // by name
-	Notices Faults        // what was left out, and what is unwise
+	Agents  []*Definition   // by name
+	Notices Faults          // what was left out, and what is unwise
+	Skills  []SkillDocument // by id
 
 	files  map[string][]byte
 	digest string
@@ -32,6 +33,8 @@ type Revision struct {
 
 // maxRevision is how long the files of a revision may be together, in bytes.
 const maxRevision = 16 << 20
+
+const tooLarge = "the files have more than 16 MB together"
 
 // Read reads the revision in a directory. Without a folder agents, the *.yaml of the
 // directory itself are the agents. ${VAR} and ${VAR:-default} in an agent's file are
@@ -45,6 +48,10 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 	}
 	var faults Faults
 	for name, text := range found {
+		if skillFile.MatchString(name) {
+			_, wrong := skillDocument(name, text) // not in open: what an old log has stays as it is
+			faults = append(faults, wrong...)
+		}
 		if !agentFile.MatchString(name) {
 			continue
 		}
@@ -61,7 +68,7 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 				faults = append(faults, Fault{File: name, Line: d.line("/endpoint"), Pointer: "/endpoint", Reason: err.Error()})
 			}
 		}
-		if d.Agent != nil && has(builtins(), d.Name) {
+		if d.Agent != nil && (d.Name == Client || has(builtins(), d.Name)) {
 			notices = append(notices, Fault{File: name, Reason: "left out, " + d.Name + " is a built-in agent: choose another name"})
 			delete(found, name)
 		}
@@ -177,10 +184,19 @@ func open(files map[string][]byte) (*Revision, error) {
 		}
 	}
 	if size > maxRevision {
-		fault("", fmt.Sprintf("the files have more than %d MB together", maxRevision>>20))
+		fault("", tooLarge)
 	}
 	slices.SortStableFunc(r.Agents, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	faults = append(faults, r.twice()...)
+	size = 0
+	for _, d := range r.Agents {
+		for _, e := range d.Enrichers {
+			size += len(e.Schema)
+		}
+	}
+	if size > maxTypes {
+		fault("", fmt.Sprintf("the schemas of enrichers have more than %d KiB together", maxTypes>>10))
+	}
 	if scopes, err := json.Marshal(r.Scopes()); err != nil || len(scopes) > maxScopes {
 		fault("", fmt.Sprintf("what the agents may do takes more than %d KiB: use fewer agents, or whole servers instead of their tools", maxScopes>>10))
 	}
@@ -188,7 +204,7 @@ func open(files map[string][]byte) (*Revision, error) {
 	if err != nil {
 		fault("", err.Error())
 	}
-	r.digest = intents.Digest(manifest)
+	r.digest, r.Skills = intents.Digest(manifest), r.skills()
 	if len(faults) > 0 {
 		return nil, faults
 	}

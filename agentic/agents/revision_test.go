@@ -39,13 +39,14 @@ func TestRead(t *testing.T) {
 		"agents/a.yml":            "agent_id: a\ndisplay_name: A\ndescription: ${NONE:-}alpha\nendpoint: \"${URL:-http://localhost:8081}\"\ntype: mcp\nis_default: true\nconfidence_threshold: 0\nclarification_required: false\nexamples: [hello]\n",
 		"agents/c.yaml":           "name: c\ndescription: d\nis_default: false\nconfidence_threshold: 1.0\n",
 		"agents/general.yaml":     "name: mine\ndescription: d\ntemperature: ${HALF}\n",
+		"agents/mine.yaml":        "name: client\ndescription: d\n",
 		"agents/own.yaml":         "name: planner\ndescription: d\n",
 		"agents/large.yaml":       "name: large\ndescription: d\n#" + strings.Repeat("x", maxFile),
 		"agents/.hidden.yaml":     "name: hidden\ndescription: d\n",
 		"agents/README.md":        "no agent",
 		"agents/old/x.yaml":       "name: x\ndescription: d\n",
 		"prompts/voice.md":        "Be kind. ${NONE}\n",
-		"skills/routing/skill.md": "# Routing\n",
+		"skills/routing/skill.md": crmSkill,
 		"skills/README.md":        "no skill",
 		"writ.yaml":               "listen: x\n",
 	}
@@ -53,6 +54,7 @@ func TestRead(t *testing.T) {
 	want := []string{
 		"agents/c.yaml:4: /confidence_threshold: at 1 no request ever reaches the agent: lower it",
 		"agents/large.yaml: left out, larger than 1 MB",
+		"agents/mine.yaml: left out, client is a built-in agent: choose another name",
 		"agents/own.yaml: left out, planner is a built-in agent: choose another name",
 	}
 	if d := cmp.Diff(want, strings.Split(r.Notices.Error(), "\n")); d != "" {
@@ -68,7 +70,7 @@ func TestRead(t *testing.T) {
 	if a.Endpoint != "https://a.example/mcp" || a.Description != "alpha" || b.Description != "beta of ${x} $HOME" || *mine.Temperature != 0.5 {
 		t.Errorf("%+v\n%+v\n%+v", a, b, mine)
 	}
-	if _, ok := r.Agent("hidden"); ok || string(r.Files()["prompts/voice.md"]) != "Be kind. ${NONE}\n" || string(r.Files()["skills/routing/skill.md"]) != "# Routing\n" {
+	if _, ok := r.Agent("hidden"); ok || string(r.Files()["prompts/voice.md"]) != "Be kind. ${NONE}\n" || string(r.Files()["skills/routing/skill.md"]) != crmSkill {
 		t.Errorf("%q", r.Files())
 	}
 	if err := r.Check(); err != nil {
@@ -251,4 +253,18 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%+v became %+v", a, b)
 		}
 	})
+}
+
+// TestTypesAreBounded: tickets have room for the types of a revision.
+func TestTypesAreBounded(t *testing.T) {
+	file := func(bytes int) fstest.MapFS {
+		return fstest.MapFS{"agents/a.yaml": {Data: []byte("name: a\ndescription: A.\nenrichers:\n" +
+			"  - {domain_type: d, enricher_id: e, version: 1.0.0, schema: {title: " + strings.Repeat("x", bytes) + "}}\n")}}
+	}
+	if _, err := Read(file(maxTypes/2), environment); err != nil {
+		t.Error(err)
+	}
+	if _, err := Read(file(maxTypes), environment); err == nil || !strings.Contains(err.Error(), "128 KiB") {
+		t.Errorf("got %v", err)
+	}
 }

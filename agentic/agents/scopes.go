@@ -17,6 +17,10 @@ type Scopes struct {
 // maxScopes is how long the JSON of Scopes may be, in bytes.
 const maxScopes = 256 << 10
 
+// maxTypes is how long the schemas of the enrichers of a revision may be, in bytes:
+// tickets have them.
+const maxTypes = 128 << 10
+
 // Scope is what one agent may do.
 type Scope struct {
 	Name   string `json:"name"`
@@ -31,8 +35,9 @@ type Scope struct {
 	SubAgents []string `json:"sub_agents,omitempty"`
 	AskAny    bool     `json:"ask_any,omitempty"` // it may ask every local agent
 
-	Limits  Limits `json:"limits"`
-	Routing *Gate  `json:"routing,omitempty"`
+	Limits    Limits     `json:"limits"`
+	Routing   *Gate      `json:"routing,omitempty"`
+	Enrichers []Enricher `json:"enrichers,omitempty"`
 }
 
 // Runnable says whether people can have the agent carry out what they ask. The others
@@ -83,7 +88,7 @@ const handleMessage = "handle_message"
 func (d *Definition) scope() Scope {
 	s := Scope{
 		Name: d.Name, Digest: d.Digest, Types: slices.Clone(ofEveryTask),
-		SubAgents: d.SubAgents, AskAny: d.asksAny(), Limits: d.Limits,
+		SubAgents: d.SubAgents, AskAny: d.asksAny(), Limits: d.Limits, Enrichers: d.Enrichers,
 	}
 	if d.Routing != nil {
 		gate := d.Gate

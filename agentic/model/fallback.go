@@ -35,8 +35,7 @@ func (f fallback) ContextTokens() (least int) {
 	return least
 }
 
-// Respond implements Model. Text of a model that failed is withdrawn. The usage is that
-// of all that were asked. An error is that of the last one, with all that the others
+// Respond implements Model. Text of a model that failed is withdrawn. An error is that of the last one, with all that the others
 // said in its Detail.
 func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Response, error) {
 	shown := false
@@ -46,7 +45,7 @@ func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Resp
 			on(e)
 		}
 	}
-	var used Usage
+	var before []Attempt
 	var earlier []string
 	for i := 0; ; i++ {
 		m := f[i]
@@ -58,8 +57,7 @@ func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Resp
 		if resp != nil {
 			answer = *resp
 		}
-		used.Add(answer.Usage)
-		answer.Usage = used
+		answer.Failed = before
 		if err == nil {
 			return &answer, nil
 		}
@@ -70,6 +68,7 @@ func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Resp
 		if i == len(f)-1 || ctx.Err() != nil || !e.Retryable && !errors.Is(e, errGone) {
 			return &answer, e.after(earlier, m.Name())
 		}
+		before = append(before, Attempt{cmp.Or(answer.Model, m.Name()), answer.Usage})
 		earlier = append(earlier, m.Name()+": "+Detailed(e))
 	}
 }

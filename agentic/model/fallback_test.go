@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,7 +58,7 @@ func TestFallback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Text != "fine" || r.Model != "c:c" || r.Usage != (Usage{30, 3, 15}) {
+			if r.Text != "fine" || r.Model != "c:c" || r.Usage != (Usage{10, 1, 5}) || !slices.Equal(r.Failed, []Attempt{{"a:a", Usage{10, 1, 5}}, {"b:b", Usage{10, 1, 5}}}) {
 				t.Errorf("response %+v", r)
 			}
 			if streamed && (h.text() != "fine" || h.resets != 1) {
@@ -107,7 +108,7 @@ func TestFallbackFails(t *testing.T) {
 	if want := "a:a: too much to do (HTTP 429: slow down); b:b: no such model: not found; c:c: refused (HTTP 400: no)"; e.Detail != want {
 		t.Errorf("detail %q, want %q", e.Detail, want)
 	}
-	if r.Usage != (Usage{30, 3, 15}) || refused.Detail != "HTTP 400: no" {
+	if r.Usage != (Usage{10, 1, 5}) || len(r.Failed) != 2 || refused.Detail != "HTTP 400: no" {
 		t.Errorf("usage %+v, and the model's own error now says %q", r.Usage, refused.Detail)
 	}
 }

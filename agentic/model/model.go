@@ -104,10 +104,18 @@ type Response struct {
 	Text  string `json:"text"`
 	Calls []Call `json:"calls,omitempty"`
 	Model string `json:"model"` // the one that answered; with a fallback not always the first
+	Usage Usage  `json:"usage"` // of that one
+	// Failed are the models that were asked before it and gave no answer.
+	Failed []Attempt `json:"failed,omitempty"`
+}
+
+// Attempt is a request to a model that gave no answer.
+type Attempt struct {
+	Model string `json:"model"`
 	Usage Usage  `json:"usage"`
 }
 
-// Usage is what a request cost, failed attempts included.
+// Usage is what a request to one model cost, failed attempts included.
 type Usage struct {
 	InputTokens  int           `json:"input_tokens"`
 	OutputTokens int           `json:"output_tokens"`

@@ -18,7 +18,8 @@ import (
 //	/429   has too much to do
 //	/plain answers every request with a text, and takes no temperature
 //	/agent calls its first tool once and then answers: with the first line of the system
-//	       prompt and what the tool said, or with final_result where it has that
+//	       prompt and what the tool said, or with final_result where it has that; as a judge
+//	       it finds that failed turns were not answered
 //	/slow  never answers
 func provider(ts *testscript.TestScript, _ *world, _ []string) {
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -84,6 +85,9 @@ func agentReply(body []byte) string {
 	args := `{}`
 	if tool == "final_result" {
 		args = `{\"largest\":\"Oslo\"}`
+	}
+	if tool == "verdict" {
+		args = fmt.Sprintf(`{\"routed\":true,\"answered\":%v,\"honest\":true,\"why\":\"because\"}`, !strings.Contains(last.Content, `"status":"failed"`))
 	}
 	return fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":%q,"arguments":"%s"}}]}`, tool, args)
 }

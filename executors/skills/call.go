@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +36,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
 		return nil, executors.Fail(intents.TaskScope, "the step does not include the skill")
 	}
-	skill, pin, err := s.approved(ctx, o, args.Skill)
+	skill, pin, err := s.located(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err
 	}
@@ -46,21 +44,45 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if err != nil {
 		return nil, err
 	}
-	client, err := s.Registry.connect(ctx, skill.server)
+	in := invocation{order: o, skill: skill, pin: pin, input: input}
+	key, err := keyOf(in)
+	if err != nil || key == "" {
+		return s.send(ctx, in, key)
+	}
+	k, found, end, err := s.cache.get(ctx, key, time.Duration(pin.CacheSeconds)*time.Second)
 	if err != nil {
+		return nil, err
+	}
+	if !found {
+		defer end()
+		return s.send(ctx, in, key)
+	}
+	fact := executors.NewFact("skill.cached", map[string]any{"skill_id": pin.Skill, "position": k.position})
+	return s.result(ctx, in, k.content, []intents.Fact{fact})
+}
+
+// send calls the skill's server. Under a key, an answer may be kept.
+func (s *skills) send(ctx context.Context, in invocation, key string) (*executors.Result, error) {
+	o := in.order
+	o.Exchange(unsent)
+	client, err := s.Registry.connect(ctx, in.skill.server)
+	if err != nil {
+		o.Exchange(exchanged(false, err))
 		return nil, unreachable(ctx, err)
 	}
-	if wait, ok := skill.server.terms.Calls.Allow(""); !ok {
-		return nil, busy(wait)
+	o.Exchange(nil)
+	if err := s.withinRates(ctx, o.Ticket.Actor.Tenant, in.pin.Skill, in.skill.server); err != nil {
+		return nil, err
 	}
-	in := invocation{order: o, skill: skill, pin: pin, input: input}
+	o.Exchange(unanswered)
 	began := s.Now()
-	res, err := client.Call(ctx, skill.Name, input, s.meta(in))
+	res, err := client.Call(ctx, in.skill.Name, in.input, s.meta(in))
 	in.took = s.Now().Sub(began)
+	o.Exchange(exchanged(true, err))
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
-	return s.answer(ctx, in, res)
+	return s.answer(ctx, in, res, key)
 }
 
 // meta is sent with a call beside its input.
@@ -77,13 +99,6 @@ func (s *skills) meta(in invocation) mcp.CallMeta {
 		}
 	}
 	return m
-}
-
-// busy is the failure of a call beyond the server's calls a minute, which was not sent.
-func busy(wait time.Duration) *executors.Failure {
-	seconds := int(math.Ceil(wait.Seconds()))
-	reason := fmt.Sprintf("the skill server gets no more calls a minute than its rpm allows: try again in %d s", seconds)
-	return executors.Fail(intents.RateLimited, reason).WithDetails(map[string]int{"retry_after_sec": seconds})
 }
 
 // repeatable: the approved effect allows the skill to run more than once.
@@ -143,8 +158,10 @@ func withPrincipal(input json.RawMessage, user string) (json.RawMessage, error) 
 const maxViolations = 20
 
 // answer makes the result from the skill's answer. It removes the envelope first, so
-// that nothing reads an answer for another user.
-func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*executors.Result, error) {
+// that nothing reads an answer for another user, or one of another type. An answer with
+// files is not kept, as those are the step's; nor is an envelope, which is for one user,
+// where all would share it.
+func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key string) (*executors.Result, error) {
 	content := executors.Content{Text: res.Text}
 	if res.IsJSON {
 		content.JSON = res.Data
@@ -154,8 +171,15 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*e
 		return nil, s.failure(ctx, in, res, err)
 	}
 	if envelope != nil {
-		s.Log.LogAttrs(ctx, slog.LevelDebug, "enricher response", slog.String("skill", in.pin.Skill), slog.String("domain_type", envelope.DomainType),
-			slog.String("enricher_id", envelope.EnricherID), slog.String("version", envelope.Version), slog.String("cache_meta", string(envelope.CacheMeta)))
+		log := s.Log.With(slog.String("skill", in.pin.Skill), slog.String("intent_id", in.order.ID), slog.String("trace_id", in.order.TraceID),
+			slog.String("domain_type", envelope.DomainType), slog.String("enricher_id", envelope.EnricherID), slog.String("version", envelope.Version))
+		log.LogAttrs(ctx, slog.LevelDebug, "enricher response", slog.String("cache_meta", string(envelope.CacheMeta)))
+		if event, why := mistyped(ctx, in, envelope); event != nil {
+			log.LogAttrs(ctx, slog.LevelWarn, "an enricher response is not shown: declare its type under enrichers of an agent, or mend its server", slog.String("reason", why))
+			f := executors.Fail(intents.ExecutorFailed, "data unavailable")
+			f.Facts = []intents.Fact{*event, called(in, len(res.Data), false)}
+			return nil, f
+		}
 		content = executors.Content{JSON: envelope.Payload}
 	}
 	size := len(res.Data)
@@ -167,7 +191,14 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*e
 			return nil, s.lost(in, []intents.Fact{called(in, size, false)}, err)
 		}
 	}
-	facts := []intents.Fact{called(in, size, content.Large())}
+	if key != "" && len(res.Files) == 0 && (envelope == nil || !in.pin.Shared) {
+		s.cache.keep(key, kept{content, in.order.Ticket.Position, s.Now()})
+	}
+	return s.result(ctx, in, content, []intents.Fact{called(in, size, content.Large())})
+}
+
+// result puts large content into a file of the step.
+func (s *skills) result(ctx context.Context, in invocation, content executors.Content, facts []intents.Fact) (*executors.Result, error) {
 	output, ref, err := s.gate(ctx, in, content)
 	if err != nil {
 		return nil, s.lost(in, facts, err)

@@ -35,7 +35,7 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	switch {
 	case errors.Is(e, mcp.ErrPrincipal):
 		// An incident: suppressed, counted, alerted, never retried.
-		s.Log.LogAttrs(ctx, slog.LevelError, "a skill answered for another principal",
+		s.Log.LogAttrs(ctx, slog.LevelError, "security incident: a skill answered for another user, and nothing of it was shown: look at its server and its credentials, and take the server out of the configuration meanwhile",
 			slog.String("skill", in.pin.Skill), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
 		return executors.Fail(intents.ExecutorFailed, "data unavailable").WithFact("skill.principal_mismatch", map[string]any{"skill_id": in.pin.Skill})
 	case errors.Is(e, mcp.ErrChanged):

@@ -124,6 +124,24 @@ func TestCallsAMinute(t *testing.T) {
 	b.Must(t, named(pin, "x"), nil)
 }
 
+// TestRateOfATenant: a call beyond what the skill's document allows the tenant is not sent
+// and says when; what other tenants and other skills may does not count, and a new document counts at once.
+func TestRateOfATenant(t *testing.T) {
+	s := newSite(t, serverOf(tool{name: "x", handle: answer("", "done")}, tool{name: "y", handle: answer("", "done")}))
+	b := open(t, map[string]*site{"crm": s})
+	pins := b.ids(t)
+	b.rate["acme crm.x"], b.rate["other crm.y"] = 1, 1
+	b.Must(t, named(pins["crm.x"], "x"), nil)
+	r := b.Do(t, named(pins["crm.x"], "x"))
+	if r.Code != intents.RateLimited || !r.Retryable || s.calls.Load() != 1 || string(r.Result) != `{"retry_after_sec":60}` || !strings.Contains(r.Reason, "1 calls of crm.x a minute") {
+		t.Errorf("%+v with %s after %d calls", r, r.Result, s.calls.Load())
+	}
+	b.Must(t, named(pins["crm.y"], "y"), nil)
+	b.Must(t, named(pins["crm.y"], "y"), nil)
+	b.rate["acme crm.x"] = 2
+	b.Must(t, named(pins["crm.x"], "x"), nil)
+}
+
 // TestFilesOfAnAnswer: an image is a file of the step with type and size, beside the text;
 // its bytes are in no result. A text resource is text.
 func TestFilesOfAnAnswer(t *testing.T) {

@@ -41,18 +41,24 @@ type Config struct {
 	Blobs    storage.Blobs
 	Now      func() time.Time
 	Log      *slog.Logger
+	// Rate is how many calls of a skill a tenant may make in a minute; 0, or nil: any number.
+	Rate func(ctx context.Context, tenant, skill string) (rpm int, err error)
 }
 
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s := &skills{cfg}
+	s := &skills{Config: cfg, cache: newCache(cfg.Now)}
 	return map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
 	}
 }
 
-type skills struct{ Config }
+type skills struct {
+	Config
+	rates rates
+	cache *cache
+}
 
 // Bounds of the description of a skill in an answer, in bytes.
 const (

@@ -42,6 +42,7 @@ type APIKey struct {
 	UserID        string   `json:"user_id"`
 	MaxRoles      []string `json:"max_roles"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"`
+	Tools         []string `json:"tools,omitempty"` // skills, or <server>.*, that MCP clients may use with it; nil: all
 	Revoked       bool     `json:"revoked,omitempty"`
 }
 
@@ -76,6 +77,9 @@ type SkillApprove struct {
 	Digest string `json:"digest"`
 	Effect Effect `json:"effect"`           // pure, idempotent, once
 	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
+
+	CacheSeconds int  `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; pure skills only
+	Shared       bool `json:"shared,omitempty"`        // and those of other users
 }
 
 // GrantRevoke are the arguments of grant.revoke: grants of sub issued before.

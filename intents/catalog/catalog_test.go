@@ -122,7 +122,7 @@ var examples = map[string]example{
 	"schedule.delete": {[]any{ScheduleDelete{ID: "s"}}, []any{accepted}},
 	"action":          {[]any{Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/"}`)}, Action{Type: "wave"}}, []any{accepted}},
 	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
-	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}}, []any{accepted}},
+	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}, SkillApprove{Skill: "feed", Digest: digest, Effect: Pure, CacheSeconds: 60, Shared: true}}, []any{accepted}},
 	"grant.revoke":    {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
 	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{accepted}},
 	"order.resolve":   {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
@@ -356,7 +356,7 @@ func fields(typ reflect.Type) map[string]field {
 	out := map[string]field{}
 	for _, f := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous || name == "" {
+		if f.Anonymous || name == "" || name == "-" {
 			continue
 		}
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")

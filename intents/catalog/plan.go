@@ -41,6 +41,8 @@ type PlanOpen struct {
 	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
 
 	Gate *Gate `json:"gate,omitempty"` // that chooses the agent; nil: a planner, or Agent, does the work
+	// APIKey is the id of the key that the client came with whose plan it is.
+	APIKey string `json:"api_key,omitempty"`
 }
 
 // PlanClose are the arguments of plan.close. Response belongs to complete,
@@ -327,3 +329,6 @@ type PlanListResult struct {
 	Plans  []PlanView `json:"plans"`
 	Cursor string     `json:"cursor,omitempty"`
 }
+
+// MaxClientCalls is how many calls of an MCP client one plan has.
+const MaxClientCalls = 200

@@ -9,7 +9,8 @@ var registryRows = []Row{
 
 // RegistryPush are the arguments of registry.push: the agents of a tenant, or with
 // tenant system of all tenants. Without a Bundle it is the revision before the one in
-// force that comes back; the state has it.
+// force that comes back, which the state has; or content that is too large for an order
+// and was kept before, as blobs of tenant system (agents.Revision.Keep).
 type RegistryPush struct {
 	Tenant   string `json:"tenant,omitempty"` // operators of system only
 	Revision int64  `json:"revision"`         // higher than the one in force
@@ -26,6 +27,7 @@ type AgentGet struct{}
 type AgentGetResult struct {
 	Agent        string `json:"agent,omitempty"`
 	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
+	File         string `json:"-"`              // the digest of its file, where the router is to read the text
 	TimeLimitSec int    `json:"time_limit_sec,omitempty"`
 	// Others are the agents that it may ask, that the steps of a planner's plan may name, or
 	// that the gate may choose; then there is nothing else.
@@ -37,6 +39,7 @@ type OtherAgent struct {
 	Agent       string `json:"agent"`
 	DisplayName string `json:"display_name,omitempty"`
 	Description string `json:"description"`
+	File        string `json:"-"` // as above, of names and description
 
 	TimeLimitSec int      `json:"time_limit_sec"`    // of what it is asked
 	Routing      *Offered `json:"routing,omitempty"` // of one that the gate may choose

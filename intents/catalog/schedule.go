@@ -35,6 +35,8 @@ type Schedule struct {
 	SchedulePut
 	Next time.Time `json:"next"` // when it is due
 
+	Failed intents.Code `json:"failed,omitempty"` // why it is not carried out any more; the gateway that tried it says so
+
 	// Its user is not told the rest.
 	Tenant string   `json:"tenant,omitempty"`
 	User   string   `json:"user,omitempty"`

@@ -36,6 +36,8 @@ type UserRequest struct {
 	Capability string `json:"capability,omitempty"`
 	// Agents: name those of the tenant that can be run.
 	Agents bool `json:"agents,omitempty"`
+	// Skills: name those that MCP clients may use with the key.
+	Skills bool `json:"skills,omitempty"`
 }
 
 // UserReply answers it: those of the requested roles that the user's row allows; a user
@@ -46,9 +48,10 @@ type UserReply struct {
 	Disabled bool     `json:"disabled,omitempty"`
 	May      bool     `json:"may,omitempty"` // these roles cover the capability
 	// Grants of the user from before this time are void: none is issued until then.
-	RevokedBefore time.Time `json:"revoked_before,omitzero"`
-	Error         string    `json:"error,omitempty"`
-	Agents        []string  `json:"agents,omitempty"` // if they were asked for
+	RevokedBefore time.Time       `json:"revoked_before,omitzero"`
+	Error         string          `json:"error,omitempty"`
+	Agents        []string        `json:"agents,omitempty"` // if they were asked for
+	Skills        json.RawMessage `json:"skills,omitempty"` // []intents.Pin, likewise
 }
 
 // SilentRequest asks on PlansSilent for open plans that no manager drives: opened before
@@ -63,6 +66,7 @@ type SilentReply struct {
 	Plans  []SilentPlan    `json:"plans"`
 	Due    json.RawMessage `json:"due"`    // []catalog.Schedule, Next being the newest time that has come; not all at once
 	Dreams []SilentPlan    `json:"dreams"` // the last turns of sessions that it is time to dream of
+	Left   []SilentPlan    `json:"left"`   // plans of MCP clients to be ended: nothing comes of them any more
 	Error  string          `json:"error,omitempty"`
 }
 
@@ -80,4 +84,5 @@ type SilentPlan struct {
 	Client    string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
 	OpenedAt  time.Time `json:"opened_at"`
 	TraceID   string    `json:"trace_id,omitempty"`
+	Done      bool      `json:"done,omitempty"` // of a client: its step is
 }

@@ -13,6 +13,8 @@ const (
 	DirectoryUser      = "writ.directory.user"      // request: UserRequest; reply: UserReply
 	DirectoryApprovals = "writ.directory.approvals" // request: ApprovalsRequest; reply: ApprovalsReply
 	PlansSilent        = "writ.plans.silent"        // request: SilentRequest; reply: SilentReply
+	ClientPlans        = "writ.client.plans"        // request: ClientPlan; reply: ClientPlanReply
+	clientPrefix       = "writ.client.calls."       // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
 	execPrefix         = "writ.exec."               // writ.exec.<type>: request: a dispatch; reply: a report
 	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: HandOut
 	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
@@ -34,6 +36,10 @@ func Agent(role string) string { return agentPrefix + role }
 // AgentInstance is the subject of one process of an agent role, for work that it has
 // begun.
 func AgentInstance(role, id string) string { return agentPrefix + role + "." + token(id) }
+
+// ClientCalls is the subject of the process of the task role that has the key of a client's
+// plan.
+func ClientCalls(instance string) string { return clientPrefix + token(instance) }
 
 // ServiceName is what the micro service of a user (an executor, an agent role,
 // the router) must be called: it may answer discovery under no other name.

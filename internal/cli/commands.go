@@ -50,7 +50,7 @@ func commands() []row {
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
 		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
-		{use: "eval DIR", short: "Ask a running writ the cases of a directory, and judge what it does", make: evalCommand},
+		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
 		{use: "version", short: "Print the version", make: versionCommand},

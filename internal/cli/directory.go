@@ -190,6 +190,7 @@ func apikeyCreate(c *command) {
 	c.Flags().StringVar(&row.UserID, "user", "", "user that the key belongs to")
 	c.Flags().StringArrayVar(&row.MaxRoles, "role", nil, "role that the key may use; no other is allowed (repeatable)")
 	c.Flags().BoolVar(&row.MayAssertUser, "may-assert-user", false, "the holder authenticates users itself and may name them")
+	c.Flags().StringArrayVar(&row.Tools, "tool", nil, "skill, or <server>.*, that MCP clients may use with the key; without it all (repeatable)")
 	c.mustGive("user")
 }
 
@@ -229,6 +230,9 @@ func apikeyList(r state.TenantRows) (any, []string) {
 		if x.MayAssertUser {
 			line += "\tmay assert users"
 		}
+		if x.Tools != nil {
+			line += "\tclients: " + strings.Join(x.Tools, " ")
+		}
 		if x.Revoked {
 			line += "\trevoked"
 		}
@@ -241,6 +245,8 @@ func skillApprove(c *command) {
 	var digest, effect, server string
 	c.tenantFlags()
 	sure := c.Flags().Bool("yes", false, "do not ask")
+	seconds := c.Flags().Int("cache-seconds", 0, "how long an answer may serve equal calls of the same user, 1 to 86400; pure skills only (default: never)")
+	shared := c.Flags().Bool("shared", false, "with --cache-seconds: equal calls of all users of the tenant")
 	c.answer = func(args []string) (answer, error) {
 		id := args[0]
 		if digest == "" {
@@ -263,7 +269,7 @@ func skillApprove(c *command) {
 			return answer{}, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))
 		}
 		return c.submit("skill.approve", func(t string) any {
-			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server}
+			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server, CacheSeconds: *seconds, Shared: *shared}
 		})
 	}
 	c.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")
@@ -274,7 +280,14 @@ func skillApprove(c *command) {
 func skillList(r state.TenantRows) (any, []string) {
 	var lines []string
 	for _, x := range r.Skills {
-		lines = append(lines, x.Skill+"\t"+x.Digest+"\t"+x.Effect+"\t"+cmp.Or(printable(x.Server), "-"))
+		line := x.Skill + "\t" + x.Digest + "\t" + x.Effect + "\t" + cmp.Or(printable(x.Server), "-")
+		if x.CacheSeconds > 0 {
+			line += fmt.Sprintf("\tkept %d s", x.CacheSeconds)
+		}
+		if x.Shared {
+			line += " for all users"
+		}
+		lines = append(lines, line)
 	}
 	return r.Skills, lines
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -17,12 +18,22 @@ import (
 func evalCommand(c *command) {
 	c.personFlags()
 	least := c.minFlag()
+	share := c.Flags().String("sample", "", "judge this share of the finished turns of the record instead, such as 1%")
+	judge := c.Flags().String("judge", "", "with --sample: the model that judges, a name under models of the configuration (default strong)")
 	c.answer = func(args []string) (answer, error) {
+		if (len(args) == 1) == (*share != "") {
+			return answer{}, usage(errors.New("name a directory of cases, or --sample"))
+		}
 		to, err := c.client()
 		if err != nil {
 			return answer{}, err
 		}
-		r, err := c.evaluate(to, args[0], *least)
+		var r *eval.Report
+		if *share == "" {
+			r, err = c.evaluate(to, args[0], *least)
+		} else {
+			r, err = c.judgeRecorded(to, *share, *judge, *least)
+		}
 		if err != nil {
 			return answer{}, err
 		}
@@ -34,10 +45,17 @@ func (c *command) minFlag() *float64 {
 	return c.Flags().Float64("min", 1, "the share of the cases of each set, and of each pair of agents, that must pass")
 }
 
+func checkMin(least float64) error {
+	if least < 0 || least > 1 {
+		return usage(fmt.Errorf("--min: %v is not from 0 to 1", least))
+	}
+	return nil
+}
+
 // evaluate asks the cases of a directory, and says how each goes.
 func (c *command) evaluate(to client.Client, dir string, least float64) (*eval.Report, error) {
-	if least < 0 || least > 1 {
-		return nil, usage(fmt.Errorf("--min: %v is not from 0 to 1", least))
+	if err := checkMin(least); err != nil {
+		return nil, err
 	}
 	sets, err := eval.Read(os.DirFS(dir))
 	if err != nil {
@@ -112,7 +130,7 @@ func (c *command) recorded(to client.Client, seen *eval.Seen) error {
 	}
 	err := to.Get(c.Context(), path+"/trace", &trace)
 	for _, e := range trace.Events {
-		if e.Type == "skill.called" {
+		if e.Type == "skill.called" || e.Type == "skill.cached" {
 			seen.Tools = append(seen.Tools, e.Payload.Skill)
 		}
 	}

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
 )
 
 func registryPush(c *command) {
@@ -26,6 +30,9 @@ func registryPush(c *command) {
 		}
 		fmt.Fprint(c.std.Err, lines(inside(args[0], r.Ahead())))
 		bundle, err := r.Pack()
+		if err == nil && bundle == "" {
+			err = c.keepRegistry(r)
+		}
 		if err != nil {
 			return answer{}, err
 		}
@@ -43,6 +50,20 @@ func registryPush(c *command) {
 		}
 		return c.pushRegistry(next)
 	}
+}
+
+// keepRegistry keeps a registry that is too large for an order among the blobs of the data directory.
+//
+// Crash: some of the blobs are there, no record names them, and the next push finds them.
+func (c *command) keepRegistry(r *agents.Revision) error {
+	b, err := datadir.OpenBlobs(c.Context(), c.dir)
+	if err != nil {
+		return malformed(err)
+	}
+	return errors.Join(r.Keep(func(content []byte) error {
+		_, _, err := b.Keep(c.Context(), storage.SystemTenant, bytes.NewReader(content))
+		return err
+	}), b.Close())
 }
 
 // tryRegistry puts a revision in force in a tenant for trials, and evaluates it there.

@@ -153,6 +153,18 @@ func OpenBlobs(ctx context.Context, dir string) (quota.Store, error) {
 	return at.Open(ctx, dir)
 }
 
+// SystemBlob reads a blob of tenant system of a directory.
+func SystemBlob(dir string) func(ctx context.Context, digest string) ([]byte, error) {
+	return func(ctx context.Context, digest string) (data []byte, err error) {
+		b, err := OpenBlobs(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		return storage.ReadSystem(ctx, b, digest)
+	}
+}
+
 // lazyBlobs are the blobs of a directory, for reading. They are opened at the first read.
 // Safe for concurrent use.
 type lazyBlobs struct {

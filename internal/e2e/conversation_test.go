@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/node"
 	"aob.dev/writ/storage"
 )
 
@@ -68,6 +70,11 @@ func (k *talker) last() []spoken {
 // talk starts a system whose model is a talker, and a conversation with it.
 func talk(t *testing.T, answer func(string) string) (*system, *talker, person) {
 	t.Helper()
+	return talkUnder(t, node.Limits{}, answer)
+}
+
+func talkUnder(t *testing.T, limits node.Limits, answer func(string) string) (*system, *talker, person) {
+	t.Helper()
 	k := &talker{t: t, answer: answer}
 	srv := httptest.NewServer(k)
 	t.Cleanup(srv.Close)
@@ -75,7 +82,7 @@ func talk(t *testing.T, answer func(string) string) (*system, *talker, person) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, setup{Model: m})
+	s := start(t, setup{Model: m, Limits: limits})
 	ana := s.as("ana")
 	ana.session = "talk"
 	return s, k, ana
@@ -199,5 +206,42 @@ func (l *load) remembered(plans map[string]string) {
 		if d := gocmp.Diff([]string{"user: Weigh the parcels", "assistant: " + answer}, said); d != "" {
 			l.t.Errorf("plan %s (-want +got):\n%s", id, d)
 		}
+	}
+}
+
+// TestResumeSession: a user goes on with a session that has ended under a new id, whose first
+// turn the model is told what was said before. A session that has not ended, one of somebody
+// else and one that never was are refused.
+func TestResumeSession(t *testing.T) {
+	const first, second = "Which outlet is first?", "And the second one?"
+	s, k, ana := talkUnder(t, node.Limits{SessionTTL: time.Millisecond}, func(string) string { return "Outlet 7." })
+	if got := s.ask(ana, first); got.Response != "Outlet 7." {
+		t.Fatalf("%+v", got)
+	}
+	var resumed struct {
+		SessionID string `json:"session_id"`
+		From      string `json:"resumed_from"`
+		Turns     int    `json:"turns"`
+	}
+	const path = "/agent/sessions/talk/resume"
+	if status, p := s.call(ana, http.MethodPost, path, nil, &resumed); status != http.StatusOK || resumed.SessionID == "talk" || resumed.From != "talk" || resumed.Turns != 2 {
+		t.Fatalf("HTTP %d %+v %+v", status, p, resumed)
+	}
+	ana.session = resumed.SessionID
+	if got := s.ask(ana, second); got.SessionID != resumed.SessionID {
+		t.Errorf("%+v", got)
+	}
+	if told := k.last(); len(told) != 3 || told[0] != (spoken{"user", first}) || told[1] != (spoken{"assistant", "Outlet 7."}) || !strings.HasSuffix(told[2].Content, second) {
+		t.Errorf("%+v", told)
+	}
+	for who, at := range map[person]string{s.as("ben"): path, s.as("ana"): "/agent/sessions/nowhere/resume"} {
+		if status, p := s.call(who, http.MethodPost, at, nil, nil); status < 400 || status >= 500 {
+			t.Errorf("%s as %s: HTTP %d %+v", at, who.user, status, p)
+		}
+	}
+	lasting, _, eve := talk(t, func(string) string { return "Outlet 7." })
+	lasting.ask(eve, first)
+	if status, p := lasting.call(eve, http.MethodPost, path, nil, nil); status != http.StatusUnprocessableEntity || !strings.Contains(p.Detail, "has not ended") {
+		t.Errorf("HTTP %d %+v", status, p)
 	}
 }

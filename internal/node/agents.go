@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/keydir"
 )
@@ -92,7 +93,7 @@ func (w *agentWatcher) look() string {
 // put puts the directory in force unless it is, and says what became of it.
 //
 // Crash before its order is committed: the old revision is in force, and the next start
-// puts this one there.
+// puts this one there. Blobs of one that is too large for an order stay, and are found again.
 func (w *agentWatcher) put(ctx context.Context) {
 	dir, log := w.node.cfg.Agents, w.node.cfg.Log
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -135,6 +136,11 @@ func (w *agentWatcher) push(ctx context.Context, r *agents.Revision) error {
 	var err error
 	if a.Bundle, err = r.Pack(); err != nil {
 		return err
+	}
+	if a.Bundle == "" {
+		if err := r.Keep(func(content []byte) error { return w.node.keep(ctx, content, intents.Digest(content)) }); err != nil {
+			return err
+		}
 	}
 	if err := w.node.operator(ctx, "registry.push", a); err != nil {
 		return err

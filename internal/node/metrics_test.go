@@ -39,12 +39,12 @@ func TestMetrics(t *testing.T) {
 		t.Fatalf("%d %s", code, text)
 	}
 	for _, m := range n.metrics() {
-		if m.Label != "condition" && m.Label != "code" && !strings.Contains(text, "# TYPE "+m.Name+" ") {
+		if m.Label != "condition" && m.Label != "code" && m.Label != "event" && m.Label != "agent_id" && !strings.Contains(text, "# TYPE "+m.Name+" ") {
 			t.Errorf("no %s", m.Name)
 		}
 	}
 	for _, line := range []string{
-		`writ_held_plans\{state="open"\} 0`, `writ_orders_accepted_total [1-9]`, `writ_journal_records [1-9]`,
+		`writ_held_plans\{state="open"\} 0`, `writ_orders_accepted_total [1-9]`, `writ_journal_records [1-9]`, `ps6_envelope_version_mismatch_total 0`,
 		`writ_scripts\{state="waiting"\} 0`, `go_goroutines [1-9]`, `process_resident_memory_bytes [1-9]`,
 	} {
 		if !regexp.MustCompile("(?m)^" + line).MatchString(text) {

@@ -89,7 +89,8 @@ type Limits struct {
 	Requests               int           // of one user in a window, at the gateway
 	Window                 time.Duration // that window
 	Rates                  router.Rates
-	UserHolds, TenantHolds int   // orders that may wait for approval at once
+	UserHolds, TenantHolds int // orders that may wait for approval at once
+	Breakers               *intents.BreakerTerms
 	FreeFloor              int64 // bytes of free disk below which no new order is accepted; uploads stop at twice that
 	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
 	TenantDisk             int64 // bytes of files and artifacts that one tenant may hold
@@ -103,6 +104,7 @@ type Node struct {
 	keys *keyring
 
 	lock      *os.File
+	revisions revisions // of agents
 	health    *health.Board
 	guard     *clock.Guard // nil: the clock is trusted
 	overruled atomic.Bool  // an operator has confirmed this log against a witness

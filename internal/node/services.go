@@ -31,6 +31,7 @@ func (n *Node) openSandbox(ctx context.Context) error {
 func (n *Node) openServices(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, remembering{n.documents, n.directory, n.cfg.Now}, n.cfg.Log)
 	n.recorder.Tenants, n.recorder.From = n.directory.Tenants, n.projected()
+	n.recorder.Content = n.systemBlob
 	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	if n.router, err = router.New(router.Config{
 		Journal: erasing{n.journal, n.snapshots}, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
+		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
 	}); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	}
 	n.gateway, err = gateway.New(gateway.Config{
 		Bus: agents, Frames: frames, Key: n.keys.signer(intents.RoleGateway), Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log,
-		Artifacts: kept{n.blobs}, Links: links,
+		Artifacts: kept{n.blobs}, Links: links, Registry: n,
 		RunAgent: n.cfg.RunAgent, Gate: n.cfg.Gate, RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window,
 	})
 	return err
@@ -120,7 +121,7 @@ func (n *Node) startAgents(g *group) error {
 	if err != nil {
 		return err
 	}
-	task.Asked = n.asks.Count
+	task.Asked, task.Figure, manager.Figure = n.asks.Count, n.asks.Figure, n.asks.Figure
 	if err := g.serve("task", agentic.NewTasks(task).Serve); err != nil {
 		return err
 	}

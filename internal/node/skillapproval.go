@@ -175,6 +175,12 @@ func (w *skillWatcher) approveWith(s skills.Skill, tenant string, pin intents.Pi
 		effect = string(w.effectOf(s))
 	}
 	line := fmt.Sprintf("writ skill approve %s --digest %s --effect %s", s.ID(), s.Digest(), effect)
+	if pin.CacheSeconds > 0 {
+		line += fmt.Sprintf(" --cache-seconds %d", pin.CacheSeconds)
+	}
+	if pin.Shared {
+		line += " --shared"
+	}
 	if tenant != "default" {
 		line += " --tenant " + tenant
 	}

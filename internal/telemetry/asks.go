@@ -6,11 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Asks are the figures of what agents were asked, by the agent that was asked. Operators
-// choose the names of agents.
+// Asks are the figures of what agents were asked, by the agent that was asked, and of turns.
+// Operators choose the names of agents.
 type Asks struct {
-	took   *prometheus.HistogramVec
-	failed *prometheus.CounterVec
+	took    *prometheus.HistogramVec
+	failed  *prometheus.CounterVec
+	figures *prometheus.CounterVec
 }
 
 // NewAsks has none yet.
@@ -23,6 +24,9 @@ func NewAsks() *Asks {
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agent_dispatch_errors_total", Help: "Agents that were asked and gave no answer.",
 		}, []string{"agent_id", "error_type"}),
+		figures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agent_turn_figures_total", Help: "Turns by how many agents were asked (intents) and by cap, asks by outcome, failures by axis, and shown statuses.",
+		}, []string{"figure", "value"}),
 	}
 }
 
@@ -33,3 +37,6 @@ func (a *Asks) Count(agent string, took time.Duration, failure string) {
 		a.failed.WithLabelValues(agent, failure).Inc()
 	}
 }
+
+// Figure counts what happened in a turn.
+func (a *Asks) Figure(name, value string) { a.figures.WithLabelValues(name, value).Inc() }

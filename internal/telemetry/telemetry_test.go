@@ -23,6 +23,7 @@ func TestHandler(t *testing.T) {
 	asks := telemetry.NewAsks()
 	asks.Count("shop", 150*time.Millisecond, "")
 	asks.Count("shop", 60*time.Second, "timeout")
+	asks.Figure("cap", "over")
 	h := telemetry.Handler([]telemetry.Metric{
 		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.One(held) }},
 		{Name: "writ_refused_total", Help: "Refusals.", Label: "code", Counter: true, Values: func() map[string]float64 {
@@ -40,6 +41,7 @@ func TestHandler(t *testing.T) {
 		"# TYPE writ_refused_total counter", `writ_refused_total{code="RATE_LIMITED"} 2`, `writ_refused_total{code="INTERNAL"} 0`,
 		"# TYPE agent_dispatch_duration_ms histogram", `agent_dispatch_duration_ms_bucket{agent_id="shop",le="200"} 1`, `agent_dispatch_duration_ms_count{agent_id="shop"} 2`,
 		`agent_dispatch_errors_total{agent_id="shop",error_type="timeout"} 1`,
+		`agent_turn_figures_total{figure="cap",value="over"} 1`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %q", line)

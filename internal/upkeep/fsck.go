@@ -71,7 +71,7 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 
 // compareProjections makes all documents again, and compares a copy of what is there.
 func compareProjections(ctx context.Context, dir string, records storage.Records, h *audit.Health) (bad *audit.Bad, err error) {
-	ours, err := project(ctx, records)
+	ours, err := project(ctx, dir, records)
 	if err != nil {
 		return &audit.Bad{Position: -1, Reason: err.Error()}, ctx.Err()
 	}

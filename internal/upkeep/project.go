@@ -26,8 +26,8 @@ type projection struct {
 	dir  string
 }
 
-// project makes the projection of a whole journal.
-func project(ctx context.Context, records storage.Records) (p *projection, err error) {
+// project makes the projection of the whole journal of a directory.
+func project(ctx context.Context, dir string, records storage.Records) (p *projection, err error) {
 	p = &projection{}
 	if p.dir, err = os.MkdirTemp("", "writ-project-"); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func project(ctx context.Context, records storage.Records) (p *projection, err e
 		return nil, errors.Join(err, os.RemoveAll(p.dir))
 	}
 	if p.fold, err = datadir.Fold(ctx, records); err == nil {
-		err = p.record(ctx, records)
+		err = p.record(ctx, dir, records)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the journal cannot be projected: %w", err), p.Close())
@@ -50,10 +50,11 @@ func openChecked(ctx context.Context, path string) (*sqlite.Documents, error) {
 }
 
 // record has the recorder go over all records.
-func (p *projection) record(ctx context.Context, records storage.Records) error {
+func (p *projection) record(ctx context.Context, dir string, records storage.Records) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := recorder.New(records, p, slog.New(slog.DiscardHandler))
+	r.Content = datadir.SystemBlob(dir)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.Run(ctx)

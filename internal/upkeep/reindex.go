@@ -38,7 +38,7 @@ func Reindex(ctx context.Context, dir string, at datadir.DocumentsAt, index stri
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, docs.Close()) }()
-	ours, err := project(ctx, h.records)
+	ours, err := project(ctx, dir, h.records)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,7 +1,10 @@
 package recorder
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"time"
 
 	"aob.dev/writ/intents/catalog"
@@ -19,7 +22,7 @@ type agentDoc struct {
 
 // writeAgents gathers the agents of the revision that an order has put in force, and says
 // of those that only the one before had that they are gone.
-func (r *Recorder) writeAgents(s state.Order, rec storage.Record) error {
+func (r *Recorder) writeAgents(ctx context.Context, s state.Order, rec storage.Record) error {
 	if s.Type != state.TypeRegistryPush {
 		return nil
 	}
@@ -28,7 +31,15 @@ func (r *Recorder) writeAgents(s state.Order, rec storage.Record) error {
 		return err
 	}
 	tenant := state.Named(s.Tenant, a.Tenant)
-	rows, err := r.fold.Registered(tenant)
+	var rows []catalog.SchemaRow
+	err := r.patiently(ctx, storage.IndexSchemas, func() (err error) {
+		rows, err = r.fold.Registered(tenant, func(digest string) ([]byte, error) { return r.Content(ctx, digest) })
+		if errors.Is(err, storage.ErrNotFound) {
+			r.log.ErrorContext(ctx, "the content of a registry is lost: its agents get no rows", slog.String("digest", a.Digest))
+			return nil
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}

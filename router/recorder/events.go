@@ -204,7 +204,7 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err := r.writeEvents(s, []event{{"approval.released", map[string]any{"type": s.Type, "approved_by": people}}}, rec); err != nil {
 		return err
 	}
-	if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(s, rec)); err != nil {
+	if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(ctx, s, rec)); err != nil {
 		return err
 	}
 	return r.writePlanOf(ctx, s.Tenant, planID(s), rec)

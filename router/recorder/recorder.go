@@ -28,6 +28,8 @@ type Recorder struct {
 	// From is the state after some of the records, to begin with where the documents have
 	// all of these. It is the recorder's own from now on. Nil: all records are read.
 	From *state.State
+	// Content reads a blob of tenant system: agents that are no part of an order.
+	Content func(ctx context.Context, digest string) ([]byte, error)
 
 	records   storage.Records
 	documents storage.Documents
@@ -41,6 +43,7 @@ type Recorder struct {
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
+		Content: func(context.Context, string) ([]byte, error) { return nil, storage.ErrNotFound },
 		records: records, documents: documents, log: log, fold: state.New(), batch: newBatch(),
 		Progress: storage.NewProgress(),
 	}
@@ -169,7 +172,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 			}
 		}
 		if s.Decision.Verdict == intents.Allow {
-			if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(s, rec)); err != nil {
+			if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(ctx, s, rec)); err != nil {
 				return err
 			}
 		}

@@ -89,8 +89,9 @@ func TestAskRows(t *testing.T) {
 	w, f := woken(t, live)
 	w.Pin("shop.list", catalog.Pure)
 	w.PushAgents(1, map[string]string{
-		"desk": "name: desk\ndescription: Knows whom to ask.\nsub_agents: [shop]\n",
-		"shop": "name: shop\ndescription: Sells.\ntools: [{server: shop, name: list}]\n",
+		"desk":   "name: desk\ndescription: Knows whom to ask.\nsub_agents: [shop, points]\n",
+		"points": "name: points\ndescription: Counts.\nstructured_output: true\nproperties: {points: {type: integer}}\n",
+		"shop":   "name: shop\ndescription: Sells.\ntools: [{server: shop, name: list}]\n",
 	})
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`["a spoon"]`)})))
 	p := w.BegunAgent("p", "desk")
@@ -102,6 +103,7 @@ func TestAskRows(t *testing.T) {
 	w.Want(asked.Reply("A spoon."), intents.OK)
 	refused := task.Asked("shop", "2.0")
 	w.Want(refused.Finish("failed", "", "The shop is closed."), intents.OK)
+	w.Want(task.Asked("points", "3.0").Reply(`{"points":7}`), intents.OK)
 	w.Want(task.Reply("These."), intents.OK)
 	w.Want(p.Complete(), intents.OK)
 	f.caughtUp()
@@ -117,6 +119,7 @@ func TestAskRows(t *testing.T) {
 	want := []string{
 		"tool_call ask_agent 1.1.0 null", "tool_response ask_agent 1.1.0 A spoon. ",
 		"tool_call ask_agent 1.2.0 null", "tool_response ask_agent 1.2.0 failed: The shop is closed. ",
+		"tool_call ask_agent 1.3.0 null", `tool_response ask_agent 1.3.0 {"points":7} `, // of a structured agent: JSON
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

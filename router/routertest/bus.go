@@ -190,19 +190,23 @@ func MemoryKey(tenant, session, task, label string) string {
 	return tenant + ":" + session + ":" + task + ":" + label
 }
 
-// noBlobs holds nothing.
-type noBlobs struct{ storage.Blobs }
+// NoBlobs hold nothing.
+type NoBlobs struct{ storage.Blobs }
 
-func (noBlobs) Open(context.Context, storage.Scope, string) (io.ReadCloser, storage.File, error) {
+// Open finds nothing.
+func (NoBlobs) Open(context.Context, storage.Scope, string) (io.ReadCloser, storage.File, error) {
 	return nil, storage.File{}, storage.ErrNotFound
 }
 
-func (noBlobs) Wipe(context.Context, storage.Scope) error { return nil }
+// Wipe has nothing to do.
+func (NoBlobs) Wipe(context.Context, storage.Scope) error { return nil }
 
-func (noBlobs) Keep(context.Context, string, io.Reader) (string, int64, error) {
+// Keep refuses.
+func (NoBlobs) Keep(context.Context, string, io.Reader) (string, int64, error) {
 	return "", 0, storage.ErrNotFound
 }
 
-func (noBlobs) Fetch(context.Context, string, string) (io.ReadCloser, int64, error) {
+// Fetch finds nothing.
+func (NoBlobs) Fetch(context.Context, string, string) (io.ReadCloser, int64, error) {
 	return nil, 0, storage.ErrNotFound
 }

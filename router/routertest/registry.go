@@ -11,15 +11,22 @@ import (
 // RegistryOf is a push of agents, by name of their files without .yaml.
 func (w *World) RegistryOf(tenant string, revision int64, files map[string]string) catalog.RegistryPush {
 	w.Helper()
+	r := w.Registry(files)
+	bundle, err := r.Pack()
+	w.Must(err)
+	return catalog.RegistryPush{Tenant: tenant, Revision: revision, Digest: r.Digest(), Bundle: bundle}
+}
+
+// Registry of agents, by name of their files without .yaml.
+func (w *World) Registry(files map[string]string) *agents.Revision {
+	w.Helper()
 	dir := fstest.MapFS{}
 	for name, text := range files {
 		dir["agents/"+name+".yaml"] = &fstest.MapFile{Data: []byte(text)}
 	}
 	r, err := agents.Read(dir, func(string) string { return "" })
 	w.Must(err)
-	bundle, err := r.Pack()
-	w.Must(err)
-	return catalog.RegistryPush{Tenant: tenant, Revision: revision, Digest: r.Digest(), Bundle: bundle}
+	return r
 }
 
 // PushAgents puts agents in force for tenant default.

@@ -10,7 +10,7 @@ import (
 )
 
 // SystemTenant owns control records.
-const SystemTenant = "system"
+const SystemTenant = storage.SystemTenant
 
 // maxTenants is how many orders' tenants are remembered; then all are forgotten
 // and looked up again.

@@ -57,10 +57,18 @@ export class Agents {
       const files = content(args.bundle, args.digest);
       next.agents = o.facts.scopes.agents;
       must(next.agents.every((a) => files.includes(a.digest)), "scopes of another content");
-    } else {
-      must(was?.before?.digest === args.digest, "not the revision before");
+    } else if (was?.before?.digest === args.digest) {
       next.agents = was.before.agents;
+    } else {
+      const kept = this.state.blobs.get(args.digest);
+      must(this.state.rules > 4 && kept, "neither the revision before nor content that is kept");
+      next.agents = o.facts.scopes.agents;
+      const files = Object.entries(JSON.parse(kept));
+      must(files.every(([, f]) => this.state.blobs.has(f)), "content that is not whole");
+      const written = files.filter(([path]) => /^(agents\/)?[^/]+\.ya?ml$/.test(path)).map(([, f]) => f);
+      must(jcs(next.agents.map((a) => a.digest).sort()) === jcs(written.sort()), "scopes of another content");
     }
+    must(this.state.rules < 5 || next.agents.every((a) => a.name !== "client"), "the name of clients");
     if (was) delete was.before;
     const concerned = tenant === "system" ? ["system", ...this.inForce.keys()] : [tenant];
     for (const t of concerned) this.effective(t, { tenant, next });

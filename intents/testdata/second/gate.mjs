@@ -21,14 +21,26 @@ export class Gate {
     const { gate, agent, schedule } = o.args;
     must(agent === undefined && schedule === undefined, "the gate chooses the agent of a user's request");
     p.gate = gate;
-    const { found } = this.routed(o.tenant);
+    const gates = this.routed(o.tenant);
     const last = p.session && this.last.get(this.name(p));
     if (!last || last.over || (last.final && o.now >= last.closed + gate.ttl_minutes * 60000)) return undefined;
     if (last.route === "clarify") p.before = last;
-    if (p.before || !gate.bypass || !found.has(last.agent)) return undefined;
-    this.state.mayRun(o, last.agent);
-    this.goesTo(p, "bypass");
-    return last.agent;
+    if (p.before || !gate.bypass || !gates.found.has(last.agent)) return undefined;
+    const broken = this.broken(o, last.agent);
+    const goes = broken ? this.there(o, gates.standard) : last.agent;
+    this.state.mayRun(o, goes);
+    this.goesTo(p, broken ? "breaker" : "bypass");
+    return goes;
+  }
+
+  broken(o, agent) {
+    return this.state.breakers.mark(JSON.stringify([o.tenant, agent]), o.now) === "open";
+  }
+
+  // there is the default, whose breaker is not open.
+  there(o, standard) {
+    must(standard !== undefined && !this.broken(o, standard), "no agent is there");
+    return standard;
   }
 
   name(p) {
@@ -37,7 +49,7 @@ export class Gate {
 
   goesTo(p, decision) {
     p.route = decision;
-    if (p.session) this.last.set(this.name(p), p);
+    if (p.session && decision !== "breaker") this.last.set(this.name(p), p);
   }
 
   left(p) {
@@ -50,14 +62,15 @@ export class Gate {
     if (last) last.over = true;
   }
 
-  decide({ found, standard }, said, clarify) {
+  decide(o, { found, standard }, said, clarify) {
     const { confidence = 0, ambiguous = false } = said;
     const a = found.get(said.agent);
-    if (!a) return [standard, "unknown"];
-    if (said.agent === standard) return [standard, "direct"];
+    if (!a) return [this.there(o, standard), "unknown"];
+    if (said.agent === standard) return [this.there(o, standard), "direct"];
+    if (this.broken(o, said.agent)) return [this.there(o, standard), "breaker"];
     const { confidence_threshold: threshold, clarification_required: asks } = a.routing;
     if (confidence >= threshold && threshold < 1 && !ambiguous) return [said.agent, "confident"];
-    return asks && clarify ? [undefined, "clarify"] : [standard, "default"];
+    return asks && clarify ? [undefined, "clarify"] : [this.there(o, standard), "default"];
   }
 
   // route judges the route of a plan, and gives the agent; undefined: the user is asked.
@@ -67,7 +80,7 @@ export class Gate {
     must(p.gate && route, "a plan at the gate is routed, and no other");
     must(p.status === "planning" && revision === 1 && drop.length === 0, "a plan is routed once");
     const layers = this.state.agents.then(o.tenant, p.registry);
-    const [agent, decision] = this.decide(this.routed(o.tenant, layers), route, p.gate.clarify && !p.before);
+    const [agent, decision] = this.decide(o, this.routed(o.tenant, layers), route, p.gate.clarify && !p.before);
     must(route.decision === decision, `what the classifier says makes it ${decision}`);
     const [only, ...more] = steps;
     if (agent) must(only && more.length === 0 && only.step === 1 && only.agent === agent && only.skills.length === 0 && answer === undefined, "not one step of the agent");

@@ -3,6 +3,7 @@
 import { approvals } from "./agents.mjs";
 import { jcs, kidOf, must, signed } from "./bundle.mjs";
 import { Budgets } from "./budgets.mjs";
+import { Clients } from "./client.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { OF_AGENTS } from "./schedules.mjs";
 
@@ -17,7 +18,7 @@ const RETRY_KEPT = 600000;
 
 export class Plans {
   constructor(state) {
-    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), budgets: new Budgets(state) });
+    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), budgets: new Budgets(state), clients: new Clients(state) });
   }
 
   // key of a task.
@@ -61,7 +62,9 @@ export class Plans {
     must(!this.plans.has(name), "a plan with this id exists");
     const { session_id: session = "", turn_id: turn = "" } = o.context;
     const request = o.args.request?.digest;
-    const takes = !o.released && (this.state.rules < 5 || o.args.agent !== "dreaming-agent");
+    this.clients.opens(o);
+    const client = o.args.api_key !== undefined;
+    const takes = !o.released && !client && (this.state.rules < 5 || o.args.agent !== "dreaming-agent");
     if (this.state.rules > 3) this.mayTurn(o, session, o.args.request, takes);
     this.state.schedules.fire(o);
     this.plans.set(name, {
@@ -73,7 +76,7 @@ export class Plans {
     p.registry = this.state.agents.now(o.tenant);
     const agent = o.args.gate ? this.state.gate.enter(o, p) : o.args.agent;
     if (!agent) return;
-    this.runBy(p, agent, this.state.agents.runs(o.tenant, agent));
+    this.runBy(p, agent, client ? this.clients.runs(o) : this.state.agents.runs(o.tenant, agent));
     p.digest = o.d.intent_id;
   }
 
@@ -88,6 +91,7 @@ export class Plans {
     const p = this.of(o);
     must(p && !p.final && (p.runs || this.state.rules > 4), "no open plan of an agent");
     const { step } = o.context;
+    must(p.runs?.apiKey === undefined, "no agent runs the plan of a client");
     must(p.runs || !step || p.steps.find((s) => s.step === step)?.runs, "no agent runs the step");
   }
 
@@ -190,7 +194,7 @@ export class Plans {
     must(this.ready(p, s), "one that the step waits for is not done");
     must(this.live(p) < MAX_LIVE, "no more tasks of a plan live at once");
     Object.assign(s, { status: "running", begun: true });
-    this.begin(o, { agent: p.agent ?? s.agent, types: runs?.types, holds: runs?.holds, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key, limits: runs?.limits });
+    this.begin(o, { agent: p.agent ?? s.agent, types: runs?.types, holds: runs?.holds, apiKey: runs?.apiKey, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key, limits: runs?.limits });
   }
 
   // introduced is the key that an order brings, and until when it signs.
@@ -329,6 +333,7 @@ export class Plans {
     if (t.ended) return;
     t.ended = why;
     t.said = said ?? (this.state.at > t.deadline ? "unavailable" : undefined);
+    if (t.apiKey !== undefined) return; // the client's model is no concern of ours, and it asks nobody
     if (usage.length > 0) this.budgets.report(t.plan, usage);
     else this.budgets.lost(t);
     for (const c of this.tasks.values()) if (c.parent === t) this.endTask(c, "the task that asked has ended");
@@ -355,6 +360,7 @@ export class Plans {
     must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool that orders this");
     if (!t.agent) return;
     if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.skills.includes(name)), "loads a skill that is not one of the task's");
+    this.clients.scope(o, t);
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
     const held = (o.d.hold?.rules ?? []).map(jcs);
@@ -381,6 +387,7 @@ export class Plans {
 
   // fresh: nothing that acts once is ordered again in its plan while it may have acted.
   fresh(o) {
+    if (this.clients.numbered(o, this.of(o))) return;
     if (o.d.effect !== "once") return;
     const args = jcs(o.args);
     if (this.state.rules > 3) return this.occurs(o, args);
@@ -421,6 +428,7 @@ export class Plans {
     o.plan = this.of(o);
     if (!o.plan) return;
     o.plan.pending++;
+    this.clients.take(o, o.plan);
     if (o.context.call) (o.plan.calls ??= []).push(o.context);
   }
 
@@ -437,6 +445,7 @@ export class Plans {
     const p = this.of(o);
     if (!p) return;
     const s = p.steps.find((x) => x.step === o.context.step);
+    this.clients.free(o, p, out);
     if (o.noted) {
       const wasHeld = o.noted.status === "held" && s?.status === "held" && !p.final;
       const nothing = out.status === "failed" && (out.code === "DISPATCH_UNAVAILABLE" || out.retryable);

@@ -103,6 +103,8 @@ func crossings() []crossing {
 		{subject: jetStreamAPI + framesDelete, called: bus.FramesAPI + framesDelete, of: accountCore, by: frames},
 		{subject: bus.Agent(Manager), of: accountAgents, by: gateway},
 		{subject: bus.Grant(Manager, everyProcess), of: accountAgents, by: gateway},
+		{subject: bus.ClientPlans, of: accountAgents, by: gateway},
+		{subject: bus.ClientCalls(everyProcess), of: accountAgents, by: gateway, within: orderTime},
 		{subject: bus.Agent(Planner), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.AgentInstance(Planner, everyProcess), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.Grant(Planner, everyProcess), of: accountAgents, by: manager},

@@ -39,11 +39,14 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	case Frames:
 		return asker(accountReaders, inbox), nil
 	case Manager:
-		return asker(accountManager, inbox), agent(role, instance)
+		serves := agent(role, instance)
+		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role))
+		return asker(accountManager, inbox), serves
 	case Planner:
 		return asker(accountPlanner, inbox), agent(role, instance)
 	case Task:
 		serves := agent(role, instance)
+		serves.subscribe = append(serves.subscribe, queued(bus.ClientCalls(instance), role))
 		serves.replies = bus.MaxReplies // it says what it does while it works
 		return asker(accountTask, inbox), serves
 	case Router:

@@ -64,7 +64,7 @@ type spareKey struct{}
 // spared answers only health checks on a spare connection.
 func spared(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if spare, _ := r.Context().Value(spareKey{}).(bool); spare && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
+		if spare, _ := r.Context().Value(spareKey{}).(bool); spare && r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/health" {
 			w.Header().Set("Connection", "close")
 			p := problem.New(intents.Overloaded, "", "there are too many connections")
 			p.RetryAfter = time.Second

@@ -1,0 +1,40 @@
+package agentic
+
+import (
+	"context"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+)
+
+// costly fails, after its server has counted tokens.
+type costly struct{}
+
+func (costly) Name() string { return "test:costly" }
+
+func (costly) Respond(context.Context, model.Request, func(model.Event)) (*model.Response, error) {
+	return &model.Response{Model: "test:costly", Usage: model.Usage{InputTokens: 500, OutputTokens: 3}}, &model.Error{Reason: "busy", Retryable: true}
+}
+
+// TestUsageOfFallback: tokens stand under the model that has used them, also where another
+// one answered.
+func TestUsageOfFallback(t *testing.T) {
+	def := agents.Builtin(agents.Composer)
+	l := &loop{agent: def, model: model.Fallback(costly{}, says(map[string][]any{"": {"Hello."}}))}
+	for range 2 {
+		if _, err := l.request(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []catalog.Usage{
+		{Agent: def.Name, Model: "test:costly", Calls: 2, InputTokens: 1000, OutputTokens: 6},
+		{Agent: def.Name, Model: "test:script", Calls: 2, InputTokens: 20, OutputTokens: 2},
+	}
+	if d := gocmp.Diff(want, l.used, ignoreLatency); d != "" {
+		t.Error(d)
+	}
+}

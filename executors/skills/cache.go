@@ -1,0 +1,127 @@
+package skills
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Bounds of the answers that are kept in memory, in bytes and in number.
+const (
+	maxKept     = 64 << 20
+	maxKeptOne  = 4 << 20
+	maxKeptMany = 10_000
+)
+
+// cache keeps answers of pure skills whose approval says for how long. One call at a time
+// asks a server for an answer that may be kept; equal ones wait for it. It is in memory
+// alone: a process that begins has none, and so no answer outlives the headers and the
+// environment with which its server was asked.
+type cache struct {
+	now func() time.Time
+
+	mu    sync.Mutex // guards what follows
+	size  int
+	kept  *simplelru.LRU[string, kept]
+	asked map[string]chan struct{} // closed when the call has ended
+}
+
+// kept is an answer, and the position of the order that brought it.
+type kept struct {
+	content  executors.Content
+	position int64
+	at       time.Time
+}
+
+func (k kept) size() int { return len(k.content.JSON) + len(k.content.Text) }
+
+func newCache(now func() time.Time) *cache {
+	c := &cache{now: now, asked: map[string]chan struct{}{}}
+	c.kept, _ = simplelru.NewLRU(maxKeptMany, func(_ string, k kept) { c.size -= k.size() }) // fails only for less than 1
+	return c
+}
+
+// keyOf names all that an answer depends on; empty: it must not be kept. Another approval,
+// even of the same version, is another pin; any erasure since makes another key, whether
+// or not it was of the order that brought the answer. The digest of the pin covers the
+// server, and with it the credentials that this process sends there.
+func keyOf(in invocation) (string, error) {
+	t := in.order.Ticket
+	if in.pin.CacheSeconds <= 0 || in.pin.Effect != string(catalog.Pure) {
+		return "", nil
+	}
+	user := t.Actor.UserID
+	if in.pin.Shared {
+		user = ""
+	}
+	raw, err := json.Marshal(struct {
+		Tenant, User string
+		Shared       bool
+		Pin          intents.Pin
+		Obligations  []intents.Obligation
+		Types        []intents.PayloadType
+		Erasures     int
+		Input        []byte
+	}{t.Actor.Tenant, user, in.pin.Shared, in.pin, t.Obligations, t.Types, t.Erasures, in.input})
+	return intents.Digest(raw), err
+}
+
+// get gives an answer that is kept, or waits once for a call under way that may bring it.
+// Where there is none, the caller asks the server, and calls end when that is done.
+func (c *cache) get(ctx context.Context, key string, age time.Duration) (k kept, found bool, end func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, found = c.fresh(key, age); found {
+		return k, true, nil, nil
+	}
+	asked, busy := c.asked[key]
+	if !busy {
+		mine := make(chan struct{})
+		c.asked[key] = mine
+		return k, false, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.asked, key)
+			close(mine)
+		}, nil
+	}
+	c.mu.Unlock()
+	select {
+	case <-asked:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	c.mu.Lock()
+	if err == nil {
+		k, found = c.fresh(key, age)
+	}
+	return k, found, func() {}, err
+}
+
+// fresh needs mu.
+func (c *cache) fresh(key string, age time.Duration) (kept, bool) {
+	k, ok := c.kept.Get(key)
+	since := c.now().Sub(k.at)
+	return k, ok && since >= 0 && since < age
+}
+
+// keep an answer, in the place of those that were not used for longest.
+func (c *cache) keep(key string, k kept) {
+	if k.size() > maxKeptOne {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept.Remove(key)
+	c.kept.Add(key, k)
+	for c.size += k.size(); c.size > maxKept; {
+		c.kept.RemoveOldest()
+	}
+}

@@ -1,0 +1,163 @@
+package skills_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// cached is a server whose tool x says how often it was called, approved to be kept for a minute.
+func cached(t *testing.T, change func(*intents.Pin)) (*bench, *site, executortest.Order) {
+	t.Helper()
+	var calls atomic.Int64
+	s := newSite(t, serverOf(tool{name: "x", handle: func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		return wire.NewToolResultText(fmt.Sprintf("answer %d", calls.Add(1))), nil
+	}}))
+	b := open(t, map[string]*site{"s": s})
+	pins := b.pins(t, "pure")
+	pins[0].CacheSeconds, pins[0].Since = 60, 7
+	if change != nil {
+		change(&pins[0])
+	}
+	return b, s, call(pins, "x", map[string]any{"n": 1})
+}
+
+// TestCache: an answer serves an equal call of the same user, under the same approval, with
+// the same obligations, until it is too old or something was erased. Everything else is
+// another call, counted at the server.
+func TestCache(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pin    func(*intents.Pin)
+		second func(*bench, *executortest.Order)
+		kept   bool
+	}{
+		{"an equal call", nil, nil, true},
+		{"of another step", nil, func(_ *bench, o *executortest.Order) {
+			scope := *o.Ticket.Scope
+			scope.Plan, scope.Task = "plan_2", "task_2"
+			o.Ticket.Scope, o.Context.PlanID = &scope, "plan_2"
+		}, true},
+		{"just young enough", nil, func(b *bench, _ *executortest.Order) { b.clock.Add(58) }, true},
+		{"too old", nil, func(b *bench, _ *executortest.Order) { b.clock.Add(61) }, false},
+		{"of another user", nil, func(_ *bench, o *executortest.Order) { o.Ticket.Actor.UserID = "bob" }, false},
+		{"of another user, shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Order) { o.Ticket.Actor.UserID = "bob" }, true},
+		{"of another tenant, shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Order) { o.Ticket.Actor.Tenant = "other" }, false},
+		{"no longer shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Order) { o.Ticket.Pins[0].Shared = false }, false},
+		{"with another input", nil, func(_ *bench, o *executortest.Order) {
+			o.Args = map[string]any{"skill": "x", "input": map[string]any{"n": 2}}
+		}, false},
+		{"under a mask", nil, func(_ *bench, o *executortest.Order) {
+			o.Ticket.Obligations = []intents.Obligation{{Name: "mask", Value: []any{"/output"}}}
+		}, false},
+		{"after an erasure", nil, func(_ *bench, o *executortest.Order) { o.Ticket.Erasures = 1 }, false},
+		{"approved again", nil, func(_ *bench, o *executortest.Order) { o.Ticket.Pins[0].Since = 9 }, false},
+		{"approved for no time", nil, func(_ *bench, o *executortest.Order) {
+			o.Ticket.Pins[0].CacheSeconds, o.Ticket.Pins[0].Since = 0, 0
+		}, false},
+		{"of a skill that is not pure", func(p *intents.Pin) { p.Effect = "idempotent" }, nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, s, first := cached(t, tt.pin)
+			second := first
+			second.Ticket.Pins = append([]intents.Pin{}, first.Ticket.Pins...)
+			scope := *first.Ticket.Scope
+			first.Ticket.Scope = &scope
+			first.Position, second.Position = 41, 42
+			origin := b.Must(t, first, nil)
+			if string(origin.Result) != `{"output":"answer 1"}` || executortest.Fact(t, origin, "skill.cached") != nil {
+				t.Fatalf("%s %v", origin.Result, origin.Facts)
+			}
+			if tt.second != nil {
+				tt.second(b, &second)
+			}
+			got := b.Must(t, second, nil)
+			fact := executortest.Fact(t, got, "skill.cached")
+			if tt.kept {
+				if s.calls.Load() != 1 || string(got.Result) != string(origin.Result) || len(got.Facts) != 1 || fact["position"] != 41.0 || fact["skill_id"] != "x" {
+					t.Errorf("%s %v after %d calls", got.Result, fact, s.calls.Load())
+				}
+			} else if s.calls.Load() != 2 || fact != nil || string(got.Result) == string(origin.Result) {
+				t.Errorf("%s %v after %d calls", got.Result, fact, s.calls.Load())
+			}
+		})
+	}
+}
+
+// TestCacheRevoked: what is kept serves nobody for whom the skill is not approved any more.
+func TestCacheRevoked(t *testing.T) {
+	b, s, in := cached(t, nil)
+	b.Must(t, in, nil)
+	in.Ticket.Pins = nil
+	if r := b.Do(t, in); r.Code != intents.PolicyDenied || s.calls.Load() != 1 {
+		t.Errorf("%+v after %d calls", r, s.calls.Load())
+	}
+}
+
+// TestCacheOneCall: equal calls that come at once are one at the server, and large answers
+// are files of each one's own step. What fails is not kept.
+func TestCacheOneCall(t *testing.T) {
+	began, goOn := make(chan bool, 8), make(chan bool)
+	var fail atomic.Bool
+	s := newSite(t, serverOf(tool{name: "x", handle: func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		began <- true
+		<-goOn
+		if fail.Load() {
+			return wire.NewToolResultError("no"), nil
+		}
+		return wire.NewToolResultText(strings.Repeat("row\n", 20_000)), nil
+	}}))
+	b := open(t, map[string]*site{"s": s})
+	pins := b.pins(t, "pure")
+	pins[0].CacheSeconds = 60
+	order := func(plan string) intents.Dispatch {
+		in := call(pins, "x", nil)
+		in.Context.PlanID = plan
+		return b.Seal(t, b.Fill(in))
+	}
+	fail.Store(true)
+	bad := order("plan_0")
+	go func() { <-began; goOn <- true }()
+	if r := b.Send(t, bad); r.Code != intents.ExecutorFailed {
+		t.Fatalf("%+v", r)
+	}
+	fail.Store(false)
+	var all sync.WaitGroup
+	for i := range 4 {
+		plan := fmt.Sprintf("plan_%d", i+1)
+		d := order(plan)
+		all.Go(func() {
+			r := b.Send(t, d)
+			var got catalog.SkillCallResult
+			if err := json.Unmarshal(r.Result, &got); err != nil || got.Reference == nil {
+				t.Errorf("%+v: %v", r, err)
+				return
+			}
+			f, _, err := b.blobs.Open(t.Context(), storage.Scope{Tenant: "acme", Plan: plan, Revision: 1, Step: 1}, got.FileID)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-began
+	goOn <- true
+	all.Wait()
+	if s.calls.Load() != 2 {
+		t.Errorf("%d calls", s.calls.Load())
+	}
+}

@@ -1,0 +1,64 @@
+package skills
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/ratelimit"
+)
+
+// rates hold each tenant to the calls a minute that the documents of its skills allow.
+// The zero value is ready; safe for concurrent use.
+type rates struct {
+	mu sync.Mutex
+	of map[string]*rate // by tenant and skill
+}
+
+type rate struct {
+	rpm   int
+	calls *ratelimit.Limiter
+}
+
+// allow takes a call of a tenant. If there is none left, it says when there will be.
+func (r *rates) allow(tenant, skill string, rpm int, now func() time.Time) (wait time.Duration, ok bool) {
+	if rpm == 0 {
+		return 0, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := tenant + " " + skill
+	if r.of[key] == nil || r.of[key].rpm != rpm {
+		if r.of == nil {
+			r.of = map[string]*rate{}
+		}
+		r.of[key] = &rate{rpm, ratelimit.New(rpm, time.Minute, 1, now)}
+	}
+	return r.of[key].calls.Allow("")
+}
+
+// withinRates refuses a call beyond the tenant's rate or the server's. It was not sent.
+func (s *skills) withinRates(ctx context.Context, tenant, skill string, on *server) error {
+	if s.Rate != nil {
+		rpm, err := s.Rate(ctx, tenant, skill)
+		if err != nil {
+			return executors.Unavailable("the rate of the skill cannot be read", err)
+		}
+		if wait, ok := s.rates.allow(tenant, skill, rpm, s.Now); !ok {
+			return busy(wait, fmt.Sprintf("the tenant gets no more than the %d calls of %s a minute that the skill's document allows", rpm, skill))
+		}
+	}
+	if wait, ok := on.terms.Calls.Allow(""); !ok {
+		return busy(wait, "the skill server gets no more calls a minute than its rpm allows")
+	}
+	return nil
+}
+
+func busy(wait time.Duration, reason string) *executors.Failure {
+	seconds := int(math.Ceil(wait.Seconds()))
+	return executors.Fail(intents.RateLimited, fmt.Sprintf("%s: try again in %d s", reason, seconds)).WithDetails(map[string]int{"retry_after_sec": seconds})
+}

@@ -1,0 +1,368 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// clientCall is one tools/call of an MCP client.
+type clientCall struct {
+	Session string          // of the MCP client, as the gateway minted it
+	Request string          // JSON-RPC id, canonical JSON: a retry has the same
+	Skill   string          // full id
+	Args    json.RawMessage // an object; nil: none
+}
+
+// clientTask is what the plan of a client says that its user asks for.
+const clientTask = "Calls of an MCP client."
+
+// Bounds of a client's plan: for how long it takes calls, which leaves its task time to
+// end, and how often a call may meet one that takes none before it is refused.
+const (
+	clientLife  = 55 * time.Minute
+	clientTries = 3
+)
+
+// clients are the sessions of MCP clients with their plans. Those of before a restart are
+// ended (endLeft), and their calls are not known any more: a client begins anew.
+type clients struct {
+	mu        sync.Mutex // guards the maps
+	sessions  map[clientID]*clientSession
+	manifests map[string]catalog.Manifest // of approved skills, by their digest
+}
+
+// clientID is a session of one client: nobody else gets into it.
+type clientID struct{ tenant, user, key, session string }
+
+func idOf(a actor) clientID { return clientID{a.tenant, a.user, a.keyID, a.session} }
+
+// clientSession has the plan that takes calls, and the one before it for what is sent again.
+type clientSession struct {
+	mu          sync.Mutex // guards the rest; held while a plan is opened, and never for a call
+	now, before *clientPlan
+	until       time.Time // it is remembered, where it has no plan
+}
+
+// clientPlan is an open plan of a client.
+type clientPlan struct {
+	actor
+	turn, id, task, instance string
+	until                    time.Time
+	sent                     map[string]bool // requests; of its session's mu
+
+	granting sync.Mutex // guards the rest
+	grant    string     // the last one, for calls under the same roles
+	granted  []string
+	at       time.Time
+}
+
+// grantUse is for how long the calls of a client come under one grant: most calls of a
+// session come in bursts.
+const grantUse = 30 * time.Second
+
+func newClients() *clients {
+	return &clients{sessions: make(map[clientID]*clientSession), manifests: make(map[string]catalog.Manifest)}
+}
+
+// callSkill has a skill called for a client in the plan of its session. The answer is the
+// order's, which was executed, has failed, is held or was denied. An error says that there is
+// none.
+//
+// Crash: before the commit nothing has happened. After it the call has, or has not, as its
+// order says (GET /v1/intents/{intent_id}), and the session is gone with its requests: the
+// same one sent anew is another call.
+func (g *Gateway) callSkill(ctx context.Context, a actor, c clientCall) (*intents.Answer, error) {
+	a.session = c.Session
+	return g.clientOrder(ctx, a, intents.Digest([]byte(c.Request)), "skill.call", catalog.SkillCall{Skill: c.Skill, Input: c.Args})
+}
+
+// clientLines reads lines of a result of the session that came as a reference.
+func (g *Gateway) clientLines(ctx context.Context, a actor, session string, lines catalog.ReadLines) (*intents.Answer, error) {
+	a.session = session
+	return g.clientOrder(ctx, a, "", "read_lines", lines)
+}
+
+// clientOrder has an order sealed by the task of a client's plan. A plan that takes no call
+// any more is replaced by the next one.
+func (g *Gateway) clientOrder(ctx context.Context, a actor, request, typ string, args any) (*intents.Answer, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, problem.New(intents.SchemaInvalid, "/arguments", "is no JSON")
+	}
+	for range clientTries {
+		p, err := g.clientPlan(ctx, a, request)
+		if err != nil {
+			return nil, err
+		}
+		answer, over, err := g.sealed(ctx, p, a, bus.ClientCall{Type: typ, Args: raw, Request: request})
+		if !over {
+			return answer, err
+		}
+		g.clients.leave(p, request)
+		go g.endClientPlan(context.WithoutCancel(ctx), p, a)
+	}
+	return nil, problem.New(intents.Overloaded, "", "the plans of the session end faster than calls are made")
+}
+
+// clientPlan is the plan of a session in which a request was sent before, or the one that
+// takes calls; the first call opens one.
+func (g *Gateway) clientPlan(ctx context.Context, a actor, request string) (*clientPlan, error) {
+	s := g.clients.session(idOf(a))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = g.cfg.Now().Add(clientLife)
+	if s.before != nil && s.before.sent[request] {
+		return s.before, nil
+	}
+	if s.now != nil && g.cfg.Now().After(s.now.until) && !s.now.sent[request] {
+		go g.endClientPlan(context.WithoutCancel(ctx), s.now, a)
+		s.before, s.now = s.now, nil
+	}
+	if s.now == nil {
+		opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+		defer cancel()
+		p, err := g.openClientPlan(opening, a)
+		if err != nil {
+			return nil, err
+		}
+		s.now = p
+	}
+	if request != "" {
+		s.now.sent[request] = true
+	}
+	return s.now, nil
+}
+
+// session is the one of an id, which begins here.
+func (c *clients) session(id clientID) *clientSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sessions[id]
+	if s == nil {
+		s = &clientSession{}
+		c.sessions[id] = s
+	}
+	return s
+}
+
+// leave takes a plan out of its session that takes no calls any more, and has not taken this one.
+func (c *clients) leave(p *clientPlan, request string) {
+	s := c.session(idOf(p.actor))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(p.sent, request)
+	if s.now == p {
+		s.before, s.now = p, nil
+	}
+}
+
+// openClientPlan opens a plan and has a manager open its task.
+//
+// A crash in here leaves a plan that nothing comes of: endLeft.
+func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, error) {
+	now := g.cfg.Now()
+	p := &clientPlan{actor: a, turn: newID("turn"), id: intents.NewTimedID(intents.KindPlan, now), until: now.Add(clientLife), sent: make(map[string]bool)}
+	t, err := g.clientTurn(p, a)
+	if err != nil {
+		return nil, err
+	}
+	at := intents.Context{TurnID: p.turn, PlanID: p.id}
+	opened, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: p.id, Task: clientTask, Agent: agents.Client, APIKey: a.keyID}, at, t.Grant, ""})
+	if err != nil {
+		return nil, err
+	}
+	if opened.Outcome == nil { // nobody waits with it: it is ended as soon as it is opened
+		held := problem.New(intents.ApprovalRequired, "", opened.Reason)
+		held.IntentID, held.TraceID = opened.IntentID, opened.TraceID
+		return nil, held
+	}
+	begun, err := g.ofManager(ctx, bus.ClientPlan{ClientTurn: t, Digest: opened.IntentID})
+	if err != nil {
+		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: p.id, Reason: "no manager began it"}, at, t.Grant, ""}); cerr != nil {
+			g.cfg.Log.WarnContext(ctx, "cancel a client's plan", slog.String("plan_id", p.id), slog.String("error", cerr.Error()))
+		}
+		return nil, err
+	}
+	p.task, p.instance = begun.TaskID, begun.Instance
+	return p, nil
+}
+
+// clientTurn is the plan with a grant of who calls, issued for this call or one shortly before.
+func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.ClientTurn, err error) {
+	p.granting.Lock()
+	defer p.granting.Unlock()
+	if now := g.cfg.Now(); p.grant == "" || !slices.Equal(p.granted, a.roles) || now.Sub(p.at) > grantUse {
+		if p.grant, _, err = g.issueGrant(a, p.turn, ""); err != nil {
+			return t, err
+		}
+		p.granted, p.at = a.roles, now
+	}
+	return bus.ClientTurn{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: p.turn, PlanID: p.id, Grant: p.grant, TraceID: a.trace}, nil
+}
+
+// ofManager asks a manager to begin or close a client's plan.
+func (g *Gateway) ofManager(ctx context.Context, c bus.ClientPlan) (bus.ClientPlanReply, error) {
+	reply, err := ask[bus.ClientPlanReply](ctx, g.cfg.Bus, bus.ClientPlans, c)
+	if problem.Of(err).Code == intents.DispatchUnavailable && err != nil {
+		err = problem.New(intents.DispatchUnavailable, "", "no manager is there")
+	}
+	if err == nil && reply.Code != "" {
+		err = problem.New(intents.Code(reply.Code), "", reply.Reason)
+	}
+	return reply, err
+}
+
+// sealed has the task of a plan seal an order. over: nothing was ordered, and the plan takes
+// no calls any more.
+func (g *Gateway) sealed(ctx context.Context, p *clientPlan, a actor, c bus.ClientCall) (answer *intents.Answer, over bool, err error) {
+	if c.ClientTurn, err = g.clientTurn(p, a); err != nil {
+		return nil, false, err
+	}
+	c.TaskID = p.task
+	question, err := json.Marshal(c)
+	if err != nil {
+		return nil, false, err
+	}
+	row, _ := catalog.Builtin().Lookup(c.Type)
+	ctx, cancel := context.WithTimeout(ctx, row.Run()+orderTTL)
+	defer cancel()
+	raw, err := g.cfg.Bus.Request(ctx, bus.ClientCalls(p.instance), question)
+	if err != nil {
+		return nil, errors.Is(err, bus.ErrNoResponders), unanswered(err, "the task")
+	}
+	var reply bus.ClientReply
+	if err := json.Unmarshal(raw, &reply); err != nil {
+		return nil, false, fmt.Errorf("answer of a client's task: %w", err)
+	}
+	switch {
+	case reply.Over:
+		return nil, true, nil
+	case reply.Code == string(intents.ConflictIdempotency):
+		return nil, false, problem.New(intents.ConflictIdempotency, "/id", reply.Reason)
+	case reply.Code != "":
+		return nil, false, problem.New(intents.Code(reply.Code), "", reply.Reason)
+	case c.End:
+		return nil, false, nil
+	}
+	if err := json.Unmarshal(reply.Answer, &answer); err != nil {
+		return nil, false, fmt.Errorf("answer to %s: %w", c.Type, err)
+	}
+	return answer, answer.Code == intents.KeyRevoked || answer.Code == intents.KeyUnknown, nil
+}
+
+// endClient ends the plan of a client's session that is gone.
+func (g *Gateway) endClient(ctx context.Context, a actor, session string) {
+	a.session = session
+	if p := g.clients.forget(idOf(a)); p != nil {
+		g.endClientPlan(ctx, p, a)
+	}
+}
+
+// forget takes a session out, and gives the plan that it has.
+func (c *clients) forget(id clientID) *clientPlan {
+	c.mu.Lock()
+	s := c.sessions[id]
+	delete(c.sessions, id)
+	c.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.now
+	s.now = nil
+	return p
+}
+
+// endClientPlan has the task of a plan end, once its calls have. The plan is closed when
+// none of them waits for people any more (endLeft).
+func (g *Gateway) endClientPlan(ctx context.Context, p *clientPlan, a actor) {
+	if _, over, err := g.sealed(ctx, p, a, bus.ClientCall{End: true}); err != nil && !over {
+		g.cfg.Log.InfoContext(ctx, "end of a client's plan", slog.String("plan_id", p.id), slog.String("error", err.Error()))
+	}
+}
+
+// endLate ends the plans that have had their time, and forgets sessions without one.
+func (g *Gateway) endLate(ctx context.Context) {
+	now := g.cfg.Now()
+	for id, s := range g.clients.all() {
+		if !s.mu.TryLock() {
+			continue // a plan is being opened
+		}
+		p, until := s.now, s.until
+		s.mu.Unlock()
+		switch {
+		case p != nil && now.After(p.until):
+			g.clients.leave(p, "")
+			go g.endClientPlan(ctx, p, p.actor)
+		case p == nil && !until.IsZero() && now.After(until):
+			g.clients.forget(id)
+		}
+	}
+}
+
+func (c *clients) all() map[clientID]*clientSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.sessions)
+}
+
+// serves says whether a plan takes calls of a session of this process.
+func (c *clients) serves(p bus.SilentPlan) bool {
+	c.mu.Lock()
+	s := c.sessions[clientID{p.Tenant, p.UserID, intents.KeyOfClient(p.Client), p.SessionID}]
+	c.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	if !s.mu.TryLock() {
+		return true // it is opening one
+	}
+	defer s.mu.Unlock()
+	return s.now != nil && s.now.id == p.PlanID
+}
+
+// endLeft ends the plans of clients that nothing comes of any more, and in which nothing
+// waits for people: one whose task has ended is complete, and one from before a restart is
+// cancelled. Nobody is there, so the grant is a standing one, as in resumeSilent.
+func (g *Gateway) endLeft(ctx context.Context, left []bus.SilentPlan) {
+	for _, p := range left {
+		if g.clients.serves(p) {
+			continue
+		}
+		if err := g.endOne(ctx, p); err != nil && ctx.Err() == nil {
+			g.cfg.Log.InfoContext(ctx, "end a client's plan", slog.String("plan_id", p.PlanID), slog.String("error", err.Error()))
+		}
+	}
+}
+
+func (g *Gateway) endOne(ctx context.Context, p bus.SilentPlan) (err error) {
+	a := actorOf(p)
+	if a.roles, err = g.rolesOf(ctx, a, p.Roles); err != nil {
+		return err
+	}
+	grant, _, err := g.issueGrant(a, p.TurnID, p.PlanID)
+	if err != nil {
+		return err
+	}
+	if p.Done {
+		turn := bus.ClientTurn{Tenant: p.Tenant, UserID: p.UserID, SessionID: p.SessionID, TurnID: p.TurnID, PlanID: p.PlanID, Grant: grant, TraceID: p.TraceID}
+		_, err = g.ofManager(ctx, bus.ClientPlan{ClientTurn: turn, Close: true})
+		return err
+	}
+	_, err = g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: p.PlanID, Reason: "the client is gone"}, intents.Context{TurnID: p.TurnID, PlanID: p.PlanID}, grant, ""})
+	return err
+}

@@ -1,0 +1,447 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// clientWorld is a gateway with the real router, manager and tasks on a real NATS server.
+// The skills' executor counts what it is asked.
+type clientWorld struct {
+	*routertest.World
+	gateway *Gateway
+	who     actor
+	stop    func()
+}
+
+func newClientWorld(t *testing.T, tools ...string) *clientWorld {
+	t.Helper()
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("bank.pay", catalog.Once)
+	w.Pin("bank.rates", catalog.Pure)
+	w.Data("approval", `{"once":false}`)
+	w.ClientKey(tools...)
+	w.Bus.On("skill.load", func(_ context.Context, c routertest.Call) intents.Report {
+		var out catalog.SkillLoadResult
+		for _, p := range c.Ticket.Pins {
+			out.Skills = append(out.Skills, catalog.Manifest{Name: p.Skill, Description: "A skill.", InputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "bank", Digest: p.Digest, Effect: catalog.Once})
+		}
+		return routertest.Done(out)
+	})
+	return start(w)
+}
+
+// localExecutors has a router serve on the bus, and dispatch within the process.
+type localExecutors struct {
+	bus.Conn
+	executors *routertest.Bus
+}
+
+func (l localExecutors) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	return l.executors.Request(ctx, subject, data)
+}
+
+// noBlobs keeps nothing: results are small.
+type noBlobs struct{ storage.Blobs }
+
+func (noBlobs) Wipe(context.Context, storage.Scope) error { return nil }
+
+// start starts all processes over what is recorded.
+func start(w *routertest.World) *clientWorld { w.Helper(); return startOn(w, w.Journal) }
+
+func startOn(w *routertest.World, journal storage.Journal) *clientWorld {
+	w.Helper()
+	ns, err := natsserver.Start(w.Context(), natsserver.Options{Dir: w.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	w.Must(err)
+	var conns []bus.Conn
+	connect := func(user string) bus.Conn {
+		c, err := ns.Connect(w.Context(), user)
+		w.Must(err)
+		conns = append(conns, c)
+		return c
+	}
+	log := slog.New(slog.DiscardHandler)
+	r, err := router.New(router.Config{
+		Journal: journal, Records: w.Journal, State: w.Dir, Bus: localExecutors{connect(natsserver.Router), w.Bus}, Key: w.Signer, Catalog: w.Catalog, Blobs: noBlobs{},
+		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: log, Rates: router.Rates{Signer: -1, Tenant: -1},
+	})
+	w.Must(err)
+	w.Must(r.Start(w.Context()))
+	w.Must(r.Recover(w.Context()))
+	ctx, cancel := context.WithCancel(w.Context())
+	var all sync.WaitGroup
+	serve := func(fn func(context.Context, chan<- struct{}) error) {
+		ready := make(chan struct{})
+		all.Go(func() { _ = fn(ctx, ready) })
+		<-ready
+	}
+	serve(r.Serve)
+	serve(agentic.NewTasks(agentic.Config{Bus: connect(natsserver.Task), Origin: w.Origin, Now: w.Clock.Now, Log: log}).Serve)
+	serve(agentic.NewManager(agentic.Config{Bus: connect(natsserver.Manager), Key: &w.Manager, Origin: w.Origin, Now: w.Clock.Now, Log: log}).Serve)
+	g, err := New(Config{Bus: connect(natsserver.Gateway), Frames: connect(natsserver.Frames), Key: w.Gateway, Origin: w.Origin, Now: w.Clock.Now, Log: log})
+	w.Must(err)
+	g.pace.resume = 10 * time.Millisecond
+	all.Go(func() { _ = g.Run(ctx) })
+	stop := sync.OnceFunc(func() {
+		cancel()
+		for _, c := range conns {
+			c.Close()
+		}
+		all.Wait()
+		ns.Close()
+	})
+	w.Cleanup(stop)
+	return &clientWorld{World: w, gateway: g, who: actor{tenant: "default", user: "ana", keyID: "k1", roles: []string{"user"}}, stop: stop}
+}
+
+// restart ends every process and starts them anew over the records.
+func (w *clientWorld) restart() *clientWorld {
+	w.Helper()
+	w.stop()
+	return start(w.Reopen())
+}
+
+func (w *clientWorld) call(request, skill, args string) (*intents.Answer, error) {
+	return w.gateway.callSkill(w.Context(), w.who, clientCall{Session: "mcp1", Request: request, Skill: skill, Args: json.RawMessage(args)})
+}
+
+func (w *clientWorld) called(request, skill, args string, code intents.Code) *intents.Answer {
+	w.Helper()
+	a, err := w.call(request, skill, args)
+	w.Must(err)
+	return w.Want(a, code)
+}
+
+func (w *clientWorld) calls(want int) {
+	w.Helper()
+	if got := len(w.Bus.Calls("skill.call")); got != want {
+		w.Errorf("%d calls at the server, not %d", got, want)
+	}
+}
+
+// plans are the plans of clients in order, by their status.
+func (w *clientWorld) plans() (out []catalog.PlanStatus) {
+	for _, r := range w.Records() {
+		if e := r.Parts["order"]; e == nil {
+			continue
+		}
+		b, err := r.Body()
+		w.Must(err)
+		if b.Intent.Type != "plan.open" {
+			continue
+		}
+		v, _, _ := w.Dir.PlanWithoutTexts("default", b.Context.PlanID)
+		out = append(out, v.Status)
+	}
+	return out
+}
+
+// soon waits until the plans are of these statuses.
+func (w *clientWorld) soon(want ...catalog.PlanStatus) {
+	w.Helper()
+	until(w, fmt.Sprint("plans ", want), func() bool { return slices.Equal(w.plans(), want) })
+}
+
+// until waits for something that another goroutine brings about.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !is() {
+		select {
+		case <-deadline:
+			t.Fatal("not so in time: " + what)
+		case <-look.C:
+		}
+	}
+}
+
+// TestClientCalls: two equal calls are two effects, a request that is sent again is one, and
+// an id that was used serves no other call.
+func TestClientCalls(t *testing.T) {
+	w := newClientWorld(t)
+	first := w.called("1", "bank.pay", `{"n":1}`, intents.OK)
+	w.called("2", "bank.pay", `{"n":1}`, intents.OK)
+	w.calls(2)
+	again := w.called("1", "bank.pay", `{"n":1}`, intents.OK)
+	if again.IntentID != first.IntentID || again.Receipt != first.Receipt || first.Receipt == "" {
+		t.Errorf("%+v and %+v", first, again)
+	}
+	w.calls(2)
+	for _, other := range []struct{ skill, args string }{{"bank.pay", `{"n":2}`}, {"bank.rates", `{"n":1}`}} {
+		_, err := w.call("1", other.skill, other.args)
+		if p := problem.Of(err); p.Code != intents.ConflictIdempotency || p.Pointer != "/id" {
+			t.Errorf("%+v", p)
+		}
+	}
+	w.called("3", "bank.nothing", `{}`, intents.TaskScope)
+	w.called(`"1"`, "bank.rates", `{}`, intents.OK) // another id than 1
+	w.calls(3)
+	w.soon(catalog.PlanExecuting)
+	w.gateway.endClient(t.Context(), w.who, "mcp1")
+	w.soon(catalog.PlanComplete)
+	w.called("1", "bank.pay", `{"n":1}`, intents.OK) // of another session
+	w.calls(4)
+}
+
+// TestClientCallsAtOnce: what is sent at once is one call for each request, however often it
+// is sent.
+func TestClientCallsAtOnce(t *testing.T) {
+	w := newClientWorld(t)
+	var all sync.WaitGroup
+	for i := range 90 {
+		all.Go(func() {
+			if a, err := w.call(fmt.Sprint(i%30), "bank.pay", `{"n":1}`); err != nil || a.Code != intents.OK {
+				t.Errorf("%+v, %v", a, err)
+			}
+		})
+	}
+	all.Wait()
+	w.calls(30)
+	w.soon(catalog.PlanExecuting)
+}
+
+// TestClientHold: a call that waits does not hold up others, and its outcome can be read once
+// it is approved. The plan is closed when the session is over and nothing waits any more.
+func TestClientHold(t *testing.T) {
+	w := newClientWorld(t)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"approver"}}}), intents.OK)
+	hash := intents.Digest([]byte("ben"))
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "ben", Hash: hash, UserID: "ben", MaxRoles: []string{"approver"}}}), intents.OK)
+	w.Approval(`{"once":true}`, "ben")
+	held := w.called("1", "bank.pay", `{"n":1}`, intents.ApprovalRequired)
+	if held.Decision.Hold == nil || held.Approval == "" {
+		t.Errorf("%+v", held)
+	}
+	w.called("2", "bank.rates", `{}`, intents.OK)
+	w.called("1", "bank.pay", `{"n":1}`, intents.ApprovalRequired)
+	w.calls(1)
+	w.gateway.endClient(t.Context(), w.who, "mcp1")
+	w.called("1", "bank.rates", `{}`, intents.OK)
+	w.soon(catalog.PlanExecuting, catalog.PlanExecuting)
+	ben := actor{tenant: "default", user: "ben", keyID: "ben", roles: []string{"approver"}}
+	_, err := request[catalog.ApproveResult](t.Context(), w.gateway, ben, typeApprove, catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}, "")
+	w.Must(err)
+	w.soon(catalog.PlanComplete, catalog.PlanExecuting)
+	w.calls(3)
+	a, err := w.Router.Await(t.Context(), *held.Position)
+	w.Must(err)
+	w.Want(a, intents.OK)
+}
+
+// TestClientNextPlan: after 200 calls, and after its time, a plan is followed by the next one.
+// What is sent again still gets the answer of the first.
+func TestClientNextPlan(t *testing.T) {
+	w := newClientWorld(t)
+	first := w.called("0", "bank.pay", `{}`, intents.OK)
+	for i := range catalog.MaxClientCalls {
+		w.called(fmt.Sprint(i+1), "bank.rates", `{}`, intents.OK)
+	}
+	w.calls(catalog.MaxClientCalls + 1)
+	w.soon(catalog.PlanComplete, catalog.PlanExecuting)
+	if again := w.called("0", "bank.pay", `{}`, intents.OK); again.IntentID != first.IntentID {
+		t.Errorf("%+v", again)
+	}
+	w.calls(catalog.MaxClientCalls + 1)
+	w.Clock.Move(clientLife + time.Minute)
+	w.soon(catalog.PlanComplete, catalog.PlanComplete)
+	w.called("x", "bank.rates", `{}`, intents.OK)
+	w.soon(catalog.PlanComplete, catalog.PlanComplete, catalog.PlanExecuting)
+	w.Clock.Move(clientLife + time.Minute)
+	w.soon(catalog.PlanComplete, catalog.PlanComplete, catalog.PlanComplete)
+	until(t, "the session is forgotten", func() bool { return len(w.gateway.clients.all()) == 0 })
+}
+
+// TestClientRestart: after a restart the plan of before is cancelled, and a request that is
+// sent again is another call: the one whose answer was lost stands in the record.
+func TestClientRestart(t *testing.T) {
+	w := newClientWorld(t)
+	w.called("1", "bank.rates", `{}`, intents.OK)
+	usual := w.Bus.Executor("skill.call")
+	reached, die := make(chan struct{}), make(chan struct{})
+	w.Bus.On("skill.call", func(context.Context, routertest.Call) intents.Report {
+		close(reached)
+		<-die
+		return intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "killed"}
+	})
+	lost := make(chan struct{})
+	go func() {
+		defer close(lost)
+		_, _ = w.call("2", "bank.pay", `{}`) // nobody hears the answer
+	}()
+	<-reached
+	dead := w
+	close(die)
+	<-lost
+	w.Bus.On("skill.call", usual)
+	w = dead.restart()
+	w.soon(catalog.PlanFailed)
+	w.called("2", "bank.pay", `{}`, intents.OK)
+	w.soon(catalog.PlanFailed, catalog.PlanExecuting)
+	w.calls(3)
+}
+
+// TestClientDiesAnywhere: whatever write is the last one before all processes die, after the
+// restart the plan of the session ends, nothing is called twice, and a client begins anew.
+func TestClientDiesAnywhere(t *testing.T) {
+	died := 0
+	for last := int64(1); ; last++ {
+		w := newClientWorld(t)
+		w.stop()
+		next := w.Reopen()
+		j := &mortal{Journal: next.Journal, last: last, reached: make(chan struct{}), killed: make(chan struct{})}
+		w = startOn(next, j)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = w.call("1", "bank.pay", `{}`)
+			_, _ = w.call("2", "bank.rates", `{}`)
+			w.gateway.endClient(t.Context(), w.who, "mcp1")
+		}()
+		select {
+		case <-j.reached:
+			died++
+		case <-over:
+		}
+		close(j.killed)
+		w.stop()
+		<-over
+		pays := len(w.Bus.Calls("skill.call"))
+		w = start(w.Reopen())
+		until(t, fmt.Sprintf("after write %d the plans end", last), func() bool {
+			return !slices.ContainsFunc(w.plans(), func(s catalog.PlanStatus) bool { return s != catalog.PlanComplete && s != catalog.PlanFailed })
+		})
+		w.calls(pays)
+		w.called("1", "bank.pay", `{}`, intents.OK)
+		w.calls(pays + 1)
+		w.stop()
+		if died < int(last) {
+			if pays != 2 {
+				t.Errorf("%d calls where nothing died", pays)
+			}
+			break
+		}
+	}
+	if died < 8 { // open, claim, step, two calls with their outcomes, end
+		t.Errorf("died after %d writes only", died)
+	}
+}
+
+// mortal is a journal whose process dies right after a write, before anybody hears of it.
+type mortal struct {
+	storage.Journal
+	last            int64
+	wrote           atomic.Int64
+	reached, killed chan struct{}
+}
+
+func (m *mortal) dead() error {
+	n := m.wrote.Add(1)
+	if n == m.last {
+		close(m.reached)
+	}
+	if n < m.last {
+		return nil
+	}
+	<-m.killed
+	return errors.New("the process is dead")
+}
+
+func (m *mortal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	if m.wrote.Load() >= m.last {
+		<-m.killed
+		return storage.Result{}, errors.New("the process is dead")
+	}
+	r, err := m.Journal.Commit(ctx, c)
+	return r, errors.Join(err, m.dead())
+}
+
+func (m *mortal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
+	if m.wrote.Load() >= m.last {
+		<-m.killed
+		return 0, errors.New("the process is dead")
+	}
+	at, err := m.Journal.Finish(ctx, of, attempt, outcome, touches)
+	return at, errors.Join(err, m.dead())
+}
+
+// TestClientPlanIsGone: a plan that somebody has ended is left for the next one, and a
+// user who may not is refused.
+func TestClientPlanIsGone(t *testing.T) {
+	w := newClientWorld(t)
+	w.called("1", "bank.rates", `{}`, intents.OK)
+	s := w.gateway.clients.session(clientID{"default", "ana", "k1", "mcp1"})
+	w.Must(w.gateway.cancelled(s.now))
+	w.called("2", "bank.rates", `{}`, intents.OK)
+	w.soon(catalog.PlanFailed, catalog.PlanExecuting)
+	w.who.roles = []string{}
+	if a, err := w.call("3", "bank.rates", `{}`); err != nil || a.Code != intents.RBACForbidden {
+		t.Errorf("%+v, %v", a, err)
+	}
+	w.who.session = "another"
+	_, err := w.gateway.callSkill(t.Context(), w.who, clientCall{Session: "mcp2", Request: "1", Skill: "bank.rates"})
+	if p := problem.Of(err); p.Code != intents.RBACForbidden {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestClientSkills: a client is shown what its key gives, as it was approved, and that is
+// loaded once.
+func TestClientSkills(t *testing.T) {
+	for want, tools := range map[string][]string{"bank.pay bank.rates": nil, "bank.rates": {"bank.rates", "mail.*"}} {
+		w := newClientWorld(t, tools...)
+		for range 2 {
+			got, err := w.gateway.clientSkills(t.Context(), w.who)
+			w.Must(err)
+			var names string
+			for _, m := range got {
+				names += m.Name + " "
+				if m.Effect != map[string]catalog.Effect{"bank.pay": catalog.Once, "bank.rates": catalog.Pure}[m.Name] || m.Description == "" {
+					t.Errorf("%+v", m)
+				}
+			}
+			if diff := cmp.Diff(want+" ", names); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if n := len(w.Bus.Calls("skill.load")); n != 1 {
+			t.Errorf("loaded %d times", n)
+		}
+		w.soon(catalog.PlanComplete)
+	}
+}
+
+// TestClientLines: lines of a result are read in the plan of the session.
+func TestClientLines(t *testing.T) {
+	w := newClientWorld(t)
+	a, err := w.gateway.clientLines(t.Context(), w.who, "mcp1", catalog.ReadLines{FileID: "f_1", N: 2})
+	w.Must(err)
+	w.Want(a, intents.OK)
+}
+
+func (g *Gateway) cancelled(p *clientPlan) error {
+	_, err := request[catalog.PlanView](context.Background(), g, p.actor, "cancel", catalog.Cancel{PlanID: p.id}, p.id)
+	return err
+}

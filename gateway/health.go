@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/agentic/agents"
+)
+
+// Deep is what GET /health/deep finds. It has no addresses but hosts, and no errors of
+// stores, which may name more.
+type Deep struct {
+	Status string            `json:"status"` // ok or degraded
+	Bus    string            `json:"bus"`    // ok: without it no key is known, and nothing answers
+	Stores map[string]string `json:"stores"` // each ok or down
+	Agents []AgentHealth     `json:"agents"`
+}
+
+// AgentHealth is an agent that a tenant has.
+type AgentHealth struct {
+	Name        string `json:"agent_id"`
+	DisplayName string `json:"display_name,omitempty"`
+	Kind        string `json:"kind"`               // built-in, local or remote
+	Endpoint    string `json:"endpoint,omitempty"` // host of a remote one
+}
+
+// States of what is looked at.
+const (
+	Up       = "ok"
+	Down     = "down"
+	Degraded = "degraded"
+)
+
+// Registry is what the gateway shows of a tenant's registry and of what stands behind it.
+type Registry interface {
+	// SkillDocuments are those of a tenant, by id.
+	SkillDocuments(ctx context.Context, tenant string) ([]agents.SkillDocument, error)
+	// Look looks at the stores, and at the agents of a tenant.
+	Look(ctx context.Context, tenant string) (stores map[string]string, found []AgentHealth, err error)
+}
+
+// deepHealth is GET /health/deep, for whoever has an API key of the tenant.
+func (g *Gateway) deepHealth(c *gin.Context, who caller) error {
+	ctx := c.Request.Context()
+	a, err := g.identify(ctx, who, claim{})
+	if err != nil {
+		return err
+	}
+	stores, found, err := g.cfg.Registry.Look(ctx, a.tenant)
+	if err != nil {
+		return err
+	}
+	d := Deep{Status: Up, Bus: Up, Stores: stores, Agents: found}
+	for _, state := range stores {
+		if state != Up {
+			d.Status = Degraded
+		}
+	}
+	return respond(c, d, nil)
+}
+
+// skillDocument is an answer of GET /skills/.
+type skillDocument struct {
+	agents.SkillDocument
+	Content string `json:"content,omitempty"`
+}
+
+// listSkills is GET /skills/: ?id=, then with its text.
+func (g *Gateway) listSkills(c *gin.Context, who caller) error {
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
+		return err
+	}
+	all, err := g.cfg.Registry.SkillDocuments(c.Request.Context(), a.tenant)
+	out := []skillDocument{}
+	for _, d := range all {
+		switch id := c.Query("id"); id {
+		case "":
+			out = append(out, skillDocument{SkillDocument: d})
+		case d.ID:
+			out = append(out, skillDocument{d, d.Text})
+		}
+	}
+	return respond(c, out, err)
+}

@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
+)
+
+// looked is a Registry of tenant acme.
+type looked struct{ blobs string }
+
+func (looked) SkillDocuments(context.Context, string) ([]agents.SkillDocument, error) {
+	return agents.SkillDocuments(), nil
+}
+
+func (k looked) Look(_ context.Context, tenant string) (map[string]string, []AgentHealth, error) {
+	return map[string]string{"journal": Up, "blobs": k.blobs}, []AgentHealth{{Name: "of-" + tenant, Kind: "remote", Endpoint: "a.example"}}, nil
+}
+
+// TestDeepHealth: the stores, and the agents of the key's tenant.
+func TestDeepHealth(t *testing.T) {
+	for blobs, status := range map[string]string{Up: Up, Down: Degraded} {
+		w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = looked{blobs} })
+		var got Deep
+		w.call("GET", "/health/deep", "", nil, &got)
+		want := Deep{status, Up, map[string]string{"journal": Up, "blobs": blobs}, []AgentHealth{{Name: "of-acme", Kind: "remote", Endpoint: "a.example"}}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+		w.refused("GET", "/health/deep", "", map[string][]string{"X-Api-Key": nil}, intents.Unauthorized, "")
+	}
+}
+
+// TestSkills: documents of skills are listed, and read by id.
+func TestSkills(t *testing.T) {
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = looked{} })
+	var all, one []skillDocument
+	w.call("GET", "/skills/", "", nil, &all)
+	if len(all) != len(agents.SkillDocuments()) || all[0].Content != "" || all[0].Capability == "" {
+		t.Errorf("%+v", all)
+	}
+	w.call("GET", "/skills/?id=routing", "", nil, &one)
+	if len(one) != 1 || one[0].ID != "routing" || len(one[0].Content) < 500 || one[0].Tools[0].Name != "ask_agent" {
+		t.Errorf("%+v", one)
+	}
+}

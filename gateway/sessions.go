@@ -1,0 +1,26 @@
+package gateway
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// resumed is the answer of POST /agent/sessions/{session_id}/resume.
+type resumed struct {
+	SessionID string `json:"session_id"`
+	From      string `json:"resumed_from"`
+	Turns     int    `json:"turns"` // that came along
+}
+
+// resumeSession has a user go on with a session that has ended, or is full, under a new id.
+func (g *Gateway) resumeSession(c *gin.Context, who caller) error {
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := lasting(c, openTimeout)
+	defer cancel()
+	s, err := request[catalog.Session](ctx, g, a, "session.resume", catalog.SessionResume{SessionID: newID("sess"), From: c.Param("session_id")}, "")
+	return respond(c, resumed{s.SessionID, s.ResumedFrom, len(s.TurnHistory)}, err)
+}

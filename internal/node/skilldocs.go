@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+)
+
+// revisions are what was read of registries in force, by tenant. The zero value is ready.
+type revisions struct {
+	mu sync.Mutex
+	of map[string]*agents.Revision
+}
+
+// systemBlob reads a blob of tenant system.
+func (n *Node) systemBlob(ctx context.Context, digest string) ([]byte, error) {
+	return storage.ReadSystem(ctx, n.blobs, digest)
+}
+
+// layers are the registries that a tenant has: that of system, then its own. Each is read
+// once for its digest.
+func (n *Node) layers(ctx context.Context, tenant string) (out []*agents.Revision, err error) {
+	n.revisions.mu.Lock()
+	defer n.revisions.mu.Unlock()
+	for _, of := range slices.Compact([]string{storage.SystemTenant, tenant}) {
+		digest, bundle := n.directory.InForce(of)
+		if digest == "" {
+			continue
+		}
+		r := n.revisions.of[of]
+		if r == nil || r.Digest() != digest {
+			if r, err = state.ContentOf(bundle, digest, func(digest string) ([]byte, error) { return n.systemBlob(ctx, digest) }); err != nil {
+				return nil, err
+			}
+			if n.revisions.of == nil {
+				n.revisions.of = map[string]*agents.Revision{}
+			}
+			n.revisions.of[of] = r
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// SkillDocuments are those that a tenant has.
+func (n *Node) SkillDocuments(ctx context.Context, tenant string) ([]agents.SkillDocument, error) {
+	layers, err := n.layers(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return agents.SkillDocuments(layers...), nil
+}
+
+// rateOf is how many calls of a skill a tenant may make in a minute; 0: any number.
+func (n *Node) rateOf(ctx context.Context, tenant, skill string) (int, error) {
+	layers, err := n.layers(ctx, tenant)
+	return agents.Rate(skill, layers...), err
+}

@@ -1,0 +1,147 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// A plan of the agent "client" is a part of the session of an MCP client: the client
+// thinks, and its calls are orders of the task of the plan's only step. Each comes under
+// its caller's grant, and has a number in the plan: two that are equal are two, and only what
+// is sent again is the same. The plan is no turn, and nobody goes on with it.
+
+const typeSkillCall = "skill.call"
+
+// clientTypes are the orders of its task.
+var clientTypes = []string{"read_lines", typeSkillCall, "skill.find", "skill.load", typeStepFinish}
+
+// opensForClient says whether the plan that an order opens is for a client as it has to be,
+// or for none.
+func opensForClient(o Order, a catalog.PlanOpen) error {
+	switch {
+	case a.Agent == agents.Client && a.APIKey == "":
+		return illegal("/intent/args/api_key", "the plan of a client names the API key that the client came with")
+	case a.APIKey == "":
+		return nil
+	case a.Agent != agents.Client:
+		return illegal("/intent/args/api_key", "only the plan of the agent "+agents.Client+" names an API key")
+	case a.Schedule != nil:
+		return illegal("/intent/args/schedule", "no client calls for a schedule")
+	case !o.Erased && !byClient(a.APIKey, o.Grant.Client, o.Grant.Standing):
+		return intents.Refuse(intents.TaskScope, "/actor/grant", notByClient)
+	}
+	return nil
+}
+
+// byClient says whether a grant was issued for a call of the client of an API key.
+func byClient(key, client string, standing bool) bool {
+	return !standing && intents.KeyOfClient(client) == key
+}
+
+const notByClient = "the plan of a client takes grants of that API key, issued for a request of it"
+
+// Takes says whether a task may order under a grant: that of a client's plan may not under
+// one that came another way.
+func (t Task) Takes(g *intents.Grant) error {
+	if t.APIKey == "" || g != nil && byClient(t.APIKey, g.Act.Client, g.Standing()) {
+		return nil
+	}
+	return intents.Refuse(intents.TaskScope, "/actor/grant", notByClient)
+}
+
+// clientOf is what a client may do that comes with an API key: call what is approved now
+// and the key gives.
+func (s *State) clientOf(key string) func(tenant, agent string) (*runs, []string, error) {
+	return func(tenant, _ string) (*runs, []string, error) {
+		skills, ok := s.dir.clientSkills(tenant, key)
+		if !ok {
+			return nil, nil, illegal("/intent/args/api_key", "the tenant has no such API key")
+		}
+		return &runs{APIKey: key, Types: clientTypes, Seconds: int(MaxTaskLife.Seconds())}, skills, nil
+	}
+}
+
+// clientSkills are the ids of the approved skills that an API key gives, sorted.
+func (d *Directory) clientSkills(tenant, key string) ([]string, bool) {
+	skills := []string{}
+	t := d.tenants[tenant]
+	if t == nil {
+		return nil, false
+	}
+	k, ok := t.Keys[key]
+	for id := range t.Pins {
+		server, _, _ := strings.Cut(id, ".")
+		if k.Tools == nil || slices.Contains(k.Tools, id) || slices.Contains(k.Tools, server+".*") {
+			skills = append(skills, id)
+		}
+	}
+	slices.Sort(skills)
+	return skills, ok
+}
+
+// ClientPins are the pins of the skills that MCP clients may use with an API key.
+func (d *Directory) ClientPins(tenant, key string) []intents.Pin {
+	skills, ok := d.clientSkills(tenant, key)
+	pins := make([]intents.Pin, 0, len(skills))
+	for _, id := range skills {
+		if ok {
+			pins = append(pins, d.tenants[tenant].Pins[id])
+		}
+	}
+	return pins
+}
+
+// ofClient says whether the plan is that of a client, and open.
+func (p *plan) ofClient() bool { return p.Runs != nil && p.Runs.APIKey != "" }
+
+// numbered refuses a call of a client whose number is none, or taken.
+func (v *View) numbered(p *plan, c intents.Context) error {
+	n := c.Occurrence
+	v.rely(subjectNumber(p.View.TenantID, p.View.PlanID, n))
+	switch {
+	case n < 1 || n > catalog.MaxClientCalls:
+		return illegal("/context/occurrence", fmt.Sprintf("the calls of a client have the numbers 1 to %d", catalog.MaxClientCalls))
+	case p.Numbers[n]:
+		return intents.Refuse(intents.ConflictIdempotency, "/context/occurrence", fmt.Sprintf("another call of the client has the number %d", n))
+	}
+	return nil
+}
+
+// addNumber takes the number of a client's call. One that had no effect gives it back.
+func (p *plan) addNumber(x *openOrder, o Order) {
+	if !p.ofClient() || o.Type != typeSkillCall {
+		return
+	}
+	if p.Numbers == nil {
+		p.Numbers = make(map[int]bool)
+	}
+	x.Number = o.Context.Occurrence
+	p.Numbers[x.Number] = true
+}
+
+// unused is how long a client's plan may go without a task.
+const unused = time.Minute
+
+// Left lists the open plans of clients that nothing comes of any more, and that have no order
+// on hold: their task has ended or is past its deadline, or they are from before a position.
+func (s *State) Left(since int64, now time.Time) (out []Silent) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.plans {
+		if !p.ofClient() || p.waiting(1) {
+			continue
+		}
+		live := len(p.Tasks) == 0 && now.Before(p.View.CreatedAt.Add(unused)) ||
+			slices.ContainsFunc(p.Tasks, func(t *task) bool { return !t.Over(now) })
+		if !live || p.Opened < since {
+			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
+		}
+	}
+	return out
+}
