@@ -41,7 +41,13 @@ func (w *worker) converse(ctx context.Context) error {
 		tools = append(tools, newTool(tool{Tool: searchTool, call: called(w.search)}))
 	}
 	if agent.Structured {
-		result, err := w.resultTool(agent)
+		result, err := outputTool(agent, func(args json.RawMessage) error {
+			if len(args) > maxResponse {
+				return mistaken("the result has more than %d bytes", maxResponse)
+			}
+			w.reply = string(compact(args))
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -94,7 +100,7 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	}
 	agent.Limits.Seconds = max(1, seconds*9/10)
 	w.others = got.Others
-	if w.req.Ask != "" { // one hop
+	if w.req.Ask != "" || w.req.Route != nil { // one hop
 		w.others, agent.SubAgents = nil, nil
 		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
 	}
@@ -201,7 +207,8 @@ func (w *worker) hasLarge() bool {
 // finalResult is the tool whose arguments are the result of a structured agent.
 const finalResult = "final_result"
 
-func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
+// outputTool takes the result of a structured agent.
+func outputTool(a *agents.Agent, take func(args json.RawMessage) error) (*tool, error) {
 	schema := a.OutputSchema()
 	check, err := schemas.Compile(schema)
 	if err != nil {
@@ -210,13 +217,7 @@ func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
 	return &tool{
 		Tool:  model.Tool{Name: finalResult, Description: "Ends your work with the result.", Schema: schema},
 		check: check, output: true,
-		call: func(_ context.Context, _ string, args json.RawMessage) (any, error) {
-			if len(args) > maxResponse {
-				return nil, mistaken("the result has more than %d bytes", maxResponse)
-			}
-			w.reply = string(compact(args))
-			return nil, nil
-		},
+		call: func(_ context.Context, _ string, args json.RawMessage) (any, error) { return nil, take(args) },
 	}, nil
 }
 

@@ -109,7 +109,8 @@ type runRequest struct {
 	Inputs   []stepInput      `json:"inputs,omitempty"`
 	Agent    string           `json:"agent,omitempty"` // that works; empty: a planner's step
 	Epoch    int              `json:"epoch"`
-	Ask      string           `json:"ask,omitempty"` // path of the call that asked the agent; empty: the step's own task
+	Route    *catalog.Route   `json:"route,omitempty"` // how the gate has chosen the agent; nil: it was named
+	Ask      string           `json:"ask,omitempty"`   // path of the call that asked the agent; empty: the step's own task
 	Deadline string           `json:"deadline"`
 	Tokens   int              `json:"tokens,omitempty"` // that earlier tasks of the step used
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.

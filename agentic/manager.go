@@ -110,6 +110,8 @@ type drive struct {
 	heard   map[string]*tokens     // of agents that it has asked, by the call
 	batches *ratelimit.Limiter     // of statuses: one of a name at a time
 	asked   routing
+	gate    *catalog.Gated // the request is to be routed
+	given   *catalog.Route // how it was
 	// components of the agent's reply.
 	components json.RawMessage
 	used       []catalog.Usage // that no order has yet
@@ -169,6 +171,7 @@ func (d *drive) run(ctx context.Context) error {
 	}
 	d.saying = d.tokens()
 	d.task, d.answer, d.components, d.agents = d.plan.Task, d.plan.Response, d.plan.Components, d.plan.Agents // no other move tells these
+	d.gate, d.given = d.plan.Gate, d.plan.Route
 	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err
 	}
@@ -181,7 +184,11 @@ func (d *drive) run(ctx context.Context) error {
 	for {
 		switch d.plan.Status {
 		case catalog.PlanPlanning, catalog.PlanReplanning:
-			if over, err := d.planning(ctx); over || err != nil {
+			write := d.planning
+			if d.gate != nil {
+				write = d.route
+			}
+			if over, err := write(ctx); over || err != nil {
 				return err
 			}
 		case catalog.PlanExecuting:

@@ -101,8 +101,14 @@ func (d *drive) routed(ctx context.Context) {
 	intents, limit := len(d.asked.Asked)+len(d.asked.Dropped), cmp.Or(d.asked.Cap, "within")
 	d.cfg.figure("intents", []string{"0", "1", "2", "3+"}[min(intents, 3)])
 	d.cfg.figure("cap", limit)
-	d.cfg.Log.InfoContext(ctx, "agent.routing", slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)),
-		slog.Int("intent_count", intents), slog.String("cap", limit), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...))
+	said := []any{
+		slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)),
+		slog.Int("intent_count", intents), slog.String("cap", limit), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...),
+	}
+	if d.given != nil {
+		said = append(said, slog.String("decision", d.given.Decision))
+	}
+	d.cfg.Log.InfoContext(ctx, "agent.routing", said...)
 }
 
 // Axes of what goes wrong when agents are asked.

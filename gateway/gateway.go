@@ -4,6 +4,7 @@
 //
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
+//	POST   /v1/request                    a turn of the agent that the gate chooses
 //	POST   /chat/{session_id}             a turn of a conversation, as SSE
 //	POST   /v1/chat/completions           a turn, for clients of OpenAI's API
 //	POST   /v1/responses                  the same, for its later API
@@ -54,6 +55,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/ratelimit"
 )
@@ -77,6 +79,8 @@ type Config struct {
 
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string
+	// Gate are the switches of the gate; zero: DefaultGate.
+	Gate catalog.Gate
 
 	// Requests per window for each pair of key and user.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
@@ -148,6 +152,7 @@ func New(cfg Config) (*Gateway, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	cfg.Gate = cmp.Or(cfg.Gate, DefaultGate)
 	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
 	g := &Gateway{

@@ -30,6 +30,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET(server.WellKnownProtectedResourcePath+routeMCP, r.Handle(g.protectedResource))
 	r.POST("/v1/grants", keyed(g.postGrant))
 	r.POST("/agent/run", keyed(g.run))
+	r.POST("/v1/request", keyed(g.request))
 	r.POST("/chat/:session_id", keyed(g.chat))
 	r.POST(routeCompletions, keyed(g.openai(newCompletion)))
 	r.POST(routeResponses, keyed(g.openai(newResponse)))

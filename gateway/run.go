@@ -46,6 +46,11 @@ type runReply struct {
 	Approval   *bus.Approval   `json:"approval,omitempty"`
 	IntentID   string          `json:"intent_id,omitempty"` // of plan.open, by this request
 	Receipt    string          `json:"receipt,omitempty"`
+
+	// Of a request through the gate: whose answer it is (empty: the gate asks what is meant),
+	// and why.
+	AgentID  string `json:"agent_id,omitempty"`
+	Decision string `json:"decision,omitempty"`
 }
 
 // Statuses of a reply besides those of closed plans.
@@ -157,7 +162,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn()}, at, grant, ""})
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn(), Gate: q.gate}, at, grant, ""})
 	if p := problem.Of(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
 		return g.join(ctx, a, p.PlanID)
 	}

@@ -19,6 +19,7 @@ type turnRequest struct {
 	about   catalog.TurnContext // for the prompts
 	request *catalog.Request    // which of the user's it is; nil: one that is not sent again
 	absent  bool                // nobody has asked: the user is not there
+	gate    *catalog.Gate       // that chooses the agent; nil: the agent is known
 }
 
 // ask reads what a request says in its header. Who asks is the grant's to say: name and

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"aob.dev/writ/agentic/agents"
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -74,8 +73,8 @@ func (s *State) agentSteps(p *plan, steps []catalog.PlanStep) ([]catalog.PlanSte
 		if err != nil {
 			return nil, nil, err
 		}
-		r.asking = asking{}
-		r.Types = slices.DeleteFunc(slices.Concat(r.Types, ofAgentStep), func(typ string) bool { return typ == intents.TypeAgentAsk })
+		r.alone()
+		r.Types = append(r.Types, ofAgentStep...)
 		slices.Sort(r.Types)
 		r.Types = slices.Compact(r.Types)
 		step.Skills, ofStep[step.Step] = skills, r

@@ -99,7 +99,7 @@ func (o *Order) TextSize(name string) int {
 // RemoveTexts removes every text of a plan. Where one is required, storage.ErasedReason
 // replaces it.
 func RemoveTexts(p *catalog.PlanView) {
-	p.Task, p.Response, p.Components = storage.ErasedReason, "", nil
+	p.Task, p.Response, p.Components, p.Route = storage.ErasedReason, "", nil, p.Route.WithTexts(catalog.Route{})
 	if p.Status == catalog.PlanComplete {
 		p.Response = storage.ErasedReason
 	}

@@ -68,7 +68,7 @@ func (s *State) shrink() {
 		return
 	}
 	s.plans, s.tasks, s.taskKID, s.leaving.most = anew(s.plans), anew(s.tasks), anew(s.taskKID), len(s.plans)
-	s.turns, s.requests = anew(s.turns), anew(s.requests)
+	s.turns, s.requests, s.routed = anew(s.turns), anew(s.requests), anew(s.routed)
 }
 
 func anew[K comparable, V any](m map[K]V) map[K]V {
@@ -90,6 +90,9 @@ func (s *State) drop(p *plan) {
 	delete(s.plans, name)
 	if s.requests[p.ofRequest()] == p {
 		delete(s.requests, p.ofRequest())
+	}
+	if s.routed[p.inSession()] == p {
+		delete(s.routed, p.inSession())
 	}
 	for _, t := range p.Tasks {
 		delete(s.tasks, t.Tenant+"/"+t.ID)

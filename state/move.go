@@ -15,6 +15,7 @@ const (
 	TypePlan         = "plan"
 	TypePlanClose    = "plan.close"
 	typeStepFinish   = "step.finish"
+	typeSessionClose = "session.close"
 	TypeCancel       = "cancel"
 	TypeApprove      = "hitl.approve"
 	TypeAdminPut     = "admin.put"

@@ -29,6 +29,8 @@ type openOrder struct {
 	Breaker  string `json:"breaker,omitempty"` // of its skill server, "tenant/server"; empty: none
 	Round    int64  `json:"round,omitempty"`   // of a probe
 	Lost     int    `json:"lost"`              // unclean ends of routers while it was open
+
+	Closes string `json:"closes,omitempty"` // the session that it closes; "tenant/user/session"
 }
 
 const noFact = -1
@@ -77,6 +79,9 @@ func (s *State) held(o Order) error {
 // openOrder remembers an order until its outcome. p is its plan; nil: it is of none.
 func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	x = &openOrder{ID: o.Decision.IntentID, Position: o.Position, Tenant: o.Tenant, Type: o.Type, Fact: noFact}
+	if o.Type == typeSessionClose {
+		x.Closes = o.Tenant + "/" + o.User + "/" + o.Context.SessionID
+	}
 	s.orders[o.Position] = x
 	name, c := o.Tenant+"/"+o.Context.PlanID, o.Context
 	if p = s.plans[name]; p == nil {
@@ -158,6 +163,9 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 		s.unknown[x.ID] = x
 	} else {
 		s.settle(p)
+	}
+	if closed := s.routed[x.Closes]; closed != nil && out.Status == intents.Done {
+		closed.Over = true
 	}
 	if p == nil {
 		return nil

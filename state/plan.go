@@ -44,6 +44,14 @@ type plan struct {
 
 	Numbers map[int]bool `json:"numbers,omitempty"` // of calls of a client, while it is open
 
+	// Gate that it was opened at; nil: at none. Before is the request before, about which the
+	// user was asked. Routed is the position where its session went to its agent, and Over
+	// says that the session goes on no more.
+	Gate   *catalog.Gate      `json:"gate,omitempty"`
+	Before *catalog.Clarified `json:"before,omitempty"`
+	Routed int64              `json:"routed,omitempty"`
+	Over   bool               `json:"over,omitempty"`
+
 	pending int // orders of it that are open or held, or indeterminate
 }
 
@@ -166,7 +174,7 @@ func (p *plan) clone() *plan {
 // texts, which every move would record again. plan.claim alone answers with them.
 func (p *plan) answer() catalog.PlanView {
 	v := p.shown()
-	v.Task, v.Response, v.Components = "", "", nil
+	v.Task, v.Response, v.Components, v.Route = "", "", nil, v.Route.WithTexts(catalog.Route{})
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
 	}

@@ -23,6 +23,9 @@ var planClaim = move("plan.claim",
 		after.claim(a.Epoch, v.s.rules, o.At)
 		told := after.shown()
 		told.Turn, told.Agents = p.Turn, p.Registry != nil
+		if p.Gate != nil && told.Status == catalog.PlanPlanning {
+			told.Gate = &catalog.Gated{Clarify: p.Gate.Clarify && p.Before == nil, Before: p.Before}
+		}
 		return Effect{told, p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClaim) error {

@@ -29,6 +29,9 @@ var planOpen = move(TypePlanOpen,
 		if err != nil {
 			return Effect{}, err
 		}
+		if err := v.mayRun(o, p); err != nil {
+			return Effect{}, err
+		}
 		if err := v.mayTurn(o, p, a); err != nil {
 			return Effect{}, err
 		}
@@ -38,6 +41,9 @@ var planOpen = move(TypePlanOpen,
 		}
 		if a.Agent != "" {
 			v.rely(SubjectTenant(o.Tenant))
+		}
+		if a.Gate != nil {
+			v.relyOnGate(o)
 		}
 		touches := append(p.touches(true), p.turnSubjects()...)
 		if p.Scheduled {
@@ -57,6 +63,7 @@ var planOpen = move(TypePlanOpen,
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = p
 		s.takeTurn(p, o.Released)
+		s.takeSession(p, o.Position)
 		s.fired(o, a)
 		return nil
 	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name")
@@ -78,7 +85,14 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 	if a.Request != nil {
 		p.Request = a.Request.Digest
 	}
-	if a.Agent == "" {
+	agent := a.Agent
+	if a.Gate != nil {
+		var err error
+		if agent, err = s.enter(p, o, a); err != nil {
+			return nil, err
+		}
+	}
+	if agent == "" {
 		p.Registry = s.registryNow(o.Tenant)
 		return p, nil
 	}
@@ -86,14 +100,10 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 	if a.APIKey != "" {
 		of = s.clientOf(a.APIKey)
 	}
-	runs, skills, err := of(o.Tenant, a.Agent)
+	runs, skills, err := of(o.Tenant, agent)
 	if err != nil {
 		return nil, err
 	}
-	p.Runs = runs
-	p.View.Agent, p.View.PlanDigest = a.Agent, o.Decision.IntentID
-	p.View.Steps = []catalog.StepView{{Status: catalog.StepPending, PlanStep: catalog.PlanStep{
-		Step: 1, Task: a.Agent, Skills: skills, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "the agent's reply"},
-	}}}
+	p.runBy(agent, runs, skills, o.Decision.IntentID)
 	return p, nil
 }

@@ -19,6 +19,10 @@ var planRevise = move(TypePlan,
 			return Effect{}, err
 		case p.View.Agent != "":
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is the agent "+p.View.Agent+"'s: nobody plans it")
+		case (a.Route != nil) != (o.Signer == intents.RoleManager):
+			return Effect{}, intents.Refuse(intents.KeyRole, "/sig", "planners seal plans, and managers those that are routed")
+		case p.Gate != nil || a.Route != nil:
+			return v.judgeRoute(o, p, a)
 		case p.Exhausted:
 			return Effect{}, illegal("/intent/args/revision", "max replan attempts reached: the plan can only be closed as failed")
 		case p.View.Status != catalog.PlanPlanning && p.View.Status != catalog.PlanReplanning:
@@ -56,6 +60,9 @@ var planRevise = move(TypePlan,
 		if err != nil {
 			return err
 		}
+		if p.Gate != nil {
+			return s.applyRoute(p, o, a)
+		}
 		steps, ofStep, err := s.agentSteps(p, a.Steps)
 		if err != nil {
 			return err
@@ -70,7 +77,7 @@ var planRevise = move(TypePlan,
 		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
-	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason")
+	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason", "route/intent_summary", "route/entities")
 
 // revise is the effect of a revision on a plan; digest is the intent_id of its order.
 func (p *plan) revise(a catalog.Plan, digest string) {

@@ -186,6 +186,7 @@ func (s *State) OpenPlans(tenant string) (one, all int) {
 // of a task may still be carried out.
 func (p *plan) dropTexts() {
 	p.View.Task, p.View.Response, p.View.Components, p.Turn = "", "", nil, nil
+	p.View.Route = p.View.Route.WithTexts(catalog.Route{})
 	for i := range p.View.Steps {
 		p.View.Steps[i].Task = ""
 	}
@@ -202,14 +203,17 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 		a, err := argsOf[catalog.PlanOpen](o)
 		p.Task = a.Task
 		for i := range p.Steps {
-			if a.Agent != "" { // whose step has its name
-				p.Steps[i].Task = a.Agent
+			if p.Agent != "" { // whose step has its name
+				p.Steps[i].Task = p.Agent
 			}
 		}
 		return err
 	case TypePlan:
 		a, err := argsOf[catalog.Plan](o)
 		p.Response = a.Answer
+		if a.Route != nil {
+			p.Route = p.Route.WithTexts(*a.Route)
+		}
 		for _, from := range a.Steps {
 			for i := range p.Steps {
 				if at := &p.Steps[i]; at.Step == from.Step && at.Revision == a.Revision {

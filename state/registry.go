@@ -221,7 +221,11 @@ var agentGet = move("agent.get",
 			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
 		}
 		if p.Runs == nil && o.Context.Step == 0 {
-			others, err := v.offers(o, p)
+			offers := v.offers
+			if p.Gate != nil {
+				offers = v.atGate
+			}
+			others, err := offers(o, p)
 			return Effect{Result: catalog.AgentGetResult{Others: others}}, err
 		}
 		if p.Runs == nil { // a revision may give its steps to others

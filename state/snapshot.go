@@ -209,6 +209,7 @@ func (s *State) putPlan(p *plan) {
 	}
 	s.plans[p.View.TenantID+"/"+p.View.PlanID] = p
 	s.putTurn(p)
+	s.putRouted(p)
 	if !final(p.View.Status) {
 		s.open[p.View.TenantID]++
 		s.openAll++

@@ -44,6 +44,7 @@ type State struct {
 	plans    map[string]*plan // "tenant/plan_id"
 	turns    map[string]*plan // the open turn of each session, by "tenant/user/session"
 	requests map[string]*plan // the last plan that each request opened, by "tenant/user/digest"
+	routed   map[string]*plan // the last plan that the gate has routed in each session, by "tenant/user/session"
 	open     map[string]int   // open plans by tenant
 	openAll  int
 	agents   map[string]*revision  // in force, by tenant
@@ -79,7 +80,7 @@ func New() *State {
 	return &State{
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key), dir: newDirectory(),
 		apiKeys: make(map[string]apiKeyRow), retained: make(map[string][]retention), revoked: make(map[string]time.Time),
-		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
+		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents: make(map[string]*revision),
 		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
 		schedules: make(map[string]catalog.Schedule), breakers: make(map[string]breaker), breakerTerms: intents.DefaultBreakers, erasures: erasures{blobs: make(map[int64]bool)},

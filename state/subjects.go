@@ -156,7 +156,7 @@ func (o *Order) Touches() []storage.Subject {
 // it was held, and the plan waits for it.
 func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
-	touches := o.BreakerTouches(&out)
+	touches := append(o.BreakerTouches(&out), o.closesSession()...)
 	if c.PlanID == "" {
 		return touches
 	}

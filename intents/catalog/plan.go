@@ -18,7 +18,7 @@ const (
 var planRows = []Row{
 	{Type: "plan.open", Title: "Open a plan for a user's request", Capability: "plans:write", Signers: []intents.Role{intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "plan.close", Title: "Close a plan with its answer or failure", Capability: "plans:write", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "plan", Title: "Submit a plan or a revision of it", Capability: "plans:write", Signers: []intents.Role{intents.RolePlanner}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "plan", Title: "Submit a plan or a revision of it", Capability: "plans:write", Signers: []intents.Role{intents.RolePlanner, intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "plan.claim", Title: "Drive a plan from now on", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "step", Title: "Open a task for a step of the plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "step.finish", Title: "End a task", Capability: "plans:run", Signers: []intents.Role{intents.RoleTask, intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
@@ -40,6 +40,7 @@ type PlanOpen struct {
 
 	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
 
+	Gate *Gate `json:"gate,omitempty"` // that chooses the agent; nil: a planner, or Agent, does the work
 	// APIKey is the id of the key that the client came with whose plan it is.
 	APIKey string `json:"api_key,omitempty"`
 }
@@ -100,6 +101,7 @@ type Plan struct {
 	Drop     []int      `json:"drop,omitempty"`
 	Answer   string     `json:"answer,omitempty"`
 	Usage    []Usage    `json:"usage,omitempty"`
+	Route    *Route     `json:"route,omitempty"` // of a plan that was opened at the gate
 }
 
 // Usage is what an agent used of one model. The agent's process says so and signs it.
@@ -268,6 +270,9 @@ type PlanView struct {
 
 	Turn   *TurnContext `json:"turn,omitempty"`   // plan.claim's answer alone has it
 	Agents bool         `json:"agents,omitempty"` // there are some that its steps may name; likewise
+	Gate   *Gated       `json:"gate,omitempty"`   // its request is to be routed; likewise
+
+	Route *Route `json:"route,omitempty"` // how the gate has chosen the agent; its texts are left out as the Task is
 }
 
 // StepView is a step with what became of it.

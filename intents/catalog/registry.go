@@ -29,8 +29,8 @@ type AgentGetResult struct {
 	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
 	File         string `json:"-"`              // the digest of its file, where the router is to read the text
 	TimeLimitSec int    `json:"time_limit_sec,omitempty"`
-	// Others are the agents that it may ask, or that the steps of a planner's plan may
-	// name; then there is nothing else.
+	// Others are the agents that it may ask, that the steps of a planner's plan may name, or
+	// that the gate may choose; then there is nothing else.
 	Others []OtherAgent `json:"others,omitempty"`
 }
 
@@ -41,5 +41,6 @@ type OtherAgent struct {
 	Description string `json:"description"`
 	File        string `json:"-"` // as above, of names and description
 
-	TimeLimitSec int `json:"time_limit_sec"` // of what it is asked
+	TimeLimitSec int      `json:"time_limit_sec"`    // of what it is asked
+	Routing      *Offered `json:"routing,omitempty"` // of one that the gate may choose
 }

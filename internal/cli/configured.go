@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -94,6 +96,14 @@ func limits(c config.Config) node.Limits {
 	}
 }
 
+// gateOf are the switches of the gate, which were validated. No session is active for longer
+// than its last plan is kept.
+func gateOf(c config.Config) catalog.Gate {
+	bypass, _ := strconv.ParseBool(c.SessionBypass)
+	clarify, _ := strconv.ParseBool(c.Clarification)
+	return catalog.Gate{Bypass: bypass, Clarify: clarify, TTLMinutes: min(c.SessionTTLMinutes, catalog.MaxSessionTTL)}
+}
+
 // witnessesOf reads the witnesses of a configuration.
 func witnessesOf(c config.Config) ([]node.Witness, error) {
 	var out []node.Witness
@@ -152,7 +162,7 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
 		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
-		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Skills: c.Skills,
+		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Gate: gateOf(c), Skills: c.Skills,
 		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
 	}
 	var errs [4]error

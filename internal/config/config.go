@@ -50,6 +50,7 @@ type Config struct {
 	LogLevel                  string
 
 	SessionTTLMinutes, SessionMaxTurns int
+	SessionBypass, Clarification       string // true or false
 
 	// Of the following, 0 is no limit but of PageCacheMB and RateWindowMS.
 	PageCacheMB              int
@@ -261,6 +262,11 @@ func (c Config) Validate() error {
 		}
 		if number && *n < s.Least {
 			return fmt.Errorf("%s: must be at least %d", s.Name, s.Least)
+		}
+	}
+	for _, x := range [][2]string{{"session_bypass", c.SessionBypass}, {"clarification", c.Clarification}} {
+		if _, err := strconv.ParseBool(x[1]); err != nil {
+			return fmt.Errorf("%s: %q is neither true nor false", x[0], x[1])
 		}
 	}
 	if c.RateLimit > 0 && c.RateWindowMS == 0 {

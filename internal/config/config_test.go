@@ -60,6 +60,8 @@ breaker_probes: 16
 breaker_probe_ms: 17
 session_ttl_minutes: 12
 session_max_turns: 13
+session_bypass: false
+clarification: "false"
 page_cache_mb: 32
 free_disk_mb: 0
 tenant_disk_mb: 0
@@ -78,7 +80,7 @@ var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"},
 	Policies: "./policies", Agents: "agents", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
-	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, SessionTTLMinutes: 12, SessionMaxTurns: 13, FreeDiskMB: 0, PageCacheMB: 32,
+	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
 	Embedder: "openai:small", EmbedderURL: "https://vectors.example/v1", EmbedderKey: "hidden",
 }
@@ -127,7 +129,7 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
-		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
+		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
 		"WRIT_VECTOR_ENGINE": "faiss", "WRIT_VECTOR_DIMENSION": "384",
 		"WRIT_EMBEDDER": "openai:small", "WRIT_EMBEDDER_URL": "https://vectors.example/v1", "WRIT_EMBEDDER_KEY": "hidden",
@@ -159,6 +161,7 @@ func TestLoadAliases(t *testing.T) {
 		}},
 		{"a switch that is none", map[string]string{"ENABLE_CIRCUIT_BREAKER": "off"}, func(c *Config) { c.BreakerFailures = -1 }},
 		{"SESSION_*", map[string]string{"SESSION_TTL_MINUTES": "5", "SESSION_MAX_TURNS": "40"}, func(c *Config) { c.SessionTTLMinutes, c.SessionMaxTurns = 5, 40 }},
+		{"ENABLE_*", map[string]string{"ENABLE_SESSION_BYPASS": "false", "ENABLE_CLARIFICATION": "0"}, func(c *Config) { c.SessionBypass, c.Clarification = "false", "0" }},
 		{"MCP_*", map[string]string{"MCP_REQUEST_TIMEOUT_MS": "5000", "MCP_MAX_RETRIES": "0"}, func(c *Config) { c.SkillTimeoutMS, c.SkillRetries = 5000, 0 }},
 		{"LOG_LEVEL", map[string]string{"LOG_LEVEL": "warn"}, func(c *Config) { c.LogLevel = "warn" }},
 		{"LOG_LEVEL and ours", map[string]string{"LOG_LEVEL": "warn", "WRIT_LOG_LEVEL": "debug"}, func(c *Config) { c.LogLevel = "debug" }},
@@ -245,6 +248,8 @@ func TestValidate(t *testing.T) {
 		{"embedder", func(c *Config) { c.Embedder = "openai:" }},
 		{"log_level", func(c *Config) { c.LogLevel = "loud" }},
 		{"nats", func(c *Config) { c.NATS = "4222" }},
+		{"session_bypass", func(c *Config) { c.SessionBypass = "yes" }},
+		{"clarification", func(c *Config) { c.Clarification = "" }},
 		{"rate_limit", func(c *Config) { c.RateLimit = number("many") }},
 		{"rate_window_ms", func(c *Config) { c.RateWindowMS = 0 }},
 		{"signer_rate", func(c *Config) { c.SignerRate = -1 }},

@@ -227,6 +227,14 @@ var Settings = []Setting{
 		Help: "minutes after which an unused session has ended, if it does not say",
 	},
 	{
+		Name: "session_bypass", Default: "true", Also: []string{"ENABLE_SESSION_BYPASS"}, Bind: func(c *Config) any { return &c.SessionBypass },
+		Help: "true or false: requests to the gate go to the agent of their session as long as that is active", More: " ([agents.md](agents.md#which-agent-a-request-goes-to))",
+	},
+	{
+		Name: "clarification", Default: "true", Also: []string{"ENABLE_CLARIFICATION"}, Bind: func(c *Config) any { return &c.Clarification },
+		Help: "true or false: the gate may ask the user what is meant",
+	},
+	{
 		Name: "session_max_turns", Default: 100, Least: 2, Also: []string{"SESSION_MAX_TURNS"}, Bind: func(c *Config) any { return &c.SessionMaxTurns },
 		Help: "messages that a session has at most", More: ", and never more than 1000; older ones of a conversation give way",
 	},

@@ -161,7 +161,12 @@ func (x *machine) ask(enough func(event, data string) bool) (plan string) {
 // post is ask with a body of one's own for POST /agent/run, which asks for a stream.
 func (x *machine) post(body string, enough func(event, data string) bool) (plan string) {
 	x.t.Helper()
-	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/agent/run", strings.NewReader(body))
+	return x.postTo("/agent/run", body, enough)
+}
+
+func (x *machine) postTo(route, body string, enough func(event, data string) bool) (plan string) {
+	x.t.Helper()
+	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+route, strings.NewReader(body))
 	if err != nil {
 		x.t.Fatal(err)
 	}

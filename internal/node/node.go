@@ -76,6 +76,7 @@ type Config struct {
 	Models           map[string]model.Model   // that agents may name
 	Agents           string                   // directory of agents, which is watched; empty: none
 	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
+	Gate             catalog.Gate             // its switches; zero: the defaults
 	Prices           map[string]catalog.Price // of models, by driver:model
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.

@@ -20,6 +20,7 @@ type Plan struct {
 	Revision int
 	Digest   string // of the current revision
 	Roles    []string
+	Session  string // its own, if empty
 }
 
 // NewPlan is a plan that nobody has opened yet, of user ana. Its id is PlanID while
@@ -47,7 +48,7 @@ func (p *Plan) On(w *World) *Plan {
 
 // order is an order about the plan.
 func (p *Plan) order(by intents.Signer, typ string, args any) Order {
-	return Order{By: by, Type: typ, Args: args, User: p.User, Tenant: p.Tenant, Roles: p.Roles, Ctx: intents.Context{PlanID: p.ID}}
+	return Order{By: by, Type: typ, Args: args, User: p.User, Tenant: p.Tenant, Roles: p.Roles, Ctx: intents.Context{PlanID: p.ID, SessionID: p.Session}}
 }
 
 // OpenOrder is plan.open.
@@ -162,7 +163,7 @@ func (p *Plan) Started(step int) *Task {
 // Order is an order of the task.
 func (t *Task) Order(typ string, args any) Order {
 	o := t.order(t.Key, typ, args)
-	o.Ctx = intents.Context{PlanID: t.ID, Revision: t.Revision, Step: t.Step, TaskID: t.TaskID, Ask: t.Ask}
+	o.Ctx = intents.Context{PlanID: t.ID, SessionID: t.Session, Revision: t.Revision, Step: t.Step, TaskID: t.TaskID, Ask: t.Ask}
 	return o
 }
 

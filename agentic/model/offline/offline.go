@@ -12,7 +12,7 @@
 // not half answered, and the refusal says what can be typed instead. Skills that
 // are not pure it calls only where the request names them.
 //
-// It knows what planner, executor and composer have to do. For any other agent it
+// It knows what planner, executor, composer and classifier have to do. For any other agent it
 // does what one step can do, and says the result.
 package offline
 
@@ -72,8 +72,12 @@ func (c *conversation) respond(agent string) action {
 		return planTask(c)
 	case agent == "executor" || c.offers("insufficient"):
 		return doStep(c)
+	case agent == "composer" && c.blocks["[Clarify]"] != "":
+		return clarify(c)
 	case agent == "composer":
 		return composeAnswer(c)
+	case agent == "classifier":
+		return classify(c)
 	}
 	return converse(c)
 }

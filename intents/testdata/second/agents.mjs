@@ -101,7 +101,11 @@ export class Agents {
       must(!(a.ask_any && a.sub_agents?.length > 0), "sub-agents beside all agents");
       must(!a.routing || nearest !== undefined, "routing without a default");
     }
-    return set;
+    return Object.assign(set, { nearest });
+  }
+
+  runnable(a) {
+    return a && !INNER.includes(a.name) && (!a.remote || this.state.rules > 4);
   }
 
   // now are the revisions in force of system and of a tenant.
@@ -125,10 +129,9 @@ export class Agents {
   // agents that it may ask.
   runs(tenant, name, layers) {
     const set = this.effective(tenant, undefined, layers);
-    const runnable = (a) => a && !INNER.includes(a.name) && (!a.remote || this.state.rules > 4);
     const a = set.get(name);
-    must(runnable(a), "no agent that can be run");
-    const asked = [...set.values()].filter((b) => this.state.rules > 4 && b.name !== name && runnable(b) && ((a.ask_any && !b.remote) || a.sub_agents?.includes(b.name)));
+    must(this.runnable(a), "no agent that can be run");
+    const asked = [...set.values()].filter((b) => this.state.rules > 4 && b.name !== name && this.runnable(b) && ((a.ask_any && !b.remote) || a.sub_agents?.includes(b.name)));
     const { ask_time_limit_sec: askFor, max_fan_out: fanOut, request_limit: requests } = a.limits;
     return { ...this.scoped(tenant, a), asks: new Map(asked.map((b) => [b.name, this.scoped(tenant, b)])), askFor, fanOut, requests };
   }

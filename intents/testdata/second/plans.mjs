@@ -72,13 +72,19 @@ export class Plans {
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
-    if (!o.args.agent) {
-      this.plans.get(name).registry = this.state.agents.now(o.tenant);
-      return;
-    }
-    const runs = client ? this.clients.runs(o) : this.state.agents.runs(o.tenant, o.args.agent);
-    Object.assign(this.plans.get(name), { agent: o.args.agent, runs, digest: o.d.intent_id });
-    this.plans.get(name).steps = [{ step: 1, skills: runs.skills, inputs: [], after: [], status: "pending", revision: 0, results: [] }];
+    const p = this.plans.get(name);
+    p.registry = this.state.agents.now(o.tenant);
+    const agent = o.args.gate ? this.state.gate.enter(o, p) : o.args.agent;
+    if (!agent) return;
+    this.runBy(p, agent, client ? this.clients.runs(o) : this.state.agents.runs(o.tenant, agent));
+    p.digest = o.d.intent_id;
+  }
+
+  // runBy makes a plan that of an agent, which asks nobody if the gate has chosen it.
+  runBy(p, agent, runs) {
+    if (p.gate) Object.assign(runs, { asks: new Map(), types: runs.types.filter((t) => t !== "agent.ask") });
+    const steps = [{ step: 1, skills: runs.skills, inputs: [], after: [], status: "pending", revision: 0, results: [] }];
+    Object.assign(p, { agent, runs, steps });
   }
 
   agent(o) {
@@ -142,6 +148,8 @@ export class Plans {
   revise(o) {
     const p = this.driven(o);
     must(!p.agent, "a plan of an agent is planned by nobody");
+    must((o.args.route !== undefined) === (o.key.role === "manager"), "a planner seals plans, a manager those that are routed");
+    if (p.gate || o.args.route) return this.state.gate.route(o, p);
     must(!p.exhausted && (p.status === "planning" || p.status === "replanning"), `the plan is ${p.status}, or was replanned too often`);
     must(o.args.revision === p.revision + 1, "revision is not the plan's plus one");
     const { steps } = o.args;
@@ -296,6 +304,7 @@ export class Plans {
     for (const [name, p] of this.plans) {
       if (!p.final || p.pending > 0 || latest < p.closed + KEPT) continue;
       this.plans.delete(name);
+      this.state.gate.left(p);
       for (const [id, t] of this.tasks) {
         if (t.plan !== p) continue;
         this.tasks.delete(id);

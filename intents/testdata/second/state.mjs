@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
+import { Gate } from "./gate.mjs";
 import { Breakers } from "./breakers.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
@@ -38,7 +39,7 @@ function orderKey(...texts) {
 // TEXTS are the members of the arguments, by type, that a summary has the sizes of.
 const TEXTS = {
   "plan.open": ["task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name"],
-  plan: ["answer", "steps/task", "steps/return_spec/reason"],
+  plan: ["answer", "steps/task", "steps/return_spec/reason", "route/intent_summary", "route/entities"],
   "agent.ask": ["input", "context/locale", "context/location", "context/prior_context"],
   "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
@@ -90,6 +91,7 @@ export class State {
     this.directories = [{ at: -1, tenants: new Map() }];
     this.plans = new Plans(this);
     this.agents = new Agents(this);
+    this.gate = new Gate(this);
     this.schedules = new Schedules(this);
     this.breakers = new Breakers(this);
   }
@@ -294,6 +296,12 @@ export class State {
     for (const n of [need, ...ofSteps]) must(given(caps, n) && (declared.length === 0 || given(declared, n)), `no role gives ${n}`);
   }
 
+  // mayRun: what the gate goes on with needs the capability of its agent.
+  mayRun(o, agent) {
+    const caps = this.capabilities(this.directories.at(-1).tenants, o.tenant, o.facts.roles ?? []);
+    must(caps.some((c) => covers(c, `agents:run:${agent}`)), `no role gives agents:run:${agent}`);
+  }
+
   capabilities(tenants, tenant, roles) {
     return roles.flatMap((role) => tenants.get(tenant).roles.get(role) ?? []);
   }
@@ -358,6 +366,7 @@ export class State {
     else this.taken.set(o.name, { order: o, ended: this.at });
     if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
     this.plans.ended(o, out, out.result ?? part(r, "result"));
+    if (o.type === "session.close" && out.status === "done") this.gate.close(o);
   }
 
   receipt(r, o, out) {
