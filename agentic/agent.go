@@ -137,7 +137,7 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 	}
 	var all []*tool
 	w.req.Step.Skills = nil
-	for i, name := range wireNames(manifests, taken) {
+	for i, name := range agents.WireNames(manifests, taken) {
 		w.req.Step.Skills = append(w.req.Step.Skills, manifests[i].Name)
 		all = append(all, w.skill(manifests[i], name))
 	}

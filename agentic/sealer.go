@@ -186,10 +186,10 @@ func toldBy(a *intents.Answer) (t catalog.Told) {
 }
 
 // again says that, according to router or executor, the order had no effect and
-// may be sent again.
+// may be sent again. A skill server that fails is not waited for.
 func again(a *intents.Answer) bool {
 	if a.Outcome != nil {
-		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable
+		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable && a.RetryAfter == 0
 	}
 	return a.Code == intents.Overloaded || a.Code == intents.InFlight
 }

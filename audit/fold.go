@@ -84,6 +84,7 @@ type open struct {
 	held    *order // what waits for people
 	last    string // the intent_id of the last approval
 	refused bool   // somebody rejected it
+	mark    intents.BreakerMark
 }
 
 func newFold() *fold {
@@ -294,6 +295,11 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 	}
 	if o.verdict == intents.Hold && !o.released {
 		if err := f.turnedDown(o, it); err != nil {
+			return err
+		}
+	}
+	if o.mark == intents.BreakerRefuses {
+		if err := refusedByBreaker(it.outcome); err != nil {
 			return err
 		}
 	}

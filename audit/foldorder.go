@@ -51,7 +51,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	}
 	f.taken[key] = holder{position: it.Position}
 	x := &open{
-		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task,
+		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task, mark: o.facts.Breaker,
 	}
 	if o.body.Intent.Type == "write_memory" {
 		x.memory = tenant + "/" + o.ctx.TaskID
@@ -78,7 +78,7 @@ func (f *fold) accept(j *job, view *state.View) error {
 				return fmt.Errorf("%s: %w", o.Type, err)
 			}
 		}
-	} else if err := cmp.Or(f.again(view, o), f.unsettled(view, &o)); err != nil {
+	} else if err := cmp.Or(f.again(view, o), f.unsettled(view, &o), f.marked(view, &o, o.Decision.Verdict)); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Order: &o}))
@@ -234,7 +234,7 @@ func (it *item) asOrder() (state.Order, error) {
 	o, f := it.order, it.order.facts
 	out := state.Order{
 		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
-		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget,
+		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget, Breaker: f.Breaker,
 	}
 	if f.Skill != nil {
 		out.Skill = f.Skill.Name

@@ -77,8 +77,13 @@ func (f *fold) takeRelease(it *item, j *job) error {
 	case rel.Decision.PolicyDigest != view.PolicyDigest():
 		f.decidedBy(rel.Decision.PolicyDigest, it.Position)
 	}
+	o.mark = rel.Facts.Breaker
+	goes := h.Released(*rel, it.At)
+	if err := f.marked(view, &goes, rel.Decision.Verdict); err != nil {
+		return err
+	}
 	if routers(h.Decision) {
-		f.judge(j, f.state.View(), h.Released(*rel, it.At))
+		f.judge(j, f.state.View(), goes)
 		took := *it
 		took.order = o.held
 		if err := f.beside(&took); err != nil {

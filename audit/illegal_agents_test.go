@@ -42,8 +42,10 @@ func (d *dishonest) pushes(tenant string, revision int64, file string, change fu
 	if change != nil {
 		change(&a)
 	}
-	if other, err := state.ScopesOf(intents.CurrentRules, a, nil); err == nil {
-		scopes = other
+	if a.Bundle != "" {
+		if other, err := state.ScopesOf(intents.CurrentRules, a, nil); err == nil {
+			scopes = other
+		}
 	}
 	raw, err := json.Marshal(scopes)
 	d.Must(err)

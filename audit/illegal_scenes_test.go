@@ -25,6 +25,8 @@ func scenes() map[string]func(d *dishonest) {
 		"agent-stepping": func(d *dishonest) { d.stepping() },
 		// A plan that has used tokens, of a tenant with budgets.
 		"budgeted": func(d *dishonest) { d.budgeted() },
+		// A skill server that has failed and is not called, and a call of it that waits for people.
+		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
 		// A plan of a remote agent whose task runs.
@@ -322,6 +324,8 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: a})
 	}
 	switch scene {
+	case "broken":
+		d.mendsLegally()
 	case "asking":
 		d.asksLegally()
 	case "remote":

@@ -1,6 +1,7 @@
 package executors
 
 import (
+	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -70,7 +71,7 @@ func named(d intents.Dispatch, id string) (payload []byte, ok bool) {
 }
 
 func newOrder(t intents.Ticket, b intents.Body) *Order {
-	o := &Order{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, Key: b.Constraints.IdempotencyKey, TraceID: b.TraceID, Ticket: t}
+	o := &Order{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, Key: b.Constraints.IdempotencyKey, TraceID: b.TraceID, Ticket: t, transport: new(atomic.Pointer[intents.Transport])}
 	if b.Context != nil {
 		o.Context = *b.Context
 	}

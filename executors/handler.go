@@ -7,6 +7,7 @@ package executors
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 
 	"aob.dev/writ/intents"
 )
@@ -38,7 +39,13 @@ type Order struct {
 	Context intents.Context
 	TraceID string
 	Ticket  intents.Ticket // verified; Ticket.Actor is the user that it is carried out for
+
+	transport *atomic.Pointer[intents.Transport]
 }
+
+// Exchange says how far the exchange with the order's skill server has come. The report has the last
+// word, also of a run that is cut off at its deadline. nil: there is none.
+func (o *Order) Exchange(t *intents.Transport) { o.transport.Store(t) }
 
 // Input is the data that the router resolved for a pointer such as /data, if any.
 func (o *Order) Input(pointer string) (intents.Input, bool) {

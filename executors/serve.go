@@ -3,6 +3,7 @@ package executors
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -91,18 +92,24 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	report := func(r intents.Report) []byte {
+		if !errors.Is(ctx.Err(), context.Canceled) { // a service that stops says nothing of a server
+			r.Transport = o.transport.Load()
+		}
+		return encodeReport(r)
+	}
 	done := make(chan intents.Report, 1)
 	s.running.Go(func() { done <- s.run(ctx, o) })
 	select {
 	case r := <-done:
-		return encodeReport(r)
+		return report(r)
 	case <-ctx.Done():
 	}
 	select { // both at once: the handler's report is preferred
 	case r := <-done:
-		return encodeReport(r)
+		return report(r)
 	default:
-		return encodeReport(cut(ctx, o))
+		return report(cut(ctx, o))
 	}
 }
 

@@ -92,7 +92,7 @@ var codes = []CodeInfo{
 	{PolicyDenied, 403, false, "a policy denies it", "see policy_ids and `writ policy explain`"},
 	{ApprovalRequired, 202, false, "held until named people approve", "follow the approval; nothing has been carried out"},
 	{Overloaded, 429, true, "too much work is waiting", "try again after Retry-After"},
-	{DispatchUnavailable, 503, true, "no executor is there for this type", "start the executor; nothing has been carried out"},
+	{DispatchUnavailable, 503, true, "no executor is there for this type, or its skill server fails and is not called for now", "start the executor, or wait; nothing has been carried out"},
 	{ExecutorTimeout, 504, true, "the executor did not answer in time", "see the order's outcome"},
 	{ExecutorFailed, 502, false, "the executor failed", "see the reason"},
 	{Indeterminate, 502, false, "it is not known whether the effect happened", "an operator resolves it with order.resolve"},

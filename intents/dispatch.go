@@ -17,4 +17,5 @@ type Report struct {
 	Retryable bool            `json:"retryable,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"` // of a failure: its details
 	Facts     []Fact          `json:"facts,omitempty"`
+	Transport *Transport      `json:"transport,omitempty"`
 }

@@ -25,6 +25,10 @@ type Facts struct {
 	// budgets; no policy sees it.
 	Budget *FactBudget `json:"budget,omitempty"`
 
+	// Breaker is what the breaker of the skill server makes of an order that executors carry out;
+	// no policy sees it.
+	Breaker BreakerMark `json:"breaker,omitempty"`
+
 	// Inputs that an order named when it was held; no policy sees them.
 	Inputs []HeldInput `json:"inputs,omitempty"`
 }

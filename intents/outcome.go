@@ -33,7 +33,9 @@ type Outcome struct {
 	Retryable bool            `json:"retryable,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	Facts     []Fact          `json:"facts,omitempty"`
-	MS        int64           `json:"duration_ms"`
+	// Transport of a skill.call; nil: nothing is known of its server.
+	Transport *Transport `json:"transport,omitempty"`
+	MS        int64      `json:"duration_ms"`
 }
 
 // Answer is what a submitter gets: the decision, and as far as it is known the
@@ -58,6 +60,6 @@ type Answer struct {
 	Hint    string `json:"hint,omitempty"`
 
 	Violations []schemas.Violation `json:"violations,omitempty"`      // of SCHEMA_INVALID: all of them
-	RetryAfter int                 `json:"retry_after_sec,omitempty"` // of RATE_LIMITED
+	RetryAfter int                 `json:"retry_after_sec,omitempty"` // of RATE_LIMITED, and of a call whose skill server is not called for now
 	PlanID     string              `json:"plan_id,omitempty"`         // of SESSION_BUSY: the plan that is meant
 }

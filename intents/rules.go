@@ -26,8 +26,8 @@ const (
 	// RulesAgents know agents, their registry and sessions, let steps of a plan run side
 	// by side, and let an interrupted step go on.
 	RulesAgents Rules = 4
-	// RulesAsks let agents ask others, and hold the once orders of a skill while the outcome of one is
-	// not known.
+	// RulesAsks let agents ask others, hold the once orders of a skill while the outcome of one is
+	// not known, and know breakers.
 	RulesAsks Rules = 5
 
 	// CurrentRules are the newest that this build knows. A log is put under them

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"math"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
@@ -16,6 +17,9 @@ func (r *Router) recorded(o *order) (*intents.Answer, error) {
 		return a, nil // a refusal is answered, not receipted: it changed nothing
 	}
 	withOutcome(a, o.record.out)
+	if o.facts.Breaker == intents.BreakerRefuses {
+		a.RetryAfter = max(1, int(math.Ceil(r.breakerOf(o).Next.Sub(o.now).Seconds())))
+	}
 	if o.decision.Verdict == intents.Hold {
 		a.Approval = bus.ApprovalURL(a.IntentID)
 	}

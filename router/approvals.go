@@ -87,12 +87,13 @@ func (r *Router) releaseHeld(ctx context.Context, o *order, w state.Hold, result
 			return err
 		}
 		o.settled.released = h
+		h.mark(0)
 	}
 	rec, err := storage.RecordOf(storage.KindRelease, o.now, state.Release{Of: w.Position, By: o.decision.IntentID, Decision: h.decision, Facts: h.facts})
 	if err != nil {
 		return err
 	}
-	entry := storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}
+	entry := storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: append(w.Touches(), h.inPlan().BreakerTouches(nil)...)}
 	result.State, result.Missing = catalog.ApprovalReleased, nil
 	if h.row.Executor == catalog.ExecutorRouter {
 		out, err := r.routerOutcome(h)

@@ -41,7 +41,7 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 	c := storage.Commit{ID: rand.Text(), Seen: math.MaxInt64}
 	relied := map[storage.Subject]int64{}
 	first := make([]int, len(orders)) // where each order's record stands in the commit
-	fresh, opened := 0, 0
+	fresh, opened, probes := 0, 0, map[string]int{}
 	for _, o := range orders {
 		if o.duplicate == nil {
 			fresh++
@@ -58,6 +58,11 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 				return &batchError{index: i, err: err}
 			}
 			opened++
+		}
+		if name := o.inPlan().BreakerName(); o.dispatched() {
+			if o.mark(probes[name]); o.facts.Breaker == intents.BreakerProbes {
+				probes[name]++
+			}
 		}
 		one, err := r.entries(o)
 		if err != nil {

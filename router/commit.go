@@ -34,6 +34,9 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	if err := r.prepare(ctx, o); err != nil {
 		return err
 	}
+	if o.dispatched() {
+		o.mark(0)
+	}
 	c, err := r.entries(o)
 	if err != nil {
 		r.release(o)
@@ -189,7 +192,7 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 func (o *order) inPlan() *state.Order {
 	out := &state.Order{
 		Type: o.env.Type(), Context: o.env.Context(), Tenant: o.env.Principal().Tenant,
-		Signer: o.env.Signer().Role, Decision: o.decision,
+		Signer: o.env.Signer().Role, Decision: o.decision, Now: o.now, Breaker: o.facts.Breaker,
 	}
 	if o.pin != nil {
 		out.Skill = o.pin.Skill

@@ -78,6 +78,9 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 
 // dispatch is stage 9: ticket, inputs, one request, one report.
 func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
+	if o.facts.Breaker == intents.BreakerRefuses {
+		return r.unsent(o)
+	}
 	started := r.cfg.Now()
 	out := intents.Outcome{Of: o.position, Attempt: o.attempt}
 	report, err := r.request(ctx, o)
@@ -85,6 +88,9 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	if err == nil {
 		// Facts of a refused report count too: the executor has run.
 		out.Facts = r.sound(o, report.Facts)
+		if o.inPlan().BreakerName() != "" {
+			out.Transport = report.Transport
+		}
 		r.metrics.reported(o, out.Facts)
 		err = r.checked(o, report)
 	}

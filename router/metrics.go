@@ -21,6 +21,7 @@ type Metrics struct {
 	facts    map[string]int64 // by event
 	input    int64            // tokens that agents reported
 	output   int64
+	breakers map[state.BreakerStatus]int64
 	pending  state.Counters // refusals without a record of their own since the last counter record
 	flood    map[string]int // of pending: refused orders by the key that signed them
 }
@@ -141,6 +142,8 @@ type Counts struct {
 	Facts    map[string]int64       `json:"facts"`  // of executors of this system, by event
 	Tokens   map[string]int64       `json:"tokens"` // that agents reported: input, output
 	Held     state.Held             `json:"held"`   // a gauge
+	// Breakers by the status that they have come to.
+	Breakers map[state.BreakerStatus]int64 `json:"breakers"`
 }
 
 // Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
@@ -162,6 +165,8 @@ func (r *Router) Counts() Counts {
 	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Facts: make(map[string]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
 	maps.Copy(c.Outcomes, m.outcomes)
+	c.Breakers = map[state.BreakerStatus]int64{state.BreakerClosed: 0, state.BreakerHalfOpen: 0, state.BreakerOpen: 0}
+	maps.Copy(c.Breakers, m.breakers)
 	maps.Copy(c.Facts, m.facts)
 	return c
 }

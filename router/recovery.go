@@ -89,6 +89,10 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder, seen map[int64
 		return nil, err
 	}
 	o, err := r.reopen(ctx, x)
+	if o != nil && o.facts.Breaker == intents.BreakerRefuses {
+		r.finish(ctx, o, r.unsent(o))
+		return nil, nil
+	}
 	if err != nil {
 		var refusal *intents.Refusal
 		if !errors.As(err, &refusal) {

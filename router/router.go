@@ -39,7 +39,7 @@ const (
 // another caller submitted. All others get IN_FLIGHT at once.
 const DefaultWaits = 512
 
-// Config of a router. Every member is required but Catalog, Slots, ChildSlots, Waits, Rates,
+// Config of a router. Every member is required but Catalog, Breakers, Slots, ChildSlots, Waits, Rates,
 // UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
 	Journal  storage.Journal
@@ -68,6 +68,8 @@ type Config struct {
 	Rates                    Rates
 	// Crashed: the last router of this log did not shut down in order.
 	Crashed bool
+
+	Breakers *intents.BreakerTerms // put in force at the start; nil: the default ones
 
 	UserHolds, TenantHolds int // how many orders may wait for people; 0: the defaults; negative: no bound
 	TenantPlans, Plans     int // how many plans may be open, of a tenant and in all; 0: the defaults; negative: no bound
@@ -108,11 +110,12 @@ func New(cfg Config) (*Router, error) {
 		slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
 	}
 	r.state.OnOutcome(r.waiters.done)
+	r.state.OnBreaker(r.breakerMoved)
 	return r, nil
 }
 
-// Start makes the router ready: the state is complete, the policy, catalog and rules
-// in force are recorded, and the self-proof has passed. Orders that an earlier process
+// Start makes the router ready: the state is complete, the policy, catalog, rules
+// and terms of breakers in force are recorded, and the self-proof has passed. Orders that an earlier process
 // left open are listed, for Recover. An error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
 	if r.state.Origin() == "" {
@@ -168,7 +171,7 @@ func (r *Router) blocked() (health.Condition, bool) {
 	return r.cfg.Blocked()
 }
 
-// recordVersions records the policy, catalog and rules in force where they changed.
+// recordVersions records the policy, catalog, rules and terms of breakers in force where they changed.
 //
 // Crash before it: the next start records them. Until then no order is judged.
 func (r *Router) recordVersions(ctx context.Context) error {
@@ -189,6 +192,9 @@ func (r *Router) recordVersions(ctx context.Context) error {
 	}
 	if r.state.View().Rules() < intents.CurrentRules {
 		c.Rules = intents.CurrentRules
+	}
+	if t := r.breakerTerms(); t != r.state.BreakerTerms() {
+		c.Breakers = &t
 	}
 	if c == (state.Control{}) {
 		return nil

@@ -57,6 +57,8 @@ type Control struct {
 	Counters *Counters `json:"counters,omitempty"` // refusals without a record of their own
 	// Rules by which orders are judged from here on; 0: as before.
 	Rules intents.Rules `json:"rules,omitempty"`
+	// Breakers are the terms of breakers from here on; nil: as before.
+	Breakers *intents.BreakerTerms `json:"breakers,omitempty"`
 }
 
 // Counters are refusals that left no record of their own since the last counter
@@ -145,6 +147,11 @@ func (s *State) control(c Control, position int64) (err error) {
 	}
 	if s.dir.rules != s.rules { // who may approve depends on them
 		s.another(position).rules = s.rules
+	}
+	if c.Breakers != nil {
+		if s.breakerTerms = *c.Breakers; s.breakerTerms.Failures == 0 {
+			clear(s.breakers)
+		}
 	}
 	if c.Genesis != nil {
 		if position != 0 {

@@ -85,10 +85,14 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 		return fmt.Errorf("releases order %d, which is not held", rel.Of)
 	}
 	s.holds.released[rel.Of] = position
+	o := releasedOrder(h.Order, rel, position, at)
 	if h.Decision.Executor != catalog.ExecutorRouter {
+		if x, open := s.orders[rel.Of]; open {
+			s.sent(x, o)
+		}
 		return nil
 	}
-	return s.apply(releasedOrder(h.Order, rel, position, at))
+	return s.apply(o)
 }
 
 // releasedOrder is a held order as its release lets it go on.

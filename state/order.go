@@ -29,6 +29,9 @@ type Order struct {
 	// Budget is what the decision about a new task saw of the tenant's budgets.
 	Budget *intents.FactBudget `json:",omitempty"`
 
+	// Breaker is its mark by the breaker of its skill server.
+	Breaker intents.BreakerMark `json:",omitempty"`
+
 	Decision intents.Decision // while it is judged: as far as it has come
 	Erased   bool             // the order was: what is here is its summary
 
@@ -113,8 +116,8 @@ func (o *Order) readNames(r storage.Record) error {
 	return err
 }
 
-// readActor reads who sealed it and for whom.
-func (o *Order) readActor(r storage.Record) error {
+// readFacts reads what the decision saw.
+func (o *Order) readFacts(r storage.Record) error {
 	var facts intents.Facts
 	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
 		return err
@@ -128,6 +131,14 @@ func (o *Order) readActor(r storage.Record) error {
 		if err := json.Unmarshal(facts.Scopes, &o.Scopes); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// readActor reads who sealed it and for whom.
+func (o *Order) readActor(r storage.Record) error {
+	if err := o.readFacts(r); err != nil {
+		return err
 	}
 	raw, ok := r.Parts[storage.PartGrant]
 	if !ok {
@@ -145,9 +156,9 @@ func (o *Order) readActor(r storage.Record) error {
 	return nil
 }
 
-// decidedAt takes the times of a decision, and the sums of then, from its facts.
+// decidedAt takes the times of a decision, and the sums and breakers of then, from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
-	o.Budget = facts.Budget
+	o.Budget, o.Breaker = facts.Budget, facts.Breaker
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}

@@ -23,10 +23,12 @@ type openOrder struct {
 	Revision int    `json:"rev"`
 	Task     string `json:"task"` // "tenant/task_id"
 	Type     string `json:"type"`
-	Fact     int    `json:"fact"`             // index in the plan's facts; noFact: later drivers do not see the order
-	Call     int    `json:"call,omitempty"`   // its place in the plan's calls, from 1; 0: it is of no call
-	Number   int    `json:"number,omitempty"` // of the call of a client
-	Lost     int    `json:"lost"`             // unclean ends of routers while it was open
+	Fact     int    `json:"fact"`              // index in the plan's facts; noFact: later drivers do not see the order
+	Call     int    `json:"call,omitempty"`    // its place in the plan's calls, from 1; 0: it is of no call
+	Number   int    `json:"number,omitempty"`  // of the call of a client
+	Breaker  string `json:"breaker,omitempty"` // of its skill server, "tenant/server"; empty: none
+	Round    int64  `json:"round,omitempty"`   // of a probe
+	Lost     int    `json:"lost"`              // unclean ends of routers while it was open
 }
 
 const noFact = -1
@@ -43,6 +45,7 @@ const (
 // dispatched remembers an order that an executor carries out until its outcome.
 func (s *State) dispatched(o Order) {
 	x, p := s.openOrder(o)
+	s.sent(x, o)
 	if p != nil && o.Decision.Effect == string(catalog.Once) {
 		p.addFact(x, o, factOpen)
 	}
@@ -146,6 +149,7 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	p := s.plans[x.Plan]
 	delete(s.orders, of)
 	dispatched := s.dropHold(of) == nil
+	s.answered(x, out.Transport, at)
 	delete(s.holds.released, of)
 	if out.Status == intents.StatusIndetermined {
 		if before := s.unknown[x.ID]; before != nil {

@@ -45,6 +45,9 @@ type image struct {
 	Schedules map[string]catalog.Schedule `json:"schedules,omitempty"`
 	Used      used                        `json:"used,omitzero"`
 
+	Breakers     map[string]breaker    `json:"breakers,omitempty"`
+	BreakerTerms *intents.BreakerTerms `json:"breaker_terms,omitempty"` // nil: the default ones
+
 	Plans    int                   `json:"plans"` // how many follow
 	Orders   map[int64]*openOrder  `json:"orders"`
 	Unknown  map[string]*openOrder `json:"unknown"`
@@ -92,12 +95,16 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 	}
 	buffered := bufio.NewWriter(w)
 	enc := json.NewEncoder(buffered)
+	var terms *intents.BreakerTerms
+	if s.breakerTerms != intents.DefaultBreakers {
+		terms = &s.breakerTerms
+	}
 	enc.SetEscapeHTML(false) // arguments stay as they were signed
 	err := enc.Encode(image{
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Schedules: s.schedules, Used: s.used, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Agents: s.agents, Schedules: s.schedules, Used: s.used, Breakers: s.breakers, BreakerTerms: terms, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
 		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	})
 	if err != nil {
@@ -149,6 +156,10 @@ func Open(r io.Reader) (*State, error) {
 		s.agents[tenant] = r
 	}
 	maps.Copy(s.schedules, m.Schedules)
+	maps.Copy(s.breakers, m.Breakers)
+	if m.BreakerTerms != nil {
+		s.breakerTerms = *m.BreakerTerms
+	}
 	for range m.Plans {
 		p := new(plan)
 		if err := lines.Decode(p); err != nil {

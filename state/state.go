@@ -56,10 +56,14 @@ type State struct {
 	erasures erasures              // that are not known to be carried out
 	// schedules by "tenant/user/id".
 	schedules map[string]catalog.Schedule
-	leaving   leaving        // closed plans whose time runs out
-	used      used           // tokens of a day
-	outcome   func(of int64) // called for every outcome, after it is folded
-	faults    []error        // records that could not be folded
+	// breakers of skill servers that failed, by "tenant/server".
+	breakers     map[string]breaker
+	breakerTerms intents.BreakerTerms
+	onBreaker    func(Breaker)  // called for one with another status
+	leaving      leaving        // closed plans whose time runs out
+	used         used           // tokens of a day
+	outcome      func(of int64) // called for every outcome, after it is folded
+	faults       []error        // records that could not be folded
 }
 
 // policy is the policy in force.
@@ -78,7 +82,7 @@ func New() *State {
 		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents: make(map[string]*revision),
 		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
-		schedules: make(map[string]catalog.Schedule), erasures: erasures{blobs: make(map[int64]bool)},
+		schedules: make(map[string]catalog.Schedule), breakers: make(map[string]breaker), breakerTerms: intents.DefaultBreakers, erasures: erasures{blobs: make(map[int64]bool)},
 	}
 }
 
@@ -164,8 +168,13 @@ func (s *State) foldOrder(r storage.Record) error {
 	if err := read(r); err != nil {
 		return err
 	}
-	if !dispatched || o.Decision.Effect == string(catalog.Once) {
+	switch {
+	case !dispatched || o.Decision.Effect == string(catalog.Once):
 		if err := o.readActor(r); err != nil {
+			return err
+		}
+	case o.Type == typeSkillCall:
+		if err := o.readFacts(r); err != nil {
 			return err
 		}
 	}

@@ -131,10 +131,10 @@ func (p *plan) touchesEnd() []storage.Subject { return append(p.touchesTasks(), 
 func (o *Order) Touches() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
+	out := o.BreakerTouches(nil)
 	if c.PlanID == "" {
-		return nil
+		return out
 	}
-	var out []storage.Subject
 	if o.Type == typeSkillCall && c.Occurrence > 0 {
 		out = append(out, subjectNumber(o.Tenant, c.PlanID, c.Occurrence))
 	}
@@ -152,14 +152,14 @@ func (o *Order) Touches() []storage.Subject {
 }
 
 // OutcomeTouches are what the outcome of a dispatched order changes: the effects of
-// its step, or, where it breaks the step's contract, the task and the plan. released:
+// its step, or, where it breaks the step's contract, the task and the plan, and its breaker. released:
 // it was held, and the plan waits for it.
 func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
+	touches := o.BreakerTouches(&out)
 	if c.PlanID == "" {
-		return nil
+		return touches
 	}
-	var touches []storage.Subject
 	if released || o.Decision.Effect == string(catalog.Once) {
 		touches = append(touches, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	}

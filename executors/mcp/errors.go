@@ -36,7 +36,11 @@ type Error struct {
 	Reason string // one clause, without control characters
 	// Undelivered says that the tool has certainly not seen the call.
 	Undelivered bool
-	Err         error
+	// Malformed says that the answer was none of the protocol.
+	Malformed bool
+	// Barred says that the server may not be called from here.
+	Barred bool
+	Err    error
 
 	after time.Duration // that the server asks to wait
 }
@@ -65,6 +69,9 @@ func (e *Error) Unwrap() []error {
 
 // Retryable says whether the same request may succeed later.
 func (e *Error) Retryable() bool { return errors.Is(e.Kind, ErrUnavailable) }
+
+// Broken says whether the server did not answer as a server: whatever else it answers, it works.
+func (e *Error) Broken() bool { return e.Malformed || e.Retryable() }
 
 // maxReason bounds the text of a server in an error, in bytes.
 const maxReason = 2048
@@ -126,7 +133,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 			e.Reason = "given up by the caller"
 		}
 	case errors.As(err, &refused):
-		*e = Error{Kind: ErrRefused, Reason: refused.Error(), Undelivered: true}
+		*e = Error{Kind: ErrRefused, Reason: refused.Error(), Undelivered: true, Barred: true}
 	case errors.Is(err, transport.ErrAuthorizationRequired):
 		e.Kind, e.Reason = ErrRefused, "it asks for other credentials (401)"
 	case status == http.StatusForbidden && errors.Is(err, transport.ErrLegacySSEServer): // which the library says of most refusals
@@ -149,7 +156,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 			e.Reason = "the server process ended"
 		}
 	default:
-		e.Kind, e.Reason = ErrSchema, "malformed response"
+		e.Kind, e.Reason, e.Malformed = ErrSchema, "malformed response", true
 	}
 	return e
 }

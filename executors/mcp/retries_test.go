@@ -140,7 +140,7 @@ func TestStranger(t *testing.T) {
 	_, err := Dial(t.Context(), src, opt)
 	e := wantKind(t, err, ErrRefused, "this machine", "agent_hosts")
 	var refused *egress.RefusedError
-	if !e.Undelivered || e.Retryable() || errors.As(e.Err, &refused) || asked.Load() > 0 {
+	if !e.Undelivered || !e.Barred || e.Retryable() || errors.As(e.Err, &refused) || asked.Load() > 0 {
 		t.Errorf("%+v after %d requests", e, asked.Load())
 	}
 	opt.RoundTripper = egress.Transport(src.URL)

@@ -39,7 +39,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if pin, ok := agentPin(o, args.Skill); ok {
 		return s.message(ctx, o, pin, args)
 	}
-	skill, pin, err := s.approved(ctx, o, args.Skill)
+	skill, pin, err := s.located(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err
 	}
@@ -66,16 +66,22 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 
 // send calls the skill's server. Under a key, an answer may be kept.
 func (s *skills) send(ctx context.Context, in invocation, key string) (*executors.Result, error) {
+	o := in.order
+	o.Exchange(unsent)
 	client, err := s.Registry.connect(ctx, in.skill.server)
 	if err != nil {
+		o.Exchange(exchanged(false, err))
 		return nil, unreachable(ctx, err)
 	}
-	if err := s.withinRates(ctx, in.order.Ticket.Actor.Tenant, in.pin.Skill, in.skill.server); err != nil {
+	o.Exchange(nil)
+	if err := s.withinRates(ctx, o.Ticket.Actor.Tenant, in.pin.Skill, in.skill.server); err != nil {
 		return nil, err
 	}
+	o.Exchange(unanswered)
 	began := s.Now()
 	res, err := client.Call(ctx, in.skill.Name, in.input, s.meta(in))
 	in.took = s.Now().Sub(began)
+	o.Exchange(exchanged(true, err))
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}

@@ -356,7 +356,7 @@ func fields(typ reflect.Type) map[string]field {
 	out := map[string]field{}
 	for _, f := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous || name == "" {
+		if f.Anonymous || name == "" || name == "-" {
 			continue
 		}
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")

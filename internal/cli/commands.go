@@ -13,7 +13,7 @@ import (
 type row struct {
 	use, short string
 	args       cobra.PositionalArgs // nil: those that use names
-	make       func(*command)       // declares the flags, and says what the command does
+	make       func(*command)       // declares the flags, and says what the command does; nil: only what is in its group
 	group      []row
 	complete   func(IO) cobra.CompletionFunc // of the first argument
 }
@@ -50,6 +50,7 @@ func commands() []row {
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
 		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
+		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand, group: mcpRows},
 		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
@@ -87,6 +88,10 @@ var intentRows = []row{
 	{use: "show [FILE|-]", short: "Show the parts of an order; nothing is verified", make: intentShow},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an order, offline", make: intentVerify},
 	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
+}
+
+var mcpRows = []row{
+	{use: "install CLIENT", short: "Print the configuration that gives an MCP client these tools", make: mcpInstall, complete: mcpClients},
 }
 
 var planRows = []row{

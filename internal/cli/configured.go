@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -84,9 +85,10 @@ func none(n int) int {
 // limits are those of a configuration, in which 0 means no limit.
 func limits(c config.Config) node.Limits {
 	return node.Limits{
-		Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
+		MCPRate: none(c.MCPRate), Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
 		UserHolds: none(c.UserHolds), TenantHolds: none(c.TenantHolds),
+		Breakers:  &intents.BreakerTerms{Failures: c.BreakerFailures, ResetMS: int64(c.BreakerResetMS), Probes: c.BreakerProbes, ProbeMS: int64(c.BreakerProbeMS)},
 		PageCache: int64(c.PageCacheMB) << 20, FreeFloor: int64(none(c.FreeDiskMB)) << 20, TenantDisk: int64(none(c.TenantDiskMB)) << 20,
 		SessionTTL: time.Duration(c.SessionTTLMinutes) * time.Minute, SessionTurns: c.SessionMaxTurns,
 	}

@@ -143,6 +143,9 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	for _, s := range n.SkillServers() {
 		fmt.Fprintf(std.Err, "skills of %s: %s\n", printable(s.Title), printable(skillLine(s)))
 	}
+	for _, b := range n.Breakers() {
+		fmt.Fprintf(std.Err, "tenant %s: skill server %s\n", printable(b.Tenant), printable(b.String()))
+	}
 	if line := n.AgentsLine(); line != "" {
 		fmt.Fprintln(std.Err, printable(line))
 	}

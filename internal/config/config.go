@@ -54,8 +54,13 @@ type Config struct {
 	// Of the following, 0 is no limit but of PageCacheMB and RateWindowMS.
 	PageCacheMB              int
 	RateLimit, RateWindowMS  int
+	MCPRate                  int
 	SignerRate, TenantRate   int
 	UserHolds, TenantHolds   int
+	BreakerFailures          int
+	BreakerResetMS           int
+	BreakerProbes            int
+	BreakerProbeMS           int
 	FreeDiskMB, TenantDiskMB int
 }
 
@@ -125,6 +130,18 @@ func number(v string) int {
 	return n
 }
 
+// switched is a number that a variable of true and false turns off; -1, if it is neither.
+func switched(v string, n int) int {
+	on, err := strconv.ParseBool(cmp.Or(v, "true"))
+	switch {
+	case err != nil:
+		return -1
+	case !on:
+		return 0
+	}
+	return n
+}
+
 // lines splits a list in one variable: one entry a line, or separated by ";".
 func lines(v string) []string {
 	var out []string
@@ -160,6 +177,9 @@ func Load(path string, getenv func(string) string) (Config, error) {
 				s.read(&c, name, value)
 				break
 			}
+		}
+		if n, number := s.Bind(&c).(*int); number && s.Switch != "" {
+			*n = switched(getenv(s.Switch), *n)
 		}
 	}
 	return c, nil

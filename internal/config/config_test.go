@@ -49,10 +49,15 @@ model_key: secret
 log_level: debug
 rate_limit: 7
 rate_window_ms: 1000
+mcp_rate: 14
 signer_rate: 8
 tenant_rate: 9
 user_holds: 10
 tenant_holds: 11
+breaker_failures: 14
+breaker_reset_ms: 15
+breaker_probes: 16
+breaker_probe_ms: 17
 session_ttl_minutes: 12
 session_max_turns: 13
 page_cache_mb: 32
@@ -73,7 +78,7 @@ var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"},
 	Policies: "./policies", Agents: "agents", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
-	RateLimit: 7, RateWindowMS: 1000, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, SessionTTLMinutes: 12, SessionMaxTurns: 13, FreeDiskMB: 0, PageCacheMB: 32,
+	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, SessionTTLMinutes: 12, SessionMaxTurns: 13, FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
 	Embedder: "openai:small", EmbedderURL: "https://vectors.example/v1", EmbedderKey: "hidden",
 }
@@ -122,12 +127,12 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
-		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
+		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
 		"WRIT_VECTOR_ENGINE": "faiss", "WRIT_VECTOR_DIMENSION": "384",
 		"WRIT_EMBEDDER": "openai:small", "WRIT_EMBEDDER_URL": "https://vectors.example/v1", "WRIT_EMBEDDER_KEY": "hidden",
 	}
-	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nrate_limit: 1\nrate_window_ms: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\npage_cache_mb: 9\nfree_disk_mb: 1\ntenant_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
+	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nrate_limit: 1\nrate_window_ms: 1\nmcp_rate: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\npage_cache_mb: 9\nfree_disk_mb: 1\ntenant_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
 	if d := cmp.Diff(everything, loaded(t, file, env)); d != "" {
 		t.Errorf("every variable (-want +got):\n%s", d)
 	}
@@ -143,6 +148,16 @@ func TestLoadAliases(t *testing.T) {
 	}{
 		{"PORT", map[string]string{"PORT": "9000"}, func(c *Config) { c.Listen = "127.0.0.1:9000" }},
 		{"PORT and ours", map[string]string{"PORT": "9000", "WRIT_LISTEN": "[::1]:1"}, func(c *Config) { c.Listen = "[::1]:1" }},
+		{"CIRCUIT_BREAKER_*", map[string]string{
+			"CIRCUIT_BREAKER_FAILURE_THRESHOLD": "7", "CIRCUIT_BREAKER_RESET_TIMEOUT_MS": "8", "CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS": "9", "CIRCUIT_BREAKER_HALF_OPEN_TIMEOUT_MS": "10",
+			"ENABLE_CIRCUIT_BREAKER": "true", "CB_SYNC_INTERVAL_MS": "1", "CB_LEADER_LEASE_MS": "2",
+		}, func(c *Config) {
+			c.BreakerFailures, c.BreakerResetMS, c.BreakerProbes, c.BreakerProbeMS = 7, 8, 9, 10
+		}},
+		{"ENABLE_*", map[string]string{"ENABLE_CIRCUIT_BREAKER": "false", "CIRCUIT_BREAKER_FAILURE_THRESHOLD": "7", "ENABLE_RATE_LIMITING": "0"}, func(c *Config) {
+			c.BreakerFailures, c.RateLimit = 0, 0
+		}},
+		{"a switch that is none", map[string]string{"ENABLE_CIRCUIT_BREAKER": "off"}, func(c *Config) { c.BreakerFailures = -1 }},
 		{"SESSION_*", map[string]string{"SESSION_TTL_MINUTES": "5", "SESSION_MAX_TURNS": "40"}, func(c *Config) { c.SessionTTLMinutes, c.SessionMaxTurns = 5, 40 }},
 		{"MCP_*", map[string]string{"MCP_REQUEST_TIMEOUT_MS": "5000", "MCP_MAX_RETRIES": "0"}, func(c *Config) { c.SkillTimeoutMS, c.SkillRetries = 5000, 0 }},
 		{"LOG_LEVEL", map[string]string{"LOG_LEVEL": "warn"}, func(c *Config) { c.LogLevel = "warn" }},

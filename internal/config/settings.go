@@ -15,6 +15,7 @@ type Setting struct {
 	More    string            // what the page adds
 	Secret  bool              // no flag, because others can read a command line
 	Least   int               // of a number
+	Switch  string            // variable that makes a number 0 if it is false
 
 	// Entries is where entries of the file go that are mappings; nil: none may be.
 	Entries func(*Config) *[]SkillServer
@@ -176,12 +177,16 @@ var Settings = []Setting{
 		Help: "maximum MiB of page caches of the embedded databases", More: ": half for the journal, half for documents; at least 8, since with less every read goes to the disk",
 	},
 	{
-		Name: "rate_limit", Default: 100, Also: []string{"RATE_LIMIT_MAX_REQUESTS"}, Bind: func(c *Config) any { return &c.RateLimit },
-		Help: "requests of one user in a window, at the gateway; 0: no limit", More: ". It counts users of an API key; more get 429",
+		Name: "rate_limit", Default: 100, Also: []string{"RATE_LIMIT_MAX_REQUESTS"}, Switch: "ENABLE_RATE_LIMITING", Bind: func(c *Config) any { return &c.RateLimit },
+		Help: "requests of one user in a window, at the gateway; 0: no limit", More: ". It counts users of an API key; more get 429. `ENABLE_RATE_LIMITING=false` is 0",
 	},
 	{
 		Name: "rate_window_ms", Default: 900_000, Also: []string{"RATE_LIMIT_WINDOW_MS"}, Bind: func(c *Config) any { return &c.RateWindowMS },
 		Help: "length of that window in milliseconds", More: "; the allowance refills evenly over it",
+	},
+	{
+		Name: "mcp_rate", Default: 6000, Bind: func(c *Config) any { return &c.MCPRate },
+		Help: "calls of tools a minute of one user of a tenant, by MCP clients; 0: no limit", More: ". The allowance of a minute may be used at once; more are answered `RATE_LIMITED`",
 	},
 	{
 		Name: "signer_rate", Default: 500, Bind: func(c *Config) any { return &c.SignerRate },
@@ -198,6 +203,24 @@ var Settings = []Setting{
 	{
 		Name: "tenant_holds", Default: 200, Bind: func(c *Config) any { return &c.TenantHolds },
 		Help: "orders of one tenant that may wait for approval at once", More: "; more get `OVERLOADED`; `0`: no limit",
+	},
+	{
+		Name: "breaker_failures", Default: 5, Also: []string{"CIRCUIT_BREAKER_FAILURE_THRESHOLD"}, Switch: "ENABLE_CIRCUIT_BREAKER",
+		Bind: func(c *Config) any { return &c.BreakerFailures },
+		Help: "failures in a row after which a skill server is not called for a while; 0: no limit",
+		More: "; `ENABLE_CIRCUIT_BREAKER=false` is 0 ([skills.md](skills.md#when-a-server-fails)). Breakers stand in the record and are equal on every router, so `CB_SYNC_INTERVAL_MS` and `CB_LEADER_LEASE_MS` have no effect",
+	},
+	{
+		Name: "breaker_reset_ms", Default: 30_000, Also: []string{"CIRCUIT_BREAKER_RESET_TIMEOUT_MS"}, Bind: func(c *Config) any { return &c.BreakerResetMS },
+		Help: "milliseconds for which it is not called then",
+	},
+	{
+		Name: "breaker_probes", Default: 3, Least: 1, Also: []string{"CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS"}, Bind: func(c *Config) any { return &c.BreakerProbes },
+		Help: "calls that may then show that it works again",
+	},
+	{
+		Name: "breaker_probe_ms", Default: 60_000, Least: 1, Also: []string{"CIRCUIT_BREAKER_HALF_OPEN_TIMEOUT_MS"}, Bind: func(c *Config) any { return &c.BreakerProbeMS },
+		Help: "milliseconds within which one of them has to succeed",
 	},
 	{
 		Name: "session_ttl_minutes", Default: 30, Least: 1, Also: []string{"SESSION_TTL_MINUTES"}, Bind: func(c *Config) any { return &c.SessionTTLMinutes },

@@ -53,13 +53,13 @@ type machine struct {
 }
 
 // boot makes a machine whose model is m, over HTTP, and starts it.
-func boot(t *testing.T, m model.Model, skills string) *machine {
+func boot(t *testing.T, m model.Model, skills string, more ...string) *machine {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	x := &machine{system: &system{t: t, dir: dir}, args: []string{
+	x := &machine{system: &system{t: t, dir: dir}, args: append([]string{
 		"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills, "--rate-limit", "0", // a test asks again and again how far a plan is
 		"--model", "openai:mock", "--model-url", serveModel(t, m),
-	}}
+	}, more...)}
 	t.Cleanup(func() {
 		if x.cmd != nil {
 			x.end(syscall.SIGKILL)

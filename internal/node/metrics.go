@@ -3,6 +3,7 @@ package node
 import (
 	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // metrics are the figures of the parts of a node.
@@ -36,6 +37,20 @@ func (n *Node) metrics() []telemetry.Metric {
 				l := n.router.Load()
 				return map[string]float64{"role": float64(l.Orders), "task": float64(l.TaskOrders)}
 			},
+		},
+		{
+			Name: "circuit_breaker_state", Help: "Skill servers that fail: 0 closed, 1 half open, 2 open, of the tenant for which it is worst.",
+			Label: "agent_id", Values: func() map[string]float64 {
+				out := map[string]float64{}
+				for _, b := range n.router.Breakers() {
+					out[b.Server] = max(out[b.Server], map[state.BreakerStatus]float64{state.BreakerHalfOpen: 1, state.BreakerOpen: 2}[b.Status])
+				}
+				return out
+			},
+		},
+		{
+			Name: "circuit_breaker_transitions_total", Help: "Breakers that came to be closed, half_open or open.",
+			Label: "to", Counter: true, Values: func() map[string]float64 { return labels(counts().Breakers) },
 		},
 		figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return n.router.Load().Callers }),
 		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {

@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatalf("%d %s", code, text)
 	}
 	for _, m := range n.metrics() {
-		if m.Label != "condition" && m.Label != "code" && m.Label != "event" && !strings.Contains(text, "# TYPE "+m.Name+" ") {
+		if m.Label != "condition" && m.Label != "code" && m.Label != "event" && m.Label != "agent_id" && !strings.Contains(text, "# TYPE "+m.Name+" ") {
 			t.Errorf("no %s", m.Name)
 		}
 	}

@@ -86,9 +86,11 @@ type Config struct {
 // Limits of a node. 0: the default; negative: none.
 type Limits struct {
 	Requests               int           // of one user in a window, at the gateway
+	MCPRate                int           // calls of MCP clients a minute, of a tenant's user
 	Window                 time.Duration // that window
 	Rates                  router.Rates
-	UserHolds, TenantHolds int   // orders that may wait for approval at once
+	UserHolds, TenantHolds int // orders that may wait for approval at once
+	Breakers               *intents.BreakerTerms
 	FreeFloor              int64 // bytes of free disk below which no new order is accepted; uploads stop at twice that
 	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
 	TenantDisk             int64 // bytes of files and artifacts that one tenant may hold

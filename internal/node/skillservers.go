@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 )
 
 // SkillServer is a skill server as the default tenant has it, or the first of its own.
@@ -34,6 +35,9 @@ func (n *Node) SkillServers() []SkillServer {
 	defer n.skills.mu.Unlock()
 	return slices.Clone(n.skills.servers)
 }
+
+// Breakers are those of skill servers that fail.
+func (n *Node) Breakers() []state.Breaker { return n.router.Breakers() }
 
 // summarize keeps what SkillServers tells.
 func (w *skillWatcher) summarize(found []skills.Skill) {

@@ -8,10 +8,12 @@ import (
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/state"
 )
 
 // directory: what operators put is what they meant. Rows that an earlier
-// version accepted, and that would be refused today, are listed one by one.
+// version accepted, and that would be refused today, are listed one by one; and skill servers
+// that are not called, since they fail.
 func (e Examination) directory(ctx context.Context) []Finding {
 	const check = "directory"
 	if _, err := os.Stat(datadir.Journal(e.Dir)); err != nil {
@@ -33,6 +35,11 @@ func (e Examination) directory(ctx context.Context) []Finding {
 	}
 	if len(list) == 0 {
 		list = append(list, found(check, "every row is as an order of today could put it"))
+	}
+	for _, b := range d.Breakers("", e.Now()) {
+		if b.Status != state.BreakerClosed {
+			list = append(list, Finding{Check: "breakers", OK: true, Found: "tenant " + b.Tenant + ": skill server " + b.String(), Do: "see whether it runs; nothing need be done here"})
+		}
 	}
 	return list
 }

@@ -68,6 +68,8 @@ type Options struct {
 	Rates router.Rates
 	// How many orders of a user may wait for people; 0: the default.
 	UserHolds int
+	// Breakers of the router; nil: the default ones.
+	Breakers *intents.BreakerTerms
 	// How many plans of a tenant may be open; 0: the default.
 	TenantPlans int
 }
@@ -202,7 +204,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Blocked: w.options.Blocked, Breakers: w.options.Breakers,
 	}
 	var err error
 	w.Router, err = router.New(config)

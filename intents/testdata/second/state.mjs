@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
+import { Breakers } from "./breakers.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
 
@@ -90,6 +91,7 @@ export class State {
     this.plans = new Plans(this);
     this.agents = new Agents(this);
     this.schedules = new Schedules(this);
+    this.breakers = new Breakers(this);
   }
 
   take(r) {
@@ -117,6 +119,7 @@ export class State {
     if (c.genesis !== undefined) this.genesis(c.genesis);
     if (c.policy_digest) this.policy(c.policy_digest, c.policy_revision ?? 0);
     if (c.catalog_digest) this.catalog = c.catalog_digest;
+    if (c.breakers) this.breakers.control(c.breakers);
   }
 
   genesis(token) {
@@ -223,7 +226,9 @@ export class State {
     if (this.rules > 2) this.plans.timed(o);
     this.reserve(o);
     this.orders.set(o.position, o);
+    if (d.verdict === "hold") must(facts.breaker === undefined, "a mark of an order that is not sent");
     if (d.verdict === "hold") return this.hold(o);
+    this.breakers.sent(o, o.now, facts);
     if (d.executor === "router") this.apply(o);
     else this.plans.dispatched(o);
   }
@@ -346,6 +351,7 @@ export class State {
       must(out.code !== "APPROVAL_REJECTED" || o.refused, "rejected, and nobody said so");
       must(out.code !== "APPROVAL_EXPIRED" || this.at >= o.deadline, "expired before its deadline");
     }
+    this.breakers.ended(o, out);
     this.held.delete(o.d.intent_id);
     const again = out.status === "failed" && out.retryable;
     if (again) this.taken.delete(o.name);
@@ -443,6 +449,7 @@ export class State {
     this.capable(o, this.row(o.type), tenants, roles);
     o.released = true;
     this.held.delete(o.d.intent_id);
+    this.breakers.sent(o, now, facts);
     if (d.executor === "router") this.apply({ ...o, now, facts });
   }
 

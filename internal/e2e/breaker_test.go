@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/model"
+)
+
+// TestKillWhileOpen: after two failures in a row a server is not called, also by the writ that comes
+// after a SIGKILL. The task is told so in words, as are the operator who starts writ, and whoever reads its metrics.
+func TestKillWhileOpen(t *testing.T) {
+	d := serveDepot(t, nil)
+	at := strings.LastIndexByte(d.skills, ' ') + 1
+	behind, err := url.Parse(strings.TrimSuffix(d.skills[at:], "/mcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sick atomic.Bool
+	var calls atomic.Int64
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Idempotency-Key") != "" {
+			calls.Add(1)
+		}
+		if sick.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := free.Addr().String()
+	free.Close()
+	var told []string
+	m := &mind{
+		plan: func(in planning) model.Call {
+			if in.Failed != nil {
+				return infeasible("the parcels cannot be weighed today")
+			}
+			return steps(step(1, "weigh", "parcel_weigh", 0, "{total: integer}"))
+		},
+		act: func(in working) action {
+			told = nil
+			for _, c := range in.Calls {
+				told = append(told, c.Error)
+			}
+			if len(told) < 3 {
+				return use("parcel_weigh", `{"try":`+string(rune('0'+len(told)))+`}`)
+			}
+			return insufficient("the server does not answer", "try later")
+		},
+	}
+	x := boot(t, m, d.skills[:at]+front.URL+"/mcp", "--breaker-failures", "2", "--breaker-reset-ms", "3600000", "--metrics", metrics)
+	sick.Store(true)
+	first := x.ask(accepted)
+	x.finished(first)
+	if words := told[2]; !strings.Contains(words, "nothing was sent") || !strings.Contains(words, "has failed 2 times in a row") {
+		t.Errorf("told %q", words)
+	}
+	resp, err := http.Get("http://" + metrics + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	counts, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(counts), "\ncircuit_breaker_state{agent_id=\"skills-1\"} 2\n") || !strings.Contains(string(counts), "\ncircuit_breaker_transitions_total{to=\"open\"} 1\n") {
+		t.Errorf("%v\n%s", err, counts)
+	}
+	x.kill()
+	sick.Store(false) // it works again, but no call has shown it
+	x.start()
+	before := calls.Load()
+	second := x.ask(accepted)
+	x.finished(second)
+	if n := calls.Load() - before; n != 0 {
+		t.Errorf("the server got %d calls", n)
+	}
+	x.kill()
+	if said := x.stderr.String(); !strings.Contains(said, "has failed 2 times in a row: since ") {
+		t.Errorf("writ up said:\n%s", said)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doctor := exec.CommandContext(t.Context(), exe)
+	doctor.Args = []string{"writ", "doctor", "--data", x.dir}
+	if said, _ := doctor.CombinedOutput(); !strings.Contains(string(said), "tenant default: skill server skills-1 has failed 2 times in a row: since ") { // what else it finds is not asked
+		t.Errorf("writ doctor said:\n%s", said)
+	}
+	const refused = "skill.call DISPATCH_UNAVAILABLE"
+	for id, want := range map[string][]string{
+		first:  {"skill.call EXECUTOR_FAILED", "skill.call EXECUTOR_FAILED", refused, refused, refused, "step.finish OK"}, // the first call is sent again, and so is refused
+		second: {refused, refused, refused, "step.finish OK"},
+	} {
+		x.start()
+		if d := gocmp.Diff(want, lines(x.records(id), 1)); d != "" {
+			t.Error(d)
+		}
+	}
+}

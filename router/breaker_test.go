@@ -1,0 +1,399 @@
+package router_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+)
+
+// sick is a world with a skill server that fails.
+type sick struct {
+	*routertest.World
+	task  *routertest.Task
+	calls int
+}
+
+// Reports of an executor about a server.
+var (
+	answers = func() intents.Report {
+		r := routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})
+		r.Transport = &intents.Transport{Sent: true}
+		return r
+	}
+	fails = func() intents.Report {
+		r := routertest.Failed(intents.ExecutorFailed)
+		r.Transport = &intents.Transport{Failure: true}
+		return r
+	}
+)
+
+func newSick(t *testing.T, effect catalog.Effect, o routertest.Options) *sick {
+	t.Helper()
+	w := routertest.New(t, o)
+	w.Data("approval", `{"once":false}`)
+	w.Pin("crm.list", effect)
+	s := &sick{World: w, task: w.Begun("p1", "crm.list").Started(1)}
+	s.server(fails())
+	return s
+}
+
+// server answers so from now on.
+func (s *sick) server(r intents.Report) { s.Bus.On("skill.call", routertest.Always(r)) }
+
+// order is a call that was not made before.
+func (s *sick) order() routertest.Order {
+	s.calls++
+	return s.task.CallOrder("crm.list", fmt.Sprintf(`{"n":%d}`, s.calls))
+}
+
+// call makes one, and says how it ended and whether the server saw it.
+func (s *sick) call() (a *intents.Answer, seen bool) {
+	s.Helper()
+	before := len(s.Bus.Calls("skill.call"))
+	a = s.Do(s.order())
+	return a, len(s.Bus.Calls("skill.call")) > before
+}
+
+// sent is a call that reaches the server; refused one that does not.
+func (s *sick) sent(code intents.Code) {
+	s.Helper()
+	if a, seen := s.call(); !seen || a.Code != code {
+		s.Fatalf("%s %s, sent: %t", a.Code, a.Reason, seen)
+	}
+}
+
+func (s *sick) refused() *intents.Answer {
+	s.Helper()
+	a, seen := s.call()
+	if seen || a.Code != intents.DispatchUnavailable || !a.Outcome.Retryable || a.Outcome.Status != intents.Failed {
+		s.Fatalf("%s %s, sent: %t", a.Code, a.Reason, seen)
+	}
+	return a
+}
+
+// opened is a world whose breaker is open.
+func (s *sick) opened() {
+	s.Helper()
+	for range intents.DefaultBreakers.Failures {
+		s.sent(intents.ExecutorFailed)
+	}
+}
+
+// on goes on in another process.
+func (s *sick) on(w *routertest.World) {
+	s.World = w
+	task := *s.task
+	task.Plan = s.task.Plan.On(w)
+	s.task = &task
+}
+
+// status of the breaker; empty: there is none.
+func (s *sick) status() state.Breaker {
+	s.Helper()
+	all := s.Dir.Breakers("default", s.Clock.Now())
+	if len(all) == 0 {
+		return state.Breaker{}
+	}
+	return all[0]
+}
+
+// Five failures in a row open a breaker; half a minute later a call is tried, and a success closes it. A
+// refused call says so, leaves nothing behind and may be sent again as it was.
+func TestBreaker(t *testing.T) {
+	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Once} {
+		t.Run(string(effect), func(t *testing.T) {
+			s := newSick(t, effect, routertest.Options{})
+			for range 4 {
+				s.sent(intents.ExecutorFailed)
+			}
+			s.server(answers())
+			s.sent(intents.OK) // begins anew
+			s.server(fails())
+			s.opened()
+			at := s.Clock.Now()
+			if d := cmp.Diff(state.Breaker{Tenant: "default", Server: "crm", Status: state.BreakerOpen, Failures: 5, Since: at, Next: at.Add(30 * time.Second)}, s.status()); d != "" {
+				t.Error(d)
+			}
+			order := s.order()
+			raw := s.Seal(order)
+			a := s.Want(s.Send(raw), intents.DispatchUnavailable)
+			if want := "nothing was sent, since the skill server fails: crm has failed 5 times in a row: since 10:00:00 UTC it is not called, and it is tried again from 10:00:30 UTC on"; a.Reason != want {
+				t.Errorf("%q", a.Reason)
+			}
+			s.Clock.Move(30*time.Second - time.Millisecond)
+			s.refused()
+			s.Clock.Move(time.Millisecond)
+			s.server(answers())
+			s.Want(s.Send(raw), intents.OK) // the refused one, as it was
+			s.sent(intents.OK)
+			if got := s.status(); got != (state.Breaker{}) {
+				t.Errorf("%+v", got)
+			}
+			if d := cmp.Diff(map[state.BreakerStatus]int64{"open": 1, "half_open": 1, "closed": 1}, s.Router.Counts().Breakers); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// What a server answers, and what says nothing of it, opens no breaker.
+func TestBreakerCountsFailuresOnly(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{})
+	tool := routertest.Failed(intents.ExecutorFailed)
+	tool.Transport = &intents.Transport{Sent: true}
+	for _, r := range []intents.Report{tool, routertest.Failed(intents.MalformedArgs), routertest.Failed(intents.ExecutorTimeout)} {
+		s.server(r)
+		for range 6 {
+			s.sent(r.Code)
+		}
+	}
+	s.Bus.On("skill.call", nil)
+	for range 6 {
+		s.Want(s.Do(s.order()), intents.DispatchUnavailable)
+	}
+	if got := s.status(); got != (state.Breaker{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A probe that fails opens the breaker again, and so does a minute in which none succeeds.
+func TestBreakerOpensAgain(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{})
+	s.opened()
+	s.Clock.Move(30 * time.Second)
+	s.sent(intents.ExecutorFailed)
+	s.refused()
+	s.Clock.Move(30 * time.Second)
+	s.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorTimeout))) // of which nothing is known
+	for range 3 {
+		s.sent(intents.ExecutorTimeout)
+	}
+	s.refused()
+	s.Clock.Move(time.Minute - time.Millisecond)
+	s.refused()
+	s.Clock.Move(30*time.Second - time.Millisecond)
+	s.refused()
+	s.Clock.Move(2 * time.Millisecond)
+	s.server(answers())
+	s.sent(intents.OK)
+}
+
+// However many calls there are at once, and through however many routers, three are probes. What a probe
+// finds out later than its round counts no more.
+func TestBreakerTwoRouters(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{Twice: true})
+	s.opened()
+	s.Clock.Move(30 * time.Second)
+	g := newGate()
+	s.Bus.On("skill.call", g.executor(answers()))
+	before := len(s.Bus.Calls("skill.call"))
+	var all sync.WaitGroup
+	var refused, ok atomic.Int64
+	enough := make(chan struct{}, 20)
+	for i := range 12 {
+		raw := s.Seal(s.order())
+		all.Go(func() {
+			to := s.Router
+			if i%2 == 1 {
+				to = s.Other
+			}
+			for {
+				a, err := to.Submit(context.WithoutCancel(t.Context()), raw)
+				switch {
+				case err != nil && intents.CodeOf(err) == intents.Overloaded:
+					continue
+				case err != nil:
+					t.Error(err)
+				case a.Code == intents.DispatchUnavailable:
+					refused.Add(1)
+				case a.Code == intents.OK:
+					ok.Add(1)
+				default:
+					t.Errorf("%s: %s", a.Code, a.Reason)
+				}
+				enough <- struct{}{}
+				return
+			}
+		})
+	}
+	for range 9 {
+		<-enough
+	}
+	for range 3 {
+		<-g.began
+	}
+	if n := len(s.Bus.Calls("skill.call")) - before; n != 3 || refused.Load() != 9 {
+		t.Errorf("%d were sent, %d refused", n, refused.Load())
+	}
+	s.Clock.Move(time.Minute) // the round is over
+	close(g.answer)
+	all.Wait()
+	if got := s.status(); ok.Load() != 3 || got.Status != state.BreakerOpen {
+		t.Errorf("%d answers, %+v", ok.Load(), got)
+	}
+}
+
+// Of the orders of a batch as many are probes as a round has left.
+func TestBreakerBatch(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{})
+	s.opened()
+	s.Clock.Move(30 * time.Second)
+	s.server(answers())
+	var raws [][]byte
+	for range 5 {
+		raws = append(raws, s.Seal(s.order()))
+	}
+	b := submitted(s.World, batchOf(raws...), intents.DispatchUnavailable)
+	var marks []intents.BreakerMark
+	for _, a := range b.Answers {
+		marks = append(marks, s.facts(*a.Position).Breaker)
+	}
+	if want := []intents.BreakerMark{"probe", "probe", "probe", "open", "open"}; codes(b) != "[OK OK OK DISPATCH_UNAVAILABLE CANCELLED]" || !slices.Equal(marks, want) {
+		t.Errorf("%s %v", codes(b), marks)
+	}
+	s.sent(intents.OK)
+}
+
+func (s *sick) facts(position int64) (f intents.Facts) {
+	s.Helper()
+	s.Must(json.Unmarshal(s.Records()[position].Parts[storage.PartFacts], &f))
+	return f
+}
+
+// One tenant's failures leave another's breaker closed, and one server's that of another.
+func TestBreakerOfItsOwn(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{})
+	s.Want(s.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	s.Want(s.Admin("skill.approve", catalog.SkillApprove{Tenant: "acme", Skill: "crm.list", Digest: intents.Digest(nil), Effect: catalog.Pure}), intents.OK)
+	s.Pin("erp.list", catalog.Pure)
+	s.Pin("crm.count", catalog.Pure)
+	s.opened()
+	s.server(answers())
+	p := s.NewPlan("p2")
+	p.Tenant = "acme"
+	s.Want(p.Open(), intents.OK)
+	s.Want(p.Claim(), intents.OK)
+	s.Want(p.Plan(routertest.Steps(1, "crm.list")), intents.OK)
+	s.Want(p.Started(1).Call("crm.list", `{}`), intents.OK)
+	s.Want(s.Begun("p3", "erp.list").Started(1).Call("erp.list", `{}`), intents.OK)
+	s.Want(s.Begun("p4", "crm.count").Started(1).Call("crm.count", `{}`), intents.DispatchUnavailable)
+}
+
+// A breaker is what the records make it: after a restart it is open still, and time passes by
+// the clock of the record.
+func TestBreakerSurvives(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{})
+	s.opened()
+	s.on(s.Restart())
+	s.refused()
+	s.Clock.Move(30 * time.Second)
+	s.sent(intents.ExecutorFailed)
+	s.on(s.Restart())
+	s.refused()
+}
+
+// deaf is a journal that takes no outcomes.
+type deaf struct {
+	storage.Journal
+	on *atomic.Bool
+}
+
+func (j deaf) Finish(ctx context.Context, of int64, attempt int, out storage.Record, touches []storage.Subject) (int64, error) {
+	if j.on.Load() {
+		return 0, storage.ErrNotReady
+	}
+	return j.Journal.Finish(ctx, of, attempt, out, touches)
+}
+
+// A process that dies between the commit of a refused order and its outcome has sent nothing, and
+// that is what recovery says, also of an order that acts once.
+func TestBreakerRecovers(t *testing.T) {
+	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
+		t.Run(string(effect), func(t *testing.T) {
+			var on atomic.Bool
+			s := newSick(t, effect, routertest.Options{Wrap: func(j storage.Journal) storage.Journal { return deaf{j, &on} }})
+			s.opened()
+			on.Store(true)
+			at := s.Journal.Next()
+			s.Do(s.order())
+			calls := len(s.Bus.Calls("skill.call"))
+			s.on(s.Restart())
+			out := outcome(s.World, at)
+			if out.Code != intents.DispatchUnavailable || !out.Retryable || out.Attempt != 1 || len(s.Bus.Calls("skill.call")) != calls {
+				t.Errorf("%+v", out)
+			}
+		})
+	}
+}
+
+// An order that people have approved gets its mark when it is released.
+func TestBreakerOfHeld(t *testing.T) {
+	s := newSick(t, catalog.Once, routertest.Options{})
+	s.Approval(`{"once":true,"skills":["crm.list"]}`, "ben")
+	held := s.Want(s.Do(s.order()), intents.ApprovalRequired)
+	later := s.Want(s.Do(s.order()), intents.ApprovalRequired)
+	s.Data("approval", `{"once":false}`)
+	s.opened()
+	approve := func(a *intents.Answer) *intents.Answer {
+		s.Want(s.Do(routertest.Order{
+			By: s.Gateway, User: "ben", Roles: []string{"approver"}, Type: "hitl.approve", Ctx: intents.Context{TurnID: "approval"},
+			Args: catalog.Approve{IntentID: a.IntentID, Decision: catalog.DecisionApprove},
+		}), intents.OK)
+		out, err := s.Router.Await(t.Context(), *a.Position)
+		s.Must(err)
+		return out
+	}
+	calls := len(s.Bus.Calls("skill.call"))
+	if a := s.Want(approve(held), intents.DispatchUnavailable); len(s.Bus.Calls("skill.call")) != calls {
+		t.Errorf("it was sent: %+v", a.Outcome)
+	}
+	s.Clock.Move(30 * time.Second)
+	s.server(answers())
+	s.Want(approve(later), intents.OK)
+	if got := s.status(); got != (state.Breaker{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The terms stand in the record: those of the router that started last hold, and without breakers
+// every call is sent.
+func TestBreakerTerms(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{Breakers: &intents.BreakerTerms{Failures: 2, ResetMS: 1000, Probes: 1, ProbeMS: 2000}})
+	s.sent(intents.ExecutorFailed)
+	s.sent(intents.ExecutorFailed)
+	s.refused()
+	s.Clock.Move(time.Second)
+	s.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorTimeout)))
+	s.sent(intents.ExecutorTimeout)
+	s.refused()
+
+	off := newSick(t, catalog.Pure, routertest.Options{Breakers: &intents.BreakerTerms{Probes: 1, ProbeMS: 1}})
+	for range 9 {
+		off.sent(intents.ExecutorFailed)
+	}
+	var terms []string
+	for _, w := range []*sick{s, off} {
+		for _, r := range w.Records() {
+			if c := string(r.Parts[storage.PartControl]); strings.Contains(c, "breakers") {
+				terms = append(terms, c)
+			}
+		}
+	}
+	if len(terms) != 2 || s.Dir.BreakerTerms().Failures != 2 || off.Dir.BreakerTerms().Failures != 0 {
+		t.Errorf("%q", terms)
+	}
+}
