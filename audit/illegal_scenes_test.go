@@ -29,6 +29,8 @@ func scenes() map[string]func(d *dishonest) {
 		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
+		// A plan of a remote agent whose task runs.
+		"remote": func(d *dishonest) { d.help() },
 		// A plan of an MCP client that has made two calls.
 		"client": func(d *dishonest) { d.client() },
 		// Schedules whose time has come.
@@ -326,6 +328,8 @@ func (d *dishonest) legally(scene string) {
 		d.mendsLegally()
 	case "asking":
 		d.asksLegally()
+	case "remote":
+		d.helpsLegally()
 	case "client":
 		d.callsLegally()
 	case "scheduled":

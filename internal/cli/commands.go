@@ -71,6 +71,7 @@ func commands() []row {
 		{use: "skill", short: "Approve, compare and list skills", group: skillRows},
 		{use: "grant", short: "Revoke grants", group: grantRows},
 		{use: "order", short: "Resolve indeterminate orders, and erase parts of orders", group: orderRows},
+		{use: "agent", short: "Check remote agents", group: agentRows},
 		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
 		{use: "context", short: "Name the writs that you use, and choose one", group: contextRows},
 		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
@@ -228,6 +229,10 @@ var executorRows = []row{
 		use: "check NAME [--catalog DIR] [-- COMMAND ARG …]", short: "Send the ticket test vectors to a service, in any language",
 		make: executorCheck, args: cobra.MinimumNArgs(1),
 	},
+}
+
+var agentRows = []row{
+	{use: "check URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentCheck},
 }
 
 var contextRows = []row{
