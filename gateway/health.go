@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -15,6 +16,8 @@ type Deep struct {
 	Bus    string            `json:"bus"`    // ok: without it no key is known, and nothing answers
 	Stores map[string]string `json:"stores"` // each ok or down
 	Agents []AgentHealth     `json:"agents"`
+	// Breakers of skill servers and remote agents that have failed the tenant.
+	Breakers []ServerBreaker `json:"breakers"`
 }
 
 // AgentHealth is an agent that a tenant has.
@@ -23,6 +26,18 @@ type AgentHealth struct {
 	DisplayName string `json:"display_name,omitempty"`
 	Kind        string `json:"kind"`               // built-in, local or remote
 	Endpoint    string `json:"endpoint,omitempty"` // host of a remote one
+
+	// Breaker of a remote one that has failed the tenant.
+	Breaker *ServerBreaker `json:"breaker,omitempty"`
+}
+
+// ServerBreaker is the circuit breaker of a skill server or a remote agent.
+type ServerBreaker struct {
+	Server   string    `json:"server"`
+	Status   string    `json:"status"`              // closed, open or half_open
+	Failures int       `json:"failures"`            // in a row
+	Since    time.Time `json:"since,omitzero"`      // it is not closed
+	Next     time.Time `json:"next_probe,omitzero"` // when the server is called again; zero: now
 }
 
 // States of what is looked at.
@@ -32,12 +47,15 @@ const (
 	Degraded = "degraded"
 )
 
+// Remote is the kind of agents that a server answers for.
+const Remote = "remote"
+
 // Registry is what the gateway shows of a tenant's registry and of what stands behind it.
 type Registry interface {
 	// SkillDocuments are those of a tenant, by id.
 	SkillDocuments(ctx context.Context, tenant string) ([]agents.SkillDocument, error)
-	// Look looks at the stores, and at the agents of a tenant.
-	Look(ctx context.Context, tenant string) (stores map[string]string, found []AgentHealth, err error)
+	// Look looks at the stores, and at the agents and breakers of a tenant.
+	Look(ctx context.Context, tenant string) (Deep, error)
 }
 
 // deepHealth is GET /health/deep, for whoever has an API key of the tenant.
@@ -47,13 +65,18 @@ func (g *Gateway) deepHealth(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	stores, found, err := g.cfg.Registry.Look(ctx, a.tenant)
+	d, err := g.cfg.Registry.Look(ctx, a.tenant)
 	if err != nil {
 		return err
 	}
-	d := Deep{Status: Up, Bus: Up, Stores: stores, Agents: found}
-	for _, state := range stores {
-		if state != Up {
+	d.Status, d.Bus = Up, Up
+	for _, how := range d.Stores {
+		if how != Up {
+			d.Status = Degraded
+		}
+	}
+	for _, b := range d.Breakers {
+		if b.Status != "closed" {
 			d.Status = Degraded
 		}
 	}

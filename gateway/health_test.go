@@ -11,23 +11,28 @@ import (
 )
 
 // looked is a Registry of tenant acme.
-type looked struct{ blobs string }
+type looked struct{ blobs, breaker string }
 
 func (looked) SkillDocuments(context.Context, string) ([]agents.SkillDocument, error) {
 	return agents.SkillDocuments(), nil
 }
 
-func (k looked) Look(_ context.Context, tenant string) (map[string]string, []AgentHealth, error) {
-	return map[string]string{"journal": Up, "blobs": k.blobs}, []AgentHealth{{Name: "of-" + tenant, Kind: "remote", Endpoint: "a.example"}}, nil
+func (k looked) Look(_ context.Context, tenant string) (Deep, error) {
+	return Deep{
+		Stores: map[string]string{"journal": Up, "blobs": k.blobs}, Agents: []AgentHealth{{Name: "of-" + tenant, Kind: Remote, Endpoint: "a.example"}},
+		Breakers: []ServerBreaker{{Server: "crm", Status: k.breaker, Failures: 5}},
+	}, nil
 }
 
-// TestDeepHealth: the stores, and the agents of the key's tenant.
+// TestDeepHealth: the stores, and the agents and breakers of the key's tenant.
 func TestDeepHealth(t *testing.T) {
-	for blobs, status := range map[string]string{Up: Up, Down: Degraded} {
-		w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = looked{blobs} })
+	for _, tt := range []struct{ blobs, breaker, status string }{{Up, "closed", Up}, {Down, "closed", Degraded}, {Up, "open", Degraded}} {
+		is := looked{tt.blobs, tt.breaker}
+		w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = is })
 		var got Deep
 		w.call("GET", "/health/deep", "", nil, &got)
-		want := Deep{status, Up, map[string]string{"journal": Up, "blobs": blobs}, []AgentHealth{{Name: "of-acme", Kind: "remote", Endpoint: "a.example"}}}
+		want, _ := is.Look(t.Context(), "acme")
+		want.Status, want.Bus = tt.status, Up
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}

@@ -22,7 +22,7 @@ const routeMCP = "/mcp"
 
 // Default of what one user of a tenant may ask at routeMCP.
 const (
-	DefaultMCPRate = 6000
+	DefaultMCPRate = 60_000
 	mcpWindow      = time.Minute
 )
 

@@ -81,13 +81,16 @@ func (s *skills) message(ctx context.Context, o *executors.Order, pin intents.Pi
 	if in.input, err = m.JSON(); err != nil {
 		return nil, executors.Fail(intents.MalformedArgs, "the message is not what a remote agent gets: "+err.Error())
 	}
+	o.Exchange(unsent)
 	server, err := s.Dial(ctx, pin.Server)
 	if err != nil {
+		o.Exchange(exchanged(false, err))
 		return nil, s.failure(ctx, in, nil, err)
 	}
 	defer server.Close()
 	meta := s.meta(in)
 	meta.Digest = "" // the pin's is that of the agent's file
+	o.Exchange(unanswered)
 	began := s.Now()
 	res, err := server.Call(ctx, messageTool, in.input, meta)
 	in.took = s.Now().Sub(began)
@@ -95,6 +98,7 @@ func (s *skills) message(ctx context.Context, o *executors.Order, pin intents.Pi
 	if err == nil {
 		answer, err = m.AnswerOf(res)
 	}
+	o.Exchange(exchanged(true, err))
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}

@@ -15,6 +15,8 @@
 //	         beside SQLite and bare bulk requests
 //	ask      having an agent asked beside the call of an MCP server's tool, each from
 //	         the reply of the model to its next request, with models that answer at once
+//	mcp      calls of a tool through writ's MCP server, each recorded, beside the same calls
+//	         to its server and through a proxy that only passes them on
 //	python   scripts in the sandbox beside the same in bare python3 -I -S -E -B
 //
 // Only the ratios carry over to another machine or another hour. Everything
@@ -68,6 +70,7 @@ var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
 	"audit":   audited,
 	"decide":  decide,
 	"journal": journal,
+	"mcp":     mcpCalls,
 	"orders":  orders,
 	"python":  python,
 	"storage": store,

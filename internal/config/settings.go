@@ -185,7 +185,7 @@ var Settings = []Setting{
 		Help: "length of that window in milliseconds", More: "; the allowance refills evenly over it",
 	},
 	{
-		Name: "mcp_rate", Default: 6000, Bind: func(c *Config) any { return &c.MCPRate },
+		Name: "mcp_rate", Default: 60_000, Bind: func(c *Config) any { return &c.MCPRate },
 		Help: "calls of tools a minute of one user of a tenant, by MCP clients; 0: no limit", More: ". The allowance of a minute may be used at once; more are answered `RATE_LIMITED`",
 	},
 	{

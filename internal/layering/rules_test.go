@@ -101,7 +101,7 @@ var only = map[string][]string{
 	"github.com/openai/openai-go":           {"agentic/model"},
 	"github.com/opensearch-project":         {"storage/opensearch"},
 	"github.com/minio/minio-go":             {"storage/blobs3"},
-	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/demo"},
+	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/bench", "internal/client", "internal/demo"},
 	"github.com/transparency-dev/tessera":   {"storage/ledger"},
 	"modernc.org/sqlite":                    {"storage/sqlite"},
 	"github.com/spf13/cobra":                {"internal/cli"},

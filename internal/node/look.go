@@ -18,10 +18,10 @@ import (
 const lookTime = 2 * time.Second
 
 // Look implements gateway.Registry. A store is up if it says that something is not there.
-func (n *Node) Look(ctx context.Context, tenant string) (stores map[string]string, found []gateway.AgentHealth, err error) {
+func (n *Node) Look(ctx context.Context, tenant string) (gateway.Deep, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	state := func(err error) string {
+	up := func(err error) string {
 		if err == nil || errors.Is(err, storage.ErrNotFound) {
 			return gateway.Up
 		}
@@ -30,31 +30,37 @@ func (n *Node) Look(ctx context.Context, tenant string) (stores map[string]strin
 	_, journal := n.journal.Get(ctx, 0)
 	_, documents := n.documents.Get(ctx, ledger.SystemTenant, storage.IndexPlans, "health")
 	_, blobs := n.systemBlob(ctx, ledger.SystemTenant) // no digest: there is no such blob
-	stores = map[string]string{"journal": state(journal), "documents": state(documents), "blobs": state(blobs)}
+	d := gateway.Deep{Breakers: []gateway.ServerBreaker{}, Stores: map[string]string{"journal": up(journal), "documents": up(documents), "blobs": up(blobs)}}
+	for _, b := range n.router.Breakers(tenant) {
+		d.Breakers = append(d.Breakers, gateway.ServerBreaker{Server: b.Server, Status: string(b.Status), Failures: b.Failures, Since: b.Since, Next: b.Next})
+	}
 
 	layers, err := n.layers(ctx, tenant)
 	if err != nil {
-		return stores, nil, err
+		return d, err
 	}
 	byName := map[string]gateway.AgentHealth{}
-	add := func(d *agents.Definition, kind string) {
-		a := gateway.AgentHealth{Name: d.Name, DisplayName: d.DisplayName, Kind: kind}
-		if at, err := url.Parse(d.Endpoint); err == nil && d.Endpoint != "" {
-			a.Kind, a.Endpoint = "remote", at.Host
+	add := func(of *agents.Definition, kind string) {
+		a := gateway.AgentHealth{Name: of.Name, DisplayName: of.DisplayName, Kind: kind}
+		if at, err := url.Parse(of.Endpoint); err == nil && of.Endpoint != "" {
+			a.Kind, a.Endpoint = gateway.Remote, at.Host
+			if i := slices.IndexFunc(d.Breakers, func(b gateway.ServerBreaker) bool { return b.Server == of.Name }); i >= 0 {
+				a.Breaker = &d.Breakers[i]
+			}
 		}
 		byName[a.Name] = a
 	}
-	for _, d := range agents.Builtins() {
-		add(d, "built-in")
+	for _, of := range agents.Builtins() {
+		add(of, "built-in")
 	}
 	for _, r := range layers {
-		for _, d := range r.Agents {
-			add(d, "local")
+		for _, of := range r.Agents {
+			add(of, "local")
 		}
 	}
 	for _, a := range byName {
-		found = append(found, a)
+		d.Agents = append(d.Agents, a)
 	}
-	slices.SortFunc(found, func(a, b gateway.AgentHealth) int { return strings.Compare(a.Name, b.Name) })
-	return stores, found, nil
+	slices.SortFunc(d.Agents, func(a, b gateway.AgentHealth) int { return strings.Compare(a.Name, b.Name) })
+	return d, nil
 }

@@ -26,8 +26,9 @@ func TestLook(t *testing.T) {
 	cfg.Agents = dir
 	n := open(t, cfg)
 	run(t, n)
-	stores, found, err := n.Look(t.Context(), "default")
-	if err != nil || len(stores) != 3 || stores["journal"] != gateway.Up || stores["documents"] != gateway.Up || stores["blobs"] != gateway.Up {
+	d, err := n.Look(t.Context(), "default")
+	stores, found := d.Stores, d.Agents
+	if err != nil || len(d.Breakers) != 0 || len(stores) != 3 || stores["journal"] != gateway.Up || stores["documents"] != gateway.Up || stores["blobs"] != gateway.Up {
 		t.Errorf("%v, %v", stores, err)
 	}
 	kinds := map[string]gateway.AgentHealth{}

@@ -42,7 +42,7 @@ func (n *Node) metrics() []telemetry.Metric {
 			Name: "circuit_breaker_state", Help: "Skill servers that fail: 0 closed, 1 half open, 2 open, of the tenant for which it is worst.",
 			Label: "agent_id", Values: func() map[string]float64 {
 				out := map[string]float64{}
-				for _, b := range n.router.Breakers() {
+				for _, b := range n.router.Breakers("") {
 					out[b.Server] = max(out[b.Server], map[state.BreakerStatus]float64{state.BreakerHalfOpen: 1, state.BreakerOpen: 2}[b.Status])
 				}
 				return out

@@ -37,7 +37,7 @@ func (n *Node) SkillServers() []SkillServer {
 }
 
 // Breakers are those of skill servers that fail.
-func (n *Node) Breakers() []state.Breaker { return n.router.Breakers() }
+func (n *Node) Breakers() []state.Breaker { return n.router.Breakers("") }
 
 // summarize keeps what SkillServers tells.
 func (w *skillWatcher) summarize(found []skills.Skill) {
