@@ -35,6 +35,8 @@ func scenes() map[string]func(d *dishonest) {
 		"clarifying": func(d *dishonest) { d.clarifying() },
 		"routed":     func(d *dishonest) { d.routed() },
 		"left":       func(d *dishonest) { d.left() },
+		// The first of these, and the breaker of one of the agents is open.
+		"diverted": func(d *dishonest) { d.diverted() },
 		// A plan of an MCP client that has made two calls.
 		"client": func(d *dishonest) { d.client() },
 		// Schedules whose time has come.
@@ -332,7 +334,7 @@ func (d *dishonest) legally(scene string) {
 		d.mendsLegally()
 	case "asking":
 		d.asksLegally()
-	case "gated", "clarifying", "left":
+	case "gated", "clarifying", "diverted", "left":
 		d.entersLegally(scene)
 	case "client":
 		d.callsLegally()
