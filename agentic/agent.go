@@ -30,6 +30,9 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if agent.Type == agents.Remote {
+		return w.relay(ctx, agent)
+	}
 	tools, err := w.agentTools(ctx, agent)
 	if err != nil {
 		return err
@@ -140,7 +143,7 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 	}
 	var all []*tool
 	w.req.Step.Skills = nil
-	for i, name := range wireNames(manifests, taken) {
+	for i, name := range agents.WireNames(manifests, taken) {
 		w.req.Step.Skills = append(w.req.Step.Skills, manifests[i].Name)
 		all = append(all, w.skill(manifests[i], name))
 	}
@@ -240,6 +243,7 @@ func (d *drive) failedAgent(ctx context.Context, s catalog.StepView) error {
 	if reason == "" {
 		reason = "the agent was interrupted"
 	}
+	d.spent = d.spent || d.def.Type == agents.Remote // its server has said all: no model of ours is asked
 	return d.fail(ctx, "the agent failed: "+reason, reason)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -18,6 +19,9 @@ const maxBefore = 8 << 10
 // steps that were not completed, and each of them with what it was about, behind the
 // results of those that were. Without any both are empty.
 func (d *drive) before(ctx context.Context) (line, each string) {
+	if d.def.Type == agents.Remote {
+		return "", "" // its one call has failed, which is told
+	}
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
 			each += fmt.Sprintf("completed: %s %s\n", s.Task, cut(string(d.results[s.Step].show(planShow).Result), planShow))

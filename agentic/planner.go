@@ -178,6 +178,9 @@ func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 // plain is an error as another role, and in the end the user, may read it: the
 // reason in words, and the order that it is about.
 func plain(err error) string {
+	if away := (*unavailableError)(nil); errors.As(err, &away) {
+		return away.said
+	}
 	var refused *OrderError
 	if errors.As(err, &refused) {
 		return fmt.Sprintf("%s (%s)", cmp.Or(refused.Answer.Reason, refused.Answer.Code.Info().Title), refused.Type)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
@@ -84,7 +85,7 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 		taken[t.Name] = true
 	}
 	var all []*tool
-	for i, name := range wireNames(manifests, taken) {
+	for i, name := range agents.WireNames(manifests, taken) {
 		m := manifests[i]
 		all = append(all, w.skill(m, name))
 		if len(m.OutputSchema) > 0 {

@@ -37,6 +37,8 @@ func scenes() map[string]func(d *dishonest) {
 		"left":       func(d *dishonest) { d.left() },
 		// The first of these, and the breaker of one of the agents is open.
 		"diverted": func(d *dishonest) { d.diverted() },
+		// A plan of a remote agent whose task runs.
+		"remote": func(d *dishonest) { d.help() },
 		// A plan of an MCP client that has made two calls.
 		"client": func(d *dishonest) { d.client() },
 		// Schedules whose time has come.
@@ -336,6 +338,8 @@ func (d *dishonest) legally(scene string) {
 		d.asksLegally()
 	case "gated", "clarifying", "diverted", "left":
 		d.entersLegally(scene)
+	case "remote":
+		d.helpsLegally()
 	case "client":
 		d.callsLegally()
 	case "scheduled":

@@ -118,8 +118,12 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 		return errors.New("replay: decided with other roles than grant and directory give")
 	}
 	if f.Skill != nil && f.Skill.Digest != "" {
-		pin, _, err := j.dir.SkillNamed(j.rules, e.Principal().Tenant, e.StringArg("skill"))
-		if err != nil || pin.Skill != f.Skill.Name || pin.Digest != f.Skill.Digest || pin.Effect != f.Skill.Effect {
+		var task *state.Task
+		if j.task != nil {
+			task = &j.task.Task
+		}
+		pin, _, err := j.dir.SkillOf(task, j.rules, e.Principal().Tenant, e.StringArg("skill"))
+		if err != nil || *f.Skill != pin.Fact() {
 			return errors.New("replay: decided with another pin of the skill than the approved one")
 		}
 	}

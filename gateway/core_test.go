@@ -40,6 +40,8 @@ type core struct {
 	refuse    map[string]*intents.Answer // by type: answered instead
 	shelf     *shelf                     // of artifacts; nil: none
 	mayNot    string                     // a capability that no role has
+	pins      []intents.Pin              // of the tenant
+	agents    []string
 }
 
 func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
@@ -97,6 +99,12 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 	row, ok := c.users[q.UserID]
 	if !ok {
 		row.Roles = q.Roles
+	}
+	if q.Skills {
+		row.Skills = marshal(c.t, c.pins)
+	}
+	if q.Agents {
+		row.Agents = append(row.Agents, c.agents...)
 	}
 	row.May = q.Capability != "" && q.Capability != c.mayNot
 	return marshal(c.t, row)
@@ -209,6 +217,8 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		}
 		plan.Status, plan.Failure = catalog.PlanFailed, &catalog.Failure{Reason: "cancelled"}
 		return *plan, nil
+	case typeApprove:
+		return catalog.ApproveResult{IntentID: e.StringArg("intent_id"), State: catalog.ApprovalReleased, Approved: []string{p.UserID}}, nil
 	case "schedule.put":
 		return catalog.ScheduleNext{ID: c.schedules[0].ID, Next: c.schedules[0].Next}, nil
 	case "schedule.list":

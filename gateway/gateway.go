@@ -27,6 +27,7 @@
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
+//	POST   /mcp                           tools, for clients of the Model Context Protocol; GET, DELETE
 //	GET    /skills/                       documents of skills; ?id= with its text
 //	GET    /health/deep                   stores, and the agents of the tenant
 //	GET    /livez, /readyz, /health
@@ -50,6 +51,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -83,6 +85,7 @@ type Config struct {
 	// Requests per window for each pair of key and user.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
 	RateWindow time.Duration // 0: DefaultRateWindow
+	MCPRate    int           // calls of MCP clients a minute, of a tenant's user; 0: DefaultMCPRate; negative: no limit
 }
 
 // Defaults of the rate limit.
@@ -106,6 +109,8 @@ type Gateway struct {
 	dreamt  map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
+	mcps    *mcpServers
+	orders  http.Handler // GET /v1/intents/{intent_id}; nil: another process has it
 }
 
 // pace holds the gateway's intervals and limits of time; tests use shorter ones.
@@ -115,6 +120,7 @@ type pace struct {
 	settled time.Duration // the same where the plan is known to be closed
 	resume  time.Duration // between two questions for plans without a driver
 	again   time.Duration // before the same plan is handed out once more
+	working time.Duration // between two signs of life of a call
 	tick    time.Duration // between two looks at which grants are due
 	renew   time.Duration // age at which a plan's grant is replaced
 }
@@ -125,6 +131,7 @@ var defaultPace = pace{
 	settled: 250 * time.Millisecond,
 	resume:  2 * time.Second,
 	again:   30 * time.Second,
+	working: 2 * time.Second,
 	tick:    30 * time.Second,
 	renew:   10 * time.Minute,
 }
@@ -148,7 +155,7 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.Gate = cmp.Or(cfg.Gate, DefaultGate)
 	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
-	return &Gateway{
+	g := &Gateway{
 		cfg:   cfg,
 		keys:  newKeyCache(cfg.Now),
 		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
@@ -156,7 +163,9 @@ func New(cfg Config) (*Gateway, error) {
 		pace:  defaultPace,
 
 		clients: newClients(), checked: newChecked(), unfired: unfired{by: make(map[string]notFired)},
-	}, nil
+	}
+	g.mcps = newMCPServers(g, cmp.Or(cfg.MCPRate, DefaultMCPRate))
+	return g, nil
 }
 
 // Run hands out plans that nobody drives, opens those of schedules, and keeps the grants of
@@ -168,6 +177,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	for {
 		g.resumeSilent(ctx)
 		g.endLate(ctx)
+		g.mcps.tick(ctx)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/mark3labs/mcp-go/server"
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem/edge"
@@ -18,9 +19,15 @@ const maxBody = 1 << 20
 // Handler is the gateway's HTTP interface.
 func (g *Gateway) Handler() http.Handler {
 	r := edge.NewRoutes(g.cfg.Log, uploadRoute, g.observe)
-	r.Bodies = openaiBodies
+	r.Bodies = ofBearers
 	keyed := func(h func(*gin.Context, caller) error) gin.HandlerFunc { return r.Handle(g.authenticated(h)) }
 	r.GET("/readyz", r.Handle(g.ready))
+	mcp := r.Handle(g.mcpRoute(g.authenticated(g.mcp)))
+	r.POST(routeMCP, mcp)
+	r.GET(routeMCP, mcp)
+	r.DELETE(routeMCP, mcp)
+	r.GET(server.WellKnownProtectedResourcePath, r.Handle(g.protectedResource))
+	r.GET(server.WellKnownProtectedResourcePath+routeMCP, r.Handle(g.protectedResource))
 	r.POST("/v1/grants", keyed(g.postGrant))
 	r.POST("/agent/run", keyed(g.run))
 	r.POST("/v1/request", keyed(g.request))

@@ -110,40 +110,52 @@ var identifier = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // and no more than the key gives: its own tenant, and its own user unless it may
 // assert others. The roles are the key's, cut to those that the user has now.
 func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, error) {
-	a := actor{keyID: who.key.ID, trace: who.trace}
-	if err := body.check(); err != nil {
+	a, err := who.claims(body)
+	if err != nil {
 		return a, err
-	}
-	if err := who.header.check(); err != nil {
-		return a, err
-	}
-	for _, tenant := range []string{who.header.Tenant, body.Tenant} {
-		if tenant != "" && tenant != who.key.Tenant {
-			return a, problem.New(intents.RBACForbidden, "/tenant_id", "the API key is of another tenant")
-		}
-	}
-	a.tenant = who.key.Tenant
-	var err error
-	if a.user, err = agreed("user_id", "X-User-Id", who.header.User, body.User); err != nil {
-		return a, err
-	}
-	if a.session, err = agreed("session_id", "X-Session-Id", who.header.Session, body.Session); err != nil {
-		return a, err
-	}
-	switch {
-	case a.user == "" && who.key.UserID == "":
-		return a, problem.New(intents.SchemaInvalid, "/user_id", "the API key belongs to no user: name the user")
-	case a.user == "":
-		a.user = who.key.UserID
-	case a.user != who.key.UserID && !who.key.MayAssertUser:
-		return a, problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for other users")
 	}
 	*who.metered = true
-	if err := g.meter("tenant " + a.tenant + " key " + a.keyID + " user " + a.user); err != nil {
+	if err := g.meter(a.rated()); err != nil {
 		return a, err
 	}
 	a.roles, err = g.rolesOf(ctx, a, who.key.MaxRoles)
 	return a, err
+}
+
+// rated names the count of a user's requests.
+func (a actor) rated() string { return "tenant " + a.tenant + " key " + a.keyID + " user " + a.user }
+
+// claims settles who asks, without roles.
+func (c caller) claims(body claim) (actor, error) {
+	a := actor{keyID: c.key.ID, trace: c.trace}
+	if err := body.check(); err != nil {
+		return a, err
+	}
+	if err := c.header.check(); err != nil {
+		return a, err
+	}
+	for _, tenant := range []string{c.header.Tenant, body.Tenant} {
+		if tenant != "" && tenant != c.key.Tenant {
+			return a, problem.New(intents.RBACForbidden, "/tenant_id", "the API key is of another tenant")
+		}
+	}
+	a.tenant = c.key.Tenant
+	var err error
+	if a.user, err = agreed("user_id", "X-User-Id", c.header.User, body.User); err != nil {
+		return a, err
+	}
+	if a.session, err = agreed("session_id", "X-Session-Id", c.header.Session, body.Session); err != nil {
+		return a, err
+	}
+	switch {
+	case a.user == "" && c.key.UserID == "":
+		return a, problem.New(intents.SchemaInvalid, "/user_id", "the API key belongs to no user: name the user")
+	case a.user == "":
+		a.user = c.key.UserID
+	case a.user != c.key.UserID && !c.key.MayAssertUser:
+		return a, problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for other users")
+	}
+	return a, nil
 }
 
 // holder is the actor of a request whose body names no user.

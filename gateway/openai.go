@@ -24,9 +24,9 @@ const (
 	routeModel       = routeModels + "/:model"
 )
 
-// openaiBodies are the refusals of these routes.
-var openaiBodies = map[string]func(problem.Problem) any{
-	routeCompletions: openaiError, routeResponses: openaiError, routeModels: openaiError, routeModel: openaiError,
+// ofBearers are those of routes where the bearer is an API key, each in its form.
+var ofBearers = map[string]func(problem.Problem) any{
+	routeCompletions: openaiError, routeResponses: openaiError, routeModels: openaiError, routeModel: openaiError, routeMCP: mcpError,
 }
 
 // openaiError is a problem in the form of OpenAI's API.
@@ -49,9 +49,9 @@ func openaiError(p problem.Problem) any {
 	return gin.H{"error": gin.H{"message": message, "type": kind, "code": p.Code, "param": param}}
 }
 
-// bearerKey is the API key that a client of OpenAI's API sends.
+// bearerKey is the API key that a client of OpenAI's API, or of MCP, sends.
 func bearerKey(c *gin.Context) string {
-	if openaiBodies[c.FullPath()] == nil {
+	if ofBearers[c.FullPath()] == nil {
 		return ""
 	}
 	key, _ := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")

@@ -51,8 +51,10 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 
 // Reads lets the holder of an API key use routes that need a grant to read: next
 // gets such a request with a grant that was issued for it, and every other request
-// as it came. It is for processes that have both interfaces.
+// as it came. It is for processes that have both interfaces; the gateway itself reads
+// orders of MCP clients there.
 func (g *Gateway) Reads(next http.Handler) http.Handler {
+	g.orders = next
 	e := edge.NewRoutes(g.cfg.Log, "")
 	e.NoRoute(e.Handle(func(c *gin.Context) error {
 		token, err := g.readGrant(c)

@@ -13,7 +13,7 @@ import (
 )
 
 // free are the routes that ask nobody for a key: they tell nothing of anybody.
-var free = []string{"/openapi.json", "/livez", "/readyz", "/health"}
+var free = []string{"/openapi.json", "/livez", "/readyz", "/health", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"}
 
 // Every other route that there is asks for a key, before anything else;
 // no order is sealed for a stranger.
@@ -31,7 +31,11 @@ func TestEveryRouteAsksForTheKey(t *testing.T) {
 		}
 		asked++
 		for name, header := range map[string]http.Header{"none": {"X-Api-Key": nil}, "wrong": {"X-Api-Key": {"writ_wrong"}}} {
-			if openaiBodies[r.Path] != nil {
+			if r.Path == routeMCP {
+				w.refusedMCP(r.Method, header, intents.Unauthorized)
+				continue
+			}
+			if ofBearers[r.Path] != nil {
 				header["Authorization"] = header["X-Api-Key"]
 				w.refusedOpenAI(r.Method, r.Path, "{}", header, intents.Unauthorized, nil)
 				continue

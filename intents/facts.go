@@ -84,4 +84,5 @@ type FactSkill struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
 	Effect string `json:"effect"`
+	Kind   string `json:"kind,omitempty"` // KindAgent: a remote agent
 }

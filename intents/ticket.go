@@ -58,6 +58,10 @@ func (c *TaskScopeClaim) Inputs() []string {
 	return c.InputKeys
 }
 
+// KindAgent is the kind of the pin of a remote agent: its digest is that of the agent's
+// file in the registry, and its server the endpoint that the file names.
+const KindAgent = "agent"
+
 // Pin is an approved skill manifest. Skill is its id, <server>.<tool>; in pins of earlier
 // builds it is the tool's name alone. The digest covers the server that declares it;
 // Server names that for people.
@@ -65,6 +69,7 @@ type Pin struct {
 	CacheSeconds int    `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; 0: never
 	Digest       string `json:"digest"`
 	Effect       string `json:"effect"`
+	Kind         string `json:"kind,omitempty"` // KindAgent; empty: a skill
 	Server       string `json:"server,omitempty"`
 	Shared       bool   `json:"shared,omitempty"` // a kept answer serves every user of the tenant
 	Since        int64  `json:"since,omitempty"`  // position of the approval, where answers may be kept
@@ -77,6 +82,11 @@ type PayloadType struct {
 	EnricherID string          `json:"enricher_id"`
 	Schema     json.RawMessage `json:"schema"`
 	Version    string          `json:"version"` // semantic
+}
+
+// Fact is the pin as a decision sees it.
+func (p Pin) Fact() FactSkill {
+	return FactSkill{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Kind: p.Kind}
 }
 
 // OfTool says whether the skill is a server's tool of this name.

@@ -42,7 +42,11 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 		}
 	}
 	if s := f.Skill; s != nil && s.Digest != "" {
-		in["skill"] = map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}
+		skill := map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}
+		if s.Kind != "" {
+			skill["kind"] = s.Kind
+		}
+		in["skill"] = skill
 		if name := e.StringArg("skill"); (intents.Pin{Skill: s.Name}).OfTool(name) {
 			identify(in, e, f, name)
 		}

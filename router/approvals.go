@@ -122,7 +122,7 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 	if err := r.rbac(ctx, h); err != nil {
 		return h, err
 	}
-	if p := h.pin; p != nil {
+	if p := h.pin; p != nil && p.Kind == "" { // that of an agent is of the plan, and stays
 		if now, ok := o.view.Pin(w.Tenant, p.Skill); !ok || now.Digest != p.Digest || now.Effect != p.Effect { // the digest covers the server
 			return h, intents.Refuse(intents.PolicyDenied, "/intent/args/skill", "the skill's pin is not the one that people were asked about")
 		}

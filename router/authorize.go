@@ -17,7 +17,7 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 		return nil // judged when it was accepted
 	}
 	if o.pin != nil {
-		o.facts.Skill = &intents.FactSkill{Name: o.pin.Skill, Digest: o.pin.Digest, Effect: o.pin.Effect}
+		o.facts.Skill = new(o.pin.Fact())
 	} else if s := o.env.StringArg("skill"); s != "" && o.row.Executor == "skills" {
 		o.facts.Skill = &intents.FactSkill{Name: s}
 	}

@@ -143,7 +143,7 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 		Obligations: o.decision.Obligations, PolicyDigest: o.decision.PolicyDigest, Inputs: inputs,
 	}
 	ticket.Actor.Roles = o.roles
-	if err := r.claims(o, &ticket); err != nil {
+	if err := r.claims(ctx, o, &ticket); err != nil {
 		return report, err
 	}
 	token, err := intents.IssueTicket(r.cfg.Key, ticket)
@@ -203,7 +203,7 @@ func (r *Router) revokedSince(o *order) error {
 }
 
 // claims adds what the order's task may touch, and the skills' pins.
-func (r *Router) claims(o *order, t *intents.Ticket) error {
+func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error {
 	if o.task != nil {
 		spec, err := intents.MarshalPlain(struct { // in the order that is signed
 			Reason string `json:"reason"`
@@ -228,7 +228,11 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 	}
 	switch {
 	case o.pin != nil:
-		t.Pins = []intents.Pin{*o.pin}
+		pin, err := r.located(ctx, *o.pin)
+		if err != nil {
+			return err
+		}
+		t.Pins = []intents.Pin{pin}
 		t.Types = o.view.PayloadTypes(o.env.Principal().Tenant)
 		if o.pin.CacheSeconds > 0 {
 			t.Erasures = r.state.Erasures()

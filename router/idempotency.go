@@ -162,7 +162,7 @@ func (r *Router) effectOf(o *order) error {
 	if skill == "" {
 		return nil // skill.find
 	}
-	pin, ok, err := o.view.SkillNamed(o.env.Principal().Tenant, skill)
+	pin, ok, err := o.view.SkillOf(o.task, o.env.Principal().Tenant, skill)
 	if err != nil {
 		return err
 	}

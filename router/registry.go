@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -37,6 +38,24 @@ func (r *Router) systemBlob(ctx context.Context) func(digest string) ([]byte, er
 	return func(digest string) ([]byte, error) {
 		return storage.ReadSystem(ctx, r.cfg.Blobs, digest)
 	}
+}
+
+// located is a pin with the endpoint of its remote agent, which the state does not have of a
+// registry whose content is a blob.
+func (r *Router) located(ctx context.Context, pin intents.Pin) (intents.Pin, error) {
+	if pin.Kind != intents.KindAgent || pin.Server != "" {
+		return pin, nil
+	}
+	text, err := r.systemBlob(ctx)(pin.Digest)
+	if err != nil {
+		return pin, intents.Refuse(intents.DispatchUnavailable, "", "the file of the agent cannot be read")
+	}
+	a, err := agents.Parse(text)
+	if err != nil {
+		return pin, err // it was sound when it was pushed
+	}
+	pin.Server = a.Endpoint
+	return pin, nil
 }
 
 // readAgents reads what the state does not have of the agents that an agent.get is answered with.

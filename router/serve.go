@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -109,6 +110,10 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 	reply := bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().Revoked(q.Tenant, q.UserID)}
 	if q.Agents {
 		reply.Agents = r.state.AgentsOf(q.Tenant)
+		if len(q.Roles) > 0 {
+			caps, _ := r.state.View().Capabilities(q.Tenant, roles)
+			reply.Agents = slices.DeleteFunc(reply.Agents, func(name string) bool { return !state.Covered(intents.CurrentRules, caps, "agents:run:"+name) })
+		}
 	}
 	if q.Skills {
 		reply.Skills, _ = json.Marshal(r.state.Directory().ClientPins(q.Tenant, q.KeyID)) // plain data

@@ -6,6 +6,7 @@
 //	intents/<type>.result.json    its result, …/schemas/intents/<type>.result.json
 //	storage/<index>.json          the documents of an index, …/schemas/storage/<index>.json
 //	plan, session, soul, return_spec, agent, policy_input (.schema.json): what several of them share
+//	handle_message, handle_message_result (.schema.json): what remote agents get and answer
 //
 // Every object of ours is closed. A document that breaks its schema gives
 // [Violation]s: where, as a JSON Pointer (RFC 6901), and why, in words that

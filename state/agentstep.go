@@ -107,7 +107,7 @@ func (v *View) offers(o Order, p *plan) ([]catalog.OtherAgent, error) {
 		return nil, err
 	}
 	caps, _ := v.s.dir.Capabilities(o.Tenant, o.Grant.Roles)
-	x, err := past.askedBy(o.Tenant, agents.Scope{AskAny: true, Limits: agents.Limits{AskSeconds: int(MaxTaskLife.Seconds())}}, set)
+	x, err := past.askedBy(o.Tenant, agents.Scope{SubAgents: past.runnable(set), Limits: agents.Limits{AskSeconds: int(MaxTaskLife.Seconds())}}, set)
 	maps.DeleteFunc(x.Asks, func(name string, r *runs) bool {
 		return r.Text+r.File == "" || !Covered(v.s.rules, caps, catalog.RunAgent+":"+name)
 	})

@@ -26,11 +26,12 @@ func (r *runs) lacks() bool {
 	return r != nil && slices.Contains(slices.Collect(maps.Values(r.Asks)), nil)
 }
 
-// askedBy are the agents of a set that one of them may ask: local ones, and not itself.
+// askedBy are the agents of a set that one of them may ask: those that it names, or any
+// local one, and not itself.
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
 	x = asking{Asks: make(map[string]*runs), AskFor: a.Limits.AskSeconds, FanOut: a.Limits.FanOut}
 	for _, b := range set.Agents {
-		if s.rules < intents.RulesAsks || b.Name == a.Name || !b.Runnable() || !a.AskAny && !slices.Contains(a.SubAgents, b.Name) {
+		if s.rules < intents.RulesAsks || b.Name == a.Name || !b.Runnable() || (!a.AskAny || b.Remote) && !slices.Contains(a.SubAgents, b.Name) {
 			continue
 		}
 		asked, skills, err := s.scoped(tenant, b)
@@ -110,7 +111,7 @@ var agentAsk = move(intents.TypeAgentAsk,
 		r := t.plan.Runs.Asks[a.Agent]
 		child := &task{plan: t.plan, Task: t.Task}
 		child.ID, child.Parent, child.Ask, child.Ended = a.TaskID, t.ID, o.Context.Call, ""
-		child.Agent, child.Types, child.Holds, child.Asks, child.Spec.Task, child.Spec.Skills = a.Agent, r.Types, r.Holds, nil, a.Agent, r.Skills
+		child.Agent, child.Types, child.Holds, child.Asks, child.Spec.Task, child.Spec.Skills, child.Remote = a.Agent, r.Types, r.Holds, nil, a.Agent, r.Skills, r.Remote
 		t.plan.note(o, factOpen)
 		return s.openTask(child, a.JWK, a.Deadline)
 	}).keepsAllBut("input", "context/locale", "context/location", "context/prior_context")

@@ -191,7 +191,7 @@ func (d *Directory) PolicyData() PolicyData {
 	for id, t := range d.tenants {
 		out.Tenants[id], out.Pins[id] = t.Data, make(map[string]intents.FactSkill, len(t.Pins))
 		for name, p := range t.Pins {
-			out.Pins[id][name] = intents.FactSkill{Name: name, Digest: p.Digest, Effect: p.Effect}
+			out.Pins[id][name] = p.Fact()
 		}
 		if approvers := t.approvers(d.rules); len(approvers) > 0 {
 			out.Approvers[id] = approvers

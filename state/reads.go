@@ -34,7 +34,8 @@ type Task struct {
 	Holds    []agents.Hold    `json:"holds,omitempty"` // calls of the agent that wait for people
 	Asks     []string         `json:"asks,omitempty"`  // agents that it may ask
 
-	APIKey string `json:"api_key,omitempty"` // of the client whose calls it makes; empty: it works itself
+	APIKey string       `json:"api_key,omitempty"` // of the client whose calls it makes; empty: it works itself
+	Remote *intents.Pin `json:"remote,omitempty"`  // of the remote agent that it stands for; nil: of none
 }
 
 // Over says whether the task's key may sign nothing new any more.

@@ -128,6 +128,8 @@ type runs struct {
 	Tokens   int `json:"tokens,omitempty"`
 	// Holds are the calls that wait for people.
 	Holds []agents.Hold `json:"holds,omitempty"`
+	// Remote is the pin of a remote agent; nil: this system runs it.
+	Remote *intents.Pin `json:"remote,omitempty"`
 	asking
 	// APIKey is that of the client whose plan it is.
 	APIKey string `json:"api_key,omitempty"`
@@ -141,12 +143,12 @@ func (s *State) AgentsOf(tenant string) []string {
 	if err != nil {
 		return nil // it was sound when it was put in force
 	}
-	return runnable(set)
+	return s.runnable(set)
 }
 
-func runnable(set agents.Scopes) (names []string) {
+func (s *State) runnable(set agents.Scopes) (names []string) {
 	for _, a := range set.Agents {
-		if a.Runnable() {
+		if s.runs(a) {
 			names = append(names, a.Name)
 		}
 	}
@@ -163,9 +165,9 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && a.Runnable() })
+	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && s.runs(a) })
 	if i < 0 {
-		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
+		return refuse(catalog.Like("the tenant has no such agent that can be run", name, s.runnable(set)))
 	}
 	if r, skills, err = s.scoped(tenant, set.Agents[i]); err == nil {
 		r.asking, err = s.askedBy(tenant, set.Agents[i], set)
@@ -189,6 +191,9 @@ func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string,
 			}
 			r.File = ""
 		}
+	}
+	if a.Remote {
+		return s.remote(r, a)
 	}
 	skills = append([]string{}, a.Skills...)
 	if t := s.dir.tenants[tenant]; t != nil {

@@ -29,7 +29,16 @@ func (d *Directory) SkillNamed(rules intents.Rules, tenant, name string) (pin in
 	return pin, ok, nil
 }
 
-// SkillNamed is the approved skill that an argument names: see Directory.SkillNamed.
-func (v *View) SkillNamed(tenant, name string) (pin intents.Pin, ok bool, err error) {
-	return v.directory(tenant).SkillNamed(v.Rules(), tenant, name)
+// SkillOf is the approved skill that an argument names, of an order of a task or of none:
+// the remote agent that the task stands for, or what Directory.SkillNamed says.
+func (d *Directory) SkillOf(t *Task, rules intents.Rules, tenant, name string) (pin intents.Pin, ok bool, err error) {
+	if t != nil && t.Remote != nil && t.Remote.Skill == name {
+		return *t.Remote, true, nil
+	}
+	return d.SkillNamed(rules, tenant, name)
+}
+
+// SkillOf is Directory.SkillOf in the directory in force.
+func (v *View) SkillOf(t *Task, tenant, name string) (pin intents.Pin, ok bool, err error) {
+	return v.directory(tenant).SkillOf(t, v.Rules(), tenant, name)
 }

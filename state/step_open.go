@@ -73,6 +73,7 @@ var stepOpen = move("step",
 		}}
 		if name, r := p.agentAt(a.Step); r != nil {
 			t.Agent, t.Types, t.Holds, t.Asks, t.APIKey = name, r.Types, r.Holds, slices.Sorted(maps.Keys(r.Asks)), r.APIKey
+			t.Remote = r.Remote
 		}
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		return s.openTask(t, a.JWK, a.Deadline)

@@ -20,13 +20,14 @@ const (
 	IndexSkillCalls = "agent_skill_calls" // the typed audit of skill calls
 	IndexSchemas    = "agent_schemas"
 	IndexRuns       = "workflow_runs"
+	IndexWorkflows  = "agent_workflows" // what remote agents keep of sessions
 	IndexChunks     = "kb_chunks"
 )
 
 // Indices are all of them. The first five are those that the requirements name.
 var Indices = []string{
 	IndexMemory, IndexSouls, IndexSessions, IndexPlans, IndexEvents,
-	IndexMessages, IndexMoments, IndexOrders, IndexSkillCalls, IndexSchemas, IndexRuns, IndexChunks,
+	IndexMessages, IndexMoments, IndexOrders, IndexSkillCalls, IndexSchemas, IndexWorkflows, IndexRuns, IndexChunks,
 }
 
 // SchemaError is a StorageSchemaError: a document that its index does not allow. Nothing was written.

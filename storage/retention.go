@@ -16,7 +16,7 @@ import (
 // plan or a run that has not ended.
 var Aged = map[string]string{
 	IndexEvents: "ts", IndexOrders: "at", IndexPlans: "completed_at", IndexMessages: "created_at", IndexSessions: "last_active",
-	IndexSkillCalls: "ts", IndexRuns: "finished_at", IndexMemory: "created_at", IndexMoments: "created_at",
+	IndexSkillCalls: "ts", IndexRuns: "finished_at", IndexMemory: "created_at", IndexMoments: "created_at", IndexWorkflows: "updated_at",
 }
 
 // MaxRetention is the longest one in days.

@@ -34,7 +34,7 @@ import (
 // Agent is the definition of one agent, as Parse, Of and New give it: valid, with all
 // limits. Do not modify.
 type Agent struct {
-	Type         string `json:"type,omitempty"` // mcp: a remote one; else empty
+	Type         string `json:"type,omitempty"` // Remote; else empty
 	Name         string `json:"name"`
 	DisplayName  string `json:"display_name,omitempty"`
 	Description  string `json:"description"`            // for people, routers and other agents
@@ -60,6 +60,9 @@ type Agent struct {
 	*Routing        // nil: nothing is routed to it
 	Endpoint string `json:"endpoint,omitempty"` // of a remote one
 }
+
+// Remote is the type of an agent that a server answers for.
+const Remote = "mcp"
 
 // Tool is what an agent may call: a tool of this system, one of a skill server, or all
 // approved tools of a server.

@@ -16,9 +16,6 @@ func (r *Revision) Ahead() Faults {
 		say := func(pointer, reason string) {
 			out = append(out, Fault{File: d.File, Line: d.line(pointer), Pointer: pointer, Reason: reason})
 		}
-		if d.Type == "mcp" {
-			say("/type", "remote agents cannot be run yet")
-		}
 		for i, t := range d.Tools {
 			at := fmt.Sprintf("/tools/%d", i)
 			if t.Server == "" && !slices.Contains(today, t.Name) {

@@ -41,9 +41,9 @@ type Scope struct {
 }
 
 // Runnable says whether people can have the agent carry out what they ask. The others
-// work for plans, or stand for a server that cannot be reached yet.
+// work for plans.
 func (s Scope) Runnable() bool {
-	return !s.Remote && s.Name != Composer && !slices.Contains(exact, s.Name)
+	return s.Name != Composer && !slices.Contains(exact, s.Name)
 }
 
 // OfServer says whether a skill is one of the whole servers that the agent may call.
@@ -82,8 +82,8 @@ var ofSkills = []string{"skill.call", "skill.load"}
 // ofRemote are the orders of a task that stands for a remote agent.
 var ofRemote = []string{"skill.call", "step.finish", "transcript.get"}
 
-// handleMessage is the one tool of a remote agent.
-const handleMessage = "handle_message"
+// MessageSkill is the one tool of a remote agent, as a skill.
+func (a *Agent) MessageSkill() string { return a.Name + ".handle_message" }
 
 func (d *Definition) scope() Scope {
 	s := Scope{
@@ -94,8 +94,8 @@ func (d *Definition) scope() Scope {
 		gate := d.Gate
 		s.Routing = &gate
 	}
-	if d.Type == "mcp" {
-		s.Remote, s.Types, s.Skills = true, ofRemote, []string{d.Name + "." + handleMessage}
+	if d.Type == Remote {
+		s.Remote, s.Types, s.Skills = true, ofRemote, []string{d.MessageSkill()}
 		return s
 	}
 	for _, t := range d.Tools {

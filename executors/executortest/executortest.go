@@ -71,6 +71,7 @@ type Order struct {
 	Ticket   intents.Ticket // what the router adds; Actor, Deadline and Position are filled in
 	NoScope  bool           // outside a task
 	NoPlan   bool           // outside a plan, too
+	OfAgent  bool           // in the plan of an agent, which has no revision
 	Position int64          // 0: one more than the last
 	Key      string         // idempotency key; empty: one that no order of another position has
 }
@@ -93,7 +94,9 @@ func (e *Executor) Fill(in Order) Order {
 	if s := t.Scope; s != nil {
 		s.Task = cmp.Or(s.Task, "task_1")
 		s.Plan = cmp.Or(s.Plan, c.PlanID)
-		s.Revision = cmp.Or(s.Revision, 1)
+		if !in.OfAgent {
+			s.Revision = cmp.Or(s.Revision, 1)
+		}
 		s.Step = cmp.Or(s.Step, 1)
 		if s.Skills == nil {
 			s.Skills = []string{}

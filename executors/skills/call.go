@@ -36,6 +36,9 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
 		return nil, executors.Fail(intents.TaskScope, "the step does not include the skill")
 	}
+	if pin, ok := agentPin(o, args.Skill); ok {
+		return s.message(ctx, o, pin, args)
+	}
 	skill, pin, err := s.located(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type UserRequest struct {
 	Roles  []string `json:"roles"`
 	// Capability, if given, is one that the roles may cover.
 	Capability string `json:"capability,omitempty"`
-	// Agents: name those of the tenant that can be run.
+	// Agents: name those of the tenant that can be run; with roles, by these.
 	Agents bool `json:"agents,omitempty"`
 	// Skills: name those that MCP clients may use with the key.
 	Skills bool `json:"skills,omitempty"`

@@ -40,11 +40,11 @@ type answer struct {
 // command makes the row, and what is below it.
 func (r row) command(std IO) *cobra.Command {
 	c := &command{std: std, Command: &cobra.Command{Use: r.use, Short: r.short, Args: r.args}}
-	if r.group != nil {
+	for _, sub := range r.group {
+		c.AddCommand(sub.command(std))
+	}
+	if r.make == nil {
 		c.Args, c.RunE = oneOfThese, help
-		for _, sub := range r.group {
-			c.AddCommand(sub.command(std))
-		}
 		return c.Command
 	}
 	if c.Args == nil {

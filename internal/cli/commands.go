@@ -13,7 +13,7 @@ import (
 type row struct {
 	use, short string
 	args       cobra.PositionalArgs // nil: those that use names
-	make       func(*command)       // declares the flags, and says what the command does
+	make       func(*command)       // declares the flags, and says what the command does; nil: only what is in its group
 	group      []row
 	complete   func(IO) cobra.CompletionFunc // of the first argument
 }
@@ -50,6 +50,7 @@ func commands() []row {
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
 		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
+		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand, group: mcpRows},
 		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
@@ -70,6 +71,7 @@ func commands() []row {
 		{use: "skill", short: "Approve, compare and list skills", group: skillRows},
 		{use: "grant", short: "Revoke grants", group: grantRows},
 		{use: "order", short: "Resolve indeterminate orders, and erase parts of orders", group: orderRows},
+		{use: "agent", short: "Check remote agents", group: agentRows},
 		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
 		{use: "context", short: "Name the writs that you use, and choose one", group: contextRows},
 		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
@@ -86,6 +88,10 @@ var intentRows = []row{
 	{use: "show [FILE|-]", short: "Show the parts of an order; nothing is verified", make: intentShow},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an order, offline", make: intentVerify},
 	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
+}
+
+var mcpRows = []row{
+	{use: "install CLIENT", short: "Print the configuration that gives an MCP client these tools", make: mcpInstall, complete: mcpClients},
 }
 
 var planRows = []row{
@@ -223,6 +229,10 @@ var executorRows = []row{
 		use: "check NAME [--catalog DIR] [-- COMMAND ARG …]", short: "Send the ticket test vectors to a service, in any language",
 		make: executorCheck, args: cobra.MinimumNArgs(1),
 	},
+}
+
+var agentRows = []row{
+	{use: "check URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentCheck},
 }
 
 var contextRows = []row{

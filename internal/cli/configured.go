@@ -87,7 +87,7 @@ func none(n int) int {
 // limits are those of a configuration, in which 0 means no limit.
 func limits(c config.Config) node.Limits {
 	return node.Limits{
-		Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
+		MCPRate: none(c.MCPRate), Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
 		UserHolds: none(c.UserHolds), TenantHolds: none(c.TenantHolds),
 		Breakers:  &intents.BreakerTerms{Failures: c.BreakerFailures, ResetMS: int64(c.BreakerResetMS), Probes: c.BreakerProbes, ProbeMS: int64(c.BreakerProbeMS)},

@@ -124,10 +124,24 @@ func follow(r io.Reader, fn func(Frame) error) error {
 	return err
 }
 
-// frames reads server-sent events (WHATWG HTML, section 9.2): an event ends with
+// frames reads the frames of a turn: the data of each stands in its event's.
+func frames(r io.Reader, fn func(Frame) error) error {
+	return events(r, func(f Frame) error {
+		var body struct {
+			Data json.RawMessage `json:"data"`
+		}
+		if err := json.Unmarshal(f.Data, &body); err != nil {
+			return fmt.Errorf("stream: %w", err)
+		}
+		f.Data = body.Data
+		return fn(f)
+	})
+}
+
+// events reads server-sent events (WHATWG HTML, section 9.2): an event ends with
 // an empty line, one without data is none, and what the stream's end cuts off
 // does not count.
-func frames(r io.Reader, fn func(Frame) error) error {
+func events(r io.Reader, fn func(Frame) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), 8<<20)
 	var f Frame
@@ -138,13 +152,6 @@ func frames(r io.Reader, fn func(Frame) error) error {
 		switch {
 		case line == "":
 			if len(f.Data) > 0 {
-				var body struct {
-					Data json.RawMessage `json:"data"`
-				}
-				if err := json.Unmarshal(f.Data, &body); err != nil {
-					return fmt.Errorf("stream: %w", err)
-				}
-				f.Data = body.Data
 				if err := fn(f); err != nil {
 					return err
 				}
@@ -240,6 +247,21 @@ func clientOf(url string) *http.Client {
 }
 
 func (c Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
+	resp, err := c.send(ctx, method, path, body, header)
+	if err != nil || resp.StatusCode < 300 {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	e := &Error{}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e); err != nil || e.Code == "" {
+		e = &Error{problem.Problem{Code: intents.Code(resp.Status)}}
+	}
+	e.Status = resp.StatusCode
+	return nil, e
+}
+
+// send sends a request, whatever the answer is.
+func (c Client) send(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
 	if c.URL == "" {
 		return nil, fmt.Errorf("%w: no writ is running here", ErrNoAnswer)
 	}
@@ -258,14 +280,5 @@ func (c Client) do(ctx context.Context, method, path string, body []byte, header
 	if err != nil {
 		return nil, fmt.Errorf("%w from %s: %w", ErrNoAnswer, c.URL, err)
 	}
-	if resp.StatusCode < 300 {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	e := &Error{}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e); err != nil || e.Code == "" {
-		e = &Error{problem.Problem{Code: intents.Code(resp.Status)}}
-	}
-	e.Status = resp.StatusCode
-	return nil, e
+	return resp, nil
 }

@@ -55,6 +55,7 @@ type Config struct {
 	// Of the following, 0 is no limit but of PageCacheMB and RateWindowMS.
 	PageCacheMB              int
 	RateLimit, RateWindowMS  int
+	MCPRate                  int
 	SignerRate, TenantRate   int
 	UserHolds, TenantHolds   int
 	BreakerFailures          int

@@ -185,6 +185,10 @@ var Settings = []Setting{
 		Help: "length of that window in milliseconds", More: "; the allowance refills evenly over it",
 	},
 	{
+		Name: "mcp_rate", Default: 6000, Bind: func(c *Config) any { return &c.MCPRate },
+		Help: "calls of tools a minute of one user of a tenant, by MCP clients; 0: no limit", More: ". The allowance of a minute may be used at once; more are answered `RATE_LIMITED`",
+	},
+	{
 		Name: "signer_rate", Default: 500, Bind: func(c *Config) any { return &c.SignerRate },
 		Help: "orders per second of one signing key in one tenant; 0: no limit", More: ". The router counts; the orders of ten seconds may come at once",
 	},

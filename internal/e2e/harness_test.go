@@ -72,6 +72,7 @@ type setup struct {
 	Model  model.Model // nil: offline
 	Skills []string    // URLs or commands
 	Agents string      // directory; empty: the built-in ones
+	Hosts  []string    // where remote agents may be
 	Limits node.Limits
 	Gate   catalog.Gate     // zero: as by default
 	Now    func() time.Time // nil: time.Now
@@ -99,7 +100,7 @@ func start(t *testing.T, s setup) *system {
 		s.Now = time.Now
 	}
 	n, stop, err := node.Start(context.WithoutCancel(t.Context()), node.Config{ // t's own ends before the clean-up
-		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, Model: s.Model, Limits: s.Limits, Gate: s.Gate, Now: s.Now,
+		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Gate: s.Gate, Now: s.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

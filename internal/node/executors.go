@@ -38,7 +38,10 @@ func (n *Node) startExecutors(g *group) error {
 		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans)),
 		python.Name:    python.Handlers(n.box, n.blobs),
 		sessions.Name:  n.fresh(sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns}), map[string][]string{"session.list": {storage.IndexSessions}}),
-		skills.Name:    skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log, Rate: n.rateOf}),
+		skills.Name: skills.Handlers(skills.Config{
+			Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log, Rate: n.rateOf,
+			Workflows: sessions.Workflows{Documents: n.documents, Now: n.cfg.Now}, Dial: n.agentDialer(),
+		}),
 	} {
 		conn, err := n.connect(g.ctx, name)
 		if err != nil {

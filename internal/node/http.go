@@ -26,6 +26,9 @@ func (n *Node) handler() http.Handler {
 
 // routers says whether a path belongs to the router's interface.
 func routers(path string) bool {
+	if strings.HasPrefix(path, "/.well-known/oauth-protected-resource") {
+		return false
+	}
 	for _, p := range []string{"/v1/intents", "/v1/batches", "/v1/approvals", "/v1/policy", "/v1/catalog", "/.well-known/", "/ledger/", "/openapi.json", "/readyz", "/livez"} {
 		if path == p || strings.HasPrefix(path, p) {
 			return true

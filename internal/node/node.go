@@ -87,6 +87,7 @@ type Config struct {
 // Limits of a node. 0: the default; negative: none.
 type Limits struct {
 	Requests               int           // of one user in a window, at the gateway
+	MCPRate                int           // calls of MCP clients a minute, of a tenant's user
 	Window                 time.Duration // that window
 	Rates                  router.Rates
 	UserHolds, TenantHolds int // orders that may wait for approval at once

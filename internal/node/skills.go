@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/ratelimit"
 )
 
@@ -75,6 +76,25 @@ func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, e
 		})
 		if err != nil {
 			return nil, err // not c: as a Server it would not be nil
+		}
+		return c, nil
+	}
+}
+
+// agentDialer connects to remote agents, which the registry names and not the operator: in
+// the public network, and where agent_hosts says. An endpoint is a URL and never a command.
+func (n *Node) agentDialer() func(context.Context, string) (skills.RemoteAgent, error) {
+	door := egress.Transport(n.cfg.AgentHosts...)
+	return func(ctx context.Context, endpoint string) (skills.RemoteAgent, error) {
+		source, err := new(mcp.Settings).Source(endpoint, "")
+		if err != nil {
+			return nil, &mcp.Error{Kind: mcp.ErrRefused, Undelivered: true, Err: err}
+		}
+		c, err := mcp.Dial(ctx, source, mcp.Options{
+			Log: n.cfg.Log, MaxBytes: skills.MaxAnswer, Timeout: n.cfg.SkillTimeout, Retries: n.cfg.SkillRetries, RoundTripper: door,
+		})
+		if err != nil {
+			return nil, err // not c: as a RemoteAgent it would not be nil
 		}
 		return c, nil
 	}

@@ -105,7 +105,7 @@ export class Agents {
   }
 
   runnable(a) {
-    return a && !INNER.includes(a.name) && !a.remote;
+    return a && !INNER.includes(a.name) && (!a.remote || this.state.rules > 4);
   }
 
   // now are the revisions in force of system and of a tenant.
@@ -131,12 +131,14 @@ export class Agents {
     const set = this.effective(tenant, undefined, layers);
     const a = set.get(name);
     must(this.runnable(a), "no agent that can be run");
-    const asked = [...set.values()].filter((b) => this.state.rules > 4 && b.name !== name && this.runnable(b) && (a.ask_any || a.sub_agents?.includes(b.name)));
+    const asked = [...set.values()].filter((b) => this.state.rules > 4 && b.name !== name && this.runnable(b) && ((a.ask_any && !b.remote) || a.sub_agents?.includes(b.name)));
     const { ask_time_limit_sec: askFor, max_fan_out: fanOut, request_limit: requests } = a.limits;
     return { ...this.scoped(tenant, a), asks: new Map(asked.map((b) => [b.name, this.scoped(tenant, b)])), askFor, fanOut, requests };
   }
 
   scoped(tenant, a) {
+    // A remote agent says who it is, makes its one call and uses no model of ours.
+    if (a.remote) return { types: [...a.types, "agent.get"], skills: a.skills, seconds: a.limits.time_limit_sec, holds: [], limits: { ...a.limits, total_tokens_limit: 0 } };
     const servers = a.servers ?? [];
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];

@@ -80,13 +80,14 @@ step_skills := input.task.skills
 
 # METADATA
 # title: Skill with an effect that cannot be repeated
-# description: The tenant wants named people to approve skills that act once.
+# description: The tenant wants named people to approve skills that act once. A remote agent is none.
 # custom:
 #   id: writ.skill.once
 #   hint: nothing is carried out until enough approvers have approved
 hold contains object.union(words(rego.metadata.rule()), terms) if {
 	input.intent.type == "skill.call"
 	input.skill.effect == "once"
+	not input.skill.kind
 	tenant.approval.once
 	count(approved) < terms.count
 }

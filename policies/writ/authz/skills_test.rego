@@ -66,6 +66,14 @@ test_once_is_not_held_unasked if {
 	hold == set()
 }
 
+test_remote_agent_is_held_by_name_only if {
+	agent := object.union(order, {"skill": {"effect": "once", "kind": "agent"}})
+	hold := authz.hold with input as agent with data.directory as directory({"approval": {"once": true}})
+	count(hold) == 0
+	named := authz.hold with input as agent with data.directory as directory({"approval": {"skills": ["outlet_list"]}})
+	ids(named) == {"writ.skill.approval"}
+}
+
 test_once_is_held_where_the_tenant_says_so if {
 	hold := authz.hold with input as once with data.directory as directory({"approval": {"once": true}})
 	ids(hold) == {"writ.skill.once"}

@@ -1,17 +1,13 @@
-package agentic
+package agents
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -39,12 +35,12 @@ func TestWireNames(t *testing.T) {
 	}
 	builtin := map[string]bool{"write_memory": true, "insufficient": true}
 	for _, tt := range tests {
-		if d := cmp.Diff(tt.want, wireNames(tt.skills, builtin)); d != "" {
+		if d := cmp.Diff(tt.want, WireNames(tt.skills, builtin)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, d)
 		}
 		slices.Reverse(tt.skills)
 		slices.Reverse(tt.want)
-		if d := cmp.Diff(tt.want, wireNames(tt.skills, builtin)); d != "" {
+		if d := cmp.Diff(tt.want, WireNames(tt.skills, builtin)); d != "" {
 			t.Errorf("%s, the other way round (-want +got):\n%s", tt.name, d)
 		}
 	}
@@ -55,7 +51,7 @@ func TestWireNames(t *testing.T) {
 func TestWireNamesOfHostileServers(t *testing.T) {
 	skills := []catalog.Manifest{of("crm", "a.b"), of("crm", "a_b"), of("crm", "write_memory"), of("x", strings.Repeat("ü", 100))}
 	for range 4 { // each round takes the names that the one before gave to others
-		for i, name := range wireNames(skills, nil) {
+		for i, name := range WireNames(skills, nil) {
 			if m := of("mimic", name); !slices.ContainsFunc(skills, func(s catalog.Manifest) bool { return s.Name == m.Name }) {
 				skills = append(skills, m)
 			}
@@ -67,38 +63,10 @@ func TestWireNamesOfHostileServers(t *testing.T) {
 	builtin := map[string]bool{"write_memory": true}
 	seen := map[string]bool{}
 	legal := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	for i, name := range wireNames(skills, builtin) {
+	for i, name := range WireNames(skills, builtin) {
 		if seen[name] || builtin[name] || !legal.MatchString(name) {
 			t.Errorf("%+v is called %q", skills[i], name)
 		}
 		seen[name] = true
-	}
-}
-
-// TestRecordHasTheSkillsName: a model calls a skill by the name that it was told, and
-// the order has its id.
-func TestRecordHasTheSkillsName(t *testing.T) {
-	c := newCore(t)
-	working(c)
-	c.on("skill.load", func(p placed) *intents.Answer {
-		var args catalog.SkillLoad
-		if err := json.Unmarshal(p.Args, &args); err != nil {
-			t.Error(err)
-		}
-		return done(catalog.Manifest{Name: args.Skill, Endpoint: "crm", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure})(p)
-	})
-	m := says(map[string][]any{agents.Executor: {call("crm__write_memory", map[string]any{}), finishIt}})
-	w := tasks(c, m)
-	req := opened(c, w, time.Now().Add(time.Minute))
-	req.Step.Skills = []string{"crm.list", "crm.write_memory"}
-	if got := w.run(t.Context(), req); got.Status != taskDone {
-		t.Fatalf("%+v", got)
-	}
-	var called catalog.SkillCall
-	if err := json.Unmarshal(c.of("skill.call")[0].Args, &called); err != nil || called.Skill != "crm.write_memory" {
-		t.Errorf("called %+v, error %v", called, err)
-	}
-	if got := m.asked[0].Tools[0].Name; got != "list" {
-		t.Errorf("the model was told of %s", got)
 	}
 }

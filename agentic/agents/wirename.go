@@ -1,4 +1,4 @@
-package agentic
+package agents
 
 import (
 	"crypto/sha256"
@@ -17,11 +17,11 @@ const hashDigits = 8
 
 var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// wireNames are the names of skills as a model sees and writes them: the name of the
+// WireNames are the names of skills as models and MCP clients see and write them: the name of the
 // tool; <server>__<name> for each of several that would have one name, or that of a
 // built-in tool; and that with digits of a hash where even this is not enough. They do
 // not depend on the order of the skills. The record has the skills' ids.
-func wireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
+func WireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
 	names := make([]string, len(skills))
 	for i, m := range skills {
 		names[i] = wireName(m.Tool(), m)

@@ -1,0 +1,72 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+const helpAgent = `agent_id: help
+display_name: Help desk
+description: Resets passwords.
+endpoint: https://help.example/mcp
+type: mcp
+is_default: true
+confidence_threshold: 0
+clarification_required: false
+examples: [Reset my password]
+`
+
+const helpSkill = "help.handle_message"
+
+// help begins a log with a plan of a remote agent, and one of an agent that may ask any.
+func (d *dishonest) help() {
+	d.Helper()
+	d.Data("approval", `{"once":false}`)
+	d.PushAgents(1, map[string]string{"help": helpAgent, "any": "name: any\ndescription: Asks.\ntools: [{name: ask_agent}]\n"})
+	d.done = d.BegunAgent("plan_2", "any").Started(1)
+	d.plan = d.BegunAgent("plan_1", "help")
+	d.task = d.plan.Started(1)
+	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
+}
+
+// ofHelp makes the facts of an order those of the remote agent's task.
+func (d *dishonest) ofHelp(a *appended) {
+	of(d.task, "help", helpSkill)(a)
+	if a.facts.Skill != nil {
+		a.decision.Effect = string(catalog.Once)
+		a.facts.Skill = &intents.FactSkill{Name: helpSkill, Digest: intents.Digest([]byte(helpAgent)), Effect: string(catalog.Once), Kind: intents.KindAgent}
+	}
+}
+
+// message is the one call of the remote agent's task.
+func (d *dishonest) message() routertest.Order {
+	o := d.task.Order("skill.call", catalog.SkillCall{Skill: helpSkill, Input: json.RawMessage(`{"raw_input":"Hello"}`)})
+	o.Ctx.Call = "1.0"
+	return o
+}
+
+// helpsLegally goes on from the scene of a remote agent as an honest router would.
+func (d *dishonest) helpsLegally() {
+	d.Helper()
+	d.accepted(d.task.Order("agent.get", catalog.AgentGet{}), d.ofHelp, func(a *appended) {
+		a.result = catalog.AgentGetResult{Agent: "help", Text: helpAgent, TimeLimitSec: 300}
+	})
+	d.accepted(d.message(), d.ofHelp)
+	d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These."}), d.ofHelp)
+	d.accepted(d.closing("complete"))
+}
+
+var remoteMisdeeds = []misdeed{
+	{"remote-agent-runs-a-script", "remote", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("exec_python", catalog.ExecPython{Script: "print(1)"}), d.ofHelp)
+	}},
+	{"remote-agent-asked-by-any", "remote", "agent.ask: the agent is one that the plan's agent may ask", "may ask", func(d *dishonest) int64 {
+		o, _ := d.done.AskOrder("help", "1.0", nil)
+		d.plan = d.done.Plan
+		return d.accepted(o, of(d.done, "any", ""), func(a *appended) { a.facts.Task.Skills = []string{} })
+	}},
+}

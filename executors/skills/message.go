@@ -1,0 +1,205 @@
+package skills
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+)
+
+// A remote agent is a server of the registry with one tool, handle_message, which gets a
+// message of a user with what was said before. Where the server is, the pin of the ticket
+// says. What it keeps of a session comes back to it alone, and never to another user's.
+
+const messageTool = "handle_message"
+
+// MaxAnswer bounds what a remote agent answers, in bytes.
+const MaxAnswer = 256 << 10
+
+// Workflows are what remote agents know of the session of an order.
+type Workflows interface {
+	State(ctx context.Context, o *executors.Order, agent string) (json.RawMessage, error)
+	History(ctx context.Context, o *executors.Order) ([]catalog.Turn, error)
+	Keep(ctx context.Context, o *executors.Order, agent string, state json.RawMessage, complete bool) error
+}
+
+// RemoteAgent is the connection to one; Close it.
+type RemoteAgent interface {
+	Server
+	io.Closer
+}
+
+// Message are the arguments of handle_message. Its sender says the middle five.
+type Message struct {
+	SessionID string `json:"session_id"`
+	RequestID string `json:"request_id"`
+	Employee  string `json:"employee_id"`
+
+	DisplayName string          `json:"display_name"`
+	RawInput    string          `json:"raw_input"`
+	Summary     string          `json:"intent_summary"`
+	Entities    json.RawMessage `json:"entities"`
+	Language    string          `json:"detected_language"`
+
+	History []catalog.Turn  `json:"turn_history"`
+	State   json.RawMessage `json:"workflow_state"`
+}
+
+// Answer is what a remote agent answers.
+type Answer struct {
+	Content  string          `json:"content"`
+	Complete bool            `json:"workflow_complete"`
+	State    json.RawMessage `json:"workflow_state,omitempty"`
+}
+
+// agentPin is the pin of a remote agent that an order is for.
+func agentPin(o *executors.Order, skill string) (intents.Pin, bool) {
+	i := slices.IndexFunc(o.Ticket.Pins, func(p intents.Pin) bool { return p.Kind == intents.KindAgent && p.Skill == skill })
+	if i < 0 {
+		return intents.Pin{}, false
+	}
+	return o.Ticket.Pins[i], true
+}
+
+// message takes a message to a remote agent. It is sent at most once.
+func (s *skills) message(ctx context.Context, o *executors.Order, pin intents.Pin, args catalog.SkillCall) (*executors.Result, error) {
+	agent := strings.TrimSuffix(pin.Skill, "."+messageTool)
+	in := invocation{order: o, skill: Skill{Server: agent}, pin: pin}
+	m, err := s.messageTo(ctx, o, agent, args)
+	if err != nil {
+		return nil, err
+	}
+	if in.input, err = m.JSON(); err != nil {
+		return nil, executors.Fail(intents.MalformedArgs, "the message is not what a remote agent gets: "+err.Error())
+	}
+	server, err := s.Dial(ctx, pin.Server)
+	if err != nil {
+		return nil, s.failure(ctx, in, nil, err)
+	}
+	defer server.Close()
+	meta := s.meta(in)
+	meta.Digest = "" // the pin's is that of the agent's file
+	began := s.Now()
+	res, err := server.Call(ctx, messageTool, in.input, meta)
+	in.took = s.Now().Sub(began)
+	var answer Answer
+	if err == nil {
+		answer, err = m.AnswerOf(res)
+	}
+	if err != nil {
+		return nil, s.failure(ctx, in, res, err)
+	}
+	facts := []intents.Fact{called(in, len(res.Data), false)}
+	if o.Context.SessionID != "" {
+		if err := s.Workflows.Keep(ctx, o, agent, answer.State, answer.Complete); err != nil {
+			return nil, s.lost(in, facts, err)
+		}
+	}
+	answer.State = nil // the agent's own
+	output, err := json.Marshal(answer)
+	return &executors.Result{Value: catalog.SkillCallResult{Output: output}, Facts: facts}, err
+}
+
+// messageTo is the message with what the order and its session say of it. An agent that was
+// asked, or works on a step of a plan, is told nothing of the conversation.
+func (s *skills) messageTo(ctx context.Context, o *executors.Order, agent string, args catalog.SkillCall) (m Message, err error) {
+	data, given, err := o.Data(ctx, s.Blobs, "/input", args.Input)
+	if err != nil {
+		return m, err
+	}
+	if !given {
+		return m, executors.Fail(intents.MalformedArgs, "there is no message")
+	}
+	defer data.Close()
+	raw, err := data.ReadAll(MaxInput)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, executors.Fail(intents.MalformedArgs, "the input is no message to a remote agent")
+	}
+	m.SessionID, m.RequestID, m.Employee = o.Context.SessionID, o.ID, o.Ticket.Actor.UserID
+	m.History, m.State = []catalog.Turn{}, json.RawMessage(`{}`)
+	if m.SessionID == "" {
+		m.SessionID = o.Context.PlanID
+		return m, nil
+	}
+	if t := o.Ticket.Scope; t != nil && t.Ask == "" && t.Revision == 0 {
+		if m.History, err = s.Workflows.History(ctx, o); err != nil {
+			return m, err
+		}
+	}
+	state, err := s.Workflows.State(ctx, o, agent)
+	if len(state) > 0 {
+		m.State = state
+	}
+	return m, err
+}
+
+// JSON is the message as it is sent, if it keeps its schema.
+func (m Message) JSON() (json.RawMessage, error) { return checked("handle_message", m) }
+
+// AnswerOf reads what the agent answered to the message: an object, as structured content
+// or as a text, or a plain text, with which nothing is complete. An answer that names
+// another session, request or employee is another one's.
+func (m Message) AnswerOf(res *mcp.Result) (a Answer, err error) {
+	wrong := func(reason string) error {
+		return &mcp.Error{Kind: mcp.ErrSchema, Tool: messageTool, Reason: reason}
+	}
+	members := map[string]json.RawMessage{}
+	text := strings.TrimSpace(res.Text)
+	switch {
+	case !res.IsJSON && strings.HasPrefix(text, "{"):
+		return a, wrong("it begins as JSON and is none")
+	case !res.IsJSON:
+		a.Content = text
+		_, err = checked("handle_message_result", a)
+	case intents.Unambiguous(res.Data) != nil:
+		return a, wrong("it can be read in two ways")
+	case json.Unmarshal(res.Data, &members) != nil:
+		return a, wrong("it is no object")
+	default:
+		for name, is := range map[string]string{"session_id": m.SessionID, "request_id": m.RequestID, "employee_id": m.Employee} {
+			var said string
+			if raw, there := members[name]; there && (json.Unmarshal(raw, &said) != nil || said != is) {
+				return a, &mcp.Error{Kind: mcp.ErrPrincipal, Tool: messageTool, Reason: "it names another " + name}
+			}
+		}
+		maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
+			return name != "content" && name != "workflow_complete" && name != "workflow_state"
+		})
+		var raw json.RawMessage
+		if raw, err = checked("handle_message_result", members); err == nil {
+			err = json.Unmarshal(raw, &a)
+		}
+	}
+	if err != nil {
+		return a, wrong(err.Error())
+	}
+	return a, nil
+}
+
+// checked is a value as JSON that keeps one of the schemas.
+func checked(schema string, v any) (json.RawMessage, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	s, err := schemas.Lookup(schemas.Base + schema + ".json")
+	if err != nil {
+		return nil, err
+	}
+	if broken := s.ValidateBytes(raw); len(broken) > 0 {
+		return nil, fmt.Errorf("%s: %s", broken[0].Pointer, broken[0].Reason)
+	}
+	return raw, nil
+}

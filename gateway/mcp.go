@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	wire "github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// routeMCP is where MCP clients come in: every approved skill that the caller may use is a
+// tool there, and each call of one is an order.
+const routeMCP = "/mcp"
+
+// Default of what one user of a tenant may ask at routeMCP.
+const (
+	DefaultMCPRate = 6000
+	mcpWindow      = time.Minute
+)
+
+// mcpMessage is what the gateway itself reads of a message of JSON-RPC.
+type mcpMessage struct {
+	ID     json.RawMessage `json:"id"`
+	Method wire.MCPMethod  `json:"method"`
+	Params struct {
+		Name string `json:"name"`
+		Meta struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// maxRequestID bounds the id of a request, in bytes.
+const maxRequestID = 256
+
+// mcpRequest is what a tool is told of the request that calls it.
+type mcpRequest struct {
+	actor
+	base string // of this server, as the client has called it
+	id   string // of JSON-RPC, canonical JSON; empty: the client has none that a retry would have
+}
+
+type mcpRequestKey struct{}
+
+// mcp is POST, GET and DELETE of routeMCP. Protocol 2026-07-28 has no sessions. Those before
+// it begin with one, which is the caller's alone and ends with the process: then it is not
+// found, and the client begins anew.
+func (g *Gateway) mcp(c *gin.Context, who caller) error {
+	a, err := who.claims(claim{})
+	if err != nil {
+		return err
+	}
+	m, err := readMCP(c)
+	if err != nil {
+		return err
+	}
+	*who.metered = true
+	if m.Method != wire.MethodToolsCall { // which answers in a way that a model understands
+		if err := g.mcps.meter(a); err != nil {
+			return err
+		}
+	}
+	if a.roles, err = g.rolesOf(c.Request.Context(), a, who.key.MaxRoles); err != nil {
+		return err
+	}
+	a.session = "" // of chats; these clients have others
+	s, err := g.mcps.serverOf(a)
+	if err != nil {
+		return err
+	}
+	modern := wire.IsModernProtocol(c.GetHeader(wire.HeaderProtocolVersion)) || wire.IsModernProtocol(m.Params.Meta.Version)
+	switch session := c.GetHeader(server.HeaderKeySessionID); {
+	case modern:
+	case m.Method == wire.MethodInitialize:
+		s.makeRoom()
+	case session == "":
+		return problem.New(intents.SchemaInvalid, "", "the header Mcp-Session-Id is missing: begin with initialize")
+	case !s.has(session):
+		return problem.New(intents.NotFound, "", "no such session: begin anew with initialize")
+	default:
+		done := s.use(session)
+		defer done()
+	}
+	if m.Method == wire.MethodInitialize || m.Method == wire.MethodToolsList || m.Method == wire.MethodToolsCall && s.rpc.GetTool(m.Params.Name) == nil {
+		if err := s.renew(c.Request.Context()); err != nil {
+			return err
+		}
+	}
+	if m.Method == wire.MethodSubscriptionsListen {
+		done := s.use("")
+		defer done()
+	}
+	r := &mcpRequest{actor: a, base: baseURL(c.Request), id: string(m.ID)}
+	if modern { // ids are of one request there
+		r.id = ""
+		if key := c.GetHeader("Idempotency-Key"); key != "" {
+			raw, _ := json.Marshal("key " + intents.Digest([]byte(key))) // a text
+			r.id = string(raw)
+		}
+	}
+	s.http.ServeHTTP(c.Writer, c.Request.WithContext(context.WithValue(c.Request.Context(), mcpRequestKey{}, r)))
+	return nil
+}
+
+// readMCP reads a message: strict JSON, which the server gets in its canonical form.
+func readMCP(c *gin.Context) (m mcpMessage, err error) {
+	if c.Request.Method != http.MethodPost {
+		return m, nil
+	}
+	raw, err := readJSON(c)
+	if err != nil {
+		return m, err
+	}
+	c.Request.Body = io.NopCloser(bytes.NewReader(raw))
+	_ = json.Unmarshal(raw, &m) // the server refuses what does not fit
+	if len(m.ID) > maxRequestID {
+		return m, problem.New(intents.SchemaInvalid, "/id", "has more than 256 bytes")
+	}
+	return m, nil
+}
+
+// mcpError is a problem as an error of JSON-RPC.
+func mcpError(p problem.Problem) any {
+	code := wire.INTERNAL_ERROR
+	if p.Status < http.StatusInternalServerError {
+		code = wire.INVALID_REQUEST
+	}
+	return gin.H{"jsonrpc": wire.JSONRPC_VERSION, "id": nil, "error": gin.H{"code": code, "message": p.Error(), "data": p}}
+}
+
+// baseURL is where the client has found this server.
+func baseURL(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
+// mcpRoute is a route of MCP clients. Who brings no key that is known is told where it is said
+// how to come by one (RFC 9728).
+func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error {
+	return func(c *gin.Context) error {
+		err := h(c)
+		if err != nil && problem.Of(err).Code == intents.Unauthorized {
+			c.Header("WWW-Authenticate", `Bearer resource_metadata="`+baseURL(c.Request)+server.WellKnownProtectedResourcePath+routeMCP+`"`)
+		}
+		return err
+	}
+}
+
+// protectedResource is GET /.well-known/oauth-protected-resource/mcp. It names no authorization
+// server, since the bearer is an API key, which an operator gives out.
+func (g *Gateway) protectedResource(c *gin.Context) error {
+	c.JSON(http.StatusOK, server.ProtectedResourceMetadataConfig{
+		Resource: baseURL(c.Request) + routeMCP, ResourceName: "writ", BearerMethodsSupported: []string{"header"},
+	})
+	return nil
+}

@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// held is an order that waits for people: of a call, or of a plan that a call has opened. As
+// JSON it goes to the client and back. It allows nothing: the router decides who may approve.
+type held struct {
+	IntentID string `json:"intent_id"`
+	Plan     string `json:"plan_id,omitempty"`
+	Type     string `json:"type"`
+	Reason   string `json:"reason"`
+	Deadline string `json:"deadline"`
+	Text     string `json:"text,omitempty"` // what an agent says meanwhile
+}
+
+func heldOf(a *intents.Answer) held {
+	w := approvalOf(a)
+	return held{IntentID: w.IntentID, Type: "skill.call", Reason: w.Reason, Deadline: w.Deadline}
+}
+
+// result says that it waits, and where people approve it.
+func (c *mcpCall) waits(h held) *wire.CallToolResult {
+	out := map[string]any{"status": mcpHeld, "intent_id": h.IntentID, "url": c.base + "/agent/approvals/" + h.IntentID, "deadline": h.Deadline}
+	for name, value := range map[string]string{"plan_id": h.Plan, "reason": h.Reason, "text": h.Text} {
+		if value != "" {
+			out[name] = value
+		}
+	}
+	return ownResult(out)
+}
+
+// Of the question whether an order is approved: its name, how long an answer is waited for
+// where the protocol has the connection wait, and how much of the arguments it shows, in bytes.
+const (
+	approvalAsked = "approval"
+	approvalTime  = 10 * time.Minute
+	maxShown      = 2 << 10
+)
+
+// hold answers a call that waits. Where the client can put a question to its user, and that
+// user may decide, it is asked at once.
+func (c *mcpCall) hold(ctx context.Context, h held) (*wire.CallToolResult, error) {
+	question, ok := c.question(ctx, h)
+	switch {
+	case !ok:
+		return c.waits(h), nil
+	case server.IsModernRequest(ctx): // the client calls again, with the answer
+		state, err := json.Marshal(h)
+		return server.NewInputRequestBuilder(string(state)).Elicit(approvalAsked, question).ToolResult(), err
+	}
+	asking, cancel := context.WithTimeout(ctx, approvalTime)
+	defer cancel()
+	said, err := server.ServerFromContext(ctx).RequestElicitation(asking, wire.ElicitationRequest{Params: question})
+	if err != nil {
+		return c.waits(h), nil // nobody has answered
+	}
+	return c.decided(ctx, h, said)
+}
+
+// question is what the user is asked.
+func (c *mcpCall) question(ctx context.Context, h held) (q wire.ElicitationParams, ok bool) {
+	client, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
+	if !ok {
+		return q, false
+	}
+	can := client.GetClientCapabilities().Elicitation
+	if can == nil || can.Form == nil && can.URL != nil {
+		return q, false
+	}
+	page, err := c.s.of.g.approvals(ctx, c.actor, bus.ApprovalsRequest{IntentID: h.IntentID})
+	if err != nil || len(page.Approvals) != 1 || !page.Approvals[0].MayDecide {
+		return q, false
+	}
+	var why []string
+	for _, r := range page.Approvals[0].Rules {
+		why = append(why, r.Reason)
+	}
+	args := string(page.Approvals[0].Args)
+	q.Message = fmt.Sprintf("%s waits for approval: %s\n%s", page.Approvals[0].Type, strings.Join(why, "; "), strings.ToValidUTF8(args[:min(len(args), maxShown)], ""))
+	q.RequestedSchema = json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","title":"Decision","enum":["approve","reject"]},"reason":{"type":"string","title":"Reason","maxLength":1000}},"required":["decision"]}`)
+	return q, true
+}
+
+// resumed goes on with a call that was held, once the user has answered.
+func (c *mcpCall) resumed(ctx context.Context) (*wire.CallToolResult, error) {
+	var h held
+	if err := json.Unmarshal([]byte(c.req.Params.RequestState), &h); err != nil || !intents.IsDigest(h.IntentID) {
+		return nil, problem.New(intents.MalformedArgs, "/requestState", "is none that this server has sent")
+	}
+	said := server.ElicitationResponse(c.req.Params.InputResponses, approvalAsked)
+	if said == nil {
+		return c.waits(h), nil
+	}
+	return c.decided(ctx, h, said)
+}
+
+// decided has what the user said decided, under a grant of now, and waits for what then becomes
+// of the order. Whoever says nothing leaves it waiting.
+func (c *mcpCall) decided(ctx context.Context, h held, said *wire.ElicitationResult) (*wire.CallToolResult, error) {
+	g := c.s.of.g
+	var a struct{ Decision, Reason string }
+	raw, _ := json.Marshal(said.Content) // came as JSON
+	if json.Unmarshal(raw, &a) != nil || said.Action != wire.ElicitationResponseActionAccept || a.Decision == "" {
+		return c.waits(h), nil
+	}
+	if a.Reason == "" && a.Decision != catalog.DecisionApprove {
+		a.Reason = "rejected in the MCP client"
+	}
+	deciding, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderTTL+catalog.DefaultRun)
+	defer cancel()
+	done, err := request[catalog.ApproveResult](deciding, g, c.actor, typeApprove, catalog.Approve{IntentID: h.IntentID, Decision: a.Decision, Reason: a.Reason}, "")
+	switch {
+	case err != nil:
+		h.Reason = problem.Of(err).Error()
+		return c.waits(h), nil
+	case done.State == catalog.ApprovalHeld:
+		h.Reason = "approvals are still needed from " + strings.Join(done.Missing, ", ")
+		return c.waits(h), nil
+	case h.Plan != "":
+		t, reply, err := g.join(ctx, c.actor, h.Plan)
+		if err != nil {
+			return nil, err
+		}
+		return c.follow(ctx, t, reply)
+	}
+	answer, err := c.outcome(ctx, h.IntentID)
+	if err != nil {
+		return nil, err
+	}
+	return c.answer(ctx, answer)
+}
+
+// outcome waits for what becomes of an order that was held.
+func (c *mcpCall) outcome(ctx context.Context, id string) (*intents.Answer, error) {
+	again := time.NewTicker(c.s.of.g.pace.settled)
+	defer again.Stop()
+	limit := time.After(catalog.DefaultRun)
+	for {
+		a, err := c.s.of.g.readOrder(ctx, c.actor, id)
+		if err != nil || a.Outcome != nil || a.Code != intents.ApprovalRequired && a.Code != intents.InFlight && a.Code != intents.OK {
+			return a, err
+		}
+		if a.Code == intents.ApprovalRequired { // released, and not dispatched yet
+			a.Code = intents.InFlight
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			return a, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

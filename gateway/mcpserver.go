@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/ratelimit"
+)
+
+// Bounds of what is kept for MCP clients. Of too many sessions, the one that was used least
+// recently ends: its client begins anew.
+const (
+	maxMCPServers  = 2000
+	maxMCPSessions = 64        // of one caller
+	mcpIdle        = time.Hour // without a request or a stream
+)
+
+// skillClient calls skills for MCP clients.
+type skillClient interface {
+	callSkill(ctx context.Context, who actor, c clientCall) (*intents.Answer, error)
+	clientSkills(ctx context.Context, who actor) ([]catalog.Manifest, error)
+	clientLines(ctx context.Context, who actor, session string, lines catalog.ReadLines) (*intents.Answer, error)
+	endClient(ctx context.Context, who actor, session string)
+}
+
+// mcpServers are the MCP servers: one for each caller, so that nobody sees a session, a call
+// or a notification of another.
+type mcpServers struct {
+	g      *Gateway
+	skills skillClient
+	limit  *ratelimit.Limiter // of tenant and user
+
+	mu  sync.Mutex
+	all map[string]*mcpServer // by key, tenant and user
+}
+
+// mcpServer serves one caller.
+type mcpServer struct {
+	of    *mcpServers
+	rpc   *server.MCPServer
+	http  *server.StreamableHTTPServer
+	alone string // session of the clients that have none
+
+	renewing sync.Mutex // guards what follows
+	offer    string     // what the tools were made from
+	shown    int        // skills among them
+	until    time.Time  // they count
+
+	mu       sync.Mutex // guards what follows
+	who      actor      // as of the last request
+	used     time.Time
+	sessions map[string]*mcpSession
+	listens  int // clients without a session that listen
+}
+
+type mcpSession struct {
+	used time.Time
+	open int // requests and streams
+}
+
+func newMCPServers(g *Gateway, rate int) *mcpServers {
+	return &mcpServers{g: g, skills: g, limit: ratelimit.New(rate, mcpWindow, maxCallers, g.cfg.Now), all: map[string]*mcpServer{}}
+}
+
+// meter takes a request from the rate of a tenant's user.
+func (s *mcpServers) meter(a actor) error {
+	if wait, ok := s.limit.Allow("tenant " + a.tenant + " user " + a.user); !ok {
+		return limited(wait)
+	}
+	return nil
+}
+
+// serverOf is the caller's own server.
+func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
+	name := a.tenant + "\n" + a.keyID + "\n" + a.user
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.all[name]
+	if !ok {
+		if len(s.all) >= maxMCPServers {
+			return nil, problem.New(intents.Overloaded, "", "there are too many callers of MCP clients")
+		}
+		one = s.newServer()
+		s.all[name] = one
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.who, one.used = a, s.g.cfg.Now()
+	return one, nil
+}
+
+func (s *mcpServers) newServer() *mcpServer {
+	one := &mcpServer{of: s, alone: newID("mcp"), sessions: map[string]*mcpSession{}}
+	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithInstructions(mcpInstructions))
+	one.http = server.NewStreamableHTTPServer(one.rpc, server.WithSessionIdManager(one), server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
+	return one
+}
+
+// tick ends what nobody uses any more, and tells those who listen when their tools have
+// changed. Who may do nothing any more is served no longer.
+func (s *mcpServers) tick(ctx context.Context) {
+	s.mu.Lock()
+	all := maps.Clone(s.all)
+	s.mu.Unlock()
+	for name, one := range all {
+		open, unused := one.sweep()
+		if open && problem.Of(one.renew(ctx)).Code == intents.RBACForbidden {
+			unused = true
+		}
+		if unused {
+			s.mu.Lock()
+			delete(s.all, name)
+			s.mu.Unlock()
+			one.close() //nolint:contextcheck // the ends of its plans outlive the tick
+		}
+	}
+}
+
+// sweep ends idle sessions, and says whether any client waits for an answer or a
+// notification, and whether there is none at all.
+func (s *mcpServer) sweep() (open, unused bool) {
+	now := s.of.g.cfg.Now()
+	s.mu.Lock()
+	var idle []string
+	open = s.listens > 0
+	for id, x := range s.sessions {
+		open = open || x.open > 0
+		if x.open == 0 && now.Sub(x.used) > mcpIdle {
+			idle = append(idle, id)
+		}
+	}
+	unused = !open && len(s.sessions) == len(idle) && now.Sub(s.used) > mcpIdle
+	s.mu.Unlock()
+	for _, id := range idle {
+		s.end(id)
+	}
+	return open, unused
+}
+
+func (s *mcpServer) caller() actor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.who
+}
+
+// close ends all sessions and streams.
+func (s *mcpServer) close() {
+	s.http.CloseSessions(context.Background())
+	s.ended(s.alone)
+}
+
+// ended has the plan of a session closed.
+func (s *mcpServer) ended(session string) {
+	go func() { // once its calls have ended
+		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+		defer cancel()
+		s.of.skills.endClient(ctx, s.caller(), session)
+	}()
+}
+
+// end ends a session as its client would.
+func (s *mcpServer) end(session string) {
+	r := &http.Request{Method: http.MethodDelete, Header: http.Header{}}
+	r.Header.Set(server.HeaderKeySessionID, session)
+	s.http.ServeHTTP(&localAnswer{}, r)
+}
+
+// makeRoom ends the session that was used least recently, where there are as many as may be.
+func (s *mcpServer) makeRoom() {
+	s.mu.Lock()
+	oldest := ""
+	if len(s.sessions) >= maxMCPSessions {
+		for id, x := range s.sessions {
+			if oldest == "" || x.used.Before(s.sessions[oldest].used) {
+				oldest = id
+			}
+		}
+	}
+	s.mu.Unlock()
+	if oldest != "" {
+		s.end(oldest)
+	}
+}
+
+func (s *mcpServer) has(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[session] != nil
+}
+
+// use counts a request or a stream of a session, or of a client without one, until done.
+func (s *mcpServer) use(session string) (done func()) {
+	count := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		now := s.of.g.cfg.Now()
+		s.used = now
+		switch x := s.sessions[session]; {
+		case x != nil:
+			x.open, x.used = x.open+n, now
+		case session == "":
+			s.listens += n
+		}
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// Generate implements server.SessionIdManager.
+func (s *mcpServer) Generate() string {
+	id := newID("mcp")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[id] = &mcpSession{used: s.of.g.cfg.Now()}
+	return id
+}
+
+// Validate implements server.SessionIdManager.
+func (s *mcpServer) Validate(session string) (terminated bool, err error) {
+	return !s.has(session), nil
+}
+
+// Terminate implements server.SessionIdManager.
+func (s *mcpServer) Terminate(session string) (notAllowed bool, err error) {
+	s.mu.Lock()
+	_, ok := s.sessions[session]
+	delete(s.sessions, session)
+	s.mu.Unlock()
+	if ok {
+		s.ended(session)
+	}
+	return false, nil
+}

@@ -1,0 +1,304 @@
+//go:build integration
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	mcpclient "github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// everything is @modelcontextprotocol/server-everything as a skill server.
+func everything(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("name=every effect=echo:pure effect=get-sum:pure -- %q stdio", filepath.Join(modules(t), ".bin", "mcp-server-everything"))
+}
+
+// program runs one of somebody else's, and decodes the JSON that it prints.
+func program(t *testing.T, into any, command ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s", command[1], err, out.Bytes(), said.Bytes())
+	}
+	if err := json.Unmarshal(out.Bytes(), into); err != nil {
+		t.Fatalf("%s: %v\n%s", command[1], err, out.Bytes())
+	}
+}
+
+func python(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Fatalf("%s names no interpreter: run make integration", variable)
+	}
+	return path
+}
+
+// TestIntegrationMCPClients: the MCP inspector, langchain-mcp-adapters and openai-agents use
+// the tools of /mcp as they come.
+func TestIntegrationMCPClients(t *testing.T) {
+	s := start(t, setup{Skills: []string{everything(t)}})
+	ben, _, _ := s.holds("every.toggle-subscriber-updates")
+	at := s.url + "/mcp"
+	inspect := func(into any, args ...string) {
+		t.Helper()
+		command := append([]string{"node", filepath.Join(modules(t), ".bin", "mcp-inspector"), "--cli", at}, args...)
+		program(t, into, append(command, "--transport", "http", "--header", "X-Api-Key: "+s.key)...)
+	}
+	var list mcp.ListToolsResult
+	inspect(&list, "--method", "tools/list")
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+		if tool.Name == "echo" && (tool.Annotations.ReadOnlyHint == nil || !*tool.Annotations.ReadOnlyHint) {
+			t.Errorf("%+v", tool)
+		}
+	}
+	for _, name := range []string{"run_task", "ask_general", "get_result", "read_lines", "echo", "get-structured-content"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("no tool %s among %v", name, names)
+		}
+	}
+	slices.Sort(names)
+	type told struct {
+		Content    []struct{ Text string }
+		Structured map[string]any `json:"structuredContent"`
+		IsError    bool
+		Meta       map[string]any `json:"_meta"`
+	}
+	var echo, held, after told
+	inspect(&echo, "--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=hello")
+	if len(echo.Content) != 1 || echo.Content[0].Text != "Echo: hello" || echo.Meta["aob.dev/receipt"] == nil {
+		t.Errorf("%+v", echo)
+	}
+	inspect(&held, "--method", "tools/call", "--tool-name", "toggle-subscriber-updates")
+	id, _ := held.Structured["intent_id"].(string)
+	if held.IsError || held.Structured["status"] != "held" || held.Structured["url"] != s.url+"/agent/approvals/"+id {
+		t.Fatalf("%+v", held)
+	}
+	inspect(&after, "--method", "tools/call", "--tool-name", "get_result", "--tool-arg", "intent_id="+id)
+	if after.Structured["status"] != "held" {
+		t.Errorf("%+v", after)
+	}
+	if out, p := s.decide(ben, id, "approve", ""); p.Code != "" || out.State == catalog.ApprovalHeld {
+		t.Fatalf("%+v %+v", out, p)
+	}
+	for !strings.Contains(fmt.Sprint(after.Content), "subscri") || after.Structured["status"] == "held" { // it goes on by itself
+		after = told{}
+		inspect(&after, "--method", "tools/call", "--tool-name", "get_result", "--tool-arg", "intent_id="+id)
+	}
+
+	var agents struct {
+		Tools  []string
+		Echo   []string
+		Error  []any
+		Held   []any
+		Result string
+	}
+	program(t, &agents, python(t, "WRIT_PYTHON"), filepath.Join("testdata", "mcp_openai_agents.py"), at, s.key)
+	if d := cmp.Diff(names, agents.Tools); d != "" {
+		t.Errorf("openai-agents lists other tools than the inspector (-inspector +agents):\n%s", d)
+	}
+	if !reflect.DeepEqual(agents.Echo, []string{"Echo: hello"}) || !reflect.DeepEqual(agents.Error, []any{true, "EXECUTOR_FAILED"}) && !reflect.DeepEqual(agents.Error, []any{true, "MALFORMED_ARGS"}) ||
+		!reflect.DeepEqual(agents.Held, []any{false, "held", true}) || agents.Result != "held" {
+		t.Errorf("openai-agents: %+v", agents)
+	}
+
+	var langchain map[string]any
+	program(t, &langchain, python(t, "WRIT_PYTHON_LANGCHAIN"), filepath.Join("testdata", "mcp_langchain.py"), at, s.key)
+	for name, want := range map[string]string{"echo": "Echo: hello", "get-structured-content": "temperature", "toggle-subscriber-updates": "held"} {
+		if got, _ := langchain[name].(string); !strings.Contains(got, want) {
+			t.Errorf("langchain-mcp-adapters: %s: %v", name, langchain[name])
+		}
+	}
+}
+
+// applicable are the scenarios of the official conformance runner for servers that say
+// something of a server with tools alone. The others want resources, prompts, completions, log
+// levels or sampling, which writ does not offer; want a server's own elicitation
+// (elicitation-sep1034-defaults, elicitation-sep1330-enums, tools-call-elicitation), logging or
+// progress in steps of its own (tools-call-with-logging, tools-call-with-progress), which a
+// skill server cannot send through writ; want contents that are no texts, which come as files
+// of a step (tools-call-image, tools-call-audio, tools-call-embedded-resource,
+// tools-call-mixed-content); or want streams that can be resumed (server-sse-polling).
+var applicable = []string{
+	"server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "json-schema-2020-12", "server-sse-multiple-streams", "dns-rebinding-protection",
+}
+
+// TestIntegrationMCPConformance: /mcp passes what the official runner asks of a server of
+// tools.
+func TestIntegrationMCPConformance(t *testing.T) {
+	skills := serveSkills(t,
+		skill{name: "test_simple_text", about: "Says something.", do: func(json.RawMessage) (any, error) { return "This is a simple text response for testing.", nil }},
+		skill{name: "test_error_handling", about: "Fails.", do: func(json.RawMessage) (any, error) {
+			return nil, fmt.Errorf("This tool intentionally returns an error for testing") //nolint:staticcheck // the runner's own words
+		}},
+		skill{
+			name: "json_schema_2020_12_tool", about: "Tool with JSON Schema 2020-12 features", do: func(json.RawMessage) (any, error) { return "ok", nil },
+			input: `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},
+				"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"}},"additionalProperties":false}`,
+		},
+	)
+	s := start(t, setup{Skills: []string{skills.url}})
+	target, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyed := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { // the runner has no key
+		r.SetURL(target)
+		r.Out.Host = r.In.Host
+		r.Out.Header.Set("X-Api-Key", s.key)
+	}})
+	t.Cleanup(func() {
+		keyed.CloseClientConnections()
+		keyed.Close()
+	})
+	for _, name := range applicable {
+		cmd := exec.CommandContext(t.Context(), "node", filepath.Join(modules(t), ".bin", "conformance"), "server", "--url", keyed.URL+"/mcp", "--scenario", name)
+		cmd.Dir = t.TempDir()
+		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("0 failed")) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// TestIntegrationMCPDifferential: the reference servers answer through writ as they answer a
+// client of their own.
+func TestIntegrationMCPDifferential(t *testing.T) {
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil { // as root a server has a uid of its own
+		t.Fatal(err)
+	}
+	graphs := [2]string{filepath.Join(open, "direct", "graph.jsonl"), filepath.Join(open, "writ", "graph.jsonl")}
+	files := filepath.Join(open, "files")
+	for _, dir := range []string{filepath.Dir(graphs[0]), filepath.Dir(graphs[1]), files} {
+		if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // as above
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // as above
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(files, "a.txt"), []byte("one\ntwo\n"), 0o644); err != nil { //nolint:gosec // read by another uid
+		t.Fatal(err)
+	}
+	bin := func(name string) string { return filepath.Join(modules(t), ".bin", name) }
+	type use struct {
+		tool string
+		args map[string]any
+	}
+	entity := map[string]any{"entities": []any{map[string]any{"name": "writ", "entityType": "order", "observations": []any{"sealed"}}}}
+	servers := []struct {
+		name    string
+		command []string
+		env     []string
+		uses    []use
+	}{
+		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, []use{
+			{"echo", map[string]any{"message": "zwölf <&> \u2028"}}, {"get-sum", map[string]any{"a": 19, "b": 23}}, {"get-structured-content", map[string]any{"location": "Chicago"}},
+			{"get-annotated-message", map[string]any{"messageType": "error", "includeImage": false}},
+		}},
+		{"memory", []string{bin("mcp-server-memory")}, []string{"MEMORY_FILE_PATH=" + graphs[0]}, []use{
+			{"create_entities", entity}, {"read_graph", map[string]any{}}, {"search_nodes", map[string]any{"query": "sealed"}}, {"open_nodes", map[string]any{"names": []any{"nobody"}}},
+		}},
+		{"files", []string{bin("mcp-server-filesystem"), files}, nil, []use{
+			{"read_text_file", map[string]any{"path": filepath.Join(files, "a.txt")}}, {"list_directory", map[string]any{"path": files}},
+			{"read_text_file", map[string]any{"path": filepath.Join(files, "none.txt")}}, {"read_text_file", map[string]any{"path": "/etc/passwd"}},
+		}},
+	}
+	s := start(t, setup{Skills: []string{
+		everything(t),
+		fmt.Sprintf("name=memory effect=create_entities:idempotent effect=read_graph:pure files=%s:rw env=MEMORY_FILE_PATH=%s -- %q", filepath.Dir(graphs[1]), graphs[1], bin("mcp-server-memory")),
+		fmt.Sprintf("name=files files=%s:rw -- %q %q", files, bin("mcp-server-filesystem"), files),
+	}})
+	tr, err := transport.NewStreamableHTTP(s.url+"/mcp", transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + s.key}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	governed := begun(t, mcpclient.NewClient(tr))
+	for _, server := range servers {
+		c, err := mcpclient.NewStdioMCPClient(server.command[0], server.env, server.command[1:]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct := begun(t, c)
+		for _, u := range server.uses {
+			req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: u.tool, Arguments: u.args}}
+			want, err := direct.CallTool(t.Context(), req)
+			if err != nil {
+				t.Fatalf("%s %s: %v", server.name, u.tool, err)
+			}
+			got, err := governed.CallTool(t.Context(), req)
+			if err != nil {
+				t.Fatalf("%s %s through writ: %v", server.name, u.tool, err)
+			}
+			if got.IsError != want.IsError {
+				t.Errorf("%s %s: error %t, want %t: %+v", server.name, u.tool, got.IsError, want.IsError, got)
+			}
+			if want.IsError { // in the words of the server
+				raw, _ := json.Marshal(got.StructuredContent)
+				if words := fmt.Sprint(textOf(want)); !strings.Contains(string(raw), strings.Trim(words[:min(len(words), 40)], `"`)) {
+					t.Errorf("%s %s: %s does not say %q", server.name, u.tool, raw, words)
+				}
+				continue
+			}
+			if want.StructuredContent != nil {
+				if d := cmp.Diff(want.StructuredContent, got.StructuredContent); d != "" {
+					t.Errorf("%s %s (-direct +through writ):\n%s", server.name, u.tool, d)
+				}
+			} else if d := cmp.Diff(textOf(want), textOf(got)); d != "" {
+				t.Errorf("%s %s (-direct +through writ):\n%s", server.name, u.tool, d)
+			}
+		}
+	}
+}
+
+// begun is a client that has begun its session.
+func begun(t *testing.T, c *mcpclient.Client) *mcpclient.Client {
+	t.Helper()
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Initialize(t.Context(), mcp.InitializeRequest{Params: mcp.InitializeParams{ProtocolVersion: mcp.ProtocolVersion20251125, ClientInfo: mcp.Implementation{Name: "test", Version: "1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// textOf a result: what its texts say, as JSON where they are JSON.
+func textOf(r *mcp.CallToolResult) any {
+	var all []string
+	for _, c := range r.Content {
+		if text, ok := c.(mcp.TextContent); ok {
+			all = append(all, text.Text)
+		}
+	}
+	text := strings.Join(all, "\n")
+	var doc any
+	if json.Unmarshal([]byte(text), &doc) == nil {
+		return doc
+	}
+	return text
+}
