@@ -55,11 +55,11 @@ func failed(id string, code intents.Code, reason, hint string, more map[string]a
 	return ownResult(out)
 }
 
-// of names the order that a result is of.
-func of(r *wire.CallToolResult, id, receipt string, more ...string) *wire.CallToolResult {
+// of names the order that a result is of, and its plan.
+func of(r *wire.CallToolResult, id, receipt, plan string) *wire.CallToolResult {
 	fields := map[string]any{}
-	for i, name := range []string{"intent_id", "receipt", "plan_id"} {
-		if value := append([]string{id, receipt}, append(more, "")...)[i]; value != "" {
+	for name, value := range map[string]string{"intent_id": id, "receipt": receipt, "plan_id": plan} {
+		if value != "" {
 			fields["aob.dev/"+name] = value
 		}
 	}
@@ -71,20 +71,20 @@ func of(r *wire.CallToolResult, id, receipt string, more ...string) *wire.CallTo
 func (c *mcpCall) answer(ctx context.Context, a *intents.Answer) (*wire.CallToolResult, error) {
 	switch o := a.Outcome; {
 	case o != nil && o.Status == intents.Done:
-		return of(c.output(a), a.IntentID, a.Receipt), nil
+		return of(c.output(a), a.IntentID, a.Receipt, ""), nil
 	case o != nil:
-		return of(failed(a.IntentID, o.Code, o.Reason, "", map[string]any{"details": o.Result}), a.IntentID, a.Receipt), nil
+		return of(failed(a.IntentID, o.Code, o.Reason, "", map[string]any{"details": o.Result}), a.IntentID, a.Receipt, ""), nil
 	case a.Code == intents.ApprovalRequired:
 		r, err := c.hold(ctx, heldOf(a))
 		if err == nil && r.Meta == nil {
-			r = of(r, a.IntentID, a.Receipt)
+			r = of(r, a.IntentID, a.Receipt, "")
 		}
 		return r, err
 	case a.Code == intents.OK || a.Code == intents.InFlight:
-		return of(ownResult(map[string]any{"status": mcpRunning, "intent_id": a.IntentID}), a.IntentID, a.Receipt), nil
+		return of(ownResult(map[string]any{"status": mcpRunning, "intent_id": a.IntentID}), a.IntentID, a.Receipt, ""), nil
 	default:
 		more := map[string]any{"pointer": a.Pointer, "violations": a.Violations, "retry_after_sec": a.RetryAfter}
-		return of(failed(a.IntentID, a.Code, a.Reason, a.Hint, more), a.IntentID, a.Receipt), nil
+		return of(failed(a.IntentID, a.Code, a.Reason, a.Hint, more), a.IntentID, a.Receipt, ""), nil
 	}
 }
 

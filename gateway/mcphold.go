@@ -32,7 +32,7 @@ func heldOf(a *intents.Answer) held {
 	return held{IntentID: w.IntentID, Type: "skill.call", Reason: w.Reason, Deadline: w.Deadline}
 }
 
-// result says that it waits, and where people approve it.
+// waits says that an order waits, and where people approve it.
 func (c *mcpCall) waits(h held) *wire.CallToolResult {
 	out := map[string]any{"status": mcpHeld, "intent_id": h.IntentID, "url": c.base + "/agent/approvals/" + h.IntentID, "deadline": h.Deadline}
 	for name, value := range map[string]string{"plan_id": h.Plan, "reason": h.Reason, "text": h.Text} {

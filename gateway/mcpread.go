@@ -34,7 +34,7 @@ func (s *mcpServer) getResult() server.ServerTool {
 			}
 			if a.Outcome == nil && a.Code == intents.ApprovalRequired {
 				h := heldOf(a)
-				return of(c.waits(h), a.IntentID, a.Receipt), nil
+				return of(c.waits(h), a.IntentID, a.Receipt, ""), nil
 			}
 			return c.answer(ctx, a)
 		}

@@ -94,7 +94,7 @@ type openaiRequest struct {
 
 // notServed are members that ask for what an answer would not have.
 var notServed = []struct{ name, why string }{
-	{"tools", "an agent has tools of its own: leave tools out, and have an operator approve skills for it (writ skill approve)"},
+	{"tools", "an agent has tools of its own: leave tools out, and have an operator approve skills for it (writ skill approve); or call skills yourself, at " + routeMCP},
 	{"functions", "an agent has tools of its own: leave functions out"},
 	{"n", "there is one answer"},
 	{"response_format", "answers are text"},

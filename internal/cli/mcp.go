@@ -90,10 +90,14 @@ func (c *command) stdio() (s stdio, err error) {
 	if err != nil {
 		return s, err
 	}
-	if strings.HasPrefix(t.Key.From, t.Data.Value) {
+	own := strings.HasPrefix(t.Key.From, t.Data.Value) // the directory has the key
+	if own {
 		s.Args = append(s.Args, "--data", data)
 	} else {
-		s.Args, s.Env = append(s.Args, "--url", t.URL.Value), map[string]string{"WRIT_API_KEY": "<your API key>"}
+		s.Env = map[string]string{"WRIT_API_KEY": "<your API key>"}
+	}
+	if !own || t.elsewhere() {
+		s.Args = append(s.Args, "--url", t.URL.Value)
 	}
 	return s, nil
 }

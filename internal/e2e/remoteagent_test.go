@@ -205,12 +205,14 @@ func TestRemoteAgentHeld(t *testing.T) {
 	if status, p := s.call(dora, http.MethodPost, "/agent/run", map[string]string{"message": "Reset my password", "agent": "helpdesk"}, &held); status != http.StatusAccepted {
 		t.Fatalf("HTTP %d %+v", status, p)
 	}
+	_, seen := s.streamEnd(dora, held.PlanID, "") // to the hold
 	if _, p := s.decide(ben, held.Approval.IntentID, catalog.DecisionApprove, ""); p.Code != "" {
 		t.Fatalf("%+v", p)
 	}
-	var v catalog.PlanView
-	s.await("the plan ends", func() bool { v = s.planOf(dora, held.PlanID); return v.CompletedAt != nil })
-	if v.Status != catalog.PlanComplete || v.Response != "I can reset your password. For which account?" {
+	if last, _ := s.streamEnd(dora, held.PlanID, seen); last != "done" {
+		t.Errorf("the stream ends with %s", last)
+	}
+	if v := s.planOf(dora, held.PlanID); v.Status != catalog.PlanComplete || v.Response != "I can reset your password. For which account?" {
 		t.Errorf("%s %q", v.Status, v.Response)
 	}
 }
