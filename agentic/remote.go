@@ -36,10 +36,17 @@ func (w *worker) messageOf() remoteMessage {
 		about = *w.req.Turn.About
 	}
 	language, _, _ := strings.Cut(strings.ReplaceAll(about.Locale, "_", "-"), "-")
-	return remoteMessage{
+	m := remoteMessage{
 		DisplayName: cmp.Or(about.UserName, w.req.Turn.UserID), RawInput: w.req.UserTask,
 		Summary: cut(w.req.UserTask, maxSummary), Entities: json.RawMessage(`{}`), Language: cmp.Or(language, "en"),
 	}
+	if r := w.req.Route; r != nil { // what the classifier has found out
+		m.Summary, m.Language = cmp.Or(cut(r.IntentSummary, maxSummary), m.Summary), cmp.Or(r.Language, m.Language)
+		if len(r.Entities) > 0 {
+			m.Entities = compact(r.Entities)
+		}
+	}
+	return m
 }
 
 // unavailableError says to the user that a remote agent has no answer. Why, is for the log.

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -36,6 +37,20 @@ func (d *dishonest) routed() {
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
 }
 
+// diverted goes on with failures that open the breaker of an agent.
+func (d *dishonest) diverted() {
+	d.Helper()
+	d.gated()
+	d.Pin("leave.call", catalog.Pure)
+	down := routertest.Failed(intents.ExecutorFailed)
+	down.Transport = &intents.Transport{Failure: true}
+	d.Bus.On("skill.call", routertest.Always(down))
+	task := d.Begun("plan_3", "leave.call").Started(1)
+	for n := range 5 {
+		d.Want(task.Call("leave.call", fmt.Sprintf(`{"n":%d}`, n)), intents.ExecutorFailed)
+	}
+}
+
 // left goes on with the end of that turn.
 func (d *dishonest) left() {
 	d.Helper()
@@ -64,6 +79,9 @@ func (d *dishonest) entersLegally(scene string) {
 	switch scene {
 	case "gated":
 		_, d.plan.Digest = d.accept(d.plan.RouteOrder(route("leave", 0.5, catalog.RouteConfident), "leave", ""))
+		d.accepted(d.step(1, nil))
+	case "diverted":
+		_, d.plan.Digest = d.accept(d.plan.RouteOrder(route("leave", 0.9, catalog.RouteBreaker), "front", ""))
 		d.accepted(d.step(1, nil))
 	case "clarifying":
 		_, d.plan.Digest = d.accept(d.plan.RouteOrder(route("password", 0.4, catalog.RouteDefault), "front", ""))
@@ -107,6 +125,9 @@ var gateMisdeeds = []misdeed{
 	}},
 	{"routed-as-known", "gated", "plan: the decision of a route is that of the tree", "makes it unknown", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteOrder(route("nobody", 1, catalog.RouteConfident), "front", ""))
+	}},
+	{"routed-though-broken", "diverted", "plan: the decision of a route is that of the tree", "makes it breaker", func(d *dishonest) int64 {
+		return d.accepted(d.plan.RouteOrder(route("leave", 0.9, catalog.RouteConfident), "leave", ""))
 	}},
 	{"clarified-twice", "clarifying", "plan: the decision of a route is that of the tree", "makes it default", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteOrder(route("password", 0.4, catalog.RouteClarify), "", "These?"))

@@ -29,14 +29,16 @@ func scenes() map[string]func(d *dishonest) {
 		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
-		// A plan of a remote agent whose task runs.
-		"remote": func(d *dishonest) { d.help() },
 		// Three agents that requests are routed to, and: a plan at the gate, one after the user
 		// was asked what is meant, one of an agent whose task runs, and one that has ended.
 		"gated":      func(d *dishonest) { d.gated() },
 		"clarifying": func(d *dishonest) { d.clarifying() },
 		"routed":     func(d *dishonest) { d.routed() },
 		"left":       func(d *dishonest) { d.left() },
+		// The first of these, and the breaker of one of the agents is open.
+		"diverted": func(d *dishonest) { d.diverted() },
+		// A plan of a remote agent whose task runs.
+		"remote": func(d *dishonest) { d.help() },
 		// A plan of an MCP client that has made two calls.
 		"client": func(d *dishonest) { d.client() },
 		// Schedules whose time has come.
@@ -334,10 +336,10 @@ func (d *dishonest) legally(scene string) {
 		d.mendsLegally()
 	case "asking":
 		d.asksLegally()
+	case "gated", "clarifying", "diverted", "left":
+		d.entersLegally(scene)
 	case "remote":
 		d.helpsLegally()
-	case "gated", "clarifying", "left":
-		d.entersLegally(scene)
 	case "client":
 		d.callsLegally()
 	case "scheduled":

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -190,4 +191,45 @@ func TestGateClarify(t *testing.T) {
 		t.Errorf("the driver is told %+v", told.Gate)
 	}
 	quiet.Want(quiet.Routed(unsure, "front", ""), intents.OK)
+}
+
+// TestGateBreaker: an agent whose breaker is open gets no request. The default gets them, but
+// not the session, which goes on with its agent once that is back; without a default there is
+// nobody.
+func TestGateBreaker(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.PushAgents(1, routertest.Desk)
+	w.Bus.On("skill.call", routertest.Always(fails()))
+	breaks := func(server string) {
+		t.Helper()
+		w.Pin(server+".call", catalog.Pure)
+		task := w.Begun("calls-"+server, server+".call").Started(1)
+		for n := range 5 {
+			task.Call(server+".call", fmt.Sprintf(`{"n":%d}`, n))
+		}
+	}
+	begun, _ := w.AtGate("begun", "S1", routertest.AtGate)
+	begun.Want(begun.Routed(sure("leave", catalog.RouteConfident), "leave", ""), intents.OK)
+	answered(begun)
+	breaks("leave")
+	for i := range 2 { // after a restart, too
+		p, told := w.AtGate(fmt.Sprint("goes-on-", i), "S1", routertest.AtGate)
+		if told.Agent != "front" || told.Route.Decision != catalog.RouteBreaker || told.Route.Agent != "leave" {
+			t.Errorf("the session goes on with %+v", told)
+		}
+		answered(p)
+		fresh, _ := w.AtGate(fmt.Sprint("fresh-", i), fmt.Sprint("S2-", i), routertest.AtGate)
+		refused(t, fresh.Routed(sure("leave", catalog.RouteConfident), "leave", ""), intents.MalformedArgs, "makes it breaker")
+		fresh.Want(fresh.Routed(sure("leave", catalog.RouteBreaker), "front", ""), intents.OK)
+		w = w.Restart()
+		w.Bus.On("skill.call", routertest.Always(fails()))
+	}
+	w.Clock.Move(29 * time.Minute) // it may be tried again
+	if _, told := w.AtGate("back", "S1", routertest.AtGate); told.Agent != "leave" || told.Route.Decision != catalog.RouteBypass {
+		t.Errorf("the session goes on with %+v", told)
+	}
+	breaks("front")
+	nobody, _ := w.AtGate("nobody", "S3", routertest.AtGate)
+	refused(t, nobody.Routed(sure("unknown", catalog.RouteUnknown), "front", ""), intents.DispatchUnavailable, "no agent is there")
+	nobody.Want(nobody.Routed(sure("password", catalog.RouteConfident), "password", ""), intents.OK)
 }
