@@ -97,10 +97,12 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		return err
 	}
 	var answer struct {
-		Content string `json:"content"`
+		Content  string `json:"content"`
+		Complete bool   `json:"workflow_complete"`
 	}
 	if w.reply = cut(guarded(strings.TrimSpace(decoded(got.Output, &answer).Content)), maxResponse); w.reply == "" {
 		return unavailable(intents.Indeterminate, "its answer is not known")
 	}
+	w.complete = answer.Complete && w.req.Ask == "" && w.req.Revision == 0
 	return nil
 }

@@ -35,7 +35,9 @@ type worker struct {
 	key     string               // of the result, once it is remembered
 	show    *tokens              // of an agent's reply; nil: of none
 	reply   string               // of an agent
-	stop    *stopError           // the model says that the step cannot be done
+	// complete: a remote agent has done what the session is about.
+	complete bool
+	stop     *stopError // the model says that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
@@ -59,7 +61,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	var refused *OrderError
 	switch {
 	case err == nil:
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Reply: w.reply, Components: w.rendered()})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Reply: w.reply, Components: w.rendered(), WorkflowComplete: w.complete})
 	case errors.As(err, &stop):
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:

@@ -56,13 +56,16 @@ func (d *dishonest) helpsLegally() {
 		a.result = catalog.AgentGetResult{Agent: "help", Text: helpAgent, TimeLimitSec: 300}
 	})
 	d.accepted(d.message(), d.ofHelp)
-	d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These."}), d.ofHelp)
+	d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These.", WorkflowComplete: true}), d.ofHelp)
 	d.accepted(d.closing("complete"))
 }
 
 var remoteMisdeeds = []misdeed{
 	{"remote-agent-runs-a-script", "remote", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
 		return d.accepted(d.task.Order("exec_python", catalog.ExecPython{Script: "print(1)"}), d.ofHelp)
+	}},
+	{"workflow-of-an-agent", "agent", "step.finish: a workflow is complete where a remote agent's plan says so with its reply", "only the task of a remote agent's plan", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These.", WorkflowComplete: true}), ofShop)
 	}},
 	{"remote-agent-asked-by-any", "remote", "agent.ask: the agent is one that the plan's agent may ask", "may ask", func(d *dishonest) int64 {
 		o, _ := d.done.AskOrder("help", "1.0", nil)

@@ -32,6 +32,8 @@ var stepFinish = move(typeStepFinish,
 			return Effect{}, illegal("/intent/args/reply", "the task of an agent's plan ends with a reply, and no other does")
 		case a.Status == "done" && t.plan.View.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
+		case a.WorkflowComplete && (t.plan.Runs == nil || t.plan.Runs.Remote == nil || t.Ask != "" || a.Status != "done"):
+			return Effect{}, illegal("/intent/args/workflow_complete", "only the task of a remote agent's plan says so, with its reply")
 		case a.Status == "held" && !t.plan.heldBy(t):
 			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")
 		}
@@ -55,6 +57,7 @@ var stepFinish = move(typeStepFinish,
 			return nil
 		}
 		t.plan.Unsaid = o.Erased
+		t.plan.Over = t.plan.Over || a.WorkflowComplete
 		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {
 			s.freeSession(t.plan)
 		}

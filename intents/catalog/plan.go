@@ -184,6 +184,8 @@ type StepFinish struct {
 
 	Components string   `json:"components,omitempty"` // of the reply, as JSON: [{name, props}]
 	Dropped    []string `json:"dropped,omitempty"`    // agents that were not asked, being too many
+	// WorkflowComplete: the remote agent has done what the session is about, which ends.
+	WorkflowComplete bool `json:"workflow_complete,omitempty"`
 }
 
 // Cancel are the arguments of cancel.

@@ -123,6 +123,25 @@ func TestRemoteAgentOfThePage(t *testing.T) {
 	}
 }
 
+// TestRequestOfARemoteAgent: a request is routed to the agent of the page, the next one of its
+// session goes there unasked, and once the agent has done what it is about, the gate asks anew.
+func TestRequestOfARemoteAgent(t *testing.T) {
+	host, agents := pageAgent(t)
+	m := newReception()
+	m.will("helpdesk", 1, false, "en")
+	s := start(t, setup{Model: m, Agents: agents, Hosts: []string{host}})
+	first := s.request("", "Reset my password")
+	if first.AgentID != "helpdesk" || first.Decision != "direct" || !strings.Contains(first.Response, "password") {
+		t.Errorf("%+v", first)
+	}
+	if got := s.request(first.SessionID, "okta"); got.Decision != catalog.RouteBypass || !strings.HasPrefix(got.Response, "Done") {
+		t.Errorf("%+v", got)
+	}
+	if got := s.request(first.SessionID, "Reset my password"); got.Decision != "direct" || !strings.HasPrefix(got.Response, "I can") {
+		t.Errorf("after the workflow was complete: %+v", got)
+	}
+}
+
 // heldAgent is a remote agent whose answer never comes.
 func heldAgent(t *testing.T) (at string, got *atomic.Int64, reached chan struct{}) {
 	t.Helper()

@@ -138,7 +138,7 @@ export class Agents {
 
   scoped(tenant, a) {
     // A remote agent says who it is, makes its one call and uses no model of ours.
-    if (a.remote) return { types: [...a.types, "agent.get"], skills: a.skills, seconds: a.limits.time_limit_sec, holds: [], limits: { ...a.limits, total_tokens_limit: 0 } };
+    if (a.remote) return { remote: true, types: [...a.types, "agent.get"], skills: a.skills, seconds: a.limits.time_limit_sec, holds: [], limits: { ...a.limits, total_tokens_limit: 0 } };
     const servers = a.servers ?? [];
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];

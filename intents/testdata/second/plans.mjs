@@ -267,7 +267,10 @@ export class Plans {
     const held = t.held || this.asked(t).some((c) => c.parent === t && c.held);
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held" && (!t.ask || e.ask === t.ask));
     must(status !== "held" || waits || held, "no order of the step waits, nor was one of the task held");
+    const complete = o.args.workflow_complete === true;
+    must(!complete || (t.plan.runs?.remote && !t.ask && status === "done"), "a workflow is complete that no remote agent's plan has");
     this.endTask(t, "step.finish", status, o.args.usage);
+    if (complete) t.plan.over = true;
     if (t.ask) return; // what it says is for the task that asked
     if (status === "done" && t.plan.agent) t.plan.answer = o.args.reply;
     t.step.status = status === "held" && !waits ? "pending" : status;
