@@ -51,7 +51,9 @@ func (r *Router) breakerMoved(b state.Breaker) {
 }
 
 // Breakers of a tenant, or of all (empty), that are not closed, or count failures.
-func (r *Router) Breakers(tenant string) []state.Breaker { return r.state.Breakers(tenant, r.cfg.Now()) }
+func (r *Router) Breakers(tenant string) []state.Breaker {
+	return r.state.Breakers(tenant, r.cfg.Now())
+}
 
 // breakerTerms that are in force once this router has started.
 func (r *Router) breakerTerms() intents.BreakerTerms {

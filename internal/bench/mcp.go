@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"aob.dev/writ/internal/demo/quakes"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/node"
 )
 
@@ -102,8 +103,8 @@ func mcpClients(ctx context.Context, url, key string) (all []*client.Client, clo
 }
 
 func mcpClient(ctx context.Context, url, key string) (*client.Client, error) {
-	hc := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: mcpCallers}}
-	c, err := client.NewStreamableHttpClient(url, transport.WithHTTPBasicClient(hc), transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + key}))
+	door := egress.Client(egress.Transport(url))
+	c, err := client.NewStreamableHttpClient(url, transport.WithHTTPBasicClient(door), transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + key}))
 	if err != nil {
 		return nil, err
 	}

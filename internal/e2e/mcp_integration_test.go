@@ -152,7 +152,7 @@ func TestIntegrationMCPConformance(t *testing.T) {
 	skills := serveSkills(t,
 		skill{name: "test_simple_text", about: "Says something.", do: func(json.RawMessage) (any, error) { return "This is a simple text response for testing.", nil }},
 		skill{name: "test_error_handling", about: "Fails.", do: func(json.RawMessage) (any, error) {
-			return nil, fmt.Errorf("This tool intentionally returns an error for testing") //nolint:staticcheck // the runner's own words
+			return nil, fmt.Errorf("This tool intentionally returns an error for testing")
 		}},
 		skill{
 			name: "json_schema_2020_12_tool", about: "Tool with JSON Schema 2020-12 features", do: func(json.RawMessage) (any, error) { return "ok", nil },
@@ -193,14 +193,14 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 	graphs := [2]string{filepath.Join(open, "direct", "graph.jsonl"), filepath.Join(open, "writ", "graph.jsonl")}
 	files := filepath.Join(open, "files")
 	for _, dir := range []string{filepath.Dir(graphs[0]), filepath.Dir(graphs[1]), files} {
-		if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // as above
+		if err := os.Mkdir(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // as above
+		if err := os.Chmod(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(files, "a.txt"), []byte("one\ntwo\n"), 0o644); err != nil { //nolint:gosec // read by another uid
+	if err := os.WriteFile(filepath.Join(files, "a.txt"), []byte("one\ntwo\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	bin := func(name string) string { return filepath.Join(modules(t), ".bin", name) }
@@ -216,15 +216,19 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 		uses    []use
 	}{
 		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, []use{
-			{"echo", map[string]any{"message": "zwölf <&> \u2028"}}, {"get-sum", map[string]any{"a": 19, "b": 23}}, {"get-structured-content", map[string]any{"location": "Chicago"}},
+			{"echo", map[string]any{"message": "zwölf <&> \u2028"}},
+			{"get-sum", map[string]any{"a": 19, "b": 23}},
+			{"get-structured-content", map[string]any{"location": "Chicago"}},
 			{"get-annotated-message", map[string]any{"messageType": "error", "includeImage": false}},
 		}},
 		{"memory", []string{bin("mcp-server-memory")}, []string{"MEMORY_FILE_PATH=" + graphs[0]}, []use{
 			{"create_entities", entity}, {"read_graph", map[string]any{}}, {"search_nodes", map[string]any{"query": "sealed"}}, {"open_nodes", map[string]any{"names": []any{"nobody"}}},
 		}},
 		{"files", []string{bin("mcp-server-filesystem"), files}, nil, []use{
-			{"read_text_file", map[string]any{"path": filepath.Join(files, "a.txt")}}, {"list_directory", map[string]any{"path": files}},
-			{"read_text_file", map[string]any{"path": filepath.Join(files, "none.txt")}}, {"read_text_file", map[string]any{"path": "/etc/passwd"}},
+			{"read_text_file", map[string]any{"path": filepath.Join(files, "a.txt")}},
+			{"list_directory", map[string]any{"path": files}},
+			{"read_text_file", map[string]any{"path": filepath.Join(files, "none.txt")}},
+			{"read_text_file", map[string]any{"path": "/etc/passwd"}},
 		}},
 	}
 	s := start(t, setup{Skills: []string{
