@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -50,6 +51,9 @@ type mcpRequest struct {
 
 type mcpRequestKey struct{}
 
+// mcpOffers are the methods that show what there is, as it is now.
+var mcpOffers = []wire.MCPMethod{wire.MethodInitialize, wire.MethodToolsList, wire.MethodResourcesList, wire.MethodResourcesRead}
+
 // mcp is POST, GET and DELETE of routeMCP. Protocol 2026-07-28 has no sessions. Those before
 // it begin with one, which is the caller's alone and ends with the process: then it is not
 // found, and the client begins anew.
@@ -89,7 +93,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		done := s.use(session)
 		defer done()
 	}
-	if m.Method == wire.MethodInitialize || m.Method == wire.MethodToolsList || m.Method == wire.MethodToolsCall && s.rpc.GetTool(m.Params.Name) == nil {
+	if slices.Contains(mcpOffers, m.Method) || m.Method == wire.MethodToolsCall && s.rpc.GetTool(m.Params.Name) == nil {
 		if err := s.renew(c.Request.Context()); err != nil {
 			return err
 		}

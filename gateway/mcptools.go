@@ -31,8 +31,8 @@ const (
 // mcpAgain is when tools are looked for again whose server did not answer.
 const mcpAgain = 30 * time.Second
 
-// renew makes the tools anew if those that the caller may use have changed, and tells all
-// its clients so.
+// renew makes tools and resources anew if those that the caller may use have changed, and
+// tells all its clients so.
 func (s *mcpServer) renew(ctx context.Context) error {
 	s.renewing.Lock()
 	defer s.renewing.Unlock()
@@ -46,7 +46,11 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	if may.Disabled {
 		return problem.New(intents.RBACForbidden, "/user_id", "the user is disabled")
 	}
-	raw, err := json.Marshal([]any{may.Skills, may.Agents, may.May})
+	documents, err := s.of.documentsOf(ctx, who.tenant)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal([]any{may.Skills, may.Agents, may.May, digests(documents)})
 	if err != nil {
 		return err
 	}
@@ -84,6 +88,7 @@ func (s *mcpServer) renew(ctx context.Context) error {
 		}
 	}
 	s.rpc.SetTools(tools...)
+	s.rpc.SetResources(resources(documents)...)
 	return nil
 }
 
