@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,15 +218,16 @@ func TestMessageUndelivered(t *testing.T) {
 	}
 
 	b = openDesk(t, 200*time.Millisecond)
-	asked, free := 0, make(chan struct{})
+	var asked atomic.Int64
+	free := make(chan struct{})
 	b.say = func(map[string]any) (*wire.CallToolResult, error) {
-		asked++ // of one goroutine: it is asked once
+		asked.Add(1)
 		<-free
 		return wire.NewToolResultText("Hi"), nil
 	}
 	t.Cleanup(func() { close(free) })
-	if r := b.Do(t, b.message("s1", "Hello")); r.Code != intents.Indeterminate || asked != 1 {
-		t.Errorf("never: %+v after %d messages", r, asked)
+	if r := b.Do(t, b.message("s1", "Hello")); r.Code != intents.Indeterminate || asked.Load() != 1 {
+		t.Errorf("never: %+v after %d messages", r, asked.Load())
 	}
 	wrong := b.message("s1", "Hello")
 	wrong.Args.(map[string]any)["input"].(map[string]any)["raw_input"] = ""
