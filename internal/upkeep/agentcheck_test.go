@@ -114,7 +114,7 @@ func TestAgentCheck(t *testing.T) {
 			check := upkeep.AgentCheck{Endpoint: at, File: []byte(fileOf(at)), Timeout: 5 * time.Second, Named: egress.Transport(at), Public: egress.Transport(at)}
 			switch fault {
 			case "hangs":
-				check.Timeout = 300 * time.Millisecond
+				check.Timeout = 3 * time.Second
 			case "file":
 				check.File = append(check.File, "surprise: yes\n"...)
 			case "another's file":
