@@ -126,7 +126,9 @@ func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error)
 	c.mu.Lock()
 	t := c.tools[name]
 	c.mu.Unlock()
-	if t == nil || digest != "" && t.Digest() != digest {
+	is := func(t *tool) bool { return t != nil && (digest == "" || t.Digest() == digest) }
+	same := is(t)
+	if !same {
 		list, err := c.list(ctx)
 		if err != nil {
 			e := asError(err)
@@ -139,6 +141,7 @@ func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error)
 				t = l
 			}
 		}
+		same = is(t)
 	}
 	switch {
 	case t == nil:
@@ -147,7 +150,7 @@ func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error)
 		e := *asError(t.Err)
 		e.Undelivered = true
 		return nil, &e
-	case digest != "" && t.Digest() != digest:
+	case !same:
 		return nil, &Error{Kind: ErrChanged, Tool: name, Reason: "it needs approval", Undelivered: true}
 	}
 	return t, nil

@@ -115,7 +115,7 @@ func (r *Registry) Find(ctx context.Context, tenant string, pin intents.Pin) (s 
 	servers := slices.DeleteFunc(r.all(), func(s *server) bool { return !s.terms.serves(tenant) })
 	for _, one := range servers {
 		if skills, ok := one.known(r.now(), listingAge); ok {
-			if s, found = pick(skills, pin); found && s.Digest() == pin.Digest {
+			if s, approved, _ := pick(skills, pin); approved {
 				return s, true, nil
 			}
 		}
@@ -133,15 +133,15 @@ func (r *Registry) Find(ctx context.Context, tenant string, pin intents.Pin) (s 
 			answers <- answer{skills, err}
 		})
 	}
-	s, found = Skill{}, false
 	for range servers {
 		a := <-answers
 		err = errors.Join(err, a.err)
-		if other, ok := pick(a.skills, pin); ok {
+		other, approved, ok := pick(a.skills, pin)
+		if approved {
+			return other, true, nil
+		}
+		if ok {
 			s, found = other, true
-			if s.Digest() == pin.Digest {
-				return s, true, nil
-			}
 		}
 	}
 	return s, found, err
@@ -149,16 +149,23 @@ func (r *Registry) Find(ctx context.Context, tenant string, pin intents.Pin) (s 
 
 // pick prefers the approved version, whose digest says of which server it is, to another
 // one of the skill.
-func pick(skills []Skill, pin intents.Pin) (s Skill, found bool) {
-	for _, skill := range skills {
-		if approved := skill.Digest() == pin.Digest; approved || !found && skill.Under(pin) {
-			s, found = skill, true
-			if approved {
-				break
-			}
+func pick(skills []Skill, pin intents.Pin) (s Skill, approved, found bool) {
+	for _, skill := range skills { // first those of the name: each digest is made anew
+		if skill.Under(pin) && skill.Digest() == pin.Digest {
+			return skill, true, true
 		}
 	}
-	return s, found
+	for _, skill := range skills {
+		switch {
+		case skill.Under(pin):
+			if !found {
+				s, found = skill, true
+			}
+		case skill.Digest() == pin.Digest:
+			return skill, true, true
+		}
+	}
+	return s, false, found
 }
 
 // Close ends all connections that can be closed.
