@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -70,24 +71,25 @@ func TestIntegrationAuditChangedBit(t *testing.T) {
 	}
 }
 
-// TestIntegrationAuditMemory: 40,000 orders stay within a fifth of what a
-// million may need.
+// TestIntegrationAuditMemory: 100,000 orders stay within a quarter of what a
+// million may need, verified only and replayed, too.
 func TestIntegrationAuditMemory(t *testing.T) {
-	rows, err := Run(t.Context(), "audit", Options{Orders: 40_000})
+	const orders = 100_000
+	m, err := makeLog(t.Context(), t.TempDir(), orders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	looked := 0
-	for _, r := range rows {
-		t.Logf("%+v", r)
-		if r.Unit == "MiB" {
-			looked++
-			if r.Ours > auditMemory/5 {
-				t.Errorf("%s: %.0f MiB", r.Name, r.Ours)
-			}
+	for _, replay := range []bool{false, true} {
+		runtime.GC()
+		peak := watchHeap()
+		r, err := m.verify(t.Context(), replay)
+		top := peak()
+		if err != nil || r.Orders < orders {
+			t.Fatalf("%d orders, %v", r.Orders, err)
 		}
-	}
-	if looked != 2 {
-		t.Errorf("%d rows are about memory", looked)
+		t.Logf("replay %v: %.0f MiB", replay, top)
+		if top > auditMemory/4 {
+			t.Errorf("replay %v: %.0f MiB", replay, top)
+		}
 	}
 }
