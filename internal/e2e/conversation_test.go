@@ -39,13 +39,15 @@ func (k *talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		k.t.Errorf("%s: %v", r.URL.Path, err)
 		return
 	}
-	if !strings.Contains(fmt.Sprint(req.Messages), "\nAgent: dreaming-agent") { // which nobody has asked
+	answer := "Nothing is worth a note."
+	if !strings.Contains(fmt.Sprint(req.Messages), "\nAgent: dreaming-agent") { // which nobody has asked, beside the turns
 		k.mu.Lock()
 		k.captured = append(k.captured, req.Messages)
 		k.mu.Unlock()
+		_, message, _ := strings.Cut(req.Messages[len(req.Messages)-1].Content, "[Task]\n")
+		answer = k.answer(message)
 	}
-	_, message, _ := strings.Cut(req.Messages[len(req.Messages)-1].Content, "[Task]\n")
-	args, err := json.Marshal(map[string]string{"answer": k.answer(message)})
+	args, err := json.Marshal(map[string]string{"answer": answer})
 	if err != nil {
 		k.t.Error(err)
 	}
