@@ -11,9 +11,9 @@ import (
 	"aob.dev/writ/internal/bench"
 )
 
-// TestRun measures everything for a moment: the figures say nothing, that there
+// TestMeasures everything for a moment: the figures say nothing, that there
 // are some does.
-func TestRun(t *testing.T) {
+func TestMeasures(t *testing.T) {
 	for _, name := range bench.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())

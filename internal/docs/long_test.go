@@ -1,0 +1,47 @@
+package docs
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	longTests = regexp.MustCompile(`(?m)^LONG +:= \^\((.+)\)\$\$$`)
+	longIn    = regexp.MustCompile(`(?m)^LONG_IN +:= (.+)$`)
+)
+
+// TestLongTests: each test that make test runs without the race detector stands in one
+// of the packages that it names, and in no other package, where nothing would run it.
+func TestLongTests(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, in := longTests.FindSubmatch(text), longIn.FindSubmatch(text)
+	if names == nil || in == nil {
+		t.Fatal("Makefile has no LONG or no LONG_IN")
+	}
+	within := map[string]bool{}
+	for _, dir := range strings.Fields(string(in[1])) {
+		within[path.Base(dir)] = true
+	}
+	tests := testNames(t)
+	for _, name := range strings.Split(string(names[1]), "|") {
+		found := 0
+		for test := range tests {
+			if pkg, short, _ := strings.Cut(test, "."); short == name {
+				found++
+				if !within[pkg] {
+					t.Errorf("%s is long by its name, but make test runs the long ones of %s only", test, in[1])
+				}
+			}
+		}
+		if found != 1 {
+			t.Errorf("%d tests have the name %s, want 1", found, name)
+		}
+	}
+}
