@@ -213,6 +213,8 @@ type Cancel struct {
 type PlanGet struct {
 	PlanID string `json:"plan_id"`
 	Trace  bool   `json:"trace,omitempty"` // with the plan's events, in order
+	// Session is for the events of the whole session in place of the plan's.
+	Session bool `json:"session,omitempty"`
 }
 
 // BeyondGrant says that an order reads plans for which its standing grant is not good.
