@@ -687,3 +687,24 @@ func TestAskedAgentIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestAskVerbatim: what an asked agent says may be the answer to the letter, and is so because the
+// asking agent says it: with the persona of the tenant, which the asked one does not have, and
+// through the check of texts for people.
+func TestAskVerbatim(t *testing.T) {
+	const said = "Ten percent off, until Friday."
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("soul.get", done(catalog.Soul{UserID: "ana", Persona: &catalog.Persona{Name: "Ada", SystemPrompt: "You speak like a pilot.", Tone: "calm", Language: "de"}}))
+	m := says(map[string][]any{"hub": {ask("shop", "Offers?"), said + " RBAC_FORBIDDEN"}, "shop": {said + " RBAC_FORBIDDEN"}})
+	played(c, m)
+	if got := closed(c).Response; got != said+" "+intents.RBACForbidden.Info().Title {
+		t.Errorf("answer %q", got)
+	}
+	if last := m.requests("hub")[1]; !strings.Contains(last.System, "You speak like a pilot.") || !strings.Contains(last.System, "as one answer of your own") || !strings.Contains(results(last)[0], said) {
+		t.Errorf("hub composes from %q, %q", last.System, results(last))
+	}
+	if strings.Contains(m.requests("shop")[0].System, "pilot") {
+		t.Error("the asked agent has the persona, too")
+	}
+}
