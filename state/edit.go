@@ -26,7 +26,7 @@ type edit struct {
 
 // editable refuses an edit that no next task could order. What is masked nobody can edit: who
 // sees the rest would put something else in its place.
-func (v *View) editable(h Hold, args json.RawMessage) error {
+func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) error {
 	refuse := func(reason string) error { return illegal("/intent/args/decision", reason) }
 	switch {
 	case v.s.rules < intents.RulesWorkflows:
@@ -40,6 +40,11 @@ func (v *View) editable(h Hold, args json.RawMessage) error {
 	case bytes.Equal(args, h.Args):
 		return illegal("/intent/args/args", "these are the arguments of the held order: approve it")
 	}
+	for _, rule := range h.Terms.Rules {
+		if !v.s.dir.CanMeet(h.Tenant, rule, h.Asked.And(editor)) {
+			return refuse("whoever edits an order cannot approve it under four eyes, and nobody else could meet " + rule.ID + ": request changes")
+		}
+	}
 	return v.misfit(h.Type, args)
 }
 
@@ -52,12 +57,8 @@ func (h Hold) masks() bool {
 	return false
 }
 
-// misfit holds edited arguments to the schema of their type. An auditor knows no types, and
-// believes that.
+// misfit holds edited arguments to the schema of their type.
 func (v *View) misfit(typ string, args json.RawMessage) error {
-	if v.types == nil {
-		return nil
-	}
 	row, ok := v.types.Lookup(typ)
 	if !ok {
 		return illegal("/intent/args/args", "the type of the held order is not in the catalog any more")

@@ -40,7 +40,7 @@ var hitlApprove = move(TypeApprove,
 		case catalog.DecisionApprove:
 			err = cmp.Or(h.askedFor(a.Items), h.more(who))
 		case catalog.DecisionEdit:
-			err = v.editable(h, a.Args)
+			err = v.editable(h, who, a.Args)
 		}
 		if err != nil {
 			return Effect{}, err
