@@ -184,6 +184,7 @@ func TestEditRefused(t *testing.T) {
 		"of another form": {func(_ *routertest.World, x asked, o *routertest.Order) {
 			*o = x.edits("ben", `{"skill":7}`)
 		}, intents.MalformedArgs, "/intent/args/args/skill"},
+		"another skill": {func(_ *routertest.World, x asked, o *routertest.Order) { *o = x.edits("ben", `{"skill":"ship"}`) }, intents.MalformedArgs, "/intent/args/args/skill"},
 		"nothing edited": {func(_ *routertest.World, x asked, o *routertest.Order) {
 			*o = x.edits("ben", `{"skill":"pay","input":{"n":1}}`)
 		}, intents.MalformedArgs, "/intent/args/args"},

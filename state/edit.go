@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // edit is what somebody has made of a held order: the next order of its place that names it as
@@ -39,6 +40,10 @@ func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) e
 		return refuse("arguments of the order are masked, so it cannot be edited: reject it, or request changes")
 	case bytes.Equal(args, h.Args):
 		return illegal("/intent/args/args", "these are the arguments of the held order: approve it")
+	}
+	var was, is catalog.SkillCall // other orders have no skill
+	if json.Unmarshal(h.Args, &was) == nil && json.Unmarshal(args, &is) == nil && was.Skill != is.Skill {
+		return illegal("/intent/args/args/skill", "an edit keeps the skill: request changes")
 	}
 	for _, rule := range h.Terms.Rules {
 		if !v.s.dir.CanMeet(h.Tenant, rule, h.Asked.And(editor)) {
