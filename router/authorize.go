@@ -51,7 +51,8 @@ func (o *order) meetable(res policies.Result) policies.Result {
 	if o.view.Rules() < intents.RulesWorkflows || res.Verdict() != intents.Hold {
 		return res
 	}
-	tenant, asked := o.env.Principal().Tenant, o.view.Asked(o.inPlan())
+	tenant, so := o.env.Principal().Tenant, state.OrderOf(o.env, o.roles, o.now)
+	asked := o.view.Asked(&so)
 	return res.Met(func(rule intents.HoldRule) bool { return o.view.CanMeet(tenant, rule, asked) })
 }
 

@@ -192,7 +192,6 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 func (o *order) inPlan() *state.Order {
 	out := &state.Order{
 		Type: o.env.Type(), Context: o.env.Context(), Tenant: o.env.Principal().Tenant,
-		Args: o.env.Args(), User: o.env.Principal().UserID, KID: o.env.Signer().KID, Grant: state.GrantOf(o.env.GrantToken(), o.env.Grant()),
 		Signer: o.env.Signer().Role, Decision: o.decision, Now: o.now, Breaker: o.facts.Breaker,
 	}
 	if o.pin != nil {

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 const edited = `{"input":{"n":5},"skill":"pay"}`
@@ -55,6 +57,16 @@ func TestEdit(t *testing.T) {
 	}
 	w.Want(x.says("cleo", catalog.DecisionApprove), intents.MalformedArgs)
 
+	var snapshot bytes.Buffer
+	_, err := w.Dir.Snapshot(&snapshot)
+	w.Must(err)
+	again, err := state.Open(&snapshot)
+	w.Must(err)
+	_, was, err := w.Dir.Digest()
+	w.Must(err)
+	if _, is, err := again.Digest(); err != nil || is != was {
+		t.Errorf("a snapshot holds %s, not %s: %v", is, was, err)
+	}
 	x = x.on(w.Restart()) // as between the edit and the next task
 	next, o := x.next(nil)
 	next.held = x.Want(x.Do(o), intents.ApprovalRequired)
@@ -64,11 +76,11 @@ func TestEdit(t *testing.T) {
 	if len(calls) != 1 || calls[0].Ticket.IntentID != next.held.IntentID || !strings.Contains(string(calls[0].Body.Intent.Args), `"n":5`) {
 		t.Fatalf("%+v", calls)
 	}
-	again := next.task.CallOrder("pay", `{"n":5}`) // one order alone comes of an edit
-	again.Ctx.Cause, again.Ctx.Occurrence = x.held.IntentID, 1
-	next.held = x.Want(x.Do(again), intents.ApprovalRequired)
+	equal := next.task.CallOrder("pay", `{"n":5}`) // one order alone comes of an edit
+	equal.Ctx.Cause, equal.Ctx.Occurrence = x.held.IntentID, 1
+	next.held = x.Want(x.Do(equal), intents.ApprovalRequired)
 	x.Must(x.Router.ReleaseSettled(t.Context()))
-	if a := x.Want(x.Do(again), intents.ApprovalRequired); a.IntentID != next.held.IntentID || len(x.Bus.Calls("skill.call")) != 1 {
+	if a := x.Want(x.Do(equal), intents.ApprovalRequired); a.IntentID != next.held.IntentID || len(x.Bus.Calls("skill.call")) != 1 {
 		t.Errorf("%+v", a)
 	}
 	x.Restart()
