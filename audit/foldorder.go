@@ -168,7 +168,7 @@ func (f *fold) unshown(o state.Order, err error) bool {
 			(strings.HasPrefix(x.Pointer, "/intent/args/role/") || strings.HasPrefix(x.Pointer, "/intent/args/data/"))
 	case state.TypeApprove: // of an edit
 		var x *intents.Refusal
-		return o.Decision.Catalog != catalog.Builtin().Digest() && errors.As(err, &x) && strings.HasPrefix(x.Pointer, "/intent/args/args")
+		return o.Decision.Catalog != catalog.Builtin().Digest() && errors.As(err, &x) && len(x.Violations) > 0
 	case "step.finish":
 		a, err := unmarshal[catalog.StepFinish](o.Args)
 		return err == nil && f.erased[o.Tenant+"/"+a.TaskID]

@@ -105,9 +105,9 @@ func (d *dishonest) approver(who string) {
 }
 
 // counts releases an order because of ben's edit alone.
-func (d *dishonest) counts(o routertest.Order, more ...func(*appended)) int64 {
+func (d *dishonest) counts(o routertest.Order) int64 {
 	d.Helper()
-	position := d.accepted(o, append([]func(*appended){d.waits()}, more...)...)
+	position := d.accepted(o, d.waits())
 	return d.released(position, d.lastApproval(), d.ben)
 }
 
@@ -138,8 +138,8 @@ func (d *dishonest) taskOf(step int) {
 	d.task, d.deadline = next, d.Clock.Now().Add(5*time.Minute).Format(time.RFC3339)
 }
 
-// says2 is d.says of an order whose position alone counts.
-func (d *dishonest) says2(o routertest.Order) int64 {
+// saysSo is d.says of an order whose position alone counts.
+func (d *dishonest) saysSo(o routertest.Order) int64 {
 	d.Helper()
 	position, _, _ := d.says(o)
 	return position
@@ -188,24 +188,24 @@ var approvalMisdeeds = []misdeed{
 		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "second", Capabilities: []string{"runs:approve"}}}})
 		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"second"}}}})
 		o.User, o.Roles = "gil", []string{"second"}
-		return d.says2(o)
+		return d.saysSo(o)
 	}},
 	{"edit-of-no-hold", "edited", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
 		o := d.edits("ben", asked)
 		o.Key = "again"
-		return d.says2(o)
+		return d.saysSo(o)
 	}},
 	{"edit-to-the-same", "questioned", editsWhat, "approve it", func(d *dishonest) int64 {
-		return d.says2(d.edits("ben", asked))
+		return d.saysSo(d.edits("ben", asked))
 	}},
 	{"edit-to-another-skill", "questioned", editsWhat, "keeps the skill", func(d *dishonest) int64 {
 		d.approver("cleo")
 		d.callHeld(`{}`, "ben", "cleo")
-		return d.says2(d.edits("ben", catalog.SkillCall{Skill: "pay"}))
+		return d.saysSo(d.edits("ben", catalog.SkillCall{Skill: "pay"}))
 	}},
 	{"edit-that-nobody-can-approve", "questioned", "hitl.approve: others than the editors could meet what the edit waits for", "nobody else could meet", func(d *dishonest) int64 {
 		d.callHeld(`{}`, "ben")
-		return d.says2(d.editsCall(`{"n":1}`))
+		return d.saysSo(d.editsCall(`{"n":1}`))
 	}},
 	{"changed-by-nobody", "questioned", "outcome: changed only where somebody has edited the order", "nobody has edited", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Failed, intents.Changed)
@@ -222,7 +222,7 @@ var approvalMisdeeds = []misdeed{
 		return d.accepted(d.task.Order("approval.ask", catalog.ApprovalAsk{Title: "Which?", Items: []catalog.AskItem{{ID: "a", Text: "A"}, {ID: "a", Text: "B"}}}), d.waits())
 	}},
 	{"yes-to-what-nobody-asked", "questioned", "hitl.approve: its items are ones that the order asks about", "does not ask about", func(d *dishonest) int64 {
-		return d.says2(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"rome"}}})
+		return d.saysSo(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"rome"}}})
 	}},
 	{"released-with-other-items", "questioned", "release: every approval was given", "other items", func(d *dishonest) int64 {
 		_, by, ben := d.says(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"oslo"}}})
@@ -230,7 +230,7 @@ var approvalMisdeeds = []misdeed{
 	}},
 	{"approved-one-of-two-of-a-node", "questioned", "hitl.approve: by run_id and node_id it names one order", "several orders", func(d *dishonest) int64 {
 		d.accepted(d.task.Order("approval.ask", other), d.waits())
-		return d.says2(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{RunID: d.plan.ID, NodeID: "1", Decision: catalog.DecisionApprove}})
+		return d.saysSo(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{RunID: d.plan.ID, NodeID: "1", Decision: catalog.DecisionApprove}})
 	}},
 	{"held-though-nobody-can-approve", "questioned", meetable, "nobody could meet", func(d *dishonest) int64 {
 		return d.callHeld(`{}`, "frank")

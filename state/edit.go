@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
 )
 
 // edit is what somebody has made of a held order: the next order of its place that names it as
@@ -64,17 +65,15 @@ func (h Hold) masks() bool {
 
 // misfit holds edited arguments to the schema of their type.
 func (v *View) misfit(typ string, args json.RawMessage) error {
-	row, ok := v.types.Lookup(typ)
-	if !ok {
-		return illegal("/intent/args/args", "the type of the held order is not in the catalog any more")
-	}
-	schema, err := row.ArgsSchema()
-	if err != nil {
-		return err
-	}
-	wrong := schema.ValidateBytes(args)
-	if len(wrong) == 0 {
-		return nil
+	wrong := []schemas.Violation{{Reason: "the catalog does not have the type of the held order any more"}}
+	if row, ok := v.types.Lookup(typ); ok {
+		schema, err := row.ArgsSchema()
+		if err != nil {
+			return err
+		}
+		if wrong = schema.ValidateBytes(args); len(wrong) == 0 {
+			return nil
+		}
 	}
 	x := intents.Invalid("/intent/args/args", wrong)
 	x.Code = intents.MalformedArgs // the arguments of hitl.approve itself match their schema

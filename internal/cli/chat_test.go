@@ -24,7 +24,7 @@ type talkative struct {
 	sessions map[string]bool
 	approved []string
 	bodies   []string // of what was decided
-	resumed  string // the id after which the plan was watched
+	resumed  string   // the id after which the plan was watched
 }
 
 func (g *talkative) serve(t *testing.T) string {
