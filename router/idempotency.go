@@ -135,7 +135,7 @@ func (r *Router) legal(ctx context.Context, o *order) error {
 // move judges an order of the router on the state and says its effect.
 func (r *Router) move(ctx context.Context, o *order) error {
 	so := state.OrderOf(o.env, o.roles, o.now)
-	so.Released = o.released
+	so.Released, so.Approvals = o.released, o.facts.Approvals
 	if o.env.Type() == state.TypeRegistryPush {
 		if err := r.readRegistry(ctx, o, &so); err != nil {
 			return err
