@@ -27,8 +27,8 @@ func allNeeded(rules intents.Rules, typ, ofType string, args json.RawMessage, us
 }
 
 // needed is the capability that an order needs: that of its type, with the resource
-// where the arguments decide it. A soul of one's own is less than the tenant's, and
-// a memory for the whole tenant more than one's own.
+// where the arguments decide it. A soul or knowledge of one's own is less than the tenant's,
+// and a memory for the whole tenant more than one's own.
 func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) string {
 	var a struct {
 		UserID string `json:"user_id"`
@@ -44,6 +44,11 @@ func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 		return ofType
 	case "soul.put":
 		if json.Unmarshal(args, &a) == nil && a.UserID == user {
+			return ofType + ":own"
+		}
+		return ofType + ":tenant"
+	case "kb.index", "kb.remove":
+		if json.Unmarshal(args, &a) == nil && a.Scope != catalog.KnowledgeOfTenant {
 			return ofType + ":own"
 		}
 		return ofType + ":tenant"

@@ -3,12 +3,9 @@ package catalog
 import "encoding/json"
 
 // AlsoNeeds are the capabilities that an order needs beside that of its row: of a plan
-// those to run the agents of its steps, of knowledge of the tenant that to write it.
+// those to run the agents of its steps.
 func AlsoNeeds(typ string, args json.RawMessage) []string {
 	var a Plan
-	if typ == "kb.index" || typ == "kb.remove" {
-		return ofTenant(args)
-	}
 	if typ != "plan" || json.Unmarshal(args, &a) != nil {
 		return nil
 	}

@@ -28,11 +28,6 @@ func (r Row) Needs(args json.RawMessage) string {
 	return r.Capability
 }
 
-// Declares are all capabilities that an order of the row needs, for its sealer to declare.
-func (r Row) Declares(args json.RawMessage) []string {
-	return append([]string{r.Needs(args)}, AlsoNeeds(r.Type, args)...)
-}
-
 // later are capabilities of the default roles whose orders are still to come.
 var later = []string{"logs:read", "souls:write"}
 

@@ -7,20 +7,13 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// WriteKnowledge is the capability to add to the knowledge of a user. That of the tenant is
-// one of its own, so that no role of users has it by chance.
-const (
-	WriteKnowledge       = "kb:write:own"
-	WriteTenantKnowledge = "kb:write:tenant"
-)
-
 var askers = []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}
 
 var knowledgeRows = []Row{
-	{Type: "kb.index", Title: "Add a document to the knowledge base", Capability: WriteKnowledge, Signers: askers, Executor: "knowledge", Effect: Idempotent, DataAt: "/data", MaxRun: 2 * time.Minute},
+	{Type: "kb.index", Title: "Add a document to the knowledge base", Capability: "kb:write", Signers: askers, Executor: "knowledge", Effect: Idempotent, DataAt: "/data", MaxRun: 2 * time.Minute},
 	{Type: "kb.search", Title: "Search the knowledge base", Capability: "kb:read", Signers: askers, Executor: "knowledge", Effect: Pure},
 	{Type: "kb.list", Title: "List the documents of the knowledge base", Capability: "kb:read", Signers: askers, Executor: "knowledge", Effect: Pure},
-	{Type: "kb.remove", Title: "Remove a document from the knowledge base", Capability: WriteKnowledge, Signers: askers, Executor: "knowledge", Effect: Idempotent},
+	{Type: "kb.remove", Title: "Remove a document from the knowledge base", Capability: "kb:write", Signers: askers, Executor: "knowledge", Effect: Idempotent},
 }
 
 // The scopes of knowledge: who finds it.
@@ -123,16 +116,4 @@ type KBRemove struct {
 // KBRemoveResult is the result of kb.remove.
 type KBRemoveResult struct {
 	DocumentID string `json:"document_id"`
-}
-
-// ofTenant is what an order needs that adds to the knowledge of a tenant, or removes it. What
-// cannot be read is taken for that.
-func ofTenant(args json.RawMessage) []string {
-	var a struct {
-		Scope string `json:"scope"`
-	}
-	if json.Unmarshal(args, &a) == nil && a.Scope != KnowledgeOfTenant {
-		return nil
-	}
-	return []string{WriteTenantKnowledge}
 }
