@@ -3,6 +3,7 @@ package knowledge
 import (
 	"context"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,6 +61,11 @@ func (k *knowledge) document(ctx context.Context, o *executors.Order, args catal
 	reader, err := readerOf(o, args.Scope)
 	if err != nil {
 		return doc, nil, err
+	}
+	for name := range args.Metadata {
+		if slices.Contains(members, name) {
+			return doc, nil, refuse(intents.MalformedArgs, "/metadata/"+name, "a filter of this name is about the document itself: choose another name")
+		}
 	}
 	at := "/data"
 	if args.From != "" {
@@ -127,7 +133,7 @@ func (k *knowledge) write(ctx context.Context, o *executors.Order, was head, doc
 		return "", err
 	}
 	if k.Embedder != nil {
-		embedder = named(k.Embedder)
+		embedder = k.Embedder.Name()
 	}
 	wait, cancel := context.WithTimeout(ctx, EmbedWait)
 	defer cancel()
@@ -186,7 +192,7 @@ func embedAll(ctx context.Context, e embed.Embedder, chunks []record) error {
 		return err
 	}
 	for i := range chunks {
-		chunks[i].Embedding, chunks[i].Embedder = vectors[i], named(e)
+		chunks[i].Embedding, chunks[i].Embedder = vectors[i], e.Name()
 	}
 	return nil
 }

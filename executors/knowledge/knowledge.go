@@ -21,7 +21,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -189,7 +188,3 @@ func labels(metadata map[string]string) []string {
 	slices.Sort(out)
 	return out
 }
-
-// named is the name under which vectors of an embedder are kept. Other vectors are not
-// comparable with them.
-func named(e embed.Embedder) string { return strings.TrimSpace(e.Name()) }

@@ -17,7 +17,7 @@ import (
 const (
 	defaultK = 5
 	maxK     = 50
-	// depth is how far down both lists are read, and how much is reranked.
+	// depth is how far down both lists are read.
 	depth = 100
 	// fusion is the constant of reciprocal rank fusion: it keeps the first of one list from
 	// deciding alone.
@@ -64,7 +64,11 @@ func (k *knowledge) search(ctx context.Context, o *executors.Order, args catalog
 			out.By, out.Embedder = append(out.By, catalog.ByVectors), k.Embedder.Name()
 		}
 	}
-	found, err := k.living(ctx, o.Ticket.Actor.Tenant, fuse(lists))
+	enough := limit
+	if k.Reranker != nil {
+		enough = maxK
+	}
+	found, err := k.living(ctx, o.Ticket.Actor.Tenant, fuse(lists), enough)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +83,9 @@ func (k *knowledge) search(ctx context.Context, o *executors.Order, args catalog
 	}
 	return &executors.Result{Value: out}, nil
 }
+
+// members are the filters that are no metadata.
+var members = []string{"tenant", "scope", "document_id", "media_type"}
 
 // conditions of a search: the actor's, and the filters, which can only narrow them.
 func conditions(o *executors.Order, filters map[string]string) (storage.Query, error) {
@@ -126,7 +133,7 @@ func (k *knowledge) read(ctx context.Context, o *executors.Order, q storage.Quer
 			}
 			c.scores.Vector = min(doc.Score, 1)
 		} else {
-			c.scores.Words = doc.Score
+			c.scores.Words = len(out) + 1 // its weight would tell how often others have the words
 		}
 		out = append(out, c)
 	}
@@ -140,7 +147,7 @@ func (k *knowledge) near(ctx context.Context, o *executors.Order, q storage.Quer
 	if err != nil || reason != "" {
 		return nil, reason, err
 	}
-	q.Terms["embedder"] = []string{named(k.Embedder)}
+	q.Terms["embedder"] = []string{k.Embedder.Name()}
 	q.Vector = &storage.Vector{Member: "embedding", Values: vector}
 	list, err = k.read(ctx, o, q)
 	return list, "", err
@@ -166,20 +173,26 @@ func fuse(lists [][]candidate) []candidate {
 	return out
 }
 
-// living leaves out chunks of documents that are not live: half written, or half removed.
-func (k *knowledge) living(ctx context.Context, tenant string, found []candidate) ([]candidate, error) {
-	ids := map[string]bool{}
+// living are the first chunks of live documents, as many as are enough: those of documents
+// that are half written, or half removed, are left out.
+func (k *knowledge) living(ctx context.Context, tenant string, found []candidate, enough int) (out []candidate, err error) {
+	live := map[string]bool{}
 	for _, c := range found {
-		ids[c.DocumentID] = true
-	}
-	for id := range ids {
-		h, err := k.head(ctx, tenant, id)
-		if err != nil {
-			return nil, err
+		if len(out) == enough {
+			break
 		}
-		ids[id] = h.State == stateLive
+		if _, known := live[c.DocumentID]; !known {
+			h, err := k.head(ctx, tenant, c.DocumentID)
+			if err != nil {
+				return nil, err
+			}
+			live[c.DocumentID] = h.State == stateLive
+		}
+		if live[c.DocumentID] {
+			out = append(out, c)
+		}
 	}
-	return slices.DeleteFunc(found, func(c candidate) bool { return !ids[c.DocumentID] }), nil
+	return out, nil
 }
 
 // rerank puts what was found into the order of the reranker. One that does not answer changes

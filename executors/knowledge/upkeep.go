@@ -2,7 +2,6 @@ package knowledge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -68,13 +67,12 @@ func (u Upkeep) Fill(ctx context.Context, tenant string) (made int, err error) {
 		return 0, err
 	}
 	for _, other := range others {
-		var name string
-		if err := json.Unmarshal([]byte(other.Key), &name); err != nil || name == named(u.Embedder) {
+		if other.Key == u.Embedder.Name() {
 			continue
 		}
 		for after := ""; ; {
 			page, err := u.Documents.Search(ctx, tenant, storage.IndexChunks, storage.Query{
-				Terms: map[string][]string{"kind": {kindChunk}, "embedder": {name}}, Sort: "id", After: after, Limit: batch,
+				Terms: map[string][]string{"kind": {kindChunk}, "embedder": {other.Key}}, Sort: "id", After: after, Limit: batch,
 			})
 			if err != nil {
 				return made, err

@@ -105,7 +105,7 @@ var examples = map[string]example{
 	},
 	"kb.search": {
 		[]any{KBSearch{Q: "ports", K: new(50), Filters: map[string]string{"tenant": "default", "year": "2026"}, Hybrid: new(false)}, KBSearch{Q: "ports"}},
-		[]any{KBSearchResult{Hits: []KBHit{{digest, digest, 1, "Ports", "Harbours.", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, digest, KBScores{1.5, 0.5, 0.1, new(0.9)}}}, By: []string{ByWords, ByVectors}, Embedder: "hashed", Reranker: "m", Reason: "the reranker does not answer"}, KBSearchResult{Hits: []KBHit{{DocumentID: digest, ChunkID: digest, Title: "Ports", Text: "Harbours.", MediaType: "text/plain", Scope: KnowledgeOfUser}}, By: []string{ByWords}}},
+		[]any{KBSearchResult{Hits: []KBHit{{digest, digest, 1, "Ports", "Harbours.", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, digest, KBScores{2, 0.5, 0.1, new(0.9)}}}, By: []string{ByWords, ByVectors}, Embedder: "hashed", Reranker: "m", Reason: "the reranker does not answer"}, KBSearchResult{Hits: []KBHit{{DocumentID: digest, ChunkID: digest, Title: "Ports", Text: "Harbours.", MediaType: "text/plain", Scope: KnowledgeOfUser}}, By: []string{ByWords}}},
 	},
 	"kb.list": {
 		[]any{KBList{100, "c"}, KBList{}},

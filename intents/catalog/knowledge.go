@@ -76,8 +76,8 @@ type KBHit struct {
 
 // KBScores say why a part was found. A list that it is not in gives none.
 type KBScores struct {
-	Words  float64  `json:"words,omitempty"`
-	Vector float64  `json:"vector,omitempty"`
+	Words  int      `json:"words,omitempty"`  // its place by words
+	Vector float64  `json:"vector,omitempty"` // the cosine
 	Fused  float64  `json:"fused"`
 	Rerank *float64 `json:"rerank,omitempty"`
 }
