@@ -35,7 +35,7 @@ func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 		Scope  string `json:"scope"`
 	}
 	switch typ {
-	case TypePlanOpen, intents.TypeAgentAsk:
+	case TypePlanOpen, intents.TypeAgentAsk, "kb.index", "kb.remove":
 		return catalog.Row{Type: typ, Capability: ofType}.Needs(args)
 	case "write_memory":
 		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
@@ -44,11 +44,6 @@ func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 		return ofType
 	case "soul.put":
 		if json.Unmarshal(args, &a) == nil && a.UserID == user {
-			return ofType + ":own"
-		}
-		return ofType + ":tenant"
-	case "kb.index", "kb.remove":
-		if json.Unmarshal(args, &a) == nil && a.Scope != catalog.KnowledgeOfTenant {
 			return ofType + ":own"
 		}
 		return ofType + ":tenant"

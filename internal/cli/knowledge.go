@@ -81,7 +81,7 @@ func kbList(c *command) {
 	page := c.pageFlags()
 	c.answer = func([]string) (answer, error) {
 		var got catalog.KBListResult
-		err := c.get("/agent/kb/documents"+page(nil), &got)
+		err := c.get("/agent/kb/documents"+page(map[string]string{}), &got)
 		return answer{data: got, note: nextPage(got.Cursor), text: aligned(func(t io.Writer) {
 			for _, d := range got.Documents {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%d parts\t%s\n", d.DocumentID, d.Scope, d.MediaType, d.Chunks, oneLine(d.Title, 60))
