@@ -31,8 +31,8 @@ TEST     := GORACE=atexit_sleep_ms=0 $(GO) test -shuffle=on -timeout=20m $(TAGS)
 # These go through thousands of cases one after another. The race detector makes
 # them ten times slower and finds nothing that the tests beside them do not show:
 # they run without it.
-LONG    := ^(TestArgumentsOfAllKinds|TestBodyMutations|TestChangedBit|TestErasedForged|TestEvalCRM|TestForged|TestForgedApprovals|TestGuardAtEveryByte|TestIllegalJournals|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestSchemaBombs)$$
-LONG_IN := ./agentic ./audit ./intents ./internal/bench ./internal/e2e ./policies
+LONG    := ^(TestArgumentsOfAllKinds|TestBodyMutations|TestChangedBit|TestErasedForged|TestEvalCRM|TestForged|TestForgedApprovals|TestGuardAtEveryByte|TestHybridIsBest|TestIllegalJournals|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestNoLeak|TestPDF|TestSchemaBombs)$$
+LONG_IN := ./agentic ./audit ./executors/knowledge ./intents ./internal/bench ./internal/e2e ./internal/pdf ./policies
 
 .PHONY: help
 help: ## list the targets

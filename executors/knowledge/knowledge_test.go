@@ -130,8 +130,11 @@ func (b *bench) listed(tb testing.TB, tenant, user string) string {
 
 // TestKnowledge: who adds finds it, with its place and why; others do not. What replaces a
 // document takes its place, and what is removed is gone.
-func TestKnowledge(t *testing.T) {
-	b := on(t, embedded(t), withHashed(t))
+func TestKnowledge(t *testing.T) { whatIsAdded(t, embedded(t)) }
+
+func whatIsAdded(t *testing.T, docs storage.Documents) {
+	t.Helper()
+	b := on(t, docs, withHashed(t))
 	for i := range 5 { // words of few documents weigh more
 		b.index(t, "evil", "eve", plain(strconv.Itoa(i), "Invoices are due within thirty days."))
 	}
@@ -424,8 +427,10 @@ func TestLate(t *testing.T) {
 
 // TestNewEmbedder: vectors of another embedder are compared with none, and are made again;
 // meanwhile words find all.
-func TestNewEmbedder(t *testing.T) {
-	docs := embedded(t)
+func TestNewEmbedder(t *testing.T) { newEmbedder(t, embedded(t)) }
+
+func newEmbedder(t *testing.T, docs storage.Documents) {
+	t.Helper()
 	on(t, docs, nil).index(t, "acme", "ana", plain("early", "The harbour opens at six."))
 	on(t, docs, withHashed(t)).index(t, "acme", "ana", plain("old", "The harbours opened at six."))
 	b := on(t, docs, func(c *knowledge.Config) { c.Embedder = renamed{hashed(t)} })
