@@ -124,6 +124,7 @@ campaign: ## kills, power cuts, wrong clocks and flipped bits, again and again f
 	$(GO) test -count=1 -timeout=20m -run '^TestFailpoints$$' ./internal/e2e
 	$(GO) test -count=20 -timeout=20m -run 'PowerCut' ./storage/sqlite
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestCampaign$$' ./internal/node
+	WRIT_KB_QUERIES=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestNoLeak$$' ./executors/knowledge
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationPowerCut$$' ./internal/e2e
 
 .PHONY: bench
