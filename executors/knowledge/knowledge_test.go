@@ -102,9 +102,9 @@ func (b *bench) index(tb testing.TB, tenant, user string, a catalog.KBIndex) (ou
 	return out
 }
 
-func (b *bench) search(tb testing.TB, tenant, user string, a catalog.KBSearch) (out catalog.KBSearchResult) {
+func (b *bench) search(tb testing.TB, user string, a catalog.KBSearch) (out catalog.KBSearchResult) {
 	tb.Helper()
-	b.Must(tb, as(tenant, user, "kb.search", a), &out)
+	b.Must(tb, as("acme", user, "kb.search", a), &out)
 	return out
 }
 
@@ -116,10 +116,10 @@ func titles(found catalog.KBSearchResult) string {
 	return strings.Join(out, " ")
 }
 
-func (b *bench) listed(tb testing.TB, tenant, user string) string {
+func (b *bench) listed(tb testing.TB, user string) string {
 	tb.Helper()
 	var got catalog.KBListResult
-	b.Must(tb, as(tenant, user, "kb.list", catalog.KBList{}), &got)
+	b.Must(tb, as("acme", user, "kb.list", catalog.KBList{}), &got)
 	var out []string
 	for _, d := range got.Documents {
 		out = append(out, d.Title)
@@ -151,7 +151,7 @@ func whatIsAdded(t *testing.T, docs storage.Documents) {
 	b.index(t, "acme", "bob", plain("secret", "The harbour opens for me alone."))
 	b.index(t, "evil", "ana", ofTenant(plain("foreign", "The harbour is ours.")))
 
-	got := b.search(t, "acme", "ana", catalog.KBSearch{Q: "the harbour opens at six"})
+	got := b.search(t, "ana", catalog.KBSearch{Q: "the harbour opens at six"})
 	if titles(got) != "notes rules" || !slices.Equal(got.By, []string{"words", "vectors"}) || got.Embedder != "hashed" || got.Reason != "" {
 		t.Fatalf("%s: %+v", titles(got), got)
 	}
@@ -166,11 +166,11 @@ func whatIsAdded(t *testing.T, docs storage.Documents) {
 		"notes": {"year": "2026", "team": "sea", "tenant": "acme"}, "": {"year": "2026", "team": "land"}, "rules": {"scope": "tenant"},
 		"notes rules": {"media_type": "text/plain"},
 	} {
-		if got := titles(b.search(t, "acme", "ana", catalog.KBSearch{Q: "harbour opens", Filters: filters})); got != want {
+		if got := titles(b.search(t, "ana", catalog.KBSearch{Q: "harbour opens", Filters: filters})); got != want {
 			t.Errorf("%v: %s", filters, got)
 		}
 	}
-	words := b.search(t, "acme", "ana", catalog.KBSearch{Q: "harbour", K: new(1), Hybrid: new(false)})
+	words := b.search(t, "ana", catalog.KBSearch{Q: "harbour", K: new(1), Hybrid: new(false)})
 	if len(words.Hits) != 1 || !slices.Equal(words.By, []string{"words"}) || words.Embedder != "" {
 		t.Errorf("%+v", words)
 	}
@@ -178,18 +178,18 @@ func whatIsAdded(t *testing.T, docs storage.Documents) {
 	better := plain("better", "The harbour opens at five.")
 	better.Supersedes = first.DocumentID
 	second := b.index(t, "acme", "ana", better)
-	if got := titles(b.search(t, "acme", "ana", catalog.KBSearch{Q: "harbour opens", Filters: map[string]string{"scope": "user"}})); got != "better" {
+	if got := titles(b.search(t, "ana", catalog.KBSearch{Q: "harbour opens", Filters: map[string]string{"scope": "user"}})); got != "better" {
 		t.Errorf("after a replacement: %s", got)
 	}
 	b.Must(t, as("acme", "ana", "kb.remove", catalog.KBRemove{DocumentID: second.DocumentID}), nil)
-	if got := b.listed(t, "acme", "ana"); got != "rules" {
+	if got := b.listed(t, "ana"); got != "rules" {
 		t.Errorf("after a removal: %s", got)
 	}
 	if r := b.Do(t, as("acme", "ana", "kb.remove", catalog.KBRemove{DocumentID: second.DocumentID})); r.Code != intents.NotFound {
 		t.Errorf("removed twice: %+v", r)
 	}
 	better.Supersedes = ""
-	if back := b.index(t, "acme", "ana", better); back.Existed || b.listed(t, "acme", "ana") != "better rules" {
+	if back := b.index(t, "acme", "ana", better); back.Existed || b.listed(t, "ana") != "better rules" {
 		t.Errorf("added again: %+v", back)
 	}
 }
@@ -207,7 +207,7 @@ func TestTaskKnowledge(t *testing.T) {
 	if titles(got) != "own" || got.Reason != "there is no embedder" || !slices.Equal(got.By, []string{"words"}) {
 		t.Errorf("%+v", got)
 	}
-	if got := b.listed(t, "acme", "bob"); got != "" {
+	if got := b.listed(t, "bob"); got != "" {
 		t.Errorf("bob has %s", got)
 	}
 }
@@ -274,7 +274,7 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if got := b.listed(t, "acme", "ana") + " " + b.listed(t, "acme", "bob"); got != "mine bobs" {
+	if got := b.listed(t, "ana") + " " + b.listed(t, "bob"); got != "mine bobs" {
 		t.Errorf("there is %s", got)
 	}
 	// The router refuses these earlier, and says where.
@@ -351,11 +351,11 @@ func TestCrash(t *testing.T) {
 		old := b.index(t, "acme", "ana", plain("old", "The harbour opens at six."))
 		whole := func(when string, want ...string) {
 			t.Helper()
-			got := b.listed(t, "acme", "ana")
+			got := b.listed(t, "ana")
 			if !slices.Contains(want, got) {
 				t.Errorf("%d writes, %s: there is %q", writes, when, got)
 			}
-			for _, h := range b.search(t, "acme", "ana", catalog.KBSearch{Q: "harbour", K: new(50)}).Hits {
+			for _, h := range b.search(t, "ana", catalog.KBSearch{Q: "harbour", K: new(50)}).Hits {
 				if !strings.Contains(got, h.Title) {
 					t.Errorf("%d writes, %s: %s is found", writes, when, h.Title)
 				}
@@ -386,7 +386,7 @@ func TestCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole("swept", "old", "new old", "new")
-		if n := chunksIn(t, docs); (n > 1) != strings.Contains(b.listed(t, "acme", "ana"), "new") {
+		if n := chunksIn(t, docs); (n > 1) != strings.Contains(b.listed(t, "ana"), "new") {
 			t.Errorf("%d writes: %d chunks are left", writes, n)
 		}
 		b.now = b.now.Add(30 * 24 * time.Hour)
@@ -420,7 +420,7 @@ func TestLate(t *testing.T) {
 	var added catalog.KBIndexResult
 	b.Must(t, add, &added)
 	b.Must(t, as("acme", "ana", "kb.remove", catalog.KBRemove{DocumentID: added.DocumentID}), nil)
-	if r := b.Send(t, b.Seal(t, add)); r.Code != intents.StaleWrite || b.listed(t, "acme", "ana") != "" {
+	if r := b.Send(t, b.Seal(t, add)); r.Code != intents.StaleWrite || b.listed(t, "ana") != "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -434,7 +434,7 @@ func newEmbedder(t *testing.T, docs storage.Documents) {
 	on(t, docs, nil).index(t, "acme", "ana", plain("early", "The harbour opens at six."))
 	on(t, docs, withHashed(t)).index(t, "acme", "ana", plain("old", "The harbours opened at six."))
 	b := on(t, docs, func(c *knowledge.Config) { c.Embedder = renamed{hashed(t)} })
-	ask := func() catalog.KBSearchResult { return b.search(t, "acme", "ana", catalog.KBSearch{Q: "harbour opens"}) }
+	ask := func() catalog.KBSearchResult { return b.search(t, "ana", catalog.KBSearch{Q: "harbour opens"}) }
 	if got := ask(); titles(got) != "early" || got.Hits[0].Scores.Vector != 0 || got.Embedder != "other" {
 		t.Errorf("before: %+v", got)
 	}
@@ -481,7 +481,7 @@ func TestReranked(t *testing.T) {
 	b := on(t, embedded(t), func(c *knowledge.Config) { c.Embedder, c.Reranker = hashed(t), reranker })
 	b.index(t, "acme", "ana", plain("short", "Harbour hours."))
 	b.index(t, "acme", "ana", plain("long", "The hours of our harbour are those of the lock."))
-	got := b.search(t, "acme", "ana", catalog.KBSearch{Q: "harbour hours", K: new(1)})
+	got := b.search(t, "ana", catalog.KBSearch{Q: "harbour hours", K: new(1)})
 	if titles(got) != "long" || got.Reranker != "m" || got.Hits[0].Scores.Rerank == nil || got.Reason != "" {
 		t.Errorf("%+v", got)
 	}
@@ -492,7 +492,7 @@ func TestReranked(t *testing.T) {
 	}
 	for s, reason := range map[int]string{http.StatusServiceUnavailable: "the reranker does not answer", http.StatusUnauthorized: "the reranker gives no scores"} {
 		status = s
-		if got := b.search(t, "acme", "ana", catalog.KBSearch{Q: "harbour hours"}); titles(got) != "short long" || got.Reranker != "" || got.Reason != reason {
+		if got := b.search(t, "ana", catalog.KBSearch{Q: "harbour hours"}); titles(got) != "short long" || got.Reranker != "" || got.Reason != reason {
 			t.Errorf("%d: %+v", s, got)
 		}
 	}

@@ -200,9 +200,14 @@ func TestCacheInvalidated(t *testing.T) {
 		user, tenant, scope, key string
 		want                     int
 	}{
-		{"bob", "acme", "key", had.Answers[0].Key, 0}, {"ana", "evil", "workflow", "run_1", 0}, {"ana", "acme", "skill", "y", 0}, {"ana", "acme", "skill", "run_1", 0},
-		{"ana", "acme", "workflow", "run_1", 2}, {"ana", "acme", "skill", "x", 1},
-		{"bob", "acme", "key", stats("bob", "acme").Answers[0].Key, 1}, {"bob", "acme", "skill", "x", 0},
+		{"bob", "acme", "key", had.Answers[0].Key, 0},
+		{"ana", "evil", "workflow", "run_1", 0},
+		{"ana", "acme", "skill", "y", 0},
+		{"ana", "acme", "skill", "run_1", 0},
+		{"ana", "acme", "workflow", "run_1", 2},
+		{"ana", "acme", "skill", "x", 1},
+		{"bob", "acme", "workflow", stats("bob", "acme").Answers[0].Key, 1},
+		{"bob", "acme", "skill", "x", 0},
 	} {
 		if got := invalidate(tt.user, tt.tenant, tt.scope, tt.key); got != tt.want {
 			t.Errorf("%+v: %d went", tt, got)

@@ -50,7 +50,8 @@ func Text(ctx context.Context, raw []byte, limit int) (string, error) {
 	if err != nil {
 		return "", errors.Join(errEngine, ctx.Err())
 	}
-	defer context.AfterFunc(ctx, func() { _ = reader.Kill() })()
+	stay := context.AfterFunc(ctx, func() { _ = reader.Kill() })
+	defer stay()
 	text, err := read(reader, raw, limit)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
