@@ -38,7 +38,7 @@ func TestIntegrationKnowledge(t *testing.T) {
 	t.Run("NewEmbedder", func(t *testing.T) { newEmbedder(t, store(t, "embedder-")) })
 	t.Run("HybridIsBest", func(t *testing.T) {
 		d := store(t, "hybrid-")
-		hybridIsBest(t, d.Documents, func() {
+		hybridIsBest(t, d.Documents, 3, func() {
 			if err := d.Refresh(t.Context(), storage.IndexChunks); err != nil {
 				t.Fatal(err)
 			}
