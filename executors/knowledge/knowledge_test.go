@@ -102,9 +102,9 @@ func (b *bench) index(tb testing.TB, tenant, user string, a catalog.KBIndex) (ou
 	return out
 }
 
-func (b *bench) search(tb testing.TB, user string, a catalog.KBSearch) (out catalog.KBSearchResult) {
+func (b *bench) search(tb testing.TB, a catalog.KBSearch) (out catalog.KBSearchResult) {
 	tb.Helper()
-	b.Must(tb, as("acme", user, "kb.search", a), &out)
+	b.Must(tb, as("acme", "ana", "kb.search", a), &out)
 	return out
 }
 
@@ -151,7 +151,7 @@ func whatIsAdded(t *testing.T, docs storage.Documents) {
 	b.index(t, "acme", "bob", plain("secret", "The harbour opens for me alone."))
 	b.index(t, "evil", "ana", ofTenant(plain("foreign", "The harbour is ours.")))
 
-	got := b.search(t, "ana", catalog.KBSearch{Q: "the harbour opens at six"})
+	got := b.search(t, catalog.KBSearch{Q: "the harbour opens at six"})
 	if titles(got) != "notes rules" || !slices.Equal(got.By, []string{"words", "vectors"}) || got.Embedder != "hashed" || got.Reason != "" {
 		t.Fatalf("%s: %+v", titles(got), got)
 	}
@@ -166,11 +166,11 @@ func whatIsAdded(t *testing.T, docs storage.Documents) {
 		"notes": {"year": "2026", "team": "sea", "tenant": "acme"}, "": {"year": "2026", "team": "land"}, "rules": {"scope": "tenant"},
 		"notes rules": {"media_type": "text/plain"},
 	} {
-		if got := titles(b.search(t, "ana", catalog.KBSearch{Q: "harbour opens", Filters: filters})); got != want {
+		if got := titles(b.search(t, catalog.KBSearch{Q: "harbour opens", Filters: filters})); got != want {
 			t.Errorf("%v: %s", filters, got)
 		}
 	}
-	words := b.search(t, "ana", catalog.KBSearch{Q: "harbour", K: new(1), Hybrid: new(false)})
+	words := b.search(t, catalog.KBSearch{Q: "harbour", K: new(1), Hybrid: new(false)})
 	if len(words.Hits) != 1 || !slices.Equal(words.By, []string{"words"}) || words.Embedder != "" {
 		t.Errorf("%+v", words)
 	}
@@ -178,7 +178,7 @@ func whatIsAdded(t *testing.T, docs storage.Documents) {
 	better := plain("better", "The harbour opens at five.")
 	better.Supersedes = first.DocumentID
 	second := b.index(t, "acme", "ana", better)
-	if got := titles(b.search(t, "ana", catalog.KBSearch{Q: "harbour opens", Filters: map[string]string{"scope": "user"}})); got != "better" {
+	if got := titles(b.search(t, catalog.KBSearch{Q: "harbour opens", Filters: map[string]string{"scope": "user"}})); got != "better" {
 		t.Errorf("after a replacement: %s", got)
 	}
 	b.Must(t, as("acme", "ana", "kb.remove", catalog.KBRemove{DocumentID: second.DocumentID}), nil)
@@ -355,7 +355,7 @@ func TestCrash(t *testing.T) {
 			if !slices.Contains(want, got) {
 				t.Errorf("%d writes, %s: there is %q", writes, when, got)
 			}
-			for _, h := range b.search(t, "ana", catalog.KBSearch{Q: "harbour", K: new(50)}).Hits {
+			for _, h := range b.search(t, catalog.KBSearch{Q: "harbour", K: new(50)}).Hits {
 				if !strings.Contains(got, h.Title) {
 					t.Errorf("%d writes, %s: %s is found", writes, when, h.Title)
 				}
@@ -434,7 +434,7 @@ func newEmbedder(t *testing.T, docs storage.Documents) {
 	on(t, docs, nil).index(t, "acme", "ana", plain("early", "The harbour opens at six."))
 	on(t, docs, withHashed(t)).index(t, "acme", "ana", plain("old", "The harbours opened at six."))
 	b := on(t, docs, func(c *knowledge.Config) { c.Embedder = renamed{hashed(t)} })
-	ask := func() catalog.KBSearchResult { return b.search(t, "ana", catalog.KBSearch{Q: "harbour opens"}) }
+	ask := func() catalog.KBSearchResult { return b.search(t, catalog.KBSearch{Q: "harbour opens"}) }
 	if got := ask(); titles(got) != "early" || got.Hits[0].Scores.Vector != 0 || got.Embedder != "other" {
 		t.Errorf("before: %+v", got)
 	}
@@ -481,7 +481,7 @@ func TestReranked(t *testing.T) {
 	b := on(t, embedded(t), func(c *knowledge.Config) { c.Embedder, c.Reranker = hashed(t), reranker })
 	b.index(t, "acme", "ana", plain("short", "Harbour hours."))
 	b.index(t, "acme", "ana", plain("long", "The hours of our harbour are those of the lock."))
-	got := b.search(t, "ana", catalog.KBSearch{Q: "harbour hours", K: new(1)})
+	got := b.search(t, catalog.KBSearch{Q: "harbour hours", K: new(1)})
 	if titles(got) != "long" || got.Reranker != "m" || got.Hits[0].Scores.Rerank == nil || got.Reason != "" {
 		t.Errorf("%+v", got)
 	}
@@ -492,7 +492,7 @@ func TestReranked(t *testing.T) {
 	}
 	for s, reason := range map[int]string{http.StatusServiceUnavailable: "the reranker does not answer", http.StatusUnauthorized: "the reranker gives no scores"} {
 		status = s
-		if got := b.search(t, "ana", catalog.KBSearch{Q: "harbour hours"}); titles(got) != "short long" || got.Reranker != "" || got.Reason != reason {
+		if got := b.search(t, catalog.KBSearch{Q: "harbour hours"}); titles(got) != "short long" || got.Reranker != "" || got.Reason != reason {
 			t.Errorf("%d: %+v", s, got)
 		}
 	}

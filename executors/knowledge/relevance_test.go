@@ -129,12 +129,12 @@ func hybridIsBest(t *testing.T, docs storage.Documents, each int, settle func())
 		for _, at := range q.Relevant {
 			relevant = append(relevant, ids[at])
 		}
-		both := b.search(t, "ana", catalog.KBSearch{Q: q.Q, K: new(10)})
+		both := b.search(t, catalog.KBSearch{Q: q.Q, K: new(10)})
 		if len(both.By) != 2 || both.Embedder != vectors.Name() {
 			t.Fatalf("%+v", both)
 		}
 		hybrid += ndcg(documentsOf(both), relevant)
-		words += ndcg(documentsOf(b.search(t, "ana", catalog.KBSearch{Q: q.Q, K: new(10), Hybrid: new(false)})), relevant)
+		words += ndcg(documentsOf(b.search(t, catalog.KBSearch{Q: q.Q, K: new(10), Hybrid: new(false)})), relevant)
 		near += ndcg(nearest(t, docs, vectors[q.Q]), relevant)
 	}
 	t.Logf("nDCG@10: words %.4f, vectors %.4f, hybrid %.4f", words/n, near/n, hybrid/n)
