@@ -154,6 +154,14 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		var a catalog.MemoryQuery
 		q := decoded(c.Args, &a)
 		return searchTool.Name, searchArgs{q.Mode, q.Text, q.TopK}
+	case "kb.search":
+		var a catalog.KBSearch
+		q := decoded(c.Args, &a)
+		limit := 0
+		if q.K != nil {
+			limit = *q.K
+		}
+		return searchTool.Name, searchArgs{inKnowledge, q.Q, limit}
 	case intents.TypeAgentAsk:
 		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
@@ -213,6 +221,8 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 		}
 	case "memory.query":
 		return w.found(label, c.IntentID, c.Result), nil
+	case "kb.search":
+		return w.keep(label, c.IntentID, c.Result, nil), nil
 	case "skill.find":
 		var got catalog.SkillFindResult
 		w.showFirst(decoded(c.Result, &got).Skills)

@@ -651,6 +651,11 @@ var directoryMisdeeds = []misdeed{
 		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "nobody", Roles: []string{"admin"}}}
 		return d.accepted(o)
 	}},
+	{"knowledge-without-capability", "directory", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		return d.accepted(routertest.Order{By: d.Gateway, Type: "kb.index", Ctx: intents.Context{TurnID: "turn_kb"}, Args: catalog.KBIndex{
+			Title: "Ours", Data: json.RawMessage(`"For all."`), MediaType: "text/plain", Scope: catalog.KnowledgeOfTenant,
+		}})
+	}},
 	{"disabled-user", "directory", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		o := d.finds("still here", "")
 		o.User = "dora"

@@ -25,6 +25,9 @@
 //	DELETE /agent/schedules/{id}          ends one
 //	POST   /agent/sessions/{session_id}/resume  goes on with one that has ended, under a new id
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
+//	POST   /agent/kb/documents            adds a document; GET lists them, DELETE …/:id removes one
+//	POST   /agent/kb/search               searches them
+//	GET    /agent/cache                   counts kept answers; POST …/invalidate forgets some
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link

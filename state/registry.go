@@ -355,7 +355,7 @@ func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) 
 }
 
 // ScopesOf computes the scopes of a pushed registry from its content. Before RulesAsks they
-// had no enrichers. The error is a refusal, or that of read.
+// had no enrichers, and before RulesWorkflows search did not look into the knowledge. The error is a refusal, or that of read.
 func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
 	r, err := ContentOf(a.Bundle, a.Digest, read)
 	var faults agents.Faults
@@ -371,6 +371,11 @@ func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest stri
 	if rules < intents.RulesAsks {
 		for i := range scopes.Agents {
 			scopes.Agents[i].Enrichers = nil
+		}
+	}
+	if rules < intents.RulesWorkflows {
+		for i, a := range scopes.Agents {
+			scopes.Agents[i].Types = slices.DeleteFunc(a.Types, func(typ string) bool { return typ == "kb.search" })
 		}
 	}
 	return scopes, nil

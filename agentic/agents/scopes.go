@@ -63,7 +63,7 @@ var ofEveryTask = []string{"agent.get", "exec_python", "read_lines", "step.finis
 
 // local are the tools of this system, and the orders that each is made of.
 var local = map[string][]string{
-	"search":               {"memory.query", "read_memory"},
+	"search":               {"kb.search", "memory.query", "read_memory"},
 	"action":               {"action"},
 	"remind_me":            {"schedule.delete", "schedule.list", "schedule.put"},
 	AskAgent:               {"agent.ask"},

@@ -17,10 +17,17 @@ var readers = []string{"audit:read", "policy:explain"}
 const RunAgent = "agents:run"
 
 // Needs is the capability that an order of the row needs: of one that names an agent to
-// run the one that names it, too.
+// run the one that names it, too, and of one that writes knowledge the one that says whose.
 func (r Row) Needs(args json.RawMessage) string {
 	var a struct {
 		Agent string `json:"agent"`
+		Scope string `json:"scope"`
+	}
+	if r.Type == "kb.index" || r.Type == "kb.remove" {
+		if json.Unmarshal(args, &a) == nil && a.Scope != KnowledgeOfTenant {
+			return r.Capability + ":own"
+		}
+		return r.Capability + ":tenant"
 	}
 	if (r.Type == "plan.open" || r.Type == intents.TypeAgentAsk) && json.Unmarshal(args, &a) == nil && a.Agent != "" {
 		return RunAgent + ":" + a.Agent

@@ -99,6 +99,22 @@ var examples = map[string]example{
 		[]any{ExecPython{Script: "print(1)", Input: json.RawMessage(`[]`), TimeoutSec: 30}, ExecPython{Script: "print(1)", From: "f_1"}, ExecPython{Script: "print(1)", Inputs: map[string]string{"s1": "f_1", "s2": digest}}, ExecPython{Script: "print(1)"}},
 		[]any{ExecPythonResult{Output: json.RawMessage(`1`)}, ExecPythonResult{Reference: reference}},
 	},
+	"kb.index": {
+		[]any{KBIndex{Title: "Ports", Data: json.RawMessage(`"Harbours."`), MediaType: "text/plain", Metadata: map[string]string{"year": "2026"}, Scope: KnowledgeOfTenant, Supersedes: digest}, KBIndex{Title: "Ports", From: digest, MediaType: "application/pdf"}},
+		[]any{KBIndexResult{DocumentID: digest, Chunks: 1, SizeBytes: 9, Embedder: "hashed", Existed: true}, KBIndexResult{DocumentID: digest, Chunks: 1, SizeBytes: 9}},
+	},
+	"kb.search": {
+		[]any{KBSearch{Q: "ports", K: new(50), Filters: map[string]string{"tenant": "default", "year": "2026"}, Hybrid: new(false)}, KBSearch{Q: "ports"}},
+		[]any{KBSearchResult{Hits: []KBHit{{digest, digest, 1, "Ports", "Harbours.", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, digest, KBScores{2, 0.5, 0.1, new(0.9)}}}, By: []string{ByWords, ByVectors}, Embedder: "hashed", Reranker: "m", Reason: "the reranker does not answer"}, KBSearchResult{Hits: []KBHit{{DocumentID: digest, ChunkID: digest, Title: "Ports", Text: "Harbours.", MediaType: "text/plain", Scope: KnowledgeOfUser}}, By: []string{ByWords}}},
+	},
+	"kb.list": {
+		[]any{KBList{100, "c"}, KBList{}},
+		[]any{KBListResult{[]KBDocument{{digest, "Ports", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, 1, 9, digest, at}, {DocumentID: digest, Title: "Ports", MediaType: "text/plain", Scope: KnowledgeOfUser, Chunks: 1, SizeBytes: 9, CreatedAt: at}}, "c"}, KBListResult{Documents: []KBDocument{}}},
+	},
+	"kb.remove":        {[]any{KBRemove{digest, KnowledgeOfTenant}, KBRemove{DocumentID: digest}}, []any{KBRemoveResult{digest}}},
+	"cache.invalidate": {[]any{CacheInvalidate{CacheSkill, "feed"}}, []any{CacheInvalidateResult{3}}},
+	"cache.stats":      {[]any{struct{}{}}, []any{CacheStatsResult{1, 9, []CachedAnswer{{"feed:" + digest, 9, true, at}, {Key: "feed:" + digest, SizeBytes: 9, KeptAt: at}}}}},
+
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "gone"}}}, []any{SkillLoadResult{Manifest: &feed}, SkillLoadResult{Skills: []Manifest{feed}, Unavailable: []string{"gone"}}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},

@@ -72,6 +72,8 @@ func commands() []row {
 		{use: "grant", short: "Revoke grants", group: grantRows},
 		{use: "order", short: "Resolve indeterminate orders, and erase parts of orders", group: orderRows},
 		{use: "agent", short: "Check remote agents", group: agentRows},
+		{use: "kb", short: "Add, search, list and remove documents of the knowledge base", group: kbRows},
+		{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
 		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
 		{use: "context", short: "Name the writs that you use, and choose one", group: contextRows},
 		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
@@ -234,6 +236,18 @@ var executorRows = []row{
 
 var agentRows = []row{
 	{use: "check URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentCheck},
+}
+
+var kbRows = []row{
+	{use: "add FILE", short: "Add a document: text, Markdown, HTML or PDF", make: kbAdd},
+	{use: "search QUESTION", short: "Find parts of documents by words and by meaning", make: kbSearch},
+	{use: "list", short: "List your documents and those of the tenant, newest first", make: kbList},
+	{use: "remove DOCUMENT_ID", short: "Remove a document", make: kbRemove},
+}
+
+var cacheRows = []row{
+	{use: "stats", short: "Count the answers that your calls would get, and name the newest", make: cacheStats},
+	{use: "clear SCOPE KEY", short: "Forget answers: of a run or plan (workflow), of a skill, or one (key)", make: cacheClear},
 }
 
 var contextRows = []row{

@@ -41,6 +41,7 @@ type Config struct {
 
 	Blobs, BlobsCredentials, BlobsCA   string
 	Embedder, EmbedderURL, EmbedderKey string
+	Reranker, RerankerURL, RerankerKey string
 
 	Witnesses                 []string
 	Catalog, Sandbox          string
@@ -254,6 +255,9 @@ func (c Config) Validate() error {
 	}
 	if name, remote := strings.CutPrefix(c.Embedder, "openai:"); c.Embedder != "none" && c.Embedder != "hashed" && (!remote || name == "") {
 		return fmt.Errorf("embedder: %q is none of \"none\", \"hashed\" and \"openai:<model name>\"", c.Embedder)
+	}
+	if (c.Reranker == "") != (c.RerankerURL == "") {
+		return errors.New("reranker: goes with reranker_url")
 	}
 	for _, s := range Settings {
 		n, number := s.Bind(&c).(*int)

@@ -143,6 +143,15 @@ var Settings = []Setting{
 	},
 	{Name: "embedder_key", Secret: true, Bind: func(c *Config) any { return &c.EmbedderKey }, Help: "API key for that URL"},
 	{
+		Name: "reranker", Bind: func(c *Config) any { return &c.Reranker },
+		Help: "model that sorts what kb.search finds; by default none does", More: ". Questions and texts are sent to it ([knowledge.md](knowledge.md))",
+	},
+	{
+		Name: "reranker_url", Bind: func(c *Config) any { return &c.RerankerURL },
+		Help: "base URL of its server", More: ", which has a `POST …/rerank` as Cohere, Jina and vLLM have it",
+	},
+	{Name: "reranker_key", Secret: true, Bind: func(c *Config) any { return &c.RerankerKey }, Help: "API key for that URL"},
+	{
 		Name: "witnesses", Bind: func(c *Config) any { return &c.Witnesses },
 		Help: "witness of the log: its verifier key, a space and its URL", More: " (C2SP tlog-witness). Witnesses are third parties who cosign the log's checkpoints",
 	},

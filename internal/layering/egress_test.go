@@ -48,6 +48,8 @@ var libraries = map[string]struct {
 	"github.com/getkin/kin-openapi":                {why: "checks what tests serve"},
 	"github.com/go-jose/go-jose":                   {why: "reads certificates"},
 	"github.com/spf13":                             {why: "flags that are addresses"},
+	"github.com/klippa-app/go-pdfium":              {why: "reads documents; no socket of the WebAssembly is given to it"},
+	"github.com/tetratelabs/wazero":                {why: "runs WebAssembly, whose sockets only a host configuration opens, and none does"},
 	"golang.org/x/net/http":                        {why: "forms of headers, and of a proxy's setting"},
 	"modernc.org/sqlite":                           {why: "the library C has sockets, which no database uses"},
 }

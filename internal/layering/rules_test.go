@@ -76,10 +76,11 @@ var columns = []column{
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
 	{"internal/egress", 0, nil},
-	{"internal/embed", 1, []string{"executors/memory", "internal"}},
+	{"internal/embed", 1, []string{"executors/memory", "executors/knowledge", "internal"}},
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
 	{"internal/layering", 0, nil},
+	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
 	{"internal/telemetry", 0, nil},
 }

@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/artifacts"
 	"aob.dev/writ/executors/files"
+	"aob.dev/writ/executors/knowledge"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/executors/plans"
 	"aob.dev/writ/executors/python"
@@ -24,6 +25,11 @@ var searchedByPlans = map[string][]string{
 	"message.list": {storage.IndexMessages}, "schema.list": {storage.IndexSchemas},
 }
 
+// searchedByKnowledge are the orders that look for parts of documents, or remove them.
+var searchedByKnowledge = map[string][]string{
+	"kb.index": {storage.IndexChunks}, "kb.search": {storage.IndexChunks}, "kb.list": {storage.IndexChunks}, "kb.remove": {storage.IndexChunks},
+}
+
 // startExecutors serves every executor as a bus user of its own. It may receive its own
 // types and start no requests.
 func (n *Node) startExecutors(g *group) error {
@@ -34,6 +40,7 @@ func (n *Node) startExecutors(g *group) error {
 	for name, handlers := range map[string]map[string]executors.Handler{
 		artifacts.Name: artifacts.Handlers(artifacts.Config{Blobs: n.blobs, Link: links.Link, Now: n.cfg.Now}),
 		files.Name:     files.Handlers(n.blobs),
+		knowledge.Name: n.fresh(knowledge.Handlers(knowledge.Config{Documents: n.documents, Blobs: n.blobs, Embedder: n.cfg.Embedder, Reranker: n.cfg.Reranker, Now: n.cfg.Now}), searchedByKnowledge),
 		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory, storage.IndexMoments, storage.IndexMessages}}),
 		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans)),
 		python.Name:    python.Handlers(n.box, n.blobs),
@@ -62,6 +69,7 @@ func (n *Node) startExecutors(g *group) error {
 	}
 	g.run("expiry", n.expire)
 	g.run("files sweep", files.Sweeper{Blobs: n.blobs, Log: n.cfg.Log}.Run)
+	g.run("knowledge", knowledge.Upkeep{Documents: n.documents, Embedder: n.cfg.Embedder, Tenants: n.directory.Tenants, Now: n.cfg.Now, Log: n.cfg.Log}.Run)
 	if n.cfg.Embedder != nil {
 		g.run("embeddings", memory.Embeddings{
 			Documents: n.documents, Embedder: n.cfg.Embedder, Tenants: n.directory.Tenants, Now: n.cfg.Now, Log: n.cfg.Log,

@@ -23,7 +23,7 @@ function content(bundle, name) {
 
 // LOCAL are the orders that the tools of this system are made of.
 const LOCAL = {
-  search: ["memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"], ask_people: ["approval.ask"],
+  search: ["kb.search", "memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"], ask_people: ["approval.ask"],
   find_relevant_skills: ["skill.find"], load_skill: ["skill.load"], read_lines: ["read_lines"], exec_python: ["exec_python"], write_memory: ["write_memory"],
 };
 

@@ -291,6 +291,7 @@ export class State {
     const caps = this.capabilities(tenants, o.tenant, roles);
     let need = row.capability;
     if ((o.type === "plan.open" || o.type === "agent.ask") && o.args.agent) need = `agents:run:${o.args.agent}`;
+    if (o.type === "kb.index" || o.type === "kb.remove") need += o.args.scope === "tenant" ? ":tenant" : ":own";
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
