@@ -16,6 +16,8 @@ const (
 	ClientPlans        = "writ.client.plans"        // request: ClientPlan; reply: ClientPlanReply
 	clientPrefix       = "writ.client.calls."       // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
 	execPrefix         = "writ.exec."               // writ.exec.<type>: request: a dispatch; reply: a report
+	logPrefix          = "writ.log."                // writ.log.<executor>: lines of an order that it carries out; no reply
+	logsPrefix         = "writ.logs."               // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
 	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: HandOut
 	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
 	grantPrefix        = "writ.grant."              // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
@@ -29,6 +31,12 @@ const FramesAPI = "writ.frames."
 
 // Exec is the subject of an intent type. Types hold dots; they stay tokens.
 func Exec(typ string) string { return execPrefix + typ }
+
+// Log is the subject on which an executor shows what is written while it carries an order out.
+func Log(executor string) string { return logPrefix + executor }
+
+// Logs is the subject of the process of the executor logs that has a stream.
+func Logs(instance string) string { return logsPrefix + token(instance) }
 
 // Agent is the subject of an agent role.
 func Agent(role string) string { return agentPrefix + role }
