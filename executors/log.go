@@ -1,6 +1,7 @@
 package executors
 
 import (
+	"bytes"
 	"encoding/json"
 	"sync"
 	"time"
@@ -17,7 +18,8 @@ type Written struct {
 	Attempt  int            `json:"attempt"`
 	Ticket   string         `json:"ticket,omitempty"`
 	First    int            `json:"first"` // number of the first line, from 0
-	Lines    []intents.Line `json:"lines"`
+	Lines    []intents.Line `json:"lines,omitempty"`
+	Over     bool           `json:"over,omitempty"` // the attempt has ended: its report has all lines
 }
 
 // lineTime is how long lines are gathered before they are published.
@@ -76,5 +78,46 @@ func (l *lineLog) end() []intents.Line {
 	if l.closed = true; l.timer != nil {
 		l.timer.Stop()
 	}
+	if l.sent > 0 {
+		l.publish(Written{Position: l.of.Position, Attempt: l.of.Attempt, Over: true})
+	}
 	return l.lines.All(l.now())
+}
+
+// LineWriter makes lines of what is written to it. For one goroutine.
+type LineWriter struct {
+	order  *Order
+	level  intents.Level
+	source string
+	rest   []byte // of a line that has not ended
+	over   bool   // the present line is too long: what follows of it is dropped
+}
+
+// NewLineWriter writes lines of an order.
+func NewLineWriter(o *Order, level intents.Level, source string) *LineWriter {
+	return &LineWriter{order: o, level: level, source: source}
+}
+
+// Write implements io.Writer.
+func (w *LineWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		line, rest, ended := bytes.Cut(p, []byte("\n"))
+		if !w.over {
+			w.rest = append(w.rest, line[:min(len(line), intents.MaxLine+1-len(w.rest))]...)
+			w.over = len(w.rest) > intents.MaxLine
+		}
+		if p = rest; ended {
+			w.End()
+		}
+	}
+	return n, nil
+}
+
+// End ends the present line, if there is one.
+func (w *LineWriter) End() {
+	if len(w.rest) > 0 {
+		w.order.Write(w.level, w.source, string(bytes.TrimRight(w.rest, "\r")), nil)
+	}
+	w.rest, w.over = w.rest[:0], false
 }

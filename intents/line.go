@@ -102,6 +102,19 @@ func printable(s string, limit int) string {
 	return b.String()
 }
 
+// Bounded are the lines that a record takes of a report.
+func Bounded(lines []Line) []Line {
+	out, size := make([]Line, 0, len(lines)), 0
+	for _, x := range lines[:min(len(lines), MaxLines+1)] { // with the one that says that others were left out
+		x = x.bounded()
+		if size += len(x.Text) + len(x.Data); size > MaxLineBytes+MaxLine {
+			break
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
 // Keepable says whether lines of an order are kept: not where a policy masks its result,
 // since nobody can find in free text what is to be masked.
 func Keepable(obligations []Obligation) bool {

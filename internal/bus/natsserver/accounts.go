@@ -112,6 +112,7 @@ func crossings() []crossing {
 		{subject: bus.AgentInstance(Task, everyProcess), of: accountAgents, by: manager, stream: true, within: delegationTime},
 		{subject: bus.Grant(Task, everyProcess), of: accountAgents, by: manager},
 		{subject: execAll, of: accountExec, by: core, within: orderTime},
+		{subject: bus.Logs(everyProcess), of: accountExec, by: gateway},
 		{subject: discovery, of: accountExec, by: core, stream: true},
 	}
 }

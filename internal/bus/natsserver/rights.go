@@ -17,6 +17,7 @@ const (
 	Task    = "task"
 	Router  = "router"
 	Frames  = "frames" // the gateway's second: reads display frames and does nothing else
+	Logs    = "logs"   // the executor that hears what others write
 )
 
 // right is what one connection of one process may do; all else is denied.
@@ -58,6 +59,9 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return nil, nil
 	}
 	r := executor(role, types)
+	if role == Logs {
+		r.subscribe = append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role))
+	}
 	return r, r
 }
 
@@ -78,13 +82,14 @@ func agent(role, instance string) *right {
 	}
 }
 
-// executor may receive orders of its own types and reply; it can request nothing.
+// executor may receive orders of its own types and reply, and say what is written meanwhile; it
+// can request nothing.
 func executor(name string, types []string) *right {
 	subjects := discoverable(name)
 	for _, typ := range types {
 		subjects = append(subjects, queued(bus.Exec(typ), name))
 	}
-	return &right{account: accountExec, subscribe: subjects, answers: orderTime}
+	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: orderTime}
 }
 
 func router(inbox string) *right {
