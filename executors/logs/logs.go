@@ -177,7 +177,7 @@ func (l *Logs) answer(ctx context.Context, data []byte) []byte {
 	case q.UserID != "":
 		reply, err = l.open(q)
 	default:
-		reply, err = l.next(ctx, q.ID)
+		reply, err = l.next(ctx, q)
 	}
 	if err != nil {
 		if l.Log != nil && intents.CodeOf(err) == intents.Internal {
@@ -215,14 +215,14 @@ func (l *Logs) open(q bus.LogsRequest) (bus.LogsReply, error) {
 
 // How long a question waits for lines, and how often it looks.
 const (
-	waitTime = 5 * time.Second
+	waitTime = 3 * time.Second
 	lookTime = 100 * time.Millisecond
 )
 
 // next gives the next lines of an open stream; none after waitTime.
-func (l *Logs) next(ctx context.Context, id string) (bus.LogsReply, error) {
+func (l *Logs) next(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, error) {
 	l.mu.Lock()
-	s := l.streams[id]
+	s := l.streams[q.ID]
 	if s == nil || !s.opened {
 		l.mu.Unlock()
 		return bus.LogsReply{}, noStream()
@@ -236,10 +236,10 @@ func (l *Logs) next(ctx context.Context, id string) (bus.LogsReply, error) {
 	defer look.Stop()
 	for {
 		reply, err := l.read(ctx, s)
-		if err != nil || len(reply.Lines) > 0 || reply.Over {
-			if reply.Over {
-				l.forget(id)
-			}
+		if reply.Over {
+			l.forget(q.ID)
+		}
+		if err != nil || len(reply.Lines) > 0 || reply.Over || q.Now {
 			return reply, err
 		}
 		for changed := false; !changed; changed = l.changed(s) {

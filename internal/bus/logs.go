@@ -7,6 +7,7 @@ import "encoding/json"
 type LogsRequest struct {
 	ID    string `json:"id"`              // of the stream
 	After string `json:"after,omitempty"` // cursor of the last line that the follower has
+	Now   bool   `json:"now,omitempty"`   // what there is: without waiting for lines
 
 	// Who opens it; empty: it has been opened.
 	Tenant string `json:"tenant,omitempty"`
