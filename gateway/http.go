@@ -29,6 +29,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET(server.WellKnownProtectedResourcePath, r.Handle(g.protectedResource))
 	r.GET(server.WellKnownProtectedResourcePath+routeMCP, r.Handle(g.protectedResource))
 	r.POST("/v1/grants", keyed(g.postGrant))
+	r.POST("/v1/produce", keyed(g.produce))
 	r.POST("/v1/logs", keyed(g.postLogs))
 	r.GET(routeLogs, keyed(g.getLogs))
 	r.POST("/agent/run", keyed(g.run))

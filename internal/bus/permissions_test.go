@@ -24,7 +24,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"gateway": {asks: may{
 		publish: []string{
 			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.plans.silent",
-			"writ.agent.manager", "writ.grant.manager.p1", "writ.turn.acme.t1", "writ.logs.p1",
+			"writ.agent.manager", "writ.grant.manager.p1", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager",
 		},
 		subscribe: []string{"_INBOX_gateway_{me}.x"},
 	}},
@@ -32,15 +32,15 @@ var allowed = map[string]struct{ asks, serves may }{
 		asks: may{
 			publish: []string{
 				"writ.orders", "writ.batches", "writ.turn.acme.t1",
-				"writ.agent.planner", "writ.agent.planner.p1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.planner.p1", "writ.grant.task.p1",
+				"writ.agent.planner", "writ.agent.planner.p1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.produce.planner",
 			},
 			subscribe: []string{"_INBOX_manager_{me}.x"},
 		},
-		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
+		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "writ.produce.manager manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
 	},
 	"planner": {
 		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_planner_{me}.x"}},
-		serves: may{subscribe: []string{"writ.agent.planner planner", "writ.agent.planner.{me} planner", "writ.grant.planner.{me} planner", "$SRV.PING", "$SRV.INFO.writ-planner"}},
+		serves: may{subscribe: []string{"writ.agent.planner planner", "writ.agent.planner.{me} planner", "writ.grant.planner.{me} planner", "writ.produce.planner planner", "$SRV.PING", "$SRV.INFO.writ-planner"}},
 	},
 	"task": {
 		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_task_{me}.x"}},
@@ -91,7 +91,7 @@ var allowed = map[string]struct{ asks, serves may }{
 var subjects = []string{
 	"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.*", "writ.plans.silent",
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
-	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*",
+	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.*", "writ.agent.task.*",
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1",
 	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1",

@@ -19,6 +19,7 @@ const (
 	logPrefix          = "writ.log."                // writ.log.<executor>: lines of an order that it carries out; no reply
 	logsPrefix         = "writ.logs."               // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
 	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: HandOut
+	producePrefix      = "writ.produce."            // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
 	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
 	grantPrefix        = "writ.grant."              // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
 )
@@ -44,6 +45,9 @@ func Agent(role string) string { return agentPrefix + role }
 // AgentInstance is the subject of one process of an agent role, for work that it has
 // begun.
 func AgentInstance(role, id string) string { return agentPrefix + role + "." + token(id) }
+
+// Produce is the subject on which a role makes an order of a sentence.
+func Produce(role string) string { return producePrefix + role }
 
 // ClientCalls is the subject of the process of the task role that has the key of a client's
 // plan.

@@ -84,6 +84,7 @@ func commands() []row {
 
 var intentRows = []row{
 	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew, complete: intentTypes},
+	{use: "produce SENTENCE", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce, args: cobra.MinimumNArgs(1)},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
 	{use: "sign [FILE|-] --key FILE", short: "Seal an order with a key", make: intentSign},
 	{use: "show [FILE|-]", short: "Show the parts of an order; nothing is verified", make: intentShow},

@@ -41,10 +41,12 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return asker(accountReaders, inbox), nil
 	case Manager:
 		serves := agent(role, instance)
-		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role))
+		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role), queued(bus.Produce(role), role))
 		return asker(accountManager, inbox), serves
 	case Planner:
-		return asker(accountPlanner, inbox), agent(role, instance)
+		serves := agent(role, instance)
+		serves.subscribe = append(serves.subscribe, queued(bus.Produce(role), role))
+		return asker(accountPlanner, inbox), serves
 	case Task:
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.ClientCalls(instance), role))
