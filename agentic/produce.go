@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/schemas"
 )
 
 // The agent producer makes one order of one sentence. The order is sealed here, under the
@@ -43,7 +44,11 @@ func producibles(types *catalog.Catalog, roles ...intents.Role) (out []producibl
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, producible{typ, row.Title, schema.Source(), row})
+		args, err := schemas.Bundle(schema.Source()) // with all that it refers to
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, producible{typ, row.Title, args, row})
 	}
 	return out, nil
 }
