@@ -29,10 +29,12 @@ const (
 	// RulesAsks let agents ask others, hold the once orders of a skill while the outcome of one is
 	// not known, and know breakers.
 	RulesAsks Rules = 5
+	// RulesWorkflows let people define runs, edit held orders, and agents ask people.
+	RulesWorkflows Rules = 6
 
 	// CurrentRules are the newest that this build knows. A log is put under them
 	// when a router starts.
-	CurrentRules = RulesAsks
+	CurrentRules = RulesWorkflows
 )
 
 // After gives the rules in force once a record says next: 0 is a record that says

@@ -12,7 +12,7 @@ import { Schedules } from "./schedules.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
-const KNOWN_RULES = 5;
+const KNOWN_RULES = 6;
 const UNSETTLED = "writ.unsettled"; // the hold rule that asks nobody
 const unsettled = (d) => (d.hold?.rules ?? []).some((rule) => rule.id === UNSETTLED);
 
