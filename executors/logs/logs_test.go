@@ -90,6 +90,7 @@ func (w *world) put(status catalog.PlanStatus) {
 func (w *world) record(of int64, attempt, step int, lines ...intents.Line) {
 	w.t.Helper()
 	node := map[int]string{2: "build"}[step]
+	var docs []storage.Document
 	for n, l := range lines {
 		line := catalog.LogLine{Line: l, PlanID: run, NodeID: node, Step: step, Of: of, Attempt: attempt, N: n}
 		if l.Source == intents.SourceWrit {
@@ -97,12 +98,13 @@ func (w *world) record(of int64, attempt, step int, lines ...intents.Line) {
 		}
 		id := fmt.Sprintf("%012d-line-%03d", of, line.N)
 		body, err := json.Marshal(map[string]any{"event_id": id, "tenant_id": "acme", "plan_id": run, "event_type": catalog.EventLine, "ts": w.now, "position": w.next, "payload": line})
-		if err == nil {
-			_, err = w.docs.Create(w.t.Context(), "acme", storage.IndexEvents, storage.Document{ID: id, Position: w.next, Body: body})
-		}
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		docs = append(docs, storage.Document{ID: id, Position: w.next, Body: body})
+	}
+	if _, err := w.docs.Create(w.t.Context(), "acme", storage.IndexEvents, docs...); err != nil {
+		w.t.Fatal(err)
 	}
 	w.next++
 }
