@@ -70,7 +70,7 @@ func (g *Gateway) getLogs(c *gin.Context, who caller) error {
 	}
 	conn, err := websocket.Accept(c.Writer, c.Request, nil)
 	if err != nil {
-		return nil //nolint:nilerr // it has been answered
+		return nil // it has been answered
 	}
 	defer func() { _ = conn.CloseNow() }()                            // if it is open still
 	ctx := conn.CloseRead(context.WithoutCancel(c.Request.Context())) // a client says nothing

@@ -55,7 +55,7 @@ func (c *command) follow(again bool, read func(after string, fn func(string, jso
 			told = true
 		}
 		if clock.Sleep(c.Context(), logAgain) != nil {
-			return nil
+			return nil //nolint:nilerr // the user has left
 		}
 	}
 }

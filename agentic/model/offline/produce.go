@@ -20,9 +20,10 @@ var (
 // produce answers as the producer: with an order where the sentence has one of a few forms,
 // else with a reason.
 func produce(c *conversation) action {
-	var intents []struct {
+	type intent struct {
 		Type string `json:"type"`
 	}
+	var intents []intent
 	c.block("[Intents]", &intents)
 	typ, args := "", map[string]any{}
 	first := func(of *regexp.Regexp) string {
@@ -47,12 +48,7 @@ func produce(c *conversation) action {
 	case artifact != "":
 		typ, args["artifact"] = "artifact.get", artifact
 	}
-	i := slices.IndexFunc(intents, func(x struct {
-		Type string `json:"type"`
-	}) bool {
-		return x.Type == typ
-	})
-	if typ == "" || i < 0 {
+	if !slices.Contains(intents, intent{typ}) {
 		var known []string
 		for _, x := range intents {
 			known = append(known, x.Type)
