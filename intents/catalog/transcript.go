@@ -13,6 +13,8 @@ type Told struct {
 	// Tokens that earlier tasks of the step have used; of step alone.
 	Tokens int         `json:"tokens,omitempty"`
 	Facts  []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
+	// Agent that is asked, as agent.get would deliver it to its task; of agent.ask alone.
+	Agent *AgentGetResult `json:"agent,omitempty"`
 }
 
 // ToldCall is an order that an agent's call made.
