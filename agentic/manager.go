@@ -49,6 +49,7 @@ func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 			bus.Agent("manager"):           answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply { return m.accept(ctx, h) }),
 			bus.Grant("manager", instance): answer(m.cfg.Log, m.grants.take),
 			bus.ClientPlans:                answer(m.cfg.Log, m.client),
+			bus.Produce("manager"):         answer(m.cfg.Log, m.produce),
 		},
 	}, ready)
 }

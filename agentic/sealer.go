@@ -195,16 +195,21 @@ func again(a *intents.Answer) bool {
 	return a.Code == intents.Overloaded || a.Code == intents.InFlight
 }
 
-func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intents.Context, key string) (*intents.Answer, error) {
-	sealed, id, err := intents.Seal(s.key, intents.Body{
+// seal signs an order. It states the capabilities that it needs, if any are named.
+func (s *Sealer) seal(t Turn, in intents.Intent, c intents.Context, key string, capabilities ...string) (sealed []byte, id string, err error) {
+	return intents.Seal(s.key, intents.Body{
 		Version: intents.Version, Intent: in,
 		Actor: intents.Actor{UserID: t.UserID, Tenant: t.Tenant, Grant: s.grantOf(t)},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(s.now()), TTLSec: orderTTL, Audience: s.origin,
-			IdempotencyKey: key,
+			IdempotencyKey: key, Capabilities: capabilities,
 		},
 		Context: &c, TraceID: t.TraceID,
 	})
+}
+
+func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intents.Context, key string) (*intents.Answer, error) {
+	sealed, id, err := s.seal(t, in, c, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}

@@ -49,6 +49,8 @@ const (
 	placeTime = 10 * time.Second
 	planTime  = 10 * time.Minute
 	taskTime  = 20 * time.Minute
+
+	produceTime = 2 * time.Minute
 )
 
 // workers bounds the turns that one process of a role works on at once.

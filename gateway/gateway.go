@@ -3,6 +3,9 @@
 // becomes of it.
 //
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
+//	POST   /v1/produce                    one order of one sentence, sealed and not submitted
+//	POST   /v1/logs                       the address of a stream of a run's log
+//	GET    /v1/logs/{id}                  the stream, as a WebSocket
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
 //	POST   /v1/request                    a turn of the agent that the gate chooses
 //	POST   /chat/{session_id}             a turn of a conversation, as SSE

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,6 +89,9 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	if err == nil {
 		// Facts of a refused report count too: the executor has run.
 		out.Facts = r.sound(o, report.Facts)
+		if intents.Keepable(o.decision.Obligations) {
+			out.Lines = intents.Bounded(report.Lines)
+		}
 		if o.inPlan().BreakerName() != "" {
 			out.Transport = report.Transport
 		}
@@ -222,9 +226,12 @@ func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error 
 			t.Scope.InputKeys = in
 		}
 	}
-	if o.row.Executor == "plans" {
+	if o.row.Executor == "plans" || o.row.Executor == "logs" {
 		caps, _ := o.view.Capabilities(o.env.Principal().Tenant, o.roles)
 		t.Oversees = state.Oversees(caps)
+	}
+	if g := o.env.Grant(); o.env.Type() == typeLogs && g != nil {
+		t.Client = g.Act.Client
 	}
 	switch {
 	case o.pin != nil:
@@ -315,12 +322,30 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	return out
 }
 
+// recordedResult is what the record keeps of a result: of a transcript its digest, and of a
+// stream the digest of its id, since whoever reads the record must not open it.
+func recordedResult(typ string, result json.RawMessage) json.RawMessage {
+	told := result
+	if typ == typeLogs {
+		var r catalog.LogsStreamResult
+		if json.Unmarshal(result, &r) == nil {
+			told = []byte(path.Base(r.StreamURL))
+		}
+	} else if typ != typeTranscript {
+		return result
+	}
+	return json.RawMessage(`{"sha256":"` + intents.Digest(told) + `"}`)
+}
+
+// typeLogs is the type whose result is the address of a stream.
+const typeLogs = "logs.stream"
+
 // finish is stage 10: the outcome is durable before anybody is answered. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 	kept := out
-	if o.env.Type() == typeTranscript && out.Result != nil {
-		kept.Result = json.RawMessage(`{"sha256":"` + intents.Digest(out.Result) + `"}`)
+	if out.Result != nil {
+		kept.Result = recordedResult(o.env.Type(), out.Result)
 	}
 	rec, err := storage.OutcomeRecord(r.cfg.Now(), kept)
 	if err == nil {

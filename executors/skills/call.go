@@ -94,7 +94,8 @@ func (s *skills) meta(in invocation) mcp.CallMeta {
 	o := in.order
 	m := mcp.CallMeta{
 		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
-		Log: s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
+		Hear: func(x mcp.Aside) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
+		Log:  s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
 	}
 	if t := o.Ticket.Scope; t != nil {
 		m.Log = m.Log.With(slog.String("plan_id", t.Plan), slog.Int("step", t.Step))

@@ -48,6 +48,7 @@ func commands() []row {
 		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
+		{use: "logs RUN", short: "Show what scripts and skill servers wrote in a run, and follow it", make: logsCommand},
 		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
 		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand, group: mcpRows},
@@ -85,6 +86,7 @@ func commands() []row {
 
 var intentRows = []row{
 	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew, complete: intentTypes},
+	{use: "produce SENTENCE", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce, args: cobra.MinimumNArgs(1)},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
 	{use: "sign [FILE|-] --key FILE", short: "Seal an order with a key", make: intentSign},
 	{use: "show [FILE|-]", short: "Show the parts of an order; nothing is verified", make: intentShow},

@@ -169,7 +169,7 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 // newModels and policyFeed.
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
-		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
+		Dir: c.Data, Listen: c.Listen, PublicURL: c.PublicURL, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Gate: gateOf(c), Skills: c.Skills,
 		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
 	}

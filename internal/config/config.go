@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -24,6 +25,7 @@ import (
 // with Default.
 type Config struct {
 	Data, Listen, Metrics   string
+	PublicURL               string
 	NATS, NATSCert, NATSKey string
 	Skills                  []string      // in the short form
 	SkillServers            []SkillServer // beside them, of the file alone
@@ -243,6 +245,9 @@ func (c Config) Validate() error {
 		if _, _, err := net.SplitHostPort(x[1]); err != nil && (x[1] != "" || x[0] == "listen") {
 			return fmt.Errorf("%s: %q is not host:port", x[0], x[1])
 		}
+	}
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		return fmt.Errorf("public_url: %q is not http(s)://host[:port]", c.PublicURL)
 	}
 	if (c.NATSCert == "") != (c.NATSKey == "") {
 		return errors.New("nats_cert: goes with nats_key")

@@ -45,6 +45,10 @@ var Settings = []Setting{
 		Help: "HTTP address, host:port", More: "; `PORT` changes the port alone",
 	},
 	{
+		Name: "public_url", Bind: func(c *Config) any { return &c.PublicURL },
+		Help: "URL at which people reach writ, http(s)://host[:port]", More: "; default: `http://` and the address of `listen`. Addresses of logs begin with it ([logs.md](logs.md))",
+	},
+	{
 		Name: "metrics", Bind: func(c *Config) any { return &c.Metrics },
 		Help: "address for /metrics, as Prometheus reads it, host:port; none by default",
 		More: " ([operations.md](operations.md#watch)). It asks nobody who they are, so keep it to this machine or a network of your own",

@@ -91,6 +91,7 @@ var drivers = []string{"internal/node", "internal/datadir", "internal/snapshot",
 
 // only says who may import what others wrote. A path covers all below it.
 var only = map[string][]string{
+	"github.com/coder/websocket":            {"gateway", "internal/client"},
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway", "internal/problem/edge"},
 	"github.com/nats-io/nats.go":            {"internal/bus", "storage/blobnats"},
 	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},

@@ -46,6 +46,7 @@ import (
 type Config struct {
 	Dir       string              // data directory; made with mode 0700
 	Listen    string              // HTTP, host:port
+	PublicURL string              // where people reach it; empty: at Listen
 	Metrics   string              // host:port of a listener for /metrics; empty: none
 	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
 	Blobs     datadir.BlobsAt     // where blobs are; the zero value: where they were, at first in Dir

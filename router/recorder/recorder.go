@@ -184,7 +184,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		if err := r.writeEvents(s, outcomeEvents(s, out, before, after), rec); err != nil {
 			return err
 		}
-		if err := errors.Join(r.writeCall(s, out, rec), r.writeToolOutcome(s, out, rec)); err != nil {
+		if err := errors.Join(r.writeCall(s, out, rec), r.writeToolOutcome(s, out, rec), r.writeLines(s, out, after, rec)); err != nil {
 			return err
 		}
 		return r.writePlan(after, rec)

@@ -104,6 +104,8 @@ func crossings() []crossing {
 		{subject: bus.Agent(Manager), of: accountAgents, by: gateway},
 		{subject: bus.Grant(Manager, everyProcess), of: accountAgents, by: gateway},
 		{subject: bus.ClientPlans, of: accountAgents, by: gateway},
+		{subject: bus.Produce(Manager), of: accountAgents, by: gateway, within: delegationTime},
+		{subject: bus.Produce(Planner), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.ClientCalls(everyProcess), of: accountAgents, by: gateway, within: orderTime},
 		{subject: bus.Agent(Planner), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.AgentInstance(Planner, everyProcess), of: accountAgents, by: manager, within: delegationTime},
@@ -112,6 +114,7 @@ func crossings() []crossing {
 		{subject: bus.AgentInstance(Task, everyProcess), of: accountAgents, by: manager, stream: true, within: delegationTime},
 		{subject: bus.Grant(Task, everyProcess), of: accountAgents, by: manager},
 		{subject: execAll, of: accountExec, by: core, within: orderTime},
+		{subject: bus.Logs(everyProcess), of: accountExec, by: gateway},
 		{subject: discovery, of: accountExec, by: core, stream: true},
 	}
 }
