@@ -11,12 +11,13 @@ import (
 
 // The roles that every server knows. Executors are roles of their own names.
 const (
-	Gateway = "gateway"
-	Manager = "manager"
-	Planner = "planner"
-	Task    = "task"
-	Router  = "router"
-	Frames  = "frames" // the gateway's second: reads display frames and does nothing else
+	Gateway  = "gateway"
+	Manager  = "manager"
+	Planner  = "planner"
+	Task     = "task"
+	Workflow = "workflow" // drives runs of workflows
+	Router   = "router"
+	Frames   = "frames" // the gateway's second: reads display frames and does nothing else
 )
 
 // right is what one connection of one process may do; all else is denied.
@@ -42,6 +43,8 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role))
 		return asker(accountManager, inbox), serves
+	case Workflow: // its tasks are those of every plan
+		return asker(accountRuns, inbox), agent(role, instance)
 	case Planner:
 		return asker(accountPlanner, inbox), agent(role, instance)
 	case Task:
