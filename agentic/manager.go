@@ -83,6 +83,12 @@ type drive struct {
 	components json.RawMessage
 	used       []catalog.Usage // that no order has yet
 	spent      bool            // a budget is
+
+	// Of a run: what can be done about its nodes, the places for them, and how often in a
+	// row a node was refused.
+	next    []catalog.NextNode
+	queue   *queue // nil: the plan is none
+	refused int
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -95,6 +101,7 @@ func (d *drive) move(ctx context.Context, typ string, args any) error {
 	a, err := d.order(ctx, typ, args, &plan)
 	if err == nil {
 		d.take(plan, at(a))
+		d.next = toldBy(a).Next
 	}
 	return err
 }

@@ -26,10 +26,19 @@ type Config struct {
 	Models map[string]model.Model // that agents may name; Model is for the others
 	Now    func() time.Time
 	Log    *slog.Logger
+	// After is time.After; nil: that.
+	After func(time.Duration) <-chan time.Time
 	// Asked counts what an agent was asked, and how that failed; nil: nobody counts.
 	Asked func(agent string, took time.Duration, failure string)
 	// Figure counts what happened in turns: a value of a bounded set; nil: nobody counts.
 	Figure func(name, value string)
+}
+
+func (c Config) after(d time.Duration) <-chan time.Time {
+	if c.After != nil {
+		return c.After(d)
+	}
+	return time.After(d)
 }
 
 func (c Config) figure(name, value string) {

@@ -212,6 +212,9 @@ type PlanList struct {
 	Status string `json:"status,omitempty"`
 	Limit  int    `json:"limit,omitempty"` // 1..100, default 20
 	After  string `json:"after,omitempty"`
+	// Runs: only those of workflows, of one where it is named.
+	Runs       bool   `json:"runs,omitempty"`
+	WorkflowID string `json:"workflow_id,omitempty"`
 }
 
 // PlanStatus is a closed set.

@@ -54,10 +54,12 @@ func planID(s state.Order) string {
 }
 
 // planDoc is the document of agent_plans: the plan, with the number of each step
-// under the name that the index requires too.
+// under the name that the index requires too, and the workflow of a run where a search
+// finds it.
 type planDoc struct {
 	*catalog.PlanView
-	Steps []stepDoc `json:"steps"`
+	Steps      []stepDoc `json:"steps"`
+	WorkflowID string    `json:"workflow_id,omitempty"`
 }
 
 type stepDoc struct {
@@ -69,6 +71,9 @@ func documentOf(p *catalog.PlanView) planDoc {
 	d := planDoc{PlanView: p, Steps: make([]stepDoc, len(p.Steps))}
 	for i, s := range p.Steps {
 		d.Steps[i] = stepDoc{s, s.Step}
+	}
+	if p.Run != nil {
+		d.WorkflowID = p.Run.WorkflowID
 	}
 	return d
 }
