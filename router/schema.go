@@ -52,7 +52,7 @@ func (r *Router) scope(o *order) error {
 	if o.view.Rules() >= intents.RulesStrict && catalog.BeyondGrant(o.env) {
 		return intents.Refuse(intents.TaskScope, "/actor/grant", "a standing grant reads the plan that it is for and no other")
 	}
-	if c.PlanID == "" || o.env.Type() == "plan.open" {
+	if c.PlanID == "" || state.Opens(o.env.Type()) {
 		return nil
 	}
 	if o.env.Signer().Role == intents.RoleOperator && o.env.Type() == "cancel" {
