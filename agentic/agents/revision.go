@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"aob.dev/writ/agentic/document"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/egress"
 )
@@ -80,11 +81,11 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 		return nil, err
 	}
 	if len(faults) > 0 {
-		slices.SortStableFunc(faults, byFile)
+		slices.SortStableFunc(faults, document.ByFile)
 		return nil, faults
 	}
 	r.Notices = append(notices, r.Notices...)
-	slices.SortStableFunc(r.Notices, byFile)
+	slices.SortStableFunc(r.Notices, document.ByFile)
 	return r, nil
 }
 
@@ -109,7 +110,7 @@ func collect(dir fs.FS) (found map[string][]byte, notices Faults, err error) {
 				return nil, nil, err
 			case !info.Mode().IsRegular() || strings.HasPrefix(path.Base(name), "."):
 				continue
-			case info.Size() > maxFile:
+			case info.Size() > document.MaxFile:
 				notices = append(notices, Fault{File: name, Reason: "left out, larger than 1 MB"})
 				continue
 			}
@@ -164,7 +165,7 @@ func open(files map[string][]byte) (*Revision, error) {
 		text := files[name]
 		size += len(text)
 		switch {
-		case len(text) > maxFile:
+		case len(text) > document.MaxFile:
 			fault(name, "is larger than 1 MB")
 		case !utf8.ValidString(name) || !utf8.Valid(text):
 			fault(name, "is not UTF-8")
