@@ -95,6 +95,9 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	if !t.MayOrder(o.env.Type()) {
 		return refuse("/intent/type", "the agent "+t.Agent+" has no tool that orders this")
 	}
+	if err := o.view.CheckNodeOrder(t, o.env.Type(), o.env.Args()); err != nil {
+		return err
+	}
 	switch o.env.Type() {
 	case "skill.call", "skill.load":
 		if a, err := argsOf[catalog.SkillLoad](o.env); err == nil && len(a.Skills) > 0 {

@@ -38,7 +38,9 @@ func (s *State) ofRun(o Order) bool {
 }
 
 // Opens says whether orders of a type open plans.
-func Opens(typ string) bool { return typ == TypePlanOpen || typ == TypeWorkflowStart || typ == TypeRunReplay }
+func Opens(typ string) bool {
+	return typ == TypePlanOpen || typ == TypeWorkflowStart || typ == TypeRunReplay
+}
 
 // nodeOrdered remembers the order of a node's task.
 func (p *plan) nodeOrdered(o Order) {
@@ -186,4 +188,3 @@ func (p *plan) nodeAgain(s *catalog.StepView, c intents.Context) error {
 	}
 	return nil
 }
-

@@ -126,6 +126,9 @@ func (v *View) NodeOrder(t Task) (order *catalog.NodeOrder, ok bool, err error) 
 	return order, err == nil, err
 }
 
+// nodeTypes are the types of the orders that nodes are.
+var nodeTypes = map[string]string{workflows.Function: typeSkillCall, workflows.Python: "exec_python", workflows.Approval: "approval.ask"}
+
 // ofNode makes a task that of a node, if it is of a run.
 func (p *plan) ofNode(t *Task) {
 	if p.Run == nil {
@@ -135,7 +138,7 @@ func (p *plan) ofNode(t *Task) {
 	if t.Agent != "" {
 		return
 	}
-	t.Types = []string{workflows.TypeOf(p.Run.Graph.Node(t.Node).Type), typeStepFinish}
+	t.Types = []string{nodeTypes[p.Run.Graph.Node(t.Node).Type], typeStepFinish}
 }
 
 // OutputsOf is what later nodes read of the done order of a node.

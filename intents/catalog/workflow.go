@@ -60,7 +60,7 @@ const (
 type RunView struct {
 	RunID      string `json:"run_id"` // the plan_id
 	WorkflowID string `json:"workflow_id"`
-	Version    int    `json:"version,omitempty"`
+	Version    string `json:"version,omitempty"`
 	Digest     string `json:"digest,omitempty"` // of the definition
 	Priority   string `json:"priority,omitempty"`
 	MaxDays    int    `json:"max_days,omitempty"` // that its standing grants are good for
@@ -76,9 +76,9 @@ const StepSkipped StepStatus = "skipped"
 
 // What the driver of a run has to do about a node.
 const (
-	NextRun  = "run"  // a step may open its task, from RetryAt on
-	NextSkip = "skip" // a node.skip may skip it
-	NextFail = "fail" // nothing can be done: the run fails
+	NextRun   = "run"   // a step may open its task, from RetryAt on
+	NextSkip  = "skip"  // a node.skip may skip it
+	NextStuck = "stuck" // it reads what is not there: the run fails
 )
 
 // NextNode is a node that a driver can do something about.
@@ -86,7 +86,7 @@ type NextNode struct {
 	Step    int        `json:"step"`
 	Next    string     `json:"next"`
 	RetryAt *time.Time `json:"retry_at,omitempty"`
-	Reason  string     `json:"reason,omitempty"` // of fail
+	Reason  string     `json:"reason,omitempty"` // of stuck
 }
 
 // NodeOrder is what the task of a node seals: exactly these arguments, and no other order.
