@@ -144,6 +144,9 @@ func (s *State) PlanEnded(o Order) bool {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if o.Decision.Verdict != intents.Deny && (o.Type == TypeWorkflowStart || o.Type == TypeRunReplay) {
+		about.PlanID = RunOf(o)
+	}
 	for _, id := range []string{o.Context.PlanID, about.PlanID} {
 		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {
 			return false

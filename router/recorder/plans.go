@@ -43,6 +43,9 @@ func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanVi
 // context (an operator's cancel) the one in the arguments. The arguments of a
 // refused order may be anything.
 func planID(s state.Order) string {
+	if state.Opens(s.Type) && s.Type != state.TypePlanOpen && s.Decision.Verdict != intents.Deny {
+		return state.RunOf(s)
+	}
 	if s.Context.PlanID != "" || s.Decision.Verdict == intents.Deny {
 		return s.Context.PlanID
 	}
