@@ -129,7 +129,7 @@ func TestOpenRefuses(t *testing.T) {
 		"a.yml.md: is no file of a registry":                                      {"a.yml.md": []byte("name: a\ndescription: d\n")},
 		"agents/../a.yaml: is no file of a registry":                              {"agents/../a.yaml": nil},
 		"the files have more than 16 MB together":                                 tooMuch(),
-		"what the agents may do takes more than 256 KiB":                          tooMany(),
+		"what the agents may do, and the workflows, take more than 256 KiB":       tooMany(),
 	} {
 		if r, err := open(pushed); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, %v, want %s", r, err, want)
