@@ -144,8 +144,8 @@ func (s *State) PlanEnded(o Order) bool {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if o.Decision.Verdict != intents.Deny && (o.Type == TypeWorkflowStart || o.Type == TypeRunReplay) {
-		about.PlanID = RunOf(o)
+	if OpensRun(o) {
+		about.PlanID = s.runBy(o)
 	}
 	for _, id := range []string{o.Context.PlanID, about.PlanID} {
 		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {

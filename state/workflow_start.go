@@ -72,6 +72,28 @@ func RunOf(o Order) string {
 	return fmt.Sprintf("plan_%011s%.16s", millis, digest)
 }
 
+// OpensRun says whether an order that was accepted opens a run.
+func OpensRun(o Order) bool {
+	return o.Decision.Verdict != intents.Deny && (o.Type == TypeWorkflowStart || o.Type == TypeRunReplay)
+}
+
+// RunBy is the plan_id of the run that a recorded order has opened, or is to open: one that was held has opened it
+// when it was released.
+func (s *State) RunBy(o Order) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.runBy(o)
+}
+
+func (s *State) runBy(o Order) string {
+	for _, p := range s.plans {
+		if p.View.Run != nil && p.View.PlanDigest == o.Decision.IntentID {
+			return p.View.PlanID
+		}
+	}
+	return RunOf(o)
+}
+
 // workflowOf is a workflow that a tenant has: its own, or that of system.
 func (s *State) workflowOf(tenant, id string) (*workflows.Graph, error) {
 	var names []string
