@@ -62,10 +62,8 @@ func (d *drive) nodes(ctx context.Context) error {
 	if err := d.flow(ctx); err != nil {
 		return err
 	}
-	for _, n := range d.next {
-		if n.Next == catalog.NextFail {
-			return d.closeRun(ctx, fmt.Sprintf("node %s failed: %s", d.node(n.Step).ID, n.Reason))
-		}
+	if n := d.stuck(); n != nil {
+		return d.closeRun(ctx, fmt.Sprintf("node %s failed: %s", d.node(n.Step).ID, n.Reason))
 	}
 	waits := false
 	for _, s := range d.plan.Steps {
@@ -78,6 +76,16 @@ func (d *drive) nodes(ctx context.Context) error {
 		return d.waits(ctx)
 	}
 	return d.closeRun(ctx, "")
+}
+
+// stuck is the node because of which the run can only fail; nil: there is none.
+func (d *drive) stuck() *catalog.NextNode {
+	for i := range d.next {
+		if d.next[i].Next == catalog.NextStuck {
+			return &d.next[i]
+		}
+	}
+	return nil
 }
 
 // node is a node of the run by its number.

@@ -78,7 +78,10 @@ func (d *drive) open(ctx context.Context, running int) (wait func() end, until t
 	if len(ready) == 0 || running == catalog.MaxLive {
 		return nil, until, nil
 	}
-	wait, err = d.step(ctx, ready[0])
+	limit, err := d.taskTime(ctx, ready[0])
+	if err == nil {
+		wait, err = d.step(ctx, ready[0], limit)
+	}
 	var refused *OrderError
 	if errors.As(err, &refused) && running > 0 {
 		return nil, until, nil // a step beside it has failed, as its task will report
@@ -112,13 +115,7 @@ func (d *drive) waits(ctx context.Context) error {
 
 // step opens a task for a step. wait waits for its end; it uses nothing of the drive
 // that changes, and shows what the task says meanwhile.
-func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, err error) {
-	limit := taskLife
-	if d.queue == nil {
-		if limit, err = d.taskTime(ctx, s); err != nil {
-			return nil, err
-		}
-	}
+func (d *drive) step(ctx context.Context, s catalog.StepView, limit time.Duration) (wait func() end, err error) {
 	deadline := d.cfg.Now().Add(limit).UTC()
 	args := catalog.Step{
 		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,

@@ -20,6 +20,9 @@ var errSuperseded = errors.New("the run goes on without this driver")
 // openNode opens a task for the next node that is ready, and skips those that are to be
 // skipped. A patch of the run may come in between: then the run is read again.
 func (d *drive) openNode(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
+	if d.stuck() != nil {
+		return nil, until, nil // those that run end by themselves
+	}
 	for _, n := range d.next {
 		var refused *OrderError
 		switch {
@@ -36,7 +39,7 @@ func (d *drive) openNode(ctx context.Context, running int) (wait func() end, unt
 			}
 			continue
 		default:
-			wait, err = d.runNode(ctx, n.Step)
+			wait, err = d.runNode(ctx, n)
 		}
 		if errors.As(err, &refused) {
 			return nil, d.cfg.Now().Add(lookEvery), d.lookAgain(ctx, refused)
@@ -48,12 +51,16 @@ func (d *drive) openNode(ctx context.Context, running int) (wait func() end, unt
 }
 
 // runNode opens the task of a node as soon as there is a place for it.
-func (d *drive) runNode(ctx context.Context, step int) (wait func() end, err error) {
+func (d *drive) runNode(ctx context.Context, n catalog.NextNode) (wait func() end, err error) {
 	leave, err := d.queue.enter(ctx, d.plan.Run.Priority)
 	if err != nil {
 		return nil, err
 	}
-	waitEnd, err := d.step(ctx, d.node(step))
+	limit := taskLife
+	if n.TimeoutSec > 0 {
+		limit = time.Duration(n.TimeoutSec) * time.Second
+	}
+	waitEnd, err := d.step(ctx, d.node(n.Step), limit)
 	if err != nil {
 		leave()
 		return nil, err
@@ -108,7 +115,7 @@ func (d *drive) nodeStatus(state string, step int) {
 // order: the router answers it with what came of it. An agent's node has none.
 func (w *worker) asNode(ctx context.Context) error {
 	if w.req.Order.Type == catalog.NodeAgent {
-		w.req.UserTask = messageOf(w.req.Order.Args)
+		w.req.UserTask = nodeMessage(w.req.Order.Args)
 		return w.converse(ctx)
 	}
 	at := w.at
@@ -120,15 +127,16 @@ func (w *worker) asNode(ctx context.Context) error {
 	return err
 }
 
-// messageOf is what an agent's node is given: the text of its one input, or all of them.
-func messageOf(inputs json.RawMessage) string {
-	var one map[string]string
-	if json.Unmarshal(inputs, &one) == nil && len(one) == 1 {
-		for _, text := range one {
-			return text
-		}
+// nodeMessage is what an agent's node is given: its task, behind its other inputs.
+func nodeMessage(inputs json.RawMessage) string {
+	var all map[string]any
+	if json.Unmarshal(inputs, &all) != nil {
+		return string(inputs)
 	}
+	task, _ := all["task"].(string)
 	var m blocks
-	m.add("Inputs", inputs)
-	return m.task("Work on these inputs.")
+	if delete(all, "task"); len(all) > 0 {
+		m.add("Inputs", all)
+	}
+	return m.task(task)
 }

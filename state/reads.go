@@ -158,14 +158,14 @@ type Silent struct {
 // Silent lists open plans that nobody has driven since a position and that do not
 // wait for a hold, oldest first. A plan whose hold has ended is listed again: it needs a
 // driver, unless a task of it lives, whose driver goes on with what was held. So does one
-// that was opened for a schedule, until it is claimed. The plan of a client is never listed:
+// that was opened for a schedule, and a run, until it is claimed. The plan of a client is never listed:
 // its calls are its user's, or nobody's.
 func (s *State) Silent(since int64) []Silent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
-		unclaimed := p.Scheduled && p.View.Epoch == 0
+		unclaimed := (p.Scheduled || p.Run != nil) && p.View.Epoch == 0
 		if final(p.View.Status) || p.ofClient() || p.stuck() || !unclaimed && ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}

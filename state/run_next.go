@@ -14,8 +14,11 @@ import (
 
 // next is what a driver of the run can do about its nodes.
 func (p *plan) next() (out []catalog.NextNode) {
-	if p.Run == nil || p.failedNode() != nil {
+	if p.Run == nil {
 		return nil
+	}
+	if s := p.failedNode(); s != nil {
+		return []catalog.NextNode{{Step: s.Step, Next: catalog.NextStuck, Reason: s.FailureReason}}
 	}
 	verdicts := p.Run.Graph.Next(p.values())
 	for _, s := range p.View.Steps {
@@ -23,7 +26,7 @@ func (p *plan) next() (out []catalog.NextNode) {
 		if i < 0 || verdicts[i].Next == workflows.Wait {
 			continue
 		}
-		n := catalog.NextNode{Step: s.Step, Next: verdicts[i].Next, RetryAt: s.RetryAt}
+		n := catalog.NextNode{Step: s.Step, Next: verdicts[i].Next, RetryAt: s.RetryAt, TimeoutSec: p.Run.Graph.Node(s.ID).TimeoutSec}
 		if f := verdicts[i].Fault; f != nil {
 			n.Reason = f.Error()
 		}

@@ -23,7 +23,7 @@ var planRows = []Row{
 	{Type: "step", Title: "Open a task for a step of the plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "step.finish", Title: "End a task", Capability: "plans:run", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "cancel", Title: "Cancel a plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
+	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleWorkflow}, Executor: "plans", Effect: Pure},
 	{Type: "plan.list", Title: "List plans", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
 	{Type: "transcript.get", Title: "Read what earlier calls of the step asked for and what came of them", Capability: "plans:read", Signers: []intents.Role{intents.RoleTask}, Executor: "plans", Effect: Pure},
 }

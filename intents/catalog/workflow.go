@@ -78,7 +78,7 @@ const StepSkipped StepStatus = "skipped"
 const (
 	NextRun   = "run"   // a step may open its task, from RetryAt on
 	NextSkip  = "skip"  // a node.skip may skip it
-	NextStuck = "stuck" // it reads what is not there: the run fails
+	NextStuck = "stuck" // it has failed, or reads what is not there: so the run fails
 )
 
 // NextNode is a node that a driver can do something about.
@@ -87,6 +87,8 @@ type NextNode struct {
 	Next    string     `json:"next"`
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 	Reason  string     `json:"reason,omitempty"` // of stuck
+
+	TimeoutSec int `json:"timeout_sec,omitempty"` // for how long its task may live; 0: as any
 }
 
 // NodeOrder is what the task of a node seals: exactly these arguments, and no other order.
