@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+)
+
+// intake has each type of node but an approval, a retry, and a branch for failures.
+const intake = `workflow_id: intake
+version: "1"
+description: Fetches counts, adds them up, uploads the total and tells people.
+inputs:
+  type: object
+  properties:
+    first: {type: integer}
+  required: [first]
+nodes:
+  - {id: fetch, type: function, fn: lab.fetch, inputs: {first: "${inputs.first}"}}
+  - id: sum
+    type: python
+    fn: |
+      import json
+      print(json.dumps({"total": sum(json.load(open(input_file))["counts"])}))
+    inputs: {counts: "${nodes.fetch.outputs.counts}"}
+  - {id: upload, type: function, fn: lab.upload, inputs: {total: "${nodes.sum.outputs.total}"}, retry: {max: 1, backoff_sec: 1}}
+  - {id: thank, type: function, fn: lab.notify, inputs: {text: "uploaded ${nodes.upload.outputs.url} in ${run_id}"}}
+  - {id: alarm, type: function, fn: lab.notify, inputs: {text: "the upload of ${nodes.sum.outputs.total} failed"}}
+  - {id: tell, type: agent, fn: teller, inputs: {task: "Say what came of it.", total: "${nodes.sum.outputs.total}"}}
+edges:
+  - {from: fetch, to: sum}
+  - {from: sum, to: upload, condition: "nodes.sum.outputs.total > 0"}
+  - {from: upload, to: thank, condition: "${nodes.upload.outputs.success == true}"}
+  - {from: upload, to: alarm, condition: "${nodes.upload.outputs.success == false}"}
+  - {from: thank, to: tell}
+  - {from: alarm, to: tell}
+`
+
+const tellerFile = `name: teller
+description: Tells people what came of a run.
+`
+
+// teller is a mind whose agent repeats what it is told.
+func teller() model.Model {
+	return ofRegistry{&mind{}, "teller", func(req model.Request) *model.Response {
+		return &model.Response{Text: "I was told: " + req.Messages[len(req.Messages)-1].Text, Model: "test:scripted"}
+	}}
+}
+
+// startRun starts a run and gives its id.
+func (s *system) startRun(who person, workflow string, inputs map[string]any) string {
+	s.t.Helper()
+	var v catalog.PlanView
+	status, p := s.call(who, http.MethodPost, "/v1/runs", map[string]any{"workflow_id": workflow, "inputs": inputs}, &v)
+	if status != http.StatusCreated || v.Run == nil {
+		s.t.Fatalf("start: HTTP %d %+v", status, p)
+	}
+	return v.PlanID
+}
+
+func (s *system) run(who person, id string) catalog.PlanView {
+	s.t.Helper()
+	var v catalog.PlanView
+	if status, p := s.call(who, http.MethodGet, "/v1/runs/"+id, nil, &v); status != http.StatusOK {
+		s.t.Fatalf("run: HTTP %d %+v", status, p)
+	}
+	return v
+}
+
+// runUntil reads a run again and again until it is as a test wants it.
+func (s *system) runUntil(who person, id, what string, is func(catalog.PlanView) bool) catalog.PlanView {
+	s.t.Helper()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for deadline := time.After(patience); ; {
+		v := s.run(who, id)
+		if is(v) {
+			return v
+		}
+		select {
+		case <-look.C:
+		case <-deadline:
+			s.t.Fatalf("%s: %+v", what, v)
+		}
+	}
+}
+
+func ended(v catalog.PlanView) bool {
+	return v.Status == catalog.PlanComplete || v.Status == catalog.PlanFailed
+}
+
+// nodes are the statuses of a run's nodes, as "id status".
+func nodes(v catalog.PlanView) (out []string) {
+	for _, s := range v.Steps {
+		out = append(out, s.ID+" "+string(s.Status))
+	}
+	return out
+}
+
+func waits(id string) func(catalog.PlanView) bool {
+	return func(v catalog.PlanView) bool { return slices.Contains(nodes(v), id+" held") }
+}
+
+// TestRun: a run of all its kinds of nodes takes the branch of success after one retry, and
+// that of failure when there is none left. What policy holds waits for people.
+func TestRun(t *testing.T) {
+	l := serveLab(t)
+	s := start(t, setup{Model: teller(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
+	ana := s.as("local")
+	for name, c := range map[string]struct {
+		fails   int
+		branch  string
+		nodes   []string
+		said    string
+		uploads int
+	}{
+		"success": {1, "thank", []string{"fetch done", "sum done", "upload done", "thank done", "alarm skipped", "tell done"}, "uploaded s3://lab/", 2},
+		"failure": {2, "alarm", []string{"fetch done", "sum done", "upload failed", "thank skipped", "alarm done", "tell done"}, "the upload of ", 2},
+	} {
+		l.failUploads(c.fails)
+		before, told := len(l.uploaded()), len(l.said())
+		id := s.startRun(ana, "intake", map[string]any{"first": 3})
+		s.runUntil(ana, id, "it waits", waits(c.branch))
+		held := s.inbox(ana)
+		if len(held) != 1 || held[0].PlanID != id {
+			t.Fatalf("%s: held %+v", name, held)
+		}
+		if _, p := s.decide(s.as("boss"), held[0].IntentID, catalog.DecisionApprove, ""); p.Code != "" {
+			t.Fatalf("%s: %+v", name, p)
+		}
+		v := s.runUntil(ana, id, "it ends", ended)
+		if d := cmp.Diff(c.nodes, nodes(v)); d != "" || v.Status != catalog.PlanComplete {
+			t.Errorf("%s: %s %+v %s", name, v.Status, v.Failure, d)
+		}
+		ids := l.uploaded()[before:]
+		if slices.Sort(ids); len(slices.Compact(ids)) != c.uploads {
+			t.Errorf("%s: uploads %v", name, ids)
+		}
+		if said := l.said()[told:]; len(said) != 1 || !strings.HasPrefix(said[0], c.said) {
+			t.Errorf("%s: said %q", name, said)
+		}
+	}
+}
