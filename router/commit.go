@@ -200,8 +200,10 @@ func (o *order) inPlan() *state.Order {
 	return out
 }
 
-// ofNode says whether the task of a node of a run has sealed the order.
-func (o *order) ofNode() bool { return o.task != nil && o.task.Node != "" }
+// ofNode says whether it is the order of a node of a run: its task has sealed it for an executor.
+func (o *order) ofNode() bool {
+	return o.task != nil && o.task.Node != "" && o.row.Executor != catalog.ExecutorRouter
+}
 
 // routerOutcome is the outcome record of an order that takes effect at commit.
 func (r *Router) routerOutcome(o *order) (storage.Record, error) {

@@ -142,6 +142,7 @@ func (s *State) foldOutcome(e storage.Entry) error {
 	if result, there := e.Record.Parts[storage.PartResult]; there {
 		out.Result = result
 	}
+	out.Outputs = e.Record.Parts[storage.PartOutputs]
 	return s.ended(e.Of, out, e.Record.At)
 }
 
