@@ -62,6 +62,9 @@ func (d *drive) nodes(ctx context.Context) error {
 	if err := d.flow(ctx); err != nil {
 		return err
 	}
+	if err := d.look(ctx); err != nil { // no answer since the claim has the nodes
+		return err
+	}
 	if n := d.stuck(); n != nil {
 		return d.closeRun(ctx, fmt.Sprintf("node %s failed: %s", d.node(n.Step).ID, n.Reason))
 	}

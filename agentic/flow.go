@@ -206,7 +206,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		}
 	}
 	if d.queue != nil {
-		d.nodeEnded(e.step)
+		d.nodeEnded(e)
 		return nil
 	}
 	for _, s := range d.plan.Steps {

@@ -107,11 +107,16 @@ func (d *drive) move(ctx context.Context, typ string, args any) error {
 }
 
 // take goes on from a plan as a move at a position of the record left it. Answers of
-// moves that are made side by side may come in another order than the moves.
+// moves that are made side by side may come in another order than the moves. Those of a
+// run have no steps: they are as they were when the run was claimed or read.
 func (d *drive) take(plan catalog.PlanView, position int64) {
-	if position >= d.at {
-		d.plan, d.at = plan, position
+	if position < d.at {
+		return
 	}
+	if plan.Run != nil && len(plan.Steps) == 0 {
+		plan.Steps = d.plan.Steps
+	}
+	d.plan, d.at = plan, position
 }
 
 // at is the position of an answered order.

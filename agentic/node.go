@@ -24,6 +24,11 @@ func (d *drive) openNode(ctx context.Context, running int) (wait func() end, unt
 		return nil, until, nil // those that run end by themselves
 	}
 	for _, n := range d.next {
+		if d.node(n.Step).Step == 0 { // a patch has added it
+			if err := d.look(ctx); err != nil {
+				return nil, until, err
+			}
+		}
 		var refused *OrderError
 		switch {
 		case n.Next == catalog.NextSkip:
@@ -98,13 +103,12 @@ func (d *drive) lookAgain(ctx context.Context, refused *OrderError) error {
 }
 
 // nodeEnded shows what became of a node.
-func (d *drive) nodeEnded(step int) {
-	switch s := d.node(step); {
-	case s.Status == catalog.StepPending && s.Attempts > 0:
-		d.nodeStatus("retrying", step)
-	case s.Status != catalog.StepRunning:
-		d.nodeStatus(string(s.Status), step)
+func (d *drive) nodeEnded(e end) {
+	state := e.Status
+	if state != taskDone && slices.ContainsFunc(d.next, func(n catalog.NextNode) bool { return n.Step == e.step && n.RetryAt != nil }) {
+		state = "retrying"
 	}
+	d.nodeStatus(state, e.step)
 }
 
 func (d *drive) nodeStatus(state string, step int) {

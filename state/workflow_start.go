@@ -181,7 +181,11 @@ func (v *View) mayRunAgents(o Order, p *plan) error {
 	if o.Erased {
 		return nil
 	}
-	caps, _ := v.s.dir.Capabilities(o.Tenant, o.Roles)
+	roles, _ := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	if o.Signer == intents.RoleOperator {
+		roles, _, _ = v.s.dir.UserRoles(o.Tenant, o.User)
+	}
+	caps, _ := v.s.dir.Capabilities(o.Tenant, roles)
 	for _, s := range p.View.Steps {
 		if need := catalog.RunAgent + ":" + s.Agent; s.Agent != "" && !Covered(v.s.rules, caps, need) {
 			return intents.Refuse(intents.RBACForbidden, "/intent/args/workflow_id", "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)

@@ -70,7 +70,7 @@ func serveLab(t *testing.T) *lab {
 		srv.CloseClientConnections()
 		srv.Close()
 	})
-	l.skills = "effect=upload:idempotent effect=notify:once -- " + srv.URL + "/mcp"
+	l.skills = "name=lab effect=upload:idempotent effect=notify:once -- " + srv.URL + "/mcp"
 	return l
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/node"
 )
 
 // intake has each type of node but an approval, a retry, and a branch for failures.
@@ -112,7 +113,7 @@ func waits(id string) func(catalog.PlanView) bool {
 // that of failure when there is none left. What policy holds waits for people.
 func TestRun(t *testing.T) {
 	l := serveLab(t)
-	s := start(t, setup{Model: teller(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
+	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: teller(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
 	ana := s.as("local")
 	for name, c := range map[string]struct {
 		fails   int
