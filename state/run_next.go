@@ -26,11 +26,20 @@ func (p *plan) next() (out []catalog.NextNode) {
 		if i < 0 || verdicts[i].Next == workflows.Wait {
 			continue
 		}
-		n := catalog.NextNode{Step: s.Step, Next: verdicts[i].Next, RetryAt: s.RetryAt, TimeoutSec: p.Run.Graph.Node(s.ID).TimeoutSec}
+		n := catalog.NextNode{Step: s.Step, Next: verdicts[i].Next, RetryAt: s.RetryAt, TimeoutSec: p.timeout(s)}
 		if f := verdicts[i].Fault; f != nil {
 			n.Reason = f.Error()
 		}
 		out = append(out, n)
+	}
+	return out
+}
+
+// timeout is for how many seconds the task of a node may live; 0: as any.
+func (p *plan) timeout(s catalog.StepView) int {
+	out := p.Run.Graph.Node(s.ID).TimeoutSec
+	if _, r := p.agentAt(s.Step); r != nil && (out == 0 || r.Seconds < out) {
+		out = r.Seconds
 	}
 	return out
 }

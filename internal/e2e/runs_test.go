@@ -88,7 +88,7 @@ func (s *system) runUntil(who person, id, what string, is func(catalog.PlanView)
 		select {
 		case <-look.C:
 		case <-deadline:
-			s.t.Fatalf("%s: %+v", what, v)
+			s.t.Fatalf("%s: %s %v %+v", what, v.Status, nodes(v), v.Failure)
 		}
 	}
 }
@@ -114,7 +114,8 @@ func waits(id string) func(catalog.PlanView) bool {
 func TestRun(t *testing.T) {
 	l := serveLab(t)
 	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: teller(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
-	ana := s.as("local")
+	ben, _, _ := s.holds("lab.notify")
+	ana := s.as("ana")
 	for name, c := range map[string]struct {
 		fails   int
 		branch  string
@@ -133,7 +134,7 @@ func TestRun(t *testing.T) {
 		if len(held) != 1 || held[0].PlanID != id {
 			t.Fatalf("%s: held %+v", name, held)
 		}
-		if _, p := s.decide(s.as("boss"), held[0].IntentID, catalog.DecisionApprove, ""); p.Code != "" {
+		if _, p := s.decide(ben, held[0].IntentID, catalog.DecisionApprove, ""); p.Code != "" {
 			t.Fatalf("%s: %+v", name, p)
 		}
 		v := s.runUntil(ana, id, "it ends", ended)
