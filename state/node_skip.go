@@ -32,6 +32,7 @@ var nodeSkip = move(typeNodeSkip,
 		p, err := s.planOf(o, a.PlanID)
 		if err == nil {
 			p.skip(a.Step, o.At)
+			p.decidedEdges(a.Step, o.Edges)
 		}
 		return err
 	})

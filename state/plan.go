@@ -184,13 +184,22 @@ func (p *plan) clone() *plan {
 func (p *plan) answer() catalog.PlanView {
 	v := p.shown()
 	if v.Run != nil { // drivers are told what they can do; 200 nodes would be recorded each time
-		v.Steps = []catalog.StepView{}
+		v.Steps, v.Run = []catalog.StepView{}, withoutEdges(v.Run)
 	}
 	v.Task, v.Response, v.Components, v.Route = "", "", nil, v.Route.WithTexts(catalog.Route{})
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
 	}
 	return v
+}
+
+func withoutEdges(r *catalog.RunView) *catalog.RunView {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.Edges = nil
+	return &out
 }
 
 // shown is the plan as a driver sees it that claims it.

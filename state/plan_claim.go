@@ -24,6 +24,7 @@ var planClaim = move("plan.claim",
 		after := p.clone()
 		after.claim(a.Epoch, v.s.rules, o.At)
 		told := after.shown()
+		told.Run = withoutEdges(told.Run)
 		told.Turn, told.Agents = p.Turn, p.Registry != nil
 		if p.Gate != nil && told.Status == catalog.PlanPlanning {
 			told.Gate = &catalog.Gated{Clarify: p.Gate.Clarify && p.Before == nil, Before: p.Before}

@@ -32,6 +32,39 @@ type nodeOrder struct {
 	Outputs json.RawMessage `json:"outputs,omitempty"`
 }
 
+// showEdges puts the edges of the graph into the view; what was decided of them stays. Who has
+// the view of before keeps that.
+func (p *plan) showEdges() {
+	r := *p.View.Run
+	r.Edges = make([]catalog.RunEdge, len(p.Run.Graph.Edges))
+	for i, e := range p.Run.Graph.Edges {
+		r.Edges[i] = catalog.RunEdge{From: e.From, To: e.To, Condition: e.Condition}
+		for _, was := range p.View.Run.Edges {
+			if was.From == e.From && was.To == e.To {
+				r.Edges[i].Holds = was.Holds
+			}
+		}
+	}
+	p.View.Run = &r
+}
+
+// decidedEdges notes what was decided of the edges that lead to a node.
+func (p *plan) decidedEdges(step int, edges []intents.FactEdge) {
+	s := p.step(step)
+	if p.Run == nil || s == nil {
+		return
+	}
+	r := *p.View.Run
+	r.Edges = slices.Clone(r.Edges)
+	for i := range r.Edges {
+		at := slices.IndexFunc(edges, func(e intents.FactEdge) bool { return e.From == r.Edges[i].From })
+		if r.Edges[i].To == s.ID && at >= 0 {
+			r.Edges[i].Holds = &edges[at].Holds
+		}
+	}
+	p.View.Run = &r
+}
+
 // ofRun says whether an order is of an open run, whose signer counts.
 func (s *State) ofRun(o Order) bool {
 	p := s.plans[o.Tenant+"/"+o.Context.PlanID]

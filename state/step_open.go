@@ -74,6 +74,7 @@ var stepOpen = move("step",
 		if step == nil || a.PlanDigest != p.View.PlanDigest {
 			return fmt.Errorf("step %d of %s", a.Step, a.PlanID)
 		}
+		p.decidedEdges(a.Step, o.Edges)
 		t := &task{plan: p, Task: Task{
 			ID: a.TaskID, Tenant: o.Tenant, User: o.User, Plan: a.PlanID,
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,

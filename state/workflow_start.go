@@ -153,6 +153,7 @@ func (s *State) emptyRun(o Order, r *run) *plan {
 		}
 		p.View.Steps = append(p.View.Steps, step)
 	}
+	p.showEdges()
 	return p
 }
 

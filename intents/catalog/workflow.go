@@ -65,10 +65,20 @@ type RunView struct {
 	Priority   string `json:"priority,omitempty"`
 	MaxDays    int    `json:"max_days,omitempty"` // that its standing grants are good for
 
+	Edges []RunEdge `json:"edges,omitempty"` // of its graph now; answers of moves leave them out
+
 	Of            string `json:"of,omitempty"` // the run that it repeats; empty: it is no replay
 	FromNode      string `json:"from_node,omitempty"`
 	Mode          string `json:"mode,omitempty"`
 	RepeatEffects bool   `json:"repeat_effects,omitempty"`
+}
+
+// RunEdge is an edge of a run, and what was decided of it.
+type RunEdge struct {
+	From      string `json:"from"`
+	To        string `json:"to"`
+	Condition string `json:"condition,omitempty"`
+	Holds     *bool  `json:"holds,omitempty"` // nil: To has not begun
 }
 
 // StepSkipped is the status of a node that no edge leads to.
