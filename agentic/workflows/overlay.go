@@ -42,7 +42,7 @@ func (g *Graph) Overlay(p Patch, at string, v Values) (*Graph, error) {
 	}
 	edges := slices.Clone(g.Edges)
 	for i, e := range p.RemoveEdges {
-		pointer := fmt.Sprintf("/remove_edges/%d", i)
+		pointer := fmt.Sprintf("%s/%d", removal, i)
 		current(&e.From, pointer+"/from")
 		current(&e.To, pointer+"/to")
 		n := slices.IndexFunc(edges, func(x Edge) bool { return x.From == e.From && x.To == e.To })
@@ -72,8 +72,8 @@ func (g *Graph) Overlay(p Patch, at string, v Values) (*Graph, error) {
 		WorkflowID: g.WorkflowID, Version: g.Version, Digest: g.Digest, CEL: g.CEL, MaxDays: g.MaxDays, Inputs: g.Inputs,
 		Nodes: append(slices.Clone(g.Nodes), p.AddNodes...), Edges: edges,
 	}
-	c.node = added("/remove_edges", "/add_nodes", c.had)
-	c.edge = added("/remove_edges", "/add_edges", kept)
+	c.node = added("/add_nodes", c.had)
+	c.edge = added("/add_edges", kept)
 	for i := c.had; len(c.faults) == 0 && i < len(c.graph.Nodes); i++ {
 		c.plain(i)
 	}
@@ -89,10 +89,10 @@ func (g *Graph) Overlay(p Patch, at string, v Values) (*Graph, error) {
 
 // added gives where each of a list stands whose first had were there before: these can be
 // wrong by the removal of edges alone.
-func added(removed, list string, had int) func(i int) string {
+func added(list string, had int) func(i int) string {
 	return func(i int) string {
 		if i < had {
-			return removed
+			return removal
 		}
 		return fmt.Sprintf("%s/%d", list, i-had)
 	}
