@@ -29,8 +29,18 @@ type Facts struct {
 	// no policy sees it.
 	Breaker BreakerMark `json:"breaker,omitempty"`
 
+	// Edges that lead to the node of a run that an order begins or skips; no policy sees them.
+	Edges []FactEdge `json:"edges,omitempty"`
+
 	// Inputs that an order named when it was held; no policy sees them.
 	Inputs []HeldInput `json:"inputs,omitempty"`
+}
+
+// FactEdge is what a decision made of an edge of a run: whether it leads to its node.
+type FactEdge struct {
+	From  string `json:"from"` // a node
+	Holds bool   `json:"holds"`
+	Saw   string `json:"saw,omitempty"` // the digest of the values that its condition was judged by
 }
 
 // FactBudget is how many tokens were used before the decision: on its day (UTC), of all users of the

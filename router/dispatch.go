@@ -318,6 +318,9 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 // finish is stage 10: the outcome is durable before anybody is answered. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
+	if out.Status == intents.Done && o.ofNode() {
+		out.Outputs = o.view.OutputsOf(*o.task, out.Result)
+	}
 	kept := out
 	if o.env.Type() == typeTranscript && out.Result != nil {
 		kept.Result = json.RawMessage(`{"sha256":"` + intents.Digest(out.Result) + `"}`)

@@ -243,5 +243,5 @@ func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasur
 	if err != nil {
 		return nil, err
 	}
-	return append(out, storage.Erasure{Position: h.Outcome, Parts: []string{storage.PartResult, storage.PartReason}}), nil
+	return append(out, storage.Erasure{Position: h.Outcome, Parts: []string{storage.PartResult, storage.PartReason, storage.PartOutputs}}), nil
 }

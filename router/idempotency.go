@@ -121,7 +121,7 @@ func (r *Router) legal(ctx context.Context, o *order) error {
 	}
 	// Also if the pin has another effect by now: an order that had the effect once was carried out.
 	once := o.decision.Effect == string(catalog.Once)
-	if (once || o.row.Effect == catalog.EffectPin) && o.env.Context().PlanID != "" {
+	if (once || o.row.Effect == catalog.EffectPin || o.ofNode()) && o.env.Context().PlanID != "" {
 		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context(), once); err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (r *Router) move(ctx context.Context, o *order) error {
 		return err
 	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
-	o.facts.Budget = o.view.Budget
+	o.facts.Budget, o.facts.Edges = o.view.Budget, o.view.Edges
 	if err != nil {
 		return err
 	}

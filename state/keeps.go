@@ -144,6 +144,9 @@ func (s *State) PlanEnded(o Order) bool {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if OpensRun(o) {
+		about.PlanID = s.runBy(o)
+	}
 	for _, id := range []string{o.Context.PlanID, about.PlanID} {
 		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {
 			return false

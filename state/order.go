@@ -32,6 +32,11 @@ type Order struct {
 	// Breaker is its mark by the breaker of its skill server.
 	Breaker intents.BreakerMark `json:",omitempty"`
 
+	// Edges to the node that it begins or skips, as decided.
+	Edges []intents.FactEdge `json:",omitempty"`
+	// Node says that the task of a node has sealed it, for Touches.
+	Node bool `json:"-"`
+
 	Decision intents.Decision // while it is judged: as far as it has come
 	Erased   bool             // the order was: what is here is its summary
 
@@ -158,7 +163,7 @@ func (o *Order) readActor(r storage.Record) error {
 
 // decidedAt takes the times of a decision, and the sums and breakers of then, from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
-	o.Budget, o.Breaker = facts.Budget, facts.Breaker
+	o.Budget, o.Breaker, o.Edges = facts.Budget, facts.Breaker, facts.Edges
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}

@@ -14,6 +14,8 @@ var planClaim = move("plan.claim",
 		switch {
 		case err != nil:
 			return Effect{}, err
+		case drives(o, p) != nil:
+			return Effect{}, drives(o, p)
 		case final(p.View.Status):
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 		case a.Epoch != p.View.Epoch+1:
@@ -50,7 +52,7 @@ func (p *plan) claim(epoch int, rules intents.Rules, at time.Time) {
 	v.Epoch = epoch
 	if v.Status == catalog.PlanPending {
 		v.Status = catalog.PlanPlanning
-		if v.Agent != "" {
+		if v.Agent != "" || v.Run != nil {
 			v.Status = catalog.PlanExecuting
 		}
 	}

@@ -34,6 +34,8 @@ type Task struct {
 	Holds    []agents.Hold    `json:"holds,omitempty"` // calls of the agent that wait for people
 	Asks     []string         `json:"asks,omitempty"`  // agents that it may ask
 
+	Node string `json:"node,omitempty"` // of a run; empty: it works on a step
+
 	APIKey string       `json:"api_key,omitempty"` // of the client whose calls it makes; empty: it works itself
 	Remote *intents.Pin `json:"remote,omitempty"`  // of the remote agent that it stands for; nil: of none
 }
@@ -43,7 +45,7 @@ func (t Task) Over(now time.Time) bool { return t.Ended != "" || now.After(t.Dea
 
 // MayOrder says whether the task's agent has a tool that makes orders of a type.
 func (t Task) MayOrder(typ string) bool {
-	if t.Agent == "" { // of a planner's step
+	if t.Agent == "" && t.Node == "" { // of a planner's step
 		return typ != "action" && !strings.HasPrefix(typ, "schedule.")
 	}
 	return slices.Contains(t.Types, typ)
@@ -228,11 +230,16 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 		return err
 	case typeStepFinish:
 		a, err := argsOf[catalog.StepFinish](o)
-		if a.Reply != "" && a.Status == "done" {
+		if a.Reply != "" && a.Status == "done" && p.Run == nil {
 			p.Response, p.Components = a.Reply, componentsOf(a)
 		}
 		return err // its other texts stay with the plan
 	case TypeCancel: // its text is in none
+		return nil
+	case TypeWorkflowStart, TypeRunReplay:
+		for i := range p.Steps {
+			p.Steps[i].Task = p.Steps[i].Type
+		}
 		return nil
 	default:
 		return fmt.Errorf("%s has no texts of a plan", o.Type)

@@ -65,6 +65,12 @@ func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 		return catalog.Told{}
 	}
 	out := catalog.Told{Facts: p.shown().Facts}
+	if p.Run != nil {
+		out.Next = p.next()
+		if s := p.step(step); s != nil && s.Status == catalog.StepRunning {
+			out.Order, _ = p.order(s) // step has judged that there is one
+		}
+	}
 	for _, t := range p.Tasks {
 		if s := p.step(t.Step); step == t.Step && t.Ask == ask && s != nil && s.Revision == t.Revision {
 			out.Tokens += t.Used

@@ -17,6 +17,7 @@ const (
 	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
 	PartResult  = "result"  // of an outcome: its result
 	PartReason  = "reason"  // of an outcome: the text of its executor
+	PartOutputs = "outputs" // of the outcome of a node's order: what later nodes read of it
 )
 
 // ErasedReason is the reason of an outcome whose result or reason was erased.
@@ -112,6 +113,10 @@ func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 		put(PartResult, out.Result)
 		out.Result = nil
 	}
+	if out.Outputs != nil {
+		put(PartOutputs, out.Outputs)
+		out.Outputs = nil
+	}
 	put(PartOutcome, out)
 	return NewRecord(KindOutcome, at, parts), err
 }
@@ -124,6 +129,9 @@ func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 	}
 	if raw, there := parts[PartResult]; there {
 		out.Result = raw
+	}
+	if raw, there := parts[PartOutputs]; there {
+		out.Outputs = raw
 	}
 	if raw, there := parts[PartReason]; there {
 		return out, json.Unmarshal(raw, &out.Reason)

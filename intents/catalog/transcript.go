@@ -13,6 +13,10 @@ type Told struct {
 	// Tokens that earlier tasks of the step have used; of step alone.
 	Tokens int         `json:"tokens,omitempty"`
 	Facts  []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
+
+	// Of a run: what its driver can do now, and of step what the task seals.
+	Next  []NextNode `json:"next,omitempty"`
+	Order *NodeOrder `json:"order,omitempty"`
 }
 
 // ToldCall is an order that an agent's call made.

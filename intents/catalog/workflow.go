@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// Limits of runs, which are plans of nodes.
+const (
+	MaxNodes     = 200
+	MaxLiveNodes = 8 // nodes of a run that run at once
+)
+
+// The capabilities that runs need.
+const (
+	StartRuns     = "runs:start"      // without the workflow's name
+	ReplayRuns    = "runs:replay"     // one's own
+	ReplayAnyRuns = "runs:replay:any" // other users', too
+)
+
+var workflowRows = []Row{
+	{Type: "workflow.start", Title: "Start a run of a workflow", Capability: StartRuns, Signers: []intents.Role{intents.RoleManager, intents.RoleGateway, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "node.skip", Title: "Skip a node of a run", Capability: "plans:run", Signers: []intents.Role{intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "run.replay", Title: "Repeat a run from a node on", Capability: ReplayRuns, Signers: []intents.Role{intents.RoleManager, intents.RoleGateway, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
+}
+
+// WorkflowStart are the arguments of workflow.start.
+type WorkflowStart struct {
+	WorkflowID string          `json:"workflow_id"`
+	Inputs     json.RawMessage `json:"inputs"` // object
+	Priority   string          `json:"priority,omitempty"`
+	// RunID is the plan_id of the run; empty: one that follows from the order.
+	RunID string `json:"run_id,omitempty"`
+}
+
+// NodeSkip are the arguments of node.skip.
+type NodeSkip struct {
+	PlanID string `json:"plan_id"`
+	Epoch  int    `json:"epoch"`
+	Step   int    `json:"step"`
+}
+
+// RunReplay are the arguments of run.replay.
+type RunReplay struct {
+	RunID         string `json:"run_id"`
+	FromNode      string `json:"from_node"`
+	Mode          string `json:"mode"` // freeze, shadow
+	RepeatEffects bool   `json:"repeat_effects,omitempty"`
+}
+
+// The modes of a replay.
+const (
+	ReplayFreeze = "freeze"
+	ReplayShadow = "shadow"
+)
+
+// RunView is what a plan has that is the run of a workflow.
+type RunView struct {
+	RunID      string `json:"run_id"` // the plan_id
+	WorkflowID string `json:"workflow_id"`
+	Version    string `json:"version,omitempty"`
+	Digest     string `json:"digest,omitempty"` // of the definition
+	Priority   string `json:"priority,omitempty"`
+	MaxDays    int    `json:"max_days,omitempty"` // that its standing grants are good for
+
+	Of            string `json:"of,omitempty"` // the run that it repeats; empty: it is no replay
+	FromNode      string `json:"from_node,omitempty"`
+	Mode          string `json:"mode,omitempty"`
+	RepeatEffects bool   `json:"repeat_effects,omitempty"`
+}
+
+// StepSkipped is the status of a node that no edge leads to.
+const StepSkipped StepStatus = "skipped"
+
+// What the driver of a run has to do about a node.
+const (
+	NextRun   = "run"   // a step may open its task, from RetryAt on
+	NextSkip  = "skip"  // a node.skip may skip it
+	NextStuck = "stuck" // it reads what is not there: the run fails
+)
+
+// NextNode is a node that a driver can do something about.
+type NextNode struct {
+	Step    int        `json:"step"`
+	Next    string     `json:"next"`
+	RetryAt *time.Time `json:"retry_at,omitempty"`
+	Reason  string     `json:"reason,omitempty"` // of stuck
+}
+
+// NodeOrder is what the task of a node seals: exactly these arguments, and no other order.
+// Of an agent's node the type is NodeAgent: its task runs the agent on the arguments.
+type NodeOrder struct {
+	Type       string          `json:"type"`
+	Args       json.RawMessage `json:"args"`
+	Occurrence int             `json:"occurrence,omitempty"` // of its context
+}
+
+// NodeAgent is the type of what an agent's node does.
+const NodeAgent = "agent"

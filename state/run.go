@@ -1,0 +1,190 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/agentic/workflows"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// A run is a plan whose graph a definition gives: its nodes are steps with an id.
+
+// run is what an open plan has that is the run of a workflow. Once the plan has ended,
+// its view alone says what it was.
+type run struct {
+	Graph  *workflows.Graph `json:"graph"`
+	Inputs json.RawMessage  `json:"inputs,omitempty"` // canonical; nil: they were erased
+	// Orders of the nodes' last attempts, by step.
+	Orders map[int]*nodeOrder `json:"orders,omitempty"`
+}
+
+// nodeOrder is what is known of the order of a node. That of an agent's node has outputs alone.
+type nodeOrder struct {
+	ID      string          `json:"id,omitempty"`     // intent_id
+	Effect  string          `json:"effect,omitempty"` // as decided
+	Status  string          `json:"status,omitempty"` // as of a fact
+	Final   bool            `json:"final,omitempty"`  // people have turned it down: no attempt follows
+	Outputs json.RawMessage `json:"outputs,omitempty"`
+}
+
+// ofRun says whether an order is of an open run, whose signer counts.
+func (s *State) ofRun(o Order) bool {
+	p := s.plans[o.Tenant+"/"+o.Context.PlanID]
+	return p != nil && p.Run != nil
+}
+
+// Opens says whether orders of a type open plans.
+func Opens(typ string) bool {
+	return typ == TypePlanOpen || typ == TypeWorkflowStart || typ == TypeRunReplay
+}
+
+// nodeOrdered remembers the order of a node's task.
+func (p *plan) nodeOrdered(o Order) {
+	s := p.step(o.Context.Step)
+	if p.Run == nil || s == nil || s.Type == catalog.NodeAgent || o.Signer != intents.RoleTask {
+		return
+	}
+	status := factOpen
+	if o.Decision.Verdict == intents.Hold {
+		status = factHeld
+	}
+	p.Run.Orders[s.Step] = &nodeOrder{ID: o.Decision.IntentID, Effect: o.Decision.Effect, Status: status}
+}
+
+// nodeEnded notes how the order of a node ended.
+func (p *plan) nodeEnded(x *openOrder, out intents.Outcome, dispatched bool) {
+	if p.Run == nil {
+		return
+	}
+	n := p.Run.Orders[x.Step]
+	if n == nil || n.ID != x.ID {
+		return
+	}
+	n.Status, n.Outputs = factStatus(out), out.Outputs
+	n.Final = out.Code == intents.ApprovalRejected
+	if !dispatched {
+		n.Status = undelivered
+	}
+}
+
+// values are what the graph of a run is judged by.
+func (p *plan) values() workflows.Values {
+	v := workflows.Values{RunID: p.View.PlanID, Inputs: p.Run.Inputs, Nodes: make(map[string]workflows.NodeValue, len(p.View.Steps))}
+	for _, s := range p.View.Steps {
+		n := workflows.NodeValue{Status: string(s.Status), Begun: s.TaskID != ""}
+		if o := p.Run.Orders[s.Step]; o != nil {
+			n.Order, n.Outputs = o.ID, o.Outputs
+		}
+		if s.Status == catalog.StepFailed {
+			n.Outputs = p.Run.Graph.Cut(s.ID, nil, false)
+		}
+		v.Nodes[s.ID] = n
+	}
+	return v
+}
+
+// failed is the node because of which a run can only fail; nil: there is none.
+func (p *plan) failedNode() *catalog.StepView {
+	for i := range p.View.Steps {
+		if s := &p.View.Steps[i]; s.Status == catalog.StepFailed && !p.Run.Graph.Tolerates(s.ID) {
+			return s
+		}
+	}
+	return nil
+}
+
+// over says whether each node of a run has ended so that it is complete.
+func (p *plan) nodesOver() bool {
+	for _, s := range p.View.Steps {
+		if s.Status != catalog.StepDone && s.Status != catalog.StepSkipped && s.Status != catalog.StepFailed {
+			return false
+		}
+	}
+	return p.failedNode() == nil
+}
+
+// drives says whether a key may move a plan: runs are the workflow keys', other plans the managers'.
+func drives(o Order, p *plan) error {
+	if (p.View.Run != nil) != (o.Signer == intents.RoleWorkflow) && (o.Signer == intents.RoleManager || o.Signer == intents.RoleWorkflow) {
+		return intents.Refuse(intents.KeyRole, "/sig", "workflow keys move runs, and managers other plans")
+	}
+	return nil
+}
+
+// nodeFailed is the effect of a failed attempt on a node: it is tried again where the
+// definition says so, unless what it ordered may have acted once.
+func (p *plan) nodeFailed(s *catalog.StepView, reason string, at, now time.Time) {
+	s.Attempts++
+	s.FinishedAt, s.FailureReason = &at, reason
+	s.Status = catalog.StepFailed
+	retry := p.Run.Graph.Node(s.ID).Retry
+	if retry == nil || s.Attempts > retry.Max || p.mayHaveActed(s) {
+		return
+	}
+	due := now.Add(time.Duration(retry.BackoffSec) * time.Second)
+	s.Status, s.RetryAt = catalog.StepPending, &due
+}
+
+// mayHaveActed says that no further attempt follows on the last one of a node: an order of it may
+// have acted once, or people have turned it down.
+func (p *plan) mayHaveActed(s *catalog.StepView) bool {
+	if n := p.Run.Orders[s.Step]; n != nil {
+		return n.Final || n.Effect == string(catalog.Once) && n.Status != undelivered
+	}
+	return s.Type == catalog.NodeAgent && slices.ContainsFunc(p.Facts, func(f *fact) bool {
+		return f.Step == s.Step && f.Effect == catalog.Once && f.Status != undelivered
+	})
+}
+
+// tryAgain forgets the order of an attempt that has failed, where another follows.
+func (p *plan) tryAgain(s *catalog.StepView) {
+	if s.Status == catalog.StepPending {
+		delete(p.Run.Orders, s.Step)
+	}
+}
+
+// nodeFinished is the effect of step.finish on what is known of a node's order.
+func (p *plan) nodeFinished(t *task, a catalog.StepFinish) {
+	s := p.step(t.Step)
+	switch {
+	case p.Run == nil || s == nil:
+	case a.Status == "failed":
+		p.tryAgain(s)
+	case a.Status == "done" && s.Type == catalog.NodeAgent:
+		p.Run.Orders[s.Step] = &nodeOrder{Outputs: p.Run.Graph.Cut(s.ID, repliedOutputs(a.Reply), true)}
+	}
+}
+
+// finishable says whether a task of a node may end as it says: that follows from its order.
+func (p *plan) finishable(v *View, o Order, t *task, a catalog.StepFinish) error {
+	v.rely(SubjectEffects(o.Tenant, t.Plan, t.Step))
+	n, agent := p.Run.Orders[t.Step], t.Agent != ""
+	switch {
+	case a.Status == "insufficient":
+		return illegal("/intent/args/status", "a node is done, failed or held")
+	case a.Status == "done" && agent && o.TextSize("reply") == 0:
+		return illegal("/intent/args/reply", "the task of an agent's node ends with a reply")
+	case a.Status == "done" && !agent && (a.Order == "" || n == nil || n.ID != a.Order || n.Status != string(intents.Done)):
+		return illegal("/intent/args/order", "done names the order of the node, which is done")
+	case a.Status == "failed" && !agent && n != nil && n.Status == string(intents.Done):
+		return illegal("/intent/args/status", "the order of the node is done: so is the node")
+	case a.Status == "failed" && !agent && n != nil && n.Status == factOpen && o.Signer == intents.RoleTask:
+		return illegal("/intent/args/status", "the order of the node is being carried out")
+	}
+	return nil
+}
+
+// nodeAgain refuses a second order of an attempt, unless the first surely did nothing.
+func (p *plan) nodeAgain(s *catalog.StepView, c intents.Context) error {
+	if c.Occurrence != s.Attempts {
+		return intents.Refuse(intents.TaskScope, "/context/occurrence", fmt.Sprintf("%d attempts of the node have failed, and its order says so", s.Attempts))
+	}
+	if n := p.Run.Orders[s.Step]; n != nil && n.Status != undelivered {
+		return repeated(n.ID)
+	}
+	return nil
+}
