@@ -25,6 +25,7 @@ type checker struct {
 	faults     Faults
 
 	// Of a run that is patched: its values, how many nodes it had, and its conditions.
+	erased   bool
 	values   Values
 	had      int
 	compiled map[string]*condition
@@ -252,7 +253,7 @@ func (c *checker) reads(i int) {
 			return s, nil
 		})
 	})
-	if len(c.faults) > 0 || i < c.had {
+	if len(c.faults) > 0 || i < c.had || c.erased {
 		return
 	}
 	if n.Type == Agent {

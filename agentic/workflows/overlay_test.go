@@ -52,7 +52,7 @@ func TestPatchRefused(t *testing.T) {
 	g, v := inFlight(t)
 	before, _ := json.Marshal(g)
 	for _, row := range rows {
-		_, err := g.Overlay(row.Patch, row.At, v)
+		_, _, err := g.Overlay(row.Patch, row.At, v)
 		// What CEL says after the colon is its own.
 		if err == nil || err.Error() != row.Want && (!strings.HasSuffix(row.Want, ": ") || !strings.HasPrefix(err.Error(), row.Want)) {
 			t.Errorf("%s: got  %v\nwant %s", row.Name, err, row.Want)
@@ -86,9 +86,9 @@ func TestReferencePatch(t *testing.T) {
 	if err := json.Unmarshal([]byte(reference), &p); err != nil {
 		t.Fatal(err)
 	}
-	patched, err := g.Overlay(p, "b", v)
-	if err != nil {
-		t.Fatal(err)
+	patched, at, err := g.Overlay(p, "b", v)
+	if err != nil || at != "b" || len(g.Rewired(patched)) > 0 {
+		t.Fatal(at, err)
 	}
 	next := func() map[string]string {
 		out := map[string]string{}
@@ -125,18 +125,18 @@ func TestCutOff(t *testing.T) {
 		t.Fatal(faults)
 	}
 	v := Values{Nodes: map[string]NodeValue{"a": {Status: Running}}}
-	cut, err := d.Overlay(Patch{RemoveEdges: []EdgeName{{"CURRENT_NODE", "b"}}}, "", v)
-	if err != nil {
-		t.Fatal(err)
+	cut, at, err := d.Overlay(Patch{RemoveEdges: []EdgeName{{"CURRENT_NODE", "b"}}}, "", v)
+	if err != nil || at != "a" || !slices.Equal(d.Rewired(cut), []string{"b"}) {
+		t.Fatal(at, err, d.Rewired(cut))
 	}
 	if got := cut.Ready("b", v).Next; got != Skip {
 		t.Errorf("without its edge: %s", got)
 	}
-	more, err := cut.Overlay(Patch{AddNodes: []Node{{ID: "c", Type: Function, Fn: "s.t"}}}, "", v)
+	more, _, err := cut.Overlay(Patch{AddNodes: []Node{{ID: "c", Type: Function, Fn: "s.t"}}}, "", v)
 	if err != nil || more.Ready("b", v).Next != Skip || more.Ready("c", v).Next != Run {
 		t.Errorf("after another patch: %v", err)
 	}
-	again, err := more.Overlay(Patch{AddEdges: []Edge{{From: "c", To: "b"}}}, "", v)
+	again, _, err := more.Overlay(Patch{AddEdges: []Edge{{From: "c", To: "b"}}}, "", v)
 	if err != nil || again.Ready("b", v).Next != Wait {
 		t.Errorf("with another edge: %v", err)
 	}
@@ -146,7 +146,7 @@ func TestCutOff(t *testing.T) {
 func TestPatchKeepsWhatIsRead(t *testing.T) {
 	g, v := inFlight(t)
 	p := Patch{AddNodes: []Node{{ID: "x", Type: Function, Fn: "s.t", Inputs: json.RawMessage(`{"y":"${nodes.b.outputs.y.z[0]}"}`)}}, AddEdges: []Edge{{From: "b", To: "x"}}}
-	patched, err := g.Overlay(p, "", v)
+	patched, _, err := g.Overlay(p, "", v)
 	if err != nil {
 		t.Fatal(err)
 	}

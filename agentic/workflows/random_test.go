@@ -315,5 +315,6 @@ func (x *randomRun) parsed(patched bool) (*Graph, error) {
 	if err != nil || !patched {
 		return g, err
 	}
-	return g.Overlay(p, "", Values{})
+	g, _, err = g.Overlay(p, "", Values{})
+	return g, err
 }
