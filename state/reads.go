@@ -93,16 +93,19 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 	}, p.View.UserID, true
 }
 
-// OrderOf finds an order of the same place for a member "from".
-func (v *View) OrderOf(tenant string, place intents.Context, intentID string) (position int64, ok bool) {
+// OrderOf finds an order of the same place for a member "from", or of a run that of a done node, and its step.
+func (v *View) OrderOf(tenant string, place intents.Context, intentID string) (position int64, step int, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	p, ok := v.s.plans[tenant+"/"+place.PlanID]
 	if !ok {
-		return 0, false
+		return 0, 0, false
 	}
 	ref, ok := p.ByIntent[intentID]
-	return ref.Position, ok && ref.Revision == place.Revision && ref.Step == place.Step && ref.Ask == place.Ask
+	if n := p.step(ref.Step); p.Run != nil && n != nil && n.Status == catalog.StepDone && p.nodeOrderID(ref.Step) == intentID {
+		return ref.Position, ref.Step, ok
+	}
+	return ref.Position, ref.Step, ok && ref.Revision == place.Revision && ref.Step == place.Step && ref.Ask == place.Ask
 }
 
 // Repeats finds, under the rules before intents.RulesAgents, a once order of the plan that is equal in type and arguments, may

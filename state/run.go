@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // A run is a plan whose graph a definition gives: its nodes are steps with an id.
@@ -55,6 +56,14 @@ func (p *plan) nodeOrdered(o Order) {
 		status = factHeld
 	}
 	p.Run.Orders[s.Step] = &nodeOrder{ID: o.Decision.IntentID, Effect: o.Decision.Effect, Status: status}
+}
+
+// nodeOrderID is the order of a node; empty: it has none.
+func (p *plan) nodeOrderID(step int) string {
+	if n := p.Run.Orders[step]; n != nil {
+		return n.ID
+	}
+	return ""
 }
 
 // nodeEnded notes how the order of a node ended.
@@ -189,4 +198,20 @@ func (p *plan) nodeAgain(s *catalog.StepView, c intents.Context) error {
 		return repeated(n.ID)
 	}
 	return nil
+}
+
+// RunScopes are where the nodes of a run have had temporary files.
+func (s *State) RunScopes(tenant, id string) (out []storage.Scope) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p := s.plans[tenant+"/"+id]
+	if p == nil || p.View.Run == nil {
+		return nil
+	}
+	for _, step := range p.View.Steps {
+		if step.TaskID != "" {
+			out = append(out, storage.Scope{Tenant: tenant, Plan: id, Revision: step.Revision, Step: step.Step})
+		}
+	}
+	return out
 }

@@ -36,6 +36,11 @@ var (
 		Failure: failure, CreatedAt: at, CompletedAt: &at,
 	}
 	moved   = PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, CreatedAt: at}
+	running = PlanView{
+		PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanExecuting, Revision: 1, PlanDigest: digest, MaxSteps: MaxNodes, History: []Replan{}, CreatedAt: at,
+		Run:   &RunView{RunID: "plan_1", WorkflowID: "lead", Version: "1.0.0", Digest: digest, Priority: "high", MaxDays: 3, Of: "plan_0", FromNode: "parse", Mode: ReplayShadow, RepeatEffects: true},
+		Steps: []StepView{{PlanStep: PlanStep{Step: 1, ID: "parse", Task: "function", Skills: []string{"crm.parse"}, Parallel: true, ReturnSpec: specimen.ReturnSpec}, Status: StepSkipped, Revision: 1, Type: "function", Attempts: 1, RetryAt: &at}},
+	}
 	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
 	session = Session{SessionID: "s", UserID: "ana", Status: "active", TTL: &at, StartedAt: at, LastActive: at, Agent: "general", TurnHistory: []Turn{turn}, WorkflowState: json.RawMessage(`{"page":2}`)}
 	persona = Persona{Name: "Ada", SystemPrompt: "Be brief.", Tone: "calm", Language: "en"}
@@ -73,10 +78,17 @@ var examples = map[string]example{
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "done", Reply: "These."},
+		StepFinish{TaskID: "task_1", Status: "done", Order: digest},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
 		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
 		StepFinish{TaskID: "task_1", Status: "unavailable", Reason: "it does not answer"},
 	}, []any{moved}},
+	"workflow.start": {[]any{WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{"file":"cas://sha256:1"}`), Priority: "high", RunID: "plan_1"}, WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{}`)}}, []any{running, moved}},
+	"node.skip":      {[]any{NodeSkip{PlanID: "plan_1", Epoch: 1, Step: 2}}, []any{moved}},
+	"run.replay": {
+		[]any{RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayFreeze, RepeatEffects: true}, RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayShadow}},
+		[]any{running, moved},
+	},
 	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
 	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
 	"transcript.get": {[]any{TranscriptGet{IntentIDs: []string{digest}}}, []any{
