@@ -34,6 +34,9 @@ type Order struct {
 
 	// Edges to the node that it begins or skips, as decided.
 	Edges []intents.FactEdge `json:",omitempty"`
+	// Patch of a run's graph, as decided, also when it was held.
+	Patch *intents.FactPatch `json:",omitempty"`
+
 	// Node says that the task of a node has sealed it, for Touches.
 	Node bool `json:"-"`
 
@@ -163,7 +166,7 @@ func (o *Order) readActor(r storage.Record) error {
 
 // decidedAt takes the times of a decision, and the sums and breakers of then, from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
-	o.Budget, o.Breaker, o.Edges = facts.Budget, facts.Breaker, facts.Edges
+	o.Budget, o.Breaker, o.Edges, o.Patch = facts.Budget, facts.Breaker, facts.Edges, facts.Patch
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}
