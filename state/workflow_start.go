@@ -176,15 +176,29 @@ func (s *State) takeAgents(p *plan) error {
 	return nil
 }
 
+// capabilitiesNow are those of the roles that an order's actor has now: of its grant, or its row.
+func (v *View) capabilitiesNow(o Order) []string {
+	v.rely(SubjectTenant(o.Tenant))
+	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	if o.Signer == intents.RoleOperator {
+		roles, _, disabled = v.s.dir.UserRoles(o.Tenant, o.User)
+	}
+	if disabled {
+		return nil
+	}
+	caps, _ := v.s.dir.Capabilities(o.Tenant, roles)
+	return caps
+}
+
 // mayRunAgents refuses a run to who may not run the agents of its nodes.
 func (v *View) mayRunAgents(o Order, p *plan) error {
 	if o.Erased {
 		return nil
 	}
-	caps, _ := v.s.dir.Capabilities(o.Tenant, o.Roles)
+	caps := v.capabilitiesNow(o)
 	for _, s := range p.View.Steps {
 		if need := catalog.RunAgent + ":" + s.Agent; s.Agent != "" && !Covered(v.s.rules, caps, need) {
-			return intents.Refuse(intents.RBACForbidden, "/intent/args/workflow_id", "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
+			return intents.Refuse(intents.TaskScope, "/intent/args", "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
 		}
 	}
 	return nil
