@@ -88,7 +88,7 @@ func TestIntegrationSecondAuditor(t *testing.T) {
 // TestIntegrationSecondAuditorOfHonestLogs: it says yes to what routers have written,
 // those of earlier releases too.
 func TestIntegrationSecondAuditorOfHonestLogs(t *testing.T) {
-	for _, name := range []string{"approvals-rules1", "mistakes-rules1", "policies-rules1", "turns-rules1", "demo-rules2", "demo-rules3", "demo-rules4", "turns-rules4"} {
+	for _, name := range []string{"approvals-rules1", "mistakes-rules1", "policies-rules1", "turns-rules1", "demo-rules2", "demo-rules3", "demo-rules4", "turns-rules4", "demo-rules5"} {
 		golden := filepath.Join("testdata", "golden", name)
 		got := secondSays(t, golden+".trust.json", map[string][]byte{name: unzipped(t, golden+".jsonl.gz")})
 		if !got[name].OK {

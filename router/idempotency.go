@@ -138,7 +138,9 @@ func (r *Router) legal(ctx context.Context, o *order) error {
 // move judges an order of the router on the state and says its effect.
 func (r *Router) move(ctx context.Context, o *order) error {
 	so := state.OrderOf(o.env, o.roles, o.now)
-	so.Released = o.released
+	if so.Released = o.released; o.released {
+		so.Patch = o.facts.Patch
+	}
 	if o.env.Type() == state.TypeRegistryPush {
 		if err := r.readRegistry(ctx, o, &so); err != nil {
 			return err
@@ -151,7 +153,7 @@ func (r *Router) move(ctx context.Context, o *order) error {
 		return err
 	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
-	o.facts.Budget, o.facts.Edges = o.view.Budget, o.view.Edges
+	o.facts.Budget, o.facts.Edges, o.facts.Patch = o.view.Budget, o.view.Edges, o.view.Patch
 	if err != nil {
 		return err
 	}

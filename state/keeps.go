@@ -138,6 +138,7 @@ func (s *State) PlanEnded(o Order) bool {
 	var about struct {
 		PlanID string `json:"plan_id"`
 		TaskID string `json:"task_id"`
+		RunID  string `json:"run_id"`
 	}
 	if o.Decision.Verdict != intents.Deny && o.Decision.Executor == catalog.ExecutorRouter {
 		_ = json.Unmarshal(o.Args, &about) // arguments that cannot be read name no plan
@@ -147,7 +148,7 @@ func (s *State) PlanEnded(o Order) bool {
 	if OpensRun(o) {
 		about.PlanID = s.runBy(o)
 	}
-	for _, id := range []string{o.Context.PlanID, about.PlanID} {
+	for _, id := range []string{o.Context.PlanID, about.PlanID, about.RunID} {
 		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {
 			return false
 		}

@@ -29,6 +29,7 @@ const (
 
 	TypeWorkflowStart = "workflow.start"
 	TypeRunReplay     = "run.replay"
+	TypeGraphPatch    = "graph.patch"
 	typeNodeSkip      = "node.skip"
 )
 
@@ -86,7 +87,7 @@ func argsOf[A any](o Order) (a A, err error) {
 }
 
 var allMoves = []Move{
-	workflowStart, nodeSkip, runReplay,
+	workflowStart, nodeSkip, graphPatch, runReplay,
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
 	hitlApprove,
 	registryPush, agentGet, agentAsk,

@@ -36,6 +36,9 @@ type Order struct {
 	Edges []intents.FactEdge `json:",omitempty"`
 	// Replay is what an order that repeats a run keeps of it; nil: it was erased, or is none.
 	Replay *Replay `json:",omitempty"`
+	// Patch of a run's graph, as decided, also when it was held.
+	Patch *intents.FactPatch `json:",omitempty"`
+
 	// Node says that the task of a node has sealed it, for Touches.
 	Node bool `json:"-"`
 
@@ -170,7 +173,7 @@ func (o *Order) readActor(r storage.Record) error {
 
 // decidedAt takes the times of a decision, and the sums and breakers of then, from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
-	o.Budget, o.Breaker, o.Edges = facts.Budget, facts.Breaker, facts.Edges
+	o.Budget, o.Breaker, o.Edges, o.Patch = facts.Budget, facts.Breaker, facts.Edges, facts.Patch
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}

@@ -19,6 +19,8 @@ import (
 type run struct {
 	Graph  *workflows.Graph `json:"graph"`
 	Inputs json.RawMessage  `json:"inputs,omitempty"` // canonical; nil: they were erased
+	// Unknown says that texts of its graph were erased.
+	Unknown bool `json:"unknown,omitempty"`
 	// Orders of the nodes' last attempts, by step.
 	Orders map[int]*nodeOrder `json:"orders,omitempty"`
 

@@ -76,7 +76,7 @@ func (v *View) comesTo(o Order, p *plan, s *catalog.StepView, want string) error
 
 // unknown says that values of the run were erased.
 func (p *plan) unknown() bool {
-	return p.Run.Inputs == nil || slices.ContainsFunc(p.View.Steps, func(s catalog.StepView) bool {
+	return p.Run.Unknown || p.Run.Inputs == nil || slices.ContainsFunc(p.View.Steps, func(s catalog.StepView) bool {
 		o := p.read(s.Step)
 		return s.Status == catalog.StepDone && (o == nil || o.Outputs == nil)
 	})

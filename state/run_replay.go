@@ -62,7 +62,10 @@ var runReplay = move(TypeRunReplay,
 		if err != nil {
 			return Effect{}, err
 		}
-		if err := v.mayRunAgents(o, p); err != nil {
+		if !a.RepeatEffects {
+			return Effect{p.answer(), p.touches(true)}, nil
+		}
+		if err := v.mayRunAgents(o, p.View.Steps, "/intent/args/repeat_effects"); err != nil {
 			return Effect{}, err
 		}
 		return Effect{p.answer(), p.touches(true)}, nil
@@ -87,6 +90,8 @@ func (v *View) replayed(o Order, id string) (*plan, error) {
 		return nil, illegal("/intent/args/run_id", "no such run: one that has ended can be repeated for 48 hours")
 	case !final(of.View.Status):
 		return nil, illegal("/intent/args/run_id", "the run has not ended")
+	case of.View.Revision > 1:
+		return nil, illegal("/intent/args/run_id", "the run was patched: start one of a definition with the patch instead")
 	case of.View.Run.Of != "":
 		return nil, illegal("/intent/args/run_id", "the run is a replay: repeat "+of.View.Run.Of)
 	}
@@ -147,7 +152,7 @@ func (s *State) newReplay(o Order, a catalog.RunReplay, of *plan) (*plan, error)
 	if !a.RepeatEffects { // agents are frozen by what they have said
 		return p, nil
 	}
-	return p, s.takeAgents(p)
+	return p, s.takeAgents(p, 0, "/intent/args/repeat_effects")
 }
 
 // keptOf is what came of a node of a run; nil: it did not end.
@@ -211,8 +216,8 @@ func (s *State) carriedOut(p *plan, step *catalog.StepView) bool {
 	case p.Run.Replay == nil || p.Run.Replay.RepeatEffects || step.Type == workflows.Python:
 		return true
 	case step.Type == workflows.Function:
-		pin, ok := s.dir.Pin(p.View.TenantID, step.Skills[0])
-		return ok && pin.Effect == string(catalog.Pure)
+		pin, ok, err := s.dir.SkillNamed(s.rules, p.View.TenantID, step.Skills[0])
+		return err == nil && ok && pin.Effect == string(catalog.Pure)
 	}
 	return false
 }

@@ -21,6 +21,7 @@ type View struct {
 
 	Budget *intents.FactBudget // what the order was judged by; nil: by no budget
 	Edges  []intents.FactEdge  // likewise
+	Patch  *intents.FactPatch  // likewise
 }
 
 // View begins a decision.

@@ -30,7 +30,7 @@ var workflowStart = move(TypeWorkflowStart,
 		if err != nil {
 			return Effect{}, err
 		}
-		if err := v.mayRunAgents(o, p); err != nil {
+		if err := v.mayRunAgents(o, p.View.Steps, "/intent/args/workflow_id"); err != nil {
 			return Effect{}, err
 		}
 		if wrong := p.Run.Graph.CheckInputs(a.Inputs); len(wrong) > 0 && !o.Erased {
@@ -87,7 +87,7 @@ func (s *State) RunBy(o Order) string {
 
 func (s *State) runBy(o Order) string {
 	for _, p := range s.plans {
-		if p.View.Run != nil && p.View.PlanDigest == o.Decision.IntentID {
+		if p.View.Run != nil && (p.Opened == o.Recorded || p.View.PlanDigest == o.Decision.IntentID) {
 			return p.View.PlanID
 		}
 	}
@@ -123,7 +123,7 @@ func (s *State) newRun(o Order, a catalog.WorkflowStart) (*plan, error) {
 	if !o.Erased {
 		p.Run.Inputs = a.Inputs
 	}
-	return p, s.takeAgents(p)
+	return p, s.takeAgents(p, 0, "/intent/args/workflow_id")
 }
 
 // emptyRun is a plan of which no node has begun.
@@ -141,31 +141,21 @@ func (s *State) emptyRun(o Order, r *run) *plan {
 		},
 	}
 	for i, n := range g.Nodes {
-		step := catalog.StepView{Status: catalog.StepPending, Revision: 1, Type: n.Type, PlanStep: catalog.PlanStep{
-			Step: i + 1, ID: n.ID, Task: n.Type, Skills: []string{}, Parallel: true,
-			ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "what the node is for"},
-		}}
-		switch n.Type {
-		case workflows.Function:
-			step.Skills = []string{n.Fn}
-		case workflows.Agent:
-			step.Agent = n.Fn
-		}
-		p.View.Steps = append(p.View.Steps, step)
+		p.View.Steps = append(p.View.Steps, nodeView(n, i+1, 1))
 	}
 	return p
 }
 
-// takeAgents fixes what the agents of a run's nodes may do.
-func (s *State) takeAgents(p *plan) error {
-	for i := range p.View.Steps {
+// takeAgents fixes what the agents of a run's nodes may do, of those from a number on.
+func (s *State) takeAgents(p *plan, from int, pointer string) error {
+	for i := from; i < len(p.View.Steps); i++ {
 		step := &p.View.Steps[i]
 		if step.Agent == "" {
 			continue
 		}
 		r, skills, err := s.runsOf(p.View.TenantID, step.Agent)
 		if err != nil {
-			return illegal("/intent/args/workflow_id", "its node "+step.ID+" needs the agent "+step.Agent+", which cannot be run")
+			return illegal(pointer, "its node "+step.ID+" needs the agent "+step.Agent+", which cannot be run")
 		}
 		r.alone()
 		if p.Agents == nil {
@@ -190,15 +180,15 @@ func (v *View) capabilitiesNow(o Order) []string {
 	return caps
 }
 
-// mayRunAgents refuses a run to who may not run the agents of its nodes.
-func (v *View) mayRunAgents(o Order, p *plan) error {
+// mayRunAgents refuses nodes to who may not run their agents.
+func (v *View) mayRunAgents(o Order, nodes []catalog.StepView, pointer string) error {
 	if o.Erased {
 		return nil
 	}
 	caps := v.capabilitiesNow(o)
-	for _, s := range p.View.Steps {
+	for _, s := range nodes {
 		if need := catalog.RunAgent + ":" + s.Agent; s.Agent != "" && !Covered(v.s.rules, caps, need) {
-			return intents.Refuse(intents.TaskScope, "/intent/args", "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
+			return intents.Refuse(intents.TaskScope, pointer, "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ type checker struct {
 	faults     Faults
 
 	// Of a run that is patched: its values, how many nodes it had, and its conditions.
+	erased   bool
 	values   Values
 	had      int
 	compiled map[string]*condition
@@ -43,6 +44,17 @@ func (s *set) join(o set) {
 	for i := range s {
 		s[i] |= o[i]
 	}
+}
+
+// removal is where what stood in the graph before a patch is at fault.
+const removal = "/remove_edges"
+
+// inside a node or an edge that stands somewhere.
+func inside(at, pointer string) string {
+	if at == removal {
+		return at
+	}
+	return at + pointer
 }
 
 func (c *checker) fault(pointer, format string, args ...any) {
@@ -230,18 +242,18 @@ func (c *checker) reads(i int) {
 		return templates(v, pointer, func(s, pointer string) (any, *Fault) {
 			list, wrong := parts(s)
 			if wrong != "" {
-				c.fault(at+pointer, "%s", wrong)
+				c.fault(inside(at, pointer), "%s", wrong)
 			}
 			for _, p := range list {
 				if p.path != nil {
 					open[pointer] = true
-					c.path(*p.path, i, at+pointer)
+					c.path(*p.path, i, inside(at, pointer))
 				}
 			}
 			return s, nil
 		})
 	})
-	if len(c.faults) > 0 || i < c.had {
+	if len(c.faults) > 0 || i < c.had || c.erased {
 		return
 	}
 	if n.Type == Agent {
@@ -314,7 +326,7 @@ func (c *checker) path(p path, reader int, at string) {
 
 // condition of an edge: it compiles, and what it reads comes before the node that it leads to.
 func (c *checker) condition(i int, compiled map[string]*condition, types func(path) *cel.Type) {
-	e, at := c.graph.Edges[i], c.edge(i)+"/condition"
+	e, at := c.graph.Edges[i], inside(c.edge(i), "/condition")
 	x := compiled[e.Condition]
 	if x == nil {
 		var wrong string

@@ -12,6 +12,7 @@ type Patch struct {
 	AddEdges      []Edge     `json:"add_edges"`
 	RemoveEdges   []EdgeName `json:"remove_edges,omitempty"`
 	Justification string     `json:"justification"`
+	Erased        bool       `json:"-"` // inputs of its nodes, and their from, were: it is believed
 }
 
 // EdgeName names an edge by its ends.
@@ -22,29 +23,31 @@ type EdgeName struct {
 
 // Overlay is the graph with a patch over it, for a run with these values. CURRENT_NODE
 // stands for the node at; empty: for the one that runs. Edges may leave a node that has
-// begun, and never enter it. The error is Faults, with pointers into the patch.
-func (g *Graph) Overlay(p Patch, at string, v Values) (*Graph, error) {
-	c := &checker{values: v, had: len(g.Nodes), compiled: g.indexed().conditions}
+// begun, and never enter it. Current is that node, if the patch names it so. The error is
+// Faults, with pointers into the patch.
+func (g *Graph) Overlay(p Patch, at string, v Values) (next *Graph, current string, err error) {
+	c := &checker{erased: p.Erased, values: v, had: len(g.Nodes), compiled: g.indexed().conditions}
 	if len(p.AddNodes)+len(p.AddEdges)+len(p.RemoveEdges) == 0 {
 		c.fault("", "changes nothing")
 	}
 	if len(g.Nodes)+len(p.AddNodes) > MaxNodes {
 		c.fault("/add_nodes", "the run would have more than %d nodes", MaxNodes)
 	}
-	current := func(id *string, pointer string) {
+	named := func(id *string, pointer string) {
 		if *id != currentNode {
 			return
 		}
 		var wrong string
-		if *id, wrong = g.current(at, v); wrong != "" {
+		if current, wrong = g.current(at, v); wrong != "" {
 			c.fault(pointer, "%s", wrong)
 		}
+		*id = current
 	}
 	edges := slices.Clone(g.Edges)
 	for i, e := range p.RemoveEdges {
-		pointer := fmt.Sprintf("/remove_edges/%d", i)
-		current(&e.From, pointer+"/from")
-		current(&e.To, pointer+"/to")
+		pointer := fmt.Sprintf("%s/%d", removal, i)
+		named(&e.From, pointer+"/from")
+		named(&e.To, pointer+"/to")
 		n := slices.IndexFunc(edges, func(x Edge) bool { return x.From == e.From && x.To == e.To })
 		switch {
 		case n < 0:
@@ -58,8 +61,8 @@ func (g *Graph) Overlay(p Patch, at string, v Values) (*Graph, error) {
 	kept := len(edges)
 	for i, e := range p.AddEdges {
 		pointer := fmt.Sprintf("/add_edges/%d", i)
-		current(&e.From, pointer+"/from")
-		current(&e.To, pointer+"/to")
+		named(&e.From, pointer+"/from")
+		named(&e.To, pointer+"/to")
 		if v.Nodes[e.To].begun() {
 			c.fault(pointer+"/to", "the node %s has begun: edges may leave it, never enter it", e.To)
 		}
@@ -72,8 +75,8 @@ func (g *Graph) Overlay(p Patch, at string, v Values) (*Graph, error) {
 		WorkflowID: g.WorkflowID, Version: g.Version, Digest: g.Digest, CEL: g.CEL, MaxDays: g.MaxDays, Inputs: g.Inputs,
 		Nodes: append(slices.Clone(g.Nodes), p.AddNodes...), Edges: edges,
 	}
-	c.node = added("/remove_edges", "/add_nodes", c.had)
-	c.edge = added("/remove_edges", "/add_edges", kept)
+	c.node = added("/add_nodes", c.had)
+	c.edge = added("/add_edges", kept)
 	for i := c.had; len(c.faults) == 0 && i < len(c.graph.Nodes); i++ {
 		c.plain(i)
 	}
@@ -82,17 +85,31 @@ func (g *Graph) Overlay(p Patch, at string, v Values) (*Graph, error) {
 		c.all()
 	}
 	if len(c.faults) > 0 {
-		return nil, c.faults
+		return nil, "", c.faults
 	}
-	return c.graph, nil
+	return c.graph, current, nil
+}
+
+// Rewired are the nodes whose incoming edges are others in the next graph, sorted.
+func (g *Graph) Rewired(next *Graph) []string {
+	out := []string{}
+	for _, pair := range [][2]*Graph{{g, next}, {next, g}} {
+		for _, e := range pair[0].Edges {
+			if g.Node(e.To) != nil && !slices.Contains(pair[1].Edges, e) {
+				out = append(out, e.To)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // added gives where each of a list stands whose first had were there before: these can be
 // wrong by the removal of edges alone.
-func added(removed, list string, had int) func(i int) string {
+func added(list string, had int) func(i int) string {
 	return func(i int) string {
 		if i < had {
-			return removed
+			return removal
 		}
 		return fmt.Sprintf("%s/%d", list, i-had)
 	}

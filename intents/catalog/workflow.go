@@ -23,6 +23,7 @@ const (
 var workflowRows = []Row{
 	{Type: "workflow.start", Title: "Start a run of a workflow", Capability: StartRuns, Signers: []intents.Role{intents.RoleManager, intents.RoleGateway, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "node.skip", Title: "Skip a node of a run", Capability: "plans:run", Signers: []intents.Role{intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "graph.patch", Title: "Add to the graph of a run", Capability: "runs:patch", Signers: []intents.Role{intents.RolePlanner, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "run.replay", Title: "Repeat a run from a node on", Capability: ReplayRuns, Signers: []intents.Role{intents.RoleManager, intents.RoleGateway, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
 }
 
@@ -40,6 +41,13 @@ type NodeSkip struct {
 	PlanID string `json:"plan_id"`
 	Epoch  int    `json:"epoch"`
 	Step   int    `json:"step"`
+}
+
+// GraphPatch are the arguments of graph.patch. CURRENT_NODE stands for the node of the
+// context, else for the one that runs.
+type GraphPatch struct {
+	RunID string          `json:"run_id"`
+	Patch json.RawMessage `json:"patch"` // workflows.Patch
 }
 
 // RunReplay are the arguments of run.replay.

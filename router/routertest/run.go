@@ -64,6 +64,9 @@ func Told(w *World, a *intents.Answer) (t catalog.Told) {
 func (r *Run) BeginOrder(node string) (Order, *Task) {
 	r.Helper()
 	t := r.NewTask(r.Nodes[node])
+	if r.Revision > 1 { // a node of before a patch keeps its own
+		t.Revision = r.View().Steps[r.Nodes[node]-1].Revision
+	}
 	o := r.StepOrder(t.StepArgs())
 	o.By = r.Workflow
 	return o, t
@@ -120,4 +123,20 @@ func (n *Node) Done() catalog.Told {
 	n.Helper()
 	a := n.Want(n.Seal(), intents.OK)
 	return Told(n.World, n.Want(n.Ends("done", a.IntentID), intents.OK))
+}
+
+// PatchOrder is graph.patch by the planner, while it works on a node; none: it says no node.
+func (r *Run) PatchOrder(node, patch string) Order {
+	o := r.order(r.Planner, "graph.patch", catalog.GraphPatch{RunID: r.ID, Patch: json.RawMessage(patch)})
+	o.Ctx.PlanID, o.Ctx.NodeID = "", node
+	return o
+}
+
+// Patched takes over what a patch has made of the run.
+func (r *Run) Patched(a *intents.Answer) {
+	r.Helper()
+	r.Digest, r.Revision = a.IntentID, r.Revision+1
+	for _, s := range r.View().Steps {
+		r.Nodes[s.ID] = s.Step
+	}
 }
