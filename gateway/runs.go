@@ -123,7 +123,7 @@ func (g *Gateway) patchRun(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	out, err := request[json.RawMessage](c.Request.Context(), g, a, "graph.patch", map[string]any{"run_id": runID, "patch": json.RawMessage(body)}, runID)
+	out, err := request[json.RawMessage](c.Request.Context(), g, a, "graph.patch", map[string]any{"run_id": runID, "patch": json.RawMessage(body)}, "")
 	return respond(c, out, err)
 }
 

@@ -45,6 +45,7 @@ var graphPatch = move(TypeGraphPatch,
 			return err
 		}
 		p.View, p.Run, p.Agents = after.View, after.Run, after.Agents
+		p.Unheld = true // nodes may be ready, and nobody drive the run
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
 	}).keepsAllBut("patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from")
@@ -104,6 +105,7 @@ func (s *State) patched(p *plan, o Order, a catalog.GraphPatch) (*plan, *intents
 		fact.Nodes = append(fact.Nodes, node)
 		after.View.Steps = append(after.View.Steps, nodeView(n, len(after.View.Steps)+1, after.View.Revision))
 	}
+	after.showEdges()
 	return after, fact, s.takeAgents(after, len(p.View.Steps), "/intent/args/patch/add_nodes")
 }
 

@@ -59,7 +59,7 @@ var stepFinish = move(typeStepFinish,
 		t.Finished = o.Recorded
 		s.endTask(t, typeStepFinish, a.Status, a.Usage, o.At)
 		t.plan.finish(t, a, o.At, o.Now)
-		t.plan.nodeFinished(t, a)
+		t.plan.nodeFinished(t, o, a)
 		if t.Ask != "" {
 			return nil
 		}

@@ -68,7 +68,10 @@ func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 	if p.Run != nil {
 		out.Next = p.next()
 		if s := p.step(step); s != nil && s.Status == catalog.StepRunning {
-			out.Order, _ = p.order(s) // step has judged that there is one
+			if out.Kept = p.keeps(s); out.Kept == nil {
+				out.Order, _ = p.order(s) // step has judged that there is one
+				out.DryRun = p.taskOf(s).DryRun
+			}
 		}
 	}
 	for _, t := range p.Tasks {

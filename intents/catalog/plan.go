@@ -299,6 +299,7 @@ type StepView struct {
 	Type     string     `json:"type,omitempty"`     // of a node of a run
 	Attempts int        `json:"attempts,omitempty"` // of a node, that have failed
 	RetryAt  *time.Time `json:"retry_at,omitempty"` // when it may be tried again
+	Replayed int64      `json:"replayed,omitempty"` // of a replay: the position of the record that it keeps
 }
 
 // Replan is one entry of replan_history.

@@ -23,7 +23,7 @@ const (
 var workflowRows = []Row{
 	{Type: "workflow.start", Title: "Start a run of a workflow", Capability: StartRuns, Signers: []intents.Role{intents.RoleManager, intents.RoleGateway, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "node.skip", Title: "Skip a node of a run", Capability: "plans:run", Signers: []intents.Role{intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "graph.patch", Title: "Add to the graph of a run", Capability: "runs:patch", Signers: []intents.Role{intents.RolePlanner, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "graph.patch", Title: "Add to the graph of a run", Capability: "runs:patch", Signers: []intents.Role{intents.RolePlanner, intents.RoleGateway, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "run.replay", Title: "Repeat a run from a node on", Capability: ReplayRuns, Signers: []intents.Role{intents.RoleManager, intents.RoleGateway, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
 }
 
@@ -115,6 +115,13 @@ type NodeOrder struct {
 	Type       string          `json:"type"`
 	Args       json.RawMessage `json:"args"`
 	Occurrence int             `json:"occurrence,omitempty"` // of its context
+}
+
+// KeptNode is what a node of a replay keeps of the run: its task ends as it did.
+type KeptNode struct {
+	Replayed int64  `json:"replayed,omitempty"` // position of the order, or of an agent's end; 0: nothing is recorded, or it was erased
+	Order    string `json:"order,omitempty"`    // that done names
+	Status   string `json:"status"`             // done, failed
 }
 
 // NodeAgent is the type of what an agent's node does.
