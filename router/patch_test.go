@@ -153,6 +153,7 @@ func TestPatchRefused(t *testing.T) {
 	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "s3_upload", "s3_uplaod", 1))), intents.MalformedArgs, "no approved skill")
 	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, `"type":"function","fn":"s3_upload","inputs":{`, `"type":"agent","fn":"nobody","inputs":{"task":"t",`, 1))), intents.MalformedArgs, "needs the agent nobody")
 	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "0.1", "0.2", 1))), intents.SchemaInvalid, "")
+	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "justification", "why", 1))), intents.SchemaInvalid, "")
 	plain := r.Begun("p", "crm.parse")
 	r2 := *r
 	r2.Plan = plain
