@@ -123,8 +123,21 @@ func (g *Gateway) patchRun(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	out, err := request[json.RawMessage](c.Request.Context(), g, a, "graph.patch", map[string]any{"run_id": runID, "patch": json.RawMessage(body)}, "")
-	return respond(c, out, err)
+	at := intents.Context{TurnID: newID("turn")}
+	grant, _, err := g.issueGrant(a, at.TurnID, "")
+	if err != nil {
+		return err
+	}
+	answer, err := g.submit(c.Request.Context(), a, order{"graph.patch", catalog.GraphPatch{RunID: runID, Patch: body}, at, grant, ""})
+	if err != nil {
+		return err
+	}
+	status, reply := http.StatusOK, startReply{IntentID: answer.IntentID, Receipt: answer.Receipt}
+	if answer.Outcome == nil {
+		status, reply.Approval = http.StatusAccepted, approvalOf(answer, "graph.patch")
+	}
+	c.JSON(status, reply)
+	return nil
 }
 
 // ofRun is a route of plans for the run of the path.

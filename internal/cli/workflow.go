@@ -26,9 +26,9 @@ type workflowPage struct {
 }
 
 type workflowRow struct {
-	WorkflowID  string `json:"workflow_id"`
-	Version     string `json:"version"`
-	Description string `json:"description"`
+	WorkflowID string `json:"workflow_id"`
+	Version    string `json:"version"`
+	Nodes      int    `json:"nodes"`
 }
 
 func workflowList(c *command) {
@@ -47,13 +47,16 @@ func workflowList(c *command) {
 		}
 		all := workflowPage{[]workflowRow{}, runs.Plans, runs.Cursor}
 		for _, r := range rows {
-			w := workflowRow{WorkflowID: r.Name}
-			_ = json.Unmarshal(r.Schema, &w) // without it only the name is known
-			all.Workflows = append(all.Workflows, w)
+			var graph struct {
+				Version string            `json:"version"`
+				Nodes   []json.RawMessage `json:"nodes"`
+			}
+			_ = json.Unmarshal(r.Schema, &graph) // without it only the name is known
+			all.Workflows = append(all.Workflows, workflowRow{r.Name, graph.Version, len(graph.Nodes)})
 		}
 		return answer{data: all, note: nextPage(runs.Cursor), text: aligned(func(t io.Writer) {
 			for _, w := range all.Workflows {
-				fmt.Fprintf(t, "%s\tversion %s\t\t%s\n", w.WorkflowID, printable(w.Version), oneLine(w.Description, 80))
+				fmt.Fprintf(t, "%s\tversion %s\t%d nodes\n", w.WorkflowID, printable(w.Version), w.Nodes)
 			}
 			for _, p := range all.Runs {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.PlanID, p.Status, p.CreatedAt.UTC().Format(time.RFC3339), p.Run.WorkflowID)
@@ -176,12 +179,16 @@ func workflowPatch(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		var said json.RawMessage
 		if !json.Valid(raw) {
 			return answer{}, malformed(errors.New("the patch is no JSON"))
 		}
-		err = to.Post(c.Context(), runPath(args[0])+"/patch", json.RawMessage(raw), &said)
-		return answer{data: said, text: "patched: writ workflow show " + args[0] + "\n"}, err
+		var o opened
+		err = to.Post(c.Context(), runPath(args[0])+"/patch", json.RawMessage(raw), &o)
+		text := "patched: writ workflow show " + args[0] + "\n"
+		if o.Approval != nil {
+			text = "it waits for people to approve it: writ approvals show " + o.IntentID + "\n"
+		}
+		return answer{data: o, text: text}, err
 	}
 }
 
