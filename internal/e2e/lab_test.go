@@ -17,30 +17,29 @@ import (
 // lab is a skill server for workflows: it fetches counts, uploads totals, which fails as
 // often as a test says, and notifies, which cannot be undone.
 type lab struct {
-	skills string // as --skills takes it
+	skills string           // as --skills takes it
+	gates  map[string]*gate // by tool
 
 	mu       sync.Mutex // guards the rest
 	fails    int        // uploads that fail before one succeeds
 	uploads  []string   // intent_ids
 	notified []string   // texts
-	watch    func(tool string)
 }
 
-func serveLab(t *testing.T) *lab {
+func serveLab(t *testing.T, gates map[string]*gate) *lab {
 	t.Helper()
-	l := &lab{}
+	l := &lab{gates: gates}
 	m := server.NewMCPServer("lab", "1", server.WithToolCapabilities(false))
 	add := func(name, about, output string, readOnly bool, do func(mcp.CallToolRequest) (any, string)) {
 		tool := mcp.NewToolWithRawSchema(name, about, json.RawMessage(`{"type":"object"}`))
 		tool.RawOutputSchema = json.RawMessage(output)
 		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &readOnly}
-		m.AddTool(tool, func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		m.AddTool(tool, func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			l.mu.Lock()
 			out, wrong := do(req)
-			watch := l.watch
 			l.mu.Unlock()
-			if watch != nil {
-				watch(name)
+			if g := l.gates[name]; g != nil {
+				g.pass(ctx)
 			}
 			if wrong != "" {
 				return mcp.NewToolResultError(wrong), nil

@@ -66,7 +66,7 @@ func (s *system) startRun(who person, workflow string, inputs map[string]any) st
 	return v.PlanID
 }
 
-func (s *system) run(who person, id string) catalog.PlanView {
+func (s *system) runOf(who person, id string) catalog.PlanView {
 	s.t.Helper()
 	var v catalog.PlanView
 	if status, p := s.call(who, http.MethodGet, "/v1/runs/"+id, nil, &v); status != http.StatusOK {
@@ -78,10 +78,10 @@ func (s *system) run(who person, id string) catalog.PlanView {
 // runUntil reads a run again and again until it is as a test wants it.
 func (s *system) runUntil(who person, id, what string, is func(catalog.PlanView) bool) catalog.PlanView {
 	s.t.Helper()
-	look := time.NewTicker(50 * time.Millisecond)
+	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	for deadline := time.After(patience); ; {
-		v := s.run(who, id)
+		v := s.runOf(who, id)
 		if is(v) {
 			return v
 		}
@@ -112,7 +112,7 @@ func waits(id string) func(catalog.PlanView) bool {
 // TestRun: a run of all its kinds of nodes takes the branch of success after one retry, and
 // that of failure when there is none left. What policy holds waits for people.
 func TestRun(t *testing.T) {
-	l := serveLab(t)
+	l := serveLab(t, nil)
 	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: teller(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
 	ben, _, _ := s.holds("lab.notify")
 	ana := s.as("ana")
@@ -148,5 +148,49 @@ func TestRun(t *testing.T) {
 		if said := l.said()[told:]; len(said) != 1 || !strings.HasPrefix(said[0], c.said) {
 			t.Errorf("%s: said %q", name, said)
 		}
+	}
+}
+
+// TestRunKilled: writ dies while a node reads, while a node acts, and while a node waits for
+// people. After each start the run goes on: what is done stays, and each effect happens once.
+func TestRunKilled(t *testing.T) {
+	fetch, upload := newGate(), newGate()
+	l := serveLab(t, map[string]*gate{"fetch": fetch, "upload": upload})
+	x := boot(t, teller(), l.skills, "--agents", registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake}))
+	ben, _, _ := x.holds("lab.notify")
+	me := x.as("ana")
+	id := x.startRun(me, "intake", map[string]any{"first": 3})
+	fetch.wait(t)
+	x.kill()
+	x.start()
+	upload.wait(t)
+	before := x.runOf(me, id)
+	x.kill()
+	x.start()
+	x.runUntil(me, id, "it waits", waits("thank"))
+	x.kill()
+	x.start()
+	held := x.inbox(me)
+	if len(held) != 1 {
+		t.Fatalf("held %+v", held)
+	}
+	if _, p := x.decide(ben, held[0].IntentID, catalog.DecisionApprove, ""); p.Code != "" {
+		t.Fatalf("%+v", p)
+	}
+	v := x.runUntil(me, id, "it ends", ended)
+	if d := cmp.Diff([]string{"fetch done", "sum done", "upload done", "thank done", "alarm skipped", "tell done"}, nodes(v)); d != "" || v.Status != catalog.PlanComplete {
+		t.Errorf("%s %+v %s", v.Status, v.Failure, d)
+	}
+	if before.Steps[1].TaskID != v.Steps[1].TaskID || v.Epoch < 4 {
+		t.Errorf("the node sum ran again: %+v, then %+v, epoch %d", before.Steps[1], v.Steps[1], v.Epoch)
+	}
+	if ids := l.uploaded(); len(ids) != 2 || ids[0] != ids[1] {
+		t.Errorf("uploads %v", ids)
+	}
+	if said := l.said(); len(said) != 1 {
+		t.Errorf("said %q", said)
+	}
+	if orders := x.records(id); len(orders) == 0 { // verified again, receipts too
+		t.Error("no orders")
 	}
 }
