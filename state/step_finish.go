@@ -29,7 +29,7 @@ var stepFinish = move(typeStepFinish,
 		case t.Ended != "":
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
 		case o.Signer != intents.RoleTask && a.Status != "failed":
-			return Effect{}, illegal("/intent/args/status", "a driver may only say failed")
+			return Effect{}, illegal("/intent/args/status", "a manager or a workflow key may only say failed")
 		case a.Status == catalog.AskUnavailable && (t.Ask == "" || t.ID == o.Context.TaskID):
 			return Effect{}, illegal("/intent/args/status", "only the task that asked may say unavailable")
 		case ofNode && t.plan.finishable(v, o, t, a) != nil:
