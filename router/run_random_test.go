@@ -66,7 +66,7 @@ func runAtRandom(t *testing.T, rng *rand.Rand) catalog.PlanStatus {
 	}
 	w.Data("approval", `{"once":false}`)
 	w.PushAgents(1, map[string]string{"workflows/random": randomFlow(rng, 7)})
-	once := map[string]int{}
+	once, sealed := map[string]int{}, map[string]bool{}
 	answer := func(_ context.Context, c routertest.Call) intents.Report {
 		if c.Ticket.Pins[0].Effect == string(catalog.Once) {
 			once[string(c.Body.Intent.Args)]++
@@ -107,7 +107,9 @@ func runAtRandom(t *testing.T, rng *rand.Rand) catalog.PlanStatus {
 			continue
 		}
 		node := r.Begin(id)
-		if rng.IntN(4) == 0 { // it dies while the order is carried out
+		attempt := fmt.Sprint(id, node.Told.Occurrence)
+		fresh := !sealed[attempt]
+		if sealed[attempt] = true; fresh && rng.IntN(4) == 0 { // it dies while the order is carried out
 			next, _ := left(w, node.SealOrder())
 			next.Bus.On("skill.call", answer)
 			next.Start()
