@@ -153,10 +153,29 @@ func TestPatchRefused(t *testing.T) {
 	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "s3_upload", "s3_uplaod", 1))), intents.MalformedArgs, "no approved skill")
 	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, `"type":"function","fn":"s3_upload","inputs":{`, `"type":"agent","fn":"nobody","inputs":{"task":"t",`, 1))), intents.MalformedArgs, "needs the agent nobody")
 	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "0.1", "0.2", 1))), intents.SchemaInvalid, "")
+	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "justification", "why", 1))), intents.SchemaInvalid, "")
 	plain := r.Begun("p", "crm.parse")
 	r2 := *r
 	r2.Plan = plain
 	refused(t, r.Do(r2.PatchOrder("", referencePatch)), intents.MalformedArgs, "no such run")
 	one.Ends("failed", "")
 	refused(t, r.Do(r.PatchOrder("two", referencePatch)), intents.MalformedArgs, "can only be closed as failed")
+}
+
+// TestPatchErased: once the run has ended the order of a patch can be erased. What was made of it stands.
+func TestPatchErased(t *testing.T) {
+	r, one, two := patchWorld(t, catalog.Pure)
+	a := r.Want(r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "Upload OK ${run_id}", "OK ${nodes.upload_to_s3.outputs.id}", 1))), intents.OK)
+	r.Patched(a)
+	one.Done()
+	two.Done()
+	r.Begin("last").Done()
+	r.Begin("upload_to_s3").Done()
+	if got := string(r.Begin("notify_email").Told.Args); !strings.Contains(got, `"OK x7"`) {
+		t.Fatal(got)
+	}
+	refused(t, r.Erase(a, "order"), intents.MalformedArgs, "plan has not ended")
+	r.Want(r.Close("failed"), intents.OK)
+	r.Want(r.Erase(a, "order"), intents.OK)
+	r.Reopen() // which folds the records again, and compares
 }

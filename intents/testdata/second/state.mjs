@@ -44,6 +44,7 @@ const TEXTS = {
   "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
+  "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
   "schedule.put": ["input"],
   action: ["payload"],
   "workflow.start": ["inputs"],
