@@ -52,7 +52,7 @@ func randomFlow(r *rand.Rand, nodes int) string {
 func TestRunsAtRandom(t *testing.T) {
 	ended := map[catalog.PlanStatus]int{}
 	for seed := range uint64(12) {
-		ended[runAtRandom(t, rand.New(rand.NewPCG(seed, 7)))]++ //nolint:gosec // no secret
+		ended[runAtRandom(t, rand.New(rand.NewPCG(seed, 7)))]++
 	}
 	if ended[catalog.PlanComplete] == 0 || ended[catalog.PlanFailed] == 0 {
 		t.Errorf("runs ended as %v: the graphs try too little", ended)
@@ -60,6 +60,7 @@ func TestRunsAtRandom(t *testing.T) {
 }
 
 func runAtRandom(t *testing.T, rng *rand.Rand) catalog.PlanStatus {
+	t.Helper()
 	w := routertest.New(t, routertest.Options{})
 	for i, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
 		w.Pin(skillsOf[i], effect)

@@ -120,6 +120,9 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 		if !p.waiting(step) { // its orders on hold have ended meanwhile
 			s.Status = catalog.StepPending
 		}
+	case "insufficient":
+		s.Status = catalog.StepInsufficient
+		p.replan(s, "insufficient", a.Reason, at)
 	default:
 		if p.Run != nil {
 			p.nodeFailed(s, a.Reason, at, now)
@@ -127,8 +130,5 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 		}
 		s.Status = catalog.StepFailed
 		p.replan(s, "failed", a.Reason, at)
-	case "insufficient":
-		s.Status = catalog.StepInsufficient
-		p.replan(s, "insufficient", a.Reason, at)
 	}
 }
