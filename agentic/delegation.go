@@ -3,6 +3,7 @@ package agentic
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -117,7 +118,9 @@ type runRequest struct {
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
 
-	say func(progress) // to who asked; nil: nobody listens
+	say  func(progress)          // to who asked; nil: nobody listens
+	told *catalog.AgentGetResult // the agent, where who asked was told it
+	busy *time.Duration          // for who asked: how long the model and the calls took
 }
 
 // stepInput is the result of an earlier step, by its memory key.

@@ -20,7 +20,7 @@ const capabilityErase = "admin:records"
 
 // erasedBy maps the names in a record.erase to the parts of a record that they erase.
 var erasedBy = map[storage.Kind]map[string][]string{
-	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant}},
+	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant, storage.PartReplay}},
 	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason, storage.PartOutputs}},
 }
 

@@ -145,6 +145,9 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	if decision.Verdict != intents.Deny {
 		decision.Key = o.key.String()
 	}
+	if o.replay != nil && decision.Verdict != intents.Deny {
+		put(storage.PartReplay, o.replay)
+	}
 	put(storage.PartDecision, decision)
 	put(storage.PartFacts, o.facts)
 	summary, ok, failed := state.SummaryOf(o.env, o.decision)

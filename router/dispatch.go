@@ -334,6 +334,7 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 	if out.Status == intents.Done && o.ofNode() {
 		out.Outputs = o.view.OutputsOf(*o.task, out.Result)
+		out.Facts = append(out.Facts, r.compared(ctx, o, out.Result)...)
 	}
 	kept := out
 	if o.env.Type() == typeTranscript && out.Result != nil {

@@ -119,6 +119,9 @@ func (r *Router) legal(ctx context.Context, o *order) error {
 	if err := r.effectOf(o); err != nil {
 		return err
 	}
+	if err := r.mayAct(o); err != nil {
+		return err
+	}
 	// Also if the pin has another effect by now: an order that had the effect once was carried out.
 	once := o.decision.Effect == string(catalog.Once)
 	if (once || o.row.Effect == catalog.EffectPin || o.ofNode()) && o.env.Context().PlanID != "" {
@@ -142,6 +145,9 @@ func (r *Router) move(ctx context.Context, o *order) error {
 		if err := r.readRegistry(ctx, o, &so); err != nil {
 			return err
 		}
+	}
+	if err := r.readRun(ctx, o, &so); err != nil {
+		return err
 	}
 	if err := o.readNext(&so); err != nil {
 		return err

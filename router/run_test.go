@@ -36,6 +36,7 @@ edges:
 
 // flowWorld has the workflow of these tests, and skills that answer with what its graph reads.
 func flowWorld(t *testing.T, o routertest.Options) *routertest.World {
+	t.Helper()
 	w := routertest.New(t, o)
 	w.Pin("crm.parse", catalog.Pure)
 	w.Pin("crm.put", catalog.Once)
@@ -126,16 +127,16 @@ func TestRunLies(t *testing.T) {
 	}
 	none := func(*routertest.Order) {}
 	step("upload", nil, intents.MalformedArgs, "has not ended")
-	step("parse", func(o *routertest.Order) { o.By = w.Manager }, intents.KeyRole, "workflow keys move runs")
+	step("parse", func(o *routertest.Order) { o.By = w.Manager }, intents.TaskScope, "workflow keys move runs")
 	refused(t, w.Do(r.SkipOrder("parse")), intents.MalformedArgs, "says: run")
 	refused(t, w.Do(r.SkipOrder("upload")), intents.MalformedArgs, "has not ended")
 	manager := r.CloseOrder("failed")
 	manager.By = w.Manager
-	refused(t, w.Do(manager), intents.KeyRole, "workflow keys move runs")
+	refused(t, w.Do(manager), intents.TaskScope, "workflow keys move runs")
 	planned := w.Begun("p1", "feed")
 	other := planned.ClaimOrder(2)
 	other.By = w.Workflow
-	refused(t, w.Do(other), intents.KeyRole, "managers other plans")
+	refused(t, w.Do(other), intents.TaskScope, "managers other plans")
 
 	n := r.Begin("parse")
 	step("parse", none, intents.MalformedArgs, "one live task")

@@ -16,13 +16,13 @@ import (
 // move is judged by a text. A text is a member, or a path of members such as "steps/task",
 // in each element where one is an array. Orders of a Move without texts cannot be erased.
 func (m Move) keepsAllBut(texts ...string) Move {
-	m.texts = texts
+	m.texts = append([]string{}, texts...)
 	return m
 }
 
 // Keeps says whether orders of a type, carried out by the router, keep what the state
 // needs of them apart, and can be erased.
-func Keeps(typ string) bool { return len(moves[typ].texts) > 0 }
+func Keeps(typ string) bool { return moves[typ].texts != nil }
 
 // SummaryOf is what is read in place of an order once that is erased. ok is false
 // where later records depend on the order itself, which cannot be erased.

@@ -34,6 +34,16 @@ func (v *View) CheckNodeOrder(t Task, typ string, args json.RawMessage) error {
 	return intents.Refuse(intents.TaskScope, "/intent/args"+difference(want.Args, have), "the arguments are not those that the graph gives the node "+t.Node)
 }
 
+// FirstDifference is the pointer of the first place where two JSON texts differ.
+func FirstDifference(a, b json.RawMessage) (pointer string, differ bool) {
+	x, err1 := intents.Canonical(a)
+	y, err2 := intents.Canonical(b)
+	if err1 != nil || err2 != nil {
+		return "", true
+	}
+	return difference(x, y), !bytes.Equal(x, y)
+}
+
 // difference is the pointer of the first place where two JSON texts differ.
 func difference(a, b json.RawMessage) string {
 	decode := func(raw json.RawMessage) (v any) {

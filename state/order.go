@@ -34,6 +34,8 @@ type Order struct {
 
 	// Edges to the node that it begins or skips, as decided.
 	Edges []intents.FactEdge `json:",omitempty"`
+	// Replay is what an order that repeats a run keeps of it; nil: it was erased, or is none.
+	Replay *Replay `json:",omitempty"`
 	// Patch of a run's graph, as decided, also when it was held.
 	Patch *intents.FactPatch `json:",omitempty"`
 
@@ -107,6 +109,11 @@ func (o *Order) readBody(r storage.Record) error {
 		return err
 	}
 	_, o.Erased = r.Erased[storage.PartOrder]
+	if raw, there := r.Parts[storage.PartReplay]; there {
+		if err := json.Unmarshal(raw, &o.Replay); err != nil {
+			return err
+		}
+	}
 	o.Type, o.Args, o.User, o.Tenant, o.TraceID = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant, b.TraceID
 	if b.Context != nil {
 		o.Context = *b.Context

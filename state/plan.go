@@ -31,6 +31,7 @@ type plan struct {
 	Calls     []*called           `json:"calls,omitempty"`    // orders of agents' calls, until it is closed; only appended to
 	Settled   map[string]bool     `json:"settled"`            // intent_ids of facts whose step is done
 	Run       *run                `json:"run,omitempty"`      // of a run while it is open
+	Nodes     map[int]nodeRef     `json:"nodes,omitempty"`    // of a run that has ended: what came of its nodes, by step
 	Runs      *runs               `json:"runs,omitempty"`     // its agent while it is open; nil: a planner's plan
 	Registry  []int64             `json:"registry,omitempty"` // of a planner's plan: the revisions of system and tenant when it was opened
 	Agents    map[int]*runs       `json:"agents,omitempty"`   // of its steps that name one, while it is open
@@ -268,6 +269,9 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	}
 	p.end(status, at)
 	s.freeSession(p)
+	if p.Run != nil {
+		p.Nodes = p.nodeRefs()
+	}
 	p.Run, p.Runs, p.Agents, p.Unsaid = nil, nil, nil, false
 	s.leaving.close(p, at)
 	p.dropTexts()

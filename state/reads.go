@@ -36,6 +36,12 @@ type Task struct {
 
 	Node string `json:"node,omitempty"` // of a run; empty: it works on a step
 
+	// Of a node of a replay that is not carried out: it keeps what came of it, or its order is decided and not
+	// accepted. Compare is the recorded order whose result that of its own is compared with.
+	Kept    bool  `json:"kept,omitempty"`
+	DryRun  bool  `json:"dry_run,omitempty"`
+	Compare int64 `json:"compare,omitempty"`
+
 	APIKey string       `json:"api_key,omitempty"` // of the client whose calls it makes; empty: it works itself
 	Remote *intents.Pin `json:"remote,omitempty"`  // of the remote agent that it stands for; nil: of none
 }
@@ -102,7 +108,7 @@ func (v *View) OrderOf(tenant string, place intents.Context, intentID string) (p
 		return 0, 0, false
 	}
 	ref, ok := p.ByIntent[intentID]
-	if n := p.step(ref.Step); p.Run != nil && n != nil && n.Status == catalog.StepDone && p.nodeOrderID(ref.Step) == intentID {
+	if n := p.step(ref.Step); p.Run != nil && n != nil && n.Status == catalog.StepDone && (p.nodeOrderID(ref.Step) == intentID || p.kept(ref.Step).ID == intentID) {
 		return ref.Position, ref.Step, ok
 	}
 	return ref.Position, ref.Step, ok && ref.Revision == place.Revision && ref.Step == place.Step && ref.Ask == place.Ask

@@ -23,11 +23,30 @@ type run struct {
 	Unknown bool `json:"unknown,omitempty"`
 	// Orders of the nodes' last attempts, by step.
 	Orders map[int]*nodeOrder `json:"orders,omitempty"`
+
+	Replay *replay `json:"replay,omitempty"` // nil: it repeats no other
+}
+
+// nodeRef says where the order of a node is, or the step.finish of an agent's node.
+type nodeRef struct {
+	ID       string `json:"id,omitempty"` // intent_id
+	Position int64  `json:"position"`
+}
+
+// nodeRefs are those of the nodes that are done or have failed.
+func (p *plan) nodeRefs() map[int]nodeRef {
+	out := make(map[int]nodeRef)
+	for _, s := range p.View.Steps {
+		if n := p.Run.Orders[s.Step]; n != nil && (s.Status == catalog.StepDone || s.Status == catalog.StepFailed) {
+			out[s.Step] = n.nodeRef
+		}
+	}
+	return out
 }
 
 // nodeOrder is what is known of the order of a node. That of an agent's node has outputs alone.
 type nodeOrder struct {
-	ID      string          `json:"id,omitempty"`     // intent_id
+	nodeRef
 	Effect  string          `json:"effect,omitempty"` // as decided
 	Status  string          `json:"status,omitempty"` // as of a fact
 	Final   bool            `json:"final,omitempty"`  // people have turned it down: no attempt follows
@@ -55,7 +74,7 @@ func (p *plan) nodeOrdered(o Order) {
 	if o.Decision.Verdict == intents.Hold {
 		status = factHeld
 	}
-	p.Run.Orders[s.Step] = &nodeOrder{ID: o.Decision.IntentID, Effect: o.Decision.Effect, Status: status}
+	p.Run.Orders[s.Step] = &nodeOrder{nodeRef: nodeRef{o.Decision.IntentID, o.Recorded}, Effect: o.Decision.Effect, Status: status}
 }
 
 // nodeOrderID is the order of a node; empty: it has none.
@@ -87,7 +106,7 @@ func (p *plan) values() workflows.Values {
 	v := workflows.Values{RunID: p.View.PlanID, Inputs: p.Run.Inputs, Nodes: make(map[string]workflows.NodeValue, len(p.View.Steps))}
 	for _, s := range p.View.Steps {
 		n := workflows.NodeValue{Status: string(s.Status), Begun: s.TaskID != ""}
-		if o := p.Run.Orders[s.Step]; o != nil {
+		if o := p.read(s.Step); o != nil {
 			n.Order, n.Outputs = o.ID, o.Outputs
 		}
 		if s.Status == catalog.StepFailed {
@@ -121,7 +140,7 @@ func (p *plan) nodesOver() bool {
 // drives says whether a key may move a plan: runs are the workflow keys', other plans the managers'.
 func drives(o Order, p *plan) error {
 	if (p.View.Run != nil) != (o.Signer == intents.RoleWorkflow) && (o.Signer == intents.RoleManager || o.Signer == intents.RoleWorkflow) {
-		return intents.Refuse(intents.KeyRole, "/sig", "workflow keys move runs, and managers other plans")
+		return intents.Refuse(intents.TaskScope, "/sig", "workflow keys move runs, and managers other plans")
 	}
 	return nil
 }
@@ -143,6 +162,9 @@ func (p *plan) nodeFailed(s *catalog.StepView, reason string, at, now time.Time)
 // mayHaveActed says that no further attempt follows on the last one of a node: an order of it may
 // have acted once, or people have turned it down.
 func (p *plan) mayHaveActed(s *catalog.StepView) bool {
+	if t := p.taskOf(s); t != nil && (t.Kept || t.DryRun) { // nothing is carried out: the next comes to the same
+		return true
+	}
 	if n := p.Run.Orders[s.Step]; n != nil {
 		return n.Final || n.Effect == string(catalog.Once) && n.Status != undelivered
 	}
@@ -159,14 +181,19 @@ func (p *plan) tryAgain(s *catalog.StepView) {
 }
 
 // nodeFinished is the effect of step.finish on what is known of a node's order.
-func (p *plan) nodeFinished(t *task, a catalog.StepFinish) {
+func (p *plan) nodeFinished(t *task, o Order, a catalog.StepFinish) {
 	s := p.step(t.Step)
 	switch {
-	case p.Run == nil || s == nil:
+	case p.Run == nil || s == nil || t.Kept:
+	case t.DryRun && a.Status == "done":
+		p.Run.Orders[s.Step] = &nodeOrder{nodeRef: nodeRef{a.Order, o.Recorded}, Outputs: p.Run.Graph.Cut(s.ID, nil, true)}
 	case a.Status == "failed":
 		p.tryAgain(s)
 	case a.Status == "done" && s.Type == catalog.NodeAgent:
-		p.Run.Orders[s.Step] = &nodeOrder{Outputs: p.Run.Graph.Cut(s.ID, repliedOutputs(a.Reply), true)}
+		p.Run.Orders[s.Step] = &nodeOrder{nodeRef: nodeRef{o.Decision.IntentID, o.Recorded}}
+		if !o.Erased {
+			p.Run.Orders[s.Step].Outputs = p.Run.Graph.Cut(s.ID, repliedOutputs(a.Reply), true)
+		}
 	}
 }
 
@@ -177,6 +204,10 @@ func (p *plan) finishable(v *View, o Order, t *task, a catalog.StepFinish) error
 	switch {
 	case a.Status == "insufficient":
 		return illegal("/intent/args/status", "a node is done, failed or held")
+	case t.DryRun && (a.Status == "done" || a.Status == "failed"):
+		return nil // as the dry run of its order says
+	case t.Kept && p.Run.Inputs == nil:
+		return nil // what it keeps was erased
 	case a.Status == "done" && agent && o.TextSize("reply") == 0:
 		return illegal("/intent/args/reply", "the task of an agent's node ends with a reply")
 	case a.Status == "done" && !agent && (a.Order == "" || n == nil || n.ID != a.Order || n.Status != string(intents.Done)):

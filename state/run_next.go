@@ -77,7 +77,7 @@ func (v *View) comesTo(o Order, p *plan, s *catalog.StepView, want string) error
 // unknown says that values of the run were erased.
 func (p *plan) unknown() bool {
 	return p.Run.Unknown || p.Run.Inputs == nil || slices.ContainsFunc(p.View.Steps, func(s catalog.StepView) bool {
-		o := p.Run.Orders[s.Step]
+		o := p.read(s.Step)
 		return s.Status == catalog.StepDone && (o == nil || o.Outputs == nil)
 	})
 }
@@ -135,10 +135,13 @@ func (p *plan) ofNode(t *Task) {
 		return
 	}
 	t.Node = t.Spec.ID
-	if t.Agent != "" {
-		return
+	typ := nodeTypes[p.Run.Graph.Node(t.Node).Type]
+	switch {
+	case t.Kept || typ == "" && t.Agent == "":
+		t.Types = []string{typeStepFinish}
+	case t.Agent == "":
+		t.Types = []string{typ, typeStepFinish}
 	}
-	t.Types = []string{nodeTypes[p.Run.Graph.Node(t.Node).Type], typeStepFinish}
 }
 
 // OutputsOf is what later nodes read of the done order of a node.
@@ -146,7 +149,7 @@ func (v *View) OutputsOf(t Task, result json.RawMessage) json.RawMessage {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	p := v.s.plans[t.Tenant+"/"+t.Plan]
-	if p == nil || p.Run == nil || t.Agent != "" {
+	if p == nil || p.Run == nil || p.View.Steps[t.Step-1].Type == catalog.NodeAgent {
 		return nil
 	}
 	return p.Run.Graph.Cut(t.Node, resultOutputs(result), true)
@@ -173,4 +176,10 @@ func repliedOutputs(reply string) json.RawMessage {
 	}
 	raw, _ := json.Marshal(map[string]string{"reply": reply}) // plain data
 	return raw
+}
+
+// Said is what the graph keeps of what the agent of a node has said by its step.finish.
+func Said(g *workflows.Graph, node string, o Order) (json.RawMessage, error) {
+	a, err := argsOf[catalog.StepFinish](o)
+	return g.Cut(node, repliedOutputs(a.Reply), true), err
 }

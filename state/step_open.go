@@ -83,6 +83,7 @@ var stepOpen = move("step",
 			t.Agent, t.Types, t.Holds, t.Asks, t.APIKey = name, r.Types, r.Holds, slices.Sorted(maps.Keys(r.Asks)), r.APIKey
 			t.Remote = r.Remote
 		}
+		s.replays(p, &t.Task)
 		p.ofNode(&t.Task)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		return s.openTask(t, a.JWK, a.Deadline)

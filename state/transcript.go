@@ -68,10 +68,16 @@ func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 	if p.Run != nil {
 		out.Next = p.next()
 		if s := p.step(step); s != nil && s.Status == catalog.StepRunning {
-			out.Order, _ = p.order(s) // step has judged that there is one
+			if out.Kept = p.keeps(s); out.Kept == nil {
+				out.Order, _ = p.order(s) // step has judged that there is one
+				out.DryRun = p.taskOf(s).DryRun
+			}
 		}
 	}
 	for _, t := range p.Tasks {
+		if ask != "" && t.Ask == ask && t.Step == step && p.Runs != nil {
+			out.Agent = p.Runs.told(t.Agent)
+		}
 		if s := p.step(t.Step); step == t.Step && t.Ask == ask && s != nil && s.Revision == t.Revision {
 			out.Tokens += t.Used
 		}

@@ -87,7 +87,7 @@ func (s *State) RunBy(o Order) string {
 
 func (s *State) runBy(o Order) string {
 	for _, p := range s.plans {
-		if p.View.Run != nil && p.View.PlanDigest == o.Decision.IntentID {
+		if p.View.Run != nil && (p.Opened == o.Recorded || p.View.PlanDigest == o.Decision.IntentID) {
 			return p.View.PlanID
 		}
 	}
@@ -166,15 +166,29 @@ func (s *State) takeAgents(p *plan, from int, pointer string) error {
 	return nil
 }
 
+// capabilitiesNow are those of the roles that an order's actor has now: of its grant, or its row.
+func (v *View) capabilitiesNow(o Order) []string {
+	v.rely(SubjectTenant(o.Tenant))
+	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	if o.Signer == intents.RoleOperator {
+		roles, _, disabled = v.s.dir.UserRoles(o.Tenant, o.User)
+	}
+	if disabled {
+		return nil
+	}
+	caps, _ := v.s.dir.Capabilities(o.Tenant, roles)
+	return caps
+}
+
 // mayRunAgents refuses nodes to who may not run their agents.
 func (v *View) mayRunAgents(o Order, nodes []catalog.StepView, pointer string) error {
 	if o.Erased {
 		return nil
 	}
-	caps, _ := v.s.dir.Capabilities(o.Tenant, o.Roles)
+	caps := v.capabilitiesNow(o)
 	for _, s := range nodes {
 		if need := catalog.RunAgent + ":" + s.Agent; s.Agent != "" && !Covered(v.s.rules, caps, need) {
-			return intents.Refuse(intents.RBACForbidden, pointer, "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
+			return intents.Refuse(intents.TaskScope, pointer, "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ const (
 	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
 	PartResult  = "result"  // of an outcome: its result
 	PartReason  = "reason"  // of an outcome: the text of its executor
+	PartReplay  = "replay"  // of a run.replay: inputs and outputs of the run that it repeats
 	PartOutputs = "outputs" // of the outcome of a node's order: what later nodes read of it
 )
 

@@ -39,7 +39,7 @@ var (
 	running = PlanView{
 		PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanExecuting, Revision: 1, PlanDigest: digest, MaxSteps: MaxNodes, History: []Replan{}, CreatedAt: at,
 		Run:   &RunView{RunID: "plan_1", WorkflowID: "lead", Version: "1.0.0", Digest: digest, Priority: "high", MaxDays: 3, Of: "plan_0", FromNode: "parse", Mode: ReplayShadow, RepeatEffects: true},
-		Steps: []StepView{{PlanStep: PlanStep{Step: 1, ID: "parse", Task: "function", Skills: []string{"crm.parse"}, Parallel: true, ReturnSpec: specimen.ReturnSpec}, Status: StepSkipped, Revision: 1, Type: "function", Attempts: 1, RetryAt: &at}},
+		Steps: []StepView{{PlanStep: PlanStep{Step: 1, ID: "parse", Task: "function", Skills: []string{"crm.parse"}, Parallel: true, ReturnSpec: specimen.ReturnSpec}, Status: StepSkipped, Revision: 1, Type: "function", Attempts: 1, RetryAt: &at, Replayed: 7}},
 	}
 	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
 	session = Session{SessionID: "s", UserID: "ana", Status: "active", TTL: &at, StartedAt: at, LastActive: at, Agent: "general", TurnHistory: []Turn{turn}, WorkflowState: json.RawMessage(`{"page":2}`)}

@@ -105,5 +105,12 @@ type NodeOrder struct {
 	Occurrence int             `json:"occurrence,omitempty"` // of its context
 }
 
+// KeptNode is what a node of a replay keeps of the run: its task ends as it did.
+type KeptNode struct {
+	Replayed int64  `json:"replayed,omitempty"` // position of the order, or of an agent's end; 0: nothing is recorded, or it was erased
+	Order    string `json:"order,omitempty"`    // that done names
+	Status   string `json:"status"`             // done, failed
+}
+
 // NodeAgent is the type of what an agent's node does.
 const NodeAgent = "agent"
