@@ -85,11 +85,14 @@ func (w *worker) converse(ctx context.Context) error {
 // ownAgent is the agent as the plan began with it. It stops asking a little before its
 // time is over, so that it can say what was done while its key still lives.
 func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
-	var got catalog.AgentGetResult
-	if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, &got); err != nil {
-		return nil, err
+	got := w.req.told
+	if got == nil {
+		got = new(catalog.AgentGetResult)
+		if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, got); err != nil {
+			return nil, err
+		}
 	}
-	read, err := definition(got)
+	read, err := definition(*got)
 	if err != nil {
 		return nil, err
 	}

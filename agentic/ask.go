@@ -130,7 +130,8 @@ const (
 func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (any, error) {
 	began := w.cfg.Now()
 	w.say(progress{Agent: a.Agent, Ask: callOf(ctx)})
-	reply, err := w.child(ctx, a, input)
+	var busy time.Duration
+	reply, err := w.child(ctx, a, input, &busy)
 	w.say(progress{Agent: a.Agent, Ask: callOf(ctx), Over: true})
 	var refused *OrderError
 	switch {
@@ -139,7 +140,7 @@ func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (a
 	case reply.Refused != nil:
 		return nil, reply.Refused
 	}
-	w.cfg.Asked(a.Agent, w.cfg.Now().Sub(began), failureOf(reply, err))
+	w.cfg.Asked(a.Agent, w.cfg.Now().Sub(began), busy, failureOf(reply, err))
 	if err == nil && reply.Status == taskDone {
 		return heardFrom(catalog.StepFinish{Reply: reply.Reply, Components: reply.Components}, reply.Partial), nil
 	}
@@ -164,7 +165,7 @@ func heardFrom(f catalog.StepFinish, partly bool) heard {
 
 // child runs the task of an asked agent to its end. One that could not say how it ended is
 // ended here, so that nobody waits for its deadline.
-func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string) (runReply, error) {
+func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string, busy *time.Duration) (runReply, error) {
 	key, err := intents.GenerateSigner(intents.RoleTask)
 	if err != nil {
 		return runReply{}, err
@@ -188,13 +189,13 @@ func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string) 
 	if err != nil {
 		return runReply{}, err
 	}
-	turn := w.req.Turn
+	turn, told := w.req.Turn, toldBy(answer)
 	turn.About, turn.History, turn.Before, turn.Prior = &about, nil, nil, args.Context.PriorContext
 	turn.Grant = w.sealer.grantOf(w.req.Turn)
 	ask, step := callOf(ctx), w.req.Step
 	step.Task, step.Skills = a.Agent, opened.Skills
 	reply := w.tasks.work(atCall(ctx, ""), key, runRequest{
-		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: toldBy(answer).Calls, Tokens: toldBy(answer).Tokens,
+		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: told.Calls, Tokens: told.Tokens, told: told.Agent, busy: busy,
 		say: func(p progress) {
 			p.Agent, p.Ask = a.Agent, ask
 			w.say(p)

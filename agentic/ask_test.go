@@ -119,7 +119,7 @@ func played(c *core, m model.Model) (frames []bus.TurnFrame, log string) {
 }
 
 // managedBy is played where the tasks count their asks.
-func managedBy(c *core, m model.Model, asked func(string, time.Duration, string)) (frames []bus.TurnFrame, log string) {
+func managedBy(c *core, m model.Model, asked func(string, time.Duration, time.Duration, string)) (frames []bus.TurnFrame, log string) {
 	c.t.Helper()
 	var b syncBuffer
 	task, manager := c.config("task", m), c.config("manager", m)
@@ -441,7 +441,12 @@ func TestAskedAgentFails(t *testing.T) {
 				"shop": tt.shop, "rewards": {"120 points."},
 			})
 			var counts syncBuffer
-			asked := func(agent string, _ time.Duration, failure string) { fmt.Fprintf(&counts, "%s:%s ", agent, failure) }
+			asked := func(agent string, took, busy time.Duration, failure string) {
+				if busy < 0 || busy > took || (busy == 0) != (failure == "refused") {
+					t.Errorf("%s was busy for %s of %s", agent, busy, took)
+				}
+				fmt.Fprintf(&counts, "%s:%s ", agent, failure)
+			}
 			frames, log := managedBy(c, m, asked)
 			told := results(m.requests("hub")[1])
 			if told[0] != `{"status":"unavailable","about":"Shop"}` || told[1] != `{"text":"120 points."}` {
@@ -649,5 +654,57 @@ func TestRender(t *testing.T) {
 		if f.Kind == bus.FrameAnswer && string(dataOf[bus.AnswerData](t, f).Components) != want {
 			t.Errorf("answer %s", f.Data)
 		}
+	}
+}
+
+// TestAskedAgentIsTold: whoever asks is told the text of the agent with the answer to agent.ask,
+// so its task begins at once; else it asks for the text itself.
+func TestAskedAgentIsTold(t *testing.T) {
+	for name, told := range map[string]*catalog.AgentGetResult{
+		"told": {Agent: "shop", Text: "name: shop\ndescription: Answers.\ninstructions: You were told.\nsub_agents: [hub]\n", TimeLimitSec: 300}, "not told": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			asking(c, hub, others)
+			granted := c.reply["agent.ask"]
+			c.on("agent.ask", func(p placed) *intents.Answer {
+				a := granted(p)
+				a.Told = marshal(catalog.Told{Agent: told})
+				return a
+			})
+			m := says(map[string][]any{"hub": {ask("shop", "Offers?"), "Ten percent."}, "shop": {"Ten."}})
+			played(c, m)
+			gets := 0
+			for _, p := range c.of("agent.get") {
+				if p.Place.Ask != "" {
+					gets++
+				}
+			}
+			system := m.requests("shop")[0].System
+			if want := told == nil; want != (gets == 1) || want == strings.Contains(system, "You were told.") || strings.Contains(system, "Sub-agents") {
+				t.Errorf("%d agent.get, prompt %q", gets, system)
+			}
+		})
+	}
+}
+
+// TestAskVerbatim: what an asked agent says may be the answer to the letter, and is so because the
+// asking agent says it: with the persona of the tenant, which the asked one does not have, and
+// through the check of texts for people.
+func TestAskVerbatim(t *testing.T) {
+	const said = "Ten percent off, until Friday."
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("soul.get", done(catalog.Soul{UserID: "ana", Persona: &catalog.Persona{Name: "Ada", SystemPrompt: "You speak like a pilot.", Tone: "calm", Language: "de"}}))
+	m := says(map[string][]any{"hub": {ask("shop", "Offers?"), said + " RBAC_FORBIDDEN"}, "shop": {said + " RBAC_FORBIDDEN"}})
+	played(c, m)
+	if got := closed(c).Response; got != said+" "+intents.RBACForbidden.Info().Title {
+		t.Errorf("answer %q", got)
+	}
+	if last := m.requests("hub")[1]; !strings.Contains(last.System, "You speak like a pilot.") || !strings.Contains(last.System, "as one answer of your own") || !strings.Contains(results(last)[0], said) {
+		t.Errorf("hub composes from %q, %q", last.System, results(last))
+	}
+	if strings.Contains(m.requests("shop")[0].System, "pilot") {
+		t.Error("the asked agent has the persona, too")
 	}
 }

@@ -3,6 +3,7 @@ package agentic
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -119,7 +120,9 @@ type runRequest struct {
 	// Order is what the task of a node of a run has to seal; nil: the step is none.
 	Order *catalog.NodeOrder `json:"order,omitempty"`
 
-	say func(progress) // to who asked; nil: nobody listens
+	say  func(progress)          // to who asked; nil: nobody listens
+	told *catalog.AgentGetResult // the agent, where who asked was told it
+	busy *time.Duration          // for who asked: how long the model and the calls took
 }
 
 // stepInput is the result of an earlier step, by its memory key.

@@ -100,7 +100,7 @@ func (d *drive) waits(ctx context.Context) error {
 			}
 			text := cmp.Or(h.Reply, why+h.Held.Reason)
 			if d.queue == nil { // a run is no turn of a conversation
-				d.remember(ctx, "turn:"+d.turn.TurnID+":held", text)
+				d.remember(ctx, "turn:"+d.turn.TurnID+":held", text, nil) // whose use the end of the turn tells
 			}
 			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Text: guarded(text), Approval: *h.Held})
 			return nil // the frame ends the user's stream

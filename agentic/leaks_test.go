@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 type gossip struct {
 	place  string
 	broken error
+	whole  bool // the server does not stream
 }
 
 func (gossip) Name() string { return "test:gossip" }
@@ -29,7 +31,7 @@ func (g gossip) Respond(_ context.Context, req model.Request, on func(model.Even
 		return nil, g.broken
 	case last.Role == model.RoleTool:
 		out.Text = "I was told: " + last.Text
-	case g.place == "child" && req.Agent == "hub":
+	case (g.place == "child" || g.place == "ask") && req.Agent == "hub":
 		out.Calls = []model.Call{ask("shop", "Offers?")}
 	case g.place == "tool", g.place == "child":
 		out.Calls = []model.Call{call("crm_list", struct{}{})}
@@ -40,13 +42,16 @@ func (g gossip) Respond(_ context.Context, req model.Request, on func(model.Even
 		out.Calls[i].ID = "call_1"
 	}
 	for i := range len(out.Text) {
+		if g.whole {
+			break
+		}
 		on(model.Event{Text: out.Text[i : i+1]})
 	}
 	return out, nil
 }
 
-// TestNothingLeaks: whatever fails, with whatever code, and although the models repeat what
-// they were told, no code, no trace and no key reaches the user, and the turn ends in words.
+// TestNothingLeaks: whatever fails, with whatever code, streamed or not, and although the models
+// repeat what they were told, no code, no trace and no key reaches the user, and the turn ends in words.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	const trace, key = "goroutine 7 [running]:\nmain.main()\n\t/srv/x.go:7 +0x1d\n\n", "sk-proj-0123456789abcdefghij"
@@ -54,23 +59,25 @@ func TestNothingLeaks(t *testing.T) {
 	if len(codes) < 30 {
 		t.Fatalf("%d codes", len(codes))
 	}
-	for _, place := range []string{"tool", "child", "model", "store"} {
+	for _, place := range []string{"tool", "child", "ask", "model", "store"} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
-			for _, info := range codes {
+			for i, info := range slices.Concat(codes, codes) {
 				if info.Code == intents.OK || info.Code == intents.ApprovalRequired {
 					continue
 				}
 				said := "it failed with " + string(info.Code) + " and " + key + " at " + trace
 				c := newCore(t)
 				asking(c, hub, others)
-				g := gossip{place: place}
+				g := gossip{place: place, whole: i >= len(codes)}
 				switch place {
 				case "model":
 					g.broken = &model.Error{Reason: "the model cannot be reached", Detail: said, Err: errors.New(said)}
 				case "store":
 					c.on("session.get", refuse(info.Code, said))
 					c.on("session.append", refuse(info.Code, said))
+				case "ask":
+					c.on("agent.ask", refuse(info.Code, said))
 				default:
 					c.on("skill.call", refuse(info.Code, said))
 				}

@@ -44,6 +44,8 @@ type loop struct {
 	recalled int          // index of the message of an earlier task's latest reply
 	short    map[int]bool // indices of messages whose result was shortened
 
+	busy time.Duration // that the model and the calls took
+
 	asked   bool     // by another agent, which tells the user what is missing
 	noData  int      // calls that could not have what they asked for
 	fanOut  int      // the most agents that one reply asked
@@ -184,12 +186,14 @@ func (l *loop) tokens() int { return l.before + catalog.Tokens(l.used) }
 
 func (l *loop) request(ctx context.Context) (*model.Response, error) {
 	l.requests++
+	began := time.Now()
 	reply, err := l.model.Respond(ctx, l.req, l.on)
+	l.busy += time.Since(began)
 	if reply != nil {
 		for _, a := range append(slices.Clone(reply.Failed), model.Attempt{Model: reply.Model, Usage: reply.Usage}) {
 			l.used = catalog.AddUsage(l.used, catalog.Usage{
 				Agent: l.agent.Name, Model: cmp.Or(a.Model, l.model.Name()), Calls: 1,
-				InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens, LatencyMS: a.Usage.Latency.Milliseconds(),
+				InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens, LatencyMS: (a.Usage.Latency + time.Millisecond - 1).Milliseconds(), // what took some time took no less than one
 			})
 		}
 	}
@@ -202,6 +206,7 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 // waits for all, and only the first one counts. ended says that an output ended the run.
 func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, err error) {
 	l.replies++
+	defer func(began time.Time) { l.busy += time.Since(began) }(time.Now())
 	results, errs := make([]any, len(calls)), make([]error, len(calls))
 	prepared := make([]func(), len(calls))
 	var together, inTurn, outputs, asks []int

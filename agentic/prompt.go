@@ -45,6 +45,7 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 		{"Session name", about.SessionName},
 		{"Session metadata", about.SessionMetadata},
 		{"Agent", a.Name},
+		{"Routing table", routingTable(a, t)},
 		{"Locale", about.Locale},
 		{"Location", about.Location},
 		{"Prior context", t.Prior},
@@ -57,6 +58,26 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 		text += "\n\n[Added instruction]\n" + about.AddedInstruction
 	}
 	return text
+}
+
+// routingTable is the state of a turn with several agents: who answers it, whom that one may
+// ask, and who worked on the turn before. Empty: there is nobody to ask.
+func routingTable(a *agents.Agent, t Turn) string {
+	table := struct {
+		Active string   `json:"active"`
+		MayAsk []string `json:"may_ask"`
+		Before []string `json:"turn_before,omitempty"`
+	}{Active: a.Name, MayAsk: a.SubAgents}
+	if a.Has(agents.AskAgent) {
+		table.MayAsk = []string{"*"}
+	}
+	if len(table.MayAsk) == 0 {
+		return ""
+	}
+	if t.Before != nil {
+		table.Before = t.Before.Agents
+	}
+	return string(compact(table))
 }
 
 // blocks is the message of a user in parts: the line [Name], then a line of JSON; the

@@ -28,8 +28,9 @@ type Config struct {
 	Log    *slog.Logger
 	// After is time.After; nil: that.
 	After func(time.Duration) <-chan time.Time
-	// Asked counts what an agent was asked, and how that failed; nil: nobody counts.
-	Asked func(agent string, took time.Duration, failure string)
+	// Asked counts what an agent was asked, and how that failed; nil: nobody counts. It took
+	// a time, of which its model and its calls had busy.
+	Asked func(agent string, took, busy time.Duration, failure string)
 	// Figure counts what happened in turns: a value of a bounded set; nil: nobody counts.
 	Figure func(name, value string)
 }

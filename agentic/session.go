@@ -64,13 +64,13 @@ func (d *drive) recall(ctx context.Context) (over bool, err error) {
 // that stands: the first one under the key. It comes before the plan is closed: a crash
 // in between leaves the turn in the session and the plan open, and its next driver is
 // given the answer that the session has.
-func (d *drive) remember(ctx context.Context, key, answer string) string {
+func (d *drive) remember(ctx context.Context, key, answer string, used *catalog.Usage) string {
 	if d.turn.SessionID == "" || d.dreams() {
 		return answer
 	}
 	shown := cut(answer, maxRemembered)
 	var s catalog.Session
-	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Did: d.did(answer), Turns: []catalog.Turn{
+	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Did: d.did(answer), Used: used, Turns: []catalog.Turn{
 		{Role: catalog.SaidByUser, Content: d.task, Timestamp: d.plan.CreatedAt.UTC()}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: d.cfg.Now().UTC()},
 	}}, &s)
 	if err != nil {
@@ -83,9 +83,13 @@ func (d *drive) remember(ctx context.Context, key, answer string) string {
 	return answer
 }
 
-// rememberEnd is remember for the end of the turn.
+// rememberEnd is remember for the end of the turn, with what all of it has used.
 func (d *drive) rememberEnd(ctx context.Context, answer string) string {
-	return d.remember(ctx, "turn:"+d.turn.TurnID, answer)
+	used := catalog.SumUsage(catalog.AddUsage(d.plan.Usage, d.used...))
+	if used.Calls == 0 {
+		return d.remember(ctx, "turn:"+d.turn.TurnID, answer, nil)
+	}
+	return d.remember(ctx, "turn:"+d.turn.TurnID, answer, &used)
 }
 
 // drives says whether this driver still has the plan. One that has lost it must not say

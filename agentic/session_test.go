@@ -181,4 +181,19 @@ Be brief.`
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
+	turn.Before = &catalog.Did{Agents: []string{"rewards"}}
+	for text, want := range map[string]string{
+		"sub_agents: [shop, rewards]": `{"active":"hub","may_ask":["shop","rewards"],"turn_before":["rewards"]}`,
+		"tools: [{name: ask_agent}]":  `{"active":"hub","may_ask":["*"],"turn_before":["rewards"]}`,
+		"tools: [{name: search}]":     "",
+	} {
+		a, err := agents.Parse([]byte("name: hub\ndescription: Asks.\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, line, _ := strings.Cut(contextOf(a, turn, time.Now()), "\nRouting table: ")
+		if got, _, _ := strings.Cut(line, "\n"); got != want {
+			t.Errorf("%s: routing table %s", text, got)
+		}
+	}
 }

@@ -32,7 +32,7 @@ type prepared struct {
 // NewTasks needs no key.
 func NewTasks(cfg Config) *Tasks {
 	if cfg.Asked == nil {
-		cfg.Asked = func(string, time.Duration, string) {}
+		cfg.Asked = func(string, time.Duration, time.Duration, string) {}
 	}
 	return &Tasks{cfg: cfg, grants: newRenewals(), keys: make(map[string]prepared), clients: make(map[string]*clientTask)}
 }

@@ -121,6 +121,9 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	if w.loop != nil {
 		f.Dropped = w.loop.dropped
 	}
+	if w.loop != nil && w.req.busy != nil {
+		*w.req.busy = w.loop.busy
+	}
 	if w.loop != nil && w.req.Agent != "" {
 		asked = w.loop.routing()
 		if w.loop.noData > 0 {

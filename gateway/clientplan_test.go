@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -221,6 +222,35 @@ func TestClientCallsAtOnce(t *testing.T) {
 	all.Wait()
 	w.calls(30)
 	w.soon(catalog.PlanExecuting)
+}
+
+// TestClientDrops: a client whose connection ends while its call runs has called once, and gets
+// the answer when it sends the request again.
+func TestClientDrops(t *testing.T) {
+	w := newClientWorld(t)
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	w.Bus.On("skill.call", func(context.Context, routertest.Call) intents.Report {
+		close(reached)
+		<-goOn
+		return routertest.Done(catalog.SkillCallResult{Output: json.RawMessage(`"paid"`)})
+	})
+	ctx, drop := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := w.gateway.callSkill(ctx, w.who, clientCall{Session: "mcp1", Request: "1", Skill: "bank.pay", Args: json.RawMessage(`{"n":1}`)})
+		gone <- err
+	}()
+	<-reached
+	drop()
+	if err := <-gone; err == nil {
+		t.Error("who is gone got an answer")
+	}
+	close(goOn)
+	a := w.called("1", "bank.pay", `{"n":1}`, intents.OK)
+	if !strings.Contains(string(a.Outcome.Result), "paid") {
+		t.Errorf("%s", a.Outcome.Result)
+	}
+	w.calls(1)
 }
 
 // TestClientHold: a call that waits does not hold up others, and its outcome can be read once

@@ -222,6 +222,9 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 			out := catalog.PlanGetResult{Plan: *plan}
 			if a.Trace {
 				out.Events = []json.RawMessage{json.RawMessage(`{"type":"plan_opened"}`)}
+				if a.Session {
+					out.Events = append(out.Events, json.RawMessage(`{"type":"of_another_plan"}`))
+				}
 			}
 			return out, nil
 		}

@@ -59,7 +59,8 @@ func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 	return respond(c, view, err)
 }
 
-// traceReply is the answer to GET /agent/plans/{plan_id}/trace.
+// traceReply is the answer to GET /agent/plans/{plan_id}/trace. With ?session=true it has the
+// events of the whole session.
 type traceReply struct {
 	PlanID string            `json:"plan_id"`
 	Events []json.RawMessage `json:"events"` // in order
@@ -70,7 +71,7 @@ func (g *Gateway) getTrace(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	got, err := request[catalog.PlanGetResult](c.Request.Context(), g, a, "plan.get", catalog.PlanGet{PlanID: planID, Trace: true}, "")
+	got, err := request[catalog.PlanGetResult](c.Request.Context(), g, a, "plan.get", catalog.PlanGet{PlanID: planID, Trace: true, Session: c.Query("session") == "true"}, "")
 	return respond(c, traceReply{planID, append([]json.RawMessage{}, got.Events...)}, err)
 }
 

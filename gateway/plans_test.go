@@ -28,6 +28,11 @@ func TestPlanAndTrace(t *testing.T) {
 	if d := cmp.Diff(want, trace); d != "" {
 		t.Error(d)
 	}
+	want["events"] = append(want["events"].([]any), map[string]any{"type": "of_another_plan"})
+	w.call("GET", "/agent/plans/"+run.PlanID+"/trace?session=true", "", nil, &trace)
+	if d := cmp.Diff(want, trace); d != "" {
+		t.Error(d)
+	}
 	carl := http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}
 	for _, path := range []string{"/agent/plans/" + run.PlanID, "/agent/plans/" + run.PlanID + "/trace"} {
 		w.refused("GET", path, "", carl, intents.NotFound, "")

@@ -88,6 +88,11 @@ func TestAsk(t *testing.T) {
 	w.Want(other.Reply("Here."), intents.KeyUnknown)
 
 	agent := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(child.Order("agent.get", catalog.AgentGet{})), intents.OK))
+	var told catalog.Told
+	w.Must(json.Unmarshal(asked.Told, &told))
+	if d := cmp.Diff(&agent, told.Agent); d != "" {
+		t.Errorf("who asks is told of the agent (-agent.get +told):\n%s", d)
+	}
 	if agent.Agent != "spoons" || agent.Text != spoons || agent.TimeLimitSec != 300 {
 		t.Errorf("the agent of the asked task: %+v", agent)
 	}

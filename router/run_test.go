@@ -36,6 +36,7 @@ edges:
 
 // flowWorld has the workflow of these tests, and skills that answer with what its graph reads.
 func flowWorld(t *testing.T, o routertest.Options) *routertest.World {
+	t.Helper()
 	w := routertest.New(t, o)
 	w.Pin("crm.parse", catalog.Pure)
 	w.Pin("crm.put", catalog.Once)

@@ -202,7 +202,7 @@ func TestMessageRow(t *testing.T) {
 		`"message_type":"user","content":"hello"}`,
 		`"message_type":"tool_call","content":null,"tool_calls":{"id":"c1","name":"search","arguments":{"q":"x"}}}`,
 		`"message_type":"tool_response","content":"[1]","tool_calls":[{"id":"c1","name":"search"}]}`,
-		`"message_type":"assistant","content":"good day","model":"openai:m","input_tokens":12,"output_tokens":3,"latency_ms":250,"agent":"general"}`,
+		`"message_type":"assistant","content":"good day","model":"openai:m","input_tokens":12,"output_tokens":3,"latency_ms":250,"agent_name":"general"}`,
 	} {
 		if v := s.ValidateBytes([]byte(head + good)); v != nil {
 			t.Errorf("%s: %v", good, v)

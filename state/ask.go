@@ -116,6 +116,16 @@ var agentAsk = move(intents.TypeAgentAsk,
 		return s.openTask(child, a.JWK, a.Deadline)
 	}).keepsAllBut("input", "context/locale", "context/location", "context/prior_context")
 
+// told is an agent that was asked as its task would get it; nil: its text is for the task to
+// ask for.
+func (x asking) told(name string) *catalog.AgentGetResult {
+	r := x.Asks[name]
+	if r == nil || r.File != "" {
+		return nil
+	}
+	return &catalog.AgentGetResult{Agent: name, Text: r.Text, TimeLimitSec: r.Seconds}
+}
+
 // ErrMayNotAsk is the refusal of an ask that the agent of a task does not allow.
 func ErrMayNotAsk(t Task, agent string) error {
 	return intents.Refuse(intents.TaskScope, "/intent/args/agent", catalog.Like("not one of the agents that "+t.Agent+" may ask", agent, t.Asks))

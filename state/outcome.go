@@ -142,7 +142,9 @@ func (s *State) foldOutcome(e storage.Entry) error {
 	if result, there := e.Record.Parts[storage.PartResult]; there {
 		out.Result = result
 	}
-	out.Outputs = e.Record.Parts[storage.PartOutputs]
+	if outputs, there := e.Record.Parts[storage.PartOutputs]; there {
+		out.Outputs = outputs
+	}
 	return s.ended(e.Of, out, e.Record.At)
 }
 

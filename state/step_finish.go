@@ -29,7 +29,7 @@ var stepFinish = move(typeStepFinish,
 		case t.Ended != "":
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
 		case o.Signer != intents.RoleTask && a.Status != "failed":
-			return Effect{}, illegal("/intent/args/status", "a driver may only say failed")
+			return Effect{}, illegal("/intent/args/status", "a manager or a workflow key may only say failed")
 		case a.Status == catalog.AskUnavailable && (t.Ask == "" || t.ID == o.Context.TaskID):
 			return Effect{}, illegal("/intent/args/status", "only the task that asked may say unavailable")
 		case ofNode && t.plan.finishable(v, o, t, a) != nil:
@@ -120,6 +120,9 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 		if !p.waiting(step) { // its orders on hold have ended meanwhile
 			s.Status = catalog.StepPending
 		}
+	case "insufficient":
+		s.Status = catalog.StepInsufficient
+		p.replan(s, "insufficient", a.Reason, at)
 	default:
 		if p.Run != nil {
 			p.nodeFailed(s, a.Reason, at, now)
@@ -127,8 +130,5 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 		}
 		s.Status = catalog.StepFailed
 		p.replan(s, "failed", a.Reason, at)
-	case "insufficient":
-		s.Status = catalog.StepInsufficient
-		p.replan(s, "insufficient", a.Reason, at)
 	}
 }

@@ -75,6 +75,9 @@ func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 		}
 	}
 	for _, t := range p.Tasks {
+		if ask != "" && t.Ask == ask && t.Step == step && p.Runs != nil {
+			out.Agent = p.Runs.told(t.Agent)
+		}
 		if s := p.step(t.Step); step == t.Step && t.Ask == ask && s != nil && s.Revision == t.Revision {
 			out.Tokens += t.Used
 		}

@@ -43,7 +43,7 @@ const tooLarge = "the files have more than 16 MB together"
 
 // Read reads the revision in a directory. Without a folder agents, the *.yaml of the
 // directory itself are the agents. ${VAR} and ${VAR:-default} in an agent's file are
-// filled in from env. Files that are too large, and agents with the name of a built-in
+// filled in from env, and a line {{prompts/<name>.md}} is that block. Files that are too large, and agents with the name of a built-in
 // one, are left out and said. Hosts are where the operator lets remote agents be beside the
 // public network. The error is Faults, but where a file cannot be read.
 func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, error) {
@@ -52,6 +52,7 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 		return nil, err
 	}
 	var faults Faults
+	lines := make(map[string]map[string]int) // of files as their authors see them
 	for name, text := range found {
 		if skillFile.MatchString(name) {
 			_, wrong := skillDocument(name, text) // not in open: what an old log has stays as it is
@@ -66,8 +67,17 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 			delete(found, name)
 			continue
 		}
-		found[name] = filled
-		d, _ := define(name, filled)
+		d, wrong := define(name, filled)
+		if found[name] = filled; len(wrong) == 0 {
+			lines[name] = d.lines
+			whole, err := withBlocks(filled, found)
+			if err != nil {
+				faults = append(faults, Fault{File: name, Line: err.Line, Reason: err.Reason})
+				delete(found, name)
+				continue
+			}
+			found[name] = whole
+		}
 		if d.Agent != nil && d.Endpoint != "" {
 			if err := egress.Check(d.Endpoint, hosts...); err != nil {
 				faults = append(faults, Fault{File: name, Line: d.line("/endpoint"), Pointer: "/endpoint", Reason: err.Error()})
@@ -87,6 +97,9 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 	if len(faults) > 0 {
 		slices.SortStableFunc(faults, document.ByFile)
 		return nil, faults
+	}
+	for _, d := range r.Agents {
+		d.lines = lines[d.File]
 	}
 	r.Notices = append(notices, r.Notices...)
 	slices.SortStableFunc(r.Notices, document.ByFile)

@@ -269,3 +269,16 @@ func TestTypesAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestServerOfATool: a tool without a server, or with none, is this system's; so the two files
+// may do the same.
+func TestServerOfATool(t *testing.T) {
+	r := read(t, map[string]string{
+		"agents/a.yaml": "name: a\ndescription: d\ntools: [{name: search}, {name: search, server: crm}]\n",
+		"agents/b.yaml": "name: b\ndescription: d\ntools: [{name: search, server: null}, {name: search, server: crm}]\n",
+	})
+	s := r.Scopes().Agents
+	if len(s) != 2 || !slices.Equal(s[0].Types, s[1].Types) || !slices.Contains(s[0].Types, "memory.query") || !slices.Equal(s[0].Skills, []string{"crm.search"}) || !slices.Equal(s[1].Skills, s[0].Skills) {
+		t.Errorf("%+v", s)
+	}
+}

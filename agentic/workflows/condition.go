@@ -168,7 +168,7 @@ func (c *condition) name(e ast.Expr) (wrong string) {
 func chain(e ast.Expr) []any {
 	var before ast.Expr
 	var token string
-	switch e.Kind() { //nolint:exhaustive // the others are none
+	switch e.Kind() {
 	case ast.IdentKind:
 		if e.AsIdent() == rootRun {
 			return []any{rootRun}

@@ -151,8 +151,10 @@ func (x *index) typeOf(p path) *cel.Type {
 		return cel.StringType
 	case p.root == partOutputs && len(p.tokens) == 1 && p.tokens[0] == success:
 		return cel.BoolType
-	case p.root == rootInputs && len(p.tokens) == 1 && x.types[p.tokens[0].(string)] != nil:
-		return x.types[p.tokens[0].(string)]
+	case p.root == rootInputs && len(p.tokens) == 1:
+		if name, ok := p.tokens[0].(string); ok && x.types[name] != nil {
+			return x.types[name]
+		}
 	}
 	return cel.DynType
 }

@@ -165,6 +165,7 @@ func (x *randomRun) oracle() map[string]string {
 				}
 			default:
 				switch t.judge(status, x.fates) {
+				case no:
 				case yes:
 					if verdict == Skip {
 						verdict = Run
@@ -197,6 +198,7 @@ func (x *randomRun) oracle() map[string]string {
 
 // run moves the graph until nothing moves any more, one of what may move after the other.
 func (x *randomRun) run(t *testing.T, r *rand.Rand, g *Graph) map[string]string {
+	t.Helper()
 	v := Values{RunID: "plan_r", Inputs: json.RawMessage(`{}`), Nodes: map[string]NodeValue{}}
 	status := map[string]string{}
 	for {
@@ -236,6 +238,7 @@ func (x *randomRun) run(t *testing.T, r *rand.Rand, g *Graph) map[string]string 
 
 // ordered checks the arguments of a node's order.
 func (x *randomRun) ordered(t *testing.T, g *Graph, id string, v Values) {
+	t.Helper()
 	typ, args, err := g.Order(id, v)
 	want := `{"skill":"s.t"}`
 	if of := x.reads[id]; of != "" {

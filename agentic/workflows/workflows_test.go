@@ -19,7 +19,8 @@ func valued(t *testing.T, inputs, condition string) (*Graph, Values) {
 		"workflow_id": "w", "version": "1", "description": "d",
 		"inputs": json.RawMessage(`{"type":"object","properties":{"s":{"type":"string"},"n":{"type":"integer"},"f":{"type":"number"},"l":{"type":"array"},"o":{"type":"object"}}}`),
 		"nodes": []any{
-			map[string]any{"id": "a", "type": "function", "fn": "s.t"}, map[string]any{"id": "a.b-c", "type": "function", "fn": "s.t"},
+			map[string]any{"id": "a", "type": "function", "fn": "s.t"},
+			map[string]any{"id": "a.b-c", "type": "function", "fn": "s.t"},
 			map[string]any{"id": "b", "type": "function", "fn": "s.t", "inputs": json.RawMessage(inputs)},
 		},
 		"edges": []Edge{{"a", "b", condition}, {"a.b-c", "b", ""}},

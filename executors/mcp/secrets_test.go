@@ -11,17 +11,19 @@ import (
 // logged nor in an error.
 func TestServerRepeatsItsSecrets(t *testing.T) {
 	const secret = "hunter2-hunter2"
-	src := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "bad credentials: "+r.Header.Get("Authorization"), http.StatusBadGateway)
-	}))
-	if err := src.Set("header", "Authorization=Bearer "+secret); err != nil {
-		t.Fatal(err)
-	}
-	src.Secrets = append(src.Secrets, secret)
-	_, err := Dial(t.Context(), src, quick())
-	wantKind(t, err, ErrUnavailable, "(secret)")
-	if strings.Contains(err.Error(), secret) {
-		t.Errorf("the error shows it: %v", err)
+	for _, name := range []string{"Authorization", "X-Api-Key"} {
+		src := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "bad credentials: "+r.Header.Get(name), http.StatusBadGateway)
+		}))
+		if err := src.Set("header", name+"=Bearer "+secret); err != nil {
+			t.Fatal(err)
+		}
+		src.Secrets = append(src.Secrets, secret)
+		_, err := Dial(t.Context(), src, quick())
+		wantKind(t, err, ErrUnavailable, "(secret)")
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error shows %s: %v", name, err)
+		}
 	}
 
 	j := newJournal()

@@ -52,15 +52,7 @@ func (p plans) addUsage(ctx context.Context, o *executors.Order, m *catalog.Mess
 	if err != nil || plan.UserID != o.Ticket.Actor.UserID {
 		return err
 	}
-	m.InputTokens, m.OutputTokens, m.LatencyMS = 0, 0, 0
-	most := -1
-	for _, u := range plan.Usage {
-		m.InputTokens += int64(u.InputTokens)
-		m.OutputTokens += int64(u.OutputTokens)
-		m.LatencyMS += u.LatencyMS
-		if u.OutputTokens > most {
-			m.Agent, m.Model, most = u.Agent, u.Model, u.OutputTokens
-		}
-	}
+	u := catalog.SumUsage(plan.Usage)
+	m.Agent, m.Model, m.InputTokens, m.OutputTokens, m.LatencyMS = u.Agent, u.Model, int64(u.InputTokens), int64(u.OutputTokens), u.LatencyMS
 	return nil
 }

@@ -75,7 +75,11 @@ func (p plans) get(ctx context.Context, o *executors.Order, args catalog.PlanGet
 	}
 	out := catalog.PlanGetResult{Plan: view}
 	if args.Trace {
-		if out.Events, err = p.events(ctx, o.Ticket.Actor.Tenant, args.PlanID); err != nil {
+		of := map[string][]string{"plan_id": {args.PlanID}}
+		if args.Session && view.SessionID != "" {
+			of = map[string][]string{"session_id": {view.SessionID}, "user_id": {view.UserID}}
+		}
+		if out.Events, err = p.events(ctx, o.Ticket.Actor.Tenant, of); err != nil {
 			return nil, err
 		}
 	}
@@ -97,10 +101,10 @@ func viewOf(doc storage.Document) (catalog.PlanView, error) {
 	return view, nil
 }
 
-// events reads all events of a plan. They are ordered here: by time, then by
+// events reads all events of a plan, or of a session. They are ordered here: by time, then by
 // the record and the place in it that they come from.
-func (p plans) events(ctx context.Context, tenant, plan string) ([]json.RawMessage, error) {
-	q := storage.Query{Terms: map[string][]string{"plan_id": {plan}}, Sort: "ts", Limit: eventPage}
+func (p plans) events(ctx context.Context, tenant string, of map[string][]string) ([]json.RawMessage, error) {
+	q := storage.Query{Terms: of, Sort: "ts", Limit: eventPage}
 	var found []event
 	size := 0
 	for {
@@ -117,7 +121,7 @@ func (p plans) events(ctx context.Context, tenant, plan string) ([]json.RawMessa
 			size += len(doc.Body)
 		}
 		if len(found) > maxEvents || size > maxBytes {
-			return nil, executors.Fail(intents.OversizedOutput, "the plan has more events than one answer holds: ask without trace")
+			return nil, executors.Fail(intents.OversizedOutput, "there are more events than one answer holds: ask without trace")
 		}
 		if page.Cursor == "" {
 			break

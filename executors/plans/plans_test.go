@@ -167,6 +167,22 @@ func TestTrace(t *testing.T) {
 	if got := trace(); got != "first second third" {
 		t.Error(got)
 	}
+	for _, e := range []struct{ id, user, session string }{{"a", "ana", v.SessionID}, {"b", "ana", v.SessionID}, {"c", "bob", v.SessionID}, {"d", "ana", "another"}} {
+		body := fmt.Sprintf(`{"event_id":%q,"tenant_id":"acme","user_id":%q,"session_id":%q,"plan_id":"plan_%s","event_type":%q,"ts":%q}`, "s"+e.id, e.user, e.session, e.id, "of_"+e.id, intents.FormatTime(start))
+		if _, err := docs.Create(t.Context(), "acme", storage.IndexEvents, storage.Document{ID: "s" + e.id, Body: json.RawMessage(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session := get(as("ana"), v.PlanID, true)
+	session.Args = catalog.PlanGet{PlanID: v.PlanID, Trace: true, Session: true}
+	var all catalog.PlanGetResult
+	e.Must(t, session, &all)
+	if len(all.Events) != 2 || !strings.Contains(string(all.Events[0]), "of_a") || !strings.Contains(string(all.Events[1]), "of_b") {
+		t.Errorf("of the session: %s", all.Events)
+	}
+	if got := trace(); got != "first second third" {
+		t.Error(got)
+	}
 	var more []storage.Document
 	for i := range 1200 {
 		body := fmt.Sprintf(`{"event_id":"m%d","tenant_id":"acme","plan_id":%q,"event_type":"more","ts":%q}`, i, v.PlanID, intents.FormatTime(start.Add(time.Hour)))

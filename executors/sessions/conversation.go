@@ -201,5 +201,5 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 	stands.Messages = slices.DeleteFunc(stands.Messages, func(m message) bool {
 		return !slices.ContainsFunc(turns, func(t message) bool { return t.ID == m.ID })
 	})
-	return &executors.Result{Value: stands.view(s.time())}, s.writeRows(ctx, o, args.SessionID, stands.Messages)
+	return &executors.Result{Value: stands.view(s.time())}, s.writeRows(ctx, o, args, stands.Messages)
 }

@@ -48,6 +48,22 @@ type row struct {
 	Trace     string `json:"trace_id,omitempty"`
 	Position  int64  `json:"position"`
 	CreatedAt string `json:"created_at"` // in milliseconds, as those of tools' calls, so that text sorts them
+
+	Agent        string `json:"agent_name,omitempty"`
+	Model        string `json:"model,omitempty"`
+	InputTokens  int    `json:"input_tokens,omitempty"`
+	OutputTokens int    `json:"output_tokens,omitempty"`
+	LatencyMS    int64  `json:"latency_ms,omitempty"`
+}
+
+// maxModel is how much of a model's name a row has.
+const maxModel = 100
+
+// uses notes what a turn used.
+func (r *row) uses(u *catalog.Usage) {
+	if u != nil {
+		r.Agent, r.Model, r.InputTokens, r.OutputTokens, r.LatencyMS = u.Agent, executors.Cut(u.Model, maxModel), u.InputTokens, u.OutputTokens, u.LatencyMS
+	}
 }
 
 // messageType of a turn: its role, but for what an agent says.
@@ -60,15 +76,18 @@ func messageType(role string) string {
 
 // writeRows writes the rows of turns, in one call and in their order. Existing rows stay
 // as they are, so the same order may come again.
-func (s *sessions) writeRows(ctx context.Context, o *executors.Order, sessionID string, turns []message) error {
+func (s *sessions) writeRows(ctx context.Context, o *executors.Order, args catalog.SessionAppend, turns []message) error {
 	docs := make([]storage.Document, len(turns))
 	for i, m := range turns {
-		var err error
-		docs[i], err = executors.Document(m.ID, o.Ticket.Position, row{
-			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: sessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
+		r := row{
+			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: args.SessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
 			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: intents.FormatTime(m.TS),
-		})
-		if err != nil {
+		}
+		if m.Role == catalog.SaidByAgent {
+			r.uses(args.Used)
+		}
+		var err error
+		if docs[i], err = executors.Document(m.ID, o.Ticket.Position, r); err != nil {
 			return err
 		}
 	}

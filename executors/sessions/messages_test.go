@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +190,43 @@ func TestHistoryPages(t *testing.T) {
 	b.session(t, "session.close", catalog.SessionClose{SessionID: "s1", Status: "ERROR"})
 	if s := b.session(t, "session.resume", catalog.SessionResume{SessionID: "s2", From: "s1"}); s.ResumedFrom != "s1" || s.Cursor != "" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestUsageOfAnAnswer: what a turn used of models stands with what the agent said, and with
+// nothing else.
+func TestUsageOfAnAnswer(t *testing.T) {
+	b := open(t)
+	o := b.turn("turn:t1", "t1", "How many?", "Ten.")
+	args := o.Args.(catalog.SessionAppend)
+	args.Used = &catalog.Usage{Agent: "general", Model: "openai:" + strings.Repeat("m", 110), Calls: 2, InputTokens: 900, OutputTokens: 60, LatencyMS: 400}
+	o.Args = args
+	b.Must(t, o, &catalog.Session{})
+	page, err := b.docs.Search(t.Context(), "acme", storage.IndexMessages, storage.Query{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, doc := range page.Documents {
+		var row struct {
+			Type   string `json:"message_type"`
+			Agent  string `json:"agent_name"`
+			Model  string `json:"model"`
+			Input  *int   `json:"input_tokens"`
+			Output *int   `json:"output_tokens"`
+			Took   *int   `json:"latency_ms"`
+		}
+		if err := json.Unmarshal(doc.Body, &row); err != nil {
+			t.Fatal(err)
+		}
+		if row.Input == nil {
+			got = append(got, row.Type+row.Agent+row.Model)
+			continue
+		}
+		got = append(got, fmt.Sprint(row.Type, " ", row.Agent, " ", len(row.Model), " ", *row.Input, " ", *row.Output, " ", *row.Took))
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{"assistant general 100 900 60 400", "user"}, got); d != "" {
+		t.Error(d)
 	}
 }

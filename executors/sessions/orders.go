@@ -119,7 +119,7 @@ func (s *sessions) append(ctx context.Context, o *executors.Order, args catalog.
 	if err != nil {
 		return nil, err
 	}
-	return result, s.writeRows(ctx, o, args.SessionID, turns)
+	return result, s.writeRows(ctx, o, args, turns)
 }
 
 func historySize(messages []message) int {

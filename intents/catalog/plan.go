@@ -151,6 +151,21 @@ func AddUsage(sum []Usage, more ...Usage) []Usage {
 	return sum
 }
 
+// SumUsage is what a turn used in all; agent and model are those with the most output.
+func SumUsage(usage []Usage) (sum Usage) {
+	most := -1
+	for _, u := range usage {
+		sum.Calls = min(sum.Calls+u.Calls, maxCalls)
+		sum.InputTokens = AddTokens(sum.InputTokens, u.InputTokens)
+		sum.OutputTokens = AddTokens(sum.OutputTokens, u.OutputTokens)
+		sum.LatencyMS = min(sum.LatencyMS+u.LatencyMS, maxUsage)
+		if u.OutputTokens > most {
+			sum.Agent, sum.Model, most = u.Agent, u.Model, u.OutputTokens
+		}
+	}
+	return sum
+}
+
 // PlanClaim are the arguments of plan.claim; Driver is random per hand-out.
 type PlanClaim struct {
 	PlanID string `json:"plan_id"`
@@ -199,6 +214,8 @@ type Cancel struct {
 type PlanGet struct {
 	PlanID string `json:"plan_id"`
 	Trace  bool   `json:"trace,omitempty"` // with the plan's events, in order
+	// Session is for the events of the whole session in place of the plan's.
+	Session bool `json:"session,omitempty"`
 }
 
 // BeyondGrant says that an order reads plans for which its standing grant is not good.

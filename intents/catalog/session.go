@@ -64,6 +64,7 @@ type SessionAppend struct {
 	Key       string `json:"key,omitempty"`
 	Turns     []Turn `json:"turns"` // 1..10
 	Did       *Did   `json:"did,omitempty"`
+	Used      *Usage `json:"used,omitempty"` // by the whole turn
 }
 
 // Did is what the agents of the latest turn did: agents that are asked in the next turn,

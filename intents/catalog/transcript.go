@@ -20,6 +20,9 @@ type Told struct {
 	// DryRun: the order is decided and refused; its node is done if it would have been allowed.
 	DryRun bool      `json:"dry_run,omitempty"`
 	Kept   *KeptNode `json:"kept,omitempty"` // of a replay: it seals nothing but its end
+
+	// Agent that is asked, as agent.get would deliver it to its task; of agent.ask alone.
+	Agent *AgentGetResult `json:"agent,omitempty"`
 }
 
 // ToldCall is an order that an agent's call made.

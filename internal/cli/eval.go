@@ -115,6 +115,9 @@ func (c *command) recorded(to client.Client, seen *eval.Seen) error {
 		return err
 	}
 	own := []string{agents.Planner, agents.Executor, agents.Composer}
+	if slices.ContainsFunc(plan.Usage, func(u catalog.Usage) bool { return u.Agent != plan.Agent }) {
+		own = append(own, plan.Agent) // it only asks the others
+	}
 	for _, u := range plan.Usage {
 		if !slices.Contains(own, u.Agent) && !slices.Contains(seen.Agents, u.Agent) {
 			seen.Agents = append(seen.Agents, u.Agent)

@@ -130,6 +130,20 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
+// TestMeshPackages: each package that an agent mesh has is shown its place here. That the
+// places are there is for TestCitations.
+func TestMeshPackages(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"core", "registry", "session", "classifier", "confidence", "router", "gateway", "mcp-server", "utils (breaker)", "observability", "example deployment"} {
+		if !bytes.Contains(page, []byte("\n| "+name+" | `")) {
+			t.Errorf("docs/architecture.md does not say where %s is", name)
+		}
+	}
+}
+
 // TestDiagrams: the two sequences of docs/diagrams.md are drawn.
 func TestDiagrams(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "diagrams.md"))

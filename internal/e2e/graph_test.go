@@ -114,6 +114,30 @@ func TestOtherBranch(t *testing.T) {
 	}
 }
 
+// TestApprovedBesideOthers: a call of one step is approved while the step beside it is at work,
+// which cannot end before that call is made. Both finish, each once, in one turn.
+func TestApprovedBesideOthers(t *testing.T) {
+	listing, pricing := make(chan struct{}), make(chan struct{})
+	price := skill{name: "price_list", about: "The prices of today.", do: func(json.RawMessage) (any, error) {
+		close(pricing)
+		return prices, nil
+	}}
+	server := serveSkills(t, meet("stock_list", stock, listing, pricing), price)
+	s := start(t, setup{Skills: []string{server.url}, Model: &mind{plan: joining, act: lookUpAndJoin}})
+	ben, _, _ := s.holds("price_list")
+	ended := make(chan turn)
+	go func() { ended <- s.ask(s.as("ana"), stockTask) }()
+	<-listing
+	s.await("a call waits", func() bool { return len(s.inbox(ben)) == 1 })
+	if got, p := s.decide(ben, s.inbox(ben)[0].IntentID, "approve", ""); p.Code != "" || got.State != catalog.ApprovalReleased {
+		t.Fatalf("%+v %+v", got, p)
+	}
+	got := <-ended
+	if got.Status != "complete" || got.Plan.ReplanCount != 0 || len(got.Plan.Steps) != 3 || server.count("stock_list") != 1 || server.count("price_list") != 1 {
+		t.Errorf("%s: %s, %+v, called %d and %d times", got.Status, got.Reason, got.Plan, server.count("stock_list"), server.count("price_list"))
+	}
+}
+
 // TestFailureBesideOthers: a step fails while the one beside it is at work, whose result
 // stays; the revision replaces the failed one alone, and what waited for it.
 func TestFailureBesideOthers(t *testing.T) {

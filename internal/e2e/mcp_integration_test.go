@@ -14,8 +14,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +25,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -134,31 +137,24 @@ func TestIntegrationMCPClients(t *testing.T) {
 	}
 }
 
-// applicable are the scenarios of the official conformance runner for servers that say
-// something of a server with tools alone. The others want resources, prompts, completions, log
-// levels or sampling, which writ does not offer; want a server's own elicitation
-// (elicitation-sep1034-defaults, elicitation-sep1330-enums, tools-call-elicitation), logging or
-// progress in steps of its own (tools-call-with-logging, tools-call-with-progress), which a
-// skill server cannot send through writ; want contents that are no texts, which come as files
-// of a step (tools-call-image, tools-call-audio, tools-call-embedded-resource,
-// tools-call-mixed-content); or want streams that can be resumed (server-sse-polling).
-var applicable = []string{
-	"server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "json-schema-2020-12", "server-sse-multiple-streams", "dns-rebinding-protection",
-}
+// keywords is the schema of the runner's tool whose keywords must arrive.
+const keywords = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
+	"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},
+	"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},"phone":{"type":"string"},"email":{"type":"string"}},
+	"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],
+	"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}`
 
-// TestIntegrationMCPConformance: /mcp passes what the official runner asks of a server of
-// tools.
+// TestIntegrationMCPConformance: of what the official runner requires of a server, in each of
+// the two current revisions, /mcp fails exactly what testdata/conformance.yml names: what it
+// does not offer. The runner also holds each message to the schema of its revision.
 func TestIntegrationMCPConformance(t *testing.T) {
 	skills := serveSkills(t,
 		skill{name: "test_simple_text", about: "Says something.", do: func(json.RawMessage) (any, error) { return "This is a simple text response for testing.", nil }},
 		skill{name: "test_error_handling", about: "Fails.", do: func(json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("This tool intentionally returns an error for testing")
 		}},
-		skill{
-			name: "json_schema_2020_12_tool", about: "Tool with JSON Schema 2020-12 features", do: func(json.RawMessage) (any, error) { return "ok", nil },
-			input: `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},
-				"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"}},"additionalProperties":false}`,
-		},
+		skill{name: "json_schema_2020_12_tool", about: "Tool with JSON Schema 2020-12 features", do: func(json.RawMessage) (any, error) { return "ok", nil }, input: keywords},
+		skill{name: "in_region", about: "Takes a header.", do: func(json.RawMessage) (any, error) { return "ok", nil }, input: `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}},"required":["region"]}`},
 	)
 	s := start(t, setup{Skills: []string{skills.url}})
 	target, err := url.Parse(s.url)
@@ -174,108 +170,259 @@ func TestIntegrationMCPConformance(t *testing.T) {
 		keyed.CloseClientConnections()
 		keyed.Close()
 	})
-	for _, name := range applicable {
-		cmd := exec.CommandContext(t.Context(), "node", filepath.Join(modules(t), ".bin", "conformance"), "server", "--url", keyed.URL+"/mcp", "--scenario", name)
-		cmd.Dir = t.TempDir()
-		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("0 failed")) {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
+	here, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := filepath.Join(modules(t), ".bin", "conformance")
+	var both sync.WaitGroup
+	for revision, beside := range map[string][]string{ // what came after a revision does not count for the runner, and does for us
+		mcp.ProtocolVersion20251125: {"server-session-lifecycle", "json-schema-2020-12"},
+		mcp.ProtocolVersion20260728: {"json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"},
+	} {
+		both.Go(func() {
+			cmd := exec.CommandContext(t.Context(), "node", "--no-warnings", "--loader", filepath.Join(here, "conformance_loader.mjs"), runner,
+				"server", "--url", keyed.URL+"/mcp", "--requirements", revision, "--expected-failures", filepath.Join(here, "conformance-"+revision+".yml"))
+			cmd.Dir = t.TempDir()
+			out, err := cmd.CombinedOutput()
+			for _, name := range append(beside, "tools-list", "tools-call-simple-text") {
+				if !bytes.Contains(out, []byte("✓ "+name+": ")) && err == nil {
+					err = fmt.Errorf("%s has not passed", name)
+				}
+			}
+			if err != nil {
+				t.Errorf("%s: %v\n%s", revision, err, out)
+			}
+		})
+	}
+	both.Wait()
+}
+
+// theirs is a reference server, asked directly and through writ: each with a place of its own,
+// whose paths have the same length.
+type theirs struct {
+	name    string
+	command []string
+	env     []string // its value is a path in the place
+	uses    []theirCall
+	left    []string // tools whose answers have times, files or links, or that ask the client
+}
+
+type theirCall struct {
+	tool string
+	args string // PLACE stands for the path of the place
+}
+
+// referenceServers and calls of all their tools, one after another.
+func referenceServers(t *testing.T) []theirs {
+	bin := func(name string) string { return filepath.Join(modules(t), ".bin", name) }
+	return []theirs{
+		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, []theirCall{
+			{"echo", `{"message":"zwölf <&> \u2028"}`},
+			{"get-sum", `{"a":19,"b":23}`},
+			{"get-structured-content", `{"location":"Chicago"}`},
+			{"get-annotated-message", `{"messageType":"error","includeImage":false}`},
+			{"trigger-long-running-operation", `{"duration":0.01,"steps":1}`},
+			{"get-sum", `{"a":"19"}`},
+		}, []string{"get-env", "get-resource-links", "get-resource-reference", "get-tiny-image", "gzip-file-as-resource", "simulate-research-query", "toggle-simulated-logging", "toggle-subscriber-updates"}},
+		{"memory", []string{bin("mcp-server-memory")}, []string{"MEMORY_FILE_PATH=PLACE/graph.jsonl"}, []theirCall{
+			{"create_entities", `{"entities":[{"name":"writ","entityType":"order","observations":["sealed"]},{"name":"box","entityType":"thing","observations":[]}]}`},
+			{"create_relations", `{"relations":[{"from":"writ","to":"box","relationType":"opens"}]}`},
+			{"add_observations", `{"observations":[{"entityName":"writ","contents":["signed","sealed"]}]}`},
+			{"add_observations", `{"observations":[{"entityName":"nobody","contents":["x"]}]}`},
+			{"read_graph", `{}`},
+			{"search_nodes", `{"query":"signed"}`},
+			{"open_nodes", `{"names":["nobody"]}`},
+			{"delete_observations", `{"deletions":[{"entityName":"writ","observations":["sealed"]}]}`},
+			{"delete_relations", `{"relations":[{"from":"writ","to":"box","relationType":"opens"}]}`},
+			{"delete_entities", `{"entityNames":["box"]}`},
+			{"read_graph", `{}`},
+		}, nil},
+		{"files", []string{bin("mcp-server-filesystem"), "PLACE"}, nil, []theirCall{
+			{"write_file", `{"path":"PLACE/a.txt","content":"one\ntwo\n"}`},
+			{"edit_file", `{"path":"PLACE/a.txt","edits":[{"oldText":"two","newText":"three"}]}`},
+			{"read_text_file", `{"path":"PLACE/a.txt"}`},
+			{"read_file", `{"path":"PLACE/a.txt","head":1}`},
+			{"create_directory", `{"path":"PLACE/in"}`},
+			{"write_file", `{"path":"PLACE/in/b.txt","content":"b"}`},
+			{"read_multiple_files", `{"paths":["PLACE/a.txt","PLACE/in/b.txt","PLACE/none"]}`},
+			{"list_directory", `{"path":"PLACE"}`},
+			{"list_directory_with_sizes", `{"path":"PLACE"}`},
+			{"directory_tree", `{"path":"PLACE"}`},
+			{"search_files", `{"path":"PLACE","pattern":"**/*.txt"}`},
+			{"get_file_info", `{"path":"PLACE/a.txt"}`},
+			{"list_allowed_directories", `{}`},
+			{"read_text_file", `{"path":"PLACE/none.txt"}`},
+			{"read_text_file", `{"path":"/etc/passwd"}`},
+			{"move_file", `{"source":"PLACE/a.txt","destination":"PLACE/c.txt"}`}, // held, and then approved
+			{"list_directory", `{"path":"PLACE"}`},
+		}, []string{"read_media_file"}},
 	}
 }
 
-// TestIntegrationMCPDifferential: the reference servers answer through writ as they answer a
-// client of their own.
+// TestIntegrationMCPDifferential: the reference servers show the same tools through writ as to
+// a client of their own, and answer all of them in the same way, also once people have approved
+// a call. What is denied has no effect.
 func TestIntegrationMCPDifferential(t *testing.T) {
 	open := t.TempDir()
-	if err := os.Chmod(open, 0o777); err != nil { // as root a server has a uid of its own
+	place := func(server, side string) string {
+		dir := filepath.Join(open, server, side)
+		for _, d := range []string{filepath.Dir(dir), dir} {
+			if err := os.MkdirAll(d, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(d, 0o777); err != nil { // as root a server has a uid of its own
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	graphs := [2]string{filepath.Join(open, "direct", "graph.jsonl"), filepath.Join(open, "writ", "graph.jsonl")}
-	files := filepath.Join(open, "files")
-	for _, dir := range []string{filepath.Dir(graphs[0]), filepath.Dir(graphs[1]), files} {
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
+	servers := referenceServers(t)
+	var sources []string
+	for _, x := range servers {
+		at := place(x.name, "through")
+		text := fmt.Sprintf("name=%s files=%s:rw", x.name, at)
+		for _, v := range x.env {
+			text += " env=" + strings.ReplaceAll(v, "PLACE", at)
 		}
-		if err := os.Chmod(dir, 0o777); err != nil {
-			t.Fatal(err)
+		for _, u := range x.uses {
+			if !strings.Contains(text, " effect="+u.tool+":") {
+				text += " effect=" + u.tool + ":idempotent"
+			}
+		}
+		sources = append(sources, text+" --")
+		for _, word := range x.command {
+			sources[len(sources)-1] += fmt.Sprintf(" %q", strings.ReplaceAll(word, "PLACE", at))
 		}
 	}
-	if err := os.WriteFile(filepath.Join(files, "a.txt"), []byte("one\ntwo\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	bin := func(name string) string { return filepath.Join(modules(t), ".bin", name) }
-	type use struct {
-		tool string
-		args map[string]any
-	}
-	entity := map[string]any{"entities": []any{map[string]any{"name": "writ", "entityType": "order", "observations": []any{"sealed"}}}}
-	servers := []struct {
-		name    string
-		command []string
-		env     []string
-		uses    []use
-	}{
-		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, []use{
-			{"echo", map[string]any{"message": "zwölf <&> \u2028"}},
-			{"get-sum", map[string]any{"a": 19, "b": 23}},
-			{"get-structured-content", map[string]any{"location": "Chicago"}},
-			{"get-annotated-message", map[string]any{"messageType": "error", "includeImage": false}},
-		}},
-		{"memory", []string{bin("mcp-server-memory")}, []string{"MEMORY_FILE_PATH=" + graphs[0]}, []use{
-			{"create_entities", entity}, {"read_graph", map[string]any{}}, {"search_nodes", map[string]any{"query": "sealed"}}, {"open_nodes", map[string]any{"names": []any{"nobody"}}},
-		}},
-		{"files", []string{bin("mcp-server-filesystem"), files}, nil, []use{
-			{"read_text_file", map[string]any{"path": filepath.Join(files, "a.txt")}},
-			{"list_directory", map[string]any{"path": files}},
-			{"read_text_file", map[string]any{"path": filepath.Join(files, "none.txt")}},
-			{"read_text_file", map[string]any{"path": "/etc/passwd"}},
-		}},
-	}
-	s := start(t, setup{Skills: []string{
-		everything(t),
-		fmt.Sprintf("name=memory effect=create_entities:idempotent effect=read_graph:pure files=%s:rw env=MEMORY_FILE_PATH=%s -- %q", filepath.Dir(graphs[1]), graphs[1], bin("mcp-server-memory")),
-		fmt.Sprintf("name=files files=%s:rw -- %q %q", files, bin("mcp-server-filesystem"), files),
-	}})
+	s := start(t, setup{Skills: sources})
+	ben, _, _ := s.holds("files.move_file")
 	tr, err := transport.NewStreamableHTTP(s.url+"/mcp", transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + s.key}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	governed := begun(t, mcpclient.NewClient(tr))
-	for _, server := range servers {
-		c, err := mcpclient.NewStdioMCPClient(server.command[0], server.env, server.command[1:]...)
+	shown := toolsOf(t, governed)
+	times := regexp.MustCompile(`(created|modified|accessed): [^\\\n"]*`) // of a file
+	for _, x := range servers {
+		at := place(x.name, "itself.") // a path as long as the other one
+		in := func(text, side string) string {
+			return times.ReplaceAllString(strings.ReplaceAll(text, side, "PLACE"), "$1")
+		}
+		env, command := slices.Clone(x.env), slices.Clone(x.command)
+		for _, list := range [][]string{env, command} {
+			for i := range list {
+				list[i] = strings.ReplaceAll(list[i], "PLACE", at)
+			}
+		}
+		c, err := mcpclient.NewStdioMCPClient(command[0], env, command[1:]...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		direct := begun(t, c)
-		for _, u := range server.uses {
-			req := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: u.tool, Arguments: u.args}}
-			want, err := direct.CallTool(t.Context(), req)
-			if err != nil {
-				t.Fatalf("%s %s: %v", server.name, u.tool, err)
+		for name, tool := range toolsOf(t, direct) {
+			used := slices.ContainsFunc(x.uses, func(u theirCall) bool { return u.tool == name })
+			if used == slices.Contains(x.left, name) {
+				t.Errorf("%s.%s: it is used: %t", x.name, name, used)
 			}
-			got, err := governed.CallTool(t.Context(), req)
-			if err != nil {
-				t.Fatalf("%s %s through writ: %v", server.name, u.tool, err)
+			if there, ok := shown[name]; used && (!ok || there != tool) {
+				t.Errorf("%s.%s is shown as %s, want %s", x.name, name, there, tool)
+			}
+		}
+		for _, u := range x.uses {
+			call := func(c *mcpclient.Client, side string) *mcp.CallToolResult {
+				t.Helper()
+				r, err := c.CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: u.tool, Arguments: json.RawMessage(strings.ReplaceAll(u.args, "PLACE", side))}})
+				if err != nil {
+					t.Fatalf("%s %s: %v", x.name, u.tool, err)
+				}
+				return r
+			}
+			through := place(x.name, "through")
+			want, got := call(direct, at), call(governed, through)
+			if own, _ := got.StructuredContent.(map[string]any); own["status"] == "held" {
+				if u.tool != "move_file" {
+					t.Errorf("%s is held", u.tool)
+				}
+				got = s.approved(ben, governed, own["intent_id"].(string))
 			}
 			if got.IsError != want.IsError {
-				t.Errorf("%s %s: error %t, want %t: %+v", server.name, u.tool, got.IsError, want.IsError, got)
+				t.Errorf("%s %s: error %t, want %t: %+v", x.name, u.tool, got.IsError, want.IsError, got)
 			}
 			if want.IsError { // in the words of the server
 				raw, _ := json.Marshal(got.StructuredContent)
-				if words := fmt.Sprint(textOf(want)); !strings.Contains(string(raw), strings.Trim(words[:min(len(words), 40)], `"`)) {
-					t.Errorf("%s %s: %s does not say %q", server.name, u.tool, raw, words)
+				if words := in(fmt.Sprint(textOf(want)), at); !strings.Contains(in(string(raw), through), strings.Trim(words[:min(len(words), 40)], `"`)) && !strings.Contains(string(raw), "MALFORMED_ARGS") {
+					t.Errorf("%s %s: %s does not say %q", x.name, u.tool, raw, words)
 				}
 				continue
 			}
-			if want.StructuredContent != nil {
-				if d := cmp.Diff(want.StructuredContent, got.StructuredContent); d != "" {
-					t.Errorf("%s %s (-direct +through writ):\n%s", server.name, u.tool, d)
+			form := func(r *mcp.CallToolResult, side string) string {
+				var v any = textOf(r)
+				if want.StructuredContent != nil {
+					v = r.StructuredContent
 				}
-			} else if d := cmp.Diff(textOf(want), textOf(got)); d != "" {
-				t.Errorf("%s %s (-direct +through writ):\n%s", server.name, u.tool, d)
+				raw, _ := json.Marshal(v) // of JSON
+				return in(string(raw), side)
+			}
+			if d := cmp.Diff(form(want, at), form(got, through)); d != "" {
+				t.Errorf("%s %s (-direct +through writ):\n%s", x.name, u.tool, d)
 			}
 		}
 	}
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "skills_allow", Value: json.RawMessage(`["memory.read_graph"]`)}})
+	use := func(name, args string) *mcp.CallToolResult {
+		r, err := governed.CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: name, Arguments: json.RawMessage(args)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	denied := use("delete_entities", `{"entityNames":["writ"]}`)
+	if own, _ := denied.StructuredContent.(map[string]any); !denied.IsError || own["code"] != string(intents.PolicyDenied) {
+		t.Errorf("it is not denied: %+v", denied)
+	}
+	if graph, _ := json.Marshal(use("read_graph", `{}`).StructuredContent); !strings.Contains(string(graph), "signed") {
+		t.Errorf("what was denied has an effect: %s", graph)
+	}
+}
+
+// approved is the result of a held call, once it was approved.
+func (s *system) approved(by person, c *mcpclient.Client, id string) *mcp.CallToolResult {
+	s.t.Helper()
+	if out, p := s.decide(by, id, catalog.DecisionApprove, ""); p.Code != "" || out.State == catalog.ApprovalHeld {
+		s.t.Fatalf("%+v %+v", out, p)
+	}
+	var r *mcp.CallToolResult
+	s.await("the call has ended", func() bool {
+		var err error
+		if r, err = c.CallTool(s.t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "get_result", Arguments: map[string]any{"intent_id": id}}}); err != nil {
+			s.t.Fatal(err)
+		}
+		own, _ := r.StructuredContent.(map[string]any)
+		return own["status"] != "held" && own["status"] != "running"
+	})
+	return r
+}
+
+// toolsOf a server, by name: what is said of them, with the schema of their input.
+func toolsOf(t *testing.T, c *mcpclient.Client) map[string]string {
+	t.Helper()
+	list, err := c.ListTools(t.Context(), mcp.ListToolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, tool := range list.Tools {
+		raw, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[tool.Name] = tool.Description + " " + string(raw)
+	}
+	return out
 }
 
 // begun is a client that has begun its session.

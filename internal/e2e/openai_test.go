@@ -82,6 +82,7 @@ type completions struct {
 	t     *testing.T
 	url   string
 	chaos func(n int) chaos
+	mind  model.Model // nil: the offline one
 
 	mu     sync.Mutex // guards the rest
 	n      int
@@ -126,7 +127,11 @@ func (c *completions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`)
 		return
 	}
-	reply, err := offline.Model{}.Respond(r.Context(), asked, nil)
+	mind := c.mind
+	if mind == nil {
+		mind = offline.Model{}
+	}
+	reply, err := mind.Respond(r.Context(), asked, nil)
 	if err != nil {
 		c.t.Errorf("%s: %v", asked.Agent, err)
 		http.Error(w, "{}", http.StatusInternalServerError)

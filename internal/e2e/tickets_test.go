@@ -89,7 +89,7 @@ func TestAllTickets(t *testing.T) {
 				x.resolve(call, "done")
 			}
 			v := x.finished(id)
-			if v.Status != catalog.PlanComplete || v.Revision != 1 || v.ReplanCount != 0 {
+			if v.Status != catalog.PlanComplete || v.Revision != 1 || v.ReplanCount != 0 || !strings.Contains(v.Response, "16") {
 				t.Errorf("plan %+v", v)
 			}
 			ids := d.ids("parcel_send")

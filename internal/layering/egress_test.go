@@ -7,7 +7,9 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +22,52 @@ var doors = map[string][]string{
 	"crypto/tls": {"Dial", "DialWithDialer", "Dialer"},
 }
 
+// libraries make connections of their own. Of each, what does so, and what must stand in the
+// same file to give it a client of ours; empty: nothing would. Those without a row for what
+// they have serve, or need none of it: each says why.
+var libraries = map[string]struct {
+	why    string
+	makers map[string]string
+}{
+	"github.com/mark3labs/mcp-go/client": {makers: map[string]string{
+		"NewStreamableHttpClient": "WithHTTPBasicClient", "NewSSEMCPClient": "", "NewOAuthStreamableHttpClient": "", "NewOAuthSSEClient": "", "NewStdioMCPClient": "",
+	}},
+	"github.com/mark3labs/mcp-go/client/transport": {makers: map[string]string{"NewStreamableHTTP": "WithHTTPBasicClient", "NewSSE": ""}},
+	"github.com/minio/minio-go/v7":                 {makers: map[string]string{"New": "Transport", "NewCore": "Transport", "DefaultTransport": ""}},
+	"github.com/minio/minio-go/v7/pkg/credentials": {makers: map[string]string{"NewIAM": "", "NewSTSAssumeRole": "", "NewSTSWebIdentity": ""}},
+	"github.com/openai/openai-go/v3":               {makers: map[string]string{"NewClient": "WithHTTPClient", "NewChatCompletionService": "WithHTTPClient"}},
+	"github.com/opensearch-project/opensearch-go":  {makers: map[string]string{"NewClient": "Transport", "NewDefaultClient": ""}},
+	"github.com/transparency-dev/tessera":          {makers: map[string]string{"NewHTTPFetcher": ""}},
+	"github.com/open-policy-agent/opa":             {why: "http.send is not among the functions of a policy"},
+	"github.com/nats-io/nats.go":                   {why: "no HTTP: the bus, and a store that the operator names"},
+	"github.com/nats-io/nats-server":               {why: "it listens"},
+	"github.com/gin-gonic/gin":                     {why: "it serves"},
+	"github.com/mark3labs/mcp-go":                  {why: "it serves, and has types"},
+	"github.com/prometheus/client_golang":          {why: "it serves"},
+	"github.com/transparency-dev/formats":          {why: "notes"},
+	"github.com/getkin/kin-openapi":                {why: "checks what tests serve"},
+	"github.com/go-jose/go-jose":                   {why: "reads certificates"},
+	"github.com/spf13":                             {why: "flags that are addresses"},
+	"golang.org/x/net/http":                        {why: "forms of headers, and of a proxy's setting"},
+	"modernc.org/sqlite":                           {why: "the library C has sockets, which no database uses"},
+}
+
+// library is the closest row for a package.
+func library(path string) string {
+	for at := path; ; {
+		if _, ok := libraries[at]; ok {
+			return at
+		}
+		i := strings.LastIndexByte(at, '/')
+		if i < 0 {
+			return ""
+		}
+		at = at[:i]
+	}
+}
+
+var version = regexp.MustCompile(`^v\d+$`)
+
 // doorsIn names the doors that a file opens. A pointer to a client or transport opens
 // none.
 func doorsIn(text string) (found []string, err error) {
@@ -31,6 +79,10 @@ func doorsIn(text string) (found []string, err error) {
 	for _, i := range f.Imports {
 		path := strings.Trim(i.Path.Value, `"`)
 		name := path[strings.LastIndexByte(path, '/')+1:]
+		if version.MatchString(name) { // the name is that of the directory above, without what it says of Go
+			name = path[:len(path)-len(name)-1]
+			name = strings.TrimSuffix(name[strings.LastIndexByte(name, '/')+1:], "-go")
+		}
 		if i.Name != nil {
 			name = i.Name.Name
 		}
@@ -41,8 +93,14 @@ func doorsIn(text string) (found []string, err error) {
 			return false
 		}
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if pkg, ok := sel.X.(*ast.Ident); ok && slices.Contains(doors[as[pkg.Name]], sel.Sel.Name) {
-				found = append(found, fmt.Sprintf("%s.%s", as[pkg.Name], sel.Sel.Name))
+			pkg, _ := sel.X.(*ast.Ident)
+			if pkg == nil {
+				return true
+			}
+			path := as[pkg.Name]
+			client, makes := libraries[library(path)].makers[sel.Sel.Name]
+			if slices.Contains(doors[path], sel.Sel.Name) || makes && (client == "" || !strings.Contains(text, client)) {
+				found = append(found, fmt.Sprintf("%s.%s", path, sel.Sel.Name))
 			}
 		}
 		return true
@@ -88,16 +146,64 @@ func TestOneDoor(t *testing.T) {
 // TestDoorsAreFound: the check would see each way.
 func TestDoorsAreFound(t *testing.T) {
 	for code, want := range map[string]int{
-		`import "net/http"; var c = http.DefaultClient`:                         1,
-		`import "net/http"; var c = &http.Client{Transport: &http.Transport{}}`: 2,
-		`import web "net/http"; func f() { web.Get("http://a.example") }`:       1,
-		`import "net"; var c = new(net.Dialer)`:                                 1,
-		`import "crypto/tls"; func f() { tls.Dial("tcp", "a:1", nil) }`:         1,
-		`import "net/http"; type a struct { c *http.Client }`:                   0,
-		`import "net/http"; var h http.Handler`:                                 0,
+		`import "net/http"; var c = http.DefaultClient`:                                                                                                          1,
+		`import "net/http"; var c = &http.Client{Transport: &http.Transport{}}`:                                                                                  2,
+		`import web "net/http"; func f() { web.Get("http://a.example") }`:                                                                                        1,
+		`import "net"; var c = new(net.Dialer)`:                                                                                                                  1,
+		`import "crypto/tls"; func f() { tls.Dial("tcp", "a:1", nil) }`:                                                                                          1,
+		`import "net/http"; type a struct { c *http.Client }`:                                                                                                    0,
+		`import "github.com/mark3labs/mcp-go/client/transport"; var c, _ = transport.NewStreamableHTTP("http://a.example")`:                                      1,
+		`import "github.com/mark3labs/mcp-go/client/transport"; var c, _ = transport.NewStreamableHTTP("http://a.example", transport.WithHTTPBasicClient(mine))`: 0,
+		`import "github.com/minio/minio-go/v7"; var c, _ = minio.New("a.example", &minio.Options{Creds: mine})`:                                                  1,
+		`import "github.com/minio/minio-go/v7"; var c, _ = minio.New("a.example", &minio.Options{Creds: mine, Transport: mine})`:                                 0,
+		`import "github.com/minio/minio-go/v7"; var c, _ = minio.DefaultTransport(true)`:                                                                         1,
+		`import "github.com/openai/openai-go/v3"; var c = openai.NewClient()`:                                                                                    1,
+		`import "github.com/opensearch-project/opensearch-go/v4"; var c, _ = opensearch.NewDefaultClient()`:                                                      1,
+		`import "net/http"; var h http.Handler`:                                                                                                                  0,
 	} {
 		if found, err := doorsIn("package a; " + code); err != nil || len(found) != want {
 			t.Errorf("%s: %v, %v, want %d", code, found, err, want)
+		}
+	}
+}
+
+// TestLibrariesThatDial: each library that could make connections has a row above, so a new one
+// is looked at before it comes into use.
+func TestLibrariesThatDial(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}}|{{join .Imports ","}}|{{join .Deps ","}}{{end}}`, "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, dials, users := map[string][]string{}, map[string]bool{}, map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		parts := strings.Split(strings.TrimSpace(line), "|")
+		if below(parts[0], Module) {
+			ours[parts[0]] = strings.Split(parts[1], ",")
+		} else {
+			dials[parts[0]] = slices.Contains(strings.Split(parts[2], ","), "net")
+		}
+	}
+	for pkg, imports := range ours {
+		for _, path := range imports {
+			if dials[path] {
+				users[library(path)] = append(users[library(path)], pkg+" imports "+path)
+			}
+		}
+	}
+	if len(ours) < 40 || len(users) < 10 {
+		t.Fatalf("%d packages, %d libraries: the test finds nothing", len(ours), len(users))
+	}
+	for _, use := range users[""] {
+		t.Errorf("%s, which can make connections: see what, and give it a row in libraries", use)
+	}
+	for row, x := range libraries {
+		if len(users[row]) == 0 {
+			t.Errorf("%s is not used, or makes no connections", row)
+		}
+		if (x.why == "") == (len(x.makers) == 0) {
+			t.Errorf("%s: say either what makes connections, or why nothing does", row)
 		}
 	}
 }

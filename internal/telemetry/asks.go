@@ -10,6 +10,7 @@ import (
 // Operators choose the names of agents.
 type Asks struct {
 	took    *prometheus.HistogramVec
+	ours    *prometheus.HistogramVec
 	failed  *prometheus.CounterVec
 	figures *prometheus.CounterVec
 }
@@ -21,6 +22,10 @@ func NewAsks() *Asks {
 			Name: "agent_dispatch_duration_ms", Help: "How long agents took that were asked, in milliseconds.",
 			Buckets: prometheus.ExponentialBuckets(100, 2, 11),
 		}, []string{"agent_id"}),
+		ours: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "agent_dispatch_overhead_ms", Help: "What of that neither the models of agents nor their calls took, in milliseconds.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
+		}, []string{"agent_id"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agent_dispatch_errors_total", Help: "Agents that were asked and gave no answer.",
 		}, []string{"agent_id", "error_type"}),
@@ -30,12 +35,15 @@ func NewAsks() *Asks {
 	}
 }
 
-// Count counts one; failure is empty where it was answered.
-func (a *Asks) Count(agent string, took time.Duration, failure string) {
+// Count counts one that took a time, of which its model and its calls had busy. failure is
+// empty where it was answered.
+func (a *Asks) Count(agent string, took, busy time.Duration, failure string) {
 	a.took.WithLabelValues(agent).Observe(float64(took.Milliseconds()))
 	if failure != "" {
 		a.failed.WithLabelValues(agent, failure).Inc()
+		return
 	}
+	a.ours.WithLabelValues(agent).Observe(float64((took - busy).Microseconds()) / 1000)
 }
 
 // Figure counts what happened in a turn.

@@ -35,7 +35,7 @@ func One[N int | int64](value N) map[string]float64 { return map[string]float64{
 // Handler serves /metrics and nothing else.
 func Handler(metrics []Metric, asks *Asks) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector(metrics), asks.took, asks.failed, asks.figures, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collector(metrics), asks.took, asks.ours, asks.failed, asks.figures, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxRequests}))
 	return mux

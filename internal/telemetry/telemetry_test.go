@@ -21,8 +21,8 @@ func get(t *testing.T, h http.Handler, path string) (int, string) {
 func TestHandler(t *testing.T) {
 	held := 1
 	asks := telemetry.NewAsks()
-	asks.Count("shop", 150*time.Millisecond, "")
-	asks.Count("shop", 60*time.Second, "timeout")
+	asks.Count("shop", 150*time.Millisecond, 147*time.Millisecond, "")
+	asks.Count("shop", 60*time.Second, 0, "timeout")
 	asks.Figure("cap", "over")
 	h := telemetry.Handler([]telemetry.Metric{
 		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.One(held) }},
@@ -40,6 +40,7 @@ func TestHandler(t *testing.T) {
 		"# HELP writ_held What is held.", "# TYPE writ_held gauge", "writ_held 3",
 		"# TYPE writ_refused_total counter", `writ_refused_total{code="RATE_LIMITED"} 2`, `writ_refused_total{code="INTERNAL"} 0`,
 		"# TYPE agent_dispatch_duration_ms histogram", `agent_dispatch_duration_ms_bucket{agent_id="shop",le="200"} 1`, `agent_dispatch_duration_ms_count{agent_id="shop"} 2`,
+		`agent_dispatch_overhead_ms_bucket{agent_id="shop",le="2"} 0`, `agent_dispatch_overhead_ms_bucket{agent_id="shop",le="4"} 1`, `agent_dispatch_overhead_ms_count{agent_id="shop"} 1`,
 		`agent_dispatch_errors_total{agent_id="shop",error_type="timeout"} 1`,
 		`agent_turn_figures_total{figure="cap",value="over"} 1`,
 	} {

@@ -57,7 +57,7 @@ func orderEvents(s state.Order, before, after *catalog.PlanView) []event {
 		out = append(out, event{"user_message.received", map[string]any{"size_bytes": s.TextSize("task")}})
 	case "plan.claim":
 		if before != nil && before.Status == catalog.PlanPending {
-			out = append(out, event{"subagent_a.spawned", map[string]any{"mode": "plan"}})
+			out = append(out, planner(*before, "plan"))
 		}
 	case "plan":
 		out = append(out, planEvents(s, after)...)
@@ -180,10 +180,16 @@ func replans(before, after *catalog.PlanView) []event {
 	for _, h := range after.History[min(known, len(after.History)):] {
 		out = append(out, event{"replan.triggered", map[string]any{"attempt": h.Attempt, "failed_step": h.FailedStep, "trigger": h.Trigger}})
 		if h.Attempt <= catalog.MaxReplans {
-			out = append(out, event{"subagent_a.spawned", map[string]any{"mode": "replan"}})
+			out = append(out, planner(*after, "replan"))
 		}
 	}
 	return out
+}
+
+// planner tells that one begins to work on a plan. It has no task of its own; task_id names
+// the revision that it writes.
+func planner(p catalog.PlanView, mode string) event {
+	return event{"subagent_a.spawned", map[string]any{"task_id": fmt.Sprintf("%s.planner.%d", p.PlanID, p.Revision+1), "mode": mode}}
 }
 
 // released tells that a held order goes on; an order of the router has had its

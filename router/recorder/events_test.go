@@ -97,7 +97,7 @@ func TestEventsOfATurn(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	members(t, find(t, events, "subagent_a.spawned"), "mode")
+	members(t, find(t, events, "subagent_a.spawned"), "task_id", "mode")
 	members(t, find(t, events, "plan.received"), "plan_id", "steps")
 	members(t, find(t, events, "plan.persisted"), "status")
 	members(t, find(t, events, "step_1.started"), "task_id", "skill", "step_index")
@@ -150,6 +150,16 @@ func TestEventsOfFailures(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, types(events)); diff != "" {
 		t.Fatal(diff)
+	}
+	var spawned []any
+	for _, e := range events {
+		if e.Type == "subagent_a.spawned" {
+			spawned = append(spawned, e.Payload["task_id"], e.Payload["mode"])
+		}
+	}
+	planner := routertest.PlanID("p1") + ".planner."
+	if diff := cmp.Diff([]any{planner + "1", "plan", planner + "2", "replan", planner + "3", "replan", planner + "4", "replan"}, spawned); diff != "" {
+		t.Errorf("planners (-want +got):\n%s", diff)
 	}
 	if e := find(t, events, "subagent.insufficient"); e.Payload["reason"] != "no rows" || e.Payload["suggestion"] != "ask another" {
 		t.Errorf("%+v", e)

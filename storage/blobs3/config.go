@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -133,14 +134,10 @@ func usable(c *credentials.Credentials) (*credentials.Credentials, error) {
 
 // connect makes a client; nothing is sent yet.
 func (p *place) connect(secret *credentials.Credentials) (*minio.Core, *http.Transport, error) {
-	transport, err := minio.DefaultTransport(p.secure)
-	if err != nil {
-		return nil, nil, err
-	}
-	transport.DialContext = egress.Transport(p.host).DialContext
-	if p.ca != nil && transport.TLSClientConfig != nil {
-		transport.TLSClientConfig.RootCAs = p.ca
-	}
+	transport := egress.Transport(p.host)
+	transport.MaxIdleConnsPerHost, transport.ResponseHeaderTimeout = 16, time.Minute
+	transport.DisableCompression = true // else an object with Content-Encoding gzip would be changed on its way
+	transport.TLSClientConfig.RootCAs = p.ca
 	core, err := minio.NewCore(p.host, &minio.Options{
 		Creds: secret, Secure: p.secure, Region: p.region, Transport: transport, MaxRetries: tries,
 	})

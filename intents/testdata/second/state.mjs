@@ -47,6 +47,9 @@ const TEXTS = {
   "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
   "schedule.put": ["input"],
   action: ["payload"],
+  "workflow.start": ["inputs"],
+  "run.replay": [],
+  "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
 };
 
 // without gives a value with the size of a text in its place; of arrays in each element.
@@ -73,7 +76,7 @@ function covers(have, need) {
   const [area, verb, resource] = have.split(":");
   const [needArea, needVerb, needResource] = need.split(":");
   if ((area !== "*" && area !== needArea) || (verb !== "*" && verb !== needVerb)) return false;
-  if (resource === undefined) return need !== "memory:write:tenant";
+  if (resource === undefined) return need !== "memory:write:tenant" && need !== "runs:replay:any";
   return resource === "*" || resource === needResource;
 }
 
@@ -289,6 +292,7 @@ export class State {
     const caps = this.capabilities(tenants, o.tenant, roles);
     let need = row.capability;
     if ((o.type === "plan.open" || o.type === "agent.ask") && o.args.agent) need = `agents:run:${o.args.agent}`;
+    if (o.type === "workflow.start") need = `runs:start:${o.args.workflow_id}`;
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
@@ -299,8 +303,12 @@ export class State {
 
   // mayRun: what the gate goes on with needs the capability of its agent.
   mayRun(o, agent) {
-    const caps = this.capabilities(this.directories.at(-1).tenants, o.tenant, o.facts.roles ?? []);
-    must(caps.some((c) => covers(c, `agents:run:${agent}`)), `no role gives agents:run:${agent}`);
+    must(this.given(o, `agents:run:${agent}`), `no role gives agents:run:${agent}`);
+  }
+
+  // given: a role of the actor gives a capability.
+  given(o, need) {
+    return this.capabilities(this.directories.at(-1).tenants, o.tenant, o.facts.roles ?? []).some((c) => covers(c, need));
   }
 
   capabilities(tenants, tenant, roles) {

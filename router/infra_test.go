@@ -1,0 +1,41 @@
+package router_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// TestInfraTools: memory, files and scripts are for the task of every step, whatever skills
+// that may call, and also where it may call none. Skills are not.
+func TestInfraTools(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("feed", catalog.Pure)
+	w.Pin("rank", catalog.Pure)
+	p := w.NewPlan("p")
+	w.Want(p.Open(), intents.OK)
+	w.Want(p.Claim(), intents.OK)
+	steps := routertest.Steps(1, "feed", "rank")
+	steps[1].Skills = []string{}
+	w.Want(p.Plan(steps), intents.OK)
+	for step, skills := range [][]string{{"feed"}, {}} {
+		task := p.Started(step + 1)
+		for typ, args := range map[string]any{
+			"write_memory": catalog.WriteMemory{Label: "rows", Data: json.RawMessage(`[1]`)}, "read_memory": catalog.ReadMemory{Key: task.MemoryKey("rows")},
+			"memory.query": catalog.MemoryQuery{Text: "rows", TopK: 3}, "write_temp": catalog.WriteTemp{Data: json.RawMessage(`[1]`)},
+			"read_lines": catalog.ReadLines{FileID: "f_1", N: 20}, "exec_python": catalog.ExecPython{Script: "print([1])"},
+		} {
+			if a := w.Do(task.Order(typ, args)); a.Decision == nil || a.Decision.Code != intents.OK {
+				t.Errorf("step with %q: %s is %s: %s", skills, typ, a.Code, a.Reason)
+			}
+		}
+		refused(t, task.Call("rank", `{}`), intents.TaskScope, "not among those")
+		if len(skills) == 0 {
+			refused(t, task.Call("feed", `{}`), intents.TaskScope, "not among those")
+		}
+		task.Done()
+	}
+}
