@@ -58,7 +58,7 @@ func serveLab(t *testing.T, gates map[string]*gate) *lab {
 			l.fails--
 			return nil, "the bucket is locked"
 		}
-		return map[string]any{"url": "s3://lab/" + string(marshalled(req.GetArguments()["total"]))}, ""
+		return map[string]any{"url": "s3://lab/" + marshalled(req.GetArguments()["total"])}, ""
 	})
 	add("notify", "Tells somebody.", `{"type":"object","properties":{"sent":{"type":"boolean"}},"required":["sent"]}`, false, func(req mcp.CallToolRequest) (any, string) {
 		l.notified = append(l.notified, req.GetString("text", ""))

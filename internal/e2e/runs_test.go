@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +61,9 @@ func teller() model.Model {
 func (s *system) startRun(who person, workflow string, inputs map[string]any) string {
 	s.t.Helper()
 	var v catalog.PlanView
+	if inputs == nil {
+		inputs = map[string]any{}
+	}
 	status, p := s.call(who, http.MethodPost, "/v1/runs", map[string]any{"workflow_id": workflow, "inputs": inputs}, &v)
 	if status != http.StatusCreated || v.Run == nil {
 		s.t.Fatalf("start: HTTP %d %+v", status, p)
@@ -130,12 +135,19 @@ func TestRun(t *testing.T) {
 		before, told := len(l.uploaded()), len(l.said())
 		id := s.startRun(ana, "intake", map[string]any{"first": 3})
 		s.runUntil(ana, id, "it waits", waits(c.branch))
+		last, seen := s.streamEnd(ana, id, "")
+		if last != "held" {
+			t.Errorf("%s: the stream ends with %s", name, last)
+		}
 		held := s.inbox(ana)
 		if len(held) != 1 || held[0].PlanID != id {
 			t.Fatalf("%s: held %+v", name, held)
 		}
 		if _, p := s.decide(ben, held[0].IntentID, catalog.DecisionApprove, ""); p.Code != "" {
 			t.Fatalf("%s: %+v", name, p)
+		}
+		if last, _ := s.streamEnd(ana, id, seen); last != "done" {
+			t.Errorf("%s: the stream ends with %s", name, last)
 		}
 		v := s.runUntil(ana, id, "it ends", ended)
 		if d := cmp.Diff(c.nodes, nodes(v)); d != "" || v.Status != catalog.PlanComplete {
@@ -192,5 +204,41 @@ func TestRunKilled(t *testing.T) {
 	}
 	if orders := x.records(id); len(orders) == 0 { // verified again, receipts too
 		t.Error("no orders")
+	}
+}
+
+// TestRunKeepsItsGraph: a workflow is replaced while a run of it waits. The run goes on as it
+// began; the next one is of the new version.
+func TestRunKeepsItsGraph(t *testing.T) {
+	l := serveLab(t, nil)
+	dir := registryDir(t, map[string]string{"workflows/ask.yaml": ask})
+	s := start(t, setup{Limits: node.Limits{Requests: -1}, Skills: []string{l.skills}, Agents: dir})
+	ben, _, _ := s.holds("lab.notify")
+	ana := s.as("ana")
+	id := s.startRun(ana, "ask", nil)
+	s.runUntil(ana, id, "it waits", waits("notify"))
+	text := strings.NewReplacer(`version: "1"`, `version: "2"`, "text: hello", "text: goodbye").Replace(ask)
+	if err := os.WriteFile(filepath.Join(dir, "workflows", "ask.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.await("the new version", func() bool {
+		var rows []catalog.SchemaRow
+		s.call(ana, http.MethodGet, "/schemas/?kind=workflow&name=ask", nil, &rows)
+		return len(rows) == 1 && strings.Contains(string(rows[0].Schema), `"version":"2"`)
+	})
+	if next := s.runOf(ana, s.startRun(ana, "ask", nil)); next.Run.Version != "2" {
+		t.Errorf("the next run is of version %s", next.Run.Version)
+	}
+	for _, h := range s.inbox(ben) {
+		if h.PlanID != id {
+			continue
+		}
+		if _, p := s.decide(ben, h.IntentID, catalog.DecisionApprove, ""); p.Code != "" {
+			t.Fatalf("%+v", p)
+		}
+	}
+	v := s.runUntil(ana, id, "it ends", ended)
+	if said := l.said(); v.Status != catalog.PlanComplete || v.Run.Version != "1" || len(said) != 1 || said[0] != "hello" {
+		t.Errorf("%s, version %s, said %q", v.Status, v.Run.Version, said)
 	}
 }
