@@ -15,9 +15,9 @@ import (
 )
 
 // ofRun answers a move of a run of two nodes, and tells what is next.
-func ofRun(epoch int, status catalog.PlanStatus, next ...catalog.NextNode) func(placed) *intents.Answer {
+func ofRun(epoch int, next ...catalog.NextNode) func(placed) *intents.Answer {
 	v := catalog.PlanView{
-		PlanID: theTurn.PlanID, Status: status, Epoch: epoch, PlanDigest: digest, Run: &catalog.RunView{RunID: theTurn.PlanID, WorkflowID: "w"},
+		PlanID: theTurn.PlanID, Status: catalog.PlanExecuting, Epoch: epoch, PlanDigest: digest, Run: &catalog.RunView{RunID: theTurn.PlanID, WorkflowID: "w"},
 		Steps: []catalog.StepView{{PlanStep: catalog.PlanStep{Step: 1, ID: "a"}, Status: catalog.StepPending}, {PlanStep: catalog.PlanStep{Step: 2, ID: "b"}, Status: catalog.StepPending}},
 	}
 	return func(p placed) *intents.Answer {
@@ -68,8 +68,8 @@ func TestEngineWaitsForRetry(t *testing.T) {
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	due := time.Now().Add(time.Minute)
 	next := catalog.NextNode{Step: 2, Next: catalog.NextRun, RetryAt: &due}
-	c.on("plan.claim", ofRun(1, catalog.PlanExecuting, next))
-	c.on("plan.get", ofRun(1, catalog.PlanExecuting, next))
+	c.on("plan.claim", ofRun(1, next))
+	c.on("plan.get", ofRun(1, next))
 	c.on("step", refuse(intents.PolicyDenied, "not today"))
 	slept, fire := make(chan time.Duration, 1), make(chan time.Time)
 	ended := engineOn(c, now, func(d time.Duration) <-chan time.Time {
@@ -96,10 +96,10 @@ func TestEngineWaitsForRetry(t *testing.T) {
 // without a word.
 func TestEngineSkipsAndYields(t *testing.T) {
 	c := newCore(t)
-	c.on("plan.claim", ofRun(1, catalog.PlanExecuting, catalog.NextNode{Step: 1, Next: catalog.NextSkip}))
-	c.on("node.skip", ofRun(1, catalog.PlanExecuting, catalog.NextNode{Step: 2, Next: catalog.NextRun}))
+	c.on("plan.claim", ofRun(1, catalog.NextNode{Step: 1, Next: catalog.NextSkip}))
+	c.on("node.skip", ofRun(1, catalog.NextNode{Step: 2, Next: catalog.NextRun}))
 	c.on("step", refuse(intents.MalformedArgs, "another driver has the run"))
-	c.on("plan.get", ofRun(2, catalog.PlanExecuting))
+	c.on("plan.get", ofRun(2))
 	awaitEnd(t, engineOn(c, nil, nil))
 	if got := types(c.taken()); !slices.Equal(got, []string{"plan.claim", "node.skip", "step", "plan.get", "plan.get"}) {
 		t.Errorf("orders %v", got)

@@ -27,7 +27,7 @@ func TestQueue(t *testing.T) {
 				leave()
 			}
 		}()
-		for waitingIn(q) == before { //nolint:revive // until it stands in the queue
+		for waitingIn(q) == before { // until it stands in the queue
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

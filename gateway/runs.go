@@ -140,14 +140,6 @@ func (g *Gateway) patchRun(c *gin.Context, who caller) error {
 	return nil
 }
 
-// ofRun is a route of plans for the run of the path.
-func ofRun(h func(*gin.Context, caller) error) func(*gin.Context, caller) error {
-	return func(c *gin.Context, who caller) error {
-		c.Params = append(c.Params, gin.Param{Key: "plan_id", Value: c.Param("run_id")})
-		return h(c, who)
-	}
-}
-
 // getRun is GET /v1/runs/{run_id}.
 func (g *Gateway) getRun(c *gin.Context, who caller) error {
 	a, runID, err := g.identifyForPlan(c, who)

@@ -67,8 +67,9 @@ func (p paint) of(s catalog.StepStatus, mark string) string {
 		return p.red(mark)
 	case catalog.StepRunning, catalog.StepHeld:
 		return p.bold(mark)
+	default:
+		return p.dim(mark)
 	}
-	return p.dim(mark)
 }
 
 // nodeLayers are 1 for nodes to which no edge leads, and for others one more than that of the
