@@ -41,6 +41,8 @@ func scenes() map[string]func(d *dishonest) {
 		"run-begun":    func(d *dishonest) { d.running() },
 		"node-running": func(d *dishonest) { d.nodeRunning() },
 		"ran":          func(d *dishonest) { d.ran() },
+		// The second of these, with a patch.
+		"run-patched": func(d *dishonest) { d.patched() },
 		// A plan of a remote agent whose task runs.
 		"remote": func(d *dishonest) { d.help() },
 		// A plan of an MCP client that has made two calls.
@@ -348,6 +350,8 @@ func (d *dishonest) legally(scene string) {
 		d.nodeRunsLegally()
 	case "ran":
 		d.repeats("ana", false)
+	case "run-patched":
+		d.patchesLegally()
 	case "remote":
 		d.helpsLegally()
 	case "client":

@@ -1,9 +1,10 @@
 package document
 
 import (
-	"aob.dev/writ/schemas"
 	"slices"
 	"strings"
+
+	"aob.dev/writ/schemas"
 )
 
 // Violations of a schema of ours, with what to do about an unknown member.

@@ -55,7 +55,7 @@ export class Plans {
     const moves = {
       "plan.open": this.open, "plan.claim": this.claim, plan: this.revise, step: this.step, "agent.ask": this.ask,
       "step.finish": this.finish, "plan.close": this.close, cancel: this.cancel, "agent.get": this.agent,
-      "workflow.start": (x) => this.runs.start(x), "run.replay": (x) => this.runs.replay(x), "node.skip": (x) => this.runs.skip(x),
+      "workflow.start": (x) => this.runs.start(x), "run.replay": (x) => this.runs.replay(x), "node.skip": (x) => this.runs.skip(x), "graph.patch": (x) => this.runs.patch(x),
     };
     if (Object.hasOwn(moves, o.type)) moves[o.type].call(this, o);
   }

@@ -1,7 +1,8 @@
 // Runs: plans whose graph the registry gives, as docs/spec/state.md says it. Conditions are
 // not evaluated here: what is recorded of them is believed, and the rest follows from it.
 
-import { must } from "./bundle.mjs";
+import { jcs, must } from "./bundle.mjs";
+import { patched } from "./graphs.mjs";
 
 const TYPES = { function: "skill.call", python: "exec_python", approval: "approval.ask" };
 const FINAL = ["done", "skipped", "failed"];
@@ -37,18 +38,42 @@ export class Runs {
     must((o.context.plan_id ?? id) === id, "context names another plan");
     must(!plans.has(`${o.tenant}/${id}`), "a plan with this id exists");
     const { session_id: session = "", turn_id: turn = "" } = o.context;
-    const steps = graph.nodes.map((n, i) => {
-      const runs = n.type === "agent" ? this.state.agents.runs(o.tenant, n.fn) : undefined;
-      if (runs) runs.types = runs.types.filter((t) => t !== "agent.ask");
-      const skills = runs?.skills ?? (n.type === "function" ? [n.fn] : []);
-      return { id: n.id, node: n, agent: runs && n.fn, runs, step: i + 1, skills, inputs: [], after: [], status: "pending", revision: 1, results: [], attempts: 0 };
-    });
+    const steps = graph.nodes.map((n, i) => this.step(o, n, i + 1, 1));
     const p = {
       graph, opened: this.state.at, turning: false, id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0,
       revision: 1, digest: o.d.intent_id, steps, replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     };
     plans.set(`${o.tenant}/${id}`, p);
     return p;
+  }
+
+  step(o, n, step, revision) {
+    const runs = n.type === "agent" ? this.state.agents.runs(o.tenant, n.fn) : undefined;
+    if (runs) runs.types = runs.types.filter((t) => t !== "agent.ask");
+    const skills = runs?.skills ?? (n.type === "function" ? [n.fn] : []);
+    return { id: n.id, node: n, agent: runs && n.fn, runs, step, skills, inputs: [], after: [], status: "pending", revision, results: [], attempts: 0 };
+  }
+
+  // patch is a revision of a run: another graph, and steps more.
+  patch(o) {
+    const p = this.state.plans.plans.get(`${o.tenant}/${o.args.run_id}`);
+    must(p?.graph && !p.final && !p.replays, "no run that is under way");
+    must(p.user === o.user_id || o.key.role === "operator", "the run belongs to another user");
+    must(o.context.plan_id === undefined, "a patch that belongs to a plan");
+    must(!this.failed(p), "a node has failed for good");
+    const values = new Map(p.steps.map((s) => [s.id, { runs: s.status === "running", begun: s.begun || s.status !== "pending", ended: FINAL.includes(s.status) }]));
+    const t = this.state.directories.at(-1).tenants.get(o.tenant);
+    const skill = (name) => {
+      const found = t.pins.has(name) ? [name] : [...t.pins].filter((id) => id.slice(id.indexOf(".") + 1) === name && id.includes("."));
+      return found.length === 1 ? { skill: found[0], effect: t.effects.get(found[0]) } : undefined;
+    };
+    const { graph, fact } = patched(p.graph, o.args.patch, values, o.released ? o.facts.patch?.current : o.context.node_id, skill);
+    must(jcs(fact) === jcs(o.facts.patch), "facts.patch is not what the patch comes to");
+    Object.assign(p, { graph, revision: p.revision + 1, digest: o.d.intent_id });
+    for (const [i, n] of graph.nodes.entries()) {
+      if (i < p.steps.length) p.steps[i].node = n;
+      else p.steps.push(this.step(o, n, i + 1, p.revision));
+    }
   }
 
   // replay repeats a run that has ended, from a node on.

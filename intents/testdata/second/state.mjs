@@ -166,7 +166,7 @@ export class State {
   }
 
   newTenant(tenants, id) {
-    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), data: new Map() });
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), effects: new Map(), data: new Map() });
   }
 
   change(fn) {
@@ -484,7 +484,11 @@ export class State {
         return this.adminPut(args, tenant);
       case "skill.approve":
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
-        return this.change((tenants) => tenants.get(tenant).pins.add(args.skill));
+        return this.change((tenants) => {
+          const t = tenants.get(tenant);
+          t.pins.add(args.skill);
+          t.effects.set(args.skill, args.effect);
+        });
       case "registry.push":
         return this.agents.push(o, tenant);
       case "policy.push":
