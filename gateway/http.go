@@ -42,6 +42,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/plans/:plan_id/events", keyed(g.getEvents))
 	r.DELETE("/agent/plans/:plan_id", keyed(g.cancelPlan))
 	r.GET("/agent/approvals", keyed(g.listApprovals))
+	r.POST("/agent/approvals", keyed(g.decideNode))
 	r.GET("/agent/approvals/:intent_id", keyed(g.getApproval))
 	r.POST("/agent/approvals/:intent_id", keyed(g.decideApproval))
 	r.PUT("/agent/souls/:tenant_id", keyed(g.putSoul))
