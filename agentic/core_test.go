@@ -206,7 +206,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 	}
 	at := e.Context()
 	p := placed{
-		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
+		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Cause: at.Cause}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
 		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
 	}
 	row, ok := catalog.Builtin().Lookup(p.Type)

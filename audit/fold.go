@@ -85,6 +85,7 @@ type open struct {
 	held    *order // what waits for people
 	last    string // the intent_id of the last approval
 	refused bool   // somebody rejected it
+	edited  bool   // somebody has made another of it
 	mark    intents.BreakerMark
 }
 
@@ -106,6 +107,7 @@ type job struct {
 	revoked time.Time        // grants of its user issued before are dead
 	about   *open            // of an outcome: its order
 	rules   intents.Rules
+	asked   *intents.Asked // who asked for an order that waits, or is refused; nil: it follows from the order
 
 	// Of an order of the router: the state's verdict. It is reported only if nothing
 	// else is wrong with the record.

@@ -33,6 +33,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	f.lacks(it, it.Position, o.decision.IntentID, tenant)
 	switch o.decision.Verdict {
 	case intents.Deny:
+		f.askedFor(j, view)
 		f.refused(j, view)
 		return nil
 	case intents.Allow, intents.Hold:
@@ -63,7 +64,23 @@ func (f *fold) takeOrder(it *item, j *job) error {
 			return err
 		}
 	}
-	return f.accept(j, view)
+	f.askedFor(j, view)
+	if err := f.accept(j, view); err != nil || o.decision.Verdict != intents.Hold {
+		return err
+	}
+	h, _ := f.state.View().Hold(tenant, o.decision.IntentID)
+	x.last = h.Edit
+	return nil
+}
+
+// askedFor says who asked for an order that waits or is refused: who has edited it, too.
+func (f *fold) askedFor(j *job, view *state.View) {
+	if j.order.decision.Verdict == intents.Allow || j.order.hidden() {
+		return
+	}
+	if o, err := j.asOrder(); err == nil {
+		j.asked = new(view.Asked(&o))
+	}
 }
 
 // accept folds an accepted order.
@@ -150,6 +167,9 @@ func (f *fold) unshown(o state.Order, err error) bool {
 		var x *intents.Refusal
 		return o.Decision.Catalog != catalog.Builtin().Digest() && errors.As(err, &x) &&
 			(strings.HasPrefix(x.Pointer, "/intent/args/role/") || strings.HasPrefix(x.Pointer, "/intent/args/data/"))
+	case state.TypeApprove: // of an edit
+		var x *intents.Refusal
+		return o.Decision.Catalog != catalog.Builtin().Digest() && errors.As(err, &x) && len(x.Violations) > 0
 	case "step.finish":
 		a, err := unmarshal[catalog.StepFinish](o.Args)
 		return err == nil && f.erased[o.Tenant+"/"+a.TaskID]
@@ -187,12 +207,14 @@ func (f *fold) beside(it *item) error {
 	switch o.body.Intent.Type {
 	case state.TypeApprove:
 		a, err := unmarshal[catalog.Approve](o.body.Intent.Args)
-		h, waits := f.state.View().Hold(o.body.Actor.Tenant, a.IntentID)
+		h, waits := f.state.View().HeldFor(o.body.Actor.Tenant, a)
 		switch held := f.orders[h.Recorded]; {
 		case err != nil || !waits || held == nil:
 			return err
 		case a.Decision == catalog.DecisionApprove:
 			held.last = o.decision.IntentID
+		case a.Decision == catalog.DecisionEdit:
+			held.edited = true
 		default:
 			held.refused = true
 		}

@@ -47,6 +47,9 @@ func scenes() map[string]func(d *dishonest) {
 		"remote": func(d *dishonest) { d.help() },
 		// A plan of an MCP client that has made two calls.
 		"client": func(d *dishonest) { d.client() },
+		// A question to people, and another one that somebody has made of it.
+		"questioned": func(d *dishonest) { d.questioned() },
+		"edited":     func(d *dishonest) { d.edited() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
@@ -354,6 +357,8 @@ func (d *dishonest) legally(scene string) {
 		d.patchesLegally()
 	case "remote":
 		d.helpsLegally()
+	case "questioned", "edited":
+		d.answersLegally(scene)
 	case "client":
 		d.callsLegally()
 	case "scheduled":

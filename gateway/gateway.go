@@ -23,8 +23,9 @@
 //	POST   /v1/runs/{run_id}/patch        changes its graph
 //	POST   /v1/runs/{run_id}/replay       repeats it from a node on
 //	GET    /agent/approvals               held orders that the user may decide, and own ones
+//	POST   /agent/approvals               decide the held order of a node of a run
 //	GET    /agent/approvals/{intent_id}   one of them
-//	POST   /agent/approvals/{intent_id}   approve, reject or request_changes
+//	POST   /agent/approvals/{intent_id}   approve, reject, request_changes or edit
 //	PUT    /agent/souls/{tenant_id}       the persona of a tenant, or of one of its users
 //	POST   /agent/schedules               has a request carried out later, or again and again
 //	GET    /agent/schedules               those of the user

@@ -49,6 +49,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST("/v1/runs/:run_id/patch", keyed(g.patchRun))
 	r.POST("/v1/runs/:run_id/replay", keyed(g.replayRun))
 	r.GET("/agent/approvals", keyed(g.listApprovals))
+	r.POST("/agent/approvals", keyed(g.decideNode))
 	r.GET("/agent/approvals/:intent_id", keyed(g.getApproval))
 	r.POST("/agent/approvals/:intent_id", keyed(g.decideApproval))
 	r.PUT("/agent/souls/:tenant_id", keyed(g.putSoul))

@@ -138,7 +138,8 @@ func (r *Router) legal(ctx context.Context, o *order) error {
 // move judges an order of the router on the state and says its effect.
 func (r *Router) move(ctx context.Context, o *order) error {
 	so := state.OrderOf(o.env, o.roles, o.now)
-	if so.Released = o.released; o.released {
+	so.Released, so.Approvals = o.released, o.facts.Approvals
+	if o.released {
 		so.Patch = o.facts.Patch
 	}
 	if o.env.Type() == state.TypeRegistryPush {

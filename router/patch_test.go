@@ -180,3 +180,25 @@ func TestPatchErased(t *testing.T) {
 	r.Want(r.Erase(a, "order"), intents.OK)
 	r.Reopen() // which folds the records again, and compares
 }
+
+// TestPatchedApproval: a patch may have people asked. What they say is the node's output.
+func TestPatchedApproval(t *testing.T) {
+	r, one, two := patchWorld(t, catalog.Pure)
+	yes := func(held *intents.Answer) {
+		r.Want(r.Do(routertest.Order{
+			By: r.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
+			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
+		}), intents.OK)
+	}
+	held := r.Want(r.Do(r.PatchOrder("two", `{"patch_version":"0.1","add_nodes":[{"id":"ask","type":"approval","inputs":{"title":"Shall ${run_id} go on?"}}],"add_edges":[{"from":"CURRENT_NODE","to":"ask"}],"justification":"j"}`)), intents.ApprovalRequired)
+	yes(held)
+	r.Patched(held)
+	one.Done()
+	two.Done()
+	ask := r.Begin("ask")
+	asked := r.Want(ask.Seal(), intents.ApprovalRequired)
+	yes(asked)
+	r.Want(ask.Ends("done", asked.IntentID), intents.OK)
+	r.Begin("last").Done()
+	r.Want(r.Close("complete"), intents.OK)
+}

@@ -190,6 +190,8 @@ func TestReplayRefused(t *testing.T) {
 	w.OK(ben)
 	effects := freeze
 	effects.RepeatEffects = true
+	w.Want(w.Do(replayOrder(r, effects)), intents.PolicyDenied) // nobody may approve it
+	w.Approval(`{"once":false}`, "eve")
 	w.Want(w.Do(replayOrder(r, effects)), intents.ApprovalRequired)
 
 	// The task of a node that keeps its outcome seals nothing but its end.

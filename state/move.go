@@ -89,7 +89,7 @@ func argsOf[A any](o Order) (a A, err error) {
 var allMoves = []Move{
 	workflowStart, nodeSkip, graphPatch, runReplay,
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
-	hitlApprove,
+	hitlApprove, approvalAsk,
 	registryPush, agentGet, agentAsk,
 	schedulePut, scheduleList, scheduleDelete, action,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,

@@ -50,6 +50,8 @@ type Order struct {
 	Position int64     // where it takes effect: of a released order, its release's
 	Recorded int64     // where the order itself is
 	Released bool      `json:"-"` // it was held and judged then; people have let it go on
+
+	Approvals []intents.Approval `json:"-"` // of a released one: those that it was released by
 }
 
 // Grant is what state keeps of an order's grant; the zero value: there is none.

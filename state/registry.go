@@ -56,6 +56,11 @@ var registryPush = operators(TypeRegistryPush,
 			}
 		}
 		v.rely(SubjectTenant(tenant))
+		if v.s.rules >= intents.RulesWorkflows {
+			if err := v.s.approvable(tenant, next.Scopes); err != nil {
+				return Effect{}, err
+			}
+		}
 		return v.relyOn(accepted(SubjectRegistry))
 	},
 	func(s *State, o Order, a catalog.RegistryPush) error {

@@ -135,6 +135,9 @@ func (o *Order) Touches() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
 	out := o.BreakerTouches(nil)
+	if held && c.Cause != "" { // it may use up an edit
+		out = append(out, SubjectOrder(c.Cause))
+	}
 	if c.PlanID == "" {
 		return out
 	}

@@ -71,6 +71,7 @@ var local = map[string][]string{
 	"action":               {"action"},
 	"remind_me":            {"schedule.delete", "schedule.list", "schedule.put"},
 	AskAgent:               {"agent.ask"},
+	"ask_people":           {"approval.ask"},
 	"find_relevant_skills": {"skill.find"},
 	"load_skill":           {"skill.load"},
 	"read_lines":           {"read_lines"},

@@ -142,9 +142,15 @@ var examples = map[string]example{
 	"registry.push":   {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
 	"agent.get":       {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}, AgentGetResult{Others: []OtherAgent{{Agent: "shop", DisplayName: "Shop", Description: "Sells.", TimeLimitSec: 300}}}}},
 	"policy.push":     {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
+	"approval.ask": {[]any{
+		ApprovalAsk{Title: "Which outlets shall I close?", Detail: "They lose money.", Items: []AskItem{{ID: "berlin", Text: "Berlin"}}, Approvers: []string{"ben"}},
+		ApprovalAsk{Title: "Shall I go on?"},
+	}, []any{ApprovalAskResult{Approved: []ApprovedItems{{UserID: "ben", At: "2026-11-20T10:00:00.000Z", Items: []string{"berlin"}}}}}},
 	"hitl.approve": {[]any{
 		Approve{IntentID: digest, Decision: DecisionApprove},
 		Approve{RunID: "r", NodeID: "n", Decision: DecisionRequestChanges, Reason: "another day"},
+		Approve{IntentID: digest, Decision: DecisionApprove, Items: []string{"berlin"}},
+		Approve{IntentID: digest, Decision: DecisionEdit, Args: json.RawMessage(`{"n":1}`)},
 	}, []any{
 		ApproveResult{IntentID: digest, State: ApprovalHeld, Approved: []string{"ben"}, Missing: []string{"writ.skill.once"}},
 		ApproveResult{IntentID: digest, State: ApprovalEnded, Code: intents.ApprovalRejected, Reason: "no", Approved: []string{}},

@@ -120,9 +120,10 @@ var receiptRows = []row{
 var approvalRows = []row{
 	{use: "list", short: "List held orders: your own, and those that you may decide", make: approvalsList},
 	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow, complete: heldOrders},
-	{use: "approve INTENT_ID", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove), complete: heldOrders},
-	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject), complete: heldOrders},
-	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges), complete: heldOrders},
+	{use: "approve [INTENT_ID]", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove), complete: heldOrders},
+	{use: "edit [INTENT_ID] --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit), complete: heldOrders},
+	{use: "reject [INTENT_ID] --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject), complete: heldOrders},
+	{use: "request-changes [INTENT_ID] --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges), complete: heldOrders},
 }
 
 var auditRows = []row{

@@ -160,7 +160,8 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	}
 	switch rec.Kind {
 	case storage.KindOrder:
-		if err := r.writeEvents(r.ofApproval(s), orderEvents(s, before, after), rec); err != nil {
+		about := r.ofApproval(s)
+		if err := r.writeEvents(about, orderEvents(about, before, after), rec); err != nil {
 			return err
 		}
 		if err := errors.Join(r.writePlan(after, rec), r.writeTool(s, rec)); err != nil {

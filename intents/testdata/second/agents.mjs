@@ -23,7 +23,7 @@ function content(bundle, name) {
 
 // LOCAL are the orders that the tools of this system are made of.
 const LOCAL = {
-  search: ["memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"],
+  search: ["memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"], ask_people: ["approval.ask"],
   find_relevant_skills: ["skill.find"], load_skill: ["skill.load"], read_lines: ["read_lines"], exec_python: ["exec_python"], write_memory: ["write_memory"],
 };
 
@@ -72,6 +72,7 @@ export class Agents {
       must(jcs(next.agents.map((a) => a.digest).sort()) === jcs(written.sort()), "scopes of another content");
     }
     must(this.state.rules < 5 || next.agents.every((a) => a.name !== "client"), "the name of clients");
+    if (this.state.rules > 5) this.state.approvals.agents(next.agents, tenant);
     if (was) delete was.before;
     const concerned = tenant === "system" ? ["system", ...this.inForce.keys()] : [tenant];
     for (const t of concerned) this.effective(t, { tenant, next });

@@ -177,7 +177,7 @@ export class Plans {
       must(!agent || s.skills.length === 0, "a step of an agent has no skills of its own");
       const runs = agent && this.state.agents.runs(o.tenant, agent, this.state.agents.then(o.tenant, p.registry ?? []));
       if (runs) runs.types = [...runs.types.filter((t) => t !== "agent.ask"), "read_memory", "write_memory"];
-      return { agent, runs, step: s.step, skills: runs?.skills ?? s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
+      return { agent, runs, step: s.step, id: s.id, skills: runs?.skills ?? s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
     });
     Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
     p.steps = [...staying, ...added];
