@@ -97,7 +97,7 @@ func runAtRandom(t *testing.T, rng *rand.Rand) catalog.PlanStatus {
 			}
 			again()
 		}
-		if len(told.Next) == 0 {
+		if len(told.Next) == 0 || told.Next[0].Next == catalog.NextStuck { // a node has failed
 			break
 		}
 		w.Clock.Move(time.Second)
