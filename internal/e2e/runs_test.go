@@ -242,3 +242,37 @@ func TestRunKeepsItsGraph(t *testing.T) {
 		t.Errorf("%s, version %s, said %q", v.Status, v.Run.Version, said)
 	}
 }
+
+// TestRunAsksPeople: a node asks people; with their answer the run goes on, and without it
+// fails.
+func TestRunAsksPeople(t *testing.T) {
+	s := start(t, setup{Limits: node.Limits{Requests: -1}, Agents: registryDir(t, map[string]string{"workflows/sign.yaml": `workflow_id: sign
+version: "1"
+description: Asks people, then goes on.
+nodes:
+  - {id: ask, type: approval, inputs: {title: "Shall it go on?", detail: "The run ${run_id} asks."}}
+  - {id: on, type: python, fn: 'print("true")'}
+edges:
+  - {from: ask, to: on}
+`})})
+	ben, _, _ := s.holds("nothing.at_all")
+	ana := s.as("ana")
+	for decision, want := range map[string][]string{catalog.DecisionApprove: {"ask done", "on done"}, catalog.DecisionReject: {"ask failed", "on pending"}} {
+		id := s.startRun(ana, "sign", nil)
+		s.runUntil(ana, id, "it waits", waits("ask"))
+		held := s.inbox(ben)
+		if len(held) != 1 || held[0].Type != "approval.ask" || held[0].PlanID != id {
+			t.Fatalf("held %+v", held)
+		}
+		if _, p := s.decide(ben, held[0].IntentID, decision, "so it is"); p.Code != "" {
+			t.Fatalf("%+v", p)
+		}
+		v := s.runUntil(ana, id, "it ends", ended)
+		if d := cmp.Diff(want, nodes(v)); d != "" || (v.Failure != nil) != (decision == catalog.DecisionReject) {
+			t.Errorf("%s: %s %+v %s", decision, v.Status, v.Failure, d)
+		}
+		if v.Failure != nil && !strings.HasPrefix(v.Failure.Reason, "node ask failed: ") {
+			t.Errorf("failed: %s", v.Failure.Reason)
+		}
+	}
+}
