@@ -76,7 +76,7 @@ func newCore(t *testing.T) *core {
 		t: t, server: s, signers: map[intents.Role]intents.Signer{}, keys: map[string]intents.Key{}, moved: make(chan struct{}),
 		reply: map[string]func(placed) *intents.Answer{}, counts: map[string]int{},
 	}
-	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner} {
+	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow} {
 		key, err := intents.GenerateSigner(role)
 		if err != nil {
 			t.Fatal(err)

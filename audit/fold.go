@@ -78,6 +78,7 @@ type open struct {
 	verdict  intents.Verdict
 	released bool
 	task     *task
+	ofNode   bool   // of a run: its task has sealed it for an executor
 	memory   string // of a write_memory: its task, "tenant/task_id"
 	key      storage.Key
 
@@ -299,6 +300,9 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		if err := f.turnedDown(o, it); err != nil {
 			return err
 		}
+	}
+	if err := f.outputs(o, it); err != nil {
+		return err
 	}
 	if o.mark == intents.BreakerRefuses {
 		if err := refusedByBreaker(it.outcome); err != nil {

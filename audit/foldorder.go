@@ -54,6 +54,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	x := &open{
 		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task, mark: o.facts.Breaker,
 	}
+	x.ofNode = j.task != nil && j.task.Node != "" && !routers(o.decision)
 	if o.body.Intent.Type == "write_memory" {
 		x.memory = tenant + "/" + o.ctx.TaskID
 	}
@@ -95,7 +96,7 @@ func (f *fold) accept(j *job, view *state.View) error {
 				return fmt.Errorf("%s: %w", o.Type, err)
 			}
 		}
-	} else if err := cmp.Or(f.again(view, o), f.unsettled(view, &o), f.marked(view, &o, o.Decision.Verdict)); err != nil {
+	} else if err := cmp.Or(f.again(view, o), f.ofNode(j, view, o), f.unsettled(view, &o), f.marked(view, &o, o.Decision.Verdict)); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Order: &o}))
@@ -257,6 +258,7 @@ func (it *item) asOrder() (state.Order, error) {
 	out := state.Order{
 		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
 		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget, Breaker: f.Breaker,
+		Edges: f.Edges, Patch: f.Patch, Signer: intents.Role(f.Signer.Role),
 	}
 	if f.Skill != nil {
 		out.Skill = f.Skill.Name
@@ -267,7 +269,12 @@ func (it *item) asOrder() (state.Order, error) {
 		}
 		return out, nil
 	}
-	out.Roles, out.Signer, out.KID = f.Roles, intents.Role(f.Signer.Role), f.Signer.KID
+	out.Roles, out.KID = f.Roles, f.Signer.KID
+	if raw, there := it.Parts[storage.PartReplay]; there {
+		if err := json.Unmarshal(raw, &out.Replay); err != nil {
+			return out, err
+		}
+	}
 	out.Next, _ = time.Parse(time.RFC3339Nano, f.Next) // empty: there is none
 	if len(f.Scopes) > 0 {
 		if err := json.Unmarshal(f.Scopes, &out.Scopes); err != nil {

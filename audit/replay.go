@@ -141,6 +141,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if j.task != nil {
 		res = res.Held(j.task.Approvals(e.Type(), e.Args()))
 	}
+	res = res.Held(state.ReplayHolds(e.Type(), e.Args()))
 	switch e.Type() {
 	case state.TypeApprove:
 		res = res.Unheld()

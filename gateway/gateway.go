@@ -18,6 +18,13 @@
 //	GET    /agent/plans/{plan_id}/trace   its events, in order
 //	GET    /agent/plans/{plan_id}/events  its stream again, after Last-Event-ID
 //	DELETE /agent/plans/{plan_id}         cancels it
+//	POST   /v1/runs                       starts a run of a workflow
+//	GET    /v1/runs                       runs, newest first
+//	GET    /v1/runs/{run_id}              the run: nodes, edges, and what was decided about them
+//	GET    /v1/runs/{run_id}/stream       its stream, after Last-Event-ID
+//	DELETE /v1/runs/{run_id}              cancels it
+//	POST   /v1/runs/{run_id}/patch        changes its graph
+//	POST   /v1/runs/{run_id}/replay       repeats it from a node on
 //	GET    /agent/approvals               held orders that the user may decide, and own ones
 //	POST   /agent/approvals               decide the held order of a node of a run
 //	GET    /agent/approvals/{intent_id}   one of them

@@ -103,6 +103,7 @@ type Input struct {
 	Ref     string `json:"ref,omitempty"`
 	SHA256  string `json:"sha256"`
 	Size    int64  `json:"size_bytes,omitempty"`
+	Step    int    `json:"step,omitempty"`  // of the run whose file it is; 0: the order's own
 	Value   []byte `json:"value,omitempty"` // the JSON text as it is, base64: signing must not change its numbers
 }
 

@@ -28,6 +28,7 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	if o.task != nil {
 		res = res.Held(o.task.Approvals(o.env.Type(), o.env.Args()))
 	}
+	res = res.Held(state.ReplayHolds(o.env.Type(), o.env.Args()))
 	switch o.env.Type() {
 	case state.TypeApprove:
 		res = res.Unheld()
@@ -37,6 +38,9 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	res = o.meetable(o.unsettled(res))
 	if res.Outlasts(o.env.TTL()) {
 		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
+	}
+	if o.onlyDecided() {
+		return dryRun(res)
 	}
 	if x := res.Refusal(); x != nil {
 		o.decision.Approvers, o.decision.Hold = res.Approvers(), res.HoldAt(o.now) // nil unless it is held

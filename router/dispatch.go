@@ -66,7 +66,12 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 // wipe removes the temporary files of a step that its task has finished.
 // Crash before it, or a store that is down: the sweep removes them.
 func (r *Router) wipe(ctx context.Context, o *order) {
-	if o.env.Type() != "step.finish" || o.task == nil || o.env.StringArg("status") == "held" { // a held step goes on
+	if typ := o.env.Type(); typ == state.TypePlanClose || typ == state.TypeCancel {
+		r.wipeRun(ctx, o)
+		return
+	}
+	if o.env.Type() != "step.finish" || o.task == nil || o.task.Node != "" || // later nodes of the run may read them
+		o.env.StringArg("status") == "held" { // a held step goes on
 		return
 	}
 	failpoint.Hit(failpoint.StepFinished)
@@ -74,6 +79,15 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 	s := storage.Scope{Tenant: t.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step, Ask: t.Ask}
 	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
 		r.cfg.Log.WarnContext(ctx, "files of a finished step stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
+	}
+}
+
+// wipeRun removes the temporary files of the nodes of a run that has ended.
+func (r *Router) wipeRun(ctx context.Context, o *order) {
+	for _, s := range r.state.RunScopes(o.env.Principal().Tenant, o.env.StringArg("plan_id")) {
+		if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
+			r.cfg.Log.WarnContext(ctx, "files of a run stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
+		}
 	}
 }
 
@@ -343,6 +357,10 @@ const typeLogs = "logs.stream"
 // finish is stage 10: the outcome is durable before anybody is answered. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
+	if out.Status == intents.Done && o.ofNode() {
+		out.Outputs = o.view.OutputsOf(*o.task, out.Result)
+		out.Facts = append(out.Facts, r.compared(ctx, o, out.Result)...)
+	}
 	kept := out
 	if out.Result != nil {
 		kept.Result = recordedResult(o.env.Type(), out.Result)

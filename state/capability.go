@@ -35,7 +35,7 @@ func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 		Scope  string `json:"scope"`
 	}
 	switch typ {
-	case TypePlanOpen, intents.TypeAgentAsk, "kb.index", "kb.remove":
+	case TypePlanOpen, intents.TypeAgentAsk, TypeWorkflowStart, "kb.index", "kb.remove":
 		return catalog.Row{Type: typ, Capability: ofType}.Needs(args)
 	case "write_memory":
 		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
@@ -67,7 +67,7 @@ func covers(rules intents.Rules, have, need string) bool {
 	if !ok1 || !ok2 || area != "*" && area != needArea || verb != "*" && verb != needVerb {
 		return false
 	}
-	reserved := need == capabilityTenantMemory && rules >= intents.RulesStrict
+	reserved := need == capabilityTenantMemory && rules >= intents.RulesStrict || need == catalog.ReplayAnyRuns
 	return !limited && !reserved || resource == "*" || named && resource == needResource
 }
 

@@ -18,6 +18,8 @@ const (
 	PartResult  = "result"  // of an outcome: its result
 	PartReason  = "reason"  // of an outcome: the text of its executor
 	PartLines   = "lines"   // of an outcome: what was written while the order was carried out
+	PartReplay  = "replay"  // of a run.replay: inputs and outputs of the run that it repeats
+	PartOutputs = "outputs" // of the outcome of a node's order: what later nodes read of it
 )
 
 // ErasedReason is the reason of an outcome whose result or reason was erased.
@@ -116,6 +118,10 @@ func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 	if len(out.Lines) > 0 {
 		put(PartLines, out.Lines)
 	}
+	if out.Outputs != nil {
+		put(PartOutputs, out.Outputs)
+		out.Outputs = nil
+	}
 	put(PartOutcome, out)
 	return NewRecord(KindOutcome, at, parts), err
 }
@@ -128,6 +134,9 @@ func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 	}
 	if raw, there := parts[PartResult]; there {
 		out.Result = raw
+	}
+	if raw, there := parts[PartOutputs]; there {
+		out.Outputs = raw
 	}
 	if raw, there := parts[PartReason]; there {
 		return out, json.Unmarshal(raw, &out.Reason)

@@ -166,6 +166,12 @@ func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanLi
 	if args.Status != "" {
 		q.Terms["status"] = []string{args.Status}
 	}
+	if args.WorkflowID != "" {
+		q.Terms["workflow_id"] = []string{args.WorkflowID}
+	}
+	if args.Runs {
+		q.Ranges = map[string]storage.Range{"workflow_id": {GTE: "-"}} // the first of all names
+	}
 	out := catalog.PlanListResult{Plans: []catalog.PlanView{}}
 	var err error
 	out.Cursor, err = p.walk(ctx, o, storage.IndexPlans, q, listed(args.Limit), func(doc storage.Document) error {

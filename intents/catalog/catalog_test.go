@@ -36,6 +36,11 @@ var (
 		Failure: failure, CreatedAt: at, CompletedAt: &at,
 	}
 	moved   = PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, CreatedAt: at}
+	running = PlanView{
+		PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanExecuting, Revision: 1, PlanDigest: digest, MaxSteps: MaxNodes, History: []Replan{}, CreatedAt: at,
+		Run:   &RunView{RunID: "plan_1", WorkflowID: "lead", Version: "1.0.0", Digest: digest, Priority: "high", MaxDays: 3, Of: "plan_0", FromNode: "parse", Mode: ReplayShadow, RepeatEffects: true},
+		Steps: []StepView{{PlanStep: PlanStep{Step: 1, ID: "parse", Task: "function", Skills: []string{"crm.parse"}, Parallel: true, ReturnSpec: specimen.ReturnSpec}, Status: StepSkipped, Revision: 1, Type: "function", Attempts: 1, RetryAt: &at, Replayed: 7}},
+	}
 	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
 	session = Session{SessionID: "s", UserID: "ana", Status: "active", TTL: &at, StartedAt: at, LastActive: at, Agent: "general", TurnHistory: []Turn{turn}, WorkflowState: json.RawMessage(`{"page":2}`)}
 	persona = Persona{Name: "Ada", SystemPrompt: "Be brief.", Tone: "calm", Language: "en"}
@@ -73,10 +78,17 @@ var examples = map[string]example{
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "done", Reply: "These."},
+		StepFinish{TaskID: "task_1", Status: "done", Order: digest},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
 		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
 		StepFinish{TaskID: "task_1", Status: "unavailable", Reason: "it does not answer"},
 	}, []any{moved}},
+	"workflow.start": {[]any{WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{"file":"cas://sha256:1"}`), Priority: "high", RunID: "plan_1"}, WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{}`)}}, []any{running, moved}},
+	"node.skip":      {[]any{NodeSkip{PlanID: "plan_1", Epoch: 1, Step: 2}}, []any{moved}},
+	"run.replay": {
+		[]any{RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayFreeze, RepeatEffects: true}, RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayShadow}},
+		[]any{running, moved},
+	},
 	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
 	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
 	"transcript.get": {[]any{TranscriptGet{IntentIDs: []string{digest}}}, []any{
@@ -119,7 +131,8 @@ var examples = map[string]example{
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "gone"}}}, []any{SkillLoadResult{Manifest: &feed}, SkillLoadResult{Skills: []Manifest{feed}, Unavailable: []string{"gone"}}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
 	"plan.usage":     {[]any{PlanUsage{Period{stamp, stamp}, true, true}, PlanUsage{}}, []any{PlanUsageResult{[]UsageRow{{"2026-11-20", "planner", "openai:m", 2, 100, 20, 1500, new(0.5)}, {Agent: "a", Model: "m", Turns: 1}}, []PlansHealth{{[]string{"feed"}, 4, 1, 0.5, 1}}, []SkillHealth{{"feed", 1}}}, PlanUsageResult{[]UsageRow{}, []PlansHealth{}, []SkillHealth{}}}},
-	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop"}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`)}}}}},
+	"graph.patch":    {[]any{GraphPatch{RunID: "plan_1", Patch: json.RawMessage(`{"patch_version":"0.1","add_nodes":[{"id":"tell","type":"function","fn":"mail.send","inputs":{"to":"${inputs.to}"},"retry":{"max":1,"backoff_sec":5},"timeout_sec":60}],"add_edges":[{"from":"CURRENT_NODE","to":"tell","condition":"true"}],"remove_edges":[{"from":"a","to":"b"}],"justification":"to tell"}`)}}, []any{moved}},
+	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop", KindWorkflow}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`), ""}}}}},
 	"message.list":   {[]any{MessageList{Period{stamp, stamp}, 100, "c"}, MessageList{}}, []any{MessageListResult{[]Message{{"m_1", "s", "turn_1", "plan_1", "assistant", "Hello.", "planner", "openai:m", 100, 20, 1500, strings.Repeat("a", 32), at, nil}, {MessageID: "m_2", SessionID: "s", Role: "tool_call", CreatedAt: at, ToolCalls: json.RawMessage(`{"name":"crm.close","args":{},"id":"call_1_0"}`)}, {MessageID: "m_0", SessionID: "s", Role: "user", CreatedAt: at}}, "c"}}},
 	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
 	"session.list":   {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},

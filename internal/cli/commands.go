@@ -59,6 +59,7 @@ func commands() []row {
 		{use: "bench NAME", short: "Measure writ against a baseline", make: benchCommand, args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)},
 		{use: "intent", short: "Write, check, sign, show, verify and submit orders", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
+		{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
 		{use: "receipt", short: "Get and verify receipts", group: receiptRows},
 		{use: "approvals", short: "List held orders, approve and reject them", group: approvalRows},
 		{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows},
@@ -103,6 +104,16 @@ var planRows = []row{
 	{use: "show PLAN_ID", short: "Show a plan, its steps and how it ended", make: planShow, complete: planIDs},
 	{use: "watch PLAN_ID", short: "Follow a plan to its answer", make: planWatch, complete: planIDs},
 	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: planCancel, complete: planIDs},
+}
+
+var workflowRows = []row{
+	{use: "list", short: "List the workflows, and your runs of them", make: workflowList},
+	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart, complete: workflowIDs},
+	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow, complete: runIDs},
+	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch, complete: runIDs},
+	{use: "cancel RUN_ID", short: "End a run", make: workflowCancel, complete: runIDs},
+	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: workflowPatch, complete: runIDs},
+	{use: "replay RUN_ID --from NODE", short: "Repeat a run from a node on", make: workflowReplay, complete: runIDs},
 }
 
 var receiptRows = []row{

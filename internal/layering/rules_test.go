@@ -54,6 +54,8 @@ var columns = []column{
 	{"state", 3, []string{"router", "audit", "internal"}},
 
 	{"agentic/agents", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},
+	{"agentic/document", 2, []string{"agentic"}},
+	{"agentic/workflows", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},
 	{"policies", 2, []string{"router", "audit", "internal"}},
 	{"storage", 2, []string{"state", "router", "executors", "audit", "internal"}},
 	{"storage/sqlite", 2, drivers},
@@ -108,6 +110,7 @@ var only = map[string][]string{
 	"modernc.org/sqlite":                    {"storage/sqlite"},
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
+	"cel.dev/cel-go":                        {"agentic/workflows"},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
 	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},

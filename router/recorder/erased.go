@@ -49,7 +49,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 // erasePlan writes the plan of an erased order anew: without any text, if the router
 // carried the order out, else without the order's arguments.
 func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, rec storage.Record) error {
-	doc, err := r.read(ctx, of.Tenant, storage.IndexPlans, planID(of))
+	doc, err := r.read(ctx, of.Tenant, storage.IndexPlans, r.planID(of))
 	if err != nil || doc.Body == nil {
 		return err
 	}

@@ -214,7 +214,7 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(ctx, s, rec)); err != nil {
 		return err
 	}
-	return r.writePlanOf(ctx, s.Tenant, planID(s), rec)
+	return r.writePlanOf(ctx, s.Tenant, r.planID(s), rec)
 }
 
 // ofApproval puts an approval's events where those of its held order are.
@@ -311,5 +311,5 @@ func (r *Recorder) eventOf(s state.Order) (plan, task string) {
 			return "", ""
 		}
 	}
-	return planID(s), s.Context.TaskID
+	return r.planID(s), s.Context.TaskID
 }

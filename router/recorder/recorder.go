@@ -154,7 +154,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	if err := r.fold.Err(); err != nil {
 		return err
 	}
-	after, err := r.told(ctx, s.Tenant, planID(s))
+	after, err := r.told(ctx, s.Tenant, r.planID(s))
 	if err != nil {
 		return err
 	}

@@ -56,13 +56,16 @@ export class Agents {
     if (args.bundle !== undefined) {
       const files = content(args.bundle, args.digest);
       next.agents = o.facts.scopes.agents;
-      must(next.agents.every((a) => files.includes(a.digest)), "scopes of another content");
+      next.workflows = o.facts.scopes.workflows ?? [];
+      must([...next.agents, ...next.workflows].every((a) => files.includes(a.digest)), "scopes of another content");
     } else if (was?.before?.digest === args.digest) {
       next.agents = was.before.agents;
+      next.workflows = was.before.workflows;
     } else {
       const kept = this.state.blobs.get(args.digest);
       must(this.state.rules > 4 && kept, "neither the revision before nor content that is kept");
       next.agents = o.facts.scopes.agents;
+      next.workflows = o.facts.scopes.workflows ?? [];
       const files = Object.entries(JSON.parse(kept));
       must(files.every(([, f]) => this.state.blobs.has(f)), "content that is not whole");
       const written = files.filter(([path]) => /^(agents\/)?[^/]+\.ya?ml$/.test(path)).map(([, f]) => f);

@@ -44,8 +44,12 @@ const TEXTS = {
   "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
+  "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
   "schedule.put": ["input"],
   action: ["payload"],
+  "workflow.start": ["inputs"],
+  "run.replay": [],
+  "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
   "approval.ask": ["title", "detail", "items/text"],
 };
 
@@ -73,7 +77,7 @@ function covers(have, need) {
   const [area, verb, resource] = have.split(":");
   const [needArea, needVerb, needResource] = need.split(":");
   if ((area !== "*" && area !== needArea) || (verb !== "*" && verb !== needVerb)) return false;
-  if (resource === undefined) return need !== "memory:write:tenant";
+  if (resource === undefined) return need !== "memory:write:tenant" && need !== "runs:replay:any";
   return resource === "*" || resource === needResource;
 }
 
@@ -164,7 +168,7 @@ export class State {
   }
 
   newTenant(tenants, id) {
-    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), data: new Map() });
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), effects: new Map(), data: new Map() });
   }
 
   change(fn) {
@@ -292,6 +296,7 @@ export class State {
     let need = row.capability;
     if ((o.type === "plan.open" || o.type === "agent.ask") && o.args.agent) need = `agents:run:${o.args.agent}`;
     if (o.type === "kb.index" || o.type === "kb.remove") need += o.args.scope === "tenant" ? ":tenant" : ":own";
+    if (o.type === "workflow.start") need = `runs:start:${o.args.workflow_id}`;
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
@@ -302,8 +307,12 @@ export class State {
 
   // mayRun: what the gate goes on with needs the capability of its agent.
   mayRun(o, agent) {
-    const caps = this.capabilities(this.directories.at(-1).tenants, o.tenant, o.facts.roles ?? []);
-    must(caps.some((c) => covers(c, `agents:run:${agent}`)), `no role gives agents:run:${agent}`);
+    must(this.given(o, `agents:run:${agent}`), `no role gives agents:run:${agent}`);
+  }
+
+  // given: a role of the actor gives a capability.
+  given(o, need) {
+    return this.capabilities(this.directories.at(-1).tenants, o.tenant, o.facts.roles ?? []).some((c) => covers(c, need));
   }
 
   covers(have, need) {
@@ -486,7 +495,11 @@ export class State {
         return this.adminPut(args, tenant);
       case "skill.approve":
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
-        return this.change((tenants) => tenants.get(tenant).pins.add(args.skill));
+        return this.change((tenants) => {
+          const t = tenants.get(tenant);
+          t.pins.add(args.skill);
+          t.effects.set(args.skill, args.effect);
+        });
       case "registry.push":
         return this.agents.push(o, tenant);
       case "policy.push":

@@ -11,13 +11,14 @@ import (
 
 // The roles that every server knows. Executors are roles of their own names.
 const (
-	Gateway = "gateway"
-	Manager = "manager"
-	Planner = "planner"
-	Task    = "task"
-	Router  = "router"
-	Frames  = "frames" // the gateway's second: reads display frames and does nothing else
-	Logs    = "logs"   // the executor that hears what others write
+	Gateway  = "gateway"
+	Manager  = "manager"
+	Planner  = "planner"
+	Task     = "task"
+	Workflow = "workflow" // drives runs of workflows
+	Router   = "router"
+	Frames   = "frames" // the gateway's second: reads display frames and does nothing else
+	Logs     = "logs"   // the executor that hears what others write
 )
 
 // right is what one connection of one process may do; all else is denied.
@@ -43,6 +44,8 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role), queued(bus.Produce(role), role))
 		return asker(accountManager, inbox), serves
+	case Workflow: // its tasks are those of every plan
+		return asker(accountRuns, inbox), agent(role, instance)
 	case Planner:
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.Produce(role), role))
