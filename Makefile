@@ -39,8 +39,8 @@ PLAIN   := ./agentic/agents ./agentic/model/offline ./audit ./cmd/writ ./executo
 BESIDE  := ^(TestBundleVerifies|TestGoldenBundles)$$
 # And of other packages, tests that go through thousands of cases one after another, or that
 # kill programs: what they would show, the tests beside them show.
-LONG    := ^(TestEvalCRM|TestFailpoints|TestGateKilled|TestGuardAtEveryByte|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestRandomMoves|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestSchemaBombs)$$
-LONG_IN := ./agentic ./internal/bench ./internal/e2e ./policies ./router
+LONG    := ^(TestEvalCRM|TestFailpoints|TestGateKilled|TestGuardAtEveryByte|TestHybridIsBest|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestNoLeak|TestPDF|TestRandomMoves|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestSchemaBombs)$$
+LONG_IN := ./agentic ./executors/knowledge ./internal/bench ./internal/e2e ./internal/pdf ./policies ./router
 RACED    = $(filter-out $(PLAIN:./%=aob.dev/writ/%),$(shell $(GO) list $(TAGS) ./...))
 
 .PHONY: help
@@ -135,6 +135,7 @@ campaign: ## kills, power cuts, wrong clocks and flipped bits, again and again f
 	$(GO) test -count=1 -timeout=20m -run '^TestFailpoints$$' ./internal/e2e
 	$(GO) test -count=20 -timeout=20m -run 'PowerCut' ./storage/sqlite
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestCampaign$$' ./internal/node
+	WRIT_KB_QUERIES=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestNoLeak$$' ./executors/knowledge
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationPowerCut$$' ./internal/e2e
 
 .PHONY: bench

@@ -76,7 +76,7 @@ func newCore(t *testing.T) *core {
 		t: t, server: s, signers: map[intents.Role]intents.Signer{}, keys: map[string]intents.Key{}, moved: make(chan struct{}),
 		reply: map[string]func(placed) *intents.Answer{}, counts: map[string]int{},
 	}
-	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner} {
+	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow} {
 		key, err := intents.GenerateSigner(role)
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 	}
 	at := e.Context()
 	p := placed{
-		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
+		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Cause: at.Cause}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
 		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
 	}
 	row, ok := catalog.Builtin().Lookup(p.Type)

@@ -117,6 +117,8 @@ type runRequest struct {
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
+	// Order is what the task of a node of a run has to seal; nil: the step is none.
+	Order *catalog.NodeOrder `json:"order,omitempty"`
 
 	say  func(progress)          // to who asked; nil: nobody listens
 	told *catalog.AgentGetResult // the agent, where who asked was told it
@@ -153,13 +155,14 @@ type progress struct {
 // runReply says how a task ended. Plan is what its own step.finish answered, and At the
 // position of that. Without them the task sealed none, or had no answer.
 type runReply struct {
-	Status string            `json:"status"`
-	Reason string            `json:"reason,omitempty"`
-	Plan   *catalog.PlanView `json:"plan,omitempty"`
-	At     int64             `json:"at,omitempty"`
-	Reply  string            `json:"reply,omitempty"` // of an agent, done; or of held
-	Held   *bus.Approval     `json:"held,omitempty"`
-	Usage  []catalog.Usage   `json:"usage,omitempty"` // that no order of the task has
+	Status string             `json:"status"`
+	Reason string             `json:"reason,omitempty"`
+	Plan   *catalog.PlanView  `json:"plan,omitempty"`
+	At     int64              `json:"at,omitempty"`
+	Next   []catalog.NextNode `json:"next,omitempty"`  // of a run
+	Reply  string             `json:"reply,omitempty"` // of an agent, done; or of held
+	Held   *bus.Approval      `json:"held,omitempty"`
+	Usage  []catalog.Usage    `json:"usage,omitempty"` // that no order of the task has
 
 	Components string  `json:"components,omitempty"` // of the reply, as step.finish has them
 	TimedOut   bool    `json:"timed_out,omitempty"`

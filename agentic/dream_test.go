@@ -123,3 +123,27 @@ func TestSearchTool(t *testing.T) {
 		t.Errorf("%s %v", compact(got), err)
 	}
 }
+
+// TestSearchKnowledge: the mode KNOWLEDGE is one order kb.search, also when a task goes on
+// from a record.
+func TestSearchKnowledge(t *testing.T) {
+	c := newCore(t)
+	selling(c, seller)
+	c.on("kb.search", done(catalog.KBSearchResult{Hits: []catalog.KBHit{{Title: "Ports", Text: "It opens at six."}}, By: []string{"words"}}))
+	said := searchArgs{Mode: "KNOWLEDGE", Query: "harbour", Limit: 3}
+	m := says(map[string][]any{"seller": {call("search", said), "At six."}})
+	layer(c, m, "task", "manager")
+	handOut(c)
+	shown(c)
+	if o := c.of("kb.search"); len(o) != 1 || string(o[0].Args) != `{"k":3,"q":"harbour"}` || len(c.of("memory.query")) != 0 {
+		t.Fatalf("%+v", o)
+	}
+	w := &worker{loop: &loop{}, material: map[string]*material{}}
+	earlier := catalog.TranscriptCall{ToldCall: catalog.ToldCall{Type: "kb.search", Status: "done"}, Args: c.of("kb.search")[0].Args, Result: json.RawMessage(`{"hits":[],"by":["words"]}`)}
+	if name, args := w.recalled(earlier); name != "search" || args != said {
+		t.Errorf("%s %+v", name, args)
+	}
+	if got, err := w.result(earlier, "r1"); err != nil || string(compact(got)) != `{"label":"r1","result":{"hits":[],"by":["words"]}}` {
+		t.Errorf("%s %v", compact(got), err)
+	}
+}

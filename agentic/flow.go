@@ -22,7 +22,8 @@ type end struct {
 }
 
 // flow carries out the steps of the plan side by side, each by a task of its own that is
-// delegated as soon as the step is ready, until none runs and none can begin. The plan
+// delegated as soon as the step is ready, until none runs and none can begin: those of a
+// planner, the one of an agent, or the nodes of a run. The plan
 // is this goroutine's alone: those that wait for a task only report its end. A step
 // that fails lets the others end; none begins after it until the plan is revised.
 //
@@ -30,34 +31,62 @@ type end struct {
 // which ends them; their steps are then opened anew.
 func (d *drive) flow(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
-	ends := make(chan end, catalog.MaxLive)
+	ends := make(chan end, catalog.MaxLiveNodes)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer stop()
-	for running := 0; ; running-- {
-		for d.plan.Status == catalog.PlanExecuting && running < catalog.MaxLive {
-			ready := d.plan.Ready()
-			if len(ready) == 0 {
-				break
-			}
-			wait, err := d.step(ctx, ready[0])
-			var refused *OrderError
-			if errors.As(err, &refused) && running > 0 {
-				break // a step beside it has failed, as its task will report
-			}
-			if err != nil {
-				return err
-			}
-			running++
-			tasks.Go(func() { ends <- wait() })
-		}
-		if running == 0 {
-			return nil
-		}
-		if err := d.ended(ctx, <-ends); err != nil {
+	for running := 0; ; {
+		wait, until, err := d.open(ctx, running)
+		if err != nil {
 			return err
 		}
+		if wait != nil {
+			running++
+			tasks.Go(func() { ends <- wait() })
+			continue
+		}
+		if running == 0 && until.IsZero() {
+			return nil
+		}
+		var due <-chan time.Time
+		if !until.IsZero() {
+			due = d.cfg.after(until.Sub(d.cfg.Now()))
+		}
+		select {
+		case e := <-ends:
+			running--
+			if err := d.ended(ctx, e); err != nil {
+				return err
+			}
+		case <-due:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+}
+
+// open opens a task for a step that is ready. Without one, until is when there may be one;
+// zero: not before a task has ended.
+func (d *drive) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
+	switch {
+	case d.plan.Status != catalog.PlanExecuting:
+		return nil, until, nil
+	case d.queue != nil:
+		return d.openNode(ctx, running)
+	}
+	ready := d.plan.Ready()
+	if len(ready) == 0 || running == catalog.MaxLive {
+		return nil, until, nil
+	}
+	limit, err := d.taskTime(ctx, ready[0])
+	if err == nil {
+		wait, err = d.step(ctx, ready[0], limit)
+	}
+	var refused *OrderError
+	if errors.As(err, &refused) && running > 0 {
+		return nil, until, nil // a step beside it has failed, as its task will report
+	}
+	return wait, until, err
 }
 
 // waits ends a drive that can run no step before people have decided.
@@ -70,7 +99,9 @@ func (d *drive) waits(ctx context.Context) error {
 				why = "This waits: "
 			}
 			text := cmp.Or(h.Reply, why+h.Held.Reason)
-			d.remember(ctx, "turn:"+d.turn.TurnID+":held", text, nil) // whose use the end of the turn tells
+			if d.queue == nil { // a run is no turn of a conversation
+				d.remember(ctx, "turn:"+d.turn.TurnID+":held", text, nil) // whose use the end of the turn tells
+			}
 			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Text: guarded(text), Approval: *h.Held})
 			return nil // the frame ends the user's stream
 		}
@@ -84,11 +115,7 @@ func (d *drive) waits(ctx context.Context) error {
 
 // step opens a task for a step. wait waits for its end; it uses nothing of the drive
 // that changes, and shows what the task says meanwhile.
-func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, err error) {
-	limit, err := d.taskTime(ctx, s)
-	if err != nil {
-		return nil, err
-	}
+func (d *drive) step(ctx context.Context, s catalog.StepView, limit time.Duration) (wait func() end, err error) {
 	deadline := d.cfg.Now().Add(limit).UTC()
 	args := catalog.Step{
 		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
@@ -110,11 +137,12 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	}
 	d.take(opened.Plan, at(a))
 	told := toldBy(a)
-	d.status("step_started", s.Task, s.Step)
+	d.next = told.Next
+	d.status("step_started", cmp.Or(s.ID, s.Task), s.Step)
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Agent: cmp.Or(s.Agent, d.plan.Agent), Route: d.given, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls, Tokens: told.Tokens,
+		Inputs: d.inputs(s), Agent: cmp.Or(s.Agent, d.plan.Agent), Route: d.given, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls, Tokens: told.Tokens, Order: told.Order,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {
@@ -166,18 +194,20 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		return ctx.Err()
 	case e.Plan != nil:
 		d.take(*e.Plan, e.At)
+		d.next = e.Next
 	case e.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
-		var got catalog.PlanGetResult
-		a, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
-		if err != nil {
+		if err := d.look(ctx); err != nil {
 			return err
 		}
-		d.take(got.Plan, at(a)) // it waits for what was recorded before it
 	default: // the task could not say its end itself: the manager may only say failed
 		reason := cmp.Or(e.Reason, "the task ended without a result")
 		if err := d.move(ctx, "step.finish", catalog.StepFinish{TaskID: e.task, Status: taskFailed, Reason: cut(reason, 1000)}); err != nil {
 			return err
 		}
+	}
+	if d.queue != nil {
+		d.nodeEnded(e)
+		return nil
 	}
 	for _, s := range d.plan.Steps {
 		switch {
@@ -203,4 +233,15 @@ func (d *drive) ended(ctx context.Context, e end) error {
 	d.saying.withdraw()
 	d.status("step_failed", "", e.step)
 	return nil
+}
+
+// look reads the plan again. It waits for what was recorded before it.
+func (d *drive) look(ctx context.Context) error {
+	var got catalog.PlanGetResult
+	a, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
+	if err == nil {
+		d.take(got.Plan, at(a))
+		d.next = toldBy(a).Next
+	}
+	return err
 }

@@ -439,8 +439,9 @@ func told(e *OrderError) string {
 	var detail struct {
 		Error      string              `json:"error"`
 		Violations []schemas.Violation `json:"violations"`
+		Changes    string              `json:"changes"` // that somebody has requested; the reason has them
 	}
-	if json.Unmarshal(o.Result, &detail) == nil && (detail.Error != "" || len(detail.Violations) > 0) {
+	if json.Unmarshal(o.Result, &detail) == nil && (detail.Error+detail.Changes != "" || len(detail.Violations) > 0) {
 		if detail.Error != "" {
 			text += ": " + detail.Error
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
@@ -22,59 +21,30 @@ const taskLife = 15 * time.Minute
 
 // Manager takes turns, claims their plans and drives them: planner, one task
 // per step, replans, the answer. It never touches a skill.
-type Manager struct {
-	cfg    Config
-	grants *renewals
-	turns  sync.WaitGroup // drives that run
-	room   chan struct{}  // one place per drive
-}
-
-// maxTurns is how many plans one manager drives at once. It refuses further ones,
-// and the gateway cancels them, so that nobody waits in vain.
-const maxTurns = 1024
+type Manager struct{ *driving }
 
 // NewManager needs the manager's key.
 func NewManager(cfg Config) *Manager {
-	return &Manager{cfg: cfg, grants: newRenewals(), room: make(chan struct{}, maxTurns)}
+	m := &Manager{newDriving(cfg, "manager")}
+	m.work = m.take
+	return m
 }
 
-// Serve takes hand-outs until ctx ends, then waits for the drives. They use ctx
-// too: they stop at their next order, and the plans go on after a restart.
+// Serve takes hand-outs until ctx ends.
 func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
-	defer m.turns.Wait()
-	instance := m.cfg.Bus.Instance()
-	return m.cfg.Bus.Serve(ctx, bus.Service{
-		Name: bus.ServiceName("manager"), Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
-		Endpoints: map[string]bus.Handler{
-			bus.Agent("manager"):           answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply { return m.accept(ctx, h) }),
-			bus.Grant("manager", instance): answer(m.cfg.Log, m.grants.take),
-			bus.ClientPlans:                answer(m.cfg.Log, m.client),
+	return m.serve(ctx, bus.Service{
+		Description: "drives plans", Endpoints: map[string]bus.Handler{
+			bus.ClientPlans:        answer(m.cfg.Log, m.client),
+			bus.Produce("manager"): answer(m.cfg.Log, m.produce),
 		},
 	}, ready)
 }
 
-// accept takes a turn, if there is room, and begins to drive it.
-func (m *Manager) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
-	select {
-	case m.room <- struct{}{}:
-	default:
-		return bus.HandOutReply{Code: string(intents.Overloaded), Reason: "the manager takes no more turns"}
-	}
-	m.turns.Go(func() {
-		defer func() { <-m.room }()
-		m.take(ctx, h)
-	})
-	return bus.HandOutReply{Accepted: true, Instance: m.cfg.Bus.Instance()}
-}
-
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
-	d := &drive{
-		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]runReply), heard: make(map[string]*tokens), batches: ratelimit.New(1, batchTime, 64, m.cfg.Now),
-		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
-	}
-	unfollow := m.grants.follow(d.turn, d.sealer)
+	d, unfollow := m.begin(h)
 	defer unfollow()
+	d.heard, d.batches = make(map[string]*tokens), ratelimit.New(1, batchTime, 64, m.cfg.Now)
 	err := d.run(ctx)
 	if err == nil || ctx.Err() != nil {
 		return
@@ -116,6 +86,12 @@ type drive struct {
 	components json.RawMessage
 	used       []catalog.Usage // that no order has yet
 	spent      bool            // a budget is
+
+	// Of a run: what can be done about its nodes, the places for them, and how often in a
+	// row a node was refused.
+	next    []catalog.NextNode
+	queue   *queue // nil: the plan is none
+	refused int
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -128,16 +104,22 @@ func (d *drive) move(ctx context.Context, typ string, args any) error {
 	a, err := d.order(ctx, typ, args, &plan)
 	if err == nil {
 		d.take(plan, at(a))
+		d.next = toldBy(a).Next
 	}
 	return err
 }
 
 // take goes on from a plan as a move at a position of the record left it. Answers of
-// moves that are made side by side may come in another order than the moves.
+// moves that are made side by side may come in another order than the moves. Those of a
+// run have no steps: they are as they were when the run was claimed or read.
 func (d *drive) take(plan catalog.PlanView, position int64) {
-	if position >= d.at {
-		d.plan, d.at = plan, position
+	if position < d.at {
+		return
 	}
+	if plan.Run != nil && len(plan.Steps) == 0 {
+		plan.Steps = d.plan.Steps
+	}
+	d.plan, d.at = plan, position
 }
 
 // at is the position of an answered order.

@@ -33,6 +33,7 @@ func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
 			bus.Agent("planner"):                        answer(p.cfg.Log, func(context.Context, placeRequest) placeReply { return here }),
 			bus.AgentInstance("planner", here.Instance): answer(p.cfg.Log, p.plan),
 			bus.Grant("planner", here.Instance):         answer(p.cfg.Log, p.grants.take),
+			bus.Produce("planner"):                      answer(p.cfg.Log, p.produce),
 		},
 	}, ready)
 }

@@ -46,6 +46,9 @@ func (w *worker) ownTools(a *agents.Agent) (out []*tool) {
 	if a.Has(remindTool.Name) {
 		out = append(out, newTool(tool{Tool: remindTool, once: true, call: called(w.remind)}))
 	}
+	if a.Has(askPeopleTool.Name) {
+		out = append(out, newTool(tool{Tool: askPeopleTool, once: true, call: called(w.askPeople)}))
+	}
 	return out
 }
 

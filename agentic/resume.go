@@ -47,9 +47,17 @@ func (w *worker) resume(ctx context.Context) error {
 	var errs []error
 	for i, c := range calls {
 		w.sealer.begin(intents.Intent{Type: c.Type, Args: c.Args}, c.Occurrence+1)
-		if i+1 == len(calls) || calls[i+1].Call != c.Call { // else it had no effect and was sealed again
-			errs = append(errs, w.recall(c, again[c.Call]))
+		if i+1 < len(calls) && calls[i+1].Call == c.Call {
+			continue // it had no effect and was sealed again
 		}
+		c, waits, err := w.edited(ctx, c)
+		if err != nil {
+			return err
+		}
+		if waits == nil {
+			waits = again[c.Call]
+		}
+		errs = append(errs, w.recall(c, waits))
 	}
 	w.loop.requests, w.loop.before = w.loop.replies, w.req.Tokens // limits are of the step, not of each of its tasks
 	return cmp.Or(errs...)
@@ -146,6 +154,14 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		var a catalog.MemoryQuery
 		q := decoded(c.Args, &a)
 		return searchTool.Name, searchArgs{q.Mode, q.Text, q.TopK}
+	case "kb.search":
+		var a catalog.KBSearch
+		q := decoded(c.Args, &a)
+		limit := 0
+		if q.K != nil {
+			limit = *q.K
+		}
+		return searchTool.Name, searchArgs{inKnowledge, q.Q, limit}
 	case intents.TypeAgentAsk:
 		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
@@ -153,6 +169,8 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
 	case "action":
 		return actionTool.Name, c.Args
+	case "approval.ask":
+		return askPeopleTool.Name, c.Args
 	case "schedule.put", "schedule.list", "schedule.delete":
 		return remindTool.Name, c.Args // in the words of the order, which name the same
 	}
@@ -203,6 +221,8 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 		}
 	case "memory.query":
 		return w.found(label, c.IntentID, c.Result), nil
+	case "kb.search":
+		return w.keep(label, c.IntentID, c.Result, nil), nil
 	case "skill.find":
 		var got catalog.SkillFindResult
 		w.showFirst(decoded(c.Result, &got).Skills)

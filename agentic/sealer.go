@@ -103,6 +103,7 @@ type Place struct {
 	Ask            string // path of the call that asked for the task; empty: it is the step's own
 	Call           string // of an agent: "<reply>.<index>"; empty: the order is none
 	Number         int    // of a client's call; 0: the order is none
+	Cause          string // the order that people have made this one of; empty: none
 }
 
 // Order seals an order, submits it and decodes its result. The router waits for an
@@ -113,7 +114,7 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", typ, err)
 	}
-	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Call: at.Call, Occurrence: at.Number}
+	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Call: at.Call, Cause: at.Cause, Occurrence: at.Number}
 	in := intents.Intent{Type: typ, Args: raw}
 	row, ok := catalog.Builtin().Lookup(typ)
 	if !ok {
@@ -194,16 +195,21 @@ func again(a *intents.Answer) bool {
 	return a.Code == intents.Overloaded || a.Code == intents.InFlight
 }
 
-func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intents.Context, key string) (*intents.Answer, error) {
-	sealed, id, err := intents.Seal(s.key, intents.Body{
+// seal signs an order. It states the capabilities that it needs, if any are named.
+func (s *Sealer) seal(t Turn, in intents.Intent, c intents.Context, key string, capabilities ...string) (sealed []byte, id string, err error) {
+	return intents.Seal(s.key, intents.Body{
 		Version: intents.Version, Intent: in,
 		Actor: intents.Actor{UserID: t.UserID, Tenant: t.Tenant, Grant: s.grantOf(t)},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(s.now()), TTLSec: orderTTL, Audience: s.origin,
-			IdempotencyKey: key,
+			IdempotencyKey: key, Capabilities: capabilities,
 		},
 		Context: &c, TraceID: t.TraceID,
 	})
+}
+
+func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intents.Context, key string) (*intents.Answer, error) {
+	sealed, id, err := s.seal(t, in, c, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}

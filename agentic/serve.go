@@ -26,11 +26,20 @@ type Config struct {
 	Models map[string]model.Model // that agents may name; Model is for the others
 	Now    func() time.Time
 	Log    *slog.Logger
+	// After is time.After; nil: that.
+	After func(time.Duration) <-chan time.Time
 	// Asked counts what an agent was asked, and how that failed; nil: nobody counts. It took
 	// a time, of which its model and its calls had busy.
 	Asked func(agent string, took, busy time.Duration, failure string)
 	// Figure counts what happened in turns: a value of a bounded set; nil: nobody counts.
 	Figure func(name, value string)
+}
+
+func (c Config) after(d time.Duration) <-chan time.Time {
+	if c.After != nil {
+		return c.After(d)
+	}
+	return time.After(d)
 }
 
 func (c Config) figure(name, value string) {
@@ -49,6 +58,8 @@ const (
 	placeTime = 10 * time.Second
 	planTime  = 10 * time.Minute
 	taskTime  = 20 * time.Minute
+
+	produceTime = 2 * time.Minute
 )
 
 // workers bounds the turns that one process of a role works on at once.

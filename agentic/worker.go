@@ -35,6 +35,7 @@ type worker struct {
 	key     string               // of the result, once it is remembered
 	show    *tokens              // of an agent's reply; nil: of none
 	reply   string               // of an agent
+	sealed  string               // the order of a node, once it is done
 	// complete: a remote agent has done what the session is about.
 	complete bool
 	stop     *stopError // the model says that the step cannot be done
@@ -61,7 +62,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	var refused *OrderError
 	switch {
 	case err == nil:
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Reply: w.reply, Components: w.rendered(), WorkflowComplete: w.complete})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Order: w.sealed, Reply: w.reply, Components: w.rendered(), WorkflowComplete: w.complete})
 	case errors.As(err, &stop):
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
@@ -135,10 +136,11 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
 		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage}
 	}
-	if told := toldBy(a); told.Facts != nil {
+	told := toldBy(a)
+	if told.Facts != nil {
 		plan.Facts = told.Facts
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a), Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
 }
 
 // stopError says that the step cannot be done, and why.
@@ -148,7 +150,10 @@ func (e *stopError) Error() string { return e.reason }
 
 // attempt runs the executor until the result of the step is remembered.
 func (w *worker) attempt(ctx context.Context) error {
-	if w.req.Agent != "" {
+	switch {
+	case w.req.Order != nil:
+		return w.asNode(ctx)
+	case w.req.Agent != "":
 		return w.asAgent(ctx)
 	}
 	if err := w.compileShape(); err != nil {

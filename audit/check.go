@@ -144,7 +144,8 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 			return nil, err
 		}
 	}
-	return e, j.scope(e.Signer().Role, e.Principal().Tenant, e.Principal().UserID, e.Context())
+	pr := e.Principal()
+	return e, cmp.Or(j.scope(e.Signer().Role, pr.Tenant, pr.UserID, e.Context()), j.meetable(pr.Tenant))
 }
 
 // plain is what has to hold of any decision: a refusal has a code, and an accepted
@@ -220,12 +221,28 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 		return errors.New("the agent " + t.Agent + " has no tool that orders " + j.order.body.Intent.Type)
 	case !j.waited(t.Approvals(j.order.body.Intent.Type, j.order.body.Intent.Args)):
 		return errors.New("its agent's file holds it, and it did not wait for people")
+	case j.order.body.Intent.Type == state.TypeApprovalAsk && !j.waited(j.dir.AskRule(tenant, j.order.body.Intent.Args)):
+		return errors.New("people are asked, and it did not wait for them")
 	case t.Agent != "" && f.Skill != nil && !slices.Contains(t.Spec.Skills, f.Skill.Name):
 		return errors.New("the skill is not among those of the task's step")
 	case j.order.body.Intent.Type == "skill.load":
 		a, err := unmarshal[catalog.SkillLoad](j.order.body.Intent.Args)
 		if err == nil && !t.MayLoad(a.Skills) { // of one, its facts say so
 			return errors.New("one of the skills is not among those of the task's step")
+		}
+	}
+	return nil
+}
+
+// meetable: the people of the tenant could meet every rule that holds the order.
+func (j *job) meetable(tenant string) error {
+	terms := j.order.decision.Hold
+	if terms == nil || j.asked == nil || j.rules < intents.RulesWorkflows {
+		return nil
+	}
+	for _, rule := range terms.Rules {
+		if !j.dir.CanMeet(tenant, rule, *j.asked) {
+			return errors.New("it waits for " + rule.ID + ", which nobody could meet")
 		}
 	}
 	return nil

@@ -20,8 +20,8 @@ const capabilityErase = "admin:records"
 
 // erasedBy maps the names in a record.erase to the parts of a record that they erase.
 var erasedBy = map[storage.Kind]map[string][]string{
-	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant}},
-	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason}},
+	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant, storage.PartReplay}},
+	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}},
 }
 
 // missing are parts of a record that are not there. A later record.erase has to name

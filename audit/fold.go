@@ -78,12 +78,14 @@ type open struct {
 	verdict  intents.Verdict
 	released bool
 	task     *task
+	ofNode   bool   // of a run: its task has sealed it for an executor
 	memory   string // of a write_memory: its task, "tenant/task_id"
 	key      storage.Key
 
 	held    *order // what waits for people
 	last    string // the intent_id of the last approval
 	refused bool   // somebody rejected it
+	edited  bool   // somebody has made another of it
 	mark    intents.BreakerMark
 }
 
@@ -105,6 +107,7 @@ type job struct {
 	revoked time.Time        // grants of its user issued before are dead
 	about   *open            // of an outcome: its order
 	rules   intents.Rules
+	asked   *intents.Asked // who asked for an order that waits, or is refused; nil: it follows from the order
 
 	// Of an order of the router: the state's verdict. It is reported only if nothing
 	// else is wrong with the record.
@@ -297,6 +300,9 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		if err := f.turnedDown(o, it); err != nil {
 			return err
 		}
+	}
+	if err := f.outputs(o, it); err != nil {
+		return err
 	}
 	if o.mark == intents.BreakerRefuses {
 		if err := refusedByBreaker(it.outcome); err != nil {

@@ -33,6 +33,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	f.lacks(it, it.Position, o.decision.IntentID, tenant)
 	switch o.decision.Verdict {
 	case intents.Deny:
+		f.askedFor(j, view)
 		f.refused(j, view)
 		return nil
 	case intents.Allow, intents.Hold:
@@ -53,6 +54,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	x := &open{
 		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task, mark: o.facts.Breaker,
 	}
+	x.ofNode = j.task != nil && j.task.Node != "" && !routers(o.decision)
 	if o.body.Intent.Type == "write_memory" {
 		x.memory = tenant + "/" + o.ctx.TaskID
 	}
@@ -62,7 +64,23 @@ func (f *fold) takeOrder(it *item, j *job) error {
 			return err
 		}
 	}
-	return f.accept(j, view)
+	f.askedFor(j, view)
+	if err := f.accept(j, view); err != nil || o.decision.Verdict != intents.Hold {
+		return err
+	}
+	h, _ := f.state.View().Hold(tenant, o.decision.IntentID)
+	x.last = h.Edit
+	return nil
+}
+
+// askedFor says who asked for an order that waits or is refused: who has edited it, too.
+func (f *fold) askedFor(j *job, view *state.View) {
+	if j.order.decision.Verdict == intents.Allow || j.order.hidden() {
+		return
+	}
+	if o, err := j.asOrder(); err == nil {
+		j.asked = new(view.Asked(&o))
+	}
 }
 
 // accept folds an accepted order.
@@ -78,7 +96,7 @@ func (f *fold) accept(j *job, view *state.View) error {
 				return fmt.Errorf("%s: %w", o.Type, err)
 			}
 		}
-	} else if err := cmp.Or(f.again(view, o), f.unsettled(view, &o), f.marked(view, &o, o.Decision.Verdict)); err != nil {
+	} else if err := cmp.Or(f.again(view, o), f.ofNode(j, view, o), f.unsettled(view, &o), f.marked(view, &o, o.Decision.Verdict)); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Order: &o}))
@@ -149,6 +167,9 @@ func (f *fold) unshown(o state.Order, err error) bool {
 		var x *intents.Refusal
 		return o.Decision.Catalog != catalog.Builtin().Digest() && errors.As(err, &x) &&
 			(strings.HasPrefix(x.Pointer, "/intent/args/role/") || strings.HasPrefix(x.Pointer, "/intent/args/data/"))
+	case state.TypeApprove: // of an edit
+		var x *intents.Refusal
+		return o.Decision.Catalog != catalog.Builtin().Digest() && errors.As(err, &x) && len(x.Violations) > 0
 	case "step.finish":
 		a, err := unmarshal[catalog.StepFinish](o.Args)
 		return err == nil && f.erased[o.Tenant+"/"+a.TaskID]
@@ -186,12 +207,14 @@ func (f *fold) beside(it *item) error {
 	switch o.body.Intent.Type {
 	case state.TypeApprove:
 		a, err := unmarshal[catalog.Approve](o.body.Intent.Args)
-		h, waits := f.state.View().Hold(o.body.Actor.Tenant, a.IntentID)
+		h, waits := f.state.View().HeldFor(o.body.Actor.Tenant, a)
 		switch held := f.orders[h.Recorded]; {
 		case err != nil || !waits || held == nil:
 			return err
 		case a.Decision == catalog.DecisionApprove:
 			held.last = o.decision.IntentID
+		case a.Decision == catalog.DecisionEdit:
+			held.edited = true
 		default:
 			held.refused = true
 		}
@@ -235,6 +258,7 @@ func (it *item) asOrder() (state.Order, error) {
 	out := state.Order{
 		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
 		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget, Breaker: f.Breaker,
+		Edges: f.Edges, Patch: f.Patch, Signer: intents.Role(f.Signer.Role),
 	}
 	if f.Skill != nil {
 		out.Skill = f.Skill.Name
@@ -245,7 +269,12 @@ func (it *item) asOrder() (state.Order, error) {
 		}
 		return out, nil
 	}
-	out.Roles, out.Signer, out.KID = f.Roles, intents.Role(f.Signer.Role), f.Signer.KID
+	out.Roles, out.KID = f.Roles, f.Signer.KID
+	if raw, there := it.Parts[storage.PartReplay]; there {
+		if err := json.Unmarshal(raw, &out.Replay); err != nil {
+			return out, err
+		}
+	}
 	out.Next, _ = time.Parse(time.RFC3339Nano, f.Next) // empty: there is none
 	if len(f.Scopes) > 0 {
 		if err := json.Unmarshal(f.Scopes, &out.Scopes); err != nil {

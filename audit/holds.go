@@ -32,6 +32,8 @@ func (f *fold) turnedDown(o *open, it *item) error {
 		return errors.New("a held order was carried out without release")
 	case it.outcome.Code == intents.ApprovalRejected && f.whole && !o.refused:
 		return errors.New("a held order was rejected, and nobody said so")
+	case it.outcome.Code == intents.Changed && f.whole && !o.edited:
+		return errors.New("a held order was changed, and nobody has edited it")
 	case it.outcome.Code == intents.ApprovalExpired && it.At.Before(h.Deadline):
 		return errors.New("a held order expired before its deadline")
 	default:
@@ -59,7 +61,7 @@ func (f *fold) takeRelease(it *item, j *job) error {
 	if f.whole && view.Unsettled(&h.Order) != nil {
 		return errors.New("released although nobody knows what became of an earlier call of its skill")
 	}
-	j.about, j.task = o, o.task
+	j.about, j.task, j.asked = o, o.task, &h.Asked
 	j.dir, j.rules, j.revoked = f.generation(rel.Decision.Directory), view.Rules(), view.Revoked(h.Tenant, h.User)
 	if !it.now.Before(h.Deadline) {
 		return errors.New("released after its deadline")

@@ -20,7 +20,7 @@ type misdeed struct {
 }
 
 // misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
-var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unsettledMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, gateMisdeeds)
+var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unsettledMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, gateMisdeeds, runMisdeeds, patchMisdeeds, approvalMisdeeds)
 
 // step is the order that opens another task for a step of the plan, after a change
 // that its proof of possession covers.
@@ -650,6 +650,11 @@ var directoryMisdeeds = []misdeed{
 		o := routertest.Order{By: key, User: "nobody", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
 		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "nobody", Roles: []string{"admin"}}}
 		return d.accepted(o)
+	}},
+	{"knowledge-without-capability", "directory", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		return d.accepted(routertest.Order{By: d.Gateway, Type: "kb.index", Ctx: intents.Context{TurnID: "turn_kb"}, Args: catalog.KBIndex{
+			Title: "Ours", Data: json.RawMessage(`"For all."`), MediaType: "text/plain", Scope: catalog.KnowledgeOfTenant,
+		}})
 	}},
 	{"disabled-user", "directory", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		o := d.finds("still here", "")

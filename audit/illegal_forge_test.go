@@ -44,6 +44,7 @@ type appended struct {
 	outcome  map[string]any // nil: the order stays open
 	result   any            // of an executor
 	summary  *storage.Summary
+	replay   any // of a run.replay
 }
 
 // accept appends an order as accepted, and its outcome. It gives its position and intent_id.
@@ -88,6 +89,9 @@ func (d *dishonest) accept(o routertest.Order, changes ...func(*appended)) (int6
 	parts := map[string]any{storage.PartOrder: u.Recorded().Sealed(), storage.PartDecision: a.decision, storage.PartFacts: a.facts}
 	if b.Actor.Grant != "" {
 		parts[storage.PartGrant] = b.Actor.Grant
+	}
+	if a.replay != nil {
+		parts[storage.PartReplay] = a.replay
 	}
 	executed := row.Executor != catalog.ExecutorRouter
 	if executed {

@@ -23,6 +23,7 @@ func (d *dishonest) careful() {
 	d.acme()
 	d.Pin("crm.list", catalog.Pure)
 	d.Pin("crm.close", catalog.Pure)
+	d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"approver"}}}), intents.OK)
 	d.PushAgents(1, map[string]string{"careful": carefulAgent})
 	d.plan = d.BegunAgent("plan_1", "careful")
 	d.task = d.plan.Started(1)

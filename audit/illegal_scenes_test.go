@@ -37,10 +37,19 @@ func scenes() map[string]func(d *dishonest) {
 		"left":       func(d *dishonest) { d.left() },
 		// The first of these, and the breaker of one of the agents is open.
 		"diverted": func(d *dishonest) { d.diverted() },
+		// A run of a workflow whose first node is done; one whose second node runs; and one that has ended.
+		"run-begun":    func(d *dishonest) { d.running() },
+		"node-running": func(d *dishonest) { d.nodeRunning() },
+		"ran":          func(d *dishonest) { d.ran() },
+		// The second of these, with a patch.
+		"run-patched": func(d *dishonest) { d.patched() },
 		// A plan of a remote agent whose task runs.
 		"remote": func(d *dishonest) { d.help() },
 		// A plan of an MCP client that has made two calls.
 		"client": func(d *dishonest) { d.client() },
+		// A question to people, and another one that somebody has made of it.
+		"questioned": func(d *dishonest) { d.questioned() },
+		"edited":     func(d *dishonest) { d.edited() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
@@ -338,8 +347,18 @@ func (d *dishonest) legally(scene string) {
 		d.asksLegally()
 	case "gated", "clarifying", "diverted", "left":
 		d.entersLegally(scene)
+	case "run-begun":
+		d.runsLegally()
+	case "node-running":
+		d.nodeRunsLegally()
+	case "ran":
+		d.repeats("ana", false)
+	case "run-patched":
+		d.patchesLegally()
 	case "remote":
 		d.helpsLegally()
+	case "questioned", "edited":
+		d.answersLegally(scene)
 	case "client":
 		d.callsLegally()
 	case "scheduled":

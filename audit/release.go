@@ -49,12 +49,15 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 
 // askedFor are those who asked for an order.
 func (j *job) askedFor(e *intents.Envelope) intents.Asked {
+	if j.asked != nil && len(j.asked.Users) > 0 {
+		return *j.asked
+	}
 	asked := intents.Asked{Users: []string{e.Principal().UserID}}
 	if s := j.keys.keys[e.Signer().KID].Subject; s != "" {
 		asked.Users = append(asked.Users, s)
 	}
 	if g := e.Grant(); g != nil {
-		asked.Key = intents.KeyOfClient(g.Act.Client)
+		asked.Keys = []string{intents.KeyOfClient(g.Act.Client)}
 	}
 	return asked
 }

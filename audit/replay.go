@@ -141,11 +141,19 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if j.task != nil {
 		res = res.Held(j.task.Approvals(e.Type(), e.Args()))
 	}
-	if e.Type() == state.TypeApprove {
+	res = res.Held(state.ReplayHolds(e.Type(), e.Args()))
+	switch e.Type() {
+	case state.TypeApprove:
 		res = res.Unheld()
+	case state.TypeApprovalAsk:
+		res = res.Held(j.dir.AskRule(e.Principal().Tenant, e.Args()))
 	}
 	if d.Hold.Unsettled() { // as the state of then is held to
 		res = res.Unsettled("")
+	}
+	if j.rules >= intents.RulesWorkflows {
+		asked := j.askedFor(e)
+		res = res.Met(func(rule intents.HoldRule) bool { return j.dir.CanMeet(e.Principal().Tenant, rule, asked) })
 	}
 	if res.Outlasts(e.TTL()) {
 		return agree(d, intents.Deny, intents.PolicyDenied, nil, nil)

@@ -52,7 +52,12 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	if left <= 0 {
 		return nil, 0, intents.Refuse(intents.ExecutorTimeout, "", "the deadline has passed; nothing was started")
 	}
-	return newOrder(t, b), left, nil
+	o = newOrder(t, b)
+	o.log = &lineLog{of: Written{Position: t.Position, Attempt: t.Attempt, Ticket: d.Ticket}, now: s.cfg.Now, kept: intents.Keepable(t.Obligations)}
+	if s.cfg.Bus != nil {
+		o.log.publish = s.publish
+	}
+	return o, left, nil
 }
 
 func notDispatch() error {

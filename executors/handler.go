@@ -41,6 +41,7 @@ type Order struct {
 	Ticket  intents.Ticket // verified; Ticket.Actor is the user that it is carried out for
 
 	transport *atomic.Pointer[intents.Transport]
+	log       *lineLog
 }
 
 // Exchange says how far the exchange with the order's skill server has come. The report has the last

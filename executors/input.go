@@ -82,7 +82,7 @@ func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input)
 	if err != nil {
 		return Data{}, err
 	}
-	r, file, err := blobs.Open(ctx, scope, in.Ref)
+	r, file, err := blobs.Open(ctx, scope.At(in.Step), in.Ref)
 	if err != nil {
 		return Data{}, Store(err)
 	}

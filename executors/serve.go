@@ -96,6 +96,7 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 		if !errors.Is(ctx.Err(), context.Canceled) { // a service that stops says nothing of a server
 			r.Transport = o.transport.Load()
 		}
+		r.Lines = o.log.end()
 		return encodeReport(r)
 	}
 	done := make(chan intents.Report, 1)
@@ -110,6 +111,17 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 		return report(r)
 	default:
 		return report(cut(ctx, o))
+	}
+}
+
+// publish shows lines of an order to those who follow it.
+func (s *Service) publish(w Written) {
+	raw, err := encode(w)
+	if err == nil {
+		err = s.cfg.Bus.Publish(bus.Log(s.cfg.Name), raw)
+	}
+	if err != nil {
+		s.cfg.Log.Warn("lines are not shown before their order ends", slog.String("error", err.Error()))
 	}
 }
 

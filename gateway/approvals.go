@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -59,8 +60,17 @@ func (g *Gateway) approvals(ctx context.Context, a actor, q bus.ApprovalsRequest
 // decision is the body of POST /agent/approvals/{intent_id}.
 type decision struct {
 	claim
-	Decision string `json:"decision"` // approve, reject, request_changes
-	Reason   string `json:"reason"`
+	Decision string          `json:"decision"` // approve, reject, request_changes, edit
+	Items    []string        `json:"items"`
+	Args     json.RawMessage `json:"args"`
+	Reason   string          `json:"reason"`
+}
+
+// nodeDecision is the body of POST /agent/approvals.
+type nodeDecision struct {
+	decision
+	RunID  string `json:"run_id"`
+	NodeID string `json:"node_id"`
 }
 
 // decideApproval is POST /agent/approvals/{intent_id}: it seals the decision of the
@@ -75,13 +85,26 @@ func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
+	return g.decide(c, who, body, catalog.Approve{IntentID: id})
+}
+
+// decideNode is POST /agent/approvals: it decides the one held order of a node of a run.
+func (g *Gateway) decideNode(c *gin.Context, who caller) error {
+	var body nodeDecision
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	return g.decide(c, who, body.decision, catalog.Approve{RunID: body.RunID, NodeID: body.NodeID})
+}
+
+func (g *Gateway) decide(c *gin.Context, who caller, body decision, args catalog.Approve) error {
 	a, err := g.identify(c.Request.Context(), who, body.claim)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := lasting(c, orderTTL+catalog.DefaultRun)
 	defer cancel()
-	args := catalog.Approve{IntentID: id, Decision: body.Decision, Reason: body.Reason}
+	args.Decision, args.Items, args.Args, args.Reason = body.Decision, body.Items, body.Args, body.Reason
 	result, err := request[catalog.ApproveResult](ctx, g, a, typeApprove, args, "")
 	return respond(c, result, err)
 }

@@ -51,12 +51,15 @@ func readJSON(c *gin.Context) ([]byte, error) {
 	return canonical, nil
 }
 
+// embedded structs are no members of a document.
+var embedded = strings.NewReplacer("claim.", "", "queryParameters.", "", "WorkflowStart.", "", "RunReplay.", "")
+
 // misfit is why a document could not be decoded.
 func misfit(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		path := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "claim."), "queryParameters.") // embedded: no members of these names
+		path := embedded.Replace(wrong.Field)
 		return problem.New(intents.SchemaInvalid, "/"+strings.ReplaceAll(path, ".", "/"), "must be a JSON "+jsonType(wrong))
 	case errors.As(err, &wrong):
 		return problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")

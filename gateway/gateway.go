@@ -3,6 +3,9 @@
 // becomes of it.
 //
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
+//	POST   /v1/produce                    one order of one sentence, sealed and not submitted
+//	POST   /v1/logs                       the address of a stream of a run's log
+//	GET    /v1/logs/{id}                  the stream, as a WebSocket
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
 //	POST   /v1/request                    a turn of the agent that the gate chooses
 //	POST   /chat/{session_id}             a turn of a conversation, as SSE
@@ -15,15 +18,26 @@
 //	GET    /agent/plans/{plan_id}/trace   its events, in order
 //	GET    /agent/plans/{plan_id}/events  its stream again, after Last-Event-ID
 //	DELETE /agent/plans/{plan_id}         cancels it
+//	POST   /v1/runs                       starts a run of a workflow
+//	GET    /v1/runs                       runs, newest first
+//	GET    /v1/runs/{run_id}              the run: nodes, edges, and what was decided about them
+//	GET    /v1/runs/{run_id}/stream       its stream, after Last-Event-ID
+//	DELETE /v1/runs/{run_id}              cancels it
+//	POST   /v1/runs/{run_id}/patch        changes its graph
+//	POST   /v1/runs/{run_id}/replay       repeats it from a node on
 //	GET    /agent/approvals               held orders that the user may decide, and own ones
+//	POST   /agent/approvals               decide the held order of a node of a run
 //	GET    /agent/approvals/{intent_id}   one of them
-//	POST   /agent/approvals/{intent_id}   approve, reject or request_changes
+//	POST   /agent/approvals/{intent_id}   approve, reject, request_changes or edit
 //	PUT    /agent/souls/{tenant_id}       the persona of a tenant, or of one of its users
 //	POST   /agent/schedules               has a request carried out later, or again and again
 //	GET    /agent/schedules               those of the user
 //	DELETE /agent/schedules/{id}          ends one
 //	POST   /agent/sessions/{session_id}/resume  goes on with one that has ended, under a new id
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
+//	POST   /agent/kb/documents            adds a document; GET lists them, DELETE …/:id removes one
+//	POST   /agent/kb/search               searches them
+//	GET    /agent/cache                   counts kept answers; POST …/invalidate forgets some
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -27,7 +28,7 @@ func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Tim
 	gr := intents.Grant{
 		Issuer: g.cfg.Origin, Audience: g.cfg.Origin,
 		Subject: a.user, Tenant: a.tenant, Roles: a.roles,
-		Act:     intents.Act{Client: intents.ClientOfKey(a.keyID), AMR: []string{"api_key"}},
+		Act:     a.act(),
 		Session: a.session, Turn: turnID,
 		IssuedAt: now.Unix(), Expires: now.Unix() + int64(intents.MaxGrantLife/time.Second), ID: newID("grant"),
 	}
@@ -36,6 +37,15 @@ func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Tim
 	}
 	token, err := intents.IssueGrant(g.cfg.Key, gr)
 	return token, expires, err
+}
+
+// act is how who asked was known: by an API key, or by the key of an operator who started
+// a run.
+func (a actor) act() intents.Act {
+	if a.keyID == "" {
+		return intents.Act{Client: "operator", AMR: []string{"operator_key"}}
+	}
+	return intents.Act{Client: intents.ClientOfKey(a.keyID), AMR: []string{"api_key"}}
 }
 
 // renewGrants sends the driver of every plan of ours a fresh grant when its last
@@ -49,7 +59,7 @@ func (g *Gateway) renewGrants(ctx context.Context) {
 }
 
 func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
-	if g.cfg.Now().Sub(t.opened) > standingLife {
+	if g.cfg.Now().Sub(t.opened) > cmp.Or(t.life, standingLife) {
 		g.turns.forget(t.plan) // the user has to come back
 		return nil
 	}
@@ -77,7 +87,7 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	}
 	fresh := bus.FreshGrant{PlanID: t.plan, Driver: t.driver, Grant: token, Expires: expires}
 	// A manager that no longer drives it, because it waits for people, needs none.
-	if _, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant("manager", t.manager), fresh); err != nil {
+	if _, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant(t.role(), t.manager), fresh); err != nil {
 		return err
 	}
 	g.turns.grantIssued(t.plan, g.cfg.Now())

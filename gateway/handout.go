@@ -8,12 +8,12 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// handOut gives a turn to a manager and notes it as ours. Each hand-out has a
-// driver of its own: if two managers come to hold one plan, plan.claim decides.
+// handOut gives a turn to a manager, a run to a workflow engine, and notes it as ours. Each hand-out has a
+// driver of its own: if two come to hold one plan, plan.claim decides.
 func (g *Gateway) handOut(ctx context.Context, t turn, grant string) error {
 	now := g.cfg.Now()
 	t.driver = newID("driver")
-	reply, err := ask[bus.HandOutReply](ctx, g.cfg.Bus, bus.Agent("manager"), bus.HandOut{
+	reply, err := ask[bus.HandOutReply](ctx, g.cfg.Bus, bus.Agent(t.role()), bus.HandOut{
 		Tenant: t.tenant, UserID: t.user, SessionID: t.session, TurnID: t.id, PlanID: t.plan,
 		Question: t.question, Driver: t.driver, Epoch: t.epoch, Grant: grant, TraceID: t.trace,
 	})
@@ -25,11 +25,11 @@ func (g *Gateway) handOut(ctx context.Context, t turn, grant string) error {
 	case err == nil && reply.Code != "":
 		return problem.New(intents.Code(reply.Code), "", reply.Reason)
 	case err == nil:
-		return problem.New(intents.Overloaded, "", "the manager takes no more turns")
+		return problem.New(intents.Overloaded, "", "the "+t.role()+" takes no more plans")
 	case p.Code == intents.DispatchUnavailable:
-		return problem.New(p.Code, "", "no manager is there")
+		return problem.New(p.Code, "", "no "+t.role()+" is there")
 	case p.Code == intents.ExecutorTimeout:
-		return problem.New(p.Code, "", "the manager does not answer")
+		return problem.New(p.Code, "", "the "+t.role()+" does not answer")
 	default:
 		return err
 	}

@@ -28,7 +28,7 @@ type held struct {
 }
 
 func heldOf(a *intents.Answer) held {
-	w := approvalOf(a)
+	w := approvalOf(a, "plan.open")
 	return held{IntentID: w.IntentID, Type: "skill.call", Reason: w.Reason, Deadline: w.Deadline}
 }
 

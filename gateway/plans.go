@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -17,7 +18,11 @@ import (
 
 // listPlans is GET /agent/plans: ?status=, ?limit=, ?after=.
 func (g *Gateway) listPlans(c *gin.Context, who caller) error {
-	q := catalog.PlanList{Status: c.Query("status"), After: c.Query("after")}
+	return g.listOf(c, who, catalog.PlanList{})
+}
+
+func (g *Gateway) listOf(c *gin.Context, who caller, q catalog.PlanList) error {
+	q.Status, q.After = c.Query("status"), c.Query("after")
 	var err error
 	if q.Limit, err = limitOf(c); err != nil {
 		return err
@@ -117,7 +122,7 @@ func (g *Gateway) viewPlan(ctx context.Context, a actor, planID string) (catalog
 // identifyForPlan settles who asks about the plan of the route. The session of
 // a read says nothing about the plan's.
 func (g *Gateway) identifyForPlan(c *gin.Context, who caller) (actor, string, error) {
-	planID := c.Param("plan_id")
+	planID := cmp.Or(c.Param("plan_id"), c.Param("run_id"))
 	if !identifier.MatchString(planID) {
 		return actor{}, "", problem.New(intents.NotFound, "", "no such plan")
 	}

@@ -12,7 +12,8 @@ import (
 // resumeSilent hands out again the plans that nobody drives: those from before a
 // crash, and those whose held order has its outcome. The user is not there, so the
 // grant is a standing one: the roles of the first grant, cut to those that key and
-// user have now, for this plan only, and for at most a day after it was opened.
+// user have now, for this plan only, and for at most a day after it was opened, a run
+// for the days of its definition.
 //
 // A crash in here leaves the plan silent, to be found again. Two gateways may
 // hand the same plan out: the manager's plan.claim lets one driver through.
@@ -27,7 +28,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 	g.fireDue(ctx, reply.Due)
 	for _, p := range reply.Plans {
 		now := g.cfg.Now()
-		if now.Sub(p.OpenedAt) > standingLife || g.turns.handedSince(p.PlanID, p.Epoch, now.Add(-g.pace.again)) {
+		if now.Sub(p.OpenedAt) > lifeOf(p.Days) || g.turns.handedSince(p.PlanID, p.Epoch, now.Add(-g.pace.again)) {
 			continue
 		}
 		if err := g.resumePlan(ctx, p); err != nil && ctx.Err() == nil {
@@ -46,7 +47,7 @@ func actorOf(p bus.SilentPlan) actor {
 func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {
 	t := turn{
 		actor: actorOf(p),
-		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt,
+		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt, run: p.Run, life: lifeOf(p.Days),
 	}
 	g.turns.handed(t, g.cfg.Now()) // tried, whatever comes of it: not again at once
 	roles, err := g.rolesOf(ctx, t.actor, p.Roles)

@@ -171,7 +171,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 	}
 	reply.IntentID, reply.Receipt = answer.IntentID, answer.Receipt
 	if answer.Outcome == nil { // held: the plan is handed out once people have approved
-		reply.Status, reply.Approval = statusHeld, approvalOf(answer)
+		reply.Status, reply.Approval = statusHeld, approvalOf(answer, "plan.open")
 		return t, reply, nil
 	}
 	if err := g.handOut(ctx, t, grant); err != nil {
@@ -183,8 +183,8 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 	return t, reply, nil
 }
 
-func approvalOf(a *intents.Answer) *bus.Approval {
-	out := &bus.Approval{IntentID: a.IntentID, Type: "plan.open", Reason: a.Reason, URL: a.Approval}
+func approvalOf(a *intents.Answer, typ string) *bus.Approval {
+	out := &bus.Approval{IntentID: a.IntentID, Type: typ, Reason: a.Reason, URL: a.Approval}
 	if d := a.Decision; d != nil {
 		out.Approvers, out.PolicyIDs = d.Approvers, d.PolicyIDs
 		if d.Hold != nil {

@@ -9,11 +9,15 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// listSchemas is GET /schemas/: ?name=.
+// listSchemas is GET /schemas/: ?name=, ?kind=.
 func (g *Gateway) listSchemas(c *gin.Context, who caller) error {
 	a, err := g.identify(c.Request.Context(), who, claim{})
 	if err != nil {
 		return err
+	}
+	if c.Query("kind") == catalog.KindWorkflow {
+		got, err := request[catalog.SchemaListResult](c.Request.Context(), g, a, "schema.list", catalog.SchemaList{Name: c.Query("name"), Kind: catalog.KindWorkflow}, "")
+		return respond(c, append([]catalog.SchemaRow{}, got.Schemas...), err)
 	}
 	rows, err := g.schemas(c.Request.Context(), a, c.Query("name"))
 	return respond(c, rows, err)

@@ -11,8 +11,18 @@ type turn struct {
 	id, plan, question string
 	epoch              int // of the plan, as last known
 	opened             time.Time
-	settled            bool   // it is known to have ended
-	driver, manager    string // of the last hand-out, and the process that took it; empty: nobody yet
+	run                bool          // of a workflow, which its engine drives
+	life               time.Duration // for which it may go on without its user
+	settled            bool          // it is known to have ended
+	driver, manager    string        // of the last hand-out, and the process that took it; empty: nobody yet
+}
+
+// role is which role drives the plan.
+func (t turn) role() string {
+	if t.run {
+		return "workflow"
+	}
+	return "manager"
 }
 
 // openTurns are the turns that this gateway has handed out and that are not known

@@ -116,11 +116,14 @@ func (w *world) serveOn(c bus.Conn, user string, endpoints map[string]bus.Handle
 }
 
 // startManager takes every turn at once and plays the script beside.
-func (w *world) startManager(s script) {
-	conn := w.conn(natsserver.Manager)
+func (w *world) startManager(s script) { w.stopManager = w.startDriver(natsserver.Manager, s) }
+
+// startDriver does so for the plans that a role drives.
+func (w *world) startDriver(role string, s script) (stop func()) {
+	conn := w.conn(role)
 	var playing sync.WaitGroup
-	stop := w.serveOn(conn, "manager", map[string]bus.Handler{
-		bus.Agent("manager"): func(_ context.Context, data []byte) []byte {
+	end := w.serveOn(conn, role, map[string]bus.Handler{
+		bus.Agent(role): func(_ context.Context, data []byte) []byte {
 			var h bus.HandOut
 			if err := json.Unmarshal(data, &h); err != nil {
 				w.t.Error(err)
@@ -139,7 +142,7 @@ func (w *world) startManager(s script) {
 			})
 			return marshal(w.t, bus.HandOutReply{Accepted: true, Instance: conn.Instance()})
 		},
-		bus.Grant("manager", conn.Instance()): func(_ context.Context, data []byte) []byte {
+		bus.Grant(role, conn.Instance()): func(_ context.Context, data []byte) []byte {
 			var g bus.FreshGrant
 			if err := json.Unmarshal(data, &g); err != nil {
 				w.t.Error(err)
@@ -148,8 +151,9 @@ func (w *world) startManager(s script) {
 			return marshal(w.t, bus.FreshGrantReply{Taken: true})
 		},
 	})
-	w.stopManager = func() { stop(); playing.Wait() }
-	w.t.Cleanup(w.stopManager)
+	stop = func() { end(); playing.Wait() }
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // checkHandOut: the grant is the user's, for this turn, and the plan is open.

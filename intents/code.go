@@ -35,6 +35,7 @@ const (
 
 // Outcomes, and what only an edge answers.
 const (
+	Changed           Code = "CHANGED"
 	Abandoned         Code = "ABANDONED"
 	StaleWrite        Code = "STALE"
 	OversizedOutput   Code = "OVERSIZED_OUTPUT"
@@ -96,6 +97,7 @@ var codes = []CodeInfo{
 	{ExecutorTimeout, 504, true, "the executor did not answer in time", "see the order's outcome"},
 	{ExecutorFailed, 502, false, "the executor failed", "see the reason"},
 	{Indeterminate, 502, false, "it is not known whether the effect happened", "an operator resolves it with order.resolve"},
+	{Changed, 409, false, "an approver has edited the order", "the next task of the step orders result.args, with this order as its cause"},
 	{Abandoned, 503, true, "a crash ended it before any effect", "send it again"},
 	{StaleWrite, 409, false, "a later order has written already", "read again and decide anew"},
 	{OversizedOutput, 422, false, "the output is larger than allowed", "narrow the script or the request"},

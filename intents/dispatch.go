@@ -17,5 +17,6 @@ type Report struct {
 	Retryable bool            `json:"retryable,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"` // of a failure: its details
 	Facts     []Fact          `json:"facts,omitempty"`
+	Lines     []Line          `json:"lines,omitempty"` // what was written meanwhile
 	Transport *Transport      `json:"transport,omitempty"`
 }

@@ -25,12 +25,40 @@ type Facts struct {
 	// budgets; no policy sees it.
 	Budget *FactBudget `json:"budget,omitempty"`
 
+	// Patch of a run's graph.
+	Patch *FactPatch `json:"patch,omitempty"`
+
 	// Breaker is what the breaker of the skill server makes of an order that executors carry out;
 	// no policy sees it.
 	Breaker BreakerMark `json:"breaker,omitempty"`
 
+	// Edges that lead to the node of a run that an order begins or skips; no policy sees them.
+	Edges []FactEdge `json:"edges,omitempty"`
+
 	// Inputs that an order named when it was held; no policy sees them.
 	Inputs []HeldInput `json:"inputs,omitempty"`
+}
+
+// FactEdge is what a decision made of an edge of a run: whether it leads to its node.
+type FactEdge struct {
+	From  string `json:"from"` // a node
+	Holds bool   `json:"holds"`
+	Saw   string `json:"saw,omitempty"` // the digest of the values that its condition was judged by
+}
+
+// FactPatch is what a patch of a run's graph comes to. Policies see nodes and rewired.
+type FactPatch struct {
+	Current string     `json:"current,omitempty"` // the node that CURRENT_NODE stands for; empty: it is not there
+	Nodes   []FactNode `json:"nodes"`             // that it adds
+	Rewired []string   `json:"rewired"`           // nodes of before whose incoming edges change, sorted
+}
+
+// FactNode is a node that a patch adds.
+type FactNode struct {
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	Fn     string `json:"fn,omitempty"` // a skill's full id, or an agent's name
+	Effect string `json:"effect"`       // of its order
 }
 
 // FactBudget is how many tokens were used before the decision: on its day (UTC), of all users of the

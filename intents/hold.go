@@ -26,6 +26,9 @@ type HoldTerms struct {
 // earlier call of the same skill. It asks nobody; the state says when it is met.
 const RuleUnsettled = "writ.unsettled"
 
+// RuleAsk is the hold rule by which the router holds every question to people.
+const RuleAsk = "writ.ask"
+
 // Unsettled says whether the router's own rule is one of the terms.
 func (h *HoldTerms) Unsettled() bool {
 	return h != nil && slices.ContainsFunc(h.Rules, func(r HoldRule) bool { return r.ID == RuleUnsettled })
@@ -42,10 +45,19 @@ type HoldRule struct {
 	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
 }
 
-// Asked are those who asked for an order.
+// Asked are those who asked for an order, or have edited it.
 type Asked struct {
-	Users []string // its user, and the person whose key signed it
-	Key   string   // id of the API key that named the user; empty: none did
+	Users []string // its user, the person whose key signed it, and who has edited it
+	Keys  []string // ids of the API keys that named them
+}
+
+// And are those who asked and somebody who has edited the order.
+func (a Asked) And(editor Approver) Asked {
+	a.Users = append(slices.Clone(a.Users), editor.User)
+	if editor.Key != "" {
+		a.Keys = append(slices.Clone(a.Keys), editor.Key)
+	}
+	return a
 }
 
 // Approver is somebody who may approve. Whoever has an API key that may assert
@@ -57,7 +69,7 @@ type Approver struct {
 
 // Accepts says whether somebody may approve under the rule.
 func (h HoldRule) Accepts(a Approver, asked Asked) bool {
-	if h.FourEyes && (slices.Contains(asked.Users, a.User) || a.Key != "" && a.Key == asked.Key) {
+	if h.FourEyes && (slices.Contains(asked.Users, a.User) || a.Key != "" && slices.Contains(asked.Keys, a.Key)) {
 		return false
 	}
 	return slices.Contains(h.Approvers, a.User) || slices.ContainsFunc(h.Roles, func(r string) bool { return slices.Contains(a.Roles, r) })
@@ -77,6 +89,7 @@ type Approval struct {
 	At     string   `json:"at"`              // RFC 3339
 	Key    string   `json:"key,omitempty"`   // id of the API key that named the person; empty: a key of their own
 	Roles  []string `json:"roles,omitempty"` // as of the release; no policy sees them
+	Items  []string `json:"items,omitempty"` // of approval.ask: what the person has said yes to; nil: all
 }
 
 // Approver is who has approved.

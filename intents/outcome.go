@@ -36,6 +36,10 @@ type Outcome struct {
 	// Transport of a skill.call; nil: nothing is known of its server.
 	Transport *Transport `json:"transport,omitempty"`
 	MS        int64      `json:"duration_ms"`
+	// Lines are the record's part "lines", and nobody is answered with them.
+	Lines []Line `json:"-"`
+	// Outputs are what later nodes of a run read of the order of a node; nil: it is of none.
+	Outputs json.RawMessage `json:"outputs,omitempty"`
 }
 
 // Answer is what a submitter gets: the decision, and as far as it is known the

@@ -12,6 +12,7 @@ type Ticket struct {
 	// a ticket gives its canonical bytes at once.
 	Actor        Principal       `json:"actor"`
 	Attempt      int             `json:"attempt"`
+	Client       string          `json:"client,omitempty"` // of logs.stream: act.client of the grant, who alone may open the stream
 	Deadline     time.Time       `json:"deadline"`
 	Erasures     int             `json:"erasures,omitempty"` // record.erase orders so far, where the pin lets answers be kept
 	Executor     string          `json:"executor"`
@@ -19,7 +20,7 @@ type Ticket struct {
 	IntentID     string          `json:"intent_id"`
 	Issuer       string          `json:"iss"`
 	Obligations  []Obligation    `json:"obligations,omitempty"`
-	Oversees     bool            `json:"oversees,omitempty"` // of plans: the actor sees those of the whole tenant
+	Oversees     bool            `json:"oversees,omitempty"` // of plans and logs: the actor sees those of the whole tenant
 	Pins         []Pin           `json:"pins,omitempty"`
 	PolicyDigest string          `json:"policy_digest"`
 	Position     int64           `json:"position"`
@@ -102,6 +103,7 @@ type Input struct {
 	Ref     string `json:"ref,omitempty"`
 	SHA256  string `json:"sha256"`
 	Size    int64  `json:"size_bytes,omitempty"`
+	Step    int    `json:"step,omitempty"`  // of the run whose file it is; 0: the order's own
 	Value   []byte `json:"value,omitempty"` // the JSON text as it is, base64: signing must not change its numbers
 }
 

@@ -42,7 +42,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("revision %d, digest %s", tree.Revision, tree.Source.Digest())
 	}
 	b, err := bundle.NewReader(bytes.NewReader(raw)).WithSkipBundleVerification(true).Read()
-	if err != nil || b.Manifest.Revision != "7" || len(b.Modules) != 7 {
+	if err != nil || b.Manifest.Revision != "7" || len(b.Modules) != 8 {
 		t.Errorf("OPA reads revision %q, %d modules, %v", b.Manifest.Revision, len(b.Modules), err)
 	}
 	again, err := SignBundle(build(t, Tree{Embedded(), 7}, nil), key)

@@ -56,7 +56,7 @@ func (r Result) Held(rules []intents.HoldRule) Result {
 	}
 	r.Hold = slices.Clone(r.Hold)
 	for _, h := range rules {
-		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Roles: h.Roles})
+		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Approvers: h.Approvers, Roles: h.Roles})
 	}
 	r.Allow = false
 	slices.SortStableFunc(r.Hold, byID)
@@ -72,6 +72,23 @@ func (r Result) Unsettled(hint string) Result {
 	}
 	r.Allow = false
 	r.Hold = append(slices.Clone(r.Hold), Rule{ID: intents.RuleUnsettled, Reason: "it is not known yet what became of an earlier call of the same skill", Hint: hint})
+	return r
+}
+
+// Met is the result where some rules that hold the order can be met by nobody: these deny it.
+func (r Result) Met(can func(intents.HoldRule) bool) Result {
+	if r.Verdict() != intents.Hold {
+		return r
+	}
+	var deny []Rule
+	for _, rule := range r.Hold {
+		if h := rule.holdRule(); h.ID != intents.RuleUnsettled && !can(h) {
+			deny = append(deny, Rule{ID: rule.ID, Reason: "it waits for people, and too few of the tenant's may approve it: " + rule.Reason, Hint: "have an operator give more people a role that may approve, such as writ user put NAME --role approver"})
+		}
+	}
+	if len(deny) > 0 {
+		return Result{Deny: deny}
+	}
 	return r
 }
 

@@ -49,7 +49,7 @@ func TestSatisfied(t *testing.T) {
 		"one key, two eyes":     {intents.HoldRule{Roles: []string{"approver"}, Count: 2}, keyed("ben", "k2", "cleo", "k2"), true},
 		"asker's key, two eyes": {intents.HoldRule{Approvers: []string{"ben"}}, keyed("ben", "k1"), true},
 	} {
-		if got := c.rule.Satisfied(c.by, intents.Asked{Users: []string{"ana"}, Key: "k1"}); got != c.want {
+		if got := c.rule.Satisfied(c.by, intents.Asked{Users: []string{"ana"}, Keys: []string{"k1"}}); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

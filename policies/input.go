@@ -51,6 +51,17 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 			identify(in, e, f, name)
 		}
 	}
+	if p := f.Patch; p != nil {
+		nodes := make([]any, len(p.Nodes))
+		for i, n := range p.Nodes {
+			node := map[string]any{"id": n.ID, "type": n.Type, "effect": n.Effect}
+			if n.Fn != "" {
+				node["fn"] = n.Fn
+			}
+			nodes[i] = node
+		}
+		in["patch"] = map[string]any{"nodes": nodes, "rewired": list(p.Rewired)}
+	}
 	return in
 }
 

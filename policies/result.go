@@ -149,7 +149,7 @@ func (r Result) tighten(deny, hold *ast.Term) (Result, error) {
 // beat hold and hold beat allow.
 func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 	for _, rule := range slices.Concat(r.Deny, r.Hold) {
-		if _, ok := known[rule.ID]; !ok || rule.Reason == "" || rule.ID == intents.RuleUnsettled {
+		if _, ok := known[rule.ID]; !ok || rule.Reason == "" || rule.ID == intents.RuleUnsettled || rule.ID == intents.RuleAsk {
 			return Result{}, fmt.Errorf("rule %q is not described by METADATA, gives no reason, or has the name of a rule of the router", rule.ID)
 		}
 	}

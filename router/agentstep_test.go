@@ -31,6 +31,7 @@ func TestAgentStep(t *testing.T) {
 	for _, skill := range []string{"crm.list", "crm.close", "feed"} {
 		w.Pin(skill, catalog.Pure)
 	}
+	user(w, "ben", "approver")
 	w.PushAgents(1, map[string]string{"asker": asker})
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*"}}}), intents.OK)
 	planned := func(id string, roles ...string) *routertest.Plan {

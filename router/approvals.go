@@ -28,7 +28,7 @@ func (r *Router) settle(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	h, ok := o.view.Hold(o.env.Principal().Tenant, a.IntentID)
+	h, ok := o.view.HeldFor(o.env.Principal().Tenant, a)
 	if !ok {
 		return errStale
 	}
@@ -39,7 +39,8 @@ func (r *Router) settle(ctx context.Context, o *order) error {
 	o.settled = &settlement{}
 	if a.Decision != catalog.DecisionApprove {
 		result.State, result.Approved = catalog.ApprovalEnded, h.People()
-		return r.endHeld(o, h, intents.Refuse(intents.ApprovalRejected, "", rejection(a, o.env.Principal().UserID)), result)
+		why, instead := rejection(a, o.env.Principal().UserID)
+		return r.endHeld(o, h, why, instead, result)
 	}
 	h = o.view.With(h, state.OrderOf(o.env, o.roles, o.now))
 	result.State, result.Approved, result.Missing = catalog.ApprovalHeld, h.People(), h.Missing()
@@ -49,16 +50,26 @@ func (r *Router) settle(ctx context.Context, o *order) error {
 	return r.releaseHeld(ctx, o, h, result)
 }
 
-func rejection(a catalog.Approve, who string) string {
-	if a.Decision == catalog.DecisionRequestChanges {
-		return "changes requested by " + who + ": " + a.Reason
+// rejection is how an order ends that somebody does not let go on as it is, and what its author
+// is told to do instead; nil: nothing.
+func rejection(a catalog.Approve, who string) (x *intents.Refusal, instead any) {
+	because := ""
+	if a.Reason != "" {
+		because = ": " + a.Reason
 	}
-	return "rejected by " + who + ": " + a.Reason
+	switch a.Decision {
+	case catalog.DecisionEdit:
+		return intents.Refuse(intents.Changed, "", "edited by "+who+because), catalog.Changed{Args: a.Args}
+	case catalog.DecisionRequestChanges:
+		return intents.Refuse(intents.ApprovalRejected, "", "changes requested by "+who+because), catalog.ChangesRequested{By: who, Changes: a.Reason}
+	default:
+		return intents.Refuse(intents.ApprovalRejected, "", "rejected by "+who+because), nil
+	}
 }
 
-// endHeld ends a held order without carrying it out.
-func (r *Router) endHeld(o *order, w state.Hold, x *intents.Refusal, result *catalog.ApproveResult) error {
-	e, err := ending(w, x, o.now)
+// endHeld ends a held order without carrying it out. instead is the result that its author is told.
+func (r *Router) endHeld(o *order, w state.Hold, x *intents.Refusal, instead any, result *catalog.ApproveResult) error {
+	e, err := ending(w, x, instead, o.now)
 	if err != nil {
 		return err
 	}
@@ -78,7 +89,7 @@ func (r *Router) releaseHeld(ctx context.Context, o *order, w state.Hold, result
 	case errors.As(err, &refusal) && refusal.Code == intents.Overloaded:
 		return refusal // no judgement: it waits on
 	case errors.As(err, &refusal):
-		return r.endHeld(o, w, refusal, result)
+		return r.endHeld(o, w, refusal, nil, result)
 	case err != nil:
 		return err
 	}

@@ -28,12 +28,19 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	if o.task != nil {
 		res = res.Held(o.task.Approvals(o.env.Type(), o.env.Args()))
 	}
-	if o.env.Type() == state.TypeApprove {
+	res = res.Held(state.ReplayHolds(o.env.Type(), o.env.Args()))
+	switch o.env.Type() {
+	case state.TypeApprove:
 		res = res.Unheld()
+	case state.TypeApprovalAsk:
+		res = res.Held(o.view.AskRule(o.env.Principal().Tenant, o.env.Args()))
 	}
-	res = o.unsettled(res)
+	res = o.meetable(o.unsettled(res))
 	if res.Outlasts(o.env.TTL()) {
 		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
+	}
+	if o.onlyDecided() {
+		return dryRun(res)
 	}
 	if x := res.Refusal(); x != nil {
 		o.decision.Approvers, o.decision.Hold = res.Approvers(), res.HoldAt(o.now) // nil unless it is held
@@ -41,6 +48,16 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	}
 	o.decision.Obligations = res.Obligations
 	return nil
+}
+
+// meetable denies what waits for people whom the tenant does not have.
+func (o *order) meetable(res policies.Result) policies.Result {
+	if o.view.Rules() < intents.RulesWorkflows || res.Verdict() != intents.Hold {
+		return res
+	}
+	tenant, so := o.env.Principal().Tenant, state.OrderOf(o.env, o.roles, o.now)
+	asked := o.view.Asked(&so)
+	return res.Met(func(rule intents.HoldRule) bool { return o.view.CanMeet(tenant, rule, asked) })
 }
 
 // generation is the policy engine over one state of the directory data.

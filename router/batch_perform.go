@@ -53,7 +53,7 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 		}
 		first[i] = len(c.Entries)
 		o.decision.Batch = &intents.BatchRef{Index: i, Offset: int64(len(c.Entries)), Of: fresh}
-		if o.env.Type() == state.TypePlanOpen {
+		if state.Opens(o.env.Type()) {
 			if err := r.mayOpen(o, opened); err != nil {
 				return &batchError{index: i, err: err}
 			}

@@ -145,6 +145,9 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	if decision.Verdict != intents.Deny {
 		decision.Key = o.key.String()
 	}
+	if o.replay != nil && decision.Verdict != intents.Deny {
+		put(storage.PartReplay, o.replay)
+	}
 	put(storage.PartDecision, decision)
 	put(storage.PartFacts, o.facts)
 	summary, ok, failed := state.SummaryOf(o.env, o.decision)
@@ -192,12 +195,17 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 func (o *order) inPlan() *state.Order {
 	out := &state.Order{
 		Type: o.env.Type(), Context: o.env.Context(), Tenant: o.env.Principal().Tenant,
-		Signer: o.env.Signer().Role, Decision: o.decision, Now: o.now, Breaker: o.facts.Breaker,
+		Signer: o.env.Signer().Role, Decision: o.decision, Now: o.now, Breaker: o.facts.Breaker, Node: o.ofNode(),
 	}
 	if o.pin != nil {
 		out.Skill = o.pin.Skill
 	}
 	return out
+}
+
+// ofNode says whether it is the order of a node of a run: its task has sealed it for an executor.
+func (o *order) ofNode() bool {
+	return o.task != nil && o.task.Node != "" && o.row.Executor != catalog.ExecutorRouter
 }
 
 // routerOutcome is the outcome record of an order that takes effect at commit.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,7 +66,12 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 // wipe removes the temporary files of a step that its task has finished.
 // Crash before it, or a store that is down: the sweep removes them.
 func (r *Router) wipe(ctx context.Context, o *order) {
-	if o.env.Type() != "step.finish" || o.task == nil || o.env.StringArg("status") == "held" { // a held step goes on
+	if typ := o.env.Type(); typ == state.TypePlanClose || typ == state.TypeCancel {
+		r.wipeRun(ctx, o)
+		return
+	}
+	if o.env.Type() != "step.finish" || o.task == nil || o.task.Node != "" || // later nodes of the run may read them
+		o.env.StringArg("status") == "held" { // a held step goes on
 		return
 	}
 	failpoint.Hit(failpoint.StepFinished)
@@ -73,6 +79,15 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 	s := storage.Scope{Tenant: t.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step, Ask: t.Ask}
 	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
 		r.cfg.Log.WarnContext(ctx, "files of a finished step stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
+	}
+}
+
+// wipeRun removes the temporary files of the nodes of a run that has ended.
+func (r *Router) wipeRun(ctx context.Context, o *order) {
+	for _, s := range r.state.RunScopes(o.env.Principal().Tenant, o.env.StringArg("plan_id")) {
+		if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
+			r.cfg.Log.WarnContext(ctx, "files of a run stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
+		}
 	}
 }
 
@@ -88,6 +103,9 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	if err == nil {
 		// Facts of a refused report count too: the executor has run.
 		out.Facts = r.sound(o, report.Facts)
+		if intents.Keepable(o.decision.Obligations) {
+			out.Lines = intents.Bounded(report.Lines)
+		}
 		if o.inPlan().BreakerName() != "" {
 			out.Transport = report.Transport
 		}
@@ -222,9 +240,12 @@ func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error 
 			t.Scope.InputKeys = in
 		}
 	}
-	if o.row.Executor == "plans" {
+	if o.row.Executor == "plans" || o.row.Executor == "logs" {
 		caps, _ := o.view.Capabilities(o.env.Principal().Tenant, o.roles)
 		t.Oversees = state.Oversees(caps)
+	}
+	if g := o.env.Grant(); o.env.Type() == typeLogs && g != nil {
+		t.Client = g.Act.Client
 	}
 	switch {
 	case o.pin != nil:
@@ -315,12 +336,34 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	return out
 }
 
+// recordedResult is what the record keeps of a result: of a transcript its digest, and of a
+// stream the digest of its id, since whoever reads the record must not open it.
+func recordedResult(typ string, result json.RawMessage) json.RawMessage {
+	told := result
+	if typ == typeLogs {
+		var r catalog.LogsStreamResult
+		if json.Unmarshal(result, &r) == nil {
+			told = []byte(path.Base(r.StreamURL))
+		}
+	} else if typ != typeTranscript {
+		return result
+	}
+	return json.RawMessage(`{"sha256":"` + intents.Digest(told) + `"}`)
+}
+
+// typeLogs is the type whose result is the address of a stream.
+const typeLogs = "logs.stream"
+
 // finish is stage 10: the outcome is durable before anybody is answered. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
+	if out.Status == intents.Done && o.ofNode() {
+		out.Outputs = o.view.OutputsOf(*o.task, out.Result)
+		out.Facts = append(out.Facts, r.compared(ctx, o, out.Result)...)
+	}
 	kept := out
-	if o.env.Type() == typeTranscript && out.Result != nil {
-		kept.Result = json.RawMessage(`{"sha256":"` + intents.Digest(out.Result) + `"}`)
+	if out.Result != nil {
+		kept.Result = recordedResult(o.env.Type(), out.Result)
 	}
 	rec, err := storage.OutcomeRecord(r.cfg.Now(), kept)
 	if err == nil {

@@ -234,7 +234,7 @@ func (r *Router) eraseLater(ctx context.Context) {
 func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasure, error) {
 	var out []storage.Erasure
 	if slices.Contains(e.Parts, catalog.ErasesOrder) {
-		out = append(out, storage.Erasure{Position: e.Position, Parts: []string{storage.PartOrder, storage.PartGrant}})
+		out = append(out, storage.Erasure{Position: e.Position, Parts: []string{storage.PartOrder, storage.PartGrant, storage.PartReplay}})
 	}
 	if !slices.Contains(e.Parts, catalog.ErasesResult) {
 		return out, nil
@@ -243,5 +243,5 @@ func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasur
 	if err != nil {
 		return nil, err
 	}
-	return append(out, storage.Erasure{Position: h.Outcome, Parts: []string{storage.PartResult, storage.PartReason}}), nil
+	return append(out, storage.Erasure{Position: h.Outcome, Parts: []string{storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}}), nil
 }

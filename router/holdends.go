@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -12,10 +13,19 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// ending is the outcome of a held order that is not carried out. It is final:
-// what is wanted after it is another order.
-func ending(w state.Hold, x *intents.Refusal, now time.Time) (storage.Entry, error) {
-	rec, err := storage.RecordOf(storage.KindOutcome, now, intents.Outcome{Of: w.Position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason})
+// ending is the outcome of a held order that is not carried out, with what its author is told;
+// nil: no more than the reason. It is final: what is wanted after it is another order.
+func ending(w state.Hold, x *intents.Refusal, instead any, now time.Time) (storage.Entry, error) {
+	out := intents.Outcome{Of: w.Position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason}
+	if instead == nil {
+		rec, err := storage.RecordOf(storage.KindOutcome, now, out)
+		return storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}, err
+	}
+	var err error
+	if out.Result, err = json.Marshal(instead); err != nil {
+		return storage.Entry{}, err
+	}
+	rec, err := storage.OutcomeRecord(now, out) // the result can be erased
 	return storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}, err
 }
 
@@ -28,7 +38,7 @@ func (r *Router) endings(o *order) ([]storage.Entry, error) {
 		if o.released && w.Position == o.position {
 			continue // it was held itself, and is what ends them
 		}
-		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended, or its step was dropped"), o.now)
+		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended, or its step was dropped"), nil, o.now)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +81,7 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 		if _, still := v.Hold(w.Tenant, w.Decision.IntentID); !still {
 			continue
 		}
-		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "what it waited for did not come in time"), now)
+		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "what it waited for did not come in time"), nil, now)
 		if err != nil {
 			return err
 		}

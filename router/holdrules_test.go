@@ -14,8 +14,15 @@ import (
 // rules is a world with one more module of hold rules, and its people.
 func rules(t *testing.T, hold string) *routertest.World {
 	t.Helper()
-	w := routertest.New(t, routertest.Options{})
+	w := rulesOf(t, hold)
 	people(w)
+	return w
+}
+
+// rulesOf is the same without anybody.
+func rulesOf(t *testing.T, hold string) *routertest.World {
+	t.Helper()
+	w := routertest.New(t, routertest.Options{})
 	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: with("package writ.ext.ours\n\n# METADATA\n# title: Ours\n# description: We want to know.\n# custom:\n#   id: ext.ours\nhold contains " + hold + "\n")}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))

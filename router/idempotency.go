@@ -119,9 +119,12 @@ func (r *Router) legal(ctx context.Context, o *order) error {
 	if err := r.effectOf(o); err != nil {
 		return err
 	}
+	if err := r.mayAct(o); err != nil {
+		return err
+	}
 	// Also if the pin has another effect by now: an order that had the effect once was carried out.
 	once := o.decision.Effect == string(catalog.Once)
-	if (once || o.row.Effect == catalog.EffectPin) && o.env.Context().PlanID != "" {
+	if (once || o.row.Effect == catalog.EffectPin || o.ofNode()) && o.env.Context().PlanID != "" {
 		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context(), once); err != nil {
 			return err
 		}
@@ -135,17 +138,23 @@ func (r *Router) legal(ctx context.Context, o *order) error {
 // move judges an order of the router on the state and says its effect.
 func (r *Router) move(ctx context.Context, o *order) error {
 	so := state.OrderOf(o.env, o.roles, o.now)
-	so.Released = o.released
+	so.Released, so.Approvals = o.released, o.facts.Approvals
+	if o.released {
+		so.Patch = o.facts.Patch
+	}
 	if o.env.Type() == state.TypeRegistryPush {
 		if err := r.readRegistry(ctx, o, &so); err != nil {
 			return err
 		}
 	}
+	if err := r.readRun(ctx, o, &so); err != nil {
+		return err
+	}
 	if err := o.readNext(&so); err != nil {
 		return err
 	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
-	o.facts.Budget = o.view.Budget
+	o.facts.Budget, o.facts.Edges, o.facts.Patch = o.view.Budget, o.view.Edges, o.view.Patch
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,19 @@ func TestInfraTools(t *testing.T) {
 	w.Want(p.Plan(steps), intents.OK)
 	for step, skills := range [][]string{{"feed"}, {}} {
 		task := p.Started(step + 1)
-		for typ, args := range map[string]any{
-			"write_memory": catalog.WriteMemory{Label: "rows", Data: json.RawMessage(`[1]`)}, "read_memory": catalog.ReadMemory{Key: task.MemoryKey("rows")},
-			"memory.query": catalog.MemoryQuery{Text: "rows", TopK: 3}, "write_temp": catalog.WriteTemp{Data: json.RawMessage(`[1]`)},
-			"read_lines": catalog.ReadLines{FileID: "f_1", N: 20}, "exec_python": catalog.ExecPython{Script: "print([1])"},
+		for _, tool := range []struct {
+			typ  string
+			args any
+		}{
+			{"write_memory", catalog.WriteMemory{Label: "rows", Data: json.RawMessage(`[1]`)}},
+			{"read_memory", catalog.ReadMemory{Key: task.MemoryKey("rows")}}, // what it has written
+			{"memory.query", catalog.MemoryQuery{Text: "rows", TopK: 3}},
+			{"write_temp", catalog.WriteTemp{Data: json.RawMessage(`[1]`)}},
+			{"read_lines", catalog.ReadLines{FileID: "f_1", N: 20}},
+			{"exec_python", catalog.ExecPython{Script: "print([1])"}},
 		} {
-			if a := w.Do(task.Order(typ, args)); a.Decision == nil || a.Decision.Code != intents.OK {
-				t.Errorf("step with %q: %s is %s: %s", skills, typ, a.Code, a.Reason)
+			if a := w.Do(task.Order(tool.typ, tool.args)); a.Decision == nil || a.Decision.Code != intents.OK {
+				t.Errorf("step with %q: %s is %s: %s", skills, tool.typ, a.Code, a.Reason)
 			}
 		}
 		refused(t, task.Call("rank", `{}`), intents.TaskScope, "not among those")

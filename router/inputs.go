@@ -60,7 +60,7 @@ func (r *Router) scopeOf(o *order) storage.Scope {
 }
 
 func (r *Router) fromFile(ctx context.Context, o *order, id string, in *intents.Input) error {
-	f, info, err := r.cfg.Blobs.Open(ctx, r.scopeOf(o), id)
+	f, info, err := r.cfg.Blobs.Open(ctx, r.scopeOf(o).At(in.Step), id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return noSuchInput()
 	}
@@ -84,12 +84,15 @@ func (r *Router) fromBlob(ctx context.Context, o *order, ref string, in *intents
 	return errors.Join(err, f.Close())
 }
 
-// fromOrder takes the result of an order of the same step: its data inline, or
+// fromOrder takes the result of an order of the same step, or of a node of the same run: its data inline, or
 // the file that it went to.
 func (r *Router) fromOrder(ctx context.Context, o *order, id string, in *intents.Input) error {
-	pos, ok := o.view.OrderOf(o.env.Principal().Tenant, o.env.Context(), id)
+	pos, step, ok := o.view.OrderOf(o.env.Principal().Tenant, o.env.Context(), id)
 	if !ok {
 		return noSuchInput()
+	}
+	if step != o.env.Context().Step {
+		in.Step = step
 	}
 	h, err := r.cfg.Journal.Holder(ctx, pos)
 	if err != nil {

@@ -45,7 +45,7 @@ func (r *Router) keepInput(ctx context.Context, o *order, in intents.Input) (int
 	}
 	var from io.Reader = bytes.NewReader(in.Value)
 	if in.Value == nil {
-		f, _, err := r.cfg.Blobs.Open(ctx, r.scopeOf(o), in.Ref)
+		f, _, err := r.cfg.Blobs.Open(ctx, r.scopeOf(o).At(in.Step), in.Ref)
 		if err != nil {
 			return held, err
 		}

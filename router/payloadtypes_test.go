@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,5 +114,17 @@ func TestEventsAreCounted(t *testing.T) {
 	task.Call("crm.list", `{"n":2}`)
 	if d := cmp.Diff(map[string]int64{"envelope.version_mismatch": 2}, w.Router.Counts().Facts); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestSearchOfEarlierRules: the tool search looks into the knowledge from RulesWorkflows on.
+func TestSearchOfEarlierRules(t *testing.T) {
+	const reader = "name: reader\ndescription: Reads.\ntools:\n  - name: search\n"
+	a := routertest.New(t, routertest.Options{}).RegistryOf("default", 1, map[string]string{"reader": reader})
+	for rules, want := range map[intents.Rules]bool{intents.RulesAsks: false, intents.RulesWorkflows: true} {
+		scopes, err := state.ScopesOf(rules, a, nil)
+		if err != nil || len(scopes.Agents) != 1 || slices.Contains(scopes.Agents[0].Types, "kb.search") != want || !slices.Contains(scopes.Agents[0].Types, "memory.query") {
+			t.Errorf("rules %d: %+v, error %v", rules, scopes, err)
+		}
 	}
 }

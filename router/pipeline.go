@@ -43,6 +43,7 @@ type order struct {
 	record    recordedRef   // digests for the receipt
 	released  bool          // it was held and goes on: judged with today's roles
 	settled   *settlement   // of an approval: what it does to its held order
+	replay    *state.Replay // of a run.replay: what it keeps of the run
 }
 
 // recordedRef is what a receipt says of an order's records.

@@ -20,7 +20,7 @@ const planRetry = time.Minute
 // mayOpen refuses to open a plan beyond the bounds; more are opened in the same
 // batch before it. Orders that are decided at once may go beyond them by as many.
 func (r *Router) mayOpen(o *order, more int) error {
-	if o.env.Type() != state.TypePlanOpen || o.decision.Verdict != intents.Allow {
+	if !state.Opens(o.env.Type()) || o.decision.Verdict != intents.Allow {
 		return nil
 	}
 	tenant, all := r.state.OpenPlans(o.env.Principal().Tenant)

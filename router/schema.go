@@ -52,7 +52,7 @@ func (r *Router) scope(o *order) error {
 	if o.view.Rules() >= intents.RulesStrict && catalog.BeyondGrant(o.env) {
 		return intents.Refuse(intents.TaskScope, "/actor/grant", "a standing grant reads the plan that it is for and no other")
 	}
-	if c.PlanID == "" || o.env.Type() == "plan.open" {
+	if c.PlanID == "" || state.Opens(o.env.Type()) {
 		return nil
 	}
 	if o.env.Signer().Role == intents.RoleOperator && o.env.Type() == "cancel" {
@@ -94,6 +94,9 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	}
 	if !t.MayOrder(o.env.Type()) {
 		return refuse("/intent/type", "the agent "+t.Agent+" has no tool that orders this")
+	}
+	if err := o.view.CheckNodeOrder(t, o.env.Type(), o.env.Args()); err != nil {
+		return err
 	}
 	switch o.env.Type() {
 	case "skill.call", "skill.load":

@@ -128,8 +128,12 @@ func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
 func silentPlans(all []state.Silent) []bus.SilentPlan {
 	out := []bus.SilentPlan{}
 	for _, s := range all {
-		p := s.Plan
+		p, days := s.Plan, 0
+		if p.Run != nil {
+			days = p.Run.MaxDays
+		}
 		out = append(out, bus.SilentPlan{
+			Run: p.Run != nil, Days: days,
 			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, Task: p.Task,
 			Epoch: p.Epoch, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
 			Done: len(p.Steps) > 0 && p.Steps[0].Status == catalog.StepDone,

@@ -27,6 +27,11 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 		if err := json.Unmarshal(o.env.Args(), &args); err != nil {
 			return err
 		}
+	case typ == "node.skip" || typ == "plan.get" && o.env.Signer().Role == intents.RoleWorkflow:
+		if err := json.Unmarshal(o.env.Args(), &args); err != nil {
+			return err
+		}
+		args.Step = 0
 	case typ == "step.finish":
 		args.PlanID = o.env.Context().PlanID
 	case typ == state.TypeScheduleList:

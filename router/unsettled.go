@@ -28,7 +28,8 @@ func (o *order) unsettled(res policies.Result) policies.Result {
 }
 
 // ReleaseSettled releases the orders on hold that waited until it was known what became of
-// another one, where that is known and people have approved what they have to. Each is
+// another one, where that is known and people have approved what they have to; and those that
+// people have made of others, where nobody but the editors has to approve them. Each is
 // judged again, and ends if it is refused by now.
 //
 // Crash between the outcome that made it known, or order.resolve, and the release: the order
@@ -38,7 +39,8 @@ func (r *Router) ReleaseSettled(ctx context.Context) (err error) {
 	if _, blocked := r.blocked(); blocked {
 		return nil // the clock may be wrong
 	}
-	for _, w := range r.state.View().AwaitSettled() {
+	v := r.state.View()
+	for _, w := range append(v.AwaitSettled(), v.Edited()...) {
 		err = errors.Join(err, r.releaseSettled(ctx, w))
 	}
 	return err
@@ -53,6 +55,9 @@ func (r *Router) releaseSettled(ctx context.Context, w state.Hold) (err error) {
 	o.view.RelyOnPolicy(w.Tenant)
 	if o.policy, err = r.engine(ctx); err != nil {
 		return err
+	}
+	if len(w.Approvals) == 1 {
+		o.decision.IntentID = w.Edit // the one approval of what people have made of another order
 	}
 	o.decision.PolicyDigest, o.decision.Catalog, o.decision.Directory = o.policy.Digest(), r.cfg.Catalog.Digest(), o.view.Position()
 	if err := r.releaseHeld(ctx, o, w, &catalog.ApproveResult{}); err != nil || len(o.settled.entries) == 0 {

@@ -9,6 +9,9 @@ var cancel = move(TypeCancel,
 		if err != nil {
 			return Effect{}, err
 		}
+		if err := drives(o, p); err != nil {
+			return Effect{}, err
+		}
 		if final(p.View.Status) {
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 		}

@@ -27,15 +27,15 @@ func allNeeded(rules intents.Rules, typ, ofType string, args json.RawMessage, us
 }
 
 // needed is the capability that an order needs: that of its type, with the resource
-// where the arguments decide it. A soul of one's own is less than the tenant's, and
-// a memory for the whole tenant more than one's own.
+// where the arguments decide it. A soul or knowledge of one's own is less than the tenant's,
+// and a memory for the whole tenant more than one's own.
 func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) string {
 	var a struct {
 		UserID string `json:"user_id"`
 		Scope  string `json:"scope"`
 	}
 	switch typ {
-	case TypePlanOpen, intents.TypeAgentAsk:
+	case TypePlanOpen, intents.TypeAgentAsk, TypeWorkflowStart, "kb.index", "kb.remove":
 		return catalog.Row{Type: typ, Capability: ofType}.Needs(args)
 	case "write_memory":
 		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
@@ -67,7 +67,7 @@ func covers(rules intents.Rules, have, need string) bool {
 	if !ok1 || !ok2 || area != "*" && area != needArea || verb != "*" && verb != needVerb {
 		return false
 	}
-	reserved := need == capabilityTenantMemory && rules >= intents.RulesStrict
+	reserved := need == capabilityTenantMemory && rules >= intents.RulesStrict || need == catalog.ReplayAnyRuns
 	return !limited && !reserved || resource == "*" || named && resource == needResource
 }
 

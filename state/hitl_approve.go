@@ -1,26 +1,27 @@
 package state
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
-// hitlApprove approves or rejects a held order. That the person may approve at all is
+// hitlApprove approves or rejects a held order, or makes another of it. That the person may approve at all is
 // checked by the capability of the type. The end of a rejected order, and the release
 // after the last approval, have records of their own.
 var hitlApprove = move(TypeApprove,
 	func(v *View, o Order, a catalog.Approve) (Effect, error) {
-		if a.RunID != "" {
-			return Effect{}, illegal("/intent/args/run_id", "no such run of this tenant")
-		}
-		h, ok := v.hold(o.Tenant, a.IntentID)
-		if !ok {
-			return Effect{}, illegal("/intent/args/intent_id", "no held order of this tenant has this intent_id")
+		h, err := v.heldFor(o.Tenant, a)
+		if err != nil {
+			return Effect{}, err
 		}
 		if !o.Now.Before(h.Deadline) {
 			return Effect{}, illegal("/intent/args/intent_id", "the approval comes after its deadline")
@@ -35,23 +36,90 @@ var hitlApprove = move(TypeApprove,
 		if !slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, h.Asked) }) {
 			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this order, or through the API key of the one who asked")
 		}
-		if a.Decision == catalog.DecisionApprove {
-			if err := h.more(who); err != nil {
-				return Effect{}, err
-			}
+		switch a.Decision {
+		case catalog.DecisionApprove:
+			err = cmp.Or(h.askedFor(a.Items), h.more(who))
+		case catalog.DecisionEdit:
+			err = v.editable(h, who, a.Args)
 		}
-		return Effect{&catalog.ApproveResult{IntentID: a.IntentID}, h.Touches()}, nil
+		if err != nil {
+			return Effect{}, err
+		}
+		return Effect{&catalog.ApproveResult{IntentID: h.Decision.IntentID}, h.Touches()}, nil
 	},
 	func(s *State, o Order, a catalog.Approve) error {
-		h := s.holds.waiting[s.holds.position(a.IntentID)]
-		if h == nil {
+		found := s.heldFor(o.Tenant, a)
+		if len(found) != 1 {
 			return fmt.Errorf("an approval of an order that is not held")
 		}
-		if a.Decision == catalog.DecisionApprove {
-			h.Approvals = append(h.Approvals, approvalOf(o))
+		switch h := found[0]; a.Decision {
+		case catalog.DecisionApprove:
+			h.Approvals = append(slices.Clone(h.Approvals), approvalOf(o))
+		case catalog.DecisionEdit:
+			s.addEdit(h, o, a.Args)
 		}
 		return nil
 	})
+
+// heldFor are the held orders that an approval may be about: the one of its intent_id, or those
+// of a node of a run, which is a step of a plan.
+func (s *State) heldFor(tenant string, a catalog.Approve) (out []*Hold) {
+	if a.RunID == "" {
+		if h := s.holds.waiting[s.holds.position(a.IntentID)]; h != nil && h.Tenant == tenant {
+			out = append(out, h)
+		}
+		return out
+	}
+	p := s.plans[tenant+"/"+a.RunID]
+	for _, h := range s.holds.waiting {
+		if p != nil && h.Tenant == tenant && h.Context.PlanID == a.RunID && p.isNode(h.Context, a.NodeID) {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Hold) int { return cmp.Compare(a.Position, b.Position) })
+	return out
+}
+
+// isNode says whether an order is of a node: its own, or the step of that id or number.
+func (p *plan) isNode(c intents.Context, node string) bool {
+	s := p.step(c.Step)
+	return c.NodeID == node || c.Step > 0 && (strconv.Itoa(c.Step) == node || s != nil && s.ID == node)
+}
+
+// heldFor is the held order that an approval is about, with the approvals that count today.
+func (v *View) heldFor(tenant string, a catalog.Approve) (Hold, error) {
+	if a.RunID == "" {
+		h, ok := v.hold(tenant, a.IntentID)
+		if !ok {
+			return h, illegal("/intent/args/intent_id", "no held order of this tenant has this intent_id")
+		}
+		return h, nil
+	}
+	v.rely(SubjectPlan(tenant, a.RunID))
+	var ids []string
+	if v.s.rules >= intents.RulesWorkflows {
+		for _, h := range v.s.heldFor(tenant, a) {
+			ids = append(ids, h.Decision.IntentID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return Hold{}, illegal("/intent/args/run_id", "no order of such a node waits in a run of this tenant")
+	case 1:
+		h, _ := v.hold(tenant, ids[0])
+		return h, nil
+	default:
+		return Hold{}, illegal("/intent/args/node_id", "several orders of the node wait, so say which by its intent_id: "+strings.Join(ids, ", "))
+	}
+}
+
+// HeldFor is the held order that an approval is about. The decision relies on it.
+func (v *View) HeldFor(tenant string, a catalog.Approve) (Hold, bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	h, err := v.heldFor(tenant, a)
+	return h, err == nil
+}
 
 // present checks that the approver has authenticated within intents.MaxApprovalAge.
 func present(o Order) error {
@@ -104,11 +172,14 @@ type approval struct {
 	Signer intents.Role `json:"signer"` // of the key that signed it
 	Roles  []string     `json:"roles"`  // of the person, as decided then
 	Grant  Grant        `json:"grant"`  // the person's
+	Items  []string     `json:"items,omitempty"`
 	At     time.Time    `json:"at"`
 }
 
 func approvalOf(o Order) approval {
-	return approval{User: o.User, KID: o.KID, Signer: o.Signer, Roles: o.Roles, Grant: o.Grant, At: o.Now}
+	var a catalog.Approve
+	_ = json.Unmarshal(o.Args, &a) // held to their schema before
+	return approval{User: o.User, KID: o.KID, Signer: o.Signer, Roles: o.Roles, Grant: o.Grant, At: o.Now, Items: a.Items}
 }
 
 // rolesToday are the roles that an approver has today. The error says why the approval
@@ -156,6 +227,8 @@ func (v *View) Counts(h Hold, named intents.Approval) (given bool, err error) {
 	a := h.Approvals[i]
 	roles, err := v.s.rolesToday(h.Tenant, a)
 	switch {
+	case !slices.Equal(a.Items, named.Items):
+		return true, fmt.Errorf("an approval of %s of other items than the person has said yes to", a.User)
 	case a.Grant.APIKey() != named.Key:
 		return true, fmt.Errorf("an approval of %s through another API key than it was given through", a.User)
 	case err != nil:

@@ -16,10 +16,11 @@ type holds struct {
 	waiting  map[int64]*Hold  // by position
 	byID     map[string]int64 // their intent_ids
 	released map[int64]int64  // order to its release record
+	edits    map[string]*edit // by the intent_id of the order that was held
 }
 
 func newHolds() holds {
-	return holds{waiting: make(map[int64]*Hold), byID: make(map[string]int64), released: make(map[int64]int64)}
+	return holds{waiting: make(map[int64]*Hold), byID: make(map[string]int64), released: make(map[int64]int64), edits: make(map[string]*edit)}
 }
 
 // addHold remembers a held order until it is released or ends.
@@ -32,6 +33,7 @@ func (s *State) addHold(o Order) error {
 	if h.Deadline, err = time.Parse(time.RFC3339Nano, h.Terms.Deadline); err != nil {
 		return err
 	}
+	s.takeEdit(h)
 	s.holds.add(h)
 	return nil
 }
@@ -98,6 +100,7 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 // releasedOrder is a held order as its release lets it go on.
 func releasedOrder(o Order, rel Release, position int64, at time.Time) Order {
 	o.At, o.Position, o.Roles, o.Released = at, position, rel.Facts.Roles, true
+	o.Approvals = rel.Facts.Approvals
 	o.decidedAt(rel.Facts)
 	return o
 }
@@ -116,6 +119,10 @@ type Hold struct {
 	Terms     intents.HoldTerms `json:"terms"`
 	Deadline  time.Time         `json:"deadline"`
 	Approvals []approval        `json:"approvals"` // all that were given
+
+	// Of an order that people have made of others: the hitl.approve that made it, and who did.
+	Edit    string     `json:"edit,omitempty"`
+	Editors []approval `json:"editors,omitempty"`
 
 	// As one decision sees it:
 	Asked intents.Asked      `json:"-"`
@@ -144,17 +151,29 @@ func (v *View) hold(tenant, intentID string) (Hold, bool) {
 // counted is a hold with the approvals that count today.
 func (v *View) counted(h Hold) Hold {
 	h.Approvals, h.By = slices.Clone(h.Approvals), nil
-	h.Asked = intents.Asked{Users: []string{h.User}, Key: h.Grant.APIKey()}
-	if s := v.s.keys[h.KID].Subject; s != "" && s != h.User {
-		h.Asked.Users = append(h.Asked.Users, s)
-	}
+	h.Asked = v.s.asked(&h.Order, h.Editors)
 	for _, a := range h.Approvals {
 		v.rely(subjectGrants(h.Tenant, a.User))
 		if roles, err := v.s.rolesToday(h.Tenant, a); err == nil && v.s.mayApprove(h.Tenant, roles) {
-			h.By = append(h.By, intents.Approval{UserID: a.User, At: intents.FormatTime(a.At), Key: a.Grant.APIKey(), Roles: roles})
+			h.By = append(h.By, intents.Approval{UserID: a.User, At: intents.FormatTime(a.At), Key: a.Grant.APIKey(), Roles: roles, Items: a.Items})
 		}
 	}
 	return h
+}
+
+// asked are those who asked for an order.
+func (s *State) asked(o *Order, editors []approval) intents.Asked {
+	out := intents.Asked{Users: []string{o.User}}
+	if subject := s.keys[o.KID].Subject; subject != "" && subject != o.User {
+		out.Users = append(out.Users, subject)
+	}
+	if key := o.Grant.APIKey(); key != "" {
+		out.Keys = append(out.Keys, key)
+	}
+	for _, a := range editors {
+		out = out.And(intents.Approver{User: a.User, Key: a.Grant.APIKey()})
+	}
+	return out
 }
 
 // With is the hold once somebody has approved it: approvals are counted anew.

@@ -16,13 +16,13 @@ import (
 // move is judged by a text. A text is a member, or a path of members such as "steps/task",
 // in each element where one is an array. Orders of a Move without texts cannot be erased.
 func (m Move) keepsAllBut(texts ...string) Move {
-	m.texts = texts
+	m.texts = append([]string{}, texts...)
 	return m
 }
 
 // Keeps says whether orders of a type, carried out by the router, keep what the state
 // needs of them apart, and can be erased.
-func Keeps(typ string) bool { return len(moves[typ].texts) > 0 }
+func Keeps(typ string) bool { return moves[typ].texts != nil }
 
 // SummaryOf is what is read in place of an order once that is erased. ok is false
 // where later records depend on the order itself, which cannot be erased.
@@ -138,13 +138,17 @@ func (s *State) PlanEnded(o Order) bool {
 	var about struct {
 		PlanID string `json:"plan_id"`
 		TaskID string `json:"task_id"`
+		RunID  string `json:"run_id"`
 	}
 	if o.Decision.Verdict != intents.Deny && o.Decision.Executor == catalog.ExecutorRouter {
 		_ = json.Unmarshal(o.Args, &about) // arguments that cannot be read name no plan
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, id := range []string{o.Context.PlanID, about.PlanID} {
+	if OpensRun(o) {
+		about.PlanID = s.runBy(o)
+	}
+	for _, id := range []string{o.Context.PlanID, about.PlanID, about.RunID} {
 		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {
 			return false
 		}

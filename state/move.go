@@ -26,6 +26,11 @@ const (
 	TypeGrantRevoke  = "grant.revoke"
 	TypeResolve      = "order.resolve"
 	TypeErase        = "record.erase"
+
+	TypeWorkflowStart = "workflow.start"
+	TypeRunReplay     = "run.replay"
+	TypeGraphPatch    = "graph.patch"
+	typeNodeSkip      = "node.skip"
 )
 
 // Move is one type of order that the router carries out itself. The catalog has a
@@ -82,8 +87,9 @@ func argsOf[A any](o Order) (a A, err error) {
 }
 
 var allMoves = []Move{
+	workflowStart, nodeSkip, graphPatch, runReplay,
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
-	hitlApprove,
+	hitlApprove, approvalAsk,
 	registryPush, agentGet, agentAsk,
 	schedulePut, scheduleList, scheduleDelete, action,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,

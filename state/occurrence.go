@@ -49,6 +49,9 @@ func (v *View) Again(tenant string, by intents.Role, typ string, args json.RawMe
 	if !ok {
 		return nil
 	}
+	if s := p.step(c.Step); p.Run != nil && by == intents.RoleTask && s != nil && s.Type != catalog.NodeAgent {
+		return p.nodeAgain(s, c)
+	}
 	before, unknown := make(map[int]bool), false // occurrences
 	for _, f := range p.Facts {
 		unknown = unknown || f.Erased && f.at(c)

@@ -32,6 +32,16 @@ type Order struct {
 	// Breaker is its mark by the breaker of its skill server.
 	Breaker intents.BreakerMark `json:",omitempty"`
 
+	// Edges to the node that it begins or skips, as decided.
+	Edges []intents.FactEdge `json:",omitempty"`
+	// Replay is what an order that repeats a run keeps of it; nil: it was erased, or is none.
+	Replay *Replay `json:",omitempty"`
+	// Patch of a run's graph, as decided, also when it was held.
+	Patch *intents.FactPatch `json:",omitempty"`
+
+	// Node says that the task of a node has sealed it, for Touches.
+	Node bool `json:"-"`
+
 	Decision intents.Decision // while it is judged: as far as it has come
 	Erased   bool             // the order was: what is here is its summary
 
@@ -40,6 +50,8 @@ type Order struct {
 	Position int64     // where it takes effect: of a released order, its release's
 	Recorded int64     // where the order itself is
 	Released bool      `json:"-"` // it was held and judged then; people have let it go on
+
+	Approvals []intents.Approval `json:"-"` // of a released one: those that it was released by
 }
 
 // Grant is what state keeps of an order's grant; the zero value: there is none.
@@ -99,6 +111,11 @@ func (o *Order) readBody(r storage.Record) error {
 		return err
 	}
 	_, o.Erased = r.Erased[storage.PartOrder]
+	if raw, there := r.Parts[storage.PartReplay]; there {
+		if err := json.Unmarshal(raw, &o.Replay); err != nil {
+			return err
+		}
+	}
 	o.Type, o.Args, o.User, o.Tenant, o.TraceID = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant, b.TraceID
 	if b.Context != nil {
 		o.Context = *b.Context
@@ -158,7 +175,7 @@ func (o *Order) readActor(r storage.Record) error {
 
 // decidedAt takes the times of a decision, and the sums and breakers of then, from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
-	o.Budget, o.Breaker = facts.Budget, facts.Breaker
+	o.Budget, o.Breaker, o.Edges, o.Patch = facts.Budget, facts.Breaker, facts.Edges, facts.Patch
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}

@@ -90,6 +90,7 @@ func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	x.Plan, x.Step, x.Revision, x.Task = name, c.Step, c.Revision, o.Tenant+"/"+c.TaskID
 	p.pending++
 	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step, c.Ask}
+	p.nodeOrdered(o)
 	p.addCall(x, o)
 	p.addNumber(x, o)
 	return x, p
@@ -141,6 +142,9 @@ func (s *State) foldOutcome(e storage.Entry) error {
 	if result, there := e.Record.Parts[storage.PartResult]; there {
 		out.Result = result
 	}
+	if outputs, there := e.Record.Parts[storage.PartOutputs]; there {
+		out.Outputs = outputs
+	}
 	return s.ended(e.Of, out, e.Record.At)
 }
 
@@ -171,6 +175,7 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 		return nil
 	}
 	p.callEnded(x, out.Status)
+	p.nodeEnded(x, out, dispatched)
 	if factStatus(out) == undelivered {
 		delete(p.Numbers, x.Number)
 	}
@@ -250,6 +255,11 @@ func (s *State) violated(x *openOrder, p *plan, out intents.Outcome, at time.Tim
 	s.endTask(t, "contract violation", "failed", nil, at)
 	if t.Ask != "" {
 		return // the task that asked goes on
+	}
+	if p.Run != nil {
+		p.nodeFailed(step, out.Reason, at, at)
+		p.tryAgain(step)
+		return
 	}
 	step.Status, step.FailureReason, step.FinishedAt = catalog.StepFailed, out.Reason, &at
 	p.replan(step, "contract_violation", out.Reason, at)

@@ -30,6 +30,8 @@ type plan struct {
 	Facts     []*fact             `json:"facts"`              // once and held orders, for later drivers; only appended to
 	Calls     []*called           `json:"calls,omitempty"`    // orders of agents' calls, until it is closed; only appended to
 	Settled   map[string]bool     `json:"settled"`            // intent_ids of facts whose step is done
+	Run       *run                `json:"run,omitempty"`      // of a run while it is open
+	Nodes     map[int]nodeRef     `json:"nodes,omitempty"`    // of a run that has ended: what came of its nodes, by step
 	Runs      *runs               `json:"runs,omitempty"`     // its agent while it is open; nil: a planner's plan
 	Registry  []int64             `json:"registry,omitempty"` // of a planner's plan: the revisions of system and tenant when it was opened
 	Agents    map[int]*runs       `json:"agents,omitempty"`   // of its steps that name one, while it is open
@@ -130,8 +132,16 @@ func (p *plan) stuck() bool {
 		}
 		held = held || f.Status == factHeld
 	}
-	beside := p.View.Status == catalog.PlanReplanning || len(p.View.Ready())+len(p.liveTasks()) > 0
+	beside := p.View.Status == catalog.PlanReplanning || p.goesOn() || len(p.liveTasks()) > 0
 	return held && !beside
+}
+
+// goesOn says whether a driver could begin something now.
+func (p *plan) goesOn() bool {
+	if p.Run != nil {
+		return len(p.next()) > 0
+	}
+	return len(p.View.Ready()) > 0
 }
 
 // replan counts a trigger: below three it begins a revision, at three the plan is
@@ -139,7 +149,7 @@ func (p *plan) stuck() bool {
 // belongs to the same replan.
 func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time) {
 	v := &p.View
-	if v.Agent != "" || v.Status == catalog.PlanReplanning { // of an agent's plan failed is failed
+	if v.Agent != "" || v.Run != nil || v.Status == catalog.PlanReplanning { // of an agent's plan or a run failed is failed
 		return
 	}
 	v.Status = catalog.PlanReplanning
@@ -174,6 +184,9 @@ func (p *plan) clone() *plan {
 // texts, which every move would record again. plan.claim alone answers with them.
 func (p *plan) answer() catalog.PlanView {
 	v := p.shown()
+	if v.Run != nil { // drivers are told what they can do; 200 nodes would be recorded each time
+		v.Steps, v.Run = []catalog.StepView{}, withoutEdges(v.Run)
+	}
 	v.Task, v.Response, v.Components, v.Route = "", "", nil, v.Route.WithTexts(catalog.Route{})
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
@@ -181,11 +194,23 @@ func (p *plan) answer() catalog.PlanView {
 	return v
 }
 
+func withoutEdges(r *catalog.RunView) *catalog.RunView {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.Edges = nil
+	return &out
+}
+
 // shown is the plan as a driver sees it that claims it.
 func (p *plan) shown() catalog.PlanView {
 	v := p.View
 	v.Steps, v.History = slices.Clone(p.View.Steps), slices.Clone(p.View.History)
 	v.Facts = nil
+	if v.Run != nil { // whose nodes are orders, and need none of them
+		return v
+	}
 	for _, f := range p.Facts {
 		if s := p.step(f.Step); f.Step > 0 && (s == nil || s.Status != catalog.StepDone) { // of steps only
 			told := f.OrderFact
@@ -219,6 +244,8 @@ func (v *View) drivenPlan(o Order, id string, epoch int) (*plan, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case drives(o, p) != nil:
+		return nil, drives(o, p)
 	case final(p.View.Status):
 		return nil, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 	case p.View.Epoch == 0:
@@ -251,7 +278,10 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	}
 	p.end(status, at)
 	s.freeSession(p)
-	p.Runs, p.Agents, p.Unsaid = nil, nil, false
+	if p.Run != nil {
+		p.Nodes = p.nodeRefs()
+	}
+	p.Run, p.Runs, p.Agents, p.Unsaid = nil, nil, nil, false
 	s.leaving.close(p, at)
 	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither

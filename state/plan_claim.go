@@ -14,6 +14,8 @@ var planClaim = move("plan.claim",
 		switch {
 		case err != nil:
 			return Effect{}, err
+		case drives(o, p) != nil:
+			return Effect{}, drives(o, p)
 		case final(p.View.Status):
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 		case a.Epoch != p.View.Epoch+1:
@@ -22,6 +24,7 @@ var planClaim = move("plan.claim",
 		after := p.clone()
 		after.claim(a.Epoch, v.s.rules, o.At)
 		told := after.shown()
+		told.Run = withoutEdges(told.Run)
 		told.Turn, told.Agents = p.Turn, p.Registry != nil
 		if p.Gate != nil && told.Status == catalog.PlanPlanning {
 			told.Gate = &catalog.Gated{Clarify: p.Gate.Clarify && p.Before == nil, Before: p.Before}
@@ -50,7 +53,7 @@ func (p *plan) claim(epoch int, rules intents.Rules, at time.Time) {
 	v.Epoch = epoch
 	if v.Status == catalog.PlanPending {
 		v.Status = catalog.PlanPlanning
-		if v.Agent != "" {
+		if v.Agent != "" || v.Run != nil {
 			v.Status = catalog.PlanExecuting
 		}
 	}

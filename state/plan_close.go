@@ -48,6 +48,12 @@ func (p *plan) closing(a catalog.PlanClose) {
 func (p *plan) completable(response string, erased bool) error {
 	steps := p.View.Steps
 	known := !erased && !p.Unsaid
+	if p.Run != nil {
+		if !p.nodesOver() {
+			return illegal("/intent/args/status", "a run is complete when each node is done, skipped, or has failed with a conditional edge to go on with")
+		}
+		return nil
+	}
 	switch {
 	case p.View.Status != catalog.PlanExecuting || len(p.doneSteps()) < len(steps):
 		return illegal("/intent/args/status", "a plan is complete when all its steps are done")

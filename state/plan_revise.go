@@ -17,6 +17,8 @@ var planRevise = move(TypePlan,
 		switch {
 		case err != nil:
 			return Effect{}, err
+		case p.View.Run != nil:
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is a run of the workflow "+p.View.Run.WorkflowID+": nobody plans it")
 		case p.View.Agent != "":
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is the agent "+p.View.Agent+"'s: nobody plans it")
 		case (a.Route != nil) != (o.Signer == intents.RoleManager):

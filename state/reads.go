@@ -34,6 +34,14 @@ type Task struct {
 	Holds    []agents.Hold    `json:"holds,omitempty"` // calls of the agent that wait for people
 	Asks     []string         `json:"asks,omitempty"`  // agents that it may ask
 
+	Node string `json:"node,omitempty"` // of a run; empty: it works on a step
+
+	// Of a node of a replay that is not carried out: it keeps what came of it, or its order is decided and not
+	// accepted. Compare is the recorded order whose result that of its own is compared with.
+	Kept    bool  `json:"kept,omitempty"`
+	DryRun  bool  `json:"dry_run,omitempty"`
+	Compare int64 `json:"compare,omitempty"`
+
 	APIKey string       `json:"api_key,omitempty"` // of the client whose calls it makes; empty: it works itself
 	Remote *intents.Pin `json:"remote,omitempty"`  // of the remote agent that it stands for; nil: of none
 }
@@ -43,7 +51,7 @@ func (t Task) Over(now time.Time) bool { return t.Ended != "" || now.After(t.Dea
 
 // MayOrder says whether the task's agent has a tool that makes orders of a type.
 func (t Task) MayOrder(typ string) bool {
-	if t.Agent == "" { // of a planner's step
+	if t.Agent == "" && t.Node == "" { // of a planner's step
 		return typ != "action" && !strings.HasPrefix(typ, "schedule.")
 	}
 	return slices.Contains(t.Types, typ)
@@ -91,16 +99,19 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 	}, p.View.UserID, true
 }
 
-// OrderOf finds an order of the same place for a member "from".
-func (v *View) OrderOf(tenant string, place intents.Context, intentID string) (position int64, ok bool) {
+// OrderOf finds an order of the same place for a member "from", or of a run that of a done node, and its step.
+func (v *View) OrderOf(tenant string, place intents.Context, intentID string) (position int64, step int, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	p, ok := v.s.plans[tenant+"/"+place.PlanID]
 	if !ok {
-		return 0, false
+		return 0, 0, false
 	}
 	ref, ok := p.ByIntent[intentID]
-	return ref.Position, ok && ref.Revision == place.Revision && ref.Step == place.Step && ref.Ask == place.Ask
+	if n := p.step(ref.Step); p.Run != nil && n != nil && n.Status == catalog.StepDone && (p.nodeOrderID(ref.Step) == intentID || p.kept(ref.Step).ID == intentID) {
+		return ref.Position, ref.Step, ok
+	}
+	return ref.Position, ref.Step, ok && ref.Revision == place.Revision && ref.Step == place.Step && ref.Ask == place.Ask
 }
 
 // Repeats finds, under the rules before intents.RulesAgents, a once order of the plan that is equal in type and arguments, may
@@ -156,14 +167,14 @@ type Silent struct {
 // Silent lists open plans that nobody has driven since a position and that do not
 // wait for a hold, oldest first. A plan whose hold has ended is listed again: it needs a
 // driver, unless a task of it lives, whose driver goes on with what was held. So does one
-// that was opened for a schedule, until it is claimed. The plan of a client is never listed:
+// that was opened for a schedule, and a run, until it is claimed. The plan of a client is never listed:
 // its calls are its user's, or nobody's.
 func (s *State) Silent(since int64) []Silent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
-		unclaimed := p.Scheduled && p.View.Epoch == 0
+		unclaimed := (p.Scheduled || p.Run != nil) && p.View.Epoch == 0
 		if final(p.View.Status) || p.ofClient() || p.stuck() || !unclaimed && ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
@@ -228,11 +239,16 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 		return err
 	case typeStepFinish:
 		a, err := argsOf[catalog.StepFinish](o)
-		if a.Reply != "" && a.Status == "done" {
+		if a.Reply != "" && a.Status == "done" && p.Run == nil {
 			p.Response, p.Components = a.Reply, componentsOf(a)
 		}
 		return err // its other texts stay with the plan
 	case TypeCancel: // its text is in none
+		return nil
+	case TypeWorkflowStart, TypeRunReplay:
+		for i := range p.Steps {
+			p.Steps[i].Task = p.Steps[i].Type
+		}
 		return nil
 	default:
 		return fmt.Errorf("%s has no texts of a plan", o.Type)

@@ -56,6 +56,11 @@ var registryPush = operators(TypeRegistryPush,
 			}
 		}
 		v.rely(SubjectTenant(tenant))
+		if v.s.rules >= intents.RulesWorkflows {
+			if err := v.s.approvable(tenant, next.Scopes); err != nil {
+				return Effect{}, err
+			}
+		}
 		return v.relyOn(accepted(SubjectRegistry))
 	},
 	func(s *State, o Order, a catalog.RegistryPush) error {
@@ -265,6 +270,8 @@ type Registry struct {
 	Digest   string   `json:"digest"`
 	Before   string   `json:"before,omitempty"` // digest of the revision before
 	Agents   []string `json:"agents"`
+
+	Workflows []string `json:"workflows,omitempty"`
 }
 
 // registryOf a tenant; nil: nothing was pushed.
@@ -280,6 +287,9 @@ func (s *State) registryOf(tenant string) *Registry {
 	for _, a := range r.Scopes.Agents {
 		out.Agents = append(out.Agents, a.Name)
 	}
+	for _, g := range r.Scopes.Workflows {
+		out.Workflows = append(out.Workflows, g.WorkflowID)
+	}
 	return out
 }
 
@@ -293,8 +303,8 @@ func (s *State) InForce(tenant string) (digest, bundle string) {
 	return digest, bundle
 }
 
-// Registered are the rows of a tenant's agents in force, and of those that only the
-// revision before had. read reads blobs of tenant system.
+// Registered are the rows of a tenant's agents and workflows in force, and of those that only
+// the revision before had. read reads blobs of tenant system.
 func (s *State) Registered(tenant string, read func(digest string) ([]byte, error)) (rows []catalog.SchemaRow, err error) {
 	r := s.agents[tenant]
 	if r == nil {
@@ -311,12 +321,24 @@ func (s *State) Registered(tenant string, read func(digest string) ([]byte, erro
 		}
 		rows = append(rows, row)
 	}
+	for _, d := range content.Workflows {
+		row, err := agents.FlowRow(d)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
 	if r.Before == nil {
 		return rows, nil
 	}
 	for _, a := range r.Before.Scopes.Agents {
 		if _, still := content.Agent(a.Name); !still {
-			rows = append(rows, catalog.SchemaRow{Name: a.Name, Kind: catalog.KindGone, Schema: json.RawMessage(`{}`)})
+			rows = append(rows, catalog.SchemaRow{Name: a.Name, Kind: catalog.KindGone, Schema: json.RawMessage(`{}`), ID: a.Name})
+		}
+	}
+	for _, g := range r.Before.Scopes.Workflows {
+		if _, still := content.Workflow(g.WorkflowID); !still {
+			rows = append(rows, catalog.SchemaRow{Name: g.WorkflowID, Kind: catalog.KindGone, Schema: json.RawMessage(`{}`), ID: agents.FlowID(g.WorkflowID)})
 		}
 	}
 	return rows, nil
@@ -350,7 +372,7 @@ func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) 
 }
 
 // ScopesOf computes the scopes of a pushed registry from its content. Before RulesAsks they
-// had no enrichers. The error is a refusal, or that of read.
+// had no enrichers, and before RulesWorkflows search did not look into the knowledge. The error is a refusal, or that of read.
 func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
 	r, err := ContentOf(a.Bundle, a.Digest, read)
 	var faults agents.Faults
@@ -362,10 +384,18 @@ func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest stri
 	case r.Digest() != a.Digest:
 		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
 	}
+	if rules < intents.RulesWorkflows && len(r.Workflows) > 0 {
+		return agents.Scopes{}, illegal("/intent/args/bundle", r.Workflows[0].File+": is no file of a registry")
+	}
 	scopes := r.Scopes()
 	if rules < intents.RulesAsks {
 		for i := range scopes.Agents {
 			scopes.Agents[i].Enrichers = nil
+		}
+	}
+	if rules < intents.RulesWorkflows {
+		for i, a := range scopes.Agents {
+			scopes.Agents[i].Types = slices.DeleteFunc(a.Types, func(typ string) bool { return typ == "kb.search" })
 		}
 	}
 	return scopes, nil

@@ -52,6 +52,7 @@ type image struct {
 	Orders   map[int64]*openOrder  `json:"orders"`
 	Unknown  map[string]*openOrder `json:"unknown"`
 	Holds    map[int64]*Hold       `json:"holds"`
+	Edits    map[string]*edit      `json:"edits,omitempty"`
 	Released map[int64]int64       `json:"released"`
 	Settled  map[int64]string      `json:"settled"`
 	Erased   int                   `json:"erased"` // how many record.erase there were
@@ -104,7 +105,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Schedules: s.schedules, Used: s.used, Breakers: s.breakers, BreakerTerms: terms, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Agents: s.agents, Schedules: s.schedules, Used: s.used, Breakers: s.breakers, BreakerTerms: terms, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
 		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	})
 	if err != nil {
@@ -194,6 +195,12 @@ func Open(r io.Reader) (*State, error) {
 			return nil, errNoMember
 		}
 		s.holds.add(h)
+	}
+	for id, e := range m.Edits {
+		if e == nil || len(e.Editors) == 0 {
+			return nil, errNoMember
+		}
+		s.holds.edits[id] = e
 	}
 	return s, nil
 }

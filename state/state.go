@@ -174,7 +174,7 @@ func (s *State) foldOrder(r storage.Record) error {
 		if err := o.readActor(r); err != nil {
 			return err
 		}
-	case o.Type == typeSkillCall:
+	case o.Type == typeSkillCall || s.ofRun(o):
 		if err := o.readFacts(r); err != nil {
 			return err
 		}

@@ -19,18 +19,24 @@ var stepFinish = move(typeStepFinish,
 			return Effect{}, intents.Refuse(intents.TaskScope, "/intent/args/task_id", "no such task of this user")
 		}
 		v.relyOnPlan(t.plan)
+		if err := drives(o, t.plan); err != nil {
+			return Effect{}, err
+		}
+		ofNode := t.plan.View.Run != nil
 		switch {
 		case o.Signer == intents.RoleTask && a.TaskID != o.Context.TaskID && !(t.Parent == o.Context.TaskID && a.Status == catalog.AskUnavailable):
 			return Effect{}, intents.Refuse(intents.TaskScope, "/intent/args/task_id", "not the key's own task, nor one that it has asked for and has no answer of")
 		case t.Ended != "":
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
-		case o.Signer == intents.RoleManager && a.Status != "failed":
-			return Effect{}, illegal("/intent/args/status", "a manager may only say failed")
+		case o.Signer != intents.RoleTask && a.Status != "failed":
+			return Effect{}, illegal("/intent/args/status", "a manager or a workflow key may only say failed")
 		case a.Status == catalog.AskUnavailable && (t.Ask == "" || t.ID == o.Context.TaskID):
 			return Effect{}, illegal("/intent/args/status", "only the task that asked may say unavailable")
-		case a.Status == "done" && (t.plan.View.Agent != "") != (o.TextSize("reply") > 0):
+		case ofNode && t.plan.finishable(v, o, t, a) != nil:
+			return Effect{}, t.plan.finishable(v, o, t, a)
+		case !ofNode && a.Status == "done" && (t.plan.View.Agent != "") != (o.TextSize("reply") > 0):
 			return Effect{}, illegal("/intent/args/reply", "the task of an agent's plan ends with a reply, and no other does")
-		case a.Status == "done" && t.plan.View.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
+		case !ofNode && a.Status == "done" && t.plan.View.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
 		case a.WorkflowComplete && (t.plan.Runs == nil || t.plan.Runs.Remote == nil || t.Ask != "" || a.Status != "done"):
 			return Effect{}, illegal("/intent/args/workflow_complete", "only the task of a remote agent's plan says so, with its reply")
@@ -38,7 +44,7 @@ var stepFinish = move(typeStepFinish,
 			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")
 		}
 		after := t.plan.clone()
-		after.finish(t, a, o.At)
+		after.finish(t, a, o.At, o.Now)
 		touches := append(t.plan.touches(t.Ask == "" && a.Status != "done" && a.Status != "held"), t.plan.touchesTask(t)...)
 		if t.Ask == "" && a.Status == "held" { // the turn waits, and frees its session
 			touches = append(touches, t.plan.turnSubjects()...)
@@ -52,7 +58,8 @@ var stepFinish = move(typeStepFinish,
 		}
 		t.Finished = o.Recorded
 		s.endTask(t, typeStepFinish, a.Status, a.Usage, o.At)
-		t.plan.finish(t, a, o.At)
+		t.plan.finish(t, a, o.At, o.Now)
+		t.plan.nodeFinished(t, o, a)
 		if t.Ask != "" {
 			return nil
 		}
@@ -89,7 +96,7 @@ func componentsOf(a catalog.StepFinish) json.RawMessage {
 
 // finish is the effect of step.finish on a plan. What a task that was asked for says is for the one that asked: of
 // the plan it changes the usage alone.
-func (p *plan) finish(t *task, a catalog.StepFinish, at time.Time) {
+func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
 	step := t.Step
 	s := p.step(step)
@@ -100,7 +107,9 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at time.Time) {
 	switch a.Status {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
-		p.View.Response, p.View.Components = a.Reply, componentsOf(a)
+		if p.Run == nil {
+			p.View.Response, p.View.Components = a.Reply, componentsOf(a)
+		}
 		for _, f := range p.Facts {
 			if f.Step == step && f.Revision == s.Revision {
 				p.Settled[f.IntentID] = true
@@ -115,6 +124,10 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at time.Time) {
 		s.Status = catalog.StepInsufficient
 		p.replan(s, "insufficient", a.Reason, at)
 	default:
+		if p.Run != nil {
+			p.nodeFailed(s, a.Reason, at, now)
+			return
+		}
 		s.Status = catalog.StepFailed
 		p.replan(s, "failed", a.Reason, at)
 	}

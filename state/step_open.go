@@ -34,25 +34,33 @@ var stepOpen = move("step",
 		if err := v.affordable(o, p); err != nil {
 			return Effect{}, err
 		}
-		s := p.step(a.Step)
+		s, live := p.step(a.Step), catalog.MaxLive
+		if p.Run != nil {
+			live = catalog.MaxLiveNodes
+		}
 		switch {
 		case p.View.Status != catalog.PlanExecuting:
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status)+", steps run while it is executing")
 		case a.PlanDigest != p.View.PlanDigest:
 			return Effect{}, illegal("/intent/args/plan_digest", "not the digest of the plan's current revision")
-		case s == nil || s.Status == catalog.StepDone:
+		case s == nil || s.Status == catalog.StepDone || s.Status == catalog.StepSkipped:
 			return Effect{}, illegal("/intent/args/step", "not the next step of the plan")
 		case s.Status != catalog.StepPending:
 			return Effect{}, illegal("/intent/args/step", "the step is "+string(s.Status)+": one live task per step")
-		case !slices.ContainsFunc(p.View.Ready(), func(r catalog.StepView) bool { return r.Step == a.Step }):
+		case p.Run == nil && !slices.ContainsFunc(p.View.Ready(), func(r catalog.StepView) bool { return r.Step == a.Step }):
 			return Effect{}, illegal("/intent/args/step", "not the next step of the plan: one that it waits for is not done")
-		case len(p.liveTasks()) >= catalog.MaxLive:
-			return Effect{}, illegal("/intent/args/step", fmt.Sprintf("%d tasks of the plan live: no more run at once", catalog.MaxLive))
+		case len(p.liveTasks()) >= live:
+			return Effect{}, illegal("/intent/args/step", fmt.Sprintf("%d tasks of the plan live: no more run at once", live))
+		}
+		if p.Run != nil {
+			if err := v.mayBegin(o, p, s, a.Deadline); err != nil {
+				return Effect{}, err
+			}
 		}
 		after := p.clone()
 		after.begin(a, o.At)
 		result := catalog.StepResult{TaskID: a.TaskID, Plan: after.answer()}
-		if keys := p.inputKeys(s.PlanStep); len(keys) == 1 {
+		if keys := p.inputKeys(s.PlanStep); len(keys) == 1 && p.Run == nil {
 			result.InputKey = keys[0]
 		}
 		return Effect{result, append(p.touches(false), touches...)}, nil
@@ -66,6 +74,7 @@ var stepOpen = move("step",
 		if step == nil || a.PlanDigest != p.View.PlanDigest {
 			return fmt.Errorf("step %d of %s", a.Step, a.PlanID)
 		}
+		p.decidedEdges(a.Step, o.Edges)
 		t := &task{plan: p, Task: Task{
 			ID: a.TaskID, Tenant: o.Tenant, User: o.User, Plan: a.PlanID,
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
@@ -75,6 +84,8 @@ var stepOpen = move("step",
 			t.Agent, t.Types, t.Holds, t.Asks, t.APIKey = name, r.Types, r.Holds, slices.Sorted(maps.Keys(r.Asks)), r.APIKey
 			t.Remote = r.Remote
 		}
+		s.replays(p, &t.Task)
+		p.ofNode(&t.Task)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		return s.openTask(t, a.JWK, a.Deadline)
 	})

@@ -90,6 +90,9 @@ func (v *View) relyOnPlan(p *plan) {
 	tenant, id := p.View.TenantID, p.View.PlanID
 	v.rely(SubjectPlan(tenant, id))
 	v.rely(SubjectPlanState(tenant, id))
+	if p.View.Run != nil { // its moves answer with nothing of them
+		return
+	}
 	for _, s := range p.View.Steps {
 		if s.Status != catalog.StepDone {
 			v.rely(SubjectEffects(tenant, id, s.Step))
@@ -132,13 +135,16 @@ func (o *Order) Touches() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
 	out := o.BreakerTouches(nil)
+	if held && c.Cause != "" { // it may use up an edit
+		out = append(out, SubjectOrder(c.Cause))
+	}
 	if c.PlanID == "" {
 		return out
 	}
 	if o.Type == typeSkillCall && c.Occurrence > 0 {
 		out = append(out, subjectNumber(o.Tenant, c.PlanID, c.Occurrence))
 	}
-	if !held && o.Decision.Effect != string(catalog.Once) {
+	if !held && o.Decision.Effect != string(catalog.Once) && !o.Node {
 		return out
 	}
 	out = append(out, SubjectEffects(o.Tenant, c.PlanID, c.Step))
@@ -160,7 +166,7 @@ func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Sub
 	if c.PlanID == "" {
 		return touches
 	}
-	if released || o.Decision.Effect == string(catalog.Once) {
+	if released || o.Decision.Effect == string(catalog.Once) || o.Node {
 		touches = append(touches, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	}
 	if out.Status == intents.StatusIndetermined {

@@ -65,6 +65,15 @@ func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 		return catalog.Told{}
 	}
 	out := catalog.Told{Facts: p.shown().Facts}
+	if p.Run != nil {
+		out.Next = p.next()
+		if s := p.step(step); s != nil && s.Status == catalog.StepRunning {
+			if out.Kept = p.keeps(s); out.Kept == nil {
+				out.Order, _ = p.order(s) // step has judged that there is one
+				out.DryRun = p.taskOf(s).DryRun
+			}
+		}
+	}
 	for _, t := range p.Tasks {
 		if ask != "" && t.Ask == ask && t.Step == step && p.Runs != nil {
 			out.Agent = p.Runs.told(t.Agent)

@@ -20,6 +20,8 @@ type View struct {
 	asserts map[storage.Subject]int64
 
 	Budget *intents.FactBudget // what the order was judged by; nil: by no budget
+	Edges  []intents.FactEdge  // likewise
+	Patch  *intents.FactPatch  // likewise
 }
 
 // View begins a decision.

@@ -22,6 +22,14 @@ type Scope struct {
 	Ask      string // empty: the step itself
 }
 
+// At is the scope of another step of the same plan; 0: s itself.
+func (s Scope) At(step int) Scope {
+	if step != 0 {
+		s.Step = step
+	}
+	return s
+}
+
 // TurnScope is of an order outside any plan: its turn. No plan is called so.
 func TurnScope(tenant, turn string) Scope { return Scope{Tenant: tenant, Plan: "turn " + turn} }
 

@@ -68,7 +68,8 @@ type Projection struct {
 // Query selects documents of one tenant. Terms are exact matches on top-level
 // members (all must hold; several values: any of them; an array of strings
 // matches by any element, a number or a boolean by its JSON text, a time by the
-// millisecond). Ranges bound members; of an array any element. Text is a
+// millisecond). Every is like Terms, but each of the values must be in the member, an array.
+// Ranges bound members; of an array any element. Text is a
 // full-text query over the text members of the index, any word matches, best
 // match first; Vector finds the nearest; with neither, Sort gives the order.
 // Documents without the sorted member come last in both directions. Deleted and
@@ -78,6 +79,7 @@ type Projection struct {
 // index has not matches nothing.
 type Query struct {
 	Terms  map[string][]string
+	Every  map[string][]string
 	Ranges map[string]Range
 	Text   string
 	Vector *Vector // not together with Text, Sort or After

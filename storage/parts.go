@@ -17,6 +17,9 @@ const (
 	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
 	PartResult  = "result"  // of an outcome: its result
 	PartReason  = "reason"  // of an outcome: the text of its executor
+	PartLines   = "lines"   // of an outcome: what was written while the order was carried out
+	PartReplay  = "replay"  // of a run.replay: inputs and outputs of the run that it repeats
+	PartOutputs = "outputs" // of the outcome of a node's order: what later nodes read of it
 )
 
 // ErasedReason is the reason of an outcome whose result or reason was erased.
@@ -92,8 +95,8 @@ func RecordOf(kind Kind, at time.Time, content any) (Record, error) {
 	return NewRecord(kind, at, map[string]json.RawMessage{string(kind): body}), err
 }
 
-// OutcomeRecord is the record of an outcome that an executor reported: result and
-// reason are parts by themselves. Facts, which never hold values of the data, stay in
+// OutcomeRecord is the record of an outcome that an executor reported: result, reason and
+// lines are parts by themselves. Facts, which never hold values of the data, stay in
 // the outcome, and so does the reason of a contract violation, which names none: plans
 // keep it.
 func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
@@ -112,6 +115,13 @@ func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 		put(PartResult, out.Result)
 		out.Result = nil
 	}
+	if len(out.Lines) > 0 {
+		put(PartLines, out.Lines)
+	}
+	if out.Outputs != nil {
+		put(PartOutputs, out.Outputs)
+		out.Outputs = nil
+	}
 	put(PartOutcome, out)
 	return NewRecord(KindOutcome, at, parts), err
 }
@@ -125,10 +135,21 @@ func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 	if raw, there := parts[PartResult]; there {
 		out.Result = raw
 	}
+	if raw, there := parts[PartOutputs]; there {
+		out.Outputs = raw
+	}
 	if raw, there := parts[PartReason]; there {
 		return out, json.Unmarshal(raw, &out.Reason)
 	}
 	return out, nil
+}
+
+// Lines that were written while the order of an outcome was carried out; none if they were erased.
+func (r Record) Lines() (lines []intents.Line, err error) {
+	if raw, there := r.Parts[PartLines]; there {
+		err = json.Unmarshal(raw, &lines)
+	}
+	return lines, err
 }
 
 // Outcome of an outcome's record. ErasedReason is the reason if something was erased.

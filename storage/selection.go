@@ -67,7 +67,7 @@ func (q Query) Understand(index string) (Selection, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := errors.Join(s.terms(list, q.Terms), s.ranges(list, q.Ranges), s.order(list, q.Sort), s.vector(list, q)); err != nil {
+	if err := errors.Join(s.terms(list, q.Terms), s.every(list, q.Every), s.ranges(list, q.Ranges), s.order(list, q.Sort), s.vector(list, q)); err != nil {
 		return s, err
 	}
 	return s, nil
@@ -91,6 +91,19 @@ func (s *Selection) terms(list []Field, terms map[string][]string) error {
 		s.Terms = append(s.Terms, t)
 	}
 	return nil
+}
+
+// every is one condition for each value.
+func (s *Selection) every(list []Field, terms map[string][]string) (err error) {
+	for member, values := range terms {
+		if len(values) > maxValues {
+			return fmt.Errorf("every %s: more than %d values", member, maxValues)
+		}
+		for _, value := range values {
+			err = errors.Join(err, s.terms(list, map[string][]string{member: {value}}))
+		}
+	}
+	return err
 }
 
 func (s *Selection) ranges(list []Field, ranges map[string]Range) error {

@@ -7,7 +7,7 @@ import (
 
 // today are the tools of this system that agents can use already; the loop offers them by
 // itself once a result is large.
-var today = []string{"action", AskAgent, "exec_python", "read_lines", "remind_me", "search"}
+var today = []string{"action", AskAgent, "ask_people", "exec_python", "read_lines", "remind_me", "search"}
 
 // Ahead names what the agents have that does not work yet.
 func (r *Revision) Ahead() Faults {

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/agentic/document"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
-
-// maxFile is how long one file of a registry may be, in bytes.
-const maxFile = 1 << 20
 
 // Parse reads a definition in YAML or JSON. The error is Faults.
 func Parse(text []byte) (*Agent, error) {
@@ -39,19 +37,19 @@ type Definition struct {
 	Text   []byte
 	Digest string // of Text
 
-	lines map[string]int // by JSON Pointer
+	lines document.Lines
 }
 
 // define reads one definition.
 func define(file string, text []byte) (*Definition, Faults) {
 	d := &Definition{File: file, Text: text, Digest: intents.Digest(text)}
 	faults := func() Faults {
-		doc, lines, err := document(text)
+		doc, lines, err := document.Read(text)
 		d.lines = lines
 		if err != nil {
 			return Faults{*err}
 		}
-		if found := violations(doc); len(found) > 0 {
+		if found := document.Violations("agent.json", doc); len(found) > 0 {
 			return found
 		}
 		a, err := decode(doc)
@@ -70,15 +68,8 @@ func define(file string, text []byte) (*Definition, Faults) {
 	return d, faults
 }
 
-// line of a pointer, or of the nearest thing around it; 0: not known.
-func (d *Definition) line(pointer string) int {
-	for {
-		if n, ok := d.lines[pointer]; ok || pointer == "" {
-			return n
-		}
-		pointer = pointer[:max(strings.LastIndexByte(pointer, '/'), 0)]
-	}
-}
+// line of a pointer; 0: not known.
+func (d *Definition) line(pointer string) int { return d.lines.Of(pointer) }
 
 // decode reads a definition that its schema has let pass.
 func decode(doc []byte) (*Agent, *Fault) {
@@ -102,38 +93,6 @@ func decode(doc []byte) (*Agent, *Fault) {
 		a.Temperature = &highest
 	}
 	return a, nil
-}
-
-// violations of the schema, with what to do about an unknown member.
-func violations(doc []byte) Faults {
-	schema, err := schemas.Lookup(schemas.Base + "agent.json")
-	if err != nil {
-		return Faults{{Reason: err.Error()}}
-	}
-	var found Faults
-	for _, v := range schema.ValidateBytes(doc) {
-		if slices.ContainsFunc(found, func(f Fault) bool { return f.Pointer == v.Pointer }) {
-			continue // one mistake, which two rules of the schema find
-		}
-		reason := v.Reason
-		if reason == schemas.UnknownMember {
-			end := strings.LastIndexByte(v.Pointer, '/')
-			reason = unknown(v.Pointer[end+1:], schema.Part(v.Pointer[:end]).Members())
-		}
-		found = append(found, Fault{Pointer: v.Pointer, Reason: reason})
-	}
-	return found
-}
-
-func unknown(name string, known []string) string {
-	near := schemas.Nearest(name, known)
-	switch {
-	case len(known) == 0:
-		return "is no name that may stand here"
-	case near != "":
-		return "unknown member, did you mean " + near + "?"
-	}
-	return "unknown member, known are " + strings.Join(known, ", ")
 }
 
 // check finds what the schema cannot say.

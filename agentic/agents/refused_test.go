@@ -32,7 +32,7 @@ func tree(a *txtar.Archive) fstest.MapFS {
 // the layer below.
 func TestRefused(t *testing.T) {
 	names, err := filepath.Glob("testdata/refused/*.txtar")
-	if err != nil || len(names) < 40 {
+	if err != nil || len(names) < 120 {
 		t.Fatalf("%d vectors, %v", len(names), err)
 	}
 	for _, name := range names {

@@ -12,20 +12,25 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"aob.dev/writ/agentic/document"
+	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/egress"
 )
 
-// Revision is one state of the registry: agents, blocks of prompts, and documents of
-// skills. It is immutable.
+// Revision is one state of the registry: agents, workflows, blocks of prompts, and
+// documents of skills. It is immutable.
 //
 //	agents/<file>.yaml      an agent; <file>.yaml where there is no folder agents
+//	workflows/<file>.yaml   a workflow
 //	prompts/<name>.md       a block of a prompt
 //	skills/<id>/skill.md    a document of a skill
 type Revision struct {
 	Agents  []*Definition   // by name
 	Notices Faults          // what was left out, and what is unwise
 	Skills  []SkillDocument // by id
+
+	Workflows []*workflows.Definition // by id
 
 	files  map[string][]byte
 	digest string
@@ -90,14 +95,14 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 		return nil, err
 	}
 	if len(faults) > 0 {
-		slices.SortStableFunc(faults, byFile)
+		slices.SortStableFunc(faults, document.ByFile)
 		return nil, faults
 	}
 	for _, d := range r.Agents {
 		d.lines = lines[d.File]
 	}
 	r.Notices = append(notices, r.Notices...)
-	slices.SortStableFunc(r.Notices, byFile)
+	slices.SortStableFunc(r.Notices, document.ByFile)
 	return r, nil
 }
 
@@ -110,7 +115,7 @@ func collect(dir fs.FS) (found map[string][]byte, notices Faults, err error) {
 	} else if err != nil {
 		return nil, nil, err
 	}
-	for _, pattern := range []string{folder + "*.yaml", folder + "*.yml", "prompts/*.md", "skills/*/skill.md"} {
+	for _, pattern := range []string{folder + "*.yaml", folder + "*.yml", "workflows/*.yaml", "workflows/*.yml", "prompts/*.md", "skills/*/skill.md"} {
 		names, err := fs.Glob(dir, pattern)
 		if err != nil {
 			return nil, nil, err
@@ -122,7 +127,7 @@ func collect(dir fs.FS) (found map[string][]byte, notices Faults, err error) {
 				return nil, nil, err
 			case !info.Mode().IsRegular() || strings.HasPrefix(path.Base(name), "."):
 				continue
-			case info.Size() > maxFile:
+			case info.Size() > document.MaxFile:
 				notices = append(notices, Fault{File: name, Reason: "left out, larger than 1 MB"})
 				continue
 			}
@@ -163,6 +168,7 @@ func fill(text []byte, env func(string) string) ([]byte, *Fault) {
 
 var (
 	agentFile = regexp.MustCompile(`^(agents/)?[^/]+\.ya?ml$`)
+	flowFile  = regexp.MustCompile(`^workflows/[^/]+\.ya?ml$`)
 	otherFile = regexp.MustCompile(`^(prompts/[^/]+\.md|skills/[^/]+/skill\.md)$`)
 )
 
@@ -177,7 +183,7 @@ func open(files map[string][]byte) (*Revision, error) {
 		text := files[name]
 		size += len(text)
 		switch {
-		case len(text) > maxFile:
+		case len(text) > document.MaxFile:
 			fault(name, "is larger than 1 MB")
 		case !utf8.ValidString(name) || !utf8.Valid(text):
 			fault(name, "is not UTF-8")
@@ -192,14 +198,20 @@ func open(files map[string][]byte) (*Revision, error) {
 				const at = "/confidence_threshold"
 				r.Notices = append(r.Notices, Fault{File: name, Line: d.line(at), Pointer: at, Reason: "at 1 no request ever reaches the agent: lower it"})
 			}
+		case flowFile.MatchString(name):
+			d, wrong := workflows.Parse(name, text)
+			if faults = append(faults, wrong...); len(wrong) == 0 {
+				r.Workflows = append(r.Workflows, d)
+			}
 		case !otherFile.MatchString(name):
-			fault(name, "is no file of a registry: it has agents/*.yaml, prompts/*.md and skills/<id>/skill.md")
+			fault(name, "is no file of a registry: it has agents/*.yaml, workflows/*.yaml, prompts/*.md and skills/<id>/skill.md")
 		}
 	}
 	if size > maxRevision {
 		fault("", tooLarge)
 	}
 	slices.SortStableFunc(r.Agents, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(r.Workflows, func(a, b *workflows.Definition) int { return strings.Compare(a.WorkflowID, b.WorkflowID) })
 	faults = append(faults, r.twice()...)
 	size = 0
 	for _, d := range r.Agents {
@@ -211,7 +223,7 @@ func open(files map[string][]byte) (*Revision, error) {
 		fault("", fmt.Sprintf("the schemas of enrichers have more than %d KiB together", maxTypes>>10))
 	}
 	if scopes, err := json.Marshal(r.Scopes()); err != nil || len(scopes) > maxScopes {
-		fault("", fmt.Sprintf("what the agents may do takes more than %d KiB: use fewer agents, or whole servers instead of their tools", maxScopes>>10))
+		fault("", fmt.Sprintf("what the agents may do, and the workflows, take more than %d KiB: use fewer agents, whole servers instead of their tools, or shorter scripts", maxScopes>>10))
 	}
 	manifest, err := manifest(files)
 	if err != nil {
@@ -224,7 +236,7 @@ func open(files map[string][]byte) (*Revision, error) {
 	return r, nil
 }
 
-// twice finds names that more than one agent has, and those of built-in agents.
+// twice finds names that more than one agent or workflow has, and those of built-in agents.
 func (r *Revision) twice() Faults {
 	var faults Faults
 	for i, d := range r.Agents {
@@ -239,6 +251,12 @@ func (r *Revision) twice() Faults {
 			faults = append(faults, Fault{File: d.File, Line: d.line(at), Pointer: at, Reason: "is the name of the agent in " + r.Agents[i-1].File + ", too: rename one of them"})
 		}
 	}
+	const at = "/workflow_id"
+	for i, d := range r.Workflows {
+		if i > 0 && r.Workflows[i-1].WorkflowID == d.WorkflowID {
+			faults = append(faults, Fault{File: d.File, Line: d.Line(at), Pointer: at, Reason: "is the id of the workflow in " + r.Workflows[i-1].File + ", too: rename one of them"})
+		}
+	}
 	return faults
 }
 
@@ -249,6 +267,15 @@ func (r *Revision) Agent(name string) (*Definition, bool) {
 		return nil, false
 	}
 	return r.Agents[i], true
+}
+
+// Workflow finds a workflow of the revision.
+func (r *Revision) Workflow(id string) (*workflows.Definition, bool) {
+	i := slices.IndexFunc(r.Workflows, func(d *workflows.Definition) bool { return d.WorkflowID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return r.Workflows[i], true
 }
 
 // Files are the revision's content, by path; variables are filled in. Do not modify.
@@ -270,10 +297,16 @@ func manifest(files map[string][]byte) ([]byte, error) {
 	return intents.Canonical(doc)
 }
 
-// Scopes of the revision's own agents.
-func (r *Revision) Scopes() Scopes { return scopesOf(r.Agents) }
+// Scopes of the revision's own agents and workflows.
+func (r *Revision) Scopes() Scopes {
+	out := scopesOf(r.Agents)
+	for _, d := range r.Workflows {
+		out.Workflows = append(out.Workflows, d.Graph)
+	}
+	return out
+}
 
-// Check judges the set of agents that somebody has with this revision over the built-in
+// Check judges the set of agents and workflows that somebody has with this revision over the built-in
 // ones and the layers below. The error is Faults.
 func (r *Revision) Check(below ...Scopes) error {
 	_, err := Effective(BuiltinScopes(), append(slices.Clip(below), r.Scopes())...)
@@ -284,6 +317,9 @@ func (r *Revision) Check(below ...Scopes) error {
 	for i, f := range faults {
 		if d, ok := r.Agent(f.Agent); ok {
 			faults[i].File, faults[i].Line = d.File, d.line(f.Pointer)
+		}
+		if d, ok := r.Workflow(f.Workflow); ok {
+			faults[i].File, faults[i].Line = d.File, d.Line(f.Pointer)
 		}
 	}
 	return faults

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/agentic/document"
 	"aob.dev/writ/intents"
 )
 
@@ -41,7 +42,7 @@ func TestRead(t *testing.T) {
 		"agents/general.yaml":     "name: mine\ndescription: d\ntemperature: ${HALF}\n",
 		"agents/mine.yaml":        "name: client\ndescription: d\n",
 		"agents/own.yaml":         "name: planner\ndescription: d\n",
-		"agents/large.yaml":       "name: large\ndescription: d\n#" + strings.Repeat("x", maxFile),
+		"agents/large.yaml":       "name: large\ndescription: d\n#" + strings.Repeat("x", document.MaxFile),
 		"agents/.hidden.yaml":     "name: hidden\ndescription: d\n",
 		"agents/README.md":        "no agent",
 		"agents/old/x.yaml":       "name: x\ndescription: d\n",
@@ -123,12 +124,12 @@ func TestDigest(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for want, pushed := range map[string]map[string][]byte{
 		"agents/a.yaml:1: /name: is the name of a built-in agent: choose another": {"agents/a.yaml": []byte("name: general\ndescription: d\n")},
-		"agents/a.yaml: is larger than 1 MB":                                      {"agents/a.yaml": []byte("name: a\ndescription: d\n#" + strings.Repeat("x", maxFile))},
+		"agents/a.yaml: is larger than 1 MB":                                      {"agents/a.yaml": []byte("name: a\ndescription: d\n#" + strings.Repeat("x", document.MaxFile))},
 		"agents/a.yaml: is not UTF-8":                                             {"agents/a.yaml": []byte("name: a\ndescription: \xff\n")},
 		"a.yml.md: is no file of a registry":                                      {"a.yml.md": []byte("name: a\ndescription: d\n")},
 		"agents/../a.yaml: is no file of a registry":                              {"agents/../a.yaml": nil},
 		"the files have more than 16 MB together":                                 tooMuch(),
-		"what the agents may do takes more than 256 KiB":                          tooMany(),
+		"what the agents may do, and the workflows, take more than 256 KiB":       tooMany(),
 	} {
 		if r, err := open(pushed); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, %v, want %s", r, err, want)
@@ -139,7 +140,7 @@ func TestOpenRefuses(t *testing.T) {
 func tooMuch() map[string][]byte {
 	all := map[string][]byte{}
 	for i := range 17 {
-		all[fmt.Sprintf("prompts/%d.md", i)] = make([]byte, maxFile)
+		all[fmt.Sprintf("prompts/%d.md", i)] = make([]byte, document.MaxFile)
 	}
 	return all
 }

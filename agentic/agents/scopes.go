@@ -5,13 +5,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"aob.dev/writ/agentic/workflows"
 )
 
-// Scopes say of every agent of a revision what it may do. They are computed from the
+// Scopes say of every agent of a revision what it may do, and have the graph of every
+// workflow. They are computed from the
 // revision's content: whoever has that can check them. They stand in the record of its
 // push, and are all that judges the orders of an agent's tasks.
 type Scopes struct {
-	Agents []Scope `json:"agents"` // by name
+	Agents    []Scope            `json:"agents"`              // by name
+	Workflows []*workflows.Graph `json:"workflows,omitempty"` // by id
 }
 
 // maxScopes is how long the JSON of Scopes may be, in bytes.
@@ -63,10 +67,11 @@ var ofEveryTask = []string{"agent.get", "exec_python", "read_lines", "step.finis
 
 // local are the tools of this system, and the orders that each is made of.
 var local = map[string][]string{
-	"search":               {"memory.query", "read_memory"},
+	"search":               {"kb.search", "memory.query", "read_memory"},
 	"action":               {"action"},
 	"remind_me":            {"schedule.delete", "schedule.list", "schedule.put"},
 	AskAgent:               {"agent.ask"},
+	"ask_people":           {"approval.ask"},
 	"find_relevant_skills": {"skill.find"},
 	"load_skill":           {"skill.load"},
 	"read_lines":           {"read_lines"},
@@ -136,12 +141,18 @@ func scopesOf(all []*Definition) Scopes {
 func BuiltinScopes() Scopes { return scopesOf(Builtins()) }
 
 // Effective is what one tenant has: the built-in agents, over them the layers (those of
-// the system, then the tenant's own). An agent hides those of its name below; of
+// the system, then the tenant's own). An agent or a workflow hides those of its name below; of
 // several defaults the nearest counts, and is the only one in the result. The error is
 // Faults: every way in which the set breaks a rule of the registry.
 func Effective(builtin Scopes, layers ...Scopes) (Scopes, error) {
 	set, nearest, found := merge(builtin, layers)
-	out := Scopes{Agents: slices.SortedFunc(maps.Values(set), func(a, b Scope) int { return strings.Compare(a.Name, b.Name) })}
+	out := Scopes{
+		Agents:    slices.SortedFunc(maps.Values(set), func(a, b Scope) int { return strings.Compare(a.Name, b.Name) }),
+		Workflows: flows(layers),
+	}
+	for _, g := range out.Workflows {
+		found = append(found, unknownAgents(g, set)...)
+	}
 	routed := false
 	for i, s := range out.Agents {
 		for j, name := range s.SubAgents {
@@ -167,6 +178,37 @@ func Effective(builtin Scopes, layers ...Scopes) (Scopes, error) {
 		return Scopes{}, found
 	}
 	return out, nil
+}
+
+// flows are the workflows of layers, by id; the nearer one of an id counts.
+func flows(layers []Scopes) []*workflows.Graph {
+	set := map[string]*workflows.Graph{}
+	for _, layer := range layers {
+		for _, g := range layer.Workflows {
+			set[g.WorkflowID] = g
+		}
+	}
+	return slices.SortedFunc(maps.Values(set), func(a, b *workflows.Graph) int { return strings.Compare(a.WorkflowID, b.WorkflowID) })
+}
+
+// unknownAgents finds the nodes whose agent there is not, or that people cannot have run.
+func unknownAgents(g *workflows.Graph, set map[string]Scope) (found Faults) {
+	for i, n := range g.Nodes {
+		if a, ok := set[n.Fn]; n.Type == workflows.Agent && (!ok || !a.Runnable()) {
+			found = append(found, Fault{Workflow: g.WorkflowID, Pointer: fmt.Sprintf("/nodes/%d/fn", i), Reason: "there is no agent " + n.Fn + " that can be run: add it, or name another"})
+		}
+	}
+	return found
+}
+
+// Workflow of an id; nil: there is none.
+func (s Scopes) Workflow(id string) *workflows.Graph {
+	for _, g := range s.Workflows {
+		if g.WorkflowID == id {
+			return g
+		}
+	}
+	return nil
 }
 
 // merge lays the layers over each other. nearest is the default agent; empty: none.

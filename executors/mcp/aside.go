@@ -10,6 +10,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/ratelimit"
 )
 
@@ -21,6 +22,14 @@ const (
 	asideLate = time.Second // what is said so soon after the end of a call may be of it
 )
 
+// Aside is what a server says beside its answer to a call.
+type Aside struct {
+	Level intents.Level
+	Kind  string          // stderr, message or progress
+	Text  string          // without secrets of the source
+	Data  json.RawMessage // of a message that is no text
+}
+
 // asides logs what a server says beside its answers: lines of standard error, log messages
 // and progress. Progress belongs to the call whose token it has; the rest to the call in
 // flight, if there is one alone. Secrets of the source are hidden and control characters
@@ -31,7 +40,7 @@ type asides struct {
 	limit *ratelimit.Limiter
 
 	mu    sync.Mutex // guards what follows
-	calls map[string]*slog.Logger
+	calls map[string]asked
 	last  int  // number of the last call
 	muted bool // what is said is not logged, which was logged
 
@@ -39,12 +48,18 @@ type asides struct {
 	endedAt time.Time
 }
 
+// asked is a call in flight.
+type asked struct {
+	log  *slog.Logger
+	hear func(Aside) // nil: nobody
+}
+
 func newAsides(log *slog.Logger, hide func(string) string) *asides {
-	return &asides{log: log, hide: hide, limit: ratelimit.New(maxAsides, asideTime, 1, time.Now), calls: map[string]*slog.Logger{}}
+	return &asides{log: log, hide: hide, limit: ratelimit.New(maxAsides, asideTime, 1, time.Now), calls: map[string]asked{}}
 }
 
 // during gives a call in flight its token, until it ends.
-func (a *asides) during(log *slog.Logger) (token string, end func()) {
+func (a *asides) during(log *slog.Logger, hear func(Aside)) (token string, end func()) {
 	if log == nil {
 		log = a.log
 	}
@@ -52,7 +67,7 @@ func (a *asides) during(log *slog.Logger) (token string, end func()) {
 	defer a.mu.Unlock()
 	a.last++
 	token = strconv.Itoa(a.last)
-	a.calls[token] = log
+	a.calls[token] = asked{log, hear}
 	return token, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -61,36 +76,47 @@ func (a *asides) during(log *slog.Logger) (token string, end func()) {
 	}
 }
 
-// of is the log of a call, or of the only one in flight or just ended, or else of the
-// server.
-func (a *asides) of(token string) *slog.Logger {
+// of is a call, or the only one in flight or just ended, or else the server itself.
+func (a *asides) of(token string) asked {
 	if time.Since(a.endedAt) > asideLate {
 		delete(a.calls, a.ended)
 	}
-	if log := a.calls[token]; log != nil {
-		return log
+	if call, there := a.calls[token]; there {
+		return call
 	}
 	if len(a.calls) == 1 {
-		for _, log := range a.calls {
-			return log
+		for _, call := range a.calls {
+			return call
 		}
 	}
-	return a.log
+	return asked{log: a.log}
 }
 
-// say logs one line.
-func (a *asides) say(ctx context.Context, token string, level slog.Level, kind, text string) {
+// say logs one line, and tells it to the call that it belongs to.
+func (a *asides) say(ctx context.Context, token string, x Aside) {
+	x.Text = printable(a.hide(x.Text), maxAside)
+	if a.hide(string(x.Data)) != string(x.Data) {
+		x.Data = nil
+	}
 	_, may := a.limit.Allow("")
 	a.mu.Lock()
-	log, wasMuted := a.of(token), a.muted
+	call, wasMuted := a.of(token), a.muted
 	a.muted = !may
 	a.mu.Unlock()
+	if call.hear != nil {
+		call.hear(x)
+	}
 	switch {
 	case may:
-		log.LogAttrs(ctx, level, "skill server", slog.String(kind, printable(a.hide(text), maxAside)))
+		call.log.LogAttrs(ctx, levels[x.Level], "skill server", slog.String(x.Kind, x.Text))
 	case !wasMuted:
 		a.log.LogAttrs(ctx, slog.LevelWarn, "skill server writes too much, the rest is not logged")
 	}
+}
+
+// levels in the log of this process, where a server's errors are no errors of ours.
+var levels = map[intents.Level]slog.Level{
+	intents.LevelDebug: slog.LevelDebug, intents.LevelInfo: slog.LevelInfo, intents.LevelWarning: slog.LevelWarn, intents.LevelError: slog.LevelWarn,
 }
 
 // notified takes a notification of the server.
@@ -98,7 +124,11 @@ func (a *asides) notified(n wire.JSONRPCNotification) {
 	ctx, of := context.Background(), n.Params.AdditionalFields
 	switch n.Method {
 	case "notifications/message":
-		a.say(ctx, "", levelOf(of["level"]), "message", textOf(of["data"]))
+		x := Aside{Level: levelOf(of["level"]), Kind: "message", Text: textOf(of["data"])}
+		if _, text := of["data"].(string); !text {
+			x.Data = json.RawMessage(x.Text)
+		}
+		a.say(ctx, "", x)
 	case "notifications/progress":
 		text := textOf(of["progress"])
 		if of["total"] != nil {
@@ -107,19 +137,21 @@ func (a *asides) notified(n wire.JSONRPCNotification) {
 		if of["message"] != nil {
 			text += ": " + textOf(of["message"])
 		}
-		a.say(ctx, textOf(of["progressToken"]), slog.LevelInfo, "progress", text)
+		a.say(ctx, textOf(of["progressToken"]), Aside{Level: intents.LevelInfo, Kind: "progress", Text: text})
 	}
 }
 
 // levelOf is a level of the protocol.
-func levelOf(name any) slog.Level {
+func levelOf(name any) intents.Level {
 	switch name {
 	case "debug":
-		return slog.LevelDebug
-	case "warning", "error", "critical", "alert", "emergency":
-		return slog.LevelWarn
+		return intents.LevelDebug
+	case "warning":
+		return intents.LevelWarning
+	case "error", "critical", "alert", "emergency":
+		return intents.LevelError
 	}
-	return slog.LevelInfo
+	return intents.LevelInfo
 }
 
 // textOf is a text as it is, and anything else as JSON.

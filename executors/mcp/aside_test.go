@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"aob.dev/writ/intents"
 )
 
 // TestAsides: what a server says during a call is logged as the call's, whichever way it
@@ -39,12 +41,12 @@ func TestAsidesOfSeveralCalls(t *testing.T) {
 	var text strings.Builder
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	a := newAsides(log.With(slog.String("of", "server")), (&Settings{Secrets: []string{"hunter2-of-the-crm"}}).hider())
-	first, end := a.during(log.With(slog.String("of", "first")))
-	second, _ := a.during(log.With(slog.String("of", "second")))
+	first, end := a.during(log.With(slog.String("of", "first")), nil)
+	second, _ := a.during(log.With(slog.String("of", "second")), nil)
 	say := func(token, line, of string) {
 		t.Helper()
 		text.Reset()
-		a.say(t.Context(), token, slog.LevelInfo, "stderr", line)
+		a.say(t.Context(), token, Aside{Level: intents.LevelInfo, Kind: "stderr", Text: line})
 		if got := text.String(); !strings.Contains(got, "of="+of+" ") || strings.Contains(got, "hunter2") {
 			t.Errorf("logged %s, want it to be of %s", got, of)
 		}

@@ -41,6 +41,9 @@ type CallMeta struct {
 	RetrySafe bool
 	// Log gets what the server says during the call; nil: that of the client does.
 	Log *slog.Logger
+	// Hear, if not nil, gets the same. It is called from several goroutines, and may be
+	// called once more after the call.
+	Hear func(Aside)
 }
 
 // Result is the answer of a tool.
@@ -74,7 +77,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return nil, c.conceal(err)
 	}
 	req := c.request(name, input, meta)
-	token, end := c.asides.during(meta.Log)
+	token, end := c.asides.during(meta.Log, meta.Hear)
 	defer end()
 	req.Params.Meta.ProgressToken = token
 	var res *wire.CallToolResult

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 
 	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/intents"
 )
 
 // exitGrace is how long a child may take to end once its input is closed.
@@ -73,7 +74,9 @@ func (c *Client) start(ctx context.Context) (*child, error) {
 		return nil, err
 	}
 	ch := &child{ServerProcess: p, exited: make(chan struct{})}
-	ch.drains.Go(func() { drain(p.Stderr, func(line string) { c.asides.say(ctx, "", slog.LevelInfo, "stderr", line) }) })
+	ch.drains.Go(func() {
+		drain(p.Stderr, func(line string) { c.asides.say(ctx, "", Aside{Level: intents.LevelInfo, Kind: "stderr", Text: line}) })
+	})
 	go func() { // ends with the process, which stop kills
 		err := p.Wait()
 		c.log.DebugContext(ctx, "skill server process ended", slog.Any("error", err))

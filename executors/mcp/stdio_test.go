@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"aob.dev/writ/intents"
 )
 
 // journal is a log that a test reads while a process writes to it.
@@ -106,7 +108,7 @@ func TestStderrIsBounded(t *testing.T) {
 		_ = w.Close()
 	}()
 	a := newAsides(slog.New(slog.NewTextHandler(&log, nil)), (&Settings{}).hider())
-	drain(r, func(line string) { a.say(t.Context(), "", slog.LevelInfo, "stderr", line) })
+	drain(r, func(line string) { a.say(t.Context(), "", Aside{Level: intents.LevelInfo, Kind: "stderr", Text: line}) })
 	if got := strings.Count(log.String(), "\n"); got != maxAsides+1 {
 		t.Errorf("%d lines logged, want %d and a note", got, maxAsides)
 	}

@@ -24,27 +24,6 @@ func (r record) embeddable() string {
 	return strings.ReplaceAll(r.label(), "_", " ") + "\n" + r.Text
 }
 
-// vector of a text, or nil and the reason why there is none. Only the end of ctx
-// is an error: an order goes on without a vector when the embedder fails.
-func (m *memory) vector(ctx context.Context, text string) (v []float32, reason string, err error) {
-	if m.Embedder == nil {
-		return nil, "there is no embedder", nil
-	}
-	wait, cancel := context.WithTimeout(ctx, EmbedWait)
-	defer cancel()
-	vectors, err := m.Embedder.Embed(wait, []string{text})
-	switch {
-	case err == nil:
-		return vectors[0], "", nil
-	case ctx.Err() != nil:
-		return nil, "", ctx.Err()
-	case errors.Is(err, embed.ErrUnavailable) || wait.Err() != nil:
-		return nil, "the embedder does not answer", nil
-	default:
-		return nil, "the embedder gives no vector", nil
-	}
-}
-
 // Times of Embeddings.
 const (
 	FillEvery = time.Hour

@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
 )
 
@@ -36,7 +37,7 @@ func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.Mem
 
 // near are the memories that an order may read and that are near its text.
 func (m *memory) near(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (out catalog.MemoryQueryResult, err error) {
-	near, reason, err := m.vector(ctx, args.Text)
+	near, reason, err := embed.One(ctx, m.Embedder, args.Text, EmbedWait)
 	if err != nil {
 		return out, err
 	}

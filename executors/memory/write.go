@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
@@ -41,7 +42,7 @@ func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.Wri
 	}
 	r.Text = text.String()
 	var unembedded string
-	if r.Embedding, unembedded, err = m.vector(ctx, r.embeddable()); err != nil {
+	if r.Embedding, unembedded, err = embed.One(ctx, m.Embedder, r.embeddable(), EmbedWait); err != nil {
 		return nil, err
 	}
 	waited, err := m.lock(ctx, r)

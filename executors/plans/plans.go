@@ -117,6 +117,9 @@ func (p plans) events(ctx context.Context, tenant string, of map[string][]string
 			if err := json.Unmarshal(doc.Body, &e); err != nil {
 				return nil, executors.Fail(intents.ExecutorFailed, "a stored event cannot be read")
 			}
+			if e.Type == catalog.EventLine {
+				continue // logs.stream shows them, which is a right of its own
+			}
 			found = append(found, e)
 			size += len(doc.Body)
 		}
@@ -138,6 +141,7 @@ func (p plans) events(ctx context.Context, tenant string, of map[string][]string
 
 // event is an event and what it is sorted by.
 type event struct {
+	Type     string    `json:"event_type"`
 	TS       time.Time `json:"ts"`
 	Position int64     `json:"position"`
 	Seq      int64     `json:"seq"`
@@ -161,6 +165,12 @@ func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanLi
 	}
 	if args.Status != "" {
 		q.Terms["status"] = []string{args.Status}
+	}
+	if args.WorkflowID != "" {
+		q.Terms["workflow_id"] = []string{args.WorkflowID}
+	}
+	if args.Runs {
+		q.Ranges = map[string]storage.Range{"workflow_id": {GTE: "-"}} // the first of all names
 	}
 	out := catalog.PlanListResult{Plans: []catalog.PlanView{}}
 	var err error

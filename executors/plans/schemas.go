@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -14,10 +15,10 @@ import (
 // maxSchemas is how many agents of a registry are listed.
 const maxSchemas = 1000
 
-// schemas lists the agents that the tenant has in its registry, and below them those of
+// schemas lists the agents or the workflows that the tenant has in its registry, and below them those of
 // system, which are every tenant's.
 func (p plans) schemas(ctx context.Context, o *executors.Order, args catalog.SchemaList) (*executors.Result, error) {
-	q := storage.Query{Terms: map[string][]string{"kind": {catalog.KindAgent}}, Sort: "name", Limit: maxSchemas}
+	q := storage.Query{Terms: map[string][]string{"kind": {cmp.Or(args.Kind, catalog.KindAgent)}}, Sort: "name", Limit: maxSchemas}
 	if args.Name != "" {
 		q.Terms["name"] = []string{args.Name}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/python"
@@ -111,4 +113,26 @@ type stopped struct{ sandbox.Runner }
 
 func (stopped) Run(context.Context, sandbox.Job) (sandbox.Result, error) {
 	return sandbox.Result{}, sandbox.ErrClosed
+}
+
+// What a script writes to standard error, and its traceback, are lines of its order, however it
+// ends.
+func TestLines(t *testing.T) {
+	_, e := open(t)
+	r := e.Do(t, exec(catalog.ExecPython{Script: "import sys\nprint('one', file=sys.stderr)\nsys.stderr.write('two')\nprint(1)"}))
+	if got := said(r); cmp.Diff([]string{"info python:stderr one", "info python:stderr two"}, got) != "" || r.Status != intents.Done {
+		t.Errorf("%q, %s", got, r.Status)
+	}
+	r = e.Do(t, exec(catalog.ExecPython{Script: "import sys\nprint('one', file=sys.stderr)\nraise ValueError('no')"}))
+	got := said(r)
+	if len(got) < 3 || got[0] != "info python:stderr one" || got[len(got)-1] != "error python:traceback ValueError: no" {
+		t.Errorf("%q", got)
+	}
+}
+
+func said(r intents.Report) (out []string) {
+	for _, l := range r.Lines {
+		out = append(out, string(l.Level)+" "+l.Source+" "+l.Text)
+	}
+	return out
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -47,6 +48,8 @@ func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecP
 		Tenant: o.Ticket.Actor.Tenant, Queue: row.MaxQueue, Time: row.MaxRun,
 		Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second},
 	}
+	log := executors.NewLineWriter(o, intents.LevelInfo, "python:stderr")
+	job.Stderr = log
 	data, given, err := p.input(ctx, o, args)
 	if err != nil {
 		return nil, err
@@ -62,6 +65,12 @@ func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecP
 	ctx, cancel := inTime(ctx)
 	defer cancel()
 	res, err := p.runner.Run(ctx, job)
+	log.End()
+	if res.Error != "" {
+		for line := range strings.Lines(res.Error) {
+			o.Write(intents.LevelError, "python:traceback", strings.TrimRight(line, "\n"), nil)
+		}
+	}
 	result, err := p.finish(ctx, o, res, err)
 	return withEvent(result, err, executed(res, in.count()), res.Outcome != "")
 }

@@ -46,6 +46,11 @@ type Job struct {
 	// unknown; an input of unknown length has to fit into Limits.Scratch.
 	InputSize int64
 
+	// Stderr gets what the script writes to standard error, while it runs and as hostile
+	// as Output; nil: nobody. Limits.Output bounds both together. Run does not return
+	// while a Write is in progress.
+	Stderr io.Writer
+
 	// Limits of this run. A job whose limits are those of the sandbox can use
 	// a prewarmed worker.
 	Limits Limits

@@ -74,7 +74,7 @@ func (b *Instance) Run(ctx context.Context, job Job) (res Result, err error) {
 	defer wall.Stop()
 
 	budget := &budget{left: b.limits.Output, over: func() { end.by(OversizedOutput) }}
-	out, stderr := &capture{budget: budget, max: b.limits.Output}, &capture{budget: budget, max: 0}
+	out, stderr := &capture{budget: budget, max: b.limits.Output}, &capture{budget: budget, max: 0, also: job.Stderr}
 	report := &capture{max: reportMax}
 	var readers sync.WaitGroup
 	readers.Go(func() { out.drain(b.out) })
@@ -230,6 +230,7 @@ type capture struct {
 	budget *budget // nil: unlimited
 	max    int64
 	kept   []byte
+	also   io.Writer // nil: nobody
 }
 
 // buffers of drain. A run takes three: without a pool they would be most of its garbage.
@@ -254,6 +255,9 @@ func (c *capture) drain(f io.Reader) {
 func (c *capture) add(p []byte) {
 	if c.budget != nil {
 		c.budget.spend(len(p))
+	}
+	if c.also != nil && len(p) > 0 {
+		_, _ = c.also.Write(p) // who does not take it does not end the run
 	}
 	c.kept = append(c.kept, p[:min(int64(len(p)), c.max-int64(len(c.kept)))]...)
 }

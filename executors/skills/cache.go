@@ -1,8 +1,11 @@
 package skills
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,15 +32,25 @@ type cache struct {
 
 	mu    sync.Mutex // guards what follows
 	size  int
+	swept int // how often answers were forgotten by order
 	kept  *simplelru.LRU[string, kept]
 	asked map[string]chan struct{} // closed when the call has ended
 }
 
-// kept is an answer, and the position of the order that brought it.
+// kept is an answer, and the order that brought it.
 type kept struct {
 	content  executors.Content
 	position int64
 	at       time.Time
+
+	name         string // <skill>:sha256:<hex>: what people call it
+	tenant, user string // whose calls it serves; no user: those of the tenant
+	plan         string // plan or run of the order
+}
+
+// serves says whether calls of an actor may get the answer.
+func (k kept) serves(a intents.Principal) bool {
+	return k.tenant == a.Tenant && (k.user == "" || k.user == a.UserID)
 }
 
 func (k kept) size() int { return len(k.content.JSON) + len(k.content.Text) }
@@ -112,16 +125,81 @@ func (c *cache) fresh(key string, age time.Duration) (kept, bool) {
 	return k, ok && since >= 0 && since < age
 }
 
-// keep an answer, in the place of those that were not used for longest.
-func (c *cache) keep(key string, k kept) {
+// keep an answer, in the place of those that were not used for longest; none that was asked
+// for before answers were forgotten (swept).
+func (c *cache) keep(key string, k kept, swept int) {
 	if k.size() > maxKeptOne {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if swept != c.swept {
+		return
+	}
 	c.kept.Remove(key)
 	c.kept.Add(key, k)
 	for c.size += k.size(); c.size > maxKept; {
 		c.kept.RemoveOldest()
 	}
+}
+
+// sweeps is how often answers were forgotten by order.
+func (c *cache) sweeps() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.swept
+}
+
+// forget drops answers, and those that are on their way, and says how many there were.
+func (c *cache) forget(which func(kept) bool) (removed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.swept++
+	for _, key := range c.kept.Keys() {
+		if k, ok := c.kept.Peek(key); ok && which(k) {
+			c.kept.Remove(key)
+			removed++
+		}
+	}
+	return removed
+}
+
+// maxListed bounds the answers that cache.stats names.
+const maxListed = 100
+
+// invalidate drops answers that serve the actor: what others get is theirs.
+func (s *skills) invalidate(_ context.Context, o *executors.Order, a catalog.CacheInvalidate) (*executors.Result, error) {
+	removed := s.cache.forget(func(k kept) bool {
+		if !k.serves(o.Ticket.Actor) {
+			return false
+		}
+		skill, _, one := strings.Cut(k.name, ":")
+		switch {
+		case k.name == a.Key:
+			return one
+		case a.Scope == catalog.CacheSkill:
+			return skill == a.Key
+		}
+		return a.Scope == catalog.CacheWorkflow && k.plan != "" && k.plan == a.Key
+	})
+	return &executors.Result{Value: catalog.CacheInvalidateResult{Removed: removed}}, nil
+}
+
+// stats counts the answers that serve the actor, and names the newest.
+func (s *skills) stats(_ context.Context, o *executors.Order, _ struct{}) (*executors.Result, error) {
+	out := catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{}}
+	s.cache.mu.Lock()
+	for _, k := range s.cache.kept.Values() {
+		if k.serves(o.Ticket.Actor) {
+			out.SizeBytes += int64(k.size())
+			out.Answers = append(out.Answers, catalog.CachedAnswer{Key: k.name, SizeBytes: int64(k.size()), Shared: k.user == "", KeptAt: k.at})
+		}
+	}
+	s.cache.mu.Unlock()
+	slices.SortStableFunc(out.Answers, func(a, b catalog.CachedAnswer) int {
+		return cmp.Or(b.KeptAt.Compare(a.KeptAt), strings.Compare(a.Key, b.Key))
+	})
+	out.Entries = len(out.Answers)
+	out.Answers = out.Answers[:min(out.Entries, maxListed)]
+	return &executors.Result{Value: out}, nil
 }

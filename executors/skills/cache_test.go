@@ -161,3 +161,90 @@ func TestCacheOneCall(t *testing.T) {
 		t.Errorf("%d calls", s.calls.Load())
 	}
 }
+
+// TestCacheInvalidated: the actor's answers go by key, skill or run, are counted, and nobody
+// else's go; what is asked for meanwhile is not kept.
+func TestCacheInvalidated(t *testing.T) {
+	b, s, in := cached(t, nil)
+	as := func(user, tenant string, o executortest.Order) executortest.Order {
+		scope := *in.Ticket.Scope // the bench fills it in
+		o.Ticket.Scope = &scope
+		o.Ticket.Actor.UserID, o.Ticket.Actor.Tenant = user, tenant
+		return o
+	}
+	stats := func(user, tenant string) (out catalog.CacheStatsResult) {
+		b.Must(t, as(user, tenant, executortest.Order{Type: "cache.stats", Args: struct{}{}}), &out)
+		return out
+	}
+	invalidate := func(user, tenant, scope, key string) int {
+		var out catalog.CacheInvalidateResult
+		b.Must(t, as(user, tenant, executortest.Order{Type: "cache.invalidate", Args: catalog.CacheInvalidate{Scope: scope, Key: key}}), &out)
+		return out.Removed
+	}
+	fill := func(n int, plan string) {
+		o := as("ana", "acme", in)
+		o.Args = map[string]any{"skill": "x", "input": map[string]any{"n": n}}
+		o.Context.PlanID = plan
+		b.Must(t, o, nil)
+	}
+	fill(1, "run_1")
+	fill(2, "run_1")
+	fill(3, "run_2")
+	b.Must(t, as("bob", "acme", in), nil)
+	b.Must(t, as("ana", "evil", in), nil)
+	had := stats("ana", "acme")
+	if had.Entries != 3 || had.SizeBytes != 3*int64(len("answer 1")) || len(had.Answers) != 3 || !strings.HasPrefix(had.Answers[0].Key, "x:sha256:") || had.Answers[0].Shared {
+		t.Fatalf("%+v", had)
+	}
+	for _, tt := range []struct {
+		user, tenant, scope, key string
+		want                     int
+	}{
+		{"bob", "acme", "key", had.Answers[0].Key, 0},
+		{"ana", "evil", "workflow", "run_1", 0},
+		{"ana", "acme", "skill", "y", 0},
+		{"ana", "acme", "skill", "run_1", 0},
+		{"ana", "acme", "workflow", "run_1", 2},
+		{"ana", "acme", "skill", "x", 1},
+		{"bob", "acme", "workflow", stats("bob", "acme").Answers[0].Key, 1},
+		{"bob", "acme", "skill", "x", 0},
+	} {
+		if got := invalidate(tt.user, tt.tenant, tt.scope, tt.key); got != tt.want {
+			t.Errorf("%+v: %d went", tt, got)
+		}
+	}
+	if stats("ana", "acme").Entries != 0 || stats("ana", "evil").Entries != 1 {
+		t.Error("others' answers went, or ours stayed")
+	}
+	calls := s.calls.Load()
+	fill(1, "run_1")
+	if s.calls.Load() != calls+1 {
+		t.Error("what was forgotten was answered")
+	}
+}
+
+// TestCacheInvalidatedMeanwhile: an answer that was asked for before is not kept after.
+func TestCacheInvalidatedMeanwhile(t *testing.T) {
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int64
+	s := newSite(t, serverOf(tool{name: "x", handle: func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		if calls.Add(1) == 1 {
+			close(asked)
+			<-goOn
+		}
+		return wire.NewToolResultText("answer"), nil
+	}}))
+	b := open(t, map[string]*site{"s": s})
+	pins := b.pins(t, "pure")
+	pins[0].CacheSeconds, pins[0].Since = 60, 7
+	in := b.Fill(call(pins, "x", map[string]any{"n": 1}))
+	var first sync.WaitGroup
+	first.Go(func() { b.Do(t, in) })
+	<-asked
+	b.Must(t, executortest.Order{Type: "cache.invalidate", Args: catalog.CacheInvalidate{Scope: "skill", Key: "x"}}, nil)
+	close(goOn)
+	first.Wait()
+	if b.Must(t, call(pins, "x", map[string]any{"n": 1}), nil); calls.Load() != 2 {
+		t.Errorf("%d calls", calls.Load())
+	}
+}

@@ -27,6 +27,7 @@ type invocation struct {
 	pin   intents.Pin
 	input json.RawMessage
 	took  time.Duration
+	swept int // how often answers had been forgotten when it began
 }
 
 // call calls a pinned skill. The server gets the intent_id, so that it can recognise an
@@ -47,7 +48,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if err != nil {
 		return nil, err
 	}
-	in := invocation{order: o, skill: skill, pin: pin, input: input}
+	in := invocation{order: o, skill: skill, pin: pin, input: input, swept: s.cache.sweeps()}
 	key, err := keyOf(in)
 	if err != nil || key == "" {
 		return s.send(ctx, in, key)
@@ -93,7 +94,8 @@ func (s *skills) meta(in invocation) mcp.CallMeta {
 	o := in.order
 	m := mcp.CallMeta{
 		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
-		Log: s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
+		Hear: func(x mcp.Aside) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
+		Log:  s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
 	}
 	if t := o.Ticket.Scope; t != nil {
 		m.Log = m.Log.With(slog.String("plan_id", t.Plan), slog.Int("step", t.Step))
@@ -195,9 +197,19 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 		}
 	}
 	if key != "" && len(res.Files) == 0 && (envelope == nil || !in.pin.Shared) {
-		s.cache.keep(key, kept{content, in.order.Ticket.Position, s.Now()})
+		s.cache.keep(key, in.kept(key, content, s.Now()), in.swept)
 	}
 	return s.result(ctx, in, content, []intents.Fact{called(in, size, content.Large())})
+}
+
+// kept is the answer as it is kept.
+func (in invocation) kept(key string, content executors.Content, at time.Time) kept {
+	t := in.order.Ticket
+	k := kept{content: content, position: t.Position, at: at, name: in.pin.Skill + ":" + key, tenant: t.Actor.Tenant, user: t.Actor.UserID, plan: in.order.Context.PlanID}
+	if in.pin.Shared {
+		k.user = ""
+	}
+	return k
 }
 
 // result puts large content into a file of the step.

@@ -55,6 +55,7 @@ func Handlers(cfg Config) map[string]executors.Handler {
 	s := &skills{Config: cfg, cache: newCache(cfg.Now)}
 	return map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
+		"cache.invalidate": executors.WithArgs(s.invalidate), "cache.stats": executors.WithArgs(s.stats),
 	}
 }
 

@@ -16,11 +16,22 @@ var readers = []string{"audit:read", "policy:explain"}
 // RunAgent is the capability to run an agent, without the agent's name.
 const RunAgent = "agents:run"
 
-// Needs is the capability that an order of the row needs: of one that names an agent to
-// run the one that names it, too.
+// Needs is the capability that an order of the row needs: of one that names an agent or a
+// workflow to run the one that names it, too, and of one that writes knowledge the one that says whose.
 func (r Row) Needs(args json.RawMessage) string {
 	var a struct {
-		Agent string `json:"agent"`
+		Agent      string `json:"agent"`
+		Scope      string `json:"scope"`
+		WorkflowID string `json:"workflow_id"`
+	}
+	if r.Type == "kb.index" || r.Type == "kb.remove" {
+		if json.Unmarshal(args, &a) == nil && a.Scope != KnowledgeOfTenant {
+			return r.Capability + ":own"
+		}
+		return r.Capability + ":tenant"
+	}
+	if r.Type == "workflow.start" && json.Unmarshal(args, &a) == nil {
+		return StartRuns + ":" + a.WorkflowID
 	}
 	if (r.Type == "plan.open" || r.Type == intents.TypeAgentAsk) && json.Unmarshal(args, &a) == nil && a.Agent != "" {
 		return RunAgent + ":" + a.Agent

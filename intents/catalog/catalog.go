@@ -124,7 +124,7 @@ type Catalog struct {
 	digest   func() string
 }
 
-var builtin = newCatalog(slices.Concat(planRows, askRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, registryRows, adminRows, queryRows, scheduleRows))
+var builtin = newCatalog(slices.Concat(planRows, workflowRows, askRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, knowledgeRows, cacheRows, approvalRows, registryRows, adminRows, queryRows, scheduleRows, logRows))
 
 // Builtin is the catalog without vendors' rows.
 func Builtin() *Catalog { return builtin }

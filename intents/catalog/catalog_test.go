@@ -36,6 +36,11 @@ var (
 		Failure: failure, CreatedAt: at, CompletedAt: &at,
 	}
 	moved   = PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, CreatedAt: at}
+	running = PlanView{
+		PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanExecuting, Revision: 1, PlanDigest: digest, MaxSteps: MaxNodes, History: []Replan{}, CreatedAt: at,
+		Run:   &RunView{RunID: "plan_1", WorkflowID: "lead", Version: "1.0.0", Digest: digest, Priority: "high", MaxDays: 3, Of: "plan_0", FromNode: "parse", Mode: ReplayShadow, RepeatEffects: true},
+		Steps: []StepView{{PlanStep: PlanStep{Step: 1, ID: "parse", Task: "function", Skills: []string{"crm.parse"}, Parallel: true, ReturnSpec: specimen.ReturnSpec}, Status: StepSkipped, Revision: 1, Type: "function", Attempts: 1, RetryAt: &at, Replayed: 7}},
+	}
 	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
 	session = Session{SessionID: "s", UserID: "ana", Status: "active", TTL: &at, StartedAt: at, LastActive: at, Agent: "general", TurnHistory: []Turn{turn}, WorkflowState: json.RawMessage(`{"page":2}`)}
 	persona = Persona{Name: "Ada", SystemPrompt: "Be brief.", Tone: "calm", Language: "en"}
@@ -73,10 +78,17 @@ var examples = map[string]example{
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "done", Reply: "These."},
+		StepFinish{TaskID: "task_1", Status: "done", Order: digest},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
 		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
 		StepFinish{TaskID: "task_1", Status: "unavailable", Reason: "it does not answer"},
 	}, []any{moved}},
+	"workflow.start": {[]any{WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{"file":"cas://sha256:1"}`), Priority: "high", RunID: "plan_1"}, WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{}`)}}, []any{running, moved}},
+	"node.skip":      {[]any{NodeSkip{PlanID: "plan_1", Epoch: 1, Step: 2}}, []any{moved}},
+	"run.replay": {
+		[]any{RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayFreeze, RepeatEffects: true}, RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayShadow}},
+		[]any{running, moved},
+	},
 	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
 	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
 	"transcript.get": {[]any{TranscriptGet{IntentIDs: []string{digest}}}, []any{
@@ -99,11 +111,28 @@ var examples = map[string]example{
 		[]any{ExecPython{Script: "print(1)", Input: json.RawMessage(`[]`), TimeoutSec: 30}, ExecPython{Script: "print(1)", From: "f_1"}, ExecPython{Script: "print(1)", Inputs: map[string]string{"s1": "f_1", "s2": digest}}, ExecPython{Script: "print(1)"}},
 		[]any{ExecPythonResult{Output: json.RawMessage(`1`)}, ExecPythonResult{Reference: reference}},
 	},
+	"kb.index": {
+		[]any{KBIndex{Title: "Ports", Data: json.RawMessage(`"Harbours."`), MediaType: "text/plain", Metadata: map[string]string{"year": "2026"}, Scope: KnowledgeOfTenant, Supersedes: digest}, KBIndex{Title: "Ports", From: digest, MediaType: "application/pdf"}},
+		[]any{KBIndexResult{DocumentID: digest, Chunks: 1, SizeBytes: 9, Embedder: "hashed", Existed: true}, KBIndexResult{DocumentID: digest, Chunks: 1, SizeBytes: 9}},
+	},
+	"kb.search": {
+		[]any{KBSearch{Q: "ports", K: new(50), Filters: map[string]string{"tenant": "default", "year": "2026"}, Hybrid: new(false)}, KBSearch{Q: "ports"}},
+		[]any{KBSearchResult{Hits: []KBHit{{digest, digest, 1, "Ports", "Harbours.", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, digest, KBScores{2, 0.5, 0.1, new(0.9)}}}, By: []string{ByWords, ByVectors}, Embedder: "hashed", Reranker: "m", Reason: "the reranker does not answer"}, KBSearchResult{Hits: []KBHit{{DocumentID: digest, ChunkID: digest, Title: "Ports", Text: "Harbours.", MediaType: "text/plain", Scope: KnowledgeOfUser}}, By: []string{ByWords}}},
+	},
+	"kb.list": {
+		[]any{KBList{100, "c"}, KBList{}},
+		[]any{KBListResult{[]KBDocument{{digest, "Ports", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, 1, 9, digest, at}, {DocumentID: digest, Title: "Ports", MediaType: "text/plain", Scope: KnowledgeOfUser, Chunks: 1, SizeBytes: 9, CreatedAt: at}}, "c"}, KBListResult{Documents: []KBDocument{}}},
+	},
+	"kb.remove":        {[]any{KBRemove{digest, KnowledgeOfTenant}, KBRemove{DocumentID: digest}}, []any{KBRemoveResult{digest}}},
+	"cache.invalidate": {[]any{CacheInvalidate{CacheSkill, "feed"}}, []any{CacheInvalidateResult{3}}},
+	"cache.stats":      {[]any{struct{}{}}, []any{CacheStatsResult{1, 9, []CachedAnswer{{"feed:" + digest, 9, true, at}, {Key: "feed:" + digest, SizeBytes: 9, KeptAt: at}}}}},
+
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "gone"}}}, []any{SkillLoadResult{Manifest: &feed}, SkillLoadResult{Skills: []Manifest{feed}, Unavailable: []string{"gone"}}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
 	"plan.usage":     {[]any{PlanUsage{Period{stamp, stamp}, true, true}, PlanUsage{}}, []any{PlanUsageResult{[]UsageRow{{"2026-11-20", "planner", "openai:m", 2, 100, 20, 1500, new(0.5)}, {Agent: "a", Model: "m", Turns: 1}}, []PlansHealth{{[]string{"feed"}, 4, 1, 0.5, 1}}, []SkillHealth{{"feed", 1}}}, PlanUsageResult{[]UsageRow{}, []PlansHealth{}, []SkillHealth{}}}},
-	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop"}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`)}}}}},
+	"graph.patch":    {[]any{GraphPatch{RunID: "plan_1", Patch: json.RawMessage(`{"patch_version":"0.1","add_nodes":[{"id":"tell","type":"function","fn":"mail.send","inputs":{"to":"${inputs.to}"},"retry":{"max":1,"backoff_sec":5},"timeout_sec":60}],"add_edges":[{"from":"CURRENT_NODE","to":"tell","condition":"true"}],"remove_edges":[{"from":"a","to":"b"}],"justification":"to tell"}`)}}, []any{moved}},
+	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop", KindWorkflow}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`), ""}}}}},
 	"message.list":   {[]any{MessageList{Period{stamp, stamp}, 100, "c"}, MessageList{}}, []any{MessageListResult{[]Message{{"m_1", "s", "turn_1", "plan_1", "assistant", "Hello.", "planner", "openai:m", 100, 20, 1500, strings.Repeat("a", 32), at, nil}, {MessageID: "m_2", SessionID: "s", Role: "tool_call", CreatedAt: at, ToolCalls: json.RawMessage(`{"name":"crm.close","args":{},"id":"call_1_0"}`)}, {MessageID: "m_0", SessionID: "s", Role: "user", CreatedAt: at}}, "c"}}},
 	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
 	"session.list":   {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},
@@ -129,9 +158,15 @@ var examples = map[string]example{
 	"registry.push":   {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
 	"agent.get":       {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}, AgentGetResult{Others: []OtherAgent{{Agent: "shop", DisplayName: "Shop", Description: "Sells.", TimeLimitSec: 300}}}}},
 	"policy.push":     {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
+	"approval.ask": {[]any{
+		ApprovalAsk{Title: "Which outlets shall I close?", Detail: "They lose money.", Items: []AskItem{{ID: "berlin", Text: "Berlin"}}, Approvers: []string{"ben"}},
+		ApprovalAsk{Title: "Shall I go on?"},
+	}, []any{ApprovalAskResult{Approved: []ApprovedItems{{UserID: "ben", At: "2026-11-20T10:00:00.000Z", Items: []string{"berlin"}}}}}},
 	"hitl.approve": {[]any{
 		Approve{IntentID: digest, Decision: DecisionApprove},
 		Approve{RunID: "r", NodeID: "n", Decision: DecisionRequestChanges, Reason: "another day"},
+		Approve{IntentID: digest, Decision: DecisionApprove, Items: []string{"berlin"}},
+		Approve{IntentID: digest, Decision: DecisionEdit, Args: json.RawMessage(`{"n":1}`)},
 	}, []any{
 		ApproveResult{IntentID: digest, State: ApprovalHeld, Approved: []string{"ben"}, Missing: []string{"writ.skill.once"}},
 		ApproveResult{IntentID: digest, State: ApprovalEnded, Code: intents.ApprovalRejected, Reason: "no", Approved: []string{}},

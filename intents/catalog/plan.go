@@ -17,13 +17,13 @@ const (
 
 var planRows = []Row{
 	{Type: "plan.open", Title: "Open a plan for a user's request", Capability: "plans:write", Signers: []intents.Role{intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "plan.close", Title: "Close a plan with its answer or failure", Capability: "plans:write", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "plan.close", Title: "Close a plan with its answer or failure", Capability: "plans:write", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "plan", Title: "Submit a plan or a revision of it", Capability: "plans:write", Signers: []intents.Role{intents.RolePlanner, intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "plan.claim", Title: "Drive a plan from now on", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "step", Title: "Open a task for a step of the plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "step.finish", Title: "End a task", Capability: "plans:run", Signers: []intents.Role{intents.RoleTask, intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "plan.claim", Title: "Drive a plan from now on", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "step", Title: "Open a task for a step of the plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "step.finish", Title: "End a task", Capability: "plans:run", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "cancel", Title: "Cancel a plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
+	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleWorkflow}, Executor: "plans", Effect: Pure},
 	{Type: "plan.list", Title: "List plans", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
 	{Type: "transcript.get", Title: "Read what earlier calls of the step asked for and what came of them", Capability: "plans:read", Signers: []intents.Role{intents.RoleTask}, Executor: "plans", Effect: Pure},
 }
@@ -187,11 +187,12 @@ type Step struct {
 }
 
 // StepFinish are the arguments of step.finish. Done names the memory key; of an agent's
-// own plan it has the Reply.
+// own plan or node it has the Reply, of another node of a run it names the Order.
 type StepFinish struct {
 	TaskID     string  `json:"task_id"`
 	Status     string  `json:"status"` // done, insufficient, failed, held; of a task that the signer has asked for: unavailable
 	MemoryKey  string  `json:"memory_key,omitempty"`
+	Order      string  `json:"order,omitempty"` // intent_id
 	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: what is done and what waits
 	Reason     string  `json:"reason,omitempty"`
 	Suggestion string  `json:"suggestion,omitempty"`
@@ -229,6 +230,9 @@ type PlanList struct {
 	Status string `json:"status,omitempty"`
 	Limit  int    `json:"limit,omitempty"` // 1..100, default 20
 	After  string `json:"after,omitempty"`
+	// Runs: only those of workflows, of one where it is named.
+	Runs       bool   `json:"runs,omitempty"`
+	WorkflowID string `json:"workflow_id,omitempty"`
 }
 
 // PlanStatus is a closed set.
@@ -292,6 +296,8 @@ type PlanView struct {
 	Gate   *Gated       `json:"gate,omitempty"`   // its request is to be routed; likewise
 
 	Route *Route `json:"route,omitempty"` // how the gate has chosen the agent; its texts are left out as the Task is
+
+	Run *RunView `json:"run,omitempty"` // the plan is the run of a workflow
 }
 
 // StepView is a step with what became of it.
@@ -306,6 +312,11 @@ type StepView struct {
 	Suggestion    string     `json:"suggestion,omitempty"`
 	StartedAt     *time.Time `json:"started_at,omitempty"`
 	FinishedAt    *time.Time `json:"finished_at,omitempty"`
+
+	Type     string     `json:"type,omitempty"`     // of a node of a run
+	Attempts int        `json:"attempts,omitempty"` // of a node, that have failed
+	RetryAt  *time.Time `json:"retry_at,omitempty"` // when it may be tried again
+	Replayed int64      `json:"replayed,omitempty"` // of a replay: the position of the record that it keeps
 }
 
 // Replan is one entry of replan_history.

@@ -66,9 +66,11 @@ type SkillHealth struct {
 	Failed int64  `json:"failed"`
 }
 
-// SchemaList are the arguments of schema.list: of all agents of the registry, or of one.
+// SchemaList are the arguments of schema.list: of all agents or workflows of the registry, or
+// of one.
 type SchemaList struct {
 	Name string `json:"name,omitempty"`
+	Kind string `json:"kind,omitempty"` // KindAgent where it is empty, or KindWorkflow
 }
 
 // SchemaListResult is the result of schema.list: without the built-in agents.
@@ -76,18 +78,21 @@ type SchemaListResult struct {
 	Schemas []SchemaRow `json:"schemas"`
 }
 
-// SchemaRow is an agent as its prompt and its definition.
+// SchemaRow is an agent as its prompt and its definition, or a workflow as its file and its
+// graph.
 type SchemaRow struct {
 	Name    string          `json:"name"`
 	Kind    string          `json:"kind"`
-	Content string          `json:"content"` // the system prompt, without a soul
+	Content string          `json:"content"` // the system prompt, without a soul; the file
 	Schema  json.RawMessage `json:"json_schema"`
+	ID      string          `json:"-"` // of the stored document
 }
 
-// Kinds of a stored row. An agent that a later revision has not is gone.
+// Kinds of a stored row. What a later revision has not is gone.
 const (
-	KindAgent = "agent"
-	KindGone  = "gone"
+	KindAgent    = "agent"
+	KindWorkflow = "workflow"
+	KindGone     = "gone"
 )
 
 // MessageList are the arguments of message.list: of the user's messages, newest first.

@@ -13,6 +13,14 @@ type Told struct {
 	// Tokens that earlier tasks of the step have used; of step alone.
 	Tokens int         `json:"tokens,omitempty"`
 	Facts  []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
+
+	// Of a run: what its driver can do now, and of step what the task seals.
+	Next  []NextNode `json:"next,omitempty"`
+	Order *NodeOrder `json:"order,omitempty"`
+	// DryRun: the order is decided and refused; its node is done if it would have been allowed.
+	DryRun bool      `json:"dry_run,omitempty"`
+	Kept   *KeptNode `json:"kept,omitempty"` // of a replay: it seals nothing but its end
+
 	// Agent that is asked, as agent.get would deliver it to its task; of agent.ask alone.
 	Agent *AgentGetResult `json:"agent,omitempty"`
 }

@@ -13,6 +13,7 @@ import (
 // executors of the tests: two, so that one can try the other's types.
 var executors = map[string][]string{
 	"python": {"exec_python"},
+	"logs":   {"logs.stream"},
 	"memory": {"write_memory", "read_memory", "memory.query"},
 }
 

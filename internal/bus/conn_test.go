@@ -32,6 +32,9 @@ func TestRequestReply(t *testing.T) {
 		{"gateway", "manager", bus.Agent("manager")},
 		{"manager", "planner", bus.Agent("planner")},
 		{"manager", "task", bus.Agent("task")},
+		{"gateway", "workflow", bus.Agent("workflow")},
+		{"workflow", "task", bus.Agent("task")},
+		{"workflow", "router", bus.Orders},
 		{"gateway", "router", bus.DirectoryApprovals},
 		{"router", "python", bus.Exec("exec_python")},
 		{"router", "memory", bus.Exec("memory.query")},
@@ -191,7 +194,7 @@ func TestServices(t *testing.T) {
 // A fresh grant reaches the process that it is for, and no other of its role.
 func TestGrantsReachOneProcess(t *testing.T) {
 	s := start(t)
-	for role, by := range map[string]string{"manager": "gateway", "planner": "manager", "task": "manager"} {
+	for role, by := range map[string]string{"manager": "gateway", "planner": "manager", "task": "manager", "workflow": "gateway"} {
 		one, other := connect(t, s, role), connect(t, s, role)
 		serve(t, one, echo(role, bus.Agent(role), bus.Grant(role, one.Instance())))
 		serve(t, other, echo(role, bus.Agent(role), bus.Grant(role, other.Instance())))

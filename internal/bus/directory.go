@@ -85,4 +85,6 @@ type SilentPlan struct {
 	OpenedAt  time.Time `json:"opened_at"`
 	TraceID   string    `json:"trace_id,omitempty"`
 	Done      bool      `json:"done,omitempty"` // of a client: its step is
+	Run       bool      `json:"run,omitempty"`  // of a workflow
+	Days      int       `json:"days,omitempty"` // of a run: for how long it may go on without its user
 }

@@ -24,7 +24,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"gateway": {asks: may{
 		publish: []string{
 			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.plans.silent",
-			"writ.agent.manager", "writ.grant.manager.p1", "writ.turn.acme.t1",
+			"writ.agent.manager", "writ.grant.manager.p1", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager",
 		},
 		subscribe: []string{"_INBOX_gateway_{me}.x"},
 	}},
@@ -32,33 +32,47 @@ var allowed = map[string]struct{ asks, serves may }{
 		asks: may{
 			publish: []string{
 				"writ.orders", "writ.batches", "writ.turn.acme.t1",
-				"writ.agent.planner", "writ.agent.planner.p1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.planner.p1", "writ.grant.task.p1",
+				"writ.agent.planner", "writ.agent.planner.p1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.produce.planner",
 			},
 			subscribe: []string{"_INBOX_manager_{me}.x"},
 		},
-		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
+		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "writ.produce.manager manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
+	},
+	"workflow": {
+		asks: may{
+			publish:   []string{"writ.orders", "writ.batches", "writ.turn.acme.t1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.task.p1"},
+			subscribe: []string{"_INBOX_workflow_{me}.x"},
+		},
+		serves: may{subscribe: []string{"writ.agent.workflow workflow", "writ.agent.workflow.{me} workflow", "writ.grant.workflow.{me} workflow", "$SRV.PING", "$SRV.INFO.writ-workflow"}},
 	},
 	"planner": {
 		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_planner_{me}.x"}},
-		serves: may{subscribe: []string{"writ.agent.planner planner", "writ.agent.planner.{me} planner", "writ.grant.planner.{me} planner", "$SRV.PING", "$SRV.INFO.writ-planner"}},
+		serves: may{subscribe: []string{"writ.agent.planner planner", "writ.agent.planner.{me} planner", "writ.grant.planner.{me} planner", "writ.produce.planner planner", "$SRV.PING", "$SRV.INFO.writ-planner"}},
 	},
 	"task": {
 		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_task_{me}.x"}},
 		serves: may{subscribe: []string{"writ.agent.task task", "writ.agent.task.{me} task", "writ.grant.task.{me} task", "$SRV.PING", "$SRV.INFO.writ-task"}},
 	},
 	"python": {serves: may{
+		publish:   []string{"writ.log.python"},
 		subscribe: []string{"writ.exec.exec_python python", "$SRV.PING", "$SRV.INFO.writ-python"},
 	}},
 	"memory": {serves: may{
+		publish:   []string{"writ.log.memory"},
 		subscribe: []string{"writ.exec.write_memory memory", "writ.exec.memory.query memory", "$SRV.PING", "$SRV.INFO.writ-memory"},
 	}},
+	"logs": {serves: may{
+		publish:   []string{"writ.log.logs"},
+		subscribe: []string{"writ.exec.logs.stream logs", "writ.log.*", "writ.log.>", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.x-acme", "writ.logs.{me} logs", "$SRV.PING", "$SRV.INFO.writ-logs"},
+	}},
 	externalName: {serves: may{
+		publish:   []string{"writ.log.x-acme"},
 		subscribe: []string{"writ.exec.x.acme.echo x-acme", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
 	}},
 	"router": {serves: may{
 		publish: []string{
-			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
-			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
+			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
+			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 			"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
@@ -66,7 +80,7 @@ var allowed = map[string]struct{ asks, serves may }{
 		},
 		subscribe: []string{
 			"writ.orders router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.approvals router", "writ.plans.silent router",
-			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
+			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 			"_INBOX_router_{me}.x",
 		},
 	}},
@@ -84,22 +98,26 @@ var allowed = map[string]struct{ asks, serves may }{
 var subjects = []string{
 	"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.*", "writ.plans.silent",
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
-	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.*", "writ.agent.task.*",
-	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1",
-	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1",
-	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
+	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
+	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.workflow", "writ.agent.*", "writ.agent.task.*",
+	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1", "writ.agent.workflow.p1",
+	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.workflow.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1",
+	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 	"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
 	"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.CREATE.FRAMES.c", "writ.frames.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1",
 	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.PURGE.FRAMES",
-	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x",
+	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_workflow.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x",
 	"_INBOX_manager.>", "_R_.x", "_INBOX.>", "$SYS.REQ.SERVER.PING", "$SYS.>", "writ.>", "elsewhere", ">",
 }
 
 // ofProcess are the subjects of one process of a role.
 func ofProcess(role, instance string) []string {
+	if role == "logs" {
+		return []string{"_INBOX_logs_" + instance + ".x", "writ.logs." + instance}
+	}
 	return []string{
 		"_INBOX_" + role + "_" + instance + ".x", "_INBOX_" + role + "_" + instance + ".>",
 		"writ.agent." + role + "." + instance, "writ.grant." + role + "." + instance,

@@ -46,7 +46,7 @@ func TestReplySubjectsLeadNowhere(t *testing.T) {
 		listeners = append(listeners, listen(admitted(t, s, "router").Serves, subject, "router"))
 	}
 	targets := []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent, bus.Turn("acme", "t1")}
-	for _, role := range []string{"manager", "planner", "task"} {
+	for _, role := range []string{"manager", "planner", "task", "workflow"} {
 		p := admitted(t, s, role)
 		for _, subject := range []string{bus.Agent(role), bus.AgentInstance(role, p.Instance), bus.Grant(role, p.Instance)} {
 			listeners = append(listeners, listen(p.Serves, subject, role))
@@ -57,7 +57,7 @@ func TestReplySubjectsLeadNowhere(t *testing.T) {
 	reader := bus.FramesAPI + "CONSUMER.CREATE." + bus.FramesStream + ".c." + bus.Turn("acme", "t1")
 	targets = append(targets, bus.Exec("exec_python"), "_INBOX_gateway.x", "$SRV.INFO", reader, bus.FramesAPI+"CONSUMER.MSG.NEXT."+bus.FramesStream+".c")
 
-	for _, role := range []string{"gateway", "manager", "planner", "task", "frames"} {
+	for _, role := range []string{"gateway", "manager", "planner", "task", "workflow", "frames"} {
 		nc := raw(t, s, admitted(t, s, role).Asks)
 		var mayPublish []string
 		for _, target := range targets {

@@ -16,7 +16,10 @@ const (
 	ClientPlans        = "writ.client.plans"        // request: ClientPlan; reply: ClientPlanReply
 	clientPrefix       = "writ.client.calls."       // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
 	execPrefix         = "writ.exec."               // writ.exec.<type>: request: a dispatch; reply: a report
+	logPrefix          = "writ.log."                // writ.log.<executor>: lines of an order that it carries out; no reply
+	logsPrefix         = "writ.logs."               // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
 	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: HandOut
+	producePrefix      = "writ.produce."            // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
 	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
 	grantPrefix        = "writ.grant."              // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
 )
@@ -30,12 +33,21 @@ const FramesAPI = "writ.frames."
 // Exec is the subject of an intent type. Types hold dots; they stay tokens.
 func Exec(typ string) string { return execPrefix + typ }
 
+// Log is the subject on which an executor shows what is written while it carries an order out.
+func Log(executor string) string { return logPrefix + executor }
+
+// Logs is the subject of the process of the executor logs that has a stream.
+func Logs(instance string) string { return logsPrefix + token(instance) }
+
 // Agent is the subject of an agent role.
 func Agent(role string) string { return agentPrefix + role }
 
 // AgentInstance is the subject of one process of an agent role, for work that it has
 // begun.
 func AgentInstance(role, id string) string { return agentPrefix + role + "." + token(id) }
+
+// Produce is the subject on which a role makes an order of a sentence.
+func Produce(role string) string { return producePrefix + role }
 
 // ClientCalls is the subject of the process of the task role that has the key of a client's
 // plan.

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// HandOut gives a turn to a manager: a request on Agent("manager"). The manager answers
+// HandOut gives a turn to a manager, or a run to a workflow engine: a request on
+// Agent("manager") or Agent("workflow"). It answers
 // with a HandOutReply at once and shows the progress of the turn as frames on
 // Turn(Tenant, TurnID). A plan may be handed out again, with a fresh driver and a
 // standing grant, after a crash or when a held order has its outcome: then the

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 )
@@ -66,7 +68,7 @@ func heldText(h bus.HeldOrder) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "order     %s\ntype      %s\nasked by  %s\nplan      %s, step %d\nheld      %s\ndeadline  %s\n",
 		h.IntentID, h.Type, visible(h.UserID, ""), h.PlanID, h.Step, h.HeldAt, h.Deadline)
-	printArgs(&b, h.Args)
+	printQuestion(&b, h)
 	for _, r := range h.Rules {
 		fmt.Fprintf(&b, "rule      %s: %s (%d of %s)\n", r.ID, visible(r.Reason, ""), r.Count, strings.Join(append(r.Approvers, r.Roles...), ", "))
 	}
@@ -76,31 +78,94 @@ func heldText(h bus.HeldOrder) string {
 	return b.String()
 }
 
+// printQuestion prints what people are asked, or the arguments of an order.
+func printQuestion(b *strings.Builder, h bus.HeldOrder) {
+	var a catalog.ApprovalAsk
+	if h.Type != "approval.ask" || json.Unmarshal(h.Args, &a) != nil {
+		printArgs(b, h.Args)
+		return
+	}
+	fmt.Fprintf(b, "question  %s\n", visible(a.Title, ""))
+	for line := range strings.Lines(a.Detail) {
+		fmt.Fprintf(b, "          %s\n", visible(strings.TrimSuffix(line, "\n"), ""))
+	}
+	for _, item := range a.Items {
+		fmt.Fprintf(b, "item      %s: %s\n", item.ID, visible(item.Text, ""))
+	}
+}
+
 func approvalsDecide(decision string) func(*command) {
 	return func(c *command) {
-		var reason, operatorKey string
+		said := catalog.Approve{Decision: decision}
+		var operatorKey, args string
 		c.personFlags()
-		c.answer = func(args []string) (answer, error) {
-			said := catalog.Approve{IntentID: args[0], Decision: decision, Reason: reason}
+		c.answer = func(ids []string) (answer, error) {
+			if (len(ids) == 1) == (said.RunID+said.NodeID != "") {
+				return answer{}, usage(errors.New("name the order by its INTENT_ID, or by --run and --node"))
+			}
+			if len(ids) == 1 {
+				said.IntentID = ids[0]
+			}
+			if decision == catalog.DecisionEdit {
+				var err error
+				if said.Args, err = c.edited(args); err != nil {
+					return answer{}, err
+				}
+			}
 			decide := c.decide
 			if operatorKey != "" {
 				c.key, decide = operatorKey, c.decideAsOperator
 			}
 			result, err := decide(said)
-			line := result.State
-			if result.Code != "" {
-				line += " " + string(result.Code)
-			}
-			if len(result.Missing) > 0 {
-				line += ", approvals still needed from " + strings.Join(result.Missing, ", ")
-			}
-			return answer{data: result, text: line + "\n"}, err
+			return answer{data: result, text: decidedText(result), note: nextOf(result)}, err
 		}
-		c.Flags().StringVar(&operatorKey, "operator-key", "", "sign with this operator key file instead")
-		c.Flags().StringVar(&reason, "reason", "", "reason, which is recorded")
-		if decision != catalog.DecisionApprove {
+		f := c.Flags()
+		f.StringVar(&said.RunID, "run", "", "run, or plan, of the order; with --node, in the place of INTENT_ID")
+		f.StringVar(&said.NodeID, "node", "", "node of the run, or number of the plan's step")
+		f.StringVar(&operatorKey, "operator-key", "", "sign with this operator key file instead")
+		f.StringVar(&said.Reason, "reason", "", "reason, which is recorded")
+		switch decision {
+		case catalog.DecisionApprove:
+			f.StringArrayVar(&said.Items, "item", nil, "item of a question that you say yes to; without it to all (repeatable)")
+		case catalog.DecisionEdit:
+			f.StringVar(&args, "args", "-", "file with the arguments of the order as you want them, as JSON; - is standard input")
+		default:
 			c.mustGive("reason")
 		}
+	}
+}
+
+// edited reads the arguments that somebody wants an order to have.
+func (c *command) edited(from string) (json.RawMessage, error) {
+	raw, err := c.input([]string{from})
+	if err == nil && !json.Valid(raw) {
+		err = malformed(errors.New("the arguments are no JSON: writ approvals show prints those of the order with --json"))
+	}
+	return raw, err
+}
+
+func decidedText(result catalog.ApproveResult) string {
+	line := result.State
+	if result.Code != "" {
+		line += " " + string(result.Code)
+	}
+	if len(result.Missing) > 0 {
+		line += ", approvals still needed from " + strings.Join(result.Missing, ", ")
+	}
+	return line + "\n"
+}
+
+// nextOf says what comes after a decision.
+func nextOf(result catalog.ApproveResult) string {
+	switch {
+	case result.Code == intents.Changed:
+		return "the next task of the step orders it as you want it; it waits if others have to approve it: writ approvals list\n"
+	case result.State == catalog.ApprovalEnded:
+		return "nothing is carried out; whoever asked reads why\n"
+	case result.State == catalog.ApprovalReleased:
+		return "it is carried out: writ receipt get " + result.IntentID + "\n"
+	default:
+		return ""
 	}
 }
 
@@ -109,11 +174,12 @@ func (c *command) decide(said catalog.Approve) (result catalog.ApproveResult, er
 	if err != nil {
 		return result, err
 	}
-	body := map[string]string{"decision": said.Decision}
-	if said.Reason != "" {
-		body["reason"] = said.Reason
+	path := "/agent/approvals"
+	if said.IntentID != "" {
+		path += "/" + url.PathEscape(said.IntentID)
+		said.IntentID = "" // the path names it
 	}
-	err = to.Post(c.Context(), "/agent/approvals/"+url.PathEscape(said.IntentID), body, &result)
+	err = to.Post(c.Context(), path, said, &result)
 	return result, err
 }
 

@@ -93,7 +93,7 @@ func (c *command) say(to client.Client, lines <-chan string, session, text strin
 			}
 			return err
 		}
-		if released, err := c.approve(lines, &t); !released || err != nil {
+		if goesOn, err := c.approve(lines, &t); !goesOn || err != nil {
 			return err
 		}
 		last := t.Last
@@ -104,18 +104,53 @@ func (c *command) say(to client.Client, lines <-chan string, session, text strin
 }
 
 // approve asks the person about the order that a turn waits for, if it is theirs to decide.
-func (c *command) approve(lines <-chan string, t *turnView) (released bool, err error) {
+func (c *command) approve(lines <-chan string, t *turnView) (goesOn bool, err error) {
 	var held bus.HeldData
 	var order bus.HeldOrder
 	if json.Unmarshal(t.Data, &held) != nil || c.get("/agent/approvals/"+url.PathEscape(held.Approval.IntentID), &order) != nil || !order.MayDecide {
 		return false, nil //nolint:nilerr // who cannot decide here was told how to follow the plan
 	}
 	fmt.Fprint(c.std.Err, heldText(order))
-	if yes, _ := c.prompt(lines, "approve? [y/N] "); !strings.EqualFold(strings.TrimSpace(yes), "y") {
+	said, decided := c.asked(lines, order)
+	if !decided {
 		return false, nil
 	}
-	result, err := c.decide(catalog.Approve{IntentID: order.IntentID, Decision: catalog.DecisionApprove})
-	return err == nil && result.State == catalog.ApprovalReleased, err
+	result, err := c.decide(said)
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprint(c.std.Err, decidedText(result), nextOf(result))
+	return result.State != catalog.ApprovalHeld, nil
+}
+
+// asked is what the person says of an order. Whoever says nothing leaves it waiting.
+func (c *command) asked(lines <-chan string, order bus.HeldOrder) (said catalog.Approve, decided bool) {
+	said.IntentID = order.IntentID
+	word := func(ask string) string {
+		text, _ := c.prompt(lines, ask)
+		return strings.TrimSpace(text)
+	}
+	switch strings.ToLower(word("approve? [y]es, [e]dit, request [c]hanges, [r]eject; enter leaves it waiting: ")) {
+	case "y", "yes":
+		said.Decision = catalog.DecisionApprove
+		var a catalog.ApprovalAsk
+		if order.Type == "approval.ask" && json.Unmarshal(order.Args, &a) == nil && len(a.Items) > 0 {
+			said.Items = strings.Fields(word("which items? enter is all: "))
+		}
+		return said, true
+	case "e", "edit":
+		said.Decision, said.Args = catalog.DecisionEdit, json.RawMessage(word("arguments, as JSON in one line: "))
+		if !json.Valid(said.Args) {
+			fmt.Fprintln(c.std.Err, "writ: that is no JSON; the order waits")
+			return said, false
+		}
+		return said, true
+	case "c", "changes":
+		said.Decision, said.Reason = catalog.DecisionRequestChanges, word("what should change? ")
+	case "r", "reject":
+		said.Decision, said.Reason = catalog.DecisionReject, word("why? ")
+	}
+	return said, said.Reason != ""
 }
 
 // stream shows the text of a turn while it comes. What else is told of it begins a line.

@@ -23,7 +23,8 @@ type talkative struct {
 	said     []string // messages
 	sessions map[string]bool
 	approved []string
-	resumed  string // the id after which the plan was watched
+	bodies   []string // of what was decided
+	resumed  string   // the id after which the plan was watched
 }
 
 func (g *talkative) serve(t *testing.T) string {
@@ -56,6 +57,11 @@ func (g *talkative) serve(t *testing.T) string {
 	})
 	mux.HandleFunc("POST /agent/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		g.approved = append(g.approved, r.PathValue("id"))
+		var body json.RawMessage
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		g.bodies = append(g.bodies, string(body))
 		fmt.Fprint(w, `{"intent_id":"sha256:1","state":"released","approved":["ana"]}`)
 	})
 	mux.HandleFunc("GET /agent/plans/plan_1/events", func(w http.ResponseWriter, r *http.Request) {

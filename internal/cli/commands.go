@@ -48,6 +48,7 @@ func commands() []row {
 		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
+		{use: "logs RUN", short: "Show what scripts and skill servers wrote in a run, and follow it", make: logsCommand},
 		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
 		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand, group: mcpRows},
@@ -58,6 +59,7 @@ func commands() []row {
 		{use: "bench NAME", short: "Measure writ against a baseline", make: benchCommand, args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)},
 		{use: "intent", short: "Write, check, sign, show, verify and submit orders", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
+		{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
 		{use: "receipt", short: "Get and verify receipts", group: receiptRows},
 		{use: "approvals", short: "List held orders, approve and reject them", group: approvalRows},
 		{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows},
@@ -72,6 +74,8 @@ func commands() []row {
 		{use: "grant", short: "Revoke grants", group: grantRows},
 		{use: "order", short: "Resolve indeterminate orders, and erase parts of orders", group: orderRows},
 		{use: "agent", short: "Check remote agents", group: agentRows},
+		{use: "kb", short: "Add, search, list and remove documents of the knowledge base", group: kbRows},
+		{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
 		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
 		{use: "context", short: "Name the writs that you use, and choose one", group: contextRows},
 		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
@@ -83,6 +87,7 @@ func commands() []row {
 
 var intentRows = []row{
 	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew, complete: intentTypes},
+	{use: "produce SENTENCE", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce, args: cobra.MinimumNArgs(1)},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
 	{use: "sign [FILE|-] --key FILE", short: "Seal an order with a key", make: intentSign},
 	{use: "show [FILE|-]", short: "Show the parts of an order; nothing is verified", make: intentShow},
@@ -101,6 +106,16 @@ var planRows = []row{
 	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: planCancel, complete: planIDs},
 }
 
+var workflowRows = []row{
+	{use: "list", short: "List the workflows, and your runs of them", make: workflowList},
+	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart, complete: workflowIDs},
+	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow, complete: runIDs},
+	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch, complete: runIDs},
+	{use: "cancel RUN_ID", short: "End a run", make: workflowCancel, complete: runIDs},
+	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: workflowPatch, complete: runIDs},
+	{use: "replay RUN_ID --from NODE", short: "Repeat a run from a node on", make: workflowReplay, complete: runIDs},
+}
+
 var receiptRows = []row{
 	{use: "get INTENT_ID", short: "Get the receipt of an accepted order", make: receiptGet},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check a receipt, offline", make: receiptVerify},
@@ -109,9 +124,10 @@ var receiptRows = []row{
 var approvalRows = []row{
 	{use: "list", short: "List held orders: your own, and those that you may decide", make: approvalsList},
 	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow, complete: heldOrders},
-	{use: "approve INTENT_ID", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove), complete: heldOrders},
-	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject), complete: heldOrders},
-	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges), complete: heldOrders},
+	{use: "approve [INTENT_ID]", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove), complete: heldOrders},
+	{use: "edit [INTENT_ID] --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit), complete: heldOrders},
+	{use: "reject [INTENT_ID] --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject), complete: heldOrders},
+	{use: "request-changes [INTENT_ID] --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges), complete: heldOrders},
 }
 
 var auditRows = []row{
@@ -233,6 +249,18 @@ var executorRows = []row{
 
 var agentRows = []row{
 	{use: "check URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentCheck},
+}
+
+var kbRows = []row{
+	{use: "add FILE", short: "Add a document: text, Markdown, HTML or PDF", make: kbAdd},
+	{use: "search QUESTION", short: "Find parts of documents by words and by meaning", make: kbSearch},
+	{use: "list", short: "List your documents and those of the tenant, newest first", make: kbList},
+	{use: "remove DOCUMENT_ID", short: "Remove a document", make: kbRemove},
+}
+
+var cacheRows = []row{
+	{use: "stats", short: "Count the answers that your calls would get, and name the newest", make: cacheStats},
+	{use: "clear SCOPE KEY", short: "Forget answers: of a run or plan (workflow), of a skill, or one (key)", make: cacheClear},
 }
 
 var contextRows = []row{

@@ -53,6 +53,34 @@ func planIDs(std IO) cobra.CompletionFunc {
 	})
 }
 
+// runIDs completes ids of runs.
+func runIDs(std IO) cobra.CompletionFunc {
+	return completing(std, func(ctx context.Context, t target) (out []string) {
+		var page catalog.PlanListResult
+		if (client.Client{URL: t.URL.Value, Key: t.Key.Value}).Get(ctx, "/v1/runs", &page) != nil {
+			return nil
+		}
+		for _, p := range page.Plans {
+			out = append(out, p.PlanID+"\t"+p.Run.WorkflowID+", "+string(p.Status))
+		}
+		return out
+	})
+}
+
+// workflowIDs completes names of workflows.
+func workflowIDs(std IO) cobra.CompletionFunc {
+	return completing(std, func(ctx context.Context, t target) (out []string) {
+		var rows []catalog.SchemaRow
+		if (client.Client{URL: t.URL.Value, Key: t.Key.Value}).Get(ctx, "/schemas/?kind=workflow", &rows) != nil {
+			return nil
+		}
+		for _, r := range rows {
+			out = append(out, r.Name)
+		}
+		return out
+	})
+}
+
 // heldOrders completes ids of orders that wait for approval.
 func heldOrders(std IO) cobra.CompletionFunc {
 	return completing(std, func(ctx context.Context, t target) []string {

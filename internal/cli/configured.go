@@ -148,6 +148,14 @@ func newEmbedder(c config.Config) (embed.Embedder, error) {
 	})
 }
 
+// newReranker makes the reranker that the configuration names; nil: none.
+func newReranker(c config.Config) (*embed.Reranker, error) {
+	if c.Reranker == "" {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	return embed.NewReranker(embed.RerankConfig{BaseURL: c.RerankerURL, Key: c.RerankerKey, Model: c.Reranker})
+}
+
 // blobs is where the configuration puts blobs.
 func blobs(c config.Config) (datadir.BlobsAt, error) {
 	at := datadir.BlobsAt{URL: c.Blobs, Credentials: c.BlobsCredentials, CA: c.BlobsCA}
@@ -161,15 +169,16 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 // newModels and policyFeed.
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
-		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
+		Dir: c.Data, Listen: c.Listen, PublicURL: c.PublicURL, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Gate: gateOf(c), Skills: c.Skills,
 		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
 	}
-	var errs [4]error
+	var errs [5]error
 	cfg.Documents, errs[0] = documents(c)
 	cfg.Blobs, errs[1] = blobs(c)
 	cfg.Witnesses, errs[2] = witnessesOf(c)
 	cfg.Embedder, errs[3] = newEmbedder(c)
+	cfg.Reranker, errs[4] = newReranker(c)
 	return cfg, errors.Join(errs[:]...)
 }
 

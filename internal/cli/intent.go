@@ -135,31 +135,36 @@ func intentSubmit(c *command) {
 		if err != nil {
 			return err
 		}
-		query := ""
-		if *dry {
-			query = "?dry_run=true"
-		}
-		_, body, err := client.Client{URL: c.url}.Submit(c.Context(), raw, query)
-		var problem *client.Error
-		if errors.As(err, &problem) {
-			if c.asJSON {
-				err = errors.Join(printJSON(c.std.Out, refusedBy(problem)), err)
-			}
-			if *dry { // nothing is recorded that policy explain could show
-				err = errors.New(err.Error())
-			}
-		}
-		if err != nil {
-			return err
-		}
-		a, err := answerIn(body, c.url)
-		if err != nil {
-			return err
-		}
-		said := answer{data: a, text: fmt.Sprintln(a.Code, a.IntentID)}
-		if a.Code != intents.OK {
-			said.end = fmt.Errorf("%s: %s", a.Code, a.Reason)
-		}
-		return said.print(c.std, c.asJSON)
+		return c.send(raw, *dry)
 	}
+}
+
+// send submits a sealed order and prints its answer.
+func (c *command) send(sealed []byte, dry bool) error {
+	query := ""
+	if dry {
+		query = "?dry_run=true"
+	}
+	_, body, err := client.Client{URL: c.url}.Submit(c.Context(), sealed, query)
+	var problem *client.Error
+	if errors.As(err, &problem) {
+		if c.asJSON {
+			err = errors.Join(printJSON(c.std.Out, refusedBy(problem)), err)
+		}
+		if dry { // nothing is recorded that policy explain could show
+			err = errors.New(err.Error())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	a, err := answerIn(body, c.url)
+	if err != nil {
+		return err
+	}
+	said := answer{data: a, text: fmt.Sprintln(a.Code, a.IntentID)}
+	if a.Code != intents.OK {
+		said.end = fmt.Errorf("%s: %s", a.Code, a.Reason)
+	}
+	return said.print(c.std, c.asJSON)
 }

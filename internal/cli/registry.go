@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/internal/config"
 )
 
@@ -76,6 +77,7 @@ func registryCheck(c *command) {
 			OK      bool          `json:"ok"`
 			Digest  string        `json:"digest,omitempty"`
 			Agents  int           `json:"agents"`
+			Flows   int           `json:"workflows"`
 			Faults  agents.Faults `json:"faults"`
 			Notices agents.Faults `json:"notices"`
 		}{Faults: agents.Faults{}, Notices: agents.Faults{}}
@@ -89,8 +91,11 @@ func registryCheck(c *command) {
 		}
 		a := answer{text: lines(said.Faults), note: lines(said.Notices), end: unless(err == nil, "not sound")}
 		if err == nil {
-			said.OK, said.Digest, said.Agents = true, r.Digest(), len(r.Agents)
+			said.OK, said.Digest, said.Agents, said.Flows = true, r.Digest(), len(r.Agents), len(r.Workflows)
 			a.text = fmt.Sprintf("sound   %s\nagents  %d\n", said.Digest, said.Agents)
+			if said.Flows > 0 {
+				a.text += fmt.Sprintf("workflows  %d\n", said.Flows)
+			}
 		}
 		a.data = said
 		return a, nil
@@ -110,6 +115,7 @@ type agentSet struct {
 	all    []*agents.Definition // the built-in ones first
 	dir    string
 	scopes agents.Scopes
+	flows  []*workflows.Definition
 }
 
 // agentSet of the registry in a directory; none: the built-in agents alone.
@@ -122,7 +128,7 @@ func (c *command) agentSet(dir []string) (s agentSet, err error) {
 		if err != nil {
 			return s, err
 		}
-		s.all = append(s.all, r.Agents...)
+		s.all, s.flows = append(s.all, r.Agents...), r.Workflows
 		layers = append(layers, r.Scopes())
 	}
 	s.scopes, err = agents.Effective(agents.BuiltinScopes(), layers...)
@@ -160,7 +166,21 @@ func modeOf(a *agents.Agent) string {
 	return conversational
 }
 
-// agentRow is an agent in a list.
+// flowRow is a workflow in a list: what its nodes call and run are its tools and agents.
+func flowRow(d *workflows.Definition, from string) agentRow {
+	row := agentRow{d.WorkflowID, from, "workflow", d.Description, []string{}, []string{}}
+	for _, n := range d.Nodes {
+		switch n.Type {
+		case workflows.Function:
+			row.Tools = append(row.Tools, n.Fn)
+		case workflows.Agent:
+			row.SubAgents = append(row.SubAgents, n.Fn)
+		}
+	}
+	return row
+}
+
+// agentRow is an agent or a workflow in a list.
 type agentRow struct {
 	Name        string   `json:"name"`
 	From        string   `json:"from"`
@@ -183,6 +203,9 @@ func registryList(c *command) {
 				row.Tools = append(row.Tools, t.ID())
 			}
 			rows = append(rows, row)
+		}
+		for _, d := range set.flows {
+			rows = append(rows, flowRow(d, filepath.Join(set.dir, d.File)))
 		}
 		return answer{data: rows, text: aligned(func(t io.Writer) {
 			for _, r := range rows {
@@ -208,8 +231,13 @@ func registryShow(c *command) {
 				at = i
 			}
 		}
+		for _, d := range set.flows {
+			if names = append(names, d.WorkflowID); at < 0 && d.WorkflowID == args[0] {
+				return answer{data: d.Graph, text: printable(string(d.Text))}, nil
+			}
+		}
 		if at < 0 {
-			return answer{}, fmt.Errorf("there is no agent %q%s", args[0], meant(args[0], names))
+			return answer{}, fmt.Errorf("there is no agent or workflow %q%s", args[0], meant(args[0], names))
 		}
 		d := set.all[at]
 		shown := shownAgent{

@@ -10,6 +10,7 @@ import (
 	textdiff "github.com/rogpeppe/go-internal/diff"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/workflows"
 )
 
 // right is one thing that an agent may do, or a bound to it.
@@ -56,6 +57,18 @@ func rights(s agents.Scope) []right {
 	return all
 }
 
+// flowRights are what the nodes of a workflow do.
+func flowRights(g *workflows.Graph) (all []right) {
+	for _, n := range g.Nodes {
+		what := n.ID
+		if n.Type == workflows.Function || n.Type == workflows.Agent {
+			what += ": " + n.Fn
+		}
+		all = append(all, right{n.Type, what})
+	}
+	return append(all, right{"limit", fmt.Sprintf("%d days", g.MaxDays)})
+}
+
 // changedAgent is what differs between two definitions of an agent.
 type changedAgent struct {
 	Name   string   `json:"name"`
@@ -90,8 +103,8 @@ func registryDiff(c *command) {
 
 // registrySide is one of two registries that are compared.
 type registrySide struct {
-	rights map[string][]right // by agent
-	files  map[string][]byte  // of agents, by agent
+	rights map[string][]right // by agent; also of workflows
+	files  map[string][]byte  // of agents and workflows
 	others map[string][]byte  // by path
 }
 
@@ -102,6 +115,11 @@ func sideOf(r *agents.Revision) registrySide {
 	}
 	for _, d := range r.Agents {
 		s.files[d.Name] = d.Text
+		delete(s.others, d.File)
+	}
+	for _, d := range r.Workflows {
+		name := "workflow " + d.WorkflowID
+		s.rights[name], s.files[name] = flowRights(d.Graph), d.Text
 		delete(s.others, d.File)
 	}
 	return s

@@ -196,6 +196,20 @@ func (c Client) Artifact(ctx context.Context, artifact string, w io.Writer) erro
 	return nil
 }
 
+// Upload keeps data as an artifact, and gives its address.
+func (c Client) Upload(ctx context.Context, name, mediaType string, data []byte) (artifact string, err error) {
+	resp, err := c.do(ctx, http.MethodPost, "/agent/artifacts?name="+url.QueryEscape(name), data, map[string]string{"Content-Type": mediaType})
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var kept struct {
+		Artifact string `json:"artifact"`
+	}
+	err = json.NewDecoder(resp.Body).Decode(&kept)
+	return kept.Artifact, err
+}
+
 // Post sends a JSON document and reads the answer.
 func (c Client) Post(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -24,6 +25,7 @@ import (
 // with Default.
 type Config struct {
 	Data, Listen, Metrics   string
+	PublicURL               string
 	NATS, NATSCert, NATSKey string
 	Skills                  []string      // in the short form
 	SkillServers            []SkillServer // beside them, of the file alone
@@ -41,6 +43,7 @@ type Config struct {
 
 	Blobs, BlobsCredentials, BlobsCA   string
 	Embedder, EmbedderURL, EmbedderKey string
+	Reranker, RerankerURL, RerankerKey string
 
 	Witnesses                 []string
 	Catalog, Sandbox          string
@@ -243,6 +246,9 @@ func (c Config) Validate() error {
 			return fmt.Errorf("%s: %q is not host:port", x[0], x[1])
 		}
 	}
+	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		return fmt.Errorf("public_url: %q is not http(s)://host[:port]", c.PublicURL)
+	}
 	if (c.NATSCert == "") != (c.NATSKey == "") {
 		return errors.New("nats_cert: goes with nats_key")
 	}
@@ -254,6 +260,9 @@ func (c Config) Validate() error {
 	}
 	if name, remote := strings.CutPrefix(c.Embedder, "openai:"); c.Embedder != "none" && c.Embedder != "hashed" && (!remote || name == "") {
 		return fmt.Errorf("embedder: %q is none of \"none\", \"hashed\" and \"openai:<model name>\"", c.Embedder)
+	}
+	if (c.Reranker == "") != (c.RerankerURL == "") {
+		return errors.New("reranker: goes with reranker_url")
 	}
 	for _, s := range Settings {
 		n, number := s.Bind(&c).(*int)

@@ -45,6 +45,10 @@ var Settings = []Setting{
 		Help: "HTTP address, host:port", More: "; `PORT` changes the port alone",
 	},
 	{
+		Name: "public_url", Bind: func(c *Config) any { return &c.PublicURL },
+		Help: "URL at which people reach writ, http(s)://host[:port]", More: "; default: `http://` and the address of `listen`. Addresses of logs begin with it ([logs.md](logs.md))",
+	},
+	{
 		Name: "metrics", Bind: func(c *Config) any { return &c.Metrics },
 		Help: "address for /metrics, as Prometheus reads it, host:port; none by default",
 		More: " ([operations.md](operations.md#watch)). It asks nobody who they are, so keep it to this machine or a network of your own",
@@ -142,6 +146,15 @@ var Settings = []Setting{
 		Help: "base URL of an OpenAI-compatible API", More: " for the embedder",
 	},
 	{Name: "embedder_key", Secret: true, Bind: func(c *Config) any { return &c.EmbedderKey }, Help: "API key for that URL"},
+	{
+		Name: "reranker", Bind: func(c *Config) any { return &c.Reranker },
+		Help: "model that sorts what kb.search finds; by default none does", More: ". Questions and texts are sent to it ([knowledge.md](knowledge.md))",
+	},
+	{
+		Name: "reranker_url", Bind: func(c *Config) any { return &c.RerankerURL },
+		Help: "base URL of its server", More: ", which has a `POST …/rerank` as Cohere, Jina and vLLM have it",
+	},
+	{Name: "reranker_key", Secret: true, Bind: func(c *Config) any { return &c.RerankerKey }, Help: "API key for that URL"},
 	{
 		Name: "witnesses", Bind: func(c *Config) any { return &c.Witnesses },
 		Help: "witness of the log: its verifier key, a space and its URL", More: " (C2SP tlog-witness). Witnesses are third parties who cosign the log's checkpoints",

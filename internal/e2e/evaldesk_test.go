@@ -26,7 +26,7 @@ var (
 	}
 )
 
-func (m front) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
+func (m front) Respond(ctx context.Context, req model.Request, _ func(model.Event)) (*model.Response, error) {
 	message := ""
 	for _, x := range req.Messages {
 		if x.Role == model.RoleUser {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // MaxText is how many bytes of a text are used; the rest is ignored. No tokenizer makes
@@ -29,6 +30,28 @@ type Embedder interface {
 	// Name identifies what made a vector. Vectors of different names are not
 	// comparable.
 	Name() string
+}
+
+// One makes the vector of one text, or says why there is none. It waits no longer than that.
+// Only the end of ctx is an error: an order goes on without a vector when the embedder fails.
+// A nil embedder makes none.
+func One(ctx context.Context, e Embedder, text string, wait time.Duration) (vector []float32, reason string, err error) {
+	if e == nil {
+		return nil, "there is no embedder", nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	vectors, err := e.Embed(bounded, []string{text})
+	switch {
+	case err == nil:
+		return vectors[0], "", nil
+	case ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	case errors.Is(err, ErrUnavailable) || bounded.Err() != nil:
+		return nil, "the embedder does not answer", nil
+	default:
+		return nil, "the embedder gives no vector", nil
+	}
 }
 
 // ErrUnavailable is that the service does not answer now.

@@ -41,6 +41,7 @@ var libraries = map[string]struct {
 	"github.com/open-policy-agent/opa":             {why: "http.send is not among the functions of a policy"},
 	"github.com/nats-io/nats.go":                   {why: "no HTTP: the bus, and a store that the operator names"},
 	"github.com/nats-io/nats-server":               {why: "it listens"},
+	"github.com/coder/websocket":                   {makers: map[string]string{"Dial": "HTTPClient"}},
 	"github.com/gin-gonic/gin":                     {why: "it serves"},
 	"github.com/mark3labs/mcp-go":                  {why: "it serves, and has types"},
 	"github.com/prometheus/client_golang":          {why: "it serves"},
@@ -48,6 +49,8 @@ var libraries = map[string]struct {
 	"github.com/getkin/kin-openapi":                {why: "checks what tests serve"},
 	"github.com/go-jose/go-jose":                   {why: "reads certificates"},
 	"github.com/spf13":                             {why: "flags that are addresses"},
+	"github.com/klippa-app/go-pdfium":              {why: "reads documents; no socket of the WebAssembly is given to it"},
+	"github.com/tetratelabs/wazero":                {why: "runs WebAssembly, whose sockets only a host configuration opens, and none does"},
 	"golang.org/x/net/http":                        {why: "forms of headers, and of a proxy's setting"},
 	"modernc.org/sqlite":                           {why: "the library C has sockets, which no database uses"},
 }

@@ -54,6 +54,8 @@ var columns = []column{
 	{"state", 3, []string{"router", "audit", "internal"}},
 
 	{"agentic/agents", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},
+	{"agentic/document", 2, []string{"agentic"}},
+	{"agentic/workflows", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},
 	{"policies", 2, []string{"router", "audit", "internal"}},
 	{"storage", 2, []string{"state", "router", "executors", "audit", "internal"}},
 	{"storage/sqlite", 2, drivers},
@@ -76,10 +78,11 @@ var columns = []column{
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
 	{"internal/egress", 0, nil},
-	{"internal/embed", 1, []string{"executors/memory", "internal"}},
+	{"internal/embed", 1, []string{"executors/memory", "executors/knowledge", "internal"}},
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
 	{"internal/layering", 0, nil},
+	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
 	{"internal/telemetry", 0, nil},
 }
@@ -90,6 +93,7 @@ var drivers = []string{"internal/node", "internal/datadir", "internal/snapshot",
 
 // only says who may import what others wrote. A path covers all below it.
 var only = map[string][]string{
+	"github.com/coder/websocket":            {"gateway", "internal/client"},
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway", "internal/problem/edge"},
 	"github.com/nats-io/nats.go":            {"internal/bus", "storage/blobnats"},
 	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
@@ -106,6 +110,7 @@ var only = map[string][]string{
 	"modernc.org/sqlite":                    {"storage/sqlite"},
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
+	"cel.dev/cel-go":                        {"agentic/workflows"},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
 	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},

@@ -46,10 +46,12 @@ import (
 type Config struct {
 	Dir       string              // data directory; made with mode 0700
 	Listen    string              // HTTP, host:port
+	PublicURL string              // where people reach it; empty: at Listen
 	Metrics   string              // host:port of a listener for /metrics; empty: none
 	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
 	Blobs     datadir.BlobsAt     // where blobs are; the zero value: where they were, at first in Dir
 	Embedder  embed.Embedder      // makes the vectors of documents, in the dimension of the store; nil: none
+	Reranker  *embed.Reranker     // of what kb.search finds; nil: none
 	NATS      string              // host:port of a NATS listener; empty: none
 	NATSCert  string              // PEM files of that listener; empty: no TLS
 	NATSKey   string

@@ -121,11 +121,18 @@ func (n *Node) startAgents(g *group) error {
 	if err != nil {
 		return err
 	}
+	runs, err := config(natsserver.Workflow, intents.RoleWorkflow)
+	if err != nil {
+		return err
+	}
 	task.Asked, task.Figure, manager.Figure = n.asks.Count, n.asks.Figure, n.asks.Figure
 	if err := g.serve("task", agentic.NewTasks(task).Serve); err != nil {
 		return err
 	}
 	if err := g.serve("planner", agentic.NewPlanner(planner).Serve); err != nil {
+		return err
+	}
+	if err := g.serve("workflow engine", agentic.NewEngine(runs).Serve); err != nil {
 		return err
 	}
 	return g.serve("manager", agentic.NewManager(manager).Serve)

@@ -12,7 +12,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// agentDoc is an agent of a tenant's registry in agent_schemas.
+// agentDoc is an agent or a workflow of a tenant's registry in agent_schemas.
 type agentDoc struct {
 	catalog.SchemaRow
 	TenantID string `json:"tenant_id"`
@@ -20,7 +20,7 @@ type agentDoc struct {
 	Created  string `json:"created_at"`
 }
 
-// writeAgents gathers the agents of the revision that an order has put in force, and says
+// writeAgents gathers the agents and workflows of the revision that an order has put in force, and says
 // of those that only the one before had that they are gone.
 func (r *Recorder) writeAgents(ctx context.Context, s state.Order, rec storage.Record) error {
 	if s.Type != state.TypeRegistryPush {
@@ -48,7 +48,7 @@ func (r *Recorder) writeAgents(ctx context.Context, s state.Order, rec storage.R
 		if err != nil {
 			return err
 		}
-		r.batch.agents[place{tenant, row.Name}] = storage.Document{ID: row.Name, Position: rec.Position, Body: body}
+		r.batch.agents[place{tenant, row.ID}] = storage.Document{ID: row.ID, Position: rec.Position, Body: body}
 	}
 	return nil
 }

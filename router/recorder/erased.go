@@ -15,7 +15,7 @@ import (
 
 // erased takes what an accepted record.erase names out of the documents that were made
 // of the order before: out of its plan, at the position of the erasure, and, of an
-// order of the router, out of its events; rows of a tool are removed. Other events, rows of calls and the search
+// order of the router, out of its events; rows of a tool and lines of its log are removed. Other events, rows of calls and the search
 // index never have values of an order. All of it is done to the documents as they
 // are, since the state may have forgotten the plan, and comes out the same of a record
 // that has lost its order.
@@ -34,7 +34,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 	if err := r.flush(ctx); err != nil { // what was gathered is looked for in the store
 		return err
 	}
-	if err := r.eraseTools(ctx, of, a.Parts); err != nil || !slices.Contains(a.Parts, catalog.ErasesOrder) {
+	if err := errors.Join(r.eraseTools(ctx, of, a.Parts), r.eraseLines(ctx, of, a.Parts)); err != nil || !slices.Contains(a.Parts, catalog.ErasesOrder) {
 		return err
 	}
 	routers := of.Decision.Verdict != intents.Deny && of.Decision.Executor == catalog.ExecutorRouter
@@ -49,7 +49,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 // erasePlan writes the plan of an erased order anew: without any text, if the router
 // carried the order out, else without the order's arguments.
 func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, rec storage.Record) error {
-	doc, err := r.read(ctx, of.Tenant, storage.IndexPlans, planID(of))
+	doc, err := r.read(ctx, of.Tenant, storage.IndexPlans, r.planID(of))
 	if err != nil || doc.Body == nil {
 		return err
 	}

@@ -38,8 +38,9 @@ func testErased(t *testing.T, closed func(w *routertest.World)) {
 	w, f := woken(t, live)
 	w.Pin("pay", catalog.Once)
 	p := w.Begun("p2", "pay")
-	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`"anas-reply"`)},
-		routertest.Fact("skill.called", `{"skill_id":"pay","input_size_bytes":4}`))))
+	report := routertest.Done(catalog.SkillCallResult{Output: []byte(`"anas-reply"`)}, routertest.Fact("skill.called", `{"skill_id":"pay","input_size_bytes":4}`))
+	report.Lines = []intents.Line{{At: w.Clock.Now(), Level: intents.LevelInfo, Source: "pay:stderr", Text: "anas-line"}}
+	w.Bus.On("skill.call", routertest.Always(report))
 	task := p.Started(1)
 	call := w.Want(task.Call("pay", `{"to":"anas-name"}`), intents.OK)
 	w.Bus.On("plan.get", routertest.Always(routertest.Done(catalog.PlanGetResult{Plan: p.View()})))

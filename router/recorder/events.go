@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,7 +71,7 @@ func orderEvents(s state.Order, before, after *catalog.PlanView) []event {
 	case "hitl.approve":
 		var a catalog.Approve
 		_ = json.Unmarshal(s.Args, &a)
-		out = append(out, event{"approval.decided", map[string]any{"held_intent_id": a.IntentID, "decision": a.Decision, "by": s.User}})
+		out = append(out, event{"approval.decided", map[string]any{"held_intent_id": cmp.Or(a.IntentID, s.Context.Cause), "decision": a.Decision, "by": s.User}})
 	case "cancel":
 		out = append(out, event{"plan.cancelled", map[string]any{}})
 	}
@@ -213,7 +214,7 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(ctx, s, rec)); err != nil {
 		return err
 	}
-	return r.writePlanOf(ctx, s.Tenant, planID(s), rec)
+	return r.writePlanOf(ctx, s.Tenant, r.planID(s), rec)
 }
 
 // ofApproval puts an approval's events where those of its held order are.
@@ -222,8 +223,9 @@ func (r *Recorder) ofApproval(s state.Order) state.Order {
 	if s.Type != "hitl.approve" || s.Decision.Verdict != intents.Allow || json.Unmarshal(s.Args, &a) != nil {
 		return s
 	}
-	if h, ok := r.fold.View().Hold(s.Tenant, a.IntentID); ok {
+	if h, ok := r.fold.View().HeldFor(s.Tenant, a); ok {
 		s.Context.PlanID, s.Context.SessionID, s.Context.TaskID = h.Context.PlanID, h.Context.SessionID, h.Context.TaskID
+		s.Context.Cause = h.Decision.IntentID
 	}
 	return s
 }
@@ -309,5 +311,5 @@ func (r *Recorder) eventOf(s state.Order) (plan, task string) {
 			return "", ""
 		}
 	}
-	return planID(s), s.Context.TaskID
+	return r.planID(s), s.Context.TaskID
 }

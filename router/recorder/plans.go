@@ -13,7 +13,7 @@ import (
 // plan is the plan of an order as folded now; nil if it belongs to none. A closed one
 // is without its words.
 func (r *Recorder) plan(s state.Order) *catalog.PlanView {
-	p, ok := r.fold.View().Plan(s.Tenant, planID(s))
+	p, ok := r.fold.View().Plan(s.Tenant, r.planID(s))
 	if !ok {
 		return nil
 	}
@@ -42,7 +42,10 @@ func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanVi
 // planID of an order: its context's, or for orders about a plan without
 // context (an operator's cancel) the one in the arguments. The arguments of a
 // refused order may be anything.
-func planID(s state.Order) string {
+func (r *Recorder) planID(s state.Order) string {
+	if state.OpensRun(s) {
+		return r.fold.RunBy(s)
+	}
 	if s.Context.PlanID != "" || s.Decision.Verdict == intents.Deny {
 		return s.Context.PlanID
 	}
@@ -54,10 +57,12 @@ func planID(s state.Order) string {
 }
 
 // planDoc is the document of agent_plans: the plan, with the number of each step
-// under the name that the index requires too.
+// under the name that the index requires too, and the workflow of a run where a search
+// finds it.
 type planDoc struct {
 	*catalog.PlanView
-	Steps []stepDoc `json:"steps"`
+	Steps      []stepDoc `json:"steps"`
+	WorkflowID string    `json:"workflow_id,omitempty"`
 }
 
 type stepDoc struct {
@@ -69,6 +74,9 @@ func documentOf(p *catalog.PlanView) planDoc {
 	d := planDoc{PlanView: p, Steps: make([]stepDoc, len(p.Steps))}
 	for i, s := range p.Steps {
 		d.Steps[i] = stepDoc{s, s.Step}
+	}
+	if p.Run != nil {
+		d.WorkflowID = p.Run.WorkflowID
 	}
 	return d
 }

@@ -154,13 +154,14 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	if err := r.fold.Err(); err != nil {
 		return err
 	}
-	after, err := r.told(ctx, s.Tenant, planID(s))
+	after, err := r.told(ctx, s.Tenant, r.planID(s))
 	if err != nil {
 		return err
 	}
 	switch rec.Kind {
 	case storage.KindOrder:
-		if err := r.writeEvents(r.ofApproval(s), orderEvents(s, before, after), rec); err != nil {
+		about := r.ofApproval(s)
+		if err := r.writeEvents(about, orderEvents(about, before, after), rec); err != nil {
 			return err
 		}
 		if err := errors.Join(r.writePlan(after, rec), r.writeTool(s, rec)); err != nil {
@@ -183,7 +184,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		if err := r.writeEvents(s, outcomeEvents(s, out, before, after), rec); err != nil {
 			return err
 		}
-		if err := errors.Join(r.writeCall(s, out, rec), r.writeToolOutcome(s, out, rec)); err != nil {
+		if err := errors.Join(r.writeCall(s, out, rec), r.writeToolOutcome(s, out, rec), r.writeLines(s, out, after, rec)); err != nil {
 			return err
 		}
 		return r.writePlan(after, rec)

@@ -1,6 +1,7 @@
 package routertest
 
 import (
+	"strings"
 	"testing/fstest"
 
 	"aob.dev/writ/agentic/agents"
@@ -17,12 +18,16 @@ func (w *World) RegistryOf(tenant string, revision int64, files map[string]strin
 	return catalog.RegistryPush{Tenant: tenant, Revision: revision, Digest: r.Digest(), Bundle: bundle}
 }
 
-// Registry of agents, by name of their files without .yaml.
+// Registry of agents, by name of their files without .yaml; of other files by path.
 func (w *World) Registry(files map[string]string) *agents.Revision {
 	w.Helper()
 	dir := fstest.MapFS{}
 	for name, text := range files {
-		dir["agents/"+name+".yaml"] = &fstest.MapFile{Data: []byte(text)}
+		path := "agents/" + name
+		if strings.Contains(name, "/") {
+			path = name
+		}
+		dir[path+".yaml"] = &fstest.MapFile{Data: []byte(text)}
 	}
 	r, err := agents.Read(dir, func(string) string { return "" })
 	w.Must(err)

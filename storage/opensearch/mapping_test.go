@@ -16,7 +16,7 @@ import (
 var extras = map[string][]string{
 	storage.IndexPlans: {
 		"epoch", "facts", "failure", "max_steps", "plan_digest", "response", "revision", "task", "turn_id",
-		"agent", "components", "route", "steps.after", "steps.agent", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage",
+		"agent", "components", "route", "steps.after", "steps.agent", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage", "run", "workflow_id", "steps.type", "steps.attempts", "steps.retry_at", "steps.replayed",
 	},
 	storage.IndexMemory:   {"skills", "ask"},
 	storage.IndexSessions: {"agent", "did", "resumed_from", "ttl_at", "ttl_minutes", "workflow_state", "messages.intent_summary"},

@@ -35,6 +35,17 @@ func testTerms(d *documents) {
 	}
 }
 
+func testEvery(d *documents) {
+	d.put(d.memory("a", 1, "skills", []string{"x", "y", "z"}), d.memory("b", 2, "skills", []string{"x", "z"}), d.memory("c", 3, "skills", []string{"y"}), d.memory("d", 4))
+	for _, c := range []struct {
+		every []string
+		want  []string
+	}{{[]string{"x"}, []string{"a", "b"}}, {[]string{"x", "z"}, []string{"a", "b"}}, {[]string{"z", "y", "x"}, []string{"a"}}, {[]string{"x", "w"}, nil}, {nil, []string{"a", "b", "c", "d"}}} {
+		d.finds(storage.Query{Every: map[string][]string{"skills": c.every}}, c.want...)
+	}
+	d.finds(storage.Query{Every: map[string][]string{"skills": {"x", "z"}}, Terms: map[string][]string{"skills": {"y", "w"}}}, "a")
+}
+
 func testTermsFollowWrites(d *documents) {
 	one := storage.Query{Terms: map[string][]string{"session_id": {"s1"}}}
 	two := storage.Query{Terms: map[string][]string{"session_id": {"s2"}}}

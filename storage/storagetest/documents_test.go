@@ -54,6 +54,7 @@ func testDocuments(t *testing.T, open func(t testing.TB) storage.Documents) {
 		"OtherIndex":        testOtherIndex,
 		"Terms":             testTerms,
 		"TermsFollowWrites": testTermsFollowWrites,
+		"Every":             testEvery,
 		"Sort":              testSort,
 		"SortMissing":       testSortMissing,
 		"Pages":             testPages,

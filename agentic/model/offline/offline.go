@@ -12,7 +12,7 @@
 // not half answered, and the refusal says what can be typed instead. Skills that
 // are not pure it calls only where the request names them.
 //
-// It knows what planner, executor, composer and classifier have to do. For any other agent it
+// It knows what planner, executor, composer, classifier and producer have to do. For any other agent it
 // does what one step can do, and says the result.
 package offline
 
@@ -78,6 +78,8 @@ func (c *conversation) respond(agent string) action {
 		return composeAnswer(c)
 	case agent == "classifier":
 		return classify(c)
+	case agent == "producer":
+		return produce(c)
 	}
 	return converse(c)
 }

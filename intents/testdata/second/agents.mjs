@@ -23,7 +23,7 @@ function content(bundle, name) {
 
 // LOCAL are the orders that the tools of this system are made of.
 const LOCAL = {
-  search: ["memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"],
+  search: ["kb.search", "memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"], ask_people: ["approval.ask"],
   find_relevant_skills: ["skill.find"], load_skill: ["skill.load"], read_lines: ["read_lines"], exec_python: ["exec_python"], write_memory: ["write_memory"],
 };
 
@@ -56,19 +56,23 @@ export class Agents {
     if (args.bundle !== undefined) {
       const files = content(args.bundle, args.digest);
       next.agents = o.facts.scopes.agents;
-      must(next.agents.every((a) => files.includes(a.digest)), "scopes of another content");
+      next.workflows = o.facts.scopes.workflows ?? [];
+      must([...next.agents, ...next.workflows].every((a) => files.includes(a.digest)), "scopes of another content");
     } else if (was?.before?.digest === args.digest) {
       next.agents = was.before.agents;
+      next.workflows = was.before.workflows;
     } else {
       const kept = this.state.blobs.get(args.digest);
       must(this.state.rules > 4 && kept, "neither the revision before nor content that is kept");
       next.agents = o.facts.scopes.agents;
+      next.workflows = o.facts.scopes.workflows ?? [];
       const files = Object.entries(JSON.parse(kept));
       must(files.every(([, f]) => this.state.blobs.has(f)), "content that is not whole");
       const written = files.filter(([path]) => /^(agents\/)?[^/]+\.ya?ml$/.test(path)).map(([, f]) => f);
       must(jcs(next.agents.map((a) => a.digest).sort()) === jcs(written.sort()), "scopes of another content");
     }
     must(this.state.rules < 5 || next.agents.every((a) => a.name !== "client"), "the name of clients");
+    if (this.state.rules > 5) this.state.approvals.agents(next.agents, tenant);
     if (was) delete was.before;
     const concerned = tenant === "system" ? ["system", ...this.inForce.keys()] : [tenant];
     for (const t of concerned) this.effective(t, { tenant, next });

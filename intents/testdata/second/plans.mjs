@@ -5,10 +5,12 @@ import { jcs, kidOf, must, signed } from "./bundle.mjs";
 import { Budgets } from "./budgets.mjs";
 import { Clients } from "./client.mjs";
 import { admit, base64url } from "./keys.mjs";
+import { Runs } from "./runs.mjs";
 import { OF_AGENTS } from "./schedules.mjs";
 
 const MAX_STEPS = 10;
 const MAX_LIVE = 4;
+const MAX_LIVE_NODES = 8;
 const MAX_REPLANS = 3;
 const HOUR = 3600000;
 const LEEWAY = 5000;
@@ -18,7 +20,7 @@ const RETRY_KEPT = 600000;
 
 export class Plans {
   constructor(state) {
-    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), budgets: new Budgets(state), clients: new Clients(state) });
+    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), budgets: new Budgets(state), clients: new Clients(state), runs: new Runs(state) });
   }
 
   // key of a task.
@@ -43,6 +45,7 @@ export class Plans {
   // driven is a plan of the actor that its last driver moves.
   driven(o) {
     const p = this.own(o);
+    this.runs.moves(o, p);
     must(!p.final, `the plan is ${p.status}`);
     must(p.epoch > 0 && o.args.epoch === p.epoch, "epoch is not the plan's");
     return p;
@@ -52,6 +55,7 @@ export class Plans {
     const moves = {
       "plan.open": this.open, "plan.claim": this.claim, plan: this.revise, step: this.step, "agent.ask": this.ask,
       "step.finish": this.finish, "plan.close": this.close, cancel: this.cancel, "agent.get": this.agent,
+      "workflow.start": (x) => this.runs.start(x), "run.replay": (x) => this.runs.replay(x), "node.skip": (x) => this.runs.skip(x), "graph.patch": (x) => this.runs.patch(x),
     };
     if (Object.hasOwn(moves, o.type)) moves[o.type].call(this, o);
   }
@@ -106,10 +110,11 @@ export class Plans {
 
   claim(o) {
     const p = this.own(o);
+    this.runs.moves(o, p);
     must(!p.final, `the plan is ${p.status}`);
     must(o.args.epoch === p.epoch + 1, "epoch is not the plan's plus one");
     p.epoch = o.args.epoch;
-    if (p.status === "pending") p.status = p.agent ? "executing" : "planning";
+    if (p.status === "pending") p.status = p.agent || p.graph ? "executing" : "planning";
     this.endTasks(p, "a newer plan.claim");
     for (const s of p.steps) {
       const mine = p.effects.filter((e) => e.step === s.step);
@@ -122,7 +127,7 @@ export class Plans {
   }
 
   replan(p) {
-    if (p.agent || p.status === "replanning") return;
+    if (p.agent || p.graph || p.status === "replanning") return;
     p.status = "replanning";
     if (p.replans >= MAX_REPLANS) p.exhausted = true;
     else p.replans++;
@@ -147,7 +152,7 @@ export class Plans {
 
   revise(o) {
     const p = this.driven(o);
-    must(!p.agent, "a plan of an agent is planned by nobody");
+    must(!p.agent && !p.graph, "a plan of an agent, or a run, is planned by nobody");
     must((o.args.route !== undefined) === (o.key.role === "manager"), "a planner seals plans, a manager those that are routed");
     if (p.gate || o.args.route) return this.state.gate.route(o, p);
     must(!p.exhausted && (p.status === "planning" || p.status === "replanning"), `the plan is ${p.status}, or was replanned too often`);
@@ -172,7 +177,7 @@ export class Plans {
       must(!agent || s.skills.length === 0, "a step of an agent has no skills of its own");
       const runs = agent && this.state.agents.runs(o.tenant, agent, this.state.agents.then(o.tenant, p.registry ?? []));
       if (runs) runs.types = [...runs.types.filter((t) => t !== "agent.ask"), "read_memory", "write_memory"];
-      return { agent, runs, step: s.step, skills: runs?.skills ?? s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
+      return { agent, runs, step: s.step, id: s.id, skills: runs?.skills ?? s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
     });
     Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
     p.steps = [...staying, ...added];
@@ -191,10 +196,11 @@ export class Plans {
     const runs = p.runs ?? s.runs;
     must(!runs || deadline <= o.now + runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(s.status === "pending", `the step is ${s.status}`);
-    must(this.ready(p, s), "one that the step waits for is not done");
-    must(this.live(p) < MAX_LIVE, "no more tasks of a plan live at once");
+    if (p.graph) this.runs.begin(o, p, s, deadline);
+    else must(this.ready(p, s), "one that the step waits for is not done");
+    must(this.live(p) < (p.graph ? MAX_LIVE_NODES : MAX_LIVE), "no more tasks of a plan live at once");
     Object.assign(s, { status: "running", begun: true });
-    this.begin(o, { agent: p.agent ?? s.agent, types: runs?.types, holds: runs?.holds, apiKey: runs?.apiKey, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key, limits: runs?.limits });
+    this.begin(o, { agent: p.agent ?? s.agent, node: p.graph && s.id, types: p.graph ? this.runs.types(s) : runs?.types, holds: runs?.holds, apiKey: runs?.apiKey, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key, limits: runs?.limits });
   }
 
   // introduced is the key that an order brings, and until when it signs.
@@ -255,15 +261,17 @@ export class Plans {
     const { task_id, status, memory_key } = o.args;
     const t = this.tasks.get(`${o.tenant}/${task_id}`);
     must(t && t.user === o.user_id, "no such task of this user");
+    this.runs.moves(o, t.plan);
     must(!t.ended, "the task has ended");
     const own = o.context.task_id === task_id;
     const ofIts = status === "unavailable" && t.parent?.id === o.context.task_id;
     must(o.key.role !== "task" || own || ofIts, "another task, and none that it has asked for and has no answer of");
     must(status !== "unavailable" || (o.key.role === "task" && ofIts), "unavailable is said by the task that asked");
-    must(o.key.role !== "manager" || status === "failed", "a manager may only say failed");
+    must(o.key.role === "task" || status === "failed", "a driver may only say failed");
     const replies = (o.args.reply ?? o.args.reply_bytes) !== undefined;
-    must(status !== "done" || replies === (t.plan.agent !== undefined), "done with a reply where none belongs, or without");
-    must(status !== "done" || t.plan.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    if (t.plan.graph) this.runs.finishable(o, t.plan, t.step);
+    else must(status !== "done" || replies === (t.plan.agent !== undefined), "done with a reply where none belongs, or without");
+    must(status !== "done" || t.plan.agent || t.plan.graph || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
     const held = t.held || this.asked(t).some((c) => c.parent === t && c.held);
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held" && (!t.ask || e.ask === t.ask));
     must(status !== "held" || waits || held, "no order of the step waits, nor was one of the task held");
@@ -273,6 +281,7 @@ export class Plans {
     if (complete) t.plan.over = true;
     if (t.ask) return; // what it says is for the task that asked
     if (status === "done" && t.plan.agent) t.plan.answer = o.args.reply;
+    if (t.plan.graph && status !== "held") return this.runs.finish(o, t.plan, t.step);
     t.step.status = status === "held" && !waits ? "pending" : status;
     if (t.step.status === "held") t.plan.turning = false;
     if (status === "held") return;
@@ -282,7 +291,8 @@ export class Plans {
 
   close(o) {
     const p = this.driven(o);
-    const all = p.status === "executing" && p.steps.every((s) => s.status === "done");
+    must(o.args.status !== "complete" || !p.graph || this.runs.over(p), "a run is complete when each node has ended well");
+    const all = p.graph || p.status === "executing" && p.steps.every((s) => s.status === "done");
     must(o.args.status !== "complete" || all, "a plan is complete when all its steps are done");
     const told = (p.steps.length > 0 && !p.agent) || typeof p.answer !== "string" || typeof o.args.response !== "string" || o.args.response === p.answer;
     must(o.args.status !== "complete" || told, "a plan without steps is closed with its answer");
@@ -292,6 +302,7 @@ export class Plans {
 
   cancel(o) {
     const p = this.own(o);
+    this.runs.moves(o, p);
     must(!p.final, `the plan is ${p.status}`);
     this.end(p, "failed");
   }
@@ -318,9 +329,10 @@ export class Plans {
 
   // timed: the ids that an order brings carry their time.
   timed(o) {
-    const kind = { "plan.open": "plan", step: "task", "agent.ask": "task" }[o.type];
+    const kind = { "plan.open": "plan", step: "task", "agent.ask": "task", "workflow.start": "plan" }[o.type];
     if (!kind) return;
-    const found = new RegExp(`^${kind}_([0-9a-z]{11}).`).exec(o.args[`${kind}_id`]);
+    const id = o.type === "workflow.start" ? this.runs.id(o) : o.args[`${kind}_id`];
+    const found = new RegExp(`^${kind}_([0-9a-z]{11}).`).exec(id);
     must(found, "an id that does not carry its time");
     const at = Number.parseInt(found[1], 36);
     must(o.now - HOUR <= at && at <= o.now + LEEWAY, "an id that was not made within the hour before");
@@ -361,6 +373,7 @@ export class Plans {
     must(jcs(f.skills ?? []) === jcs(t.skills), "decided with other skills than the task's");
     must(f.agent === t.agent, "decided with another agent");
     must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool that orders this");
+    if (t.node && !t.agent) must(t.types.includes(o.type) && (!o.facts.skill || t.skills.includes(o.facts.skill.name)), "not the order that the node is");
     if (!t.agent) return;
     if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.skills.includes(name)), "loads a skill that is not one of the task's");
     this.clients.scope(o, t);
@@ -374,11 +387,13 @@ export class Plans {
   // drivers are told of them.
   dispatched(o) {
     this.await(o);
+    this.runs.note(o, this.of(o), "open");
     if (o.context.plan_id && o.d.effect === "once") this.note(o, "open");
   }
 
   hold(o) {
     this.await(o);
+    this.runs.note(o, this.of(o), "held");
     this.note(o, "held");
     if (o.key.role !== "task") return;
     const t = this.byKey.get(o.kid);
@@ -390,7 +405,7 @@ export class Plans {
 
   // fresh: nothing that acts once is ordered again in its plan while it may have acted.
   fresh(o) {
-    if (this.clients.numbered(o, this.of(o))) return;
+    if (this.runs.ordered(o, this.of(o)) || this.clients.numbered(o, this.of(o))) return;
     if (o.d.effect !== "once") return;
     const args = jcs(o.args);
     if (this.state.rules > 3) return this.occurs(o, args);
@@ -449,6 +464,7 @@ export class Plans {
     if (!p) return;
     const s = p.steps.find((x) => x.step === o.context.step);
     this.clients.free(o, p, out);
+    this.runs.ended(o, p, out);
     if (o.noted) {
       const wasHeld = o.noted.status === "held" && s?.status === "held" && !p.final;
       const nothing = out.status === "failed" && (out.code === "DISPATCH_UNAVAILABLE" || out.retryable);

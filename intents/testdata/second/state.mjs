@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
+import { Approvals, UNSETTLED } from "./approvals.mjs";
 import { Gate } from "./gate.mjs";
 import { Breakers } from "./breakers.mjs";
 import { Plans } from "./plans.mjs";
@@ -13,7 +14,6 @@ import { Schedules } from "./schedules.mjs";
 const LEEWAY = 5000;
 const DAY = 86400000;
 const KNOWN_RULES = 6;
-const UNSETTLED = "writ.unsettled"; // the hold rule that asks nobody
 const unsettled = (d) => (d.hold?.rules ?? []).some((rule) => rule.id === UNSETTLED);
 
 const admitted = new Map();
@@ -44,8 +44,13 @@ const TEXTS = {
   "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
+  "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
   "schedule.put": ["input"],
   action: ["payload"],
+  "workflow.start": ["inputs"],
+  "run.replay": [],
+  "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
+  "approval.ask": ["title", "detail", "items/text"],
 };
 
 // without gives a value with the size of a text in its place; of arrays in each element.
@@ -72,7 +77,7 @@ function covers(have, need) {
   const [area, verb, resource] = have.split(":");
   const [needArea, needVerb, needResource] = need.split(":");
   if ((area !== "*" && area !== needArea) || (verb !== "*" && verb !== needVerb)) return false;
-  if (resource === undefined) return need !== "memory:write:tenant";
+  if (resource === undefined) return need !== "memory:write:tenant" && need !== "runs:replay:any";
   return resource === "*" || resource === needResource;
 }
 
@@ -94,6 +99,7 @@ export class State {
     this.gate = new Gate(this);
     this.schedules = new Schedules(this);
     this.breakers = new Breakers(this);
+    this.approvals = new Approvals(this);
   }
 
   take(r) {
@@ -162,7 +168,7 @@ export class State {
   }
 
   newTenant(tenants, id) {
-    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), data: new Map() });
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), effects: new Map(), data: new Map() });
   }
 
   change(fn) {
@@ -229,7 +235,8 @@ export class State {
     this.reserve(o);
     this.orders.set(o.position, o);
     if (d.verdict === "hold") must(facts.breaker === undefined, "a mark of an order that is not sent");
-    if (d.verdict === "hold") return this.hold(o);
+    if (o.type === "approval.ask") this.approvals.question(o, tenants);
+    if (d.verdict === "hold") return this.hold(o, tenants);
     this.breakers.sent(o, o.now, facts);
     if (d.executor === "router") this.apply(o);
     else this.plans.dispatched(o);
@@ -288,6 +295,8 @@ export class State {
     const caps = this.capabilities(tenants, o.tenant, roles);
     let need = row.capability;
     if ((o.type === "plan.open" || o.type === "agent.ask") && o.args.agent) need = `agents:run:${o.args.agent}`;
+    if (o.type === "kb.index" || o.type === "kb.remove") need += o.args.scope === "tenant" ? ":tenant" : ":own";
+    if (o.type === "workflow.start") need = `runs:start:${o.args.workflow_id}`;
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
@@ -298,8 +307,16 @@ export class State {
 
   // mayRun: what the gate goes on with needs the capability of its agent.
   mayRun(o, agent) {
-    const caps = this.capabilities(this.directories.at(-1).tenants, o.tenant, o.facts.roles ?? []);
-    must(caps.some((c) => covers(c, `agents:run:${agent}`)), `no role gives agents:run:${agent}`);
+    must(this.given(o, `agents:run:${agent}`), `no role gives agents:run:${agent}`);
+  }
+
+  // given: a role of the actor gives a capability.
+  given(o, need) {
+    return this.capabilities(this.directories.at(-1).tenants, o.tenant, o.facts.roles ?? []).some((c) => covers(c, need));
+  }
+
+  covers(have, need) {
+    return covers(have, need);
   }
 
   capabilities(tenants, tenant, roles) {
@@ -357,6 +374,7 @@ export class State {
     if (o.d.verdict === "hold" && !o.released) {
       must(out.status === "failed", "a held order is carried out without release");
       must(out.code !== "APPROVAL_REJECTED" || o.refused, "rejected, and nobody said so");
+      must(out.code !== "CHANGED" || o.edited, "changed, and nobody has edited it");
       must(out.code !== "APPROVAL_EXPIRED" || this.at >= o.deadline, "expired before its deadline");
     }
     this.breakers.ended(o, out);
@@ -375,19 +393,20 @@ export class State {
     must(jcs(c) === jcs(says), "a receipt of other records");
   }
 
-  hold(o) {
+  hold(o, tenants) {
     const terms = o.d.hold;
     must(terms?.rules?.length > 0, "held without saying what for");
     o.deadline = Date.parse(terms.deadline);
     must(o.deadline <= o.now + DAY, "held without a deadline, or for more than a day");
-    Object.assign(o, { yes: [], asked: [o.user_id, o.key.subject].filter(Boolean) });
+    Object.assign(o, { yes: [], asked: [o.user_id, o.key.subject].filter(Boolean), keys: [apiKey(o.claims)].filter(Boolean) });
+    this.approvals.hold(o, tenants);
     this.held.set(o.d.intent_id, o);
     this.plans.hold(o);
   }
 
   // accepts: a rule of the hold lets somebody approve.
   accepts(rule, who, held) {
-    if (rule.four_eyes && (held.asked.includes(who.user_id) || (who.key && who.key === apiKey(held.claims)))) return false;
+    if (rule.four_eyes && (held.asked.includes(who.user_id) || (who.key && held.keys.includes(who.key)))) return false;
     return (rule.approvers ?? []).includes(who.user_id) || (rule.roles ?? []).some((role) => who.roles.includes(role));
   }
 
@@ -401,14 +420,15 @@ export class State {
   }
 
   approve(o) {
-    const { intent_id, decision } = o.args;
-    const held = this.held.get(intent_id);
-    must(held && held.tenant === o.tenant, "approves an order of the tenant that is not held");
+    const { decision, items } = o.args;
+    const held = this.approvals.about(o);
     must(o.now < held.deadline, "approves an order after its deadline");
     const g = o.claims;
     must(!g || (!g.for && g.act.amr?.length > 0 && o.now - g.iat * 1000 <= 300000), "a grant that does not show that the approver was there");
-    const who = { user_id: o.user_id, key: apiKey(g), roles: o.facts.roles, at: o.facts.now, kid: o.kid, by: o };
+    const who = { user_id: o.user_id, key: apiKey(g), roles: o.facts.roles, at: o.facts.now, kid: o.kid, by: o, items };
     must(held.d.hold.rules.some((rule) => this.accepts(rule, who, held)), "not one of those who may approve");
+    if (decision === "edit") return this.approvals.edit(held, who, o);
+    this.approvals.items(held, items);
     if (decision !== "approve") {
       held.refused = true;
       return;
@@ -445,7 +465,7 @@ export class State {
     must(now < o.deadline, "released after its deadline");
     must(d.verdict === "allow" && d.code === "OK" && d.intent_id === o.d.intent_id && d.executor === o.d.executor && d.effect === o.d.effect, "released as another order than was held");
     for (const a of facts.approvals ?? []) {
-      const yes = o.yes.find((y) => y.user_id === a.user_id && y.at === a.at && y.key === (a.key ?? ""));
+      const yes = o.yes.find((y) => y.user_id === a.user_id && y.at === a.at && y.key === (a.key ?? "") && jcs(y.items ?? []) === jcs(a.items ?? []));
       must(yes, "released with an approval that nobody gave");
       must(this.stands(yes, o, tenants) && among(a.roles, yes.now), "released with an approval that does not count any more");
     }
@@ -475,7 +495,11 @@ export class State {
         return this.adminPut(args, tenant);
       case "skill.approve":
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
-        return this.change((tenants) => tenants.get(tenant).pins.add(args.skill));
+        return this.change((tenants) => {
+          const t = tenants.get(tenant);
+          t.pins.add(args.skill);
+          t.effects.set(args.skill, args.effect);
+        });
       case "registry.push":
         return this.agents.push(o, tenant);
       case "policy.push":

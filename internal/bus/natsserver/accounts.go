@@ -17,6 +17,7 @@ const (
 	accountManager = "MANAGER"
 	accountPlanner = "PLANNER"
 	accountTask    = "TASK"
+	accountRuns    = "RUNS"
 	accountExec    = "EXEC"    // executors
 	accountCore    = "CORE"    // the routers and the only JetStream
 	accountReaders = "READERS" // readers of display frames
@@ -84,8 +85,9 @@ type crossing struct {
 
 // crossings are all ways from one account into another.
 func crossings() []crossing {
-	sealers := []string{accountGateway, accountManager, accountPlanner, accountTask}
+	sealers := []string{accountGateway, accountManager, accountPlanner, accountTask, accountRuns}
 	gateway, manager := []string{accountGateway}, []string{accountManager}
+	drivers := []string{accountManager, accountRuns}
 	core, frames := []string{accountCore}, []string{accountReaders}
 	return []crossing{
 		{subject: bus.Orders, of: accountCore, by: sealers, within: orderTime},
@@ -94,24 +96,29 @@ func crossings() []crossing {
 		{subject: bus.DirectoryUser, of: accountCore, by: gateway},
 		{subject: bus.DirectoryApprovals, of: accountCore, by: gateway},
 		{subject: bus.PlansSilent, of: accountCore, by: gateway},
-		// One way: the stream FRAMES stores them, and there are no replies. Only the
-		// manager and the gateway publish frames, so that a compromised task or planner
+		// One way: the stream FRAMES stores them, and there are no replies. Only
+		// drivers and the gateway publish frames, so that a compromised task or planner
 		// cannot answer the user.
-		{subject: turnAll, of: accountCore, by: []string{accountGateway, accountManager}},
+		{subject: turnAll, of: accountCore, by: []string{accountGateway, accountManager, accountRuns}},
 		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountCore, by: frames},
 		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountCore, by: frames, stream: true},
 		{subject: jetStreamAPI + framesDelete, called: bus.FramesAPI + framesDelete, of: accountCore, by: frames},
 		{subject: bus.Agent(Manager), of: accountAgents, by: gateway},
 		{subject: bus.Grant(Manager, everyProcess), of: accountAgents, by: gateway},
+		{subject: bus.Agent(Workflow), of: accountAgents, by: gateway},
+		{subject: bus.Grant(Workflow, everyProcess), of: accountAgents, by: gateway},
 		{subject: bus.ClientPlans, of: accountAgents, by: gateway},
+		{subject: bus.Produce(Manager), of: accountAgents, by: gateway, within: delegationTime},
+		{subject: bus.Produce(Planner), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.ClientCalls(everyProcess), of: accountAgents, by: gateway, within: orderTime},
 		{subject: bus.Agent(Planner), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.AgentInstance(Planner, everyProcess), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.Grant(Planner, everyProcess), of: accountAgents, by: manager},
-		{subject: bus.Agent(Task), of: accountAgents, by: manager, within: delegationTime},
-		{subject: bus.AgentInstance(Task, everyProcess), of: accountAgents, by: manager, stream: true, within: delegationTime},
-		{subject: bus.Grant(Task, everyProcess), of: accountAgents, by: manager},
+		{subject: bus.Agent(Task), of: accountAgents, by: drivers, within: delegationTime},
+		{subject: bus.AgentInstance(Task, everyProcess), of: accountAgents, by: drivers, stream: true, within: delegationTime},
+		{subject: bus.Grant(Task, everyProcess), of: accountAgents, by: drivers},
 		{subject: execAll, of: accountExec, by: core, within: orderTime},
+		{subject: bus.Logs(everyProcess), of: accountExec, by: gateway},
 		{subject: discovery, of: accountExec, by: core, stream: true},
 	}
 }

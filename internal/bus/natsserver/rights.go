@@ -11,12 +11,14 @@ import (
 
 // The roles that every server knows. Executors are roles of their own names.
 const (
-	Gateway = "gateway"
-	Manager = "manager"
-	Planner = "planner"
-	Task    = "task"
-	Router  = "router"
-	Frames  = "frames" // the gateway's second: reads display frames and does nothing else
+	Gateway  = "gateway"
+	Manager  = "manager"
+	Planner  = "planner"
+	Task     = "task"
+	Workflow = "workflow" // drives runs of workflows
+	Router   = "router"
+	Frames   = "frames" // the gateway's second: reads display frames and does nothing else
+	Logs     = "logs"   // the executor that hears what others write
 )
 
 // right is what one connection of one process may do; all else is denied.
@@ -40,10 +42,14 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return asker(accountReaders, inbox), nil
 	case Manager:
 		serves := agent(role, instance)
-		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role))
+		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role), queued(bus.Produce(role), role))
 		return asker(accountManager, inbox), serves
+	case Workflow: // its tasks are those of every plan
+		return asker(accountRuns, inbox), agent(role, instance)
 	case Planner:
-		return asker(accountPlanner, inbox), agent(role, instance)
+		serves := agent(role, instance)
+		serves.subscribe = append(serves.subscribe, queued(bus.Produce(role), role))
+		return asker(accountPlanner, inbox), serves
 	case Task:
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.ClientCalls(instance), role))
@@ -58,6 +64,9 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return nil, nil
 	}
 	r := executor(role, types)
+	if role == Logs {
+		r.subscribe = append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role))
+	}
 	return r, r
 }
 
@@ -78,13 +87,14 @@ func agent(role, instance string) *right {
 	}
 }
 
-// executor may receive orders of its own types and reply; it can request nothing.
+// executor may receive orders of its own types and reply, and say what is written meanwhile; it
+// can request nothing.
 func executor(name string, types []string) *right {
 	subjects := discoverable(name)
 	for _, typ := range types {
 		subjects = append(subjects, queued(bus.Exec(typ), name))
 	}
-	return &right{account: accountExec, subscribe: subjects, answers: orderTime}
+	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: orderTime}
 }
 
 func router(inbox string) *right {

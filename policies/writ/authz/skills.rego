@@ -121,7 +121,7 @@ deny contains words(rego.metadata.rule()) if {
 #   What a hold waits for; the router counts. four_eyes says the same as
 #   approvers does, also of an operator who signed the order.
 terms := object.union(
-	{"approvers": approvers, "count": object.get(tenant.approval, "count", 1), "four_eyes": true},
+	{"approvers": approvers, "count": object.get(tenant, ["approval", "count"], 1), "four_eyes": true},
 	{"within_sec": within | within := tenant.approval.within_sec},
 )
 

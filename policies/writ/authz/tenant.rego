@@ -32,7 +32,7 @@ deny contains words(rego.metadata.rule()) if {
 # METADATA
 # description: The orders that data of the tenant is about; those of no name here are of other policies.
 concerned := {
-	"approval": {"skill.call"},
+	"approval": {"skill.call", "graph.patch"},
 	"driver": {"exec_python"},
 	"max_bytes": {input.intent.type},
 	"max_steps": {"plan"},

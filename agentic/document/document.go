@@ -1,4 +1,6 @@
-package agents
+// Package document reads the files of a registry: YAML or JSON in which everything has one
+// reading, and what is wrong with them, by file, line and JSON Pointer.
+package document
 
 import (
 	"bytes"
@@ -13,10 +15,26 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// document gives the JSON of a text in YAML or JSON, with the members as they are
+// MaxFile is how long one file of a registry may be, in bytes.
+const MaxFile = 1 << 20
+
+// Lines of a document, by JSON Pointer.
+type Lines map[string]int
+
+// Of a pointer, or of the nearest thing around it; 0: not known.
+func (l Lines) Of(pointer string) int {
+	for {
+		if n, ok := l[pointer]; ok || pointer == "" {
+			return n
+		}
+		pointer = pointer[:max(strings.LastIndexByte(pointer, '/'), 0)]
+	}
+}
+
+// Read gives the JSON of a text in YAML or JSON, with the members as they are
 // ordered there, and for YAML the line of each value.
-func document(text []byte) ([]byte, map[string]int, *Fault) {
-	if len(text) > maxFile {
+func Read(text []byte) ([]byte, Lines, *Fault) {
+	if len(text) > MaxFile {
 		return nil, nil, &Fault{Reason: "is larger than 1 MB"}
 	}
 	if json.Valid(text) {
@@ -30,15 +48,15 @@ func document(text []byte) ([]byte, map[string]int, *Fault) {
 		return nil, nil, &Fault{Reason: err.Error()}
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, nil, &Fault{Reason: "has more than one document: write one agent a file"}
+		return nil, nil, &Fault{Reason: "has more than one document: write one a file"}
 	}
-	r := reader{lines: map[string]int{}}
+	r := reader{lines: Lines{}}
 	fault := r.value(node.Content[0], "", 0)
 	return r.b.Bytes(), r.lines, fault
 }
 
 // strictJSON refuses JSON that two readers might read differently.
-func strictJSON(text []byte) ([]byte, map[string]int, *Fault) {
+func strictJSON(text []byte) ([]byte, Lines, *Fault) {
 	var refused *intents.Refusal
 	if _, err := intents.Canonical(text); errors.As(err, &refused) {
 		return nil, nil, &Fault{Pointer: refused.Pointer, Reason: refused.Reason}
@@ -54,7 +72,7 @@ func strictJSON(text []byte) ([]byte, map[string]int, *Fault) {
 // each has more than one reading.
 type reader struct {
 	b     bytes.Buffer
-	lines map[string]int
+	lines Lines
 }
 
 const maxDepth = 32
@@ -85,14 +103,17 @@ func (r *reader) value(n *yaml.Node, pointer string, depth int) *Fault {
 	return &Fault{Line: n.Line, Pointer: pointer, Reason: "is an alias: write the value out"}
 }
 
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+// Token of a JSON Pointer for the name of a member.
+func Token(name string) string { return escape.Replace(name) }
 
 func (r *reader) object(n *yaml.Node, pointer string, depth int) *Fault {
 	seen := map[string]bool{}
 	r.b.WriteByte('{')
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		at := pointer + "/" + escapePointer.Replace(key.Value)
+		at := pointer + "/" + Token(key.Value)
 		switch {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
 			return &Fault{Line: key.Line, Pointer: pointer, Reason: "has a member whose name is no text"}
@@ -100,7 +121,7 @@ func (r *reader) object(n *yaml.Node, pointer string, depth int) *Fault {
 			return &Fault{Line: key.Line, Pointer: at, Reason: "stands there twice"}
 		}
 		seen[key.Value] = true
-		name, err := compact(key.Value)
+		name, err := intents.MarshalPlain(key.Value)
 		if err != nil {
 			return &Fault{Line: key.Line, Pointer: at, Reason: err.Error()}
 		}
@@ -129,7 +150,7 @@ func (r *reader) scalar(n *yaml.Node, pointer string) *Fault {
 	default:
 		return &Fault{Line: n.Line, Pointer: pointer, Reason: "has a tag: leave it out"}
 	}
-	text, err := compact(v)
+	text, err := intents.MarshalPlain(v)
 	if err != nil {
 		return &Fault{Line: n.Line, Pointer: pointer, Reason: "is no number of JSON"}
 	}

@@ -1,0 +1,64 @@
+package agentic
+
+import (
+	"context"
+	"sync"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+)
+
+// maxDrives is how many plans one process of a role drives at once. It refuses further
+// ones, so that nobody waits in vain.
+const maxDrives = 1024
+
+// driving takes the hand-outs of one process and has each driven.
+type driving struct {
+	cfg    Config
+	role   string
+	work   func(context.Context, bus.HandOut)
+	grants *renewals
+	drives sync.WaitGroup // that run
+	room   chan struct{}  // one place per drive
+}
+
+func newDriving(cfg Config, role string) *driving {
+	return &driving{cfg: cfg, role: role, grants: newRenewals(), room: make(chan struct{}, maxDrives)}
+}
+
+// serve takes hand-outs until ctx ends, then waits for the drives. They use ctx too: they
+// stop at their next order, and the plans go on after a restart.
+func (d *driving) serve(ctx context.Context, s bus.Service, ready chan<- struct{}) error {
+	defer d.drives.Wait()
+	s.Name, s.Version, s.Queue, s.Workers = bus.ServiceName(d.role), "1.0.0", d.role, workers
+	if s.Endpoints == nil {
+		s.Endpoints = make(map[string]bus.Handler)
+	}
+	s.Endpoints[bus.Agent(d.role)] = answer(d.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply { return d.accept(ctx, h) })
+	s.Endpoints[bus.Grant(d.role, d.cfg.Bus.Instance())] = answer(d.cfg.Log, d.grants.take)
+	return d.cfg.Bus.Serve(ctx, s, ready)
+}
+
+// accept takes a plan, if there is room, and begins to drive it.
+func (d *driving) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
+	select {
+	case d.room <- struct{}{}:
+	default:
+		return bus.HandOutReply{Code: string(intents.Overloaded), Reason: "the " + d.role + " takes no more plans"}
+	}
+	d.drives.Go(func() {
+		defer func() { <-d.room }()
+		d.work(ctx, h)
+	})
+	return bus.HandOutReply{Accepted: true, Instance: d.cfg.Bus.Instance()}
+}
+
+// begin is the drive of a plan that was handed out. It follows fresh grants until stop is
+// called.
+func (d *driving) begin(h bus.HandOut) (_ *drive, stop func()) {
+	out := &drive{
+		cfg: d.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: d.cfg.sealer(*d.cfg.Key), held: make(map[int]runReply),
+		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
+	}
+	return out, d.grants.follow(out.turn, out.sealer)
+}

@@ -1,0 +1,107 @@
+package agentic
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// ofRun answers a move of a run of two nodes, and tells what is next.
+func ofRun(epoch int, next ...catalog.NextNode) func(placed) *intents.Answer {
+	v := catalog.PlanView{
+		PlanID: theTurn.PlanID, Status: catalog.PlanExecuting, Epoch: epoch, PlanDigest: digest, Run: &catalog.RunView{RunID: theTurn.PlanID, WorkflowID: "w"},
+		Steps: []catalog.StepView{{PlanStep: catalog.PlanStep{Step: 1, ID: "a"}, Status: catalog.StepPending}, {PlanStep: catalog.PlanStep{Step: 2, ID: "b"}, Status: catalog.StepPending}},
+	}
+	return func(p placed) *intents.Answer {
+		a := done(v)(p)
+		if p.Type == "plan.get" {
+			a = done(catalog.PlanGetResult{Plan: v})(p)
+		}
+		a.Told = json.RawMessage(marshal(catalog.Told{Next: next}))
+		return a
+	}
+}
+
+const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
+// engineOn drives the run of theTurn with a clock of its own.
+func engineOn(c *core, now func() time.Time, after func(time.Duration) <-chan time.Time) (ended chan struct{}) {
+	cfg := c.config(natsserver.Workflow, nil)
+	cfg.After = after
+	if now != nil {
+		cfg.Now = now
+	}
+	c.serve(natsserver.Task, ignoring(NewTasks(c.config(natsserver.Task, nil)).Serve))
+	turn := c.turn()
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		NewEngine(cfg).take(c.t.Context(), bus.HandOut{
+			Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
+		})
+	}()
+	return ended
+}
+
+func awaitEnd(t *testing.T, ended <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("the engine does not end")
+	}
+}
+
+// A node that is tried again waits for its time on the engine's clock. A refusal for good
+// fails the run, and names why.
+func TestEngineWaitsForRetry(t *testing.T) {
+	c := newCore(t)
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	due := time.Now().Add(time.Minute)
+	next := catalog.NextNode{Step: 2, Next: catalog.NextRun, RetryAt: &due}
+	c.on("plan.claim", ofRun(1, next))
+	c.on("plan.get", ofRun(1, next))
+	c.on("step", refuse(intents.PolicyDenied, "not today"))
+	slept, fire := make(chan time.Duration, 1), make(chan time.Time)
+	ended := engineOn(c, now, func(d time.Duration) <-chan time.Time {
+		slept <- d
+		return fire
+	})
+	d := <-slept
+	if d <= 0 || d > time.Minute || len(c.of("step")) > 0 {
+		t.Errorf("sleeps %s, after %v", d, types(c.taken()))
+	}
+	ahead.Store(int64(time.Minute))
+	close(fire)
+	awaitEnd(t, ended)
+	if len(c.of("step")) != 1 {
+		t.Errorf("orders %v", types(c.taken()))
+	}
+	closed := c.of("plan.close")
+	if len(closed) != 1 || closed[0].Role != intents.RoleWorkflow || !strings.Contains(string(closed[0].Args), "not today") {
+		t.Errorf("closed by %+v", closed)
+	}
+}
+
+// What no edge leads to is skipped. An engine that has lost the run to another one ends
+// without a word.
+func TestEngineSkipsAndYields(t *testing.T) {
+	c := newCore(t)
+	c.on("plan.claim", ofRun(1, catalog.NextNode{Step: 1, Next: catalog.NextSkip}))
+	c.on("node.skip", ofRun(1, catalog.NextNode{Step: 2, Next: catalog.NextRun}))
+	c.on("step", refuse(intents.MalformedArgs, "another driver has the run"))
+	c.on("plan.get", ofRun(2))
+	awaitEnd(t, engineOn(c, nil, nil))
+	if got := types(c.taken()); !slices.Equal(got, []string{"plan.claim", "node.skip", "step", "plan.get", "plan.get"}) {
+		t.Errorf("orders %v", got)
+	}
+}

@@ -1,0 +1,201 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/schemas"
+)
+
+// The agent producer makes one order of one sentence. The order is sealed here, under the
+// grant of who asks, and given back: whoever has it may submit it, and the router judges it
+// as any other. The manager asks the model, and seals what its key may sign. What the planner's
+// key alone may sign, the planner thinks of itself.
+
+// produced are the types of orders that a sentence may become, where there are rows of them.
+// hitl.approve is not among them: people approve, and no model does it for them.
+var produced = []string{"workflow.start", "run.replay", "graph.patch", "logs.stream", "artifact.get", "cache.invalidate", "kb.search"}
+
+// producible is a type as the producer reads it.
+type producible struct {
+	Type  string          `json:"type"`
+	About string          `json:"about"`
+	Args  json.RawMessage `json:"args"` // JSON Schema
+
+	row catalog.Row
+}
+
+// producibles are those that one of the roles may sign.
+func producibles(types *catalog.Catalog, roles ...intents.Role) (out []producible, err error) {
+	for _, typ := range produced {
+		row, there := types.Lookup(typ)
+		if !there || !slices.ContainsFunc(roles, row.MaySign) {
+			continue
+		}
+		schema, err := row.ArgsSchema()
+		if err != nil {
+			return nil, err
+		}
+		args, err := schemas.Bundle(schema.Source()) // with all that it refers to
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, producible{typ, row.Title, args, row})
+	}
+	return out, nil
+}
+
+// produce serves the gateway.
+func (m *Manager) produce(ctx context.Context, q bus.ProduceRequest) bus.ProduceReply {
+	offered, err := producibles(catalog.Builtin(), intents.RoleManager, intents.RolePlanner)
+	if err != nil {
+		return unproduced(ctx, m.cfg, err)
+	}
+	p := producer{m.cfg, q, offered}
+	made, row, err := p.ask(ctx)
+	switch {
+	case err != nil:
+		return unproduced(ctx, m.cfg, err)
+	case made.Type == "":
+		return bus.ProduceReply{Reason: made.Reason}
+	case row.MaySign(intents.RoleManager):
+		return p.seal(ctx, made, row)
+	}
+	var reply bus.ProduceReply
+	if err := delegate(ctx, m.cfg.Bus, bus.Produce("planner"), produceTime, q, &reply); err != nil {
+		return unproduced(ctx, m.cfg, err)
+	}
+	return reply
+}
+
+// produce serves the manager.
+func (p *Planner) produce(ctx context.Context, q bus.ProduceRequest) bus.ProduceReply {
+	offered, err := producibles(catalog.Builtin(), intents.RolePlanner)
+	if err != nil {
+		return unproduced(ctx, p.cfg, err)
+	}
+	of := producer{p.cfg, q, offered}
+	made, row, err := of.ask(ctx)
+	switch {
+	case err != nil:
+		return unproduced(ctx, p.cfg, err)
+	case made.Type == "":
+		return bus.ProduceReply{Reason: made.Reason}
+	}
+	return of.seal(ctx, made, row)
+}
+
+// unproduced says that nobody could think of an order.
+func unproduced(ctx context.Context, cfg Config, err error) (r bus.ProduceReply) {
+	cfg.Log.WarnContext(ctx, "producer", slog.String("error", model.Detailed(err)))
+	if r.Code, r.Reason = failure(err); r.Code == string(intents.Internal) {
+		r.Code, r.Reason = string(intents.DispatchUnavailable), plain(err)
+	}
+	return r
+}
+
+// producer makes one order.
+type producer struct {
+	cfg     Config
+	req     bus.ProduceRequest
+	offered []producible
+}
+
+// envelope is what the model makes of a sentence: a type with its arguments, or a reason.
+type envelope struct {
+	Type   string          `json:"type"`
+	Args   json.RawMessage `json:"args"`
+	Reason string          `json:"reason"`
+}
+
+// ask has the model make one envelope. A reply that has none, several or a wrong one is
+// corrected once; then the reason says so.
+func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err error) {
+	var m blocks
+	m.add("Intents", p.offered)
+	agent := agents.Builtin(agents.Producer)
+	output, err := outputTool(agent, nil)
+	if err != nil {
+		return made, row, err
+	}
+	l := &loop{model: p.cfg.modelOf(agent), log: p.cfg.Log, agent: agent, req: request(agent, "", p.turn(), p.cfg.Now(), m.task(p.req.Request))}
+	var wrong *mistake
+	for range 2 {
+		reply, err := l.respond(ctx, []*tool{output})
+		if err != nil {
+			return made, row, err
+		}
+		if made, row, wrong = p.read(l, reply.Calls); wrong == nil {
+			return made, row, nil
+		}
+		for _, c := range reply.Calls {
+			l.answer(c, nil, wrong)
+		}
+		if len(reply.Calls) == 0 {
+			l.say(wrong.Error())
+		}
+	}
+	return envelope{Reason: "no single order could be made of the request: " + wrong.Error()}, row, nil
+}
+
+// read takes the one envelope of a reply.
+func (p producer) read(l *loop, calls []model.Call) (made envelope, row catalog.Row, wrong *mistake) {
+	if len(calls) != 1 {
+		return made, row, &mistake{[]string{"the reply must have exactly one order, or one reason: call " + finalResult + " exactly once"}}
+	}
+	_, raw, err := l.prepare(calls[0])
+	if err == nil {
+		err = json.Unmarshal(raw, &made)
+	}
+	if err != nil {
+		return envelope{}, row, &mistake{[]string{err.Error()}}
+	}
+	if (made.Type == "") == (strings.TrimSpace(made.Reason) == "") {
+		return envelope{}, row, &mistake{[]string{"give either a type with its args, or a reason"}}
+	}
+	if made.Type == "" {
+		made.Reason = guarded(made.Reason)
+		return made, row, nil
+	}
+	i := slices.IndexFunc(p.offered, func(o producible) bool { return o.Type == made.Type })
+	if i < 0 {
+		return envelope{}, row, &mistake{[]string{"/type: is none of the types under [Intents]"}}
+	}
+	row = p.offered[i].row
+	schema, err := row.ArgsSchema()
+	if err != nil {
+		return envelope{}, row, &mistake{[]string{err.Error()}}
+	}
+	if found := violations(schema, made.Args); len(found) > 0 {
+		for i := range found {
+			found[i] = "/args" + found[i]
+		}
+		return envelope{}, row, &mistake{found}
+	}
+	return made, row, nil
+}
+
+func (p producer) turn() Turn {
+	q := p.req
+	return Turn{Tenant: q.Tenant, UserID: q.UserID, SessionID: q.SessionID, TurnID: q.TurnID, TraceID: q.TraceID, Grant: q.Grant}
+}
+
+// seal seals what the model has made.
+func (p producer) seal(ctx context.Context, made envelope, row catalog.Row) bus.ProduceReply {
+	t := p.turn()
+	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID}
+	s := p.cfg.sealer(*p.cfg.Key)
+	sealed, id, err := s.seal(t, intents.Intent{Type: made.Type, Args: made.Args}, c, row.Key(made.Args, t.UserID, c), row.Needs(made.Args))
+	if err != nil {
+		return unproduced(ctx, p.cfg, err)
+	}
+	return bus.ProduceReply{Envelope: sealed, IntentID: id, Type: made.Type}
+}

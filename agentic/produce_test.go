@@ -1,0 +1,159 @@
+package agentic
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/schemas"
+)
+
+// produce asks the manager as a gateway does.
+func produce(c *core, request string) (r bus.ProduceReply) {
+	c.t.Helper()
+	turn := c.turn()
+	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Produce("manager"), marshal(bus.ProduceRequest{
+		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, Grant: turn.Grant, Request: request,
+	}))
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+// final is a call of the producer's output.
+func final(typ, args, reason any) model.Call {
+	return call(finalResult, map[string]any{"type": typ, "args": args, "reason": reason})
+}
+
+var ofRun7 = final("logs.stream", map[string]any{"run_id": "run_7", "filter": "errors"}, nil)
+
+// TestProduce: one sentence becomes one order, sealed under the grant of who asks and sent to
+// nobody. The model is told the types that there are, with their schemas, at temperature 0 and
+// with stop tokens.
+func TestProduce(t *testing.T) {
+	c := newCore(t)
+	m := says(map[string][]any{agents.Producer: {ofRun7}})
+	layer(c, m, allRoles...)
+	const sentence = "Show me the errors of run run_7"
+	got := produce(c, sentence)
+	p, err := c.verify(got.Envelope)
+	if err != nil {
+		t.Fatalf("%+v: %v", got, err)
+	}
+	want := placed{Type: "logs.stream", Role: intents.RoleManager, Args: json.RawMessage(`{"filter":"errors","run_id":"run_7"}`), Grant: p.Grant, ID: got.IntentID, Key: p.Key}
+	if d := cmp.Diff(want, p); d != "" || got.Type != "logs.stream" || got.Reason != "" {
+		t.Errorf("%+v (-want +got)\n%s", got, d)
+	}
+	if sent := c.taken(); len(sent) != 0 {
+		t.Errorf("it was submitted: %+v", sent)
+	}
+	r := m.asked[0]
+	if r.Temperature == nil || *r.Temperature > 0.2 || len(r.Stop) == 0 || r.Choice != model.ChoiceRequired || len(m.asked) != 1 {
+		t.Errorf("%d requests, the first %+v", len(m.asked), r)
+	}
+	message := r.Messages[len(r.Messages)-1].Text
+	var offered []producible
+	block, task, _ := strings.Cut(strings.TrimPrefix(message, "[Intents]\n"), "\n\n[Task]\n")
+	if err := json.Unmarshal([]byte(block), &offered); err != nil || task != sentence {
+		t.Fatalf("the model is told %q: %v", message, err)
+	}
+	var types []string
+	for _, o := range offered {
+		row, there := catalog.Builtin().Lookup(o.Type)
+		schema, err := row.ArgsSchema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := schemas.Bundle(schema.Source())
+		if !there || err != nil || cmp.Diff(decoded(whole, new(any)), decoded(o.Args, new(any))) != "" {
+			t.Errorf("%s is offered with %s: %v", o.Type, o.Args, err)
+		}
+		types = append(types, o.Type)
+	}
+	for _, typ := range produced {
+		if _, there := catalog.Builtin().Lookup(typ); there != slices.Contains(types, typ) {
+			t.Errorf("%s: in the catalog %t, offered %t", typ, there, !there)
+		}
+	}
+	if !slices.Contains(types, "logs.stream") || !slices.Contains(types, "artifact.get") || slices.Contains(types, "hitl.approve") {
+		t.Errorf("offered are %q", types)
+	}
+}
+
+// TestProduceExactlyOne: a reply without exactly one good order is corrected once. After that
+// nothing is sealed, and the reason says what was wrong.
+func TestProduceExactlyOne(t *testing.T) {
+	none := final(nil, nil, "The request does not say which run.")
+	for name, c := range map[string]struct {
+		replies []any
+		typ     string // empty: there is no order
+		reason  string
+		asked   int
+	}{
+		"one":                       {[]any{ofRun7}, "logs.stream", "", 1},
+		"a reason":                  {[]any{none}, "", "The request does not say which run.", 1},
+		"two, then one":             {[]any{[]model.Call{ofRun7, ofRun7}, ofRun7}, "logs.stream", "", 2},
+		"two, twice":                {[]any{[]model.Call{ofRun7, none}}, "", "exactly one", 2},
+		"a text, then one":          {[]any{"I would stream the logs.", ofRun7}, "logs.stream", "", 2},
+		"a text, twice":             {[]any{"I would stream the logs."}, "", "exactly one", 2},
+		"wrong, then right":         {[]any{final("logs.stream", map[string]any{"filter": "some"}, nil), ofRun7}, "logs.stream", "", 2},
+		"wrong, twice":              {[]any{final("logs.stream", map[string]any{"run_id": "run_7", "filter": "some"}, nil)}, "", "/args/filter", 2},
+		"an approval":               {[]any{final("hitl.approve", map[string]any{"intent_id": "x", "decision": "approve"}, nil)}, "", "/type", 2},
+		"an operator's":             {[]any{final("key.put", map[string]any{}, nil)}, "", "/type", 2},
+		"an order and a reason":     {[]any{final("logs.stream", map[string]any{"run_id": "run_7"}, "why not")}, "", "either", 2},
+		"neither":                   {[]any{final(nil, nil, nil)}, "", "either", 2},
+		"another tool":              {[]any{call("exec_python", map[string]string{"script": "print(1)"})}, "", "no tool", 2},
+		"a reason after a mistake":  {[]any{[]model.Call{ofRun7, ofRun7}, none}, "", "The request does not say which run.", 2},
+		"no JSON":                   {[]any{model.Call{Name: finalResult, Arguments: "logs.stream"}}, "", "JSON", 2},
+		"an argument that is no ID": {[]any{final("logs.stream", map[string]any{"run_id": "../7"}, nil)}, "", "/args/run_id", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core := newCore(t)
+			m := says(map[string][]any{agents.Producer: c.replies})
+			layer(core, m, allRoles...)
+			got := produce(core, "Show me the errors of run run_7")
+			if got.Type != c.typ || (got.Envelope != nil) != (c.typ != "") || got.Code != "" || !strings.Contains(got.Reason, c.reason) || (got.Reason == "") != (c.reason == "") {
+				t.Errorf("%+v", got)
+			}
+			if len(m.asked) != c.asked {
+				t.Errorf("the model was asked %d times", len(m.asked))
+			}
+		})
+	}
+}
+
+// TestProduceForThePlanner: what the planner's key alone may sign, the planner thinks of itself.
+func TestProduceForThePlanner(t *testing.T) {
+	was := produced
+	t.Cleanup(func() { produced = was })
+	produced = append(slices.Clone(was), "skill.find") // a type of the planner
+	c := newCore(t)
+	find := final("skill.find", map[string]any{"query": "maps"}, nil)
+	m := says(map[string][]any{agents.Producer: {find}})
+	layer(c, m, allRoles...)
+	got := produce(c, "Find skills for maps")
+	p, err := c.verify(got.Envelope)
+	if err != nil || p.Type != "skill.find" || p.Role != intents.RolePlanner {
+		t.Errorf("%+v: %+v, %v", got, p, err)
+	}
+	if len(m.asked) != 2 || !strings.Contains(m.asked[0].Messages[1].Text, "logs.stream") || strings.Contains(m.asked[1].Messages[1].Text, "logs.stream") {
+		t.Errorf("%d requests: the planner must be offered its own types alone", len(m.asked))
+	}
+	m.replies[agents.Producer] = []any{&model.Error{Reason: "overloaded"}}
+	if got := produce(c, "Find skills for maps"); got.Code != string(intents.DispatchUnavailable) || got.Reason == "" {
+		t.Errorf("where the model fails: %+v", got)
+	}
+}

@@ -1,0 +1,190 @@
+// Package knowledge keeps documents of users and tenants in parts, and finds the parts by
+// words and by vectors. All is in kb_chunks:
+//
+//	document   what was added: title, owner, number of parts, state
+//	chunk      some 800 tokens of its text, with an embedding where there is an embedder
+//
+// The id of a document is the digest of what it says and of who reads it, and those of its
+// chunks follow from it. So the same document twice is one. Documents are fenced by the
+// position of the order that wrote them last.
+//
+// A document is found as a whole or not at all: it is written as writing, then its chunks,
+// then as live, and only chunks of live documents are found. A crash between leaves chunks
+// that nobody finds. The order that is sent again goes on with them; if none comes, a sweep
+// removes them after an hour. A document that is removed stays as removed for two days, so
+// that an order from before, which comes late, does not bring it back.
+package knowledge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/storage"
+)
+
+// Name of the executor.
+const Name = "knowledge"
+
+// Config of the executor. Documents, Blobs and Now are required.
+type Config struct {
+	Documents storage.Documents
+	Blobs     storage.Blobs
+	Embedder  embed.Embedder  // makes vectors of the store's dimension; nil: parts are found by their words
+	Reranker  *embed.Reranker // nil: none
+	Now       func() time.Time
+}
+
+// Handlers of the executor.
+func Handlers(cfg Config) map[string]executors.Handler {
+	k := &knowledge{cfg}
+	return map[string]executors.Handler{
+		"kb.index": executors.WithArgs(k.index), "kb.search": executors.WithArgs(k.search),
+		"kb.list": executors.WithArgs(k.list), "kb.remove": executors.WithArgs(k.remove),
+	}
+}
+
+type knowledge struct{ Config }
+
+// Kinds and states of records.
+const (
+	kindDocument = "document"
+	kindChunk    = "chunk"
+
+	stateWriting = "writing"
+	stateLive    = "live"
+	stateRemoved = "removed"
+)
+
+// everybody is the reader of what belongs to a tenant. No user has this id.
+const everybody = "*"
+
+// record is a document of kb_chunks.
+type record struct {
+	ID         string            `json:"id"`
+	Tenant     string            `json:"tenant_id"`
+	Kind       string            `json:"kind"`
+	State      string            `json:"state,omitempty"`
+	DocumentID string            `json:"document_id"`
+	Reader     string            `json:"reader"`
+	Title      string            `json:"title"`
+	MediaType  string            `json:"media_type"`
+	Source     string            `json:"source,omitempty"`
+	Text       string            `json:"text,omitempty"`
+	Embedding  []float32         `json:"embedding,omitempty"`
+	Embedder   string            `json:"embedder,omitempty"`
+	Ordinal    int               `json:"ordinal,omitempty"`
+	Chunks     int               `json:"chunks,omitempty"`
+	SizeBytes  int64             `json:"size_bytes,omitempty"`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	Labels     []string          `json:"labels,omitempty"`
+	CreatedAt  time.Time         `json:"created_at"`
+	TTLAt      *time.Time        `json:"ttl_at,omitempty"`
+}
+
+func (r record) scope() string {
+	if r.Reader == everybody {
+		return catalog.KnowledgeOfTenant
+	}
+	return catalog.KnowledgeOfUser
+}
+
+func readRecord(doc storage.Document) (r record, err error) {
+	if err := json.Unmarshal(doc.Body, &r); err != nil {
+		return r, executors.Fail(intents.ExecutorFailed, "stored knowledge cannot be read")
+	}
+	return r, nil
+}
+
+// head is a document with the version that was read; storage.Nobody: there is none.
+type head struct {
+	record
+	position int64
+}
+
+func (k *knowledge) head(ctx context.Context, tenant, id string) (h head, err error) {
+	doc, err := k.Documents.Get(ctx, tenant, storage.IndexChunks, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return head{position: storage.Nobody}, nil
+	}
+	if err != nil {
+		return h, executors.Store(err)
+	}
+	h.position = doc.Position
+	h.record, err = readRecord(doc)
+	return h, err
+}
+
+// swap writes a document over the version that was read.
+func (k *knowledge) swap(ctx context.Context, was head, now record, position int64) error {
+	doc, err := executors.Document(now.ID, position, now)
+	if err != nil {
+		return err
+	}
+	return executors.Store(k.Documents.Swap(ctx, now.Tenant, storage.IndexChunks, was.position, doc))
+}
+
+// readerOf is who reads what an order writes in a scope. A task writes for its user alone.
+func readerOf(o *executors.Order, scope string) (string, error) {
+	if scope != catalog.KnowledgeOfTenant {
+		return o.Ticket.Actor.UserID, nil
+	}
+	if o.Ticket.Scope != nil {
+		return "", refuse(intents.TaskScope, "/scope", "a task writes knowledge of its user: leave scope out")
+	}
+	return everybody, nil
+}
+
+// refuse says which argument is wrong.
+func refuse(code intents.Code, pointer, reason string) error {
+	return executors.Fail(code, reason+" (at "+pointer+")").
+		WithDetails(map[string]any{"violations": []map[string]string{{"pointer": pointer, "reason": reason}}})
+}
+
+const defaultList = 20
+
+// list gives the documents that the actor finds, newest first.
+func (k *knowledge) list(ctx context.Context, o *executors.Order, args catalog.KBList) (*executors.Result, error) {
+	page, err := k.Documents.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexChunks, storage.Query{
+		Terms: map[string][]string{"kind": {kindDocument}, "state": {stateLive}, "reader": readers(o)},
+		Sort:  "-created_at", Limit: cmp.Or(args.Limit, defaultList), After: args.After,
+	})
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	out := catalog.KBListResult{Documents: []catalog.KBDocument{}, Cursor: page.Cursor}
+	for _, doc := range page.Documents {
+		r, err := readRecord(doc)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(readers(o), r.Reader) {
+			continue // the store has filtered already
+		}
+		out.Documents = append(out.Documents, catalog.KBDocument{
+			DocumentID: r.ID, Title: r.Title, MediaType: r.MediaType, Scope: r.scope(), Metadata: r.Metadata,
+			Chunks: r.Chunks, SizeBytes: r.SizeBytes, Source: r.Source, CreatedAt: r.CreatedAt,
+		})
+	}
+	return &executors.Result{Value: out}, nil
+}
+
+// readers are those whose knowledge an order may find.
+func readers(o *executors.Order) []string { return []string{o.Ticket.Actor.UserID, everybody} }
+
+// labels are metadata as terms.
+func labels(metadata map[string]string) []string {
+	out := make([]string, 0, len(metadata))
+	for key, value := range metadata {
+		out = append(out, key+"="+value)
+	}
+	slices.Sort(out)
+	return out
+}

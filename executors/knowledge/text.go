@@ -1,0 +1,98 @@
+package knowledge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"aob.dev/writ/internal/pdf"
+)
+
+// MaxDocument bounds a document, and its text, in bytes.
+const MaxDocument = 16 << 20
+
+// Why a document has no text.
+var (
+	errNotText = errors.New("the document is no UTF-8 text")
+	errNoText  = errors.New("the document has no text")
+	errLarge   = errors.New("the document has more than 16 MiB: split it")
+)
+
+// textOf reads the text of a document. Markdown is read as it is: a model reads it so, too.
+func textOf(ctx context.Context, mediaType string, raw []byte) (text string, err error) {
+	switch {
+	case len(raw) > MaxDocument:
+		return "", errLarge
+	case mediaType == "application/pdf":
+		text, err = pdf.Text(ctx, raw, MaxDocument)
+	case !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0:
+		err = errNotText
+	case mediaType == "text/html":
+		text = textOfHTML(raw)
+	case mediaType == "text/plain" || mediaType == "text/markdown":
+		text = string(raw)
+	default:
+		err = errors.New("documents of this type are not read: give text/plain, text/markdown, text/html or application/pdf")
+	}
+	text = strings.TrimSpace(text)
+	if err == nil && text == "" {
+		err = errNoText
+	}
+	return text, err
+}
+
+// unread are the elements whose content is no text for people; inline those that do not end
+// a line.
+var (
+	unread = map[string]bool{"script": true, "style": true, "noscript": true, "template": true, "title": true, "iframe": true, "svg": true}
+	inline = map[string]bool{
+		"a": true, "abbr": true, "b": true, "bdi": true, "bdo": true, "cite": true, "code": true, "dfn": true, "em": true, "font": true, "i": true, "kbd": true,
+		"mark": true, "q": true, "s": true, "samp": true, "small": true, "span": true, "strong": true, "sub": true, "sup": true, "time": true, "u": true, "var": true, "wbr": true,
+	}
+)
+
+// textOfHTML is what a page shows. It reads tokens and makes no tree, so nothing is too deep
+// for it.
+func textOfHTML(raw []byte) string {
+	var out strings.Builder
+	z := html.NewTokenizer(bytes.NewReader(raw))
+	skip := ""
+	for {
+		switch kind := z.Next(); kind {
+		case html.ErrorToken:
+			return lines(out.String())
+		case html.TextToken:
+			if skip == "" {
+				out.WriteString(strings.Join(strings.FieldsFunc(string(z.Text()), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " "))
+			}
+		case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
+			tag, _ := z.TagName()
+			name := string(tag)
+			switch {
+			case skip == "" && kind == html.StartTagToken && unread[name]:
+				skip = name
+			case skip == name && kind == html.EndTagToken:
+				skip = ""
+			}
+			if !inline[name] {
+				out.WriteByte('\n')
+			}
+		case html.CommentToken, html.DoctypeToken:
+		}
+	}
+}
+
+// lines leaves out empty ones.
+func lines(text string) string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}

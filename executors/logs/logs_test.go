@@ -1,0 +1,470 @@
+package logs
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/schemas"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// world is the executor over what a recorder would have written: records before next.
+type world struct {
+	*Logs
+	t    *testing.T
+	ex   *executortest.Executor
+	docs *sqlite.Documents
+	now  time.Time
+	next int64
+}
+
+const (
+	run    = "plan_1"
+	client = "apikey:k1"
+)
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (pointer, reason string, ok bool) {
+		schema, err := schemas.Storage(index)
+		if err != nil {
+			return "", err.Error(), false
+		}
+		if v := schema.ValidateBytes(body); len(v) > 0 {
+			return v[0].Pointer, v[0].Reason, false
+		}
+		return "", "", true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = docs.Close() })
+	w := &world{t: t, docs: docs, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), next: 10}
+	w.restart()
+	w.put(catalog.PlanExecuting)
+	return w
+}
+
+// restart is another process of the executor: streams and lines of open orders are gone.
+func (w *world) restart() {
+	w.Logs = New(Config{
+		Documents: w.docs, Reached: func() int64 { return w.next }, Origin: executortest.Origin, Base: func() string { return "https://writ.example" },
+		Instance: "i1", Now: func() time.Time { return w.now },
+	})
+	w.ex = executortest.New(w.t, Name, w.Now, w.Handlers())
+	w.RouterKeys = w.ex.Keys()
+}
+
+// put is the plan of ana, whose second step is called build.
+func (w *world) put(status catalog.PlanStatus) {
+	w.t.Helper()
+	p := catalog.PlanView{PlanID: run, TenantID: "acme", UserID: "ana", SessionID: "sess_1", Status: status, Task: "count", Epoch: 1, Revision: 1, MaxSteps: catalog.MaxSteps, CreatedAt: w.now, History: []catalog.Replan{}}
+	for n, id := range []string{"", "build"} {
+		p.Steps = append(p.Steps, catalog.StepView{PlanStep: catalog.PlanStep{Step: n + 1, ID: id, Task: "t", Skills: []string{}, ReturnSpec: catalog.ReturnSpec{Shape: "any", Reason: "r"}}, Status: catalog.StepRunning, Revision: 1})
+	}
+	body, err := json.Marshal(p)
+	if err == nil {
+		err = w.docs.Put(w.t.Context(), "acme", storage.IndexPlans, storage.Document{ID: run, Position: w.next, Body: body})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.next++
+}
+
+// record writes the lines of an order's outcome.
+func (w *world) record(of int64, attempt, step int, lines ...intents.Line) {
+	w.t.Helper()
+	node := map[int]string{2: "build"}[step]
+	var docs []storage.Document
+	for n, l := range lines {
+		line := catalog.LogLine{Line: l, PlanID: run, NodeID: node, Step: step, Of: of, Attempt: attempt, N: n}
+		if l.Source == intents.SourceWrit {
+			line.N = catalog.LastLine
+		}
+		id := fmt.Sprintf("%012d-line-%03d", of, line.N)
+		body, err := json.Marshal(map[string]any{"event_id": id, "tenant_id": "acme", "plan_id": run, "event_type": catalog.EventLine, "ts": w.now, "position": w.next, "payload": line})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		docs = append(docs, storage.Document{ID: id, Position: w.next, Body: body})
+	}
+	if _, err := w.docs.Create(w.t.Context(), "acme", storage.IndexEvents, docs...); err != nil {
+		w.t.Fatal(err)
+	}
+	w.next++
+}
+
+func said(texts ...string) (out []intents.Line) {
+	for _, text := range texts {
+		l := intents.Line{At: time.Unix(0, 0).UTC(), Level: intents.LevelInfo, Source: "python:stderr", Text: text}
+		if strings.HasPrefix(text, "error") {
+			l.Level = intents.LevelError
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// write publishes lines of an open order as its executor does.
+func (w *world) write(of int64, attempt, step, first int, lines []intents.Line, change ...func(*intents.Ticket, *executors.Written, *string)) {
+	w.t.Helper()
+	t := intents.Ticket{
+		Issuer: executortest.Origin, IntentID: intents.Digest(nil), Type: "exec_python", Executor: "python", Actor: intents.Principal{Tenant: "acme", UserID: "ana"},
+		Position: of, Attempt: attempt, Deadline: w.now.Add(time.Minute), PolicyDigest: intents.Digest(nil),
+		Scope: &intents.TaskScopeClaim{Plan: run, Step: step, Task: "task_1", Skills: []string{}},
+	}
+	x, by := executors.Written{Position: of, Attempt: attempt, First: first, Lines: lines}, "python"
+	for _, f := range change {
+		f(&t, &x, &by)
+	}
+	var err error
+	if first == 0 && x.Ticket == "" {
+		if x.Ticket, err = intents.IssueTicket(w.ex.Router, t); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	raw, err := json.Marshal(x)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.written(by, raw)
+}
+
+// order makes a stream and gives its id.
+func (w *world) order(args catalog.LogsStream) string {
+	w.t.Helper()
+	var made catalog.LogsStreamResult
+	args.RunID = run
+	w.ex.Must(w.t, executortest.Order{Type: "logs.stream", Args: args, NoScope: true, NoPlan: true, Ticket: intents.Ticket{Client: client}}, &made)
+	if !strings.HasPrefix(made.StreamURL, "wss://writ.example"+Route+"i1.") || made.ExpiresSec != 90 {
+		w.t.Fatalf("%+v", made)
+	}
+	return path.Base(made.StreamURL)
+}
+
+func (w *world) asked(q bus.LogsRequest) (reply bus.LogsReply) {
+	w.t.Helper()
+	raw, err := json.Marshal(q)
+	if err == nil {
+		err = json.Unmarshal(w.answer(w.t.Context(), raw), &reply)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return reply
+}
+
+func opening(id, after string) bus.LogsRequest {
+	return bus.LogsRequest{ID: id, After: after, Tenant: "acme", UserID: "ana", Client: client}
+}
+
+// opened orders and opens a stream.
+func (w *world) opened(args catalog.LogsStream, after string) (id string) {
+	w.t.Helper()
+	id = w.order(args)
+	if r := w.asked(opening(id, after)); r.Code != "" || r.Since != w.now.Unix() {
+		w.t.Fatalf("%+v", r)
+	}
+	return id
+}
+
+// texts that there are now, and the last cursor.
+func (w *world) texts(id string) (out []string, cursor string, over bool) {
+	w.t.Helper()
+	for {
+		r := w.asked(bus.LogsRequest{ID: id, Now: true})
+		if r.Code != "" {
+			w.t.Fatalf("%+v", r)
+		}
+		for _, l := range r.Lines {
+			var line catalog.LogLine
+			if err := json.Unmarshal(l.Line, &line); err != nil {
+				w.t.Fatal(err)
+			}
+			out, cursor = append(out, line.Text), l.Cursor
+		}
+		if len(r.Lines) == 0 || r.Over {
+			return out, cursor, r.Over
+		}
+	}
+}
+
+func (w *world) want(id string, want ...string) {
+	w.t.Helper()
+	got, _, _ := w.texts(id)
+	if d := cmp.Diff(want, got); d != "" {
+		w.t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// Another's run does not exist, but for who oversees the tenant.
+func TestWhoseRun(t *testing.T) {
+	w := newWorld(t)
+	ask := func(tenant, user, id string, oversees bool) intents.Code {
+		r := w.ex.Do(t, executortest.Order{
+			Type: "logs.stream", Args: catalog.LogsStream{RunID: id}, NoScope: true, NoPlan: true,
+			Ticket: intents.Ticket{Actor: intents.Principal{Tenant: tenant, UserID: user}, Oversees: oversees},
+		})
+		return r.Code
+	}
+	for name, c := range map[string]struct {
+		got, want intents.Code
+	}{
+		"own":                    {ask("acme", "ana", run, false), intents.OK},
+		"of another user":        {ask("acme", "ben", run, false), intents.NotFound},
+		"of another, overseeing": {ask("acme", "ben", run, true), intents.OK},
+		"of another tenant":      {ask("other", "ana", run, true), intents.NotFound},
+		"none":                   {ask("acme", "ana", "plan_2", true), intents.NotFound},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", name, c.got, c.want)
+		}
+	}
+}
+
+// An address is opened once, by who ordered it, within 90 seconds.
+func TestOpenedOnce(t *testing.T) {
+	w := newWorld(t)
+	id := w.order(catalog.LogsStream{})
+	refused := func(what string, q bus.LogsRequest) {
+		t.Helper()
+		if r := w.asked(q); r.Code != string(intents.NotFound) {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	for what, change := range map[string]func(*bus.LogsRequest){
+		"another key":    func(q *bus.LogsRequest) { q.Client = "apikey:k2" },
+		"no key":         func(q *bus.LogsRequest) { q.Client = "" },
+		"another user":   func(q *bus.LogsRequest) { q.UserID = "ben" },
+		"another tenant": func(q *bus.LogsRequest) { q.Tenant = "other" },
+		"another id":     func(q *bus.LogsRequest) { q.ID = id[:len(id)-1] + "_" },
+	} {
+		q := opening(id, "")
+		change(&q)
+		refused(what, q)
+	}
+	refused("lines before it is open", bus.LogsRequest{ID: id})
+	w.now = w.now.Add(Life - time.Second)
+	if r := w.asked(opening(id, "")); r.Code != "" {
+		t.Fatalf("after others have tried: %+v", r)
+	}
+	refused("a second time", opening(id, ""))
+	w.want(id)
+	late := w.order(catalog.LogsStream{})
+	w.now = w.now.Add(Life)
+	refused("after 90 seconds", opening(late, ""))
+	if r := w.asked(opening(w.order(catalog.LogsStream{}), "no cursor")); r.Code != string(intents.SchemaInvalid) {
+		t.Errorf("a bad cursor: %+v", r)
+	}
+	many := executortest.Order{Type: "logs.stream", Args: catalog.LogsStream{RunID: run}, NoScope: true, NoPlan: true}
+	n := 0
+	for ; n <= maxOfUser; n++ {
+		if r := w.ex.Do(t, many); r.Status != intents.Done {
+			if r.Code != intents.Overloaded || !r.Retryable {
+				t.Errorf("more streams than there may be: %+v", r)
+			}
+			break
+		}
+	}
+	if n < maxOfUser-5 || n > maxOfUser {
+		t.Errorf("%d streams of a user", n)
+	}
+	w.now = w.now.Add(2 * Life)
+	w.ex.Must(t, many, nil) // those that nobody opened are gone
+}
+
+// A long log comes in several answers, and a follower goes on amid an outcome.
+func TestLongLog(t *testing.T) {
+	w := newWorld(t)
+	var want, got []string
+	for of := range int64(4) {
+		var texts []string
+		for n := range intents.MaxLines - 50 {
+			texts = append(texts, fmt.Sprintf("%d/%d", of, n))
+		}
+		want = append(want, texts...)
+		w.record(of, 1, 1, said(texts...)...)
+	}
+	cursor, answers := "", 0
+	for {
+		r := w.asked(bus.LogsRequest{ID: w.opened(catalog.LogsStream{}, cursor), Now: true})
+		if len(r.Lines) == 0 {
+			break
+		}
+		answers++
+		for _, l := range r.Lines[:len(r.Lines)/2+1] { // the rest was lost on the way
+			var line catalog.LogLine
+			if err := json.Unmarshal(l.Line, &line); err != nil {
+				t.Fatal(err)
+			}
+			got, cursor = append(got, line.Text), l.Cursor
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" || answers < 6 {
+		t.Errorf("%d answers (-want +got)\n%s", answers, d)
+	}
+}
+
+// Filters hold for lines of the record and of open orders, and the end of the run ends the log.
+func TestFilters(t *testing.T) {
+	w := newWorld(t)
+	w.record(3, 1, 1, said("one", "error two")...)
+	w.record(4, 1, 2, append(said("three"), intents.Line{Level: intents.LevelError, Source: intents.SourceWrit, Text: "error failed"})...)
+	w.write(8, 1, 2, 0, said("four", "error five"))
+	w.write(9, 1, 1, 0, said("six"))
+	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsAll}, ""), "one", "error two", "three", "error failed", "four", "error five", "six")
+	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsErrors}, ""), "error two", "error failed", "error five")
+	w.want(w.opened(catalog.LogsStream{NodeID: "build"}, ""), "three", "error failed", "four", "error five")
+	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsErrors, NodeID: "build"}, ""), "error failed", "error five")
+	id := w.opened(catalog.LogsStream{}, "")
+	w.put(catalog.PlanComplete)
+	if _, _, over := w.texts(id); !over {
+		t.Error("the run has ended, and its log has not")
+	}
+	if r := w.asked(bus.LogsRequest{ID: id}); r.Code != string(intents.NotFound) {
+		t.Errorf("after the end: %+v", r)
+	}
+}
+
+// Published lines count only of an order that the router gave to that executor, while it may run.
+func TestWhatCounts(t *testing.T) {
+	stranger, err := intents.GenerateSigner(intents.RoleRouter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*intents.Ticket, *executors.Written, *string){
+		"another executor":   func(_ *intents.Ticket, _ *executors.Written, by *string) { *by = "x-acme" },
+		"another position":   func(_ *intents.Ticket, x *executors.Written, _ *string) { x.Position++ },
+		"another attempt":    func(_ *intents.Ticket, x *executors.Written, _ *string) { x.Attempt++ },
+		"another log":        func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Issuer = "writ/other" },
+		"after its deadline": func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Deadline = t.Deadline.Add(-time.Hour) },
+		"of no task":         func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Scope = nil },
+		"of another plan":    func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Scope.Plan = "plan_2" },
+		"of another tenant":  func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Actor.Tenant = "other" },
+		"under a mask": func(t *intents.Ticket, _ *executors.Written, _ *string) {
+			t.Obligations = []intents.Obligation{{Name: "mask", Value: "/x"}}
+		},
+		"without a ticket": func(_ *intents.Ticket, x *executors.Written, _ *string) { x.Ticket = "none" },
+		"with a ticket of a key": func(t *intents.Ticket, x *executors.Written, _ *string) {
+			x.Ticket, _ = intents.IssueTicket(stranger, *t)
+		},
+	} {
+		w := newWorld(t)
+		w.write(8, 1, 1, 0, said("forged"), change)
+		if got, _, _ := w.texts(w.opened(catalog.LogsStream{}, "")); len(got) != 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	w := newWorld(t)
+	w.write(8, 1, 1, 0, said("one"))
+	w.write(8, 1, 1, 2, said("three")) // the second was lost
+	w.write(8, 1, 1, 3, said("four"))
+	w.want(w.opened(catalog.LogsStream{}, ""), "one")
+}
+
+// TestOnceInOrder: whenever lines come, orders end, the process is restarted and a follower goes
+// on with another stream, it sees each line of the record once and those of an order in order.
+// What it saw of an attempt that the record does not have came before the record's.
+func TestOnceInOrder(t *testing.T) {
+	lines, streams := 0, 0
+	for seed := range uint64(25) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t)
+		type open struct {
+			of             int64
+			attempt, wrote int
+			lines          []intents.Line
+		}
+		var orders []*open
+		var want, got []string
+		id, cursor := w.opened(catalog.LogsStream{}, ""), ""
+		read := func() {
+			texts, last, _ := w.texts(id)
+			if got = append(got, texts...); last != "" {
+				cursor = last
+			}
+		}
+		of := int64(0)
+		for range 60 {
+			switch k := r.IntN(10); {
+			case k < 2 && len(orders) < 4:
+				of++
+				o := &open{of: of, attempt: 1}
+				for n := range r.IntN(5) {
+					o.lines = append(o.lines, said(fmt.Sprintf("%d/%d", of, n))...)
+				}
+				orders = append(orders, o)
+			case k < 5 && len(orders) > 0:
+				o := orders[r.IntN(len(orders))]
+				if n := o.wrote + r.IntN(len(o.lines)-o.wrote+1); n > o.wrote {
+					w.write(o.of, o.attempt, 1, o.wrote, o.lines[o.wrote:n])
+					o.wrote = n
+				}
+			case k < 7 && len(orders) > 0:
+				i := r.IntN(len(orders))
+				o := orders[i]
+				w.record(o.of, o.attempt, 1, o.lines...)
+				for _, l := range o.lines {
+					want = append(want, l.Text)
+				}
+				orders = append(orders[:i], orders[i+1:]...)
+			case k == 7:
+				id = w.opened(catalog.LogsStream{}, cursor)
+				streams++
+			case k == 8 && r.IntN(3) == 0:
+				w.restart()
+				for _, o := range orders { // each is carried out again
+					o.attempt, o.wrote = o.attempt+1, 0
+					for n := range o.lines {
+						o.lines[n].Text = fmt.Sprintf("%d/%d of attempt %d", o.of, n, o.attempt)
+					}
+				}
+				id = w.opened(catalog.LogsStream{}, cursor)
+				streams++
+			default:
+				read()
+			}
+		}
+		for _, o := range orders {
+			w.record(o.of, o.attempt, 1, o.lines...)
+			for _, l := range o.lines {
+				want = append(want, l.Text)
+			}
+		}
+		read()
+		lines += len(want)
+		at := map[string]int{}
+		for i, text := range got {
+			if _, twice := at[text]; twice {
+				t.Fatalf("seed %d: %q twice in %q", seed, text, got)
+			}
+			at[text] = i
+		}
+		for i, text := range want {
+			if _, there := at[text]; !there {
+				t.Fatalf("seed %d: %q is missing in %q", seed, text, got)
+			}
+			if i > 0 && strings.Split(want[i-1], "/")[0] == strings.Split(text, "/")[0] && at[want[i-1]] > at[text] {
+				t.Fatalf("seed %d: %q before %q", seed, text, want[i-1])
+			}
+		}
+	}
+	if lines < 200 || streams < 50 {
+		t.Errorf("only %d lines in %d streams: the test proves little", lines, streams)
+	}
+}

@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+)
+
+// ordered orders a type for the user of a request: a body is its arguments, else the
+// parameters are.
+func (g *Gateway) ordered(typ string, parameters func(*gin.Context) (any, error)) func(*gin.Context, caller) error {
+	return func(c *gin.Context, who caller) error {
+		var args any
+		var err error
+		if c.Request.Method == http.MethodPost {
+			var body []byte
+			body, err = readJSON(c)
+			args = json.RawMessage(body)
+		} else {
+			args, err = parameters(c)
+		}
+		if err != nil {
+			return err
+		}
+		a, err := g.identify(c.Request.Context(), who, claim{})
+		if err != nil {
+			return err
+		}
+		out, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
+		return respond(c, out, err)
+	}
+}
+
+// listing are the parameters of kb.list.
+func listing(c *gin.Context) (any, error) {
+	args := catalog.KBList{After: c.Query("after")}
+	if raw := c.Query("limit"); raw != "" {
+		n, err := strconv.Atoi(raw)
+		if err != nil || n < 1 { // 0 would be none
+			return nil, problem.New(intents.SchemaInvalid, "/limit", "must be a number, 1 to 100")
+		}
+		args.Limit = n
+	}
+	return args, nil
+}
+
+func removal(c *gin.Context) (any, error) {
+	return catalog.KBRemove{DocumentID: c.Param("id"), Scope: c.Query("scope")}, nil
+}
+
+func none(*gin.Context) (any, error) { return struct{}{}, nil }

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// produceTime bounds the work on one sentence.
+const produceTime = 2 * time.Minute
+
+// produceRequest is the body of POST /v1/produce.
+type produceRequest struct {
+	claim
+	Request string `json:"request"` // one sentence
+}
+
+// produceReply is its answer: the sealed order, which the client submits, or why there is none.
+type produceReply struct {
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+	IntentID string          `json:"intent_id,omitempty"`
+	Type     string          `json:"type,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+}
+
+// produce is POST /v1/produce, the first of two calls: the agents' side seals one order under
+// the caller's grant. Nothing is submitted or recorded: POST /v1/intents is the second call.
+func (g *Gateway) produce(c *gin.Context, who caller) error {
+	var body produceRequest
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	if err := checkMessage(body.Request, "/request"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), produceTime)
+	defer cancel()
+	a, err := g.identify(ctx, who, body.claim)
+	if err != nil {
+		return err
+	}
+	if err := g.covers(ctx, a, catalog.RunAgent+":"+agents.Producer); err != nil {
+		return err
+	}
+	turn := newID("turn")
+	grant, _, err := g.issueGrant(a, turn, "")
+	if err != nil {
+		return err
+	}
+	q := bus.ProduceRequest{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: turn, Grant: grant, TraceID: a.trace, Request: body.Request}
+	raw, err := json.Marshal(q)
+	if err != nil {
+		return err
+	}
+	if raw, err = g.cfg.Bus.Request(ctx, bus.Produce("manager"), raw); err != nil {
+		return unanswered(err, "the manager")
+	}
+	var made bus.ProduceReply
+	if err := json.Unmarshal(raw, &made); err != nil {
+		return err
+	}
+	if made.Code != "" {
+		return problem.New(intents.Code(made.Code), "", made.Reason)
+	}
+	c.JSON(http.StatusOK, produceReply{made.Envelope, made.IntentID, made.Type, made.Reason})
+	return nil
+}

@@ -1,0 +1,44 @@
+package catalog
+
+import (
+	"time"
+)
+
+// The skills executor keeps the answers, so it carries these out.
+var cacheRows = []Row{
+	{Type: "cache.invalidate", Title: "Forget answers that are kept", Capability: "cache:write", Signers: askers, Executor: "skills", Effect: Idempotent, RandomKey: true},
+	{Type: "cache.stats", Title: "Count the answers that are kept", Capability: "cache:read", Signers: askers, Executor: "skills", Effect: Pure},
+}
+
+// The scopes of cache.invalidate.
+const (
+	CacheWorkflow = "workflow" // what the orders of a run or plan have put there
+	CacheSkill    = "skill"
+	CacheKey      = "key"
+)
+
+// CacheInvalidate are the arguments of cache.invalidate.
+type CacheInvalidate struct {
+	Scope string `json:"scope"`
+	Key   string `json:"key"`
+}
+
+// CacheInvalidateResult is the result of cache.invalidate.
+type CacheInvalidateResult struct {
+	Removed int `json:"removed"`
+}
+
+// CacheStatsResult is the result of cache.stats: what would serve calls of the user.
+type CacheStatsResult struct {
+	Entries   int            `json:"entries"`
+	SizeBytes int64          `json:"size_bytes"`
+	Answers   []CachedAnswer `json:"answers"` // the newest 100
+}
+
+// CachedAnswer is an answer that is kept.
+type CachedAnswer struct {
+	Key       string    `json:"key"` // <skill>:sha256:<hex>
+	SizeBytes int64     `json:"size_bytes"`
+	Shared    bool      `json:"shared,omitempty"`
+	KeptAt    time.Time `json:"kept_at"`
+}

@@ -1,0 +1,53 @@
+package catalog
+
+import (
+	"aob.dev/writ/intents"
+)
+
+var logRows = []Row{
+	{Type: "logs.stream", Title: "Get an address to follow the log of a run at", Capability: "logs:read", Signers: []intents.Role{intents.RoleManager, intents.RoleGateway}, Executor: "logs", Effect: Pure},
+}
+
+// LogsStream are the arguments of logs.stream.
+type LogsStream struct {
+	RunID  string `json:"run_id"`           // a plan's id
+	Filter string `json:"filter,omitempty"` // LogsAll (default) or LogsErrors
+	NodeID string `json:"node_id,omitempty"`
+}
+
+// The filters.
+const (
+	LogsAll    = "all"
+	LogsErrors = "errors"
+)
+
+// LogsStreamResult is the result of logs.stream. The address can be opened once, by who brings
+// the bearer that the order was made with.
+type LogsStreamResult struct {
+	StreamURL  string `json:"stream_url"` // ws:// or wss://
+	ExpiresSec int    `json:"expires_in_sec"`
+}
+
+// EventLine is the type of the events that are lines of a log.
+const EventLine = "log.line"
+
+// LogLine is a line in the log of a run. Attempt and N number the lines of an order, whose
+// position is Of, from attempt 1 and line 0. Lines of orders that run at once are among each
+// other.
+type LogLine struct {
+	intents.Line
+	PlanID  string `json:"plan_id"`
+	NodeID  string `json:"node_id,omitempty"`
+	Step    int    `json:"step,omitempty"`
+	Of      int64  `json:"of"`
+	Attempt int    `json:"attempt"`
+	N       int    `json:"n"`
+}
+
+// LastLine is the number of the line that says how an order failed; no other has it.
+const LastLine = 999
+
+// Shown says whether a line passes a filter and, where node is not empty, is of that node.
+func (l LogLine) Shown(filter, node string) bool {
+	return (filter != LogsErrors || l.Level == intents.LevelError) && (node == "" || l.NodeID == node)
+}

@@ -1,0 +1,109 @@
+// What people may say of a held order, and who could: docs/spec/state.md, Holds.
+
+import { digest, jcs, must } from "./bundle.mjs";
+
+export const UNSETTLED = "writ.unsettled"; // the hold rule that asks nobody
+const ASK = "writ.ask";
+
+// Approvals are the edits of held orders that no order has come of, and the rules about them.
+export class Approvals {
+  constructor(state) {
+    Object.assign(this, { state, edits: new Map() });
+  }
+
+  may(tenants, tenant, roles) {
+    return this.state.capabilities(tenants, tenant, roles).some((c) => this.state.covers(c, "runs:approve"));
+  }
+
+  // canMeet: the people of a tenant could meet a rule.
+  canMeet(tenants, tenant, rule, held) {
+    const t = tenants.get(tenant);
+    const needed = Math.max(rule.count ?? 1, 1);
+    const people = [...t.users.values()].filter((u) => !u.disabled).map((u) => ({ user_id: u.user_id, key: "", roles: u.roles }));
+    for (const [key, k] of t.keys) {
+      const names = [k.user_id, ...(k.may_assert_user ? [...(rule.approvers ?? []), ...Array.from({ length: needed }, (_, i) => `anybody ${i}`)] : [])];
+      people.push(...names.filter((name) => !t.users.has(name)).map((user_id) => ({ user_id, key, roles: k.max_roles })));
+    }
+    return this.state.counted(rule, people.filter((p) => this.may(tenants, tenant, p.roles)), held) >= needed;
+  }
+
+  // question: people are asked about items that each have their own id, and it waits for them.
+  question(o, tenants) {
+    const { items = [], approvers } = o.args;
+    must(this.state.rules > 5, "nobody is asked under these rules");
+    must(new Set(items.map((i) => i.id)).size === items.length, "two items of one id");
+    const rule = { id: ASK, reason: "an agent asks people" };
+    if (approvers) rule.approvers = approvers;
+    else rule.roles = [...tenants.get(o.tenant).roles.keys()].filter((role) => this.may(tenants, o.tenant, [role])).sort();
+    must((o.d.hold?.rules ?? []).some((r) => jcs(r) === jcs(rule)), "people are asked, and it does not wait for them");
+  }
+
+  hold(o, tenants) {
+    this.take(o);
+    if (this.state.rules < 6) return;
+    for (const rule of o.d.hold.rules.filter((r) => r.id !== UNSETTLED)) must(this.canMeet(tenants, o.tenant, rule, o), `nobody could meet ${rule.id}`);
+  }
+
+  // take makes of a held order the one that comes of an edit.
+  take(o) {
+    const { plan_id, step, ask, cause } = o.context;
+    const e = this.edits.get(cause);
+    if (!e || jcs([e.tenant, e.place, e.type]) !== jcs([o.tenant, [plan_id, step, ask ?? ""], o.type])) return;
+    this.edits.delete(cause);
+    if (e.digest !== digest(jcs(o.args)) || o.now >= e.deadline) return;
+    Object.assign(o, { editors: e.editors, yes: [e.editors.at(-1)], last: e.by });
+    for (const who of e.editors) this.excluded(o, who);
+  }
+
+  excluded(held, who) {
+    held.asked.push(who.user_id);
+    if (who.key) held.keys.push(who.key);
+  }
+
+  // about is the order on hold that an approval names.
+  about({ tenant, args }) {
+    const { held, rules } = this.state;
+    if (args.run_id === undefined) {
+      const one = held.get(args.intent_id);
+      must(one && one.tenant === tenant, "approves an order of the tenant that is not held");
+      return one;
+    }
+    must(rules > 5, "no run");
+    const p = this.state.plans.plans.get(`${tenant}/${args.run_id}`);
+    const { node_id } = args;
+    const isNode = ({ context: c }) => c.node_id === node_id || (c.step > 0 && (String(c.step) === node_id || p?.steps.find((s) => s.step === c.step)?.id === node_id));
+    const found = p ? [...held.values()].filter((h) => h.tenant === tenant && h.context.plan_id === args.run_id && isNode(h)) : [];
+    must(found.length === 1, "not one order of the node is held");
+    return found[0];
+  }
+
+  items(held, items) {
+    const asked = held.type === "approval.ask" ? (held.args.items ?? []).map((i) => i.id) : [];
+    must((items ?? []).every((id) => asked.includes(id)), "says yes to what nobody asked");
+  }
+
+  edit(held, who, o) {
+    const { args } = o.args;
+    must(this.state.rules > 5, "nothing is edited under these rules");
+    must(held.key.role === "task" && held.context.plan_id && held.type !== "agent.ask" && held.d.hold.rules.every((r) => !r.mask?.length), "cannot be edited");
+    must(jcs(args) !== jcs(held.args), "edits nothing");
+    must((args.skill ?? "") === (held.args.skill ?? ""), "edits the skill");
+    const then = { ...held, asked: [...held.asked], keys: [...held.keys] };
+    this.excluded(then, who);
+    const tenants = this.state.directories.at(-1).tenants;
+    must(held.d.hold.rules.every((rule) => rule.id === UNSETTLED || this.canMeet(tenants, held.tenant, rule, then)), "nobody is left to approve what it becomes");
+    const { plan_id, step, ask } = held.context;
+    this.edits.set(held.d.intent_id, {
+      tenant: held.tenant, place: [plan_id, step, ask ?? ""], type: held.type, digest: digest(jcs(args)), deadline: held.deadline, by: o.d.intent_id,
+      editors: [...(held.editors ?? []), who],
+    });
+    held.edited = true;
+  }
+
+  // agents: somebody could approve each call for which their files ask that.
+  agents(agents, tenant) {
+    const { tenants } = this.state.directories.at(-1);
+    const of = tenant === "system" ? [...tenants.keys()] : [tenant];
+    for (const { roles } of agents.flatMap((a) => a.holds ?? [])) must(of.some((t) => this.canMeet(tenants, t, { roles }, { asked: [], keys: [] })), "nobody could approve calls of an agent");
+  }
+}

@@ -1,0 +1,32 @@
+package bus
+
+import "encoding/json"
+
+// LogsRequest opens a stream of logs.stream, or asks for the next lines of one that was
+// opened.
+type LogsRequest struct {
+	ID    string `json:"id"`              // of the stream
+	After string `json:"after,omitempty"` // cursor of the last line that the follower has
+	Now   bool   `json:"now,omitempty"`   // what there is: without waiting for lines
+
+	// Who opens it; empty: it has been opened.
+	Tenant string `json:"tenant,omitempty"`
+	UserID string `json:"user_id,omitempty"`
+	Client string `json:"client,omitempty"` // act.client of a grant of the caller
+}
+
+// LogsReply has lines, oldest first. It comes when there are any, and after a moment without
+// any.
+type LogsReply struct {
+	Lines  []LogLine `json:"lines,omitempty"`
+	Since  int64     `json:"since,omitempty"` // of an opened stream: Unix time of its order
+	Over   bool      `json:"over,omitempty"`  // the run has ended, and these are its last lines
+	Code   string    `json:"code,omitempty"`  // of a failure
+	Reason string    `json:"reason,omitempty"`
+}
+
+// LogLine is a line (catalog.LogLine) and the cursor of what follows it.
+type LogLine struct {
+	Line   json.RawMessage `json:"line"`
+	Cursor string          `json:"cursor"`
+}

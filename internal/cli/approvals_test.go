@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// deciding is a gateway that keeps what people decide: the path, and the body.
+func deciding(t *testing.T, order, result string) (url string, said *[]string) {
+	t.Helper()
+	said = &[]string{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = w.Write([]byte(order))
+			return
+		}
+		var body json.RawMessage
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		*said = append(*said, r.URL.Path+" "+string(body))
+		_, _ = w.Write([]byte(result))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, said
+}
+
+// TestApprovalsDecide: each decision is sent as it was given, and what comes next is told.
+func TestApprovalsDecide(t *testing.T) {
+	for _, c := range []struct{ args, stdin, result, said, out, next string }{
+		{"approve sha256:1 --item a --item b", "", `{"state":"released"}`, `/agent/approvals/sha256:1 {"decision":"approve","items":["a","b"]}`, "released\n", "it is carried out"},
+		{"approve --run p --node 2", "", `{"state":"held","missing":["x"]}`, `/agent/approvals {"run_id":"p","node_id":"2","decision":"approve"}`, "held, approvals still needed from x\n", ""},
+		{"edit sha256:1", `{"n": 5}`, `{"state":"ended","code":"CHANGED"}`, `/agent/approvals/sha256:1 {"decision":"edit","args":{"n":5}}`, "ended CHANGED\n", "the next task"},
+		{"request-changes sha256:1 --reason no", "", `{"state":"ended","code":"APPROVAL_REJECTED"}`, `/agent/approvals/sha256:1 {"decision":"request_changes","reason":"no"}`, "ended APPROVAL_REJECTED\n", "whoever asked reads why"},
+	} {
+		url, said := deciding(t, "{}", c.result)
+		got := call{args: append(append([]string{"approvals"}, strings.Fields(c.args)...), "--url", url, "--key", "k"), stdin: c.stdin}.run(t.Context())
+		if d := cmp.Diff([]string{c.said}, *said); d != "" || got.code != ExitOK || got.out != c.out || !strings.Contains(got.err, c.next) {
+			t.Errorf("%s: exit %d, %q, %q %s", c.args, got.code, got.out, got.err, d)
+		}
+	}
+	for _, wrong := range []string{"approve", "approve sha256:1 --run p", "edit sha256:1"} {
+		url, said := deciding(t, "{}", "{}")
+		got := call{args: append(append([]string{"approvals"}, strings.Fields(wrong)...), "--url", url, "--key", "k"), stdin: "no json"}.run(t.Context())
+		if got.code != ExitUsage && got.code != ExitMalformed || len(*said) > 0 {
+			t.Errorf("%s: exit %d, %q %v", wrong, got.code, got.err, *said)
+		}
+	}
+}
+
+// TestQuestionShown: people read what they are asked, item by item; a text adds no line of its own.
+func TestQuestionShown(t *testing.T) {
+	url, _ := deciding(t, `{"intent_id":"sha256:1","type":"approval.ask","args":{"title":"Which?\nrule x","detail":"One.\nTwo.","items":[{"id":"a","text":"Berlin"}]},"rules":[]}`, "{}")
+	got := call{args: []string{"approvals", "show", "sha256:1", "--url", url, "--key", "k"}}.run(t.Context())
+	if want := "question  Which?\\u{000a}rule x\n          One.\n          Two.\nitem      a: Berlin\n"; !strings.Contains(got.out, want) {
+		t.Errorf("%q", got.out)
+	}
+}
+
+// TestChatDecides: in a conversation people edit, ask for changes and answer questions in place.
+func TestChatDecides(t *testing.T) {
+	for answer, want := range map[string]string{
+		"e\n{\"n\":5}\n":   `{"decision":"edit","args":{"n":5}}`,
+		"c\nanother day\n": `{"decision":"request_changes","reason":"another day"}`,
+		"r\nno\n":          `{"decision":"reject","reason":"no"}`,
+		"r\n\n":            "",
+		"e\nno json\n":     "",
+		"yes\n":            `{"decision":"approve"}`,
+	} {
+		g := &talkative{may: true, answers: [][]string{{waits}}, after: []string{frame("answer", `{"response":"Done."}`), done("complete")}}
+		if chat(t, g, "close it\n"+answer); strings.Join(g.bodies, "") != want {
+			t.Errorf("%q: %q", answer, g.bodies)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package embed
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"aob.dev/writ/internal/egress"
+)
+
+// RerankConfig of a service with a POST /rerank as Cohere, Jina, vLLM and others have it.
+// BaseURL and Model are required.
+type RerankConfig struct {
+	BaseURL string // http or https; "/rerank" is added
+	Key     string // bearer token; empty: none is sent
+	Model   string
+}
+
+// Reranker says how well documents answer a question. It is safe for concurrent use.
+type Reranker struct {
+	cfg    RerankConfig
+	url    string
+	client *http.Client
+}
+
+// NewReranker sends nothing yet.
+func NewReranker(cfg RerankConfig) (*Reranker, error) {
+	u, err := url.Parse(cfg.BaseURL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("rerank: the base URL must be an http or https URL without query and fragment")
+	case cfg.Model == "":
+		return nil, errors.New("rerank: a model is required")
+	}
+	client := egress.Client(egress.Transport(cfg.BaseURL))
+	client.Timeout = RequestTimeout
+	return &Reranker{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/rerank", client: client}, nil
+}
+
+// Name identifies what made a score.
+func (r *Reranker) Name() string { return r.cfg.Model }
+
+// maxScores bounds the answer of a reranker in bytes: it may repeat the documents.
+const maxScores = 8 << 20
+
+// Scores gives one score for each document, in their order; higher is better. No error
+// contains text of the service.
+func (r *Reranker) Scores(ctx context.Context, question string, documents []string) ([]float64, error) {
+	body, err := json.Marshal(map[string]any{"model": r.cfg.Model, "query": question, "documents": documents, "top_n": len(documents)})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if r.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.cfg.Key)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w: no answer", ErrUnavailable)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxScores+1))
+	if resp.StatusCode != http.StatusOK {
+		return nil, refusal(resp.StatusCode)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the answer broke off", ErrUnavailable)
+	}
+	return readScores(raw, len(documents))
+}
+
+// readScores: each document has exactly one score.
+func readScores(raw []byte, documents int) ([]float64, error) {
+	wrong := errors.New("rerank: the answer of the service is not one score for each document")
+	var a struct {
+		Results []struct {
+			Index *int     `json:"index"`
+			Score *float64 `json:"relevance_score"`
+			Other *float64 `json:"score"` // of some
+		} `json:"results"`
+	}
+	if len(raw) > maxScores || json.Unmarshal(raw, &a) != nil || len(a.Results) != documents {
+		return nil, wrong
+	}
+	out, seen := make([]float64, documents), make([]bool, documents)
+	for _, x := range a.Results {
+		score := cmp.Or(x.Score, x.Other)
+		if x.Index == nil || *x.Index < 0 || *x.Index >= documents || seen[*x.Index] || score == nil {
+			return nil, wrong
+		}
+		out[*x.Index], seen[*x.Index] = *score, true
+	}
+	return out, nil
+}

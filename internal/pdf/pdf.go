@@ -1,0 +1,91 @@
+// Package pdf reads the text of PDF documents. Documents come from strangers, and reading
+// PDF is known for its faults: so PDFium reads them as WebAssembly, which sees no file, no
+// network and no memory but its own. It is compiled when the first document comes, which
+// takes some seconds, and then kept.
+package pdf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Why a document is not read.
+var (
+	ErrBroken = errors.New("the PDF is broken, or needs a password")
+	ErrLarge  = errors.New("the text of the PDF is too large: split it")
+	errEngine = errors.New("the reader of PDF does not start")
+)
+
+const (
+	memoryPages = 4096 // of 64 KiB, for one document
+	atOnce      = 2    // documents
+)
+
+var engine = sync.OnceValues(func() (pdfium.Pool, error) {
+	return webassembly.Init(webassembly.Config{
+		MaxIdle: 1, MaxTotal: atOnce, Stdout: io.Discard, Stderr: io.Discard, FSConfig: wazero.NewFSConfig(),
+		RuntimeConfig: wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithMemoryLimitPages(memoryPages).
+			WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling),
+	})
+})
+
+// Text is the text of all pages, of at most so many bytes. When ctx ends, it stops.
+func Text(ctx context.Context, raw []byte, limit int) (string, error) {
+	pool, err := engine()
+	if err != nil {
+		return "", errEngine
+	}
+	reader, err := pool.GetInstanceWithContext(ctx)
+	if err != nil {
+		return "", errors.Join(errEngine, ctx.Err())
+	}
+	stay := context.AfterFunc(ctx, func() { _ = reader.Kill() })
+	defer stay()
+	text, err := read(reader, raw, limit)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	_ = reader.Close() // what it has made of the document goes with it
+	return text, err
+}
+
+// read never panics: what the reader does with a broken document is one error.
+func read(reader pdfium.Pdfium, raw []byte, limit int) (text string, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			text, err = "", ErrBroken
+		}
+	}()
+	doc, err := reader.OpenDocument(&requests.OpenDocument{File: &raw})
+	if err != nil {
+		return "", ErrBroken
+	}
+	pages, err := reader.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc.Document})
+	if err != nil {
+		return "", ErrBroken
+	}
+	var out strings.Builder
+	for i := range pages.PageCount {
+		page, err := reader.GetPageText(&requests.GetPageText{Page: requests.Page{ByIndex: &requests.PageByIndex{Document: doc.Document, Index: i}}})
+		if err != nil {
+			return "", fmt.Errorf("%w: page %d cannot be read", ErrBroken, i+1)
+		}
+		if out.Len()+len(page.Text) > limit {
+			return "", ErrLarge
+		}
+		out.WriteString(strings.ReplaceAll(strings.ToValidUTF8(page.Text, " "), "\x00", " "))
+		out.WriteString("\n\n")
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,222 @@
+package router_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+const leadFlow = `
+workflow_id: lead
+version: 1.0.0
+description: Uploads a lead and tells people.
+inputs:
+  type: object
+  properties: {file: {type: string}, n: {type: integer}}
+  required: [file]
+  additionalProperties: false
+nodes:
+  - {id: parse, type: function, fn: crm.parse, inputs: {file: "${inputs.file}"}}
+  - {id: upload, type: function, fn: crm.put, inputs: {key: "up/${run_id}", rows: "${nodes.parse.outputs.rows}"}, retry: {max: 2, backoff_sec: 5}}
+  - {id: ok, type: function, fn: crm.mail, inputs: {subject: "${nodes.upload.outputs.id}"}}
+  - {id: bad, type: function, fn: crm.mail, inputs: {subject: "failed"}}
+  - {id: end, type: function, fn: crm.parse, inputs: {order: "${nodes.upload.order}"}}
+edges:
+  - {from: parse, to: upload, condition: "nodes.parse.outputs.count > 2"}
+  - {from: upload, to: ok, condition: "${nodes.upload.outputs.success == true}"}
+  - {from: upload, to: bad, condition: "${nodes.upload.outputs.success == false}"}
+  - {from: ok, to: end}
+  - {from: bad, to: end}
+`
+
+// flowWorld has the workflow of these tests, and skills that answer with what its graph reads.
+func flowWorld(t *testing.T, o routertest.Options) *routertest.World {
+	t.Helper()
+	w := routertest.New(t, o)
+	w.Pin("crm.parse", catalog.Pure)
+	w.Pin("crm.put", catalog.Once)
+	w.Pin("crm.mail", catalog.Idempotent)
+	w.Data("approval", `{"once":false}`)
+	w.PushAgents(1, map[string]string{"workflows/lead": leadFlow})
+	w.Bus.On("skill.call", leads)
+	return w
+}
+
+func leads(_ context.Context, _ routertest.Call) intents.Report {
+	return routertest.Done(map[string]any{"output": map[string]any{"count": 3, "rows": []int{1, 2}, "id": "x7", "more": "not kept"}})
+}
+
+func next(told catalog.Told) (out string) {
+	for _, n := range told.Next {
+		out += n.Next + " "
+		out += string(rune('0' + n.Step))
+		out += ";"
+	}
+	return out
+}
+
+// TestRun: a run goes from its start to its end by the orders of its driver and its nodes' tasks.
+func TestRun(t *testing.T) {
+	w := flowWorld(t, routertest.Options{})
+	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
+	n := r.Begin("parse")
+	if got := string(n.Told.Args); got != `{"input":{"file":"f1"},"skill":"crm.parse"}` {
+		t.Fatal(got)
+	}
+	if got := next(n.Done()); got != "run 2;" {
+		t.Fatal(got)
+	}
+	up := r.Begin("upload")
+	if got := string(up.Told.Args); got != `{"input":{"key":"up/`+r.ID+`","rows":[1,2]},"skill":"crm.put"}` {
+		t.Fatal(got)
+	}
+	if got := next(up.Done()); got != "run 3;skip 4;" {
+		t.Fatal(got)
+	}
+	r.Want(r.Do(r.SkipOrder("bad")), intents.OK)
+	ok := r.Begin("ok")
+	if got := string(ok.Told.Args); got != `{"input":{"subject":"x7"},"skill":"crm.mail"}` {
+		t.Fatal(got)
+	}
+	ok.Done()
+	refused(t, r.Close("complete"), intents.MalformedArgs, "complete when each node")
+	r.Begin("end").Done()
+	r.Want(r.Close("complete"), intents.OK)
+}
+
+// TestRunLies: a driver, or the task of a node, that does anything else than the graph says is refused.
+func TestRunLies(t *testing.T) {
+	w := flowWorld(t, routertest.Options{})
+	p := w.NewPlan("r0")
+	bad := func(change func(*routertest.Order), code intents.Code, pointer, reason string) {
+		t.Helper()
+		o := p.StartOrder("lead", `{"file":"f1"}`)
+		change(&o)
+		a := w.Do(o)
+		if refused(t, a, code, reason); a.Pointer != pointer {
+			t.Errorf("at %s, want %s", a.Pointer, pointer)
+		}
+	}
+	args := func(a catalog.WorkflowStart) func(*routertest.Order) {
+		if a.RunID == "" {
+			a.RunID = p.ID
+		}
+		return func(o *routertest.Order) { o.Args, o.Ctx.PlanID = a, a.RunID }
+	}
+	bad(args(catalog.WorkflowStart{WorkflowID: "leda", Inputs: raw(`{"file":"f"}`)}), intents.MalformedArgs, "/intent/args/workflow_id", "did you mean lead?")
+	bad(args(catalog.WorkflowStart{WorkflowID: "lead", Inputs: raw(`{"file":7}`)}), intents.MalformedArgs, "/intent/args/inputs/file", "")
+	bad(args(catalog.WorkflowStart{WorkflowID: "lead", Inputs: raw(`{}`)}), intents.MalformedArgs, "/intent/args/inputs/file", "is required")
+	bad(args(catalog.WorkflowStart{WorkflowID: "lead", Inputs: raw(`{"file":"f"}`), RunID: "r"}), intents.MalformedArgs, "/intent/args/run_id", "")
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*", "runs:start:other"}}}), intents.OK)
+	bad(func(o *routertest.Order) { o.Roles = []string{"clerk"} }, intents.RBACForbidden, "/actor", "runs:start:lead")
+	bad(func(o *routertest.Order) { o.By = w.Workflow }, intents.KeyRole, "/sig", "")
+
+	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
+	step := func(node string, change func(*routertest.Order), code intents.Code, reason string) {
+		t.Helper()
+		o, _ := r.BeginOrder(node)
+		if change != nil {
+			change(&o)
+		}
+		refused(t, w.Do(o), code, reason)
+	}
+	none := func(*routertest.Order) {}
+	step("upload", nil, intents.MalformedArgs, "has not ended")
+	step("parse", func(o *routertest.Order) { o.By = w.Manager }, intents.TaskScope, "workflow keys move runs")
+	refused(t, w.Do(r.SkipOrder("parse")), intents.MalformedArgs, "says: run")
+	refused(t, w.Do(r.SkipOrder("upload")), intents.MalformedArgs, "has not ended")
+	manager := r.CloseOrder("failed")
+	manager.By = w.Manager
+	refused(t, w.Do(manager), intents.TaskScope, "workflow keys move runs")
+	planned := w.Begun("p1", "feed")
+	other := planned.ClaimOrder(2)
+	other.By = w.Workflow
+	refused(t, w.Do(other), intents.TaskScope, "managers other plans")
+
+	n := r.Begin("parse")
+	step("parse", none, intents.MalformedArgs, "one live task")
+	seal := func(n *routertest.Node, change func(*routertest.Order), code intents.Code, pointer string) {
+		t.Helper()
+		o := n.SealOrder()
+		change(&o)
+		if a := w.Want(w.Do(o), code); a.Pointer != pointer {
+			t.Errorf("at %s, want %s", a.Pointer, pointer)
+		}
+	}
+	call := func(args string) func(*routertest.Order) {
+		return func(o *routertest.Order) { o.Args = raw(args) }
+	}
+	seal(n, call(`{"skill":"crm.parse","input":{"file":"f2"}}`), intents.TaskScope, "/intent/args/input/file")
+	seal(n, call(`{"skill":"crm.parse","input":{"file":"f1","more":1}}`), intents.TaskScope, "/intent/args/input/more")
+	seal(n, call(`{"skill":"crm.put","input":{"file":"f1"}}`), intents.TaskScope, "/intent/args/skill")
+	seal(n, func(o *routertest.Order) { o.Type, o.Args = "exec_python", catalog.ExecPython{Script: "print(1)"} }, intents.TaskScope, "/intent/type")
+	seal(n, func(o *routertest.Order) { o.Ctx.Occurrence = 1 }, intents.TaskScope, "/context/occurrence")
+	refused(t, n.Ends("done", "sha256:"+zeros), intents.MalformedArgs, "which is done")
+	sealed := w.Want(n.Seal(), intents.OK)
+	seal(n, func(o *routertest.Order) { o.Key = "again" }, intents.ConflictIdempotency, "/intent/args")
+	refused(t, n.Ends("failed", ""), intents.MalformedArgs, "is done")
+	w.Want(n.Ends("done", sealed.IntentID), intents.OK)
+	step("parse", none, intents.MalformedArgs, "not the next step")
+	if n := len(w.Bus.Calls("skill.call")); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
+
+func raw(s string) json.RawMessage { return json.RawMessage(s) }
+
+// TestRunRetries: a failed node is tried again where its definition says so, from a time on, and never once
+// its order may have acted.
+func TestRunRetries(t *testing.T) {
+	w := flowWorld(t, routertest.Options{})
+	begin := func(id string) *routertest.Run {
+		r := w.BegunRun(id, "lead", `{"file":"f1"}`)
+		w.Bus.On("skill.call", leads)
+		r.Begin("parse").Done()
+		return r
+	}
+	r := begin("r1")
+	w.Bus.On("skill.call", nil) // nobody listens: nothing was sent
+	up := r.Begin("upload")
+	w.Want(up.Seal(), intents.DispatchUnavailable)
+	told := routertest.Told(w, w.Want(up.Ends("failed", ""), intents.OK))
+	if len(told.Next) != 1 || told.Next[0].RetryAt == nil || !told.Next[0].RetryAt.Equal(w.Clock.Now().Add(5*time.Second)) {
+		t.Fatalf("%+v", told.Next)
+	}
+	o, _ := r.BeginOrder("upload")
+	refused(t, w.Do(o), intents.MalformedArgs, "tried again from")
+	w.Clock.Move(5 * time.Second)
+	w.Bus.On("skill.call", leads)
+	up = r.Begin("upload")
+	if up.Told.Occurrence != 1 {
+		t.Errorf("occurrence %d", up.Told.Occurrence)
+	}
+	up.Done()
+	if v := r.View(); v.Steps[1].Attempts != 1 || v.Steps[1].Status != catalog.StepDone {
+		t.Errorf("%+v", v.Steps[1])
+	}
+
+	r = begin("r2")
+	w.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorFailed))) // it was sent
+	up = r.Begin("upload")
+	w.Want(up.Seal(), intents.ExecutorFailed)
+	told = routertest.Told(w, w.Want(up.Ends("failed", ""), intents.OK))
+	if got := next(told); got != "skip 3;run 4;" {
+		t.Errorf("next: %s", got)
+	}
+	w.Want(w.Do(r.SkipOrder("ok")), intents.OK)
+	w.Bus.On("skill.call", leads)
+	r.Begin("bad").Done()
+	end := r.Begin("end")
+	w.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorFailed)))
+	w.Want(end.Seal(), intents.ExecutorFailed)
+	w.Want(end.Ends("failed", ""), intents.OK)
+	refused(t, r.Close("complete"), intents.MalformedArgs, "complete when each node")
+	w.Want(r.Close("failed"), intents.OK)
+}

@@ -1,0 +1,149 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"aob.dev/writ/agentic/workflows"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// graphPatch is a revision of a run: nodes and edges more, or edges less. What runs goes on.
+var graphPatch = move(TypeGraphPatch,
+	func(v *View, o Order, a catalog.GraphPatch) (Effect, error) {
+		p, err := v.patchable(o, a)
+		if err != nil {
+			return Effect{}, err
+		}
+		v.rely(SubjectRegistry)
+		v.rely(SubjectTenant(o.Tenant))
+		after, fact, err := v.s.patched(p, o, a)
+		if err != nil {
+			return Effect{}, err
+		}
+		if err := v.mayRunAgents(o, after.View.Steps[len(p.View.Steps):], "/intent/args/patch/add_nodes"); err != nil {
+			return Effect{}, err
+		}
+		if known := o.Patch != nil || o.Position != storage.Nobody; known && !reflect.DeepEqual(o.Patch, fact) {
+			return Effect{}, illegal("/intent/args/patch", "not what it came to before: the approved skills or the run have changed")
+		}
+		v.Patch = fact
+		return Effect{after.answer(), p.touches(true)}, nil
+	},
+	func(s *State, o Order, a catalog.GraphPatch) error {
+		p, ok := s.plans[o.Tenant+"/"+a.RunID]
+		if !ok || p.Run == nil {
+			return errors.New("a patch of no run")
+		}
+		after, _, err := s.patched(p, o, a)
+		if err != nil {
+			return err
+		}
+		p.View, p.Run, p.Agents = after.View, after.Run, after.Agents
+		p.Unheld = true // nodes may be ready, and nobody drive the run
+		p.Texts = append(p.Texts, o.Recorded)
+		return nil
+	}).keepsAllBut("patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from")
+
+// patchable finds the run that a patch is for.
+func (v *View) patchable(o Order, a catalog.GraphPatch) (*plan, error) {
+	const at = "/intent/args/run_id"
+	p, ok := v.wholePlan(o.Tenant, a.RunID)
+	switch {
+	case !ok || p.View.Run == nil:
+		return nil, illegal(at, "no such run")
+	case p.View.UserID != o.User && o.Signer != intents.RoleOperator:
+		return nil, intents.Refuse(intents.TaskScope, at, "the run belongs to another user")
+	case o.Context.PlanID != "":
+		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "a patch is no order of a plan: name the run in run_id alone")
+	case final(p.View.Status):
+		return nil, illegal(at, "the run is "+string(p.View.Status))
+	case p.View.Run.Of != "":
+		return nil, illegal(at, "the run repeats another one: nothing of it changes")
+	}
+	if failed := p.failedNode(); failed != nil {
+		return nil, illegal(at, "the node "+failed.ID+" has failed: the run can only be closed as failed")
+	}
+	return p, nil
+}
+
+// patched is the run as it is after a patch, and what the patch comes to.
+func (s *State) patched(p *plan, o Order, a catalog.GraphPatch) (*plan, *intents.FactPatch, error) {
+	var patch workflows.Patch
+	if err := json.Unmarshal(a.Patch, &patch); err != nil {
+		return nil, nil, illegal("/intent/args/patch", err.Error())
+	}
+	patch.Erased = o.Erased || o.Position != storage.Nobody && p.unknown()
+	at := o.Context.NodeID
+	if o.Released && o.Patch != nil { // people were asked about this node
+		at = o.Patch.Current
+	}
+	g, current, err := p.Run.Graph.Overlay(patch, at, p.values())
+	var faults workflows.Faults
+	if errors.As(err, &faults) {
+		return nil, nil, illegal("/intent/args/patch"+faults[0].Pointer, faults[0].Reason)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	fact := &intents.FactPatch{Current: current, Nodes: []intents.FactNode{}, Rewired: p.Run.Graph.Rewired(g)}
+	after, run := p.clone(), *p.Run
+	run.Graph = g
+	run.Unknown = run.Unknown || o.Erased
+	after.Run, after.Agents = &run, maps.Clone(p.Agents)
+	after.View.Revision++
+	after.View.PlanDigest = o.Decision.IntentID
+	for i, n := range patch.AddNodes {
+		node, wrong := s.nodeFact(o.Tenant, n)
+		if wrong != "" {
+			return nil, nil, illegal(fmt.Sprintf("/intent/args/patch/add_nodes/%d/fn", i), wrong)
+		}
+		fact.Nodes = append(fact.Nodes, node)
+		after.View.Steps = append(after.View.Steps, nodeView(n, len(after.View.Steps)+1, after.View.Revision))
+	}
+	after.showEdges()
+	return after, fact, s.takeAgents(after, len(p.View.Steps), "/intent/args/patch/add_nodes")
+}
+
+// nodeFact is a new node as policies see it. A function's skill is one that is approved.
+func (s *State) nodeFact(tenant string, n workflows.Node) (f intents.FactNode, wrong string) {
+	f = intents.FactNode{ID: n.ID, Type: n.Type}
+	switch n.Type {
+	case workflows.Function:
+		pin, ok, err := s.dir.SkillNamed(s.rules, tenant, n.Fn)
+		var refused *intents.Refusal
+		switch {
+		case errors.As(err, &refused):
+			return f, refused.Reason
+		case !ok:
+			return f, "no approved skill has this name: have an operator approve it with skill.approve"
+		}
+		f.Fn, f.Effect = pin.Skill, pin.Effect
+	case workflows.Python:
+		f.Effect = string(catalog.Pure)
+	case workflows.Approval:
+		f.Effect = string(catalog.Idempotent)
+	case workflows.Agent:
+		f.Fn, f.Effect = n.Fn, string(catalog.Once) // whatever its tools do
+	}
+	return f, ""
+}
+
+// nodeView is a node that waits.
+func nodeView(n workflows.Node, number, revision int) catalog.StepView {
+	step := catalog.StepView{Status: catalog.StepPending, Revision: revision, Type: n.Type, PlanStep: catalog.PlanStep{
+		Step: number, ID: n.ID, Task: n.Type, Skills: []string{}, Parallel: true,
+		ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "what the node is for"},
+	}}
+	switch n.Type {
+	case workflows.Function:
+		step.Skills = []string{n.Fn}
+	case workflows.Agent:
+		step.Agent = n.Fn
+	}
+	return step
+}

@@ -1,0 +1,196 @@
+package state
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"aob.dev/writ/agentic/workflows"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// workflowStart opens a plan that is the run of a workflow.
+var workflowStart = move(TypeWorkflowStart,
+	func(v *View, o Order, a catalog.WorkflowStart) (Effect, error) {
+		id := RunOf(o)
+		if c := o.Context; c.PlanID != "" && c.PlanID != id {
+			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
+		}
+		if err := v.timedID(o, intents.KindPlan, id, "/intent/args/run_id"); err != nil {
+			return Effect{}, err
+		}
+		if _, ok := v.wholePlan(o.Tenant, id); ok {
+			return Effect{}, illegal("/intent/args/run_id", "a plan with this id exists")
+		}
+		v.rely(SubjectRegistry)
+		v.rely(SubjectTenant(o.Tenant))
+		p, err := v.s.newRun(o, a)
+		if err != nil {
+			return Effect{}, err
+		}
+		if err := v.mayRunAgents(o, p.View.Steps, "/intent/args/workflow_id"); err != nil {
+			return Effect{}, err
+		}
+		if wrong := p.Run.Graph.CheckInputs(a.Inputs); len(wrong) > 0 && !o.Erased {
+			x := intents.Refuse(intents.MalformedArgs, "/intent/args/inputs"+wrong[0].Pointer, wrong[0].Reason)
+			x.Violations = wrong
+			return Effect{}, x
+		}
+		return Effect{p.answer(), p.touches(true)}, nil
+	},
+	func(s *State, o Order, a catalog.WorkflowStart) error {
+		p, err := s.newRun(o, a)
+		if err != nil {
+			return err
+		}
+		return s.addRun(p)
+	}).keepsAllBut("inputs")
+
+// addRun adds a plan that is a run.
+func (s *State) addRun(p *plan) error {
+	name := p.View.TenantID + "/" + p.View.PlanID
+	if s.plans[name] != nil {
+		return fmt.Errorf("a second plan %s", name)
+	}
+	s.open[p.View.TenantID]++
+	s.openAll++
+	s.plans[name] = p
+	return nil
+}
+
+// RunOf is the plan_id of the run that an order opens: the one that it names, or one that follows from
+// when the order was decided and what it is.
+func RunOf(o Order) string {
+	a, err := argsOf[catalog.WorkflowStart](o)
+	if err == nil && a.RunID != "" && o.Type == TypeWorkflowStart {
+		return a.RunID
+	}
+	millis := strconv.FormatInt(o.Now.UnixMilli(), 36)
+	digest := strings.TrimPrefix(o.Decision.IntentID, "sha256:")
+	return fmt.Sprintf("plan_%011s%.16s", millis, digest)
+}
+
+// OpensRun says whether an order that was accepted opens a run.
+func OpensRun(o Order) bool {
+	return o.Decision.Verdict != intents.Deny && (o.Type == TypeWorkflowStart || o.Type == TypeRunReplay)
+}
+
+// RunBy is the plan_id of the run that a recorded order has opened, or is to open: one that was held has opened it
+// when it was released.
+func (s *State) RunBy(o Order) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.runBy(o)
+}
+
+func (s *State) runBy(o Order) string {
+	for _, p := range s.plans {
+		if p.View.Run != nil && (p.Opened == o.Recorded || p.View.PlanDigest == o.Decision.IntentID) {
+			return p.View.PlanID
+		}
+	}
+	return RunOf(o)
+}
+
+// workflowOf is a workflow that a tenant has: its own, or that of system.
+func (s *State) workflowOf(tenant, id string) (*workflows.Graph, error) {
+	var names []string
+	for _, of := range []string{tenant, systemTenant} {
+		r := s.agents[of]
+		if r == nil {
+			continue
+		}
+		for _, g := range r.Scopes.Workflows {
+			if g.WorkflowID == id {
+				return g, nil
+			}
+			names = append(names, g.WorkflowID)
+		}
+	}
+	return nil, illegal("/intent/args/workflow_id", catalog.Like("the tenant has no such workflow", id, names))
+}
+
+// newRun is a run as workflow.start opens it.
+func (s *State) newRun(o Order, a catalog.WorkflowStart) (*plan, error) {
+	g, err := s.workflowOf(o.Tenant, a.WorkflowID)
+	if err != nil {
+		return nil, err
+	}
+	p := s.emptyRun(o, &run{Graph: g, Orders: make(map[int]*nodeOrder)})
+	p.View.Run.Priority = a.Priority
+	if !o.Erased {
+		p.Run.Inputs = a.Inputs
+	}
+	return p, s.takeAgents(p, 0, "/intent/args/workflow_id")
+}
+
+// emptyRun is a plan of which no node has begun.
+func (s *State) emptyRun(o Order, r *run) *plan {
+	id, g := RunOf(o), r.Graph
+	p := &plan{
+		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
+		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID, Run: r,
+		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),
+		View: catalog.PlanView{
+			PlanID: id, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID, TurnID: o.Context.TurnID,
+			Status: catalog.PlanPending, Revision: 1, PlanDigest: o.Decision.IntentID, MaxSteps: catalog.MaxNodes,
+			Steps: make([]catalog.StepView, 0, len(g.Nodes)), History: []catalog.Replan{}, CreatedAt: o.At,
+			Run: &catalog.RunView{RunID: id, WorkflowID: g.WorkflowID, Version: g.Version, Digest: g.Digest, MaxDays: g.MaxDays},
+		},
+	}
+	for i, n := range g.Nodes {
+		p.View.Steps = append(p.View.Steps, nodeView(n, i+1, 1))
+	}
+	p.showEdges()
+	return p
+}
+
+// takeAgents fixes what the agents of a run's nodes may do, of those from a number on.
+func (s *State) takeAgents(p *plan, from int, pointer string) error {
+	for i := from; i < len(p.View.Steps); i++ {
+		step := &p.View.Steps[i]
+		if step.Agent == "" {
+			continue
+		}
+		r, skills, err := s.runsOf(p.View.TenantID, step.Agent)
+		if err != nil {
+			return illegal(pointer, "its node "+step.ID+" needs the agent "+step.Agent+", which cannot be run")
+		}
+		r.alone()
+		if p.Agents == nil {
+			p.Agents = make(map[int]*runs)
+		}
+		step.Skills, p.Agents[step.Step] = skills, r
+	}
+	return nil
+}
+
+// capabilitiesNow are those of the roles that an order's actor has now: of its grant, or its row.
+func (v *View) capabilitiesNow(o Order) []string {
+	v.rely(SubjectTenant(o.Tenant))
+	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	if o.Signer == intents.RoleOperator {
+		roles, _, disabled = v.s.dir.UserRoles(o.Tenant, o.User)
+	}
+	if disabled {
+		return nil
+	}
+	caps, _ := v.s.dir.Capabilities(o.Tenant, roles)
+	return caps
+}
+
+// mayRunAgents refuses nodes to who may not run their agents.
+func (v *View) mayRunAgents(o Order, nodes []catalog.StepView, pointer string) error {
+	if o.Erased {
+		return nil
+	}
+	caps := v.capabilitiesNow(o)
+	for _, s := range nodes {
+		if need := catalog.RunAgent + ":" + s.Agent; s.Agent != "" && !Covered(v.s.rules, caps, need) {
+			return intents.Refuse(intents.TaskScope, pointer, "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
+		}
+	}
+	return nil
+}
