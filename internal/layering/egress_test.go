@@ -148,24 +148,27 @@ func TestOneDoor(t *testing.T) {
 
 // TestDoorsAreFound: the check would see each way.
 func TestDoorsAreFound(t *testing.T) {
-	for code, want := range map[string]int{
-		`import "net/http"; var c = http.DefaultClient`:                                                                                                          1,
-		`import "net/http"; var c = &http.Client{Transport: &http.Transport{}}`:                                                                                  2,
-		`import web "net/http"; func f() { web.Get("http://a.example") }`:                                                                                        1,
-		`import "net"; var c = new(net.Dialer)`:                                                                                                                  1,
-		`import "crypto/tls"; func f() { tls.Dial("tcp", "a:1", nil) }`:                                                                                          1,
-		`import "net/http"; type a struct { c *http.Client }`:                                                                                                    0,
-		`import "github.com/mark3labs/mcp-go/client/transport"; var c, _ = transport.NewStreamableHTTP("http://a.example")`:                                      1,
-		`import "github.com/mark3labs/mcp-go/client/transport"; var c, _ = transport.NewStreamableHTTP("http://a.example", transport.WithHTTPBasicClient(mine))`: 0,
-		`import "github.com/minio/minio-go/v7"; var c, _ = minio.New("a.example", &minio.Options{Creds: mine})`:                                                  1,
-		`import "github.com/minio/minio-go/v7"; var c, _ = minio.New("a.example", &minio.Options{Creds: mine, Transport: mine})`:                                 0,
-		`import "github.com/minio/minio-go/v7"; var c, _ = minio.DefaultTransport(true)`:                                                                         1,
-		`import "github.com/openai/openai-go/v3"; var c = openai.NewClient()`:                                                                                    1,
-		`import "github.com/opensearch-project/opensearch-go/v4"; var c, _ = opensearch.NewDefaultClient()`:                                                      1,
-		`import "net/http"; var h http.Handler`:                                                                                                                  0,
+	for _, tt := range []struct {
+		code  string
+		doors int
+	}{
+		{`import "net/http"; var c = http.DefaultClient`, 1},
+		{`import "net/http"; var c = &http.Client{Transport: &http.Transport{}}`, 2},
+		{`import web "net/http"; func f() { web.Get("http://a.example") }`, 1},
+		{`import "net"; var c = new(net.Dialer)`, 1},
+		{`import "crypto/tls"; func f() { tls.Dial("tcp", "a:1", nil) }`, 1},
+		{`import "net/http"; type a struct { c *http.Client }`, 0},
+		{`import "github.com/mark3labs/mcp-go/client/transport"; var c, _ = transport.NewStreamableHTTP("http://a.example")`, 1},
+		{`import "github.com/mark3labs/mcp-go/client/transport"; var c, _ = transport.NewStreamableHTTP("http://a.example", transport.WithHTTPBasicClient(mine))`, 0},
+		{`import "github.com/minio/minio-go/v7"; var c, _ = minio.New("a.example", &minio.Options{Creds: mine})`, 1},
+		{`import "github.com/minio/minio-go/v7"; var c, _ = minio.New("a.example", &minio.Options{Creds: mine, Transport: mine})`, 0},
+		{`import "github.com/minio/minio-go/v7"; var c, _ = minio.DefaultTransport(true)`, 1},
+		{`import "github.com/openai/openai-go/v3"; var c = openai.NewClient()`, 1},
+		{`import "github.com/opensearch-project/opensearch-go/v4"; var c, _ = opensearch.NewDefaultClient()`, 1},
+		{`import "net/http"; var h http.Handler`, 0},
 	} {
-		if found, err := doorsIn("package a; " + code); err != nil || len(found) != want {
-			t.Errorf("%s: %v, %v, want %d", code, found, err, want)
+		if found, err := doorsIn("package a; " + tt.code); err != nil || len(found) != tt.doors {
+			t.Errorf("%s: %v, %v, want %d", tt.code, found, err, tt.doors)
 		}
 	}
 }
