@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -197,6 +198,13 @@ func TestPatchedApproval(t *testing.T) {
 	two.Done()
 	ask := r.Begin("ask")
 	asked := r.Want(ask.Seal(), intents.ApprovalRequired)
+	edit := routertest.Order{
+		By: r.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
+		Args: catalog.Approve{IntentID: asked.IntentID, Decision: catalog.DecisionEdit, Args: json.RawMessage(`{"title":"Shall it stop?"}`)},
+	}
+	if a := r.Want(r.Do(edit), intents.MalformedArgs); !strings.Contains(a.Reason, "patch the run") {
+		t.Errorf("an edit of a node: %s", a.Reason)
+	}
 	yes(asked)
 	r.Want(ask.Ends("done", asked.IntentID), intents.OK)
 	r.Begin("last").Done()

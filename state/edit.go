@@ -35,6 +35,8 @@ func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) e
 		return refuse("nothing is edited under the rules in force")
 	case h.Signer != intents.RoleTask || h.Context.PlanID == "":
 		return refuse("only the order of a task can be edited, since its next task orders what is left of it: reject it, or request changes")
+	case v.s.ofNode(h):
+		return refuse("the order of a node is what the graph of its run says: patch the run, reject the order, or request changes")
 	case h.Type == intents.TypeAgentAsk:
 		return refuse("an order that opens a task cannot be edited: reject it, or request changes")
 	case h.masks():
@@ -52,6 +54,12 @@ func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) e
 		}
 	}
 	return v.misfit(h.Type, args)
+}
+
+// ofNode says whether a held order is that of a node of a run, which nobody but the graph words.
+func (s *State) ofNode(h Hold) bool {
+	t := s.tasks[h.Tenant+"/"+h.Context.TaskID]
+	return t != nil && t.Node != "" && t.Agent == ""
 }
 
 func (h Hold) masks() bool {

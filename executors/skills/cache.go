@@ -169,6 +169,9 @@ const maxListed = 100
 
 // invalidate drops answers that serve the actor: what others get is theirs.
 func (s *skills) invalidate(_ context.Context, o *executors.Order, a catalog.CacheInvalidate) (*executors.Result, error) {
+	if a.Scope == catalog.CacheKey && !strings.Contains(a.Key, ":sha256:") {
+		return nil, executors.Fail(intents.MalformedArgs, "/key names no answer: write <skill>:sha256:<hex>, as `writ cache stats` prints it")
+	}
 	removed := s.cache.forget(func(k kept) bool {
 		if !k.serves(o.Ticket.Actor) {
 			return false

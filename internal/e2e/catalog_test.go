@@ -183,6 +183,21 @@ func TestCatalogTypes(t *testing.T) {
 				return http.MethodGet, "/agent/artifacts/" + strings.TrimPrefix(a.Artifact, "cas://"), nil
 			},
 		},
+		{
+			typ: "logs.stream", who: ana, code: intents.NotFound, route: to("/v1/logs"),
+			good: func(int) any { return map[string]any{"run_id": done} },
+			bad:  map[string]any{"run_id": "plan_nothing"},
+		},
+		{
+			typ: "kb.search", who: ana, code: intents.RBACForbidden, route: to("/agent/kb/search"),
+			good: func(n int) any { return map[string]any{"q": "numbers", "k": n + 1} },
+			bad:  map[string]any{"q": "numbers", "filters": map[string]any{"tenant": "other"}},
+		},
+		{
+			typ: "cache.invalidate", who: ana, code: intents.MalformedArgs, route: to("/agent/cache/invalidate"),
+			good: func(int) any { return map[string]any{"scope": "workflow", "key": done} },
+			bad:  map[string]any{"scope": "key", "key": "no key"},
+		},
 	} {
 		n := 0
 		for way, give := range ways {

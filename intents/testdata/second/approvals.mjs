@@ -86,6 +86,8 @@ export class Approvals {
     const { args } = o.args;
     must(this.state.rules > 5, "nothing is edited under these rules");
     must(held.key.role === "task" && held.context.plan_id && held.type !== "agent.ask" && held.d.hold.rules.every((r) => !r.mask?.length), "cannot be edited");
+    const plan = this.state.plans.plans.get(`${held.tenant}/${held.context.plan_id}`);
+    must(!plan?.graph || plan.steps.find((x) => x.step === held.context.step)?.agent, "cannot be edited: the graph words it");
     must(jcs(args) !== jcs(held.args), "edits nothing");
     must((args.skill ?? "") === (held.args.skill ?? ""), "edits the skill");
     const then = { ...held, asked: [...held.asked], keys: [...held.keys] };
