@@ -288,6 +288,9 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
 			Position: rec.Position, Seq: i, IntentID: s.Decision.IntentID,
 		}
+		if e.typ == "subagent_a.spawned" && r.fold.View().Rules() < intents.RulesWorkflows {
+			delete(e.payload, "task_id") // the events of earlier logs stay as they were made
+		}
 		if !strings.HasPrefix(e.typ, "x.") { // a vendor's skill_id or script_hash is not ours
 			d.SkillID, _ = e.payload["skill_id"].(string)
 			d.ScriptHash, _ = e.payload["script_hash"].(string)

@@ -34,8 +34,8 @@ func (r *Recorder) writeLines(s state.Order, out intents.Outcome, p *catalog.Pla
 			return err
 		}
 	}
-	if out.Status == intents.Done || out.Reason == storage.ErasedReason {
-		return nil
+	if out.Status == intents.Done || out.Reason == storage.ErasedReason || r.fold.View().Rules() < intents.RulesWorkflows {
+		return nil // earlier logs have no lines
 	}
 	line.Line = intents.Line{At: rec.At.UTC(), Level: intents.LevelError, Source: intents.SourceWrit, Text: fmt.Sprintf("%s %s: %s: %s", s.Type, out.Status, out.Code, out.Reason)}
 	line.N = catalog.LastLine
