@@ -215,6 +215,7 @@ type theirCall struct {
 
 // referenceServers and calls of all their tools, one after another.
 func referenceServers(t *testing.T) []theirs {
+	t.Helper()
 	bin := func(name string) string { return filepath.Join(modules(t), ".bin", name) }
 	return []theirs{
 		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, []theirCall{
@@ -360,7 +361,7 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 				continue
 			}
 			form := func(r *mcp.CallToolResult, side string) string {
-				var v any = textOf(r)
+				v := textOf(r)
 				if want.StructuredContent != nil {
 					v = r.StructuredContent
 				}
