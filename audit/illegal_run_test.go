@@ -59,12 +59,11 @@ func (d *dishonest) running() *routertest.Run {
 	return r
 }
 
-func (d *dishonest) nodeRunning() *routertest.Run {
+func (d *dishonest) nodeRunning() {
 	d.Helper()
 	r := d.running()
 	d.task = r.Begin("upload").Task
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
-	return r
 }
 
 func (d *dishonest) ran() {

@@ -43,7 +43,7 @@ edges:
 // patchWorld has a run of which two nodes run, and the skills of the reference patch with these effects.
 func patchWorld(t *testing.T, effects ...catalog.Effect) (*routertest.Run, *routertest.Node, *routertest.Node) {
 	t.Helper()
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	for i, skill := range []string{"aws.s3_upload", "mail.email_send", "chat.slack_post"} {
 		w.Pin(skill, effects[i%len(effects)])
 	}

@@ -143,7 +143,7 @@ func endNode(w *routertest.World, n *routertest.Node) catalog.Told {
 
 // TestRunsLeave: runs that have ended leave nothing behind two days later.
 func TestRunsLeave(t *testing.T) {
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	size := func() int {
 		var b bytes.Buffer
 		_, err := w.Dir.Snapshot(&b)

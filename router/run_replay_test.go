@@ -76,7 +76,7 @@ func driveNode(r *routertest.Run, id string, sealed *[]*intents.Answer) *intents
 // TestReplayFreeze: a replay runs what has no effect on the recorded inputs, names where its results differ, and
 // sends nothing else.
 func TestReplayFreeze(t *testing.T) {
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
 	drive(t, r, catalog.Told{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
 	if v := r.View(); v.Status != catalog.PlanComplete {
@@ -138,7 +138,7 @@ func differing(sealed []*intents.Answer) (out []string) {
 
 // TestReplayShadow: a shadow computes inputs anew; what it has no recorded outcome of is decided, and sent nowhere.
 func TestReplayShadow(t *testing.T) {
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(map[string]any{"output": map[string]any{"count": 1, "rows": []int{}}})))
 	r.Begin("parse").Done() // no edge leads on
@@ -164,7 +164,7 @@ func TestReplayShadow(t *testing.T) {
 
 // TestReplayRefused: who may repeat which run.
 func TestReplayRefused(t *testing.T) {
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
 	bad := func(o routertest.Order, code intents.Code, pointer, reason string) {
 		t.Helper()

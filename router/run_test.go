@@ -35,9 +35,9 @@ edges:
 `
 
 // flowWorld has the workflow of these tests, and skills that answer with what its graph reads.
-func flowWorld(t *testing.T, o routertest.Options) *routertest.World {
+func flowWorld(t *testing.T) *routertest.World {
 	t.Helper()
-	w := routertest.New(t, o)
+	w := routertest.New(t, routertest.Options{})
 	w.Pin("crm.parse", catalog.Pure)
 	w.Pin("crm.put", catalog.Once)
 	w.Pin("crm.mail", catalog.Idempotent)
@@ -62,7 +62,7 @@ func next(told catalog.Told) (out string) {
 
 // TestRun: a run goes from its start to its end by the orders of its driver and its nodes' tasks.
 func TestRun(t *testing.T) {
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
 	n := r.Begin("parse")
 	if got := string(n.Told.Args); got != `{"input":{"file":"f1"},"skill":"crm.parse"}` {
@@ -91,7 +91,7 @@ func TestRun(t *testing.T) {
 
 // TestRunLies: a driver, or the task of a node, that does anything else than the graph says is refused.
 func TestRunLies(t *testing.T) {
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	p := w.NewPlan("r0")
 	bad := func(change func(*routertest.Order), code intents.Code, pointer, reason string) {
 		t.Helper()
@@ -174,7 +174,7 @@ func raw(s string) json.RawMessage { return json.RawMessage(s) }
 // TestRunRetries: a failed node is tried again where its definition says so, from a time on, and never once
 // its order may have acted.
 func TestRunRetries(t *testing.T) {
-	w := flowWorld(t, routertest.Options{})
+	w := flowWorld(t)
 	begin := func(id string) *routertest.Run {
 		r := w.BegunRun(id, "lead", `{"file":"f1"}`)
 		w.Bus.On("skill.call", leads)
