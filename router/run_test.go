@@ -3,12 +3,14 @@ package router_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage/blobdir"
 )
 
 const leadFlow = `
@@ -87,6 +89,42 @@ func TestRun(t *testing.T) {
 	refused(t, r.Close("complete"), intents.MalformedArgs, "complete when each node")
 	r.Begin("end").Done()
 	r.Want(r.Close("complete"), intents.OK)
+}
+
+// TestRunOfAFile: an input of a run that names an artifact by its digest is what the node works on; one that is
+// not there fails the node. A later node works on what an earlier one has made of it.
+func TestRunOfAFile(t *testing.T) {
+	blobs, err := blobdir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := routertest.New(t, routertest.Options{Blobs: blobs})
+	w.PushAgents(1, map[string]string{"workflows/read": `
+workflow_id: read
+version: 1.0.0
+description: Counts the words of a file.
+inputs: {type: object, properties: {file: {type: string}}, required: [file], additionalProperties: false}
+nodes:
+  - {id: count, type: python, fn: "print(1)", from: "${inputs.file}"}
+  - {id: again, type: python, fn: "print(2)", from: "${nodes.count.order}"}
+edges: [{from: count, to: again}]
+`})
+	ref, _, err := blobs.Keep(t.Context(), "default", strings.NewReader("three small words"))
+	w.Must(err)
+	w.Bus.On("exec_python", routertest.Always(routertest.Done(catalog.ExecPythonResult{Output: []byte(`3`)})))
+	r := w.BegunRun("r1", "read", `{"file":"`+ref+`"}`)
+	r.Begin("count").Done()
+	r.Begin("again").Done()
+	calls := w.Bus.Calls("exec_python")
+	if in := calls[0].Ticket.Inputs; len(in) != 1 || in[0].Ref != ref || in[0].SHA256 != strings.TrimPrefix(ref, "cas://") || in[0].Size != 17 {
+		t.Errorf("the file: %+v", in)
+	}
+	if in := calls[1].Ticket.Inputs; len(in) != 1 || string(in[0].Value) != "3" {
+		t.Errorf("what was made of it: %+v", in)
+	}
+	missing := w.BegunRun("r2", "read", `{"file":"cas://`+intents.Digest([]byte("nothing"))+`"}`).Begin("count")
+	w.Want(missing.Seal(), intents.MalformedArgs)
+	w.Want(missing.Ends("failed", ""), intents.OK)
 }
 
 // TestRunLies: a driver, or the task of a node, that does anything else than the graph says is refused.
