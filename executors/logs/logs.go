@@ -91,7 +91,7 @@ func (l *Logs) Serve(ctx context.Context, c bus.Conn, ready chan<- struct{}) err
 		return err
 	}
 	err := c.Serve(ctx, bus.Service{
-		Name: bus.ServiceName(Name), Version: "1.0.0", Description: "lines of logs, for the gateway", Queue: Name, Workers: maxStreams,
+		Name: bus.ServiceName(bus.LogStreams), Version: "1.0.0", Description: "lines of logs, for the gateway", Queue: Name, Workers: maxStreams,
 		Endpoints: map[string]bus.Handler{bus.Logs(l.Instance): l.answer},
 	}, ready)
 	cancel()

@@ -36,6 +36,9 @@ func Exec(typ string) string { return execPrefix + typ }
 // Log is the subject on which an executor shows what is written while it carries an order out.
 func Log(executor string) string { return logPrefix + executor }
 
+// LogStreams is the service of the executor logs that the gateway reads streams from.
+const LogStreams = "log-streams"
+
 // Logs is the subject of the process of the executor logs that has a stream.
 func Logs(instance string) string { return logsPrefix + token(instance) }
 

@@ -65,7 +65,8 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	}
 	r := executor(role, types)
 	if role == Logs {
-		r.subscribe = append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role))
+		r.subscribe = append(append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role)), discoverable(bus.LogStreams)...)
+		r.replies = 2 // two services share its connection, and both answer who asks for all
 	}
 	return r, r
 }
