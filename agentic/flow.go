@@ -201,7 +201,11 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		}
 	default: // the task could not say its end itself: the manager may only say failed
 		reason := cmp.Or(e.Reason, "the task ended without a result")
-		if err := d.move(ctx, "step.finish", catalog.StepFinish{TaskID: e.task, Status: taskFailed, Reason: cut(reason, 1000)}); err != nil {
+		err := d.move(ctx, "step.finish", catalog.StepFinish{TaskID: e.task, Status: taskFailed, Reason: cut(reason, 1000)})
+		if refused := (*OrderError)(nil); errors.As(err, &refused) && refused.Answer.Code == intents.KeyRevoked {
+			err = d.look(ctx) // it has said its end, and the answer was lost
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -222,6 +222,30 @@ func TestTaskSilent(t *testing.T) {
 	}
 }
 
+// TestEndUnheard: a task has ended its step, and nobody got the answer. The record tells the manager, and the
+// plan goes on.
+func TestEndUnheard(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	taskEnds := 0
+	c.on("step.finish", func(p placed) *intents.Answer {
+		if p.Role == intents.RoleTask {
+			taskEnds++
+			return refuse(intents.InFlight, "nobody knows yet")(p)
+		}
+		return refuse(intents.KeyRevoked, "the task has ended")(p)
+	})
+	c.on("plan.get", done(catalog.PlanGetResult{Plan: catalog.PlanView{
+		PlanID: "plan_1", Epoch: 1, Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepDone, Revision: 1, MemoryKey: taskKey}},
+	}}))
+	layer(c, wellDone(), allRoles...)
+	handOut(c)
+	got := kinds(t, shown(c))
+	if taskEnds == 0 || !slices.Contains(got, "step_done") || slices.Contains(got, "step_failed") || !slices.Contains(got, "answer") {
+		t.Errorf("%d ends, frames %v", taskEnds, got)
+	}
+}
+
 // TestGoOn: a plan that an earlier driver began. What is done stays and is read;
 // the step that waits for people is left alone.
 func TestGoOn(t *testing.T) {

@@ -134,7 +134,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	a, err := w.order(ctx, "step.finish", f, &plan)
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
-		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage}
+		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage, Reply: f.Reply, Components: f.Components} // it may stand in the record
 	}
 	told := toldBy(a)
 	if told.Facts != nil {
