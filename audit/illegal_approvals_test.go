@@ -126,7 +126,7 @@ func (d *dishonest) answersLegally(scene string) {
 
 const (
 	byEdit    = "release: by names the last approval"
-	editsWhat = "hitl.approve: an edit is of a task's order that is shown whole and opens no task; it has other arguments and the same skill"
+	editsWhat = "hitl.approve: an edit is of a task's order that is shown whole, opens no task and is no node's of a run (but an agent's); it has other arguments and the same skill"
 	meetable  = "hold: the tenant's people could meet each of its rules"
 )
 
