@@ -91,7 +91,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			return r.stopped(ctx, err)
 		}
 		if r.Gather(ctx) != nil {
-			return nil //nolint:nilerr // the caller ended it
+			return nil
 		}
 	}
 }
