@@ -215,7 +215,7 @@ var Settings = []Setting{
 	{
 		Name: "slack_token", Secret: true, Also: []string{"SLACK_BOT_TOKEN"}, Bind: func(c *Config) any { return &c.SlackToken },
 		Help: "bot token of Slack, with the scopes users:read and users:read.email",
-		More: ": where a request does not name its user, Slack is asked, by the e-mail address that the application gave, or by the id of the user if it is one of Slack's XX",
+		More: ": where a request does not name its user, Slack is asked, by the e-mail address that the application gave, or by the id of the user if it is one of Slack's ([sessions.md](sessions.md#what-agents-are-told-of-a-turn))",
 	},
 	{Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel }, Help: "debug, info, warn, error"},
 	{
