@@ -69,25 +69,28 @@ func (c *Console) explain(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var p struct {
-		ID       string           `json:"intent_id"`
-		Recorded intents.Decision `json:"recorded"`
-		Policy   *struct {
-			Verdict intents.Verdict `json:"verdict"`
-			Digest  string          `json:"policy_digest"`
-			Fired   []struct {
-				Effect intents.Verdict `json:"effect"`
-				ID     string          `json:"id"`
-				Title  string          `json:"title"`
-				Reason string          `json:"reason"`
-				File   string          `json:"file"`
-				Line   int             `json:"line"`
-			} `json:"fired"`
-			Input json.RawMessage `json:"input"`
-		} `json:"policy"`
-	}
+	var p explained
 	err = json.Unmarshal(x, &p)
 	return p, err
+}
+
+// explained is an explanation, as writ policy explain gives it.
+type explained struct {
+	ID       string           `json:"intent_id"`
+	Recorded intents.Decision `json:"recorded"`
+	Policy   *struct {
+		Verdict intents.Verdict `json:"verdict"`
+		Digest  string          `json:"policy_digest"`
+		Fired   []struct {
+			Effect intents.Verdict `json:"effect"`
+			ID     string          `json:"id"`
+			Title  string          `json:"title"`
+			Reason string          `json:"reason"`
+			File   string          `json:"file"`
+			Line   int             `json:"line"`
+		} `json:"fired"`
+		Input json.RawMessage `json:"input"`
+	} `json:"policy"`
 }
 
 // tried is a backtest with what was tried.
