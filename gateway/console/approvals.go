@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -45,7 +46,11 @@ func (c *Console) approval(q *request) (any, error) {
 	if err := q.get("/agent/approvals/"+url.PathEscape(q.PathValue("id")), &h); err != nil {
 		return nil, err
 	}
-	p := approvalPage{HeldOrder: h, Words: inWords(h)}
+	effect, err := q.effectOf(h)
+	if err != nil {
+		return nil, err
+	}
+	p := approvalPage{HeldOrder: h, Words: inWords(h, effect)}
 	var asked struct {
 		Items []item `json:"items"`
 	}
@@ -53,15 +58,29 @@ func (c *Console) approval(q *request) (any, error) {
 		p.Items = asked.Items
 	}
 	p.Edits = h.PlanID != "" && h.Type != "approval.ask"
-	err := q.compare(&p)
-	return p, err
+	return p, q.compare(&p)
+}
+
+// effectOf is what carrying an order out does to the world, as it is approved today.
+func (q *request) effectOf(h bus.HeldOrder) (catalog.Effect, error) {
+	row, ok := catalog.Builtin().Lookup(h.Type)
+	if !ok || row.Effect != catalog.EffectPin {
+		return cmp.Or(row.Effect, catalog.Once), nil
+	}
+	all, err := q.c.Office.Skills(h.TenantID)
+	for _, s := range all {
+		if s.Name == argsOf(h.Args)["skill"] && s.Pin != nil {
+			return catalog.Effect(s.Pin.Effect), err
+		}
+	}
+	return catalog.Once, err
 }
 
 // inWords says what comes of a yes.
-func inWords(h bus.HeldOrder) []string {
-	title, effect := h.Type, catalog.Once
+func inWords(h bus.HeldOrder, effect catalog.Effect) []string {
+	title := h.Type
 	if row, ok := catalog.Builtin().Lookup(h.Type); ok {
-		title, effect = row.Title, row.Effect
+		title = row.Title
 	}
 	what := fmt.Sprintf("%s asks for: %s (%s).", h.UserID, title, h.Type)
 	if skill, ok := argsOf(h.Args)["skill"].(string); ok && h.Type == "skill.call" {
@@ -69,10 +88,10 @@ func inWords(h bus.HeldOrder) []string {
 	}
 	out := []string{what}
 	switch effect {
-	case catalog.Once, catalog.EffectPin:
+	case catalog.Once:
 		out = append(out, "It may act on the world, and is not done twice by itself. An approval cannot be taken back once it is carried out.")
 	case catalog.Pure:
-		out = append(out, "It changes nothing.")
+		out = append(out, "It only reads: it changes nothing.")
 	default:
 		out = append(out, "Done twice it is as done once.")
 	}

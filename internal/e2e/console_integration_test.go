@@ -57,7 +57,7 @@ func TestIntegrationConsole(t *testing.T) {
 		t.Error(v)
 	}
 	if got.Pages < 14 || !got.Live || !got.Diff || !got.Backtest || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
-		!strings.Contains(got.Tried, "would change") || !strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
+		!strings.Contains(got.Tried, "would change") || strings.Contains(got.Tried, " 0 would change") || !strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
 		t.Errorf("%s", raw)
 	}
 	if len(got.Cookie) != 2 || got.Cookie[0] != "" || got.Cookie[1] != float64(http.StatusUnauthorized) {

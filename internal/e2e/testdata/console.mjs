@@ -11,7 +11,7 @@ const browser = await browsers.launch({
   executablePath: await chromium.executablePath(), headless: true,
   args: ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
-const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+const context = await browser.newContext({ viewport: { width: 1160, height: 720 } });
 context.setDefaultTimeout(60_000);
 const page = await context.newPage();
 page.on("console", (m) => { if (m.type() === "error" && !m.text().includes("status of 4")) found.errors.push(m.text()); });
@@ -26,6 +26,7 @@ async function look(name) {
     const { violations } = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
     for (const v of violations) found.violations.push(`${name} ${colorScheme}: ${v.id} ${v.nodes.map((n) => n.html).join(" ").slice(0, 300)}`);
   }
+  await page.evaluate(() => scrollTo(0, 0));
   if (pictures) await page.screenshot({ path: `${pictures}/${name}.png` });
 }
 
@@ -75,7 +76,7 @@ found.diff = found.diff.includes("-") && found.diff.includes("What has changed")
 await press("form:not(.me) button.main");
 found.manifest = await said();
 
-await open("/console/policies?file=authz%2Fwrit.rego");
+await open("/console/policies?file=authz%2Fskills.rego");
 await to("textarea");
 await page.keyboard.press("Control+End");
 await page.keyboard.type('\n# METADATA\n# title: No skills\n# description: Tried here.\n# custom:\n#   id: tried.skills\ndeny contains {"id": "tried.skills", "reason": "Tried.", "hint": ""} if input.intent.type == "skill.call"\n');
