@@ -10,9 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/datadir"
 )
 
 // TestIntegrationConsole: in Chromium, axe-core has nothing to say against any page of the
@@ -63,26 +61,4 @@ func TestIntegrationConsole(t *testing.T) {
 	if len(got.Cookie) != 2 || got.Cookie[0] != "" || got.Cookie[1] != float64(http.StatusUnauthorized) {
 		t.Errorf("the cookie: %v", got.Cookie)
 	}
-}
-
-// pinAnother has an earlier version of a skill approved, as if its server had changed it since.
-func (s *system) pinAnother(tool string) string {
-	s.t.Helper()
-	versions, err := datadir.ReadSkillVersions(s.dir)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, v := range versions {
-		if (intents.Pin{Skill: v.Name}).OfTool(tool) || strings.HasSuffix(v.Name, "."+tool) {
-			name := v.Name
-			v.Digest, v.Description, v.Declared = intents.Digest([]byte("before")), "What it said before.", false
-			if err := datadir.WriteSkillVersions(s.dir, append(versions, v)); err != nil {
-				s.t.Fatal(err)
-			}
-			s.operate("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: name, Digest: v.Digest, Effect: catalog.Pure, Server: v.Server})
-			return name
-		}
-	}
-	s.t.Fatalf("no skill %s", tool)
-	return ""
 }

@@ -9,8 +9,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 )
 
 // browser is somebody at the console.
@@ -152,4 +155,111 @@ func TestConsoleApproval(t *testing.T) {
 	for _, path := range consolePages {
 		a.open(path).shows(t)
 	}
+}
+
+// TestConsoleSession: the cookie is good for the console alone, and over with its key.
+func TestConsoleSession(t *testing.T) {
+	s := start(t, setup{})
+	ben := s.addPerson("default", "ben", "user", "auditor")
+	b := s.at(ben)
+	for _, path := range consolePages {
+		p := b.open(path)
+		p.shows(t, "ben of default")
+		if policy := p.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: %q", path, policy)
+		}
+	}
+	at, err := url.Parse(s.url + "/console/now")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookies := b.web.Jar.Cookies(at)
+	if len(cookies) != 1 {
+		t.Fatalf("%v", cookies)
+	}
+	for _, path := range []string{"/v1/me", "/v1/intents", "/agent/plans", "/agent/approvals", "/v1/policy", "/mcp"} {
+		if p := b.do(http.MethodGet, path, nil, http.Header{"Cookie": {cookies[0].String()}, "Authorization": {"Bearer " + cookies[0].Value}, "X-Api-Key": {cookies[0].Value}}); p.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", path, p.status)
+		}
+	}
+	for range 120 { // more than the API's rate of a user
+		if p := b.open("/console/plans"); p.status != http.StatusOK {
+			t.Fatalf("%d\n%s", p.status, p.text)
+		}
+	}
+	bundle := b.send("/console/record/bundle", url.Values{"csrf": {b.open("/console/record").csrf()}})
+	if bundle.status != http.StatusOK || !strings.Contains(bundle.header.Get("Content-Disposition"), "default.jsonl") || strings.Count(bundle.text, "\n") < 5 {
+		t.Errorf("bundle: %d %d bytes", bundle.status, len(bundle.text))
+	}
+	user := s.at(s.addPerson("default", "una", "user"))
+	for _, path := range []string{"/console/policies/backtest", "/console/record/bundle"} {
+		if p := user.send(path, url.Values{"csrf": {user.open("/console/now").csrf()}, "file": {"x"}}); p.status != http.StatusForbidden {
+			t.Errorf("%s without the capability: %d", path, p.status)
+		}
+	}
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+		ID: "default-ben", Hash: intents.Digest([]byte(ben.key)), UserID: "ben", MaxRoles: []string{"user"}, Revoked: true,
+	}})
+	deadline := time.Now().Add(time.Minute)
+	for b.open("/console/now").path != "/console/login" {
+		if time.Now().After(deadline) {
+			t.Fatal("the session outlives its key")
+		}
+	}
+}
+
+// TestConsoleSkill: who has admin:skills approves a changed manifest in the console, that version
+// and no other, in the own tenant; a gateway does so for nobody of system.
+func TestConsoleSkill(t *testing.T) {
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}})
+	boss, ben, local := s.addPerson("default", "boss", "user", "admin"), s.addPerson("default", "ben", "user"), s.addPerson("system", "local", "admin")
+	name := s.pinAnother("order_list")
+	b := s.at(boss)
+	b.open("/console/agents").shows(t, name, "has changed: refused until it is approved")
+	p := b.open("/console/skills/" + name)
+	p.shows(t, "-What it said before.", "Every order of the chain", "What has changed")
+	m := regexp.MustCompile(`name="digest" value="([^"]+)"`).FindStringSubmatch(p.text)
+	if m == nil {
+		t.Fatalf("no form:\n%s", p.text)
+	}
+	form := url.Values{"csrf": {p.csrf()}, "digest": {intents.Digest(nil)}, "effect": {"pure"}}
+	if p := b.send("/console/skills/"+name, form); p.status != intents.StaleWrite.Info().Status {
+		t.Errorf("another version than the page showed: %d", p.status)
+	}
+	form.Set("digest", m[1])
+	other := s.at(ben)
+	if p := other.send("/console/skills/"+name, url.Values{"csrf": {other.open("/console/now").csrf()}, "digest": {m[1]}, "effect": {"pure"}}); p.status != http.StatusForbidden {
+		t.Errorf("without admin:skills: %d", p.status)
+	}
+	approval := catalog.SkillApprove{Tenant: "default", Skill: name, Digest: m[1], Effect: catalog.Pure}
+	if _, p := s.call(local, http.MethodPost, "/v1/skills", approval, nil); p.Code != intents.MalformedArgs {
+		t.Errorf("an operator of system, sealed by the gateway: %+v", p)
+	}
+	b.send("/console/skills/"+name, form).shows(t, "You approved "+name)
+	if p := b.open("/console/skills/" + name); strings.Contains(p.text, "Approve this version") {
+		t.Errorf("it still waits:\n%s", p.text)
+	}
+}
+
+// pinAnother has an earlier version of a skill approved, as if its server had changed it since.
+func (s *system) pinAnother(tool string) string {
+	s.t.Helper()
+	versions, err := datadir.ReadSkillVersions(s.dir)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, v := range versions {
+		if (intents.Pin{Skill: v.Name}).OfTool(tool) || strings.HasSuffix(v.Name, "."+tool) {
+			name := v.Name
+			v.Digest, v.Description, v.Declared = intents.Digest([]byte("before")), "What it said before.", false
+			if err := datadir.WriteSkillVersions(s.dir, append(versions, v)); err != nil {
+				s.t.Fatal(err)
+			}
+			s.operate("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: name, Digest: v.Digest, Effect: catalog.Pure, Server: v.Server})
+			return name
+		}
+	}
+	s.t.Fatalf("no skill %s", tool)
+	return ""
 }
