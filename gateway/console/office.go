@@ -50,8 +50,9 @@ type Skill struct {
 // Version of a skill as a server declares it.
 type Version struct {
 	Server, Digest string
-	Effect         catalog.Effect // as hints claim
-	Text           string         // the declaration, one line for each property
+	Effect         catalog.Effect  // as hints claim
+	Text           string          // the declaration, one line for each property
+	InputSchema    json.RawMessage // as an approval of it carries it
 }
 
 // Changed says whether a version waits for an approval.

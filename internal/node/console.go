@@ -81,7 +81,7 @@ func version(v datadir.SkillVersion) *console.Version {
 		}
 		b.WriteByte('\n')
 	}
-	return &console.Version{Server: v.Server, Digest: v.Digest, Effect: v.Effect, Text: b.String()}
+	return &console.Version{Server: v.Server, Digest: v.Digest, Effect: v.Effect, Text: b.String(), InputSchema: datadir.PinnedSchema(v.InputSchema)}
 }
 
 // Agents implements console.Office.

@@ -135,6 +135,7 @@ type Node struct {
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
+	orders    *telemetry.Orders
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last process that served this directory ended in order
@@ -152,7 +153,7 @@ type Node struct {
 // Crash: before the genesis is committed, the next start begins again with the keys that
 // exist. After it, the log has its origin for good.
 func Open(ctx context.Context, cfg Config) (n *Node, err error) {
-	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks()}
+	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks(), orders: telemetry.NewOrders()}
 	n.agents = &agentWatcher{node: n}
 	defer func() {
 		if err != nil {
@@ -343,7 +344,7 @@ func (n *Node) start(g *group) error {
 	ctx := g.ctx
 	g.run("health", n.watchHealth)
 	if n.metered != nil {
-		g.http("metrics", edge.Default.Server(telemetry.Handler(n.metrics(), n.asks)), edge.Default.Listener(n.metered))
+		g.http("metrics", edge.Default.Server(telemetry.Handler(n.Figures())), edge.Default.Listener(n.metered))
 	}
 	n.askWitnesses(ctx)
 	if err := n.unblocked(g); err != nil {
