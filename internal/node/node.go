@@ -430,7 +430,11 @@ func (n *Node) serveHTTP(g *group) error {
 	if n.listener == nil {
 		return nil
 	}
-	g.http("http", edge.Default.Server(n.handler()), edge.Default.Listener(n.listener))
+	h, err := n.handler()
+	if err != nil {
+		return err
+	}
+	g.http("http", edge.Default.Server(h), edge.Default.Listener(n.listener))
 	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
 }
 
