@@ -203,7 +203,8 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 	l.requests++
 	ctx, span := tracing.Start(ctx, "chat "+l.model.Name(), tracing.Operation.String("chat"), tracing.Agent.String(l.agent.Name), tracing.Model.String(l.model.Name()))
 	defer span.End()
-	defer l.working()()
+	end := l.working()
+	defer end()
 	reply, err := l.model.Respond(ctx, l.req, l.on)
 	if err != nil {
 		span.SetAttributes(tracing.Error.String("model"))
@@ -226,7 +227,8 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 // waits for all, and only the first one counts. ended says that an output ended the run.
 func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, err error) {
 	l.replies++
-	defer l.working()()
+	end := l.working()
+	defer end()
 	results, errs := make([]any, len(calls)), make([]error, len(calls))
 	prepared := make([]func(), len(calls))
 	var together, inTurn, outputs, asks []int
