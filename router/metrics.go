@@ -85,21 +85,27 @@ func (m *Metrics) unrecorded(err error) {
 	c := intents.CodeOf(err)
 	count(&m.refusals, c, 1)
 	count(&m.pending.Refused, c, 1)
-	var refusal *intents.Refusal
-	if errors.As(err, &refusal) {
-		switch refusal.Pointer {
-		case "/actor":
-			m.principals++
-		case "/version":
-			m.versions++
-		}
-	}
 	var signed *signedError
-	if !errors.As(err, &signed) {
+	if !errors.As(err, &signed) { // of stages 1 and 2
+		m.mismatched(err)
 		return
 	}
 	if _, known := m.flood[signed.kid]; known || len(m.flood) < maxFlood {
 		count(&m.flood, signed.kid, 1)
+	}
+}
+
+// mismatched counts an order that is for another user than its grant, or of another version.
+func (m *Metrics) mismatched(err error) {
+	var refusal *intents.Refusal
+	if !errors.As(err, &refusal) {
+		return
+	}
+	switch refusal.Pointer {
+	case "/actor":
+		m.principals++
+	case "/version":
+		m.versions++
 	}
 }
 

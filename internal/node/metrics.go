@@ -76,6 +76,10 @@ func (n *Node) metrics() []telemetry.Metric {
 		}),
 		figure("writ_orders_recovered", "Orders that an earlier process had left open and this one has taken up.", func() int64 { return counts().Recovered }),
 		figure("writ_orders_open", "Accepted orders of executors that have no outcome yet.", func() int { return counts().Held.Orders }),
+		{
+			Name: "writ_monitor", Help: "What the monitor saw in the last hour: rates from 0 to 1, counts, and seconds.",
+			Label: "figure", Values: func() map[string]float64 { return n.monitor.Last().Gauges() },
+		},
 		figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return n.router.Load().Callers }),
 		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {
 			h := counts().Held
