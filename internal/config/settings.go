@@ -208,6 +208,17 @@ var Settings = []Setting{
 	},
 	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL", More: "; default for that one alone: `OPENAI_API_KEY`"},
 	{
+		Name: "alert_webhook", Bind: func(c *Config) any { return &c.AlertWebhook },
+		Help: "URL that gets alerts as JSON", More: " ([operations.md](operations.md#alerts))",
+	},
+	{Name: "alert_webhook_secret", Secret: true, Bind: func(c *Config) any { return &c.AlertSecret }, Help: "key of the signature of what that URL gets"},
+	{Name: "alert_slack", Secret: true, Bind: func(c *Config) any { return &c.AlertSlack }, Help: "URL of a Slack incoming webhook that gets alerts"},
+	{
+		Name: "alert_email", Bind: func(c *Config) any { return &c.AlertEmail },
+		Help: "who gets alerts by e-mail: smtp://[user@]host[:port]?from=ADDRESS&to=ADDRESS,ADDRESS",
+	},
+	{Name: "alert_email_password", Secret: true, Bind: func(c *Config) any { return &c.AlertPassword }, Help: "password of that user", More: "; it is sent over TLS alone"},
+	{
 		Name: "classifier_model", Also: []string{"VERTEX_AI_MODEL"}, Bind: func(c *Config) any { return &c.ClassifierModel },
 		Help: "model that chooses the agent of a request, as the server of the model strong calls it; default: the model strong",
 		More: ", which is asked too where this one does not answer. Without a server of models it has no effect",
