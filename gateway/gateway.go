@@ -93,6 +93,9 @@ type Config struct {
 	// Registry is for GET /skills/ and /health/deep, and for nothing else.
 	Registry Registry
 
+	// Profiles of users whose requests do not say who they are; nil: none.
+	Profiles Profiles
+
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string
 	// Gate are the switches of the gate; zero: DefaultGate.

@@ -41,6 +41,7 @@ var columns = []column{
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
+	{"internal/monitor", 5, []string{"internal", "gateway"}},
 	{"internal/eval", 5, []string{"internal/cli"}},
 	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
 
@@ -84,6 +85,7 @@ var columns = []column{
 	{"internal/layering", 0, nil},
 	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
+	{"internal/slack", 1, []string{"internal/cli"}},
 	{"internal/telemetry", 1, nil},
 	{"internal/tracing", -1, nil},
 }

@@ -30,6 +30,7 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/monitor"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/policies"
@@ -46,6 +47,7 @@ import (
 type Config struct {
 	Dir       string              // data directory; made with mode 0700
 	Listen    string              // HTTP, host:port
+	FirstKey  string              // API key that a first start takes; empty: it makes one
 	PublicURL string              // where people reach it; empty: at Listen
 	Metrics   string              // host:port of a listener for /metrics; empty: none
 	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
@@ -79,7 +81,9 @@ type Config struct {
 	Agents           string                   // directory of agents, which is watched; empty: none
 	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
 	Gate             catalog.Gate             // its switches; zero: the defaults
+	Profiles         gateway.Profiles         // of users; nil: none
 	Prices           map[string]catalog.Price // of models, by driver:model
+	Alerts           []monitor.Receiver       // who is told of alerts
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration
@@ -136,14 +140,18 @@ type Node struct {
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
 	orders    *telemetry.Orders
+	monitor   *monitor.Watch
+	lag       lag
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last process that served this directory ended in order
 
 	holdingStore *sqlite.Holdings
 
-	// APIKey is the key made at the first start; empty later.
-	APIKey string
+	// APIKey is the key made at the first start; empty later. KeyTaken: it took the given
+	// one instead. KeyUnknown: the given one is not in force.
+	APIKey               string
+	KeyTaken, KeyUnknown bool
 }
 
 // Open prepares a node: it locks the data directory, opens the stores, which replays the
@@ -255,6 +263,11 @@ func (n *Node) begin(ctx context.Context) error {
 
 // beginLog makes the keys that are missing, and the genesis.
 func (n *Node) beginLog(ctx context.Context) error {
+	if n.cfg.FirstKey != "" {
+		if err := keydir.CheckAPIKey(n.cfg.FirstKey); err != nil {
+			return err
+		}
+	}
 	keys, err := keydir.Create(datadir.Keys(n.cfg.Dir))
 	if err != nil {
 		return err
@@ -357,6 +370,7 @@ func (n *Node) start(g *group) error {
 	}
 	g.run("recorder", n.recorder.Run)
 	g.run("holdings", n.holdings.Run)
+	g.run("monitor", n.monitor.Run)
 	if err := n.startExecutors(g); err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.monitor = n.newMonitor()
 	if n.router, err = router.New(router.Config{
 		Journal: erasing{n.journal, n.snapshots}, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
@@ -70,7 +71,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	}
 	n.gateway, err = gateway.New(gateway.Config{
 		Bus: agents, Frames: frames, Key: n.keys.signer(intents.RoleGateway), Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log,
-		Artifacts: kept{n.blobs}, Links: links, Registry: n,
+		Artifacts: kept{n.blobs}, Links: links, Registry: n, Profiles: n.cfg.Profiles,
 		RunAgent: n.cfg.RunAgent, Gate: n.cfg.Gate, RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window, MCPRate: n.cfg.Limits.MCPRate,
 	})
 	return err
