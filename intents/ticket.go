@@ -70,7 +70,6 @@ type Pin struct {
 	CacheSeconds int    `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; 0: never
 	Digest       string `json:"digest"`
 	Effect       string `json:"effect"`
-	InputSchema  string `json:"input_schema,omitempty"` // canonical, where it was approved with it; tickets have none
 	Kind         string `json:"kind,omitempty"` // KindAgent; empty: a skill
 	Server       string `json:"server,omitempty"`
 	Shared       bool   `json:"shared,omitempty"` // a kept answer serves every user of the tenant

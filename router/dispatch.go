@@ -257,7 +257,6 @@ func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error 
 		if err != nil {
 			return err
 		}
-		pin.InputSchema = ""
 		t.Pins = []intents.Pin{pin}
 		t.Types = o.view.PayloadTypes(o.env.Principal().Tenant)
 		if o.pin.CacheSeconds > 0 {
@@ -265,9 +264,6 @@ func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error 
 		}
 	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
-		for i := range t.Pins {
-			t.Pins[i].InputSchema = ""
-		}
 		if o.task != nil {
 			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(o.task.Spec.Skills, p.Skill) })
 		}

@@ -29,11 +29,6 @@ var graphPatch = move(TypeGraphPatch,
 		if err := v.mayRunAgents(o, after.View.Steps[len(p.View.Steps):], "/intent/args/patch/add_nodes"); err != nil {
 			return Effect{}, err
 		}
-		if added := after.Run.Graph.Nodes[len(p.Run.Graph.Nodes):]; !o.Erased {
-			if i, f := v.s.misfit(o.Tenant, added); f != nil {
-				return Effect{}, illegal(fmt.Sprintf("/intent/args/patch/add_nodes/%d%s", i, f.Pointer), "the skill's input schema: "+f.Reason)
-			}
-		}
 		if known := o.Patch != nil || o.Position != storage.Nobody; known && !reflect.DeepEqual(o.Patch, fact) {
 			return Effect{}, illegal("/intent/args/patch", "not what it came to before: the approved skills or the run have changed")
 		}

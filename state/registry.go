@@ -60,11 +60,6 @@ var registryPush = operators(TypeRegistryPush,
 			if err := v.s.approvable(tenant, next.Scopes); err != nil {
 				return Effect{}, err
 			}
-			if !v.s.comesBack(tenant, a.Digest) { // what was in force may come back at once
-				if err := v.s.misfits(tenant, "/intent/args", next.Scopes.Workflows...); err != nil {
-					return Effect{}, err
-				}
-			}
 		}
 		return v.relyOn(accepted(SubjectRegistry))
 	},

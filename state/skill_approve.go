@@ -14,11 +14,6 @@ var skillApprove = operators("skill.approve",
 		if v.s.dir.tenants[id] == nil {
 			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
 		}
-		if v.s.rules >= intents.RulesWorkflows {
-			if err := usableSchema(a); err != nil {
-				return Effect{}, err
-			}
-		}
 		return v.relyOn(accepted(SubjectTenant(id)))
 	},
 	func(s *State, o Order, a catalog.SkillApprove) error {
@@ -29,9 +24,6 @@ var skillApprove = operators("skill.approve",
 		pin := intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server, CacheSeconds: a.CacheSeconds, Shared: a.Shared}
 		if a.CacheSeconds > 0 {
 			pin.Since = o.Position
-		}
-		if s.rules >= intents.RulesWorkflows {
-			pin.InputSchema = string(a.InputSchema)
 		}
 		s.change(id, o.Position).Pins[a.Skill] = pin
 		return nil

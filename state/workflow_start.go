@@ -33,9 +33,6 @@ var workflowStart = move(TypeWorkflowStart,
 		if err := v.mayRunAgents(o, p.View.Steps, "/intent/args/workflow_id"); err != nil {
 			return Effect{}, err
 		}
-		if err := v.s.misfits(o.Tenant, "/intent/args/workflow_id", p.Run.Graph); err != nil {
-			return Effect{}, err
-		}
 		if wrong := p.Run.Graph.CheckInputs(a.Inputs); len(wrong) > 0 && !o.Erased {
 			x := intents.Refuse(intents.MalformedArgs, "/intent/args/inputs"+wrong[0].Pointer, wrong[0].Reason)
 			x.Violations = wrong

@@ -80,20 +80,6 @@ type SkillApprove struct {
 
 	CacheSeconds int  `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; pure skills only
 	Shared       bool `json:"shared,omitempty"`        // and those of other users
-
-	InputSchema json.RawMessage `json:"input_schema,omitempty"` // of the manifest: literal inputs of workflows must match it
-}
-
-// MaxInputSchema bounds the schema of a SkillApprove in bytes of its canonical JSON.
-const MaxInputSchema = 16 << 10
-
-// InputSchema is a declared schema as SkillApprove has it; nil: it is too long, or no object.
-func InputSchema(declared json.RawMessage) json.RawMessage {
-	text, err := intents.Canonical(declared)
-	if err != nil || len(text) > MaxInputSchema || text[0] != '{' {
-		return nil
-	}
-	return text
 }
 
 // GrantRevoke are the arguments of grant.revoke: grants of sub issued before.

@@ -257,11 +257,10 @@ func skillApprove(c *command) {
 			id = s.now.Name
 			digest, server, effect = s.now.Digest, s.now.Server, cmp.Or(effect, s.pinned.Effect)
 		}
-		var schema json.RawMessage
 		if versions, err := datadir.ReadSkillVersions(c.dir); err == nil { // without them it is as it is written
 			for _, x := range versions {
 				if x.Digest == digest {
-					id, schema = x.Name, catalog.InputSchema(x.InputSchema)
+					id = x.Name
 				}
 			}
 		}
@@ -270,7 +269,7 @@ func skillApprove(c *command) {
 			return answer{}, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))
 		}
 		return c.submit("skill.approve", func(t string) any {
-			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server, CacheSeconds: *seconds, Shared: *shared, InputSchema: schema}
+			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server, CacheSeconds: *seconds, Shared: *shared}
 		})
 	}
 	c.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")
