@@ -37,16 +37,16 @@ func (n Node) CheckInput(schema json.RawMessage) (faults Faults) {
 	var err error
 	if len(open) > 0 {
 		if schema, err = canonical(certain(decode(schema))); err != nil {
-			return nil
+			return nil //nolint:nilerr // as said above
 		}
 	}
 	s, err := schemas.Compile(schema)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // as said above
 	}
 	text, err := canonical(input)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // it is told with the order's arguments
 	}
 	for _, v := range s.ValidateBytes(text) {
 		if v.Pointer != filledIn && (v.Reason == schemas.UnknownMember || !holds(v.Pointer, open)) {
