@@ -65,5 +65,6 @@ func (d *driving) begin(h bus.HandOut) (_ *drive, stop func()) {
 		cfg: d.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: d.cfg.sealer(*d.cfg.Key), held: make(map[int]runReply),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
-	return out, d.grants.follow(out.turn, out.sealer)
+	out.patched = make(chan struct{}, 1)
+	return out, d.grants.follow(out.turn, out.sealer, out.patched)
 }

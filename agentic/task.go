@@ -103,7 +103,7 @@ func (t *Tasks) work(ctx context.Context, key intents.Signer, req runRequest) ru
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	w := &worker{cfg: t.cfg, tasks: t, req: req, sealer: t.cfg.sealer(key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
-	unfollow := t.grants.follow(req.Turn, w.sealer)
+	unfollow := t.grants.follow(req.Turn, w.sealer, nil)
 	defer unfollow()
 	defer cancel()
 	return w.work(ctx)

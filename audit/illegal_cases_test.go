@@ -776,7 +776,8 @@ var recordMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"sent-elsewhere", "directory", "every order: it is sent where the catalog says", "another executor", func(d *dishonest) int64 {
-		return d.accepted(d.finds("elsewhere", ""), func(a *appended) { a.decision.Executor = "python" })
+		o := routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"user"}}}}
+		return d.accepted(o, func(a *appended) { a.decision.Executor = "python" }) // what the router carries out is the same in every catalog
 	}},
 	{"decided-on-the-future", "directory", "every order: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
 		return d.accepted(d.finds("seen", ""), func(a *appended) { a.decision.Directory = d.records.Next() + 1 })

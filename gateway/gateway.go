@@ -124,6 +124,7 @@ type Gateway struct {
 	turns   *openTurns
 	clients *clients
 	pace    pace
+	patched chan struct{} // a run may have another graph
 	unfired unfired
 	dreamt  map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
@@ -175,11 +176,12 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
 	g := &Gateway{
-		cfg:   cfg,
-		keys:  newKeyCache(cfg.Now),
-		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
-		turns: newOpenTurns(),
-		pace:  defaultPace,
+		cfg:     cfg,
+		keys:    newKeyCache(cfg.Now),
+		limit:   ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
+		turns:   newOpenTurns(),
+		pace:    defaultPace,
+		patched: make(chan struct{}, 1),
 
 		clients: newClients(), checked: newChecked(), unfired: unfired{by: make(map[string]notFired)},
 	}
@@ -203,6 +205,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		case <-tick.C:
 			g.renewGrants(ctx)
 		case <-resume.C:
+		case <-g.patched:
 		}
 	}
 }

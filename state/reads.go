@@ -184,6 +184,19 @@ func (s *State) Silent(since int64) []Silent {
 	return out
 }
 
+// Patched lists open runs that were patched and of which tasks live: nodes may have become ready
+// of which their drivers do not know.
+func (s *State) Patched() (out []Silent) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.plans {
+		if p.Run != nil && p.View.Revision > 1 && !final(p.View.Status) && len(p.liveTasks()) > 0 {
+			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
+		}
+	}
+	return out
+}
+
 // OpenPlans of a tenant, and of all.
 func (s *State) OpenPlans(tenant string) (one, all int) {
 	s.mu.RLock()
