@@ -93,7 +93,7 @@ func (d *drive) classify(ctx context.Context, offered []catalog.OtherAgent) (sai
 	}
 	turn := d.turn
 	turn.History = nil
-	l := &loop{model: d.cfg.modelOf(agent), agent: agent, tools: []*tool{output}, req: request(agent, "", turn, d.cfg.Now(), m.task(d.task))}
+	l := &loop{model: d.cfg.modelOf(agent), log: d.cfg.Log, agent: agent, tools: []*tool{output}, req: request(agent, "", turn, d.cfg.Now(), m.task(d.task))}
 	_, err = l.run(ctx)
 	d.used = catalog.AddUsage(d.used, l.used...)
 	var wrong *outputError

@@ -85,6 +85,7 @@ var columns = []column{
 	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
 	{"internal/telemetry", 1, nil},
+	{"internal/logging", -1, nil},
 	{"internal/tracing", -1, nil},
 }
 
