@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -47,7 +48,7 @@ func (l *refusals) log(ctx context.Context, raw []byte, err error) {
 func claimed(raw []byte) (b intents.Body) {
 	if u, err := intents.Parse(raw); err == nil {
 		b = u.Body()
-		b.TraceID = u.TraceID()
+		b.TraceID = cmp.Or(b.TraceID, u.ID()[len("sha256:"):][:32]) // as Envelope.TraceID
 		return b
 	}
 	_ = json.Unmarshal(raw, &b) // of one that is malformed, what can be read
