@@ -64,6 +64,9 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
 		return err
 	}
+	if cfg.Alerts, err = receivers(c); err != nil {
+		return malformed(err)
+	}
 	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
 		return malformed(err)
 	}

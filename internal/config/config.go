@@ -52,8 +52,9 @@ type Config struct {
 	Models                    map[string]Model // of the file alone; see ModelsOf
 	LogLevel                  string
 
-	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService string
-	TraceSample                                           int
+	AlertWebhook, AlertSecret, AlertSlack, AlertEmail, AlertPassword string
+	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService            string
+	TraceSample                                                      int
 
 	SessionTTLMinutes, SessionMaxTurns int
 	SessionBypass, Clarification       string // true or false
@@ -259,6 +260,16 @@ func (c Config) Validate() error {
 	}
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		return fmt.Errorf("public_url: %q is not http(s)://host[:port]", c.PublicURL)
+	}
+	for _, x := range [][2]string{{"alert_webhook", c.AlertWebhook}, {"alert_slack", c.AlertSlack}} {
+		if u, err := url.Parse(x[1]); x[1] != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("%s: is not http(s)://host[:port]/path", x[0]) // the value is a secret
+		}
+	}
+	for _, x := range [][3]string{{"alert_webhook_secret", c.AlertSecret, c.AlertWebhook}, {"alert_email_password", c.AlertPassword, c.AlertEmail}} {
+		if x[1] != "" && x[2] == "" {
+			return fmt.Errorf("%s: there is nobody who gets alerts with it", x[0])
+		}
 	}
 	for _, x := range [][2]string{{"otlp_endpoint", c.OTLPEndpoint}, {"otel_collector_endpoint", c.OTelCollector}} {
 		if u, err := url.Parse(x[1]); x[1] != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {

@@ -185,6 +185,17 @@ var Settings = []Setting{
 	},
 	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL", More: "; default for that one alone: `OPENAI_API_KEY`"},
 	{
+		Name: "alert_webhook", Bind: func(c *Config) any { return &c.AlertWebhook },
+		Help: "URL that gets alerts as JSON", More: " ([operations.md](operations.md#alerts))",
+	},
+	{Name: "alert_webhook_secret", Secret: true, Bind: func(c *Config) any { return &c.AlertSecret }, Help: "key of the signature of what that URL gets"},
+	{Name: "alert_slack", Secret: true, Bind: func(c *Config) any { return &c.AlertSlack }, Help: "URL of a Slack incoming webhook that gets alerts"},
+	{
+		Name: "alert_email", Bind: func(c *Config) any { return &c.AlertEmail },
+		Help: "who gets alerts by e-mail: smtp://[user@]host[:port]?from=ADDRESS&to=ADDRESS,ADDRESS",
+	},
+	{Name: "alert_email_password", Secret: true, Bind: func(c *Config) any { return &c.AlertPassword }, Help: "password of that user", More: "; it is sent over TLS alone"},
+	{
 		Name: "otlp_endpoint", Also: []string{"OTEL_EXPORTER_OTLP_ENDPOINT"}, Bind: func(c *Config) any { return &c.OTLPEndpoint },
 		Help: "base URL of an OpenTelemetry collector, which gets traces and metrics by OTLP over HTTP", More: " ([operations.md](operations.md#traces)); none by default",
 	},

@@ -74,9 +74,14 @@ func newDoor(named []string) *door {
 
 func (d *door) transport() *http.Transport {
 	return &http.Transport{
-		Proxy: d.through, DialContext: d.dial, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		Proxy: d.through, DialContext: d.dial, ForceAttemptHTTP2: true, TLSClientConfig: TLS(""),
 		TLSHandshakeTimeout: shakeTime, IdleConnTimeout: idleTime, MaxIdleConnsPerHost: idleConns, MaxResponseHeaderBytes: maxHeader,
 	}
+}
+
+// TLS is how connections are secured; server is its name where nobody else gives it.
+func TLS(server string) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: server}
 }
 
 // Client sends requests by a transport and follows no redirect.

@@ -41,6 +41,7 @@ var columns = []column{
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
+	{"internal/monitor", 5, []string{"internal", "gateway"}},
 	{"internal/eval", 5, []string{"internal/cli"}},
 	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
 

@@ -75,6 +75,10 @@ func (n *Node) metrics() []telemetry.Metric {
 			return int64(oldest.Seconds())
 		}),
 		figure("writ_orders_recovered", "Orders that an earlier process had left open and this one has taken up.", func() int64 { return counts().Recovered }),
+		{
+			Name: "writ_monitor", Help: "What the monitor saw in the last hour: rates from 0 to 1, counts, and seconds.",
+			Label: "figure", Values: func() map[string]float64 { return n.monitor.Last().Gauges() },
+		},
 		figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return n.router.Load().Callers }),
 		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {
 			h := counts().Held

@@ -30,6 +30,7 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/monitor"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/policies"
@@ -80,6 +81,7 @@ type Config struct {
 	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
 	Gate             catalog.Gate             // its switches; zero: the defaults
 	Prices           map[string]catalog.Price // of models, by driver:model
+	Alerts           []monitor.Receiver       // who is told of alerts
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration
@@ -136,6 +138,8 @@ type Node struct {
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
 	orders    *telemetry.Orders
+	monitor   *monitor.Watch
+	lag       lag
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last process that served this directory ended in order
@@ -357,6 +361,7 @@ func (n *Node) start(g *group) error {
 	}
 	g.run("recorder", n.recorder.Run)
 	g.run("holdings", n.holdings.Run)
+	g.run("monitor", n.monitor.Run)
 	if err := n.startExecutors(g); err != nil {
 		return err
 	}
