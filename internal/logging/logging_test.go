@@ -78,7 +78,7 @@ func TestDepth(t *testing.T) {
 	for _, text := range []bool{false, true} {
 		var out bytes.Buffer
 		log := logging.New(&out, slog.LevelDebug, text).With(slog.String("with", "ada@example.com"), slog.String("api_key", "hunter"))
-		log.WithGroup("ada@example.com").InfoContext(t.Context(), "for ada@example.com", //nolint:sloglint // the message is what is tested
+		log.WithGroup("ada@example.com").InfoContext(t.Context(), "for ada@example.com",
 			slog.Any("error", errors.Join(errors.New("no ada@example.com"), io.EOF)), slog.Any("deep", deep), slog.Any("pointer", &deep), slog.Any("valuer", valuer{}),
 			slog.Any("raw", json.RawMessage(`{"a":"ada@example.com","n":4111111111111111}`)), slog.Any("bytes", []byte("ada@example.com")), slog.Any("func", struct{ F func() }{}),
 			slog.Group("group", slog.Group("inner", slog.String("who", "ada@example.com"), slog.String("token", "hunter"))),
