@@ -24,6 +24,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/logging"
 )
 
 // admitAsked takes the key of an asked agent's task into force.
@@ -127,7 +128,7 @@ func managedBy(c *core, m model.Model, asked func(string, time.Duration, time.Du
 	c.t.Helper()
 	var b syncBuffer
 	task, manager := c.config("task", m), c.config("manager", m)
-	task.Log = slog.New(slog.NewTextHandler(&b, nil))
+	task.Log = logging.New(&b, slog.LevelInfo, true)
 	task.Asked, manager.Log = asked, task.Log
 	task.Figure, manager.Figure = c.figure, c.figure
 	c.serve("task", ignoring(NewTasks(task).Serve))

@@ -97,7 +97,7 @@ func (d *drive) classify(ctx context.Context, offered []catalog.OtherAgent) (sai
 	if !own {
 		chooser = d.cfg.Model
 	}
-	l := &loop{model: chooser, agent: agent, tools: []*tool{output}, req: request(agent, "", turn, d.cfg.Now(), m.task(d.task))}
+	l := &loop{model: chooser, agent: agent, log: d.cfg.Log, tools: []*tool{output}, req: request(agent, "", turn, d.cfg.Now(), m.task(d.task))}
 	_, err = l.run(ctx)
 	d.used = catalog.AddUsage(d.used, l.used...)
 	var wrong *outputError

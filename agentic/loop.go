@@ -18,6 +18,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/schemas"
 )
@@ -109,6 +110,7 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 
 // run asks until the agent ends. For an agent that ends with a text this is the result.
 func (l *loop) run(ctx context.Context) (string, error) {
+	ctx = logging.By(ctx, l.agent.Name, "run")
 	ctx, span := tracing.Start(ctx, "invoke_agent "+l.agent.Name, tracing.Operation.String("invoke_agent"), tracing.Agent.String(l.agent.Name))
 	defer span.End()
 	l.read()
@@ -251,9 +253,12 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		prepared[i] = func() {
 			ctx, span := tracing.Start(ctx, "execute_tool "+t.Name, tracing.Operation.String("execute_tool"), tracing.Tool.String(t.Name), tracing.Agent.String(l.agent.Name), tracing.Action.String(t.Name), tracing.Step.Int(l.step))
 			defer span.End()
+			ctx, failed := logging.By(ctx, l.agent.Name, t.Name), ""
 			if results[i], errs[i] = t.call(ctx, label, args); errs[i] != nil {
-				span.SetAttributes(tracing.Error.String(kind(errs[i])))
+				failed = kind(errs[i])
+				span.SetAttributes(tracing.Error.String(failed))
 			}
+			l.log.InfoContext(ctx, "agent.action", slog.Int("step", l.step), slog.String("error", failed))
 		}
 		switch {
 		case t.output:

@@ -42,7 +42,7 @@ func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
-	d, unfollow := m.begin(h)
+	d, unfollow := m.begin(ctx, h)
 	defer unfollow()
 	d.heard, d.batches = make(map[string]*tokens), ratelimit.New(1, batchTime, 64, m.cfg.Now)
 	err := d.run(ctx)

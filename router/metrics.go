@@ -2,6 +2,7 @@ package router
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -71,8 +72,9 @@ const maxFlood = 1024
 
 // turnedDown counts a refusal of an order without a record, of a type that nobody vouches
 // for.
-func (r *Router) turnedDown(err error) {
+func (r *Router) turnedDown(ctx context.Context, raw []byte, err error) {
 	r.metrics.unrecorded(err)
+	r.refusals.log(ctx, raw, err)
 	if r.cfg.Meter != nil {
 		r.cfg.Meter.Decided("", string(intents.CodeOf(err)), nil)
 	}

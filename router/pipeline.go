@@ -107,7 +107,7 @@ func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err
 		}
 		tracing.End(span, string(codeOf(a, err)))
 		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller gets no more than the code
-			r.cfg.Log.ErrorContext(ctx, "order", slog.String("error", err.Error()))
+			r.cfg.Log.ErrorContext(ctx, "order", slog.String("trace_id", claimed(raw).TraceID), slog.String("error", err.Error()))
 		}
 	}()
 	for i := range maxDecisions {
@@ -124,7 +124,7 @@ func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err
 		return a, r.tell(o, a)
 	}
 	err = intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
-	r.turnedDown(err)
+	r.turnedDown(ctx, raw, err)
 	return nil, err
 }
 
