@@ -139,3 +139,13 @@ func TestCompose(t *testing.T) {
 		}
 	}
 }
+
+// TestChartTakesNoSecret: the chart refuses each secret among the keys of writ.yaml.
+func TestChartTakesNoSecret(t *testing.T) {
+	schema := read(t, "deploy/helm/writ/values.schema.json")
+	for _, s := range config.Settings {
+		if s.Secret && !strings.Contains(schema, `"`+s.Name+`"`) {
+			t.Errorf("values.schema.json does not refuse %s", s.Name)
+		}
+	}
+}
