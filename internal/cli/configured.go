@@ -37,7 +37,7 @@ func (c *command) configFlags() (load func() (config.Config, error)) {
 		if err := cfg.Validate(); err != nil {
 			return cfg, usage(err)
 		}
-		if err := cfg.Resolve(c.std.Env); err != nil {
+		if cfg, err = cfg.Resolve(c.std.Env); err != nil {
 			return cfg, malformed(err)
 		}
 		return cfg, nil

@@ -31,9 +31,9 @@ func placed(text string) bool {
 
 // Resolve puts secrets in the place of texts that say where they are. Load leaves them as
 // they are, so that commands without need of them run nothing.
-func (c *Config) Resolve(getenv func(string) string) error {
+func (c Config) Resolve(getenv func(string) string) (Config, error) {
 	for _, s := range Settings {
-		text, ok := s.Bind(c).(*string)
+		text, ok := s.Bind(&c).(*string)
 		if !s.Secret || !ok {
 			continue
 		}
@@ -44,30 +44,31 @@ func (c *Config) Resolve(getenv func(string) string) error {
 				break
 			}
 		}
-		if err := c.resolve(text, from); err != nil {
-			return err
+		if err := resolve(text, from, &c.SecretFiles); err != nil {
+			return c, err
 		}
 	}
+	c.Models = maps.Clone(c.Models)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		m := c.Models[name]
-		if err := c.resolve(&m.Key, "models."+name+".key"); err != nil {
-			return err
+		if err := resolve(&m.Key, "models."+name+".key", &c.SecretFiles); err != nil {
+			return c, err
 		}
 		c.Models[name] = m
 	}
-	return nil
+	return c, nil
 }
 
 // resolve puts a secret in the place of the text that says where it is. from is the
 // setting or variable that has the text. No error has the secret, or what else the command
-// said: that may be one, too.
-func (c *Config) resolve(text *string, from string) (err error) {
+// said: that may be one, too. files gets the file that it was read from.
+func resolve(text *string, from string, files *[]string) (err error) {
 	var raw []byte
 	file, isFile := strings.CutPrefix(*text, inFile)
 	command, isCommand := strings.CutPrefix(*text, fromCommand)
 	switch {
 	case isFile:
-		c.SecretFiles = append(c.SecretFiles, file)
+		*files = append(*files, file)
 		raw, err = secretFile(file)
 	case isCommand:
 		raw, err = secretCommand(strings.Fields(command))

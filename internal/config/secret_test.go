@@ -12,8 +12,7 @@ import (
 // resolved loads a file under variables, with its secrets.
 func resolved(t *testing.T, text string, env map[string]string) (Config, error) {
 	t.Helper()
-	c := loaded(t, text, env)
-	return c, c.Resolve(func(name string) string { return env[name] })
+	return loaded(t, text, env).Resolve(func(name string) string { return env[name] })
 }
 
 func secretIn(t *testing.T, text string) string {
@@ -40,7 +39,7 @@ func TestSecrets(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", at, err)
 			}
-			if got := *s.Bind(&c).(*string); got != "s3cret with blanks" { //nolint:forcetypeassert // secrets are texts
+			if got := *s.Bind(&c).(*string); got != "s3cret with blanks" {
 				t.Errorf("%s of %s: %q", s.Name, at, got)
 			}
 			if want := []string{path}; strings.HasPrefix(at, "file:") && !cmp.Equal(want, c.Secrets()) {
@@ -149,7 +148,7 @@ func TestClassifierModel(t *testing.T) {
 	if d := cmp.Diff(want, all[Classifier]); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	none := func(name string) string { return "" }
+	none := func(string) string { return "" }
 	if all, err = loaded(t, "classifier_model: small", nil).ModelsOf(none); err != nil || len(all) != 1 {
 		t.Errorf("without a server: %v, %v", all, err)
 	}

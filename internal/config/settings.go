@@ -34,7 +34,7 @@ const (
 	port        = "PORT"                // changes the port of Listen alone
 	nodeEnv     = "NODE_ENV"            // others give it values of their own, too
 	firestore   = "FIRESTORE_DATABASE"  // the name of a database
-	secretName  = "API_KEY_SECRET_NAME" // where a secret is, and not the secret
+	secretName  = "API_KEY_SECRET_NAME" //nolint:gosec // G101: where a secret is, and not the secret
 	noFirestore = "(default)"
 )
 

@@ -155,7 +155,7 @@ func restricted(t *testing.T, name string, spec any) {
 		}
 	}
 	for _, v := range elements(at(spec, "volumes")) {
-		for kind := range v.(object) { //nolint:forcetypeassert // else the schema would say so
+		for kind := range v.(object) {
 			if !slices.Contains([]string{"name", "emptyDir", "configMap", "secret", "persistentVolumeClaim"}, kind) {
 				t.Errorf("%s: a volume is a %s", name, kind)
 			}

@@ -54,14 +54,9 @@ func (n *Node) firstKey(ctx context.Context) (err error) {
 		return err
 	}
 	return n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
-		ID: "local",
+		ID:   "local",
 		Hash: intents.Digest([]byte(key)), UserID: "local", MaxRoles: []string{"user", "auditor", "approver"}, MayAssertUser: true,
 	}})
-	if err != nil {
-		return err
-	}
-	n.APIKey = key
-	return nil
 }
 
 // LocalKey is the API key of user "local", as long as its file exists.
