@@ -156,8 +156,8 @@ type view struct {
 	Body       any
 }
 
-// done says that a handler has answered by itself.
-var done = errors.New("console: answered") //nolint:errname // no failure
+// errDone says that a handler has answered by itself.
+var errDone = errors.New("console: answered")
 
 // page is a route for people with a session. What a form sends carries the session's token.
 func (c *Console) page(name string, show func(*request) (any, error)) http.Handler {
@@ -176,7 +176,7 @@ func (c *Console) page(name string, show func(*request) (any, error)) http.Handl
 			body, err = show(q)
 		}
 		switch {
-		case errors.Is(err, done):
+		case errors.Is(err, errDone):
 		case err != nil:
 			c.fail(w, r, s, err)
 		default:
@@ -202,7 +202,7 @@ func (q *request) allowed() error {
 func (q *request) see(path, said string) (any, error) {
 	q.s.say(said)
 	http.Redirect(q.w, q.Request, path, http.StatusSeeOther)
-	return nil, done
+	return nil, errDone
 }
 
 func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, name string, s *session, body any) {
@@ -279,7 +279,7 @@ func (c *Console) changes(q *request) (any, error) {
 	last := ""
 	for {
 		if _, err := c.session(q.Request); err != nil {
-			return nil, done
+			return nil, errDone
 		}
 		a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)
 		said := ": nothing\n\n"
@@ -290,16 +290,16 @@ func (c *Console) changes(q *request) (any, error) {
 			last = now
 		}
 		if _, err := io.WriteString(q.w, said); err != nil {
-			return nil, done
+			return nil, errDone
 		}
 		if err := flush.Flush(); err != nil {
-			return nil, done
+			return nil, errDone
 		}
 		select {
 		case <-q.Context().Done():
-			return nil, done
+			return nil, errDone
 		case <-end.C:
-			return nil, done
+			return nil, errDone
 		case <-look.C:
 		}
 	}

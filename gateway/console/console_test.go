@@ -216,12 +216,13 @@ func TestSession(t *testing.T) {
 	}
 	cookie = logIn(t, c)
 	s, _ := c.sessions.find(cookie.Value)
-	for token, want := range map[string]int{"": http.StatusForbidden, "guess": http.StatusForbidden, s.CSRF: http.StatusSeeOther} {
-		if token == s.CSRF && status() != http.StatusOK {
-			t.Error("a form without the token ended the session")
+	for _, token := range []string{"", "guess", s.CSRF} {
+		want := http.StatusForbidden
+		if token == s.CSRF {
+			want = http.StatusSeeOther
 		}
 		resp := send(c, http.MethodPost, "/console/logout", url.Values{"csrf": {token}}, cookie)
-		if resp.Body.Close(); token != s.CSRF && resp.StatusCode != want {
+		if resp.Body.Close(); resp.StatusCode != want {
 			t.Errorf("token %q: %d", token, resp.StatusCode)
 		}
 	}
@@ -271,8 +272,10 @@ func TestNext(t *testing.T) {
 // TestGraph: each step stands to the right of what it waits for.
 func TestGraph(t *testing.T) {
 	v := catalog.PlanView{Steps: []catalog.StepView{
-		{PlanStep: catalog.PlanStep{Step: 1, Task: "a"}}, {PlanStep: catalog.PlanStep{Step: 2, Task: "b", Parallel: true}},
-		{PlanStep: catalog.PlanStep{Step: 3, Task: "c", After: []int{1, 2}}}, {PlanStep: catalog.PlanStep{Step: 4, Task: strings.Repeat("d", 50)}},
+		{PlanStep: catalog.PlanStep{Step: 1, Task: "a"}},
+		{PlanStep: catalog.PlanStep{Step: 2, Task: "b", Parallel: true}},
+		{PlanStep: catalog.PlanStep{Step: 3, Task: "c", After: []int{1, 2}}},
+		{PlanStep: catalog.PlanStep{Step: 4, Task: strings.Repeat("d", 50)}},
 	}}
 	g := graphOf(v)
 	if len(g.Boxes) != 4 || len(g.Lines) != 3 || g.Boxes[0].X != g.Boxes[1].X || g.Boxes[0].Y == g.Boxes[1].Y || g.Boxes[2].X <= g.Boxes[1].X || g.Boxes[3].X <= g.Boxes[2].X {

@@ -135,11 +135,11 @@ func (c *Console) proof(q *request) (any, error) {
 	a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents/"+url.PathEscape(q.PathValue("id"))+"/proof", nil)
 	if err != nil {
 		problem.Of(err).Write(q.w)
-		return nil, done
+		return nil, errDone
 	}
 	q.w.Header().Set("Content-Type", "application/json")
 	_, _ = a.body.WriteTo(q.w) // fails only with the connection
-	return nil, done
+	return nil, errDone
 }
 
 // argsOf decodes arguments to look at members; what is none has none.

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -42,10 +42,10 @@ func (c *Console) bundle(q *request) (any, error) {
 	q.w.Header().Set("Content-Type", "application/jsonl")
 	q.w.Header().Set("Content-Disposition", `attachment; filename="`+q.s.Tenant+`.jsonl"`)
 	if err := c.Office.Bundle(q.Context(), q.w, q.s.Tenant); err != nil {
-		c.Log.WarnContext(q.Context(), "bundle", "error", fmt.Sprint(err))
+		c.Log.WarnContext(q.Context(), "console bundle", slog.String("error", err.Error()))
 		panic(http.ErrAbortHandler) // a part must not look like the whole
 	}
-	return nil, done
+	return nil, errDone
 }
 
 // healthPage has the state of the process, and what models cost.
