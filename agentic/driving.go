@@ -51,7 +51,7 @@ func (d *driving) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 	}
 	d.drives.Go(func() {
 		defer func() { <-d.room }()
-		ctx, span := tracing.Start(ctx, "turn", tracing.Plan.String(h.PlanID))
+		ctx, span := tracing.StartIn(ctx, h.TraceID, "turn", tracing.Plan.String(h.PlanID))
 		defer span.End()
 		d.work(ctx, h)
 	})

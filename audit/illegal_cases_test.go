@@ -642,6 +642,11 @@ var directoryMisdeeds = []misdeed{
 	{"no-such-tenant", "directory", "admin.put: the tenant is there", "no such tenant", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "ana", Roles: []string{"user"}}}})
 	}},
+	{"skill-of-system-by-gateway", "directory", "skill.approve: a gateway signs it for no user of system", "key of an operator", func(d *dishonest) int64 {
+		o := routertest.Order{By: d.Gateway, User: "local", Tenant: "system", Roles: []string{"admin"}, Type: "skill.approve", Ctx: intents.Context{TurnID: "turn_skill"}}
+		o.Args = catalog.SkillApprove{Tenant: "acme", Skill: "crm.feed", Digest: intents.Digest(nil), Effect: catalog.Pure}
+		return d.accepted(o)
+	}},
 	{"no-such-operator", "directory", "an operator's order: the directory has the user", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		key := d.NewKey(intents.RoleOperator)
 		k := key.VerificationKey()

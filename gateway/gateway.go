@@ -2,6 +2,8 @@
 // opens a plan for the request, hands the turn to a manager, and shows what
 // becomes of it.
 //
+//	GET    /v1/me                         for whom requests with the key act
+//	POST   /v1/skills                     pins a skill's manifest
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /v1/produce                    one order of one sentence, sealed and not submitted
 //	POST   /v1/logs                       the address of a stream of a run's log
@@ -90,6 +92,9 @@ type Config struct {
 
 	// Registry is for GET /skills/ and /health/deep, and for nothing else.
 	Registry Registry
+
+	// Profiles of users whose requests do not say who they are; nil: none.
+	Profiles Profiles
 
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string

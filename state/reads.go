@@ -270,6 +270,7 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 
 // Held is what the state of plans holds in memory.
 type Held struct {
+	Orders int   `json:"orders"` // of executors, without an outcome
 	Open   int   `json:"open"`   // plans
 	Closed int   `json:"closed"` // plans
 	Tasks  int   `json:"tasks"`
@@ -280,7 +281,7 @@ type Held struct {
 func (s *State) Held() Held {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	h := Held{Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
+	h := Held{Orders: len(s.orders), Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
 	for _, p := range s.plans {
 		h.Words += int64(len(p.View.Task) + len(p.View.Response))
 		for _, step := range p.View.Steps {

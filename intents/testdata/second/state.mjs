@@ -497,6 +497,7 @@ export class State {
       case "admin.put":
         return this.adminPut(args, tenant);
       case "skill.approve":
+        must(o.key.role !== "gateway" || o.tenant !== "system" && tenant === o.tenant, "the gateway approves a skill for system, or elsewhere");
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
         return this.change((tenants) => {
           const t = tenants.get(tenant);
