@@ -51,6 +51,8 @@ type core struct {
 	moved  chan struct{} // closed at the next order
 	reply  map[string]func(placed) *intents.Answer
 	counts map[string]int // of figures
+
+	now func() time.Time // of the roles
 }
 
 func (c *core) figure(name, value string) {
@@ -74,7 +76,7 @@ func newCore(t *testing.T) *core {
 	t.Cleanup(s.Close)
 	c := &core{
 		t: t, server: s, signers: map[intents.Role]intents.Signer{}, keys: map[string]intents.Key{}, moved: make(chan struct{}),
-		reply: map[string]func(placed) *intents.Answer{}, counts: map[string]int{},
+		reply: map[string]func(placed) *intents.Answer{}, counts: map[string]int{}, now: time.Now,
 	}
 	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow} {
 		key, err := intents.GenerateSigner(role)
@@ -125,7 +127,7 @@ func (c *core) connect(user string) bus.Conn {
 // config of a role that runs as a user.
 func (c *core) config(user string, m model.Model) Config {
 	c.t.Helper()
-	cfg := Config{Bus: c.connect(user), Origin: origin, Model: m, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	cfg := Config{Bus: c.connect(user), Origin: origin, Model: m, Now: c.now, Log: slog.New(slog.DiscardHandler)}
 	if key, ok := c.signers[intents.Role(user)]; ok {
 		cfg.Key = &key
 	}

@@ -54,7 +54,7 @@ func (d *driving) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 	d.drives.Go(func() {
 		defer func() { <-d.room }()
 		ctx = logging.By(logging.In(ctx, h.TraceID), d.role, "turn")
-		ctx, span := tracing.Start(ctx, "turn", tracing.Plan.String(h.PlanID))
+		ctx, span := tracing.StartIn(ctx, h.TraceID, "turn", tracing.Plan.String(h.PlanID))
 		defer span.End()
 		d.work(ctx, h)
 		d.cfg.Log.InfoContext(ctx, "agent.turn", slog.String("plan_id", h.PlanID))
@@ -71,5 +71,6 @@ func (d *driving) begin(ctx context.Context, h bus.HandOut) (_ *drive, stop func
 		cfg: cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: d.cfg.sealer(*d.cfg.Key), held: make(map[int]runReply),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
-	return out, d.grants.follow(out.turn, out.sealer)
+	out.patched = make(chan struct{}, 1)
+	return out, d.grants.follow(out.turn, out.sealer, out.patched)
 }

@@ -90,7 +90,8 @@ type drive struct {
 	// Of a run: what can be done about its nodes, the places for them, and how often in a
 	// row a node was refused.
 	next    []catalog.NextNode
-	queue   *queue // nil: the plan is none
+	queue   *queue        // nil: the plan is none
+	patched chan struct{} // its graph is another
 	refused int
 }
 

@@ -42,7 +42,7 @@ func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
 func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	ctx = logging.By(logging.In(ctx, req.Turn.TraceID), agents.Planner, "plan")
 	sealer := p.cfg.sealer(*p.cfg.Key)
-	unfollow := p.grants.follow(req.Turn, sealer)
+	unfollow := p.grants.follow(req.Turn, sealer, nil)
 	defer unfollow()
 	w := &planning{cfg: p.cfg, sealer: sealer, req: req, loaded: make(map[string]catalog.Manifest)}
 	if err := w.write(ctx); err != nil {

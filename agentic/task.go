@@ -107,7 +107,7 @@ func (t *Tasks) work(ctx context.Context, key intents.Signer, req runRequest) ru
 	cfg := t.cfg
 	cfg.Log = logging.Of(ctx, cfg.Log)
 	w := &worker{cfg: cfg, tasks: t, req: req, sealer: t.cfg.sealer(key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
-	unfollow := t.grants.follow(req.Turn, w.sealer)
+	unfollow := t.grants.follow(req.Turn, w.sealer, nil)
 	defer unfollow()
 	defer cancel()
 	return w.work(ctx)

@@ -101,7 +101,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	}
 	began, started := time.Now(), r.cfg.Now()
 	out := intents.Outcome{Of: o.position, Attempt: o.attempt}
-	ctx, span := tracing.Start(ctx, "dispatch "+o.env.Type(), tracing.Type.String(o.env.Type()), tracing.Order.String(o.env.ID()), tracing.Position.Int64(o.position), tracing.Attempt.Int(o.attempt))
+	ctx, span := tracing.StartIn(ctx, o.env.TraceID(), "dispatch "+o.env.Type(), tracing.Type.String(o.env.Type()), tracing.Order.String(o.env.ID()), tracing.Position.Int64(o.position), tracing.Attempt.Int(o.attempt))
 	defer span.End()
 	report, err := r.request(ctx, o)
 	r.took(ctx, "dispatch", began)

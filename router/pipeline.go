@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -99,7 +100,7 @@ func (r *Router) took(ctx context.Context, stage string, began time.Time) {
 // Crash: before commit nothing is left; in perform an open order is left, which
 // recovery ends by its effect.
 func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err error) {
-	ctx, span := tracing.Start(ctx, "router")
+	ctx, span := tracing.StartIn(ctx, traceOf(ctx, raw), "router")
 	defer func() {
 		if a != nil {
 			span.SetAttributes(tracing.Order.String(a.IntentID))
@@ -125,6 +126,18 @@ func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err
 	err = intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
 	r.turnedDown(ctx, raw, err)
 	return nil, err
+}
+
+// traceOf is the trace of an order, or empty as long as nobody traces who has sent it.
+func traceOf(ctx context.Context, raw []byte) string {
+	if !tracing.In(ctx) {
+		return ""
+	}
+	u, err := intents.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(u.TraceID(), intents.TraceOf(u.ID()))
 }
 
 // codeOf what became of a submission.
