@@ -35,7 +35,7 @@ const (
 	patience    = time.Minute // for what comes at once
 	runID       = "r1"
 	fewGraphs   = 8
-	graphsAside = 8 // at once, as far as -parallel lets them
+	graphsAside = 16 // at once, as far as -parallel lets them
 	large       = 100
 )
 
@@ -113,8 +113,11 @@ func TestGraphs(t *testing.T) {
 					g := graphOf(seed)
 					end := g.judge()
 					for _, m := range modes {
-						x := &run{T: t, graph: g, mode: m, server: server}
-						x.all(end)
+						x := &run{graph: g, mode: m, server: server}
+						t.Run(fmt.Sprintf("%d %s %d", seed, m.name, m.pass), func(t *testing.T) { // what it leaves in memory goes with it
+							x.T = t
+							x.all(end)
+						})
 						mu.Lock()
 						died[m.name] += x.deaths
 						runs++
