@@ -55,6 +55,7 @@ type run struct {
 	graph  *graph
 	mode   deaths
 	server *natsserver.Server
+	chaos  *chaos // nil: none
 	points *points
 	plan   *routertest.Plan
 	dir    string
@@ -146,6 +147,17 @@ func TestGraphs(t *testing.T) {
 
 // all of a run, from its start to its end.
 func (x *run) all(end catalog.PlanStatus) {
+	x.begin()
+	for !x.lived() {
+		x.deaths++
+	}
+	x.judged(end)
+	x.endRouter()
+	x.w.Must(os.RemoveAll(x.dir))
+}
+
+// begin starts the run, which nobody drives yet.
+func (x *run) begin() {
 	x.random = rand.New(rand.NewPCG(x.graph.seed, uint64(x.mode.pass+1))) //nolint:gosec // G115: it is 0 and more
 	x.dir, x.orders, x.unknown, x.calls = x.TempDir(), map[int64]state.Order{}, map[string]bool{}, map[string]map[string]int{}
 	x.points = &points{pass: x.mode.pass, sample: 1, seen: map[string]int{}, orders: map[int64]string{}}
@@ -167,12 +179,6 @@ func (x *run) all(end catalog.PlanStatus) {
 	})
 	x.w.Want(x.w.Do(x.plan.StartOrder("random", `{}`)), intents.OK)
 	x.serve()
-	for !x.lived() {
-		x.deaths++
-	}
-	x.judged(end)
-	x.endRouter()
-	x.w.Must(os.RemoveAll(x.dir))
 }
 
 func (x *run) open(observe storage.Observer) routertest.Journal {
@@ -203,7 +209,20 @@ func (x *run) call(_ context.Context, c routertest.Call) intents.Report {
 	}
 	x.calls[id][c.Ticket.IntentID]++
 	x.mu.Unlock()
-	if n.reads >= 0 && (args.Input.Got == nil || *args.Input.Got != x.graph.nodes[n.reads].n) {
+	if x.chaos.comes(silentServer, 15) {
+		var left atomic.Int64
+		left.Store(1 + int64(x.chaos.number(3)))
+		x.w.Bus.Fail(func(context.Context) ([]byte, error) {
+			if left.Add(-1) <= 0 {
+				x.w.Bus.Fail(nil)
+			}
+			return nil, context.DeadlineExceeded
+		})
+	}
+	if x.chaos.comes(lyingServers, 15) {
+		return x.chaos.lie()
+	}
+	if x.chaos == nil && n.reads >= 0 && (args.Input.Got == nil || *args.Input.Got != x.graph.nodes[n.reads].n) {
 		x.Errorf("%s was given %s", id, c.Body.Intent.Args)
 	}
 	if c.Body.Context.Occurrence < n.fails {
@@ -261,6 +280,9 @@ func (x *run) endRouter() {
 // start starts a process of the agentic layer.
 func (x *run) start(user string, serve func(agentic.Config) func(context.Context, chan<- struct{}) error) {
 	cfg := agentic.Config{Bus: x.connect(user), Origin: x.w.Origin, Now: x.w.Clock.Now, Log: slog.New(slog.DiscardHandler), After: x.after}
+	if x.chaos != nil {
+		cfg.Bus = lossy{cfg.Bus, x.chaos}
+	}
 	if user == natsserver.Workflow {
 		cfg.Key = &x.w.Workflow
 	}
@@ -269,6 +291,14 @@ func (x *run) start(user string, serve func(agentic.Config) func(context.Context
 	go func() { p.ended <- serve(cfg)(ctx, ready) }()
 	x.await(ready)
 	x.agents = append(x.agents, p)
+}
+
+// startAgents starts what is dead of the agentic layer.
+func (x *run) startAgents() {
+	if len(x.agents) == 0 {
+		x.start(natsserver.Task, func(c agentic.Config) func(context.Context, chan<- struct{}) error { return agentic.NewTasks(c).Serve })
+	}
+	x.start(natsserver.Workflow, func(c agentic.Config) func(context.Context, chan<- struct{}) error { return agentic.NewEngine(c).Serve })
 }
 
 // after does not wait: the clock is moved.
@@ -299,10 +329,7 @@ func (x *run) lived() (ended bool) {
 	if !x.w.Router.Ready() && !x.recovered(l) {
 		return false
 	}
-	if len(x.agents) == 0 {
-		x.start(natsserver.Task, func(c agentic.Config) func(context.Context, chan<- struct{}) error { return agentic.NewTasks(c).Serve })
-	}
-	x.start(natsserver.Workflow, func(c agentic.Config) func(context.Context, chan<- struct{}) error { return agentic.NewEngine(c).Serve })
+	x.startAgents()
 	over := make(chan struct{})
 	ctx, cancel := context.WithCancel(x.Context())
 	go func() {
@@ -360,6 +387,9 @@ func (x *run) reopen() {
 }
 
 func (x *run) observe(storage.Entry) {
+	if x.chaos.comes(clockJumps, 2) {
+		x.w.Clock.Move(time.Duration(x.chaos.number(7200)-3600) * time.Second)
+	}
 	select {
 	case x.moved <- struct{}{}:
 	default:
