@@ -6,6 +6,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/tracing"
 )
 
 // maxDrives is how many plans one process of a role drives at once. It refuses further
@@ -34,7 +35,9 @@ func (d *driving) serve(ctx context.Context, s bus.Service, ready chan<- struct{
 	if s.Endpoints == nil {
 		s.Endpoints = make(map[string]bus.Handler)
 	}
-	s.Endpoints[bus.Agent(d.role)] = answer(d.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply { return d.accept(ctx, h) })
+	s.Endpoints[bus.Agent(d.role)] = answer(d.cfg.Log, func(asked context.Context, h bus.HandOut) bus.HandOutReply {
+		return d.accept(tracing.With(ctx, asked), h)
+	})
 	s.Endpoints[bus.Grant(d.role, d.cfg.Bus.Instance())] = answer(d.cfg.Log, d.grants.take)
 	return d.cfg.Bus.Serve(ctx, s, ready)
 }
@@ -48,6 +51,8 @@ func (d *driving) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 	}
 	d.drives.Go(func() {
 		defer func() { <-d.room }()
+		ctx, span := tracing.Start(ctx, "turn", tracing.Plan.String(h.PlanID))
+		defer span.End()
 		d.work(ctx, h)
 	})
 	return bus.HandOutReply{Accepted: true, Instance: d.cfg.Bus.Instance()}

@@ -73,8 +73,12 @@ func TestTimeLimit(t *testing.T) {
 			})
 		}
 		l := loop{model: m, agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false, 6*time.Second), offer("end", true, 0)}}
+		began := time.Now()
 		if _, err := l.run(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 12*time.Second || l.busy != took {
+			t.Errorf("the model and the calls are said to have had %s of %s", l.busy, took)
 		}
 		all := m.requests("a")
 		if len(all) != 3 || len(all[2].Tools) != 1 || all[2].Tools[0].Name != "end" {

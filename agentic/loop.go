@@ -18,6 +18,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/schemas"
 )
 
@@ -45,6 +46,7 @@ type loop struct {
 	short    map[int]bool // indices of messages whose result was shortened
 
 	busy time.Duration // that the model and the calls took
+	step int           // of the plan, for those who watch; 0: none
 
 	asked   bool     // by another agent, which tells the user what is missing
 	noData  int      // calls that could not have what they asked for
@@ -106,6 +108,8 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 
 // run asks until the agent ends. For an agent that ends with a text this is the result.
 func (l *loop) run(ctx context.Context) (string, error) {
+	ctx, span := tracing.Start(ctx, "invoke_agent "+l.agent.Name, tracing.Operation.String("invoke_agent"), tracing.Agent.String(l.agent.Name))
+	defer span.End()
 	l.read()
 	began, missed := time.Now(), 0
 	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens && time.Since(began) < l.agent.Limits.Time() {
@@ -186,10 +190,16 @@ func (l *loop) tokens() int { return l.before + catalog.Tokens(l.used) }
 
 func (l *loop) request(ctx context.Context) (*model.Response, error) {
 	l.requests++
+	ctx, span := tracing.Start(ctx, "chat "+l.model.Name(), tracing.Operation.String("chat"), tracing.Agent.String(l.agent.Name), tracing.Model.String(l.model.Name()))
+	defer span.End()
 	began := time.Now()
 	reply, err := l.model.Respond(ctx, l.req, l.on)
 	l.busy += time.Since(began)
+	if err != nil {
+		span.SetAttributes(tracing.Error.String("model"))
+	}
 	if reply != nil {
+		span.SetAttributes(tracing.InputTokens.Int(reply.Usage.InputTokens), tracing.OutputTokens.Int(reply.Usage.OutputTokens))
 		for _, a := range append(slices.Clone(reply.Failed), model.Attempt{Model: reply.Model, Usage: reply.Usage}) {
 			l.used = catalog.AddUsage(l.used, catalog.Usage{
 				Agent: l.agent.Name, Model: cmp.Or(a.Model, l.model.Name()), Calls: 1,
@@ -226,7 +236,13 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		l.labels++
 		label := fmt.Sprintf("r%d", l.labels)
 		ctx := atCall(ctx, fmt.Sprintf("%d.%d", l.replies, i))
-		prepared[i] = func() { results[i], errs[i] = t.call(ctx, label, args) }
+		prepared[i] = func() {
+			ctx, span := tracing.Start(ctx, "execute_tool "+t.Name, tracing.Operation.String("execute_tool"), tracing.Tool.String(t.Name), tracing.Agent.String(l.agent.Name), tracing.Action.String(t.Name), tracing.Step.Int(l.step))
+			defer span.End()
+			if results[i], errs[i] = t.call(ctx, label, args); errs[i] != nil {
+				span.SetAttributes(tracing.Error.String(kind(errs[i])))
+			}
+		}
 		switch {
 		case t.output:
 			outputs = append(outputs, i)
@@ -273,6 +289,15 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		return false, err
 	}
 	return ended, cmp.Or(fatal(errs), held(errs))
+}
+
+// kind of the error of a call: the code of its order, where it has one.
+func kind(err error) string {
+	var refused *OrderError
+	if errors.As(err, &refused) {
+		return string(refused.Answer.Code)
+	}
+	return "call"
 }
 
 // held is the first call that waits for people. It ends the run once all other calls of

@@ -9,9 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/tracing"
 )
 
 // What is told of asks for operators: a log line by name when a turn has ended and when
@@ -87,9 +90,10 @@ func (r routing) agents() []string {
 // routed says once a turn whom its agent asked.
 func (d *drive) routed(ctx context.Context) {
 	var asked []any
+	var names, ends []string
 	failed := 0
 	for _, o := range d.asked.Asked {
-		asked = append(asked, slog.String(o.Agent, o.Ended))
+		asked, names, ends = append(asked, slog.String(o.Agent, o.Ended)), append(names, o.Agent), append(ends, o.Ended)
 		d.cfg.figure("outcome", o.Ended)
 		if o.Ended == "failure" {
 			failed++
@@ -109,6 +113,9 @@ func (d *drive) routed(ctx context.Context) {
 		said = append(said, slog.String("decision", d.given.Decision))
 	}
 	d.cfg.Log.InfoContext(ctx, "agent.routing", said...)
+	trace.SpanFromContext(ctx).AddEvent("agent.routing", trace.WithAttributes(
+		tracing.Agent.String(cmp.Or(d.agent.Agent, agents.Planner)), tracing.Intents.Int(intents), tracing.Cap.String(limit),
+		tracing.Asked.StringSlice(names), tracing.Outcomes.StringSlice(ends)))
 }
 
 // Axes of what goes wrong when agents are asked.

@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/tracing"
 )
 
 // orderTTL is how long our orders may wait for acceptance.
@@ -208,7 +209,14 @@ func (s *Sealer) seal(t Turn, in intents.Intent, c intents.Context, key string, 
 	})
 }
 
-func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intents.Context, key string) (*intents.Answer, error) {
+func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intents.Context, key string) (a *intents.Answer, err error) {
+	ctx, span := tracing.Start(ctx, "order "+in.Type, tracing.Type.String(in.Type), tracing.Step.Int(c.Step))
+	defer func() {
+		if a != nil {
+			span.SetAttributes(tracing.Order.String(a.IntentID), tracing.Code.String(string(a.Code)))
+		}
+		span.End()
+	}()
 	sealed, id, err := s.seal(t, in, c, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
@@ -219,12 +227,11 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}
-	var a intents.Answer
 	if err := json.Unmarshal(reply, &a); err != nil {
 		return nil, fmt.Errorf("%s: answer: %w", in.Type, err)
 	}
 	if a.IntentID == "" {
 		a.IntentID = id
 	}
-	return &a, nil
+	return a, nil
 }

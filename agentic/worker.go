@@ -169,7 +169,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	}
 	agent := agents.Builtin(agents.Executor)
 	w.loop = &loop{
-		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent),
+		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), step: w.at.Step,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
 	if err := w.resume(ctx); err != nil || w.key != "" { // all that was missing is its end

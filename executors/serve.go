@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/internal/tracing"
 )
 
 // Config of a service. All members but Workers, Log and Ready are required.
@@ -92,11 +93,14 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	ctx, span := tracing.Start(ctx, "execute "+o.Type, tracing.Type.String(o.Type), tracing.Order.String(o.ID), tracing.Attempt.Int(o.Ticket.Attempt))
+	defer span.End()
 	report := func(r intents.Report) []byte {
 		if !errors.Is(ctx.Err(), context.Canceled) { // a service that stops says nothing of a server
 			r.Transport = o.transport.Load()
 		}
 		r.Lines = o.log.end()
+		span.SetAttributes(tracing.Code.String(string(r.Code)))
 		return encodeReport(r)
 	}
 	done := make(chan intents.Report, 1)

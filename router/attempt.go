@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/failpoint"
@@ -23,13 +24,15 @@ func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, e
 		o, err = r.decide(ctx, raw, true)
 	}
 	if err != nil {
-		r.metrics.unrecorded(err)
+		r.turnedDown(err)
 		return nil, err
 	}
 	failpoint.Hit(failpoint.OrderDecided)
+	began := time.Now()
 	err = r.commit(ctx, o)
+	r.took(ctx, "commit", began)
 	if err != nil && !errors.Is(err, errStale) && intents.CodeOf(err) == intents.Overloaded {
-		r.metrics.unrecorded(signed(o, err))
+		r.turnedDown(signed(o, err))
 	}
 	return o, err
 }

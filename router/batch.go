@@ -131,7 +131,7 @@ func (r *Router) acceptable(ctx context.Context, orders []*order) error {
 		if o.duplicate != nil || o.repeated {
 			continue // counted with the batch, if it is to blame
 		}
-		r.metrics.refused(o.decision.Code)
+		r.countRefusal(o)
 	}
 	return r.fit(orders)
 }
@@ -159,7 +159,7 @@ func (r *Router) awaited(ctx context.Context, position int64) bool {
 func (r *Router) refuseBatch(ctx context.Context, raws [][]byte, err error) *intents.BatchAnswer {
 	var f *batchError
 	if !errors.As(err, &f) || !f.recorded {
-		r.metrics.unrecorded(err)
+		r.turnedDown(err)
 	}
 	if intents.CodeOf(err) == intents.Internal {
 		r.cfg.Log.ErrorContext(ctx, "batch", slog.String("error", err.Error()))

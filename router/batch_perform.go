@@ -128,7 +128,7 @@ func (r *Router) inTurn(ctx context.Context, o *order, stopped bool) (*intents.A
 	if !o.dispatched() {
 		return r.perform(ctx, o)
 	}
-	r.metrics.accepted()
+	r.accepted(o)
 	var out intents.Outcome
 	if stopped {
 		out = cancelled(o.position, o.attempt, "an order before it in its batch is not done: it was not carried out")

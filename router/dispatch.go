@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -45,7 +46,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		r.countRefusal(o)
 		return r.recorded(o)
 	case o.row.Executor == catalog.ExecutorRouter:
-		r.metrics.accepted()
+		r.accepted(o)
 		r.metrics.used(o)
 		r.wipe(ctx, o)
 		if err := r.eraseFor(ctx, o); err != nil {
@@ -56,7 +57,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		}
 		return r.recorded(o)
 	}
-	r.metrics.accepted()
+	r.accepted(o)
 	failpoint.Hit(failpoint.OrderCommitted)
 	defer r.release(o)
 	r.finish(context.WithoutCancel(ctx), o, r.dispatch(context.WithoutCancel(ctx), o))
@@ -96,9 +97,12 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	if o.facts.Breaker == intents.BreakerRefuses {
 		return r.unsent(o)
 	}
-	started := r.cfg.Now()
+	began, started := time.Now(), r.cfg.Now()
 	out := intents.Outcome{Of: o.position, Attempt: o.attempt}
+	ctx, span := tracing.Start(ctx, "dispatch "+o.env.Type(), tracing.Type.String(o.env.Type()), tracing.Order.String(o.env.ID()), tracing.Position.Int64(o.position), tracing.Attempt.Int(o.attempt))
+	defer span.End()
 	report, err := r.request(ctx, o)
+	r.took(ctx, "dispatch", began)
 	out.MS = r.cfg.Now().Sub(started).Milliseconds()
 	if err == nil {
 		// Facts of a refused report count too: the executor has run.

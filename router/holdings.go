@@ -86,10 +86,8 @@ func (h *Holdings) follow(ctx context.Context) error {
 		if next, err = h.catchUp(ctx, next); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-h.Woken():
+		if err := h.Gather(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -23,13 +24,25 @@ type Metrics struct {
 	output   int64
 	breakers map[state.BreakerStatus]int64
 	pending  state.Counters // refusals without a record of their own since the last counter record
-	flood    map[string]int // of pending: refused orders by the key that signed them
+	// recovered are orders that an earlier process had left open.
+	recovered atomic.Int64
+	flood     map[string]int // of pending: refused orders by the key that signed them
 }
 
-func (m *Metrics) accepted() {
+// accepted counts an order that was.
+func (r *Router) accepted(o *order) {
+	m := &r.metrics
 	m.mu.Lock()
 	m.accept++
 	m.mu.Unlock()
+	r.meterDecision(o)
+}
+
+// meterDecision tells the meter how an order was decided.
+func (r *Router) meterDecision(o *order) {
+	if r.cfg.Meter != nil {
+		r.cfg.Meter.Decided(o.row.Type, string(o.decision.Code), o.decision.PolicyIDs)
+	}
 }
 
 // used counts the tokens that an order of the router reports.
@@ -54,6 +67,15 @@ func (m *Metrics) refused(c intents.Code) {
 // maxFlood bounds how many signers are remembered between two counter records.
 const maxFlood = 1024
 
+// turnedDown counts a refusal of an order without a record, of a type that nobody vouches
+// for.
+func (r *Router) turnedDown(err error) {
+	r.metrics.unrecorded(err)
+	if r.cfg.Meter != nil {
+		r.cfg.Meter.Decided("", string(intents.CodeOf(err)), nil)
+	}
+}
+
 // unrecorded counts a refusal that has none: the next counter record has it.
 func (m *Metrics) unrecorded(err error) {
 	m.mu.Lock()
@@ -72,6 +94,7 @@ func (m *Metrics) unrecorded(err error) {
 
 // countRefusal counts a decision that refuses, as having a record or not.
 func (r *Router) countRefusal(o *order) {
+	r.meterDecision(o)
 	if o.duplicate == nil && !o.repeated {
 		r.metrics.refused(o.decision.Code)
 		return
@@ -143,7 +166,8 @@ type Counts struct {
 	Tokens   map[string]int64       `json:"tokens"` // that agents reported: input, output
 	Held     state.Held             `json:"held"`   // a gauge
 	// Breakers by the status that they have come to.
-	Breakers map[state.BreakerStatus]int64 `json:"breakers"`
+	Breakers  map[state.BreakerStatus]int64 `json:"breakers"`
+	Recovered int64                         `json:"recovered"`
 }
 
 // Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
@@ -162,7 +186,7 @@ func (r *Router) Counts() Counts {
 	m := &r.metrics
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Facts: make(map[string]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
+	c := Counts{Held: held, Recovered: m.recovered.Load(), Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Facts: make(map[string]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
 	maps.Copy(c.Outcomes, m.outcomes)
 	c.Breakers = map[state.BreakerStatus]int64{state.BreakerClosed: 0, state.BreakerHalfOpen: 0, state.BreakerOpen: 0}

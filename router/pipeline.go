@@ -6,8 +6,11 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/schemas"
 	"aob.dev/writ/state"
@@ -53,15 +56,39 @@ type recordedRef struct {
 }
 
 // stages of decide that end in a record when they refuse, in order.
-func (r *Router) stages() []func(context.Context, *order) error {
-	return []func(context.Context, *order) error{
-		r.schema,      // 3
-		r.freshness,   // 4: refusals are counted, not recorded
-		r.idempotency, // 5
-		r.rbac,        // 6
-		r.provePush,   // of 5, but expensive: only for those who may push
-		r.mayErase,    // likewise
-		r.authorize,   // 7
+func (r *Router) stages() []stage {
+	return []stage{
+		{"schema", r.schema},           // 3
+		{"freshness", r.freshness},     // 4: refusals are counted, not recorded
+		{"idempotency", r.idempotency}, // 5
+		{"rbac", r.rbac},               // 6
+		{"prove_push", r.provePush},    // of 5, but expensive: only for those who may push
+		{"may_erase", r.mayErase},      // likewise
+		{"policy", r.authorize},        // 7
+	}
+}
+
+// stage is one by its name, for those who watch.
+type stage struct {
+	name string
+	run  func(context.Context, *order) error
+}
+
+// Meter is told how orders fare. Implementations are safe for concurrent use.
+type Meter interface {
+	// Stage took a time of one order.
+	Stage(name string, took time.Duration)
+	// Decided says how an order was decided, and by which rules of the policy. typ is empty
+	// where it is none of the catalog, or not known to be the signer's.
+	Decided(typ, code string, rules []string)
+}
+
+// took tells that a stage, which began then, has ended: to the meter, and in the order's
+// span.
+func (r *Router) took(ctx context.Context, stage string, began time.Time) {
+	trace.SpanFromContext(ctx).AddEvent(stage)
+	if r.cfg.Meter != nil {
+		r.cfg.Meter.Stage(stage, time.Since(began))
 	}
 }
 
@@ -72,7 +99,12 @@ func (r *Router) stages() []func(context.Context, *order) error {
 // Crash: before commit nothing is left; in perform an open order is left, which
 // recovery ends by its effect.
 func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err error) {
+	ctx, span := tracing.Start(ctx, "router")
 	defer func() {
+		if a != nil {
+			span.SetAttributes(tracing.Order.String(a.IntentID))
+		}
+		tracing.End(span, string(codeOf(a, err)))
 		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller gets no more than the code
 			r.cfg.Log.ErrorContext(ctx, "order", slog.String("error", err.Error()))
 		}
@@ -91,8 +123,16 @@ func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err
 		return a, r.tell(o, a)
 	}
 	err = intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
-	r.metrics.unrecorded(err)
+	r.turnedDown(err)
 	return nil, err
+}
+
+// codeOf what became of a submission.
+func codeOf(a *intents.Answer, err error) intents.Code {
+	if a != nil {
+		return a.Code
+	}
+	return intents.CodeOf(err)
 }
 
 // maxDecisions bounds how often one submission is decided again.
@@ -149,7 +189,10 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 	}
 	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // in milliseconds, as records keep it
 	o := &order{view: r.state.View(), now: now, holder: storage.Nobody, attempt: 1, again: again}
-	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
+	began := time.Now()
+	o.env, err = r.verify(u, o.view, now) // 2
+	r.took(ctx, "signature", began)
+	if err != nil {
 		return nil, err
 	}
 	if err := r.rate(o); err != nil {
@@ -166,7 +209,9 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 	o.facts.Signer = intents.FactSigner{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
 	o.facts.Now = intents.FormatTime(now)
 	for _, stage := range r.stages() {
-		err := stage(ctx, o)
+		began := time.Now()
+		err := stage.run(ctx, o)
+		r.took(ctx, stage.name, began)
 		if err == nil {
 			continue
 		}

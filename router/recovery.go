@@ -50,6 +50,7 @@ func (r *Router) Recover(ctx context.Context) error {
 			r.notRecovered(ctx, x, err)
 		}
 		if o != nil {
+			r.metrics.recovered.Add(1)
 			dispatched.Go(func() { r.redispatch(ctx, o) })
 		}
 	}

@@ -64,6 +64,9 @@ type Config struct {
 	// It is asked about jumps of Now behind each reading of it.
 	Blocked func() (health.Condition, bool)
 
+	// Meter is told how orders fare; nil: nobody is.
+	Meter Meter
+
 	Slots, ChildSlots, Waits int
 	Rates                    Rates
 	// Crashed: the last router of this log did not shut down in order.

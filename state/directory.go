@@ -24,11 +24,13 @@ type Directory struct {
 
 // tenant is the directory data of one tenant.
 type tenant struct {
-	Roles map[string][]string        `json:"roles"`
-	Users map[string]catalog.User    `json:"users"`
-	Pins  map[string]intents.Pin     `json:"pins"`
-	Data  map[string]json.RawMessage `json:"data"`
-	Keys  map[string]catalog.APIKey  `json:"keys"` // by id, without revoked ones
+	Roles map[string][]string     `json:"roles"`
+	Users map[string]catalog.User `json:"users"`
+	Pins  map[string]intents.Pin  `json:"pins"`
+	// Inputs are the schemas of what pinned skills are called with, of those that have one.
+	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
+	Data   map[string]json.RawMessage `json:"data"`
+	Keys   map[string]catalog.APIKey  `json:"keys"` // by id, without revoked ones
 }
 
 // apiKeyRow is an API key with the tenant that put it.
@@ -43,14 +45,14 @@ func newDirectory() *Directory {
 
 func newTenant() *tenant {
 	return &tenant{
-		Roles: make(map[string][]string), Users: make(map[string]catalog.User), Pins: make(map[string]intents.Pin),
+		Roles: make(map[string][]string), Users: make(map[string]catalog.User), Pins: make(map[string]intents.Pin), Inputs: make(map[string]json.RawMessage),
 		Data: make(map[string]json.RawMessage), Keys: make(map[string]catalog.APIKey),
 	}
 }
 
 func (t *tenant) clone() *tenant {
 	return &tenant{
-		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins),
+		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins), Inputs: maps.Clone(t.Inputs),
 		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys),
 	}
 }

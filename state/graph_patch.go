@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 )
 
@@ -98,15 +99,41 @@ func (s *State) patched(p *plan, o Order, a catalog.GraphPatch) (*plan, *intents
 	after.View.Revision++
 	after.View.PlanDigest = o.Decision.IntentID
 	for i, n := range patch.AddNodes {
+		pointer := fmt.Sprintf("/intent/args/patch/add_nodes/%d", i)
 		node, wrong := s.nodeFact(o.Tenant, n)
 		if wrong != "" {
-			return nil, nil, illegal(fmt.Sprintf("/intent/args/patch/add_nodes/%d/fn", i), wrong)
+			return nil, nil, illegal(pointer+"/fn", wrong)
+		}
+		if faults := s.inputFaults(o.Tenant, n); len(faults) > 0 && !patch.Erased {
+			return nil, nil, faultyInput(pointer, n, faults)
 		}
 		fact.Nodes = append(fact.Nodes, node)
 		after.View.Steps = append(after.View.Steps, nodeView(n, len(after.View.Steps)+1, after.View.Revision))
 	}
 	after.showEdges()
 	return after, fact, s.takeAgents(after, len(p.View.Steps), "/intent/args/patch/add_nodes")
+}
+
+// inputFaults are what is wrong with the plain inputs of a function, by the schema that its
+// skill was approved with.
+func (s *State) inputFaults(tenant string, n workflows.Node) workflows.Faults {
+	if n.Type != workflows.Function || s.rules < intents.RulesWorkflows {
+		return nil
+	}
+	pin, ok, err := s.dir.SkillNamed(s.rules, tenant, n.Fn)
+	if err != nil || !ok {
+		return nil //nolint:nilerr // it is told with the name of the skill
+	}
+	return n.CheckInput(s.dir.tenants[tenant].Inputs[pin.Skill])
+}
+
+// faultyInput refuses a graph for the inputs of a node that stands somewhere.
+func faultyInput(pointer string, n workflows.Node, faults workflows.Faults) error {
+	x := intents.Refuse(intents.MalformedArgs, pointer+faults[0].Pointer, "the skill "+n.Fn+" does not take this: "+faults[0].Reason)
+	for _, f := range faults {
+		x.Violations = append(x.Violations, schemas.Violation{Pointer: f.Pointer, Reason: f.Reason})
+	}
+	return x
 }
 
 // nodeFact is a new node as policies see it. A function's skill is one that is approved.

@@ -229,6 +229,22 @@ func (s *State) Holds(tenant string) []Hold {
 	return out
 }
 
+// Waiting counts the held orders by the half of their time that they are in, and says how
+// long the oldest has waited.
+func (s *State) Waiting(now time.Time) (first, second int, oldest time.Duration) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, h := range s.holds.waiting {
+		waited := now.Sub(h.At)
+		if oldest = max(oldest, waited); waited > h.Deadline.Sub(h.At)/2 {
+			second++
+		} else {
+			first++
+		}
+	}
+	return first, second, oldest
+}
+
 // HeldOf counts the held orders of a user and of a whole tenant.
 func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 	s.mu.RLock()

@@ -60,6 +60,13 @@ var registryPush = operators(TypeRegistryPush,
 			if err := v.s.approvable(tenant, next.Scopes); err != nil {
 				return Effect{}, err
 			}
+			for _, g := range next.Scopes.Workflows {
+				for _, n := range g.Nodes {
+					if faults := v.s.inputFaults(tenant, n); len(faults) > 0 {
+						return Effect{}, illegal("/intent/args", "the node "+n.ID+" of the workflow "+g.WorkflowID+" gives the skill "+n.Fn+" what it does not take: "+faults[0].Pointer+": "+faults[0].Reason)
+					}
+				}
+			}
 		}
 		return v.relyOn(accepted(SubjectRegistry))
 	},

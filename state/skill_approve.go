@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"aob.dev/writ/intents"
@@ -25,6 +26,14 @@ var skillApprove = operators("skill.approve",
 		if a.CacheSeconds > 0 {
 			pin.Since = o.Position
 		}
-		s.change(id, o.Position).Pins[a.Skill] = pin
+		t := s.change(id, o.Position)
+		t.Pins[a.Skill] = pin
+		if t.Inputs == nil { // of a snapshot that has none
+			t.Inputs = make(map[string]json.RawMessage)
+		}
+		delete(t.Inputs, a.Skill)
+		if len(a.InputSchema) > 0 && !o.Erased {
+			t.Inputs[a.Skill] = a.InputSchema
+		}
 		return nil
 	})

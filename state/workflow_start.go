@@ -38,6 +38,11 @@ var workflowStart = move(TypeWorkflowStart,
 			x.Violations = wrong
 			return Effect{}, x
 		}
+		for _, n := range p.Run.Graph.Nodes {
+			if faults := v.s.inputFaults(o.Tenant, n); len(faults) > 0 {
+				return Effect{}, illegal("/intent/args/workflow_id", "its node "+n.ID+" gives the skill "+n.Fn+" what it does not take: "+faults[0].Pointer+": "+faults[0].Reason)
+			}
+		}
 		return Effect{p.answer(), p.touches(true)}, nil
 	},
 	func(s *State, o Order, a catalog.WorkflowStart) error {

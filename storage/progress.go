@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // Progress is how far somebody who follows the journal has come. Safe for concurrent
@@ -31,6 +34,21 @@ func (p *Progress) Wake() {
 
 // Woken receives once there are new records, for the one who follows.
 func (p *Progress) Woken() <-chan struct{} { return p.wake }
+
+// gathering is how long Gather waits for more. What is read here is for people, not for
+// decisions, so that a moment later does no harm.
+const gathering = 30 * time.Millisecond
+
+// Gather waits until there are new records, and a moment for more of them: many commits of
+// the journal become one of the reader. The error is that of ctx.
+func (p *Progress) Gather(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.wake:
+		return clock.Sleep(ctx, gathering)
+	}
+}
 
 // Reached is the position after the last record that was read.
 func (p *Progress) Reached() int64 {

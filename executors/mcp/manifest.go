@@ -25,6 +25,8 @@ type Manifest struct {
 	IdempotentHint *bool
 	Server         string // whose tool it is, see Source.Server: for the digest only
 
+	digest string // what Digest found when the tool was read; empty: Digest computes it
+
 	// Err is set where the tool cannot be used as declared: a schema that does
 	// not compile, a name that is taken or no name. It wraps ErrSchema.
 	Err error
@@ -43,6 +45,9 @@ const maxName = 128
 // same tool of another server. The digest of a manifest without canonical form is
 // empty.
 func (m *Manifest) Digest() string {
+	if m.digest != "" {
+		return m.digest
+	}
 	b, err := json.Marshal(struct {
 		Name         string          `json:"name"`
 		Description  string          `json:"description"`
@@ -105,7 +110,7 @@ func (t *tool) read(raw json.RawMessage) error {
 	if err := t.compile(); err != nil {
 		return err
 	}
-	if t.Digest() == "" {
+	if t.digest = t.Digest(); t.digest == "" {
 		return errors.New("no canonical form: a member occurs twice, a number is not a double, or it is nested too deeply")
 	}
 	var known wire.Tool

@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/storage"
 )
 
@@ -46,6 +47,7 @@ type row struct {
 	Type      string `json:"message_type"`
 	Content   string `json:"content"`
 	Trace     string `json:"trace_id,omitempty"`
+	Span      string `json:"span_id,omitempty"` // in which it was written; empty: nobody traces
 	Position  int64  `json:"position"`
 	CreatedAt string `json:"created_at"` // in milliseconds, as those of tools' calls, so that text sorts them
 
@@ -83,6 +85,7 @@ func (s *sessions) writeRows(ctx context.Context, o *executors.Order, args catal
 			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: args.SessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
 			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: intents.FormatTime(m.TS),
 		}
+		_, r.Span = tracing.IDs(ctx)
 		if m.Role == catalog.SaidByAgent {
 			r.uses(args.Used)
 		}

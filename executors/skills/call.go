@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 )
@@ -80,7 +81,12 @@ func (s *skills) send(ctx context.Context, in invocation, key string) (*executor
 	}
 	o.Exchange(unanswered)
 	began := s.Now()
+	ctx, span := tracing.Start(ctx, "tools/call "+in.pin.Skill, tracing.Skill.String(in.pin.Skill))
 	res, err := client.Call(ctx, in.skill.Name, in.input, s.meta(in))
+	if err != nil {
+		span.SetAttributes(tracing.Error.String("tool"))
+	}
+	span.End()
 	in.took = s.Now().Sub(began)
 	o.Exchange(exchanged(true, err))
 	if err != nil {

@@ -78,6 +78,10 @@ type SkillApprove struct {
 	Effect Effect `json:"effect"`           // pure, idempotent, once
 	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
 
+	// InputSchema of the manifest, by which graphs are checked before they run; absent: their
+	// inputs are checked when they do.
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+
 	CacheSeconds int  `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; pure skills only
 	Shared       bool `json:"shared,omitempty"`        // and those of other users
 }

@@ -123,6 +123,7 @@ type Message struct {
 	OutputTokens int64     `json:"output_tokens,omitempty"`
 	LatencyMS    int64     `json:"latency_ms,omitempty"`
 	TraceID      string    `json:"trace_id,omitempty"`
+	SpanID       string    `json:"span_id,omitempty"` // in the traces that a collector got; empty: none did
 	CreatedAt    time.Time `json:"created_at"`
 
 	ToolCalls json.RawMessage `json:"tool_calls,omitempty"` // of tool_call and tool_response: name, args, id

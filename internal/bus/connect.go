@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/tracing"
 )
 
 // Options say where to connect and as whom. Exactly one of URL and InProcess.
@@ -98,7 +100,7 @@ func (c *conn) natsOptions(o Options) []nats.Option {
 }
 
 func (c *conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
-	m, err := c.nc.RequestWithContext(ctx, subject, data)
+	m, err := c.nc.RequestMsgWithContext(ctx, message(ctx, subject, data))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("%w on %s", ErrNoResponders, subject)
@@ -109,6 +111,18 @@ func (c *conn) Request(ctx context.Context, subject string, data []byte) ([]byte
 	}
 	return m.Data, nil
 }
+
+// message is one that tells its span, if there is one.
+func message(ctx context.Context, subject string, data []byte) *nats.Msg {
+	m := &nats.Msg{Subject: subject, Data: data}
+	if parent := tracing.Parent(ctx); parent != "" {
+		m.Header = nats.Header{parentHeader: {parent}}
+	}
+	return m
+}
+
+// parentHeader is W3C trace context's.
+const parentHeader = "traceparent"
 
 func (c *conn) Publish(subject string, data []byte) error {
 	if err := c.nc.Publish(subject, data); err != nil {

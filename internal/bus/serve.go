@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"aob.dev/writ/internal/tracing"
 )
 
 // defaultWorkers is how many requests an endpoint works on at once unless its service says otherwise.
@@ -86,6 +88,7 @@ func pooled(ctx context.Context, h Talker, n int, running *sync.WaitGroup) micro
 		running.Add(1)
 		go func() {
 			defer func() { <-slots; running.Done() }()
+			ctx := tracing.Under(ctx, r.Headers().Get(parentHeader))
 			_ = r.Respond(h(ctx, r.Data(), sayer(r))) // fails only where the connection is lost
 		}()
 	})

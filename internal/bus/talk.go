@@ -37,7 +37,9 @@ func (c *conn) Follow(ctx context.Context, subject string, data []byte, on func(
 		return nil, fmt.Errorf("bus: follow %s: %w", subject, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only where the connection is lost
-	if err := c.nc.PublishRequest(subject, inbox, data); err != nil {
+	m := message(ctx, subject, data)
+	m.Reply = inbox
+	if err := c.nc.PublishMsg(m); err != nil {
 		return nil, fmt.Errorf("bus: follow %s: %w", subject, err)
 	}
 	for {

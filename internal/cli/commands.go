@@ -59,6 +59,8 @@ func commands() []row {
 		{use: "bench NAME", short: "Measure writ against a baseline", make: benchCommand, args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)},
 		{use: "intent", short: "Write, check, sign, show, verify and submit orders", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
+		{use: "alerts", short: "Show alerts and what they come from, silence and test them", group: alertRows},
+		{use: "trace PLAN", short: "Draw when the orders of a plan came and what they took, from the record alone", make: traceCommand},
 		{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
 		{use: "receipt", short: "Get and verify receipts", group: receiptRows},
 		{use: "approvals", short: "List held orders, approve and reject them", group: approvalRows},

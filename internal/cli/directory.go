@@ -243,6 +243,7 @@ func apikeyList(r state.TenantRows) (any, []string) {
 
 func skillApprove(c *command) {
 	var digest, effect, server string
+	var schema json.RawMessage
 	c.tenantFlags()
 	sure := c.Flags().Bool("yes", false, "do not ask")
 	seconds := c.Flags().Int("cache-seconds", 0, "how long an answer may serve equal calls of the same user, 1 to 86400; pure skills only (default: never)")
@@ -260,7 +261,7 @@ func skillApprove(c *command) {
 		if versions, err := datadir.ReadSkillVersions(c.dir); err == nil { // without them it is as it is written
 			for _, x := range versions {
 				if x.Digest == digest {
-					id = x.Name
+					id, schema = x.Name, datadir.PinnedSchema(x.InputSchema)
 				}
 			}
 		}
@@ -269,7 +270,7 @@ func skillApprove(c *command) {
 			return answer{}, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))
 		}
 		return c.submit("skill.approve", func(t string) any {
-			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server, CacheSeconds: *seconds, Shared: *shared}
+			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server, InputSchema: schema, CacheSeconds: *seconds, Shared: *shared}
 		})
 	}
 	c.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")

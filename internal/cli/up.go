@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/telemetry"
 )
 
 func upCommand(c *command) {
@@ -62,6 +64,9 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
 		return err
 	}
+	if cfg.Alerts, err = receivers(c); err != nil {
+		return malformed(err)
+	}
 	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
 		return malformed(err)
 	}
@@ -73,6 +78,11 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	if err != nil {
 		return err
 	}
+	flush, err := sendTelemetry(ctx, c, n, cfg.Log)
+	if err != nil {
+		return errors.Join(err, n.Close())
+	}
+	defer flush()
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- n.Run(ctx, ready) }()
 	select {
@@ -96,6 +106,29 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	}
 	return errors.Join(err, n.Close())
 }
+
+// sendTelemetry has a collector get telemetry, if the configuration names one. flush sends what
+// is left.
+func sendTelemetry(ctx context.Context, c config.Config, n *node.Node, log *slog.Logger) (flush func(), err error) {
+	at := c.Collector()
+	if at == "" {
+		return func() {}, nil
+	}
+	stop, err := telemetry.Export(ctx, telemetry.OTLP{Endpoint: at, Service: c.OTelService, Sample: float64(c.TraceSample) / 100}, n.Figures(), log)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+		defer cancel()
+		if err := stop(ctx); err != nil {
+			log.WarnContext(ctx, "the last telemetry is not sent", slog.String("error", err.Error()))
+		}
+	}, nil
+}
+
+// flushTime bounds how long a collector that is down keeps writ from ending.
+const flushTime = 2 * time.Second
 
 // models are those of the configuration, watched as the flags say.
 func (x extras) models(std IO, c config.Config, file string) (*models, error) {

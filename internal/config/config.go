@@ -52,6 +52,10 @@ type Config struct {
 	Models                    map[string]Model // of the file alone; see ModelsOf
 	LogLevel                  string
 
+	AlertWebhook, AlertSecret, AlertSlack, AlertEmail, AlertPassword string
+	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService            string
+	TraceSample                                                      int
+
 	SessionTTLMinutes, SessionMaxTurns int
 	SessionBypass, Clarification       string // true or false
 
@@ -236,6 +240,14 @@ func decode(raw []byte, path string, c *Config) error {
 // maxNumber of a key that is a number.
 const maxNumber = 1_000_000_000
 
+// Collector is the base URL of the collector that gets telemetry; empty: there is none.
+func (c Config) Collector() string {
+	if on, _ := strconv.ParseBool(c.OTelEnabled); c.OTLPEndpoint == "" && on {
+		return c.OTelCollector
+	}
+	return c.OTLPEndpoint
+}
+
 // Validate says what is wrong, with the key at fault.
 func (c Config) Validate() error {
 	if c.Data == "" {
@@ -248,6 +260,24 @@ func (c Config) Validate() error {
 	}
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		return fmt.Errorf("public_url: %q is not http(s)://host[:port]", c.PublicURL)
+	}
+	for _, x := range [][2]string{{"alert_webhook", c.AlertWebhook}, {"alert_slack", c.AlertSlack}} {
+		if u, err := url.Parse(x[1]); x[1] != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("%s: is not http(s)://host[:port]/path", x[0]) // the value is a secret
+		}
+	}
+	for _, x := range [][3]string{{"alert_webhook_secret", c.AlertSecret, c.AlertWebhook}, {"alert_email_password", c.AlertPassword, c.AlertEmail}} {
+		if x[1] != "" && x[2] == "" {
+			return fmt.Errorf("%s: there is nobody who gets alerts with it", x[0])
+		}
+	}
+	for _, x := range [][2]string{{"otlp_endpoint", c.OTLPEndpoint}, {"otel_collector_endpoint", c.OTelCollector}} {
+		if u, err := url.Parse(x[1]); x[1] != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {
+			return fmt.Errorf("%s: %q is not http(s)://host[:port]; credentials go into OTEL_EXPORTER_OTLP_HEADERS", x[0], x[1])
+		}
+	}
+	if c.TraceSample > 100 {
+		return errors.New("trace_sample: is a percentage: 0 to 100")
 	}
 	if (c.NATSCert == "") != (c.NATSKey == "") {
 		return errors.New("nats_cert: goes with nats_key")
@@ -273,7 +303,7 @@ func (c Config) Validate() error {
 			return fmt.Errorf("%s: must be at least %d", s.Name, s.Least)
 		}
 	}
-	for _, x := range [][2]string{{"session_bypass", c.SessionBypass}, {"clarification", c.Clarification}} {
+	for _, x := range [][2]string{{"session_bypass", c.SessionBypass}, {"clarification", c.Clarification}, {"otel_enabled", c.OTelEnabled}} {
 		if _, err := strconv.ParseBool(x[1]); err != nil {
 			return fmt.Errorf("%s: %q is neither true nor false", x[0], x[1])
 		}

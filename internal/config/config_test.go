@@ -47,6 +47,16 @@ model: openai:large
 model_url: https://models.example/v1
 model_key: secret
 log_level: debug
+alert_webhook: https://pager.example/in
+alert_webhook_secret: signed
+alert_slack: https://chat.example/in
+alert_email: "smtp://mail.example?from=a@b.example&to=c@d.example"
+alert_email_password: mailed
+otlp_endpoint: https://collector.example:4318
+otel_enabled: "true"
+otel_collector_endpoint: http://other.example
+otel_service_name: gate
+trace_sample: 25
 rate_limit: 7
 rate_window_ms: 1000
 mcp_rate: 14
@@ -83,6 +93,8 @@ var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"},
 	Policies: "./policies", Agents: "agents", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
+	AlertWebhook: "https://pager.example/in", AlertSecret: "signed", AlertSlack: "https://chat.example/in", AlertEmail: "smtp://mail.example?from=a@b.example&to=c@d.example", AlertPassword: "mailed",
+	OTLPEndpoint: "https://collector.example:4318", OTelEnabled: "true", OTelCollector: "http://other.example", OTelService: "gate", TraceSample: 25,
 	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
 	Embedder: "openai:small", EmbedderURL: "https://vectors.example/v1", EmbedderKey: "hidden",
@@ -133,6 +145,8 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
+		"WRIT_ALERT_WEBHOOK": "https://pager.example/in", "WRIT_ALERT_WEBHOOK_SECRET": "signed", "WRIT_ALERT_SLACK": "https://chat.example/in", "WRIT_ALERT_EMAIL": "smtp://mail.example?from=a@b.example&to=c@d.example", "WRIT_ALERT_EMAIL_PASSWORD": "mailed",
+		"WRIT_OTLP_ENDPOINT": "https://collector.example:4318", "WRIT_OTEL_ENABLED": "true", "WRIT_OTEL_COLLECTOR_ENDPOINT": "http://other.example", "WRIT_OTEL_SERVICE_NAME": "gate", "WRIT_TRACE_SAMPLE": "25",
 		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
 		"WRIT_VECTOR_ENGINE": "faiss", "WRIT_VECTOR_DIMENSION": "384",
@@ -168,6 +182,10 @@ func TestLoadAliases(t *testing.T) {
 		{"ENABLE_*", map[string]string{"ENABLE_SESSION_BYPASS": "false", "ENABLE_CLARIFICATION": "0"}, func(c *Config) { c.SessionBypass, c.Clarification = "false", "0" }},
 		{"MCP_*", map[string]string{"MCP_REQUEST_TIMEOUT_MS": "5000", "MCP_MAX_RETRIES": "0"}, func(c *Config) { c.SkillTimeoutMS, c.SkillRetries = 5000, 0 }},
 		{"LOG_LEVEL", map[string]string{"LOG_LEVEL": "warn"}, func(c *Config) { c.LogLevel = "warn" }},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, func(c *Config) { c.OTLPEndpoint = "http://c:4318" }},
+		{"P8_OTEL_*", map[string]string{"P8_OTEL_ENABLED": "true", "P8_OTEL_COLLECTOR_ENDPOINT": "http://p:4318", "P8_OTEL_SERVICE_NAME": "p"}, func(c *Config) {
+			c.OTelEnabled, c.OTelCollector, c.OTelService = "true", "http://p:4318", "p"
+		}},
 		{"LOG_LEVEL and ours", map[string]string{"LOG_LEVEL": "warn", "WRIT_LOG_LEVEL": "debug"}, func(c *Config) { c.LogLevel = "debug" }},
 		{"RATE_LIMIT_*", map[string]string{"RATE_LIMIT_MAX_REQUESTS": "5", "RATE_LIMIT_WINDOW_MS": "60000"}, func(c *Config) { c.RateLimit, c.RateWindowMS = 5, 60_000 }},
 		{"SKILL_SERVICE_URL", map[string]string{"SKILL_SERVICE_URL": "https://a"}, func(c *Config) { c.Skills = []string{"https://a"} }},
@@ -253,6 +271,15 @@ func TestValidate(t *testing.T) {
 		{"reranker", func(c *Config) { c.Reranker = "sorter" }},
 		{"log_level", func(c *Config) { c.LogLevel = "loud" }},
 		{"nats", func(c *Config) { c.NATS = "4222" }},
+		{"alert_webhook", func(c *Config) { c.AlertWebhook = "pager" }},
+		{"alert_slack", func(c *Config) { c.AlertSlack = "ftp://chat.example/in" }},
+		{"alert_webhook_secret", func(c *Config) { c.AlertWebhook, c.AlertSecret = "", "s" }},
+		{"alert_email_password", func(c *Config) { c.AlertEmail, c.AlertPassword = "", "s" }},
+		{"otlp_endpoint", func(c *Config) { c.OTLPEndpoint = "collector:4318" }},
+		{"otlp_endpoint", func(c *Config) { c.OTLPEndpoint = "http://user:secret@collector:4318" }},
+		{"otel_collector_endpoint", func(c *Config) { c.OTelCollector = "grpc://collector" }},
+		{"otel_enabled", func(c *Config) { c.OTelEnabled = "yes" }},
+		{"trace_sample", func(c *Config) { c.TraceSample = 101 }},
 		{"session_bypass", func(c *Config) { c.SessionBypass = "yes" }},
 		{"clarification", func(c *Config) { c.Clarification = "" }},
 		{"rate_limit", func(c *Config) { c.RateLimit = number("many") }},
@@ -269,5 +296,27 @@ func TestValidate(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), tt.key+": ") {
 			t.Errorf("%+v: error = %v, which must begin with the key %s", c, err, tt.key)
 		}
+	}
+}
+
+// TestCollector: either switch turns telemetry on, and the standard variable wins.
+func TestCollector(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		env  map[string]string
+		want string
+	}{
+		{"neither", nil, ""},
+		{"the endpoint alone says nothing", map[string]string{"P8_OTEL_COLLECTOR_ENDPOINT": "http://p:1"}, ""},
+		{"enabled", map[string]string{"P8_OTEL_ENABLED": "true"}, "http://localhost:4318"},
+		{"enabled, elsewhere", map[string]string{"P8_OTEL_ENABLED": "true", "P8_OTEL_COLLECTOR_ENDPOINT": "http://p:1"}, "http://p:1"},
+		{"the standard one", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://o:1"}, "http://o:1"},
+		{"both", map[string]string{"P8_OTEL_ENABLED": "true", "P8_OTEL_COLLECTOR_ENDPOINT": "http://p:1", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://o:1"}, "http://o:1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := loaded(t, "", tt.env).Collector(); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }

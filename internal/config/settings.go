@@ -184,6 +184,37 @@ var Settings = []Setting{
 		More: " for the model; default: `OPENAI_BASE_URL`, else `" + openAI + "`",
 	},
 	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL", More: "; default for that one alone: `OPENAI_API_KEY`"},
+	{
+		Name: "alert_webhook", Bind: func(c *Config) any { return &c.AlertWebhook },
+		Help: "URL that gets alerts as JSON", More: " ([operations.md](operations.md#alerts))",
+	},
+	{Name: "alert_webhook_secret", Secret: true, Bind: func(c *Config) any { return &c.AlertSecret }, Help: "key of the signature of what that URL gets"},
+	{Name: "alert_slack", Secret: true, Bind: func(c *Config) any { return &c.AlertSlack }, Help: "URL of a Slack incoming webhook that gets alerts"},
+	{
+		Name: "alert_email", Bind: func(c *Config) any { return &c.AlertEmail },
+		Help: "who gets alerts by e-mail: smtp://[user@]host[:port]?from=ADDRESS&to=ADDRESS,ADDRESS",
+	},
+	{Name: "alert_email_password", Secret: true, Bind: func(c *Config) any { return &c.AlertPassword }, Help: "password of that user", More: "; it is sent over TLS alone"},
+	{
+		Name: "otlp_endpoint", Also: []string{"OTEL_EXPORTER_OTLP_ENDPOINT"}, Bind: func(c *Config) any { return &c.OTLPEndpoint },
+		Help: "base URL of an OpenTelemetry collector, which gets traces and metrics by OTLP over HTTP", More: " ([operations.md](operations.md#traces)); none by default",
+	},
+	{
+		Name: "otel_enabled", Default: "false", Also: []string{"P8_OTEL_ENABLED"}, Bind: func(c *Config) any { return &c.OTelEnabled },
+		Help: "true or false: without otlp_endpoint, the collector is that of otel_collector_endpoint",
+	},
+	{
+		Name: "otel_collector_endpoint", Default: "http://localhost:4318", Also: []string{"P8_OTEL_COLLECTOR_ENDPOINT"}, Bind: func(c *Config) any { return &c.OTelCollector },
+		Help: "base URL of the collector of otel_enabled",
+	},
+	{
+		Name: "otel_service_name", Default: "p8-api", Also: []string{"OTEL_SERVICE_NAME", "P8_OTEL_SERVICE_NAME"}, Bind: func(c *Config) any { return &c.OTelService },
+		Help: "service.name of what the collector gets",
+	},
+	{
+		Name: "trace_sample", Default: 100, Bind: func(c *Config) any { return &c.TraceSample },
+		Help: "percent of the traces that the collector gets", More: ", chosen by their ids, so that all processes send the same ones. The record has every order",
+	},
 	{Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel }, Help: "debug, info, warn, error"},
 	{
 		Name: "page_cache_mb", Default: 128, Least: 8, Bind: func(c *Config) any { return &c.PageCacheMB },

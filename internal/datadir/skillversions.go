@@ -25,6 +25,18 @@ type SkillVersion struct {
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
 }
 
+// maxPinned bounds a schema that stands in an approval, in bytes.
+const maxPinned = 16 << 10
+
+// PinnedSchema is the schema of a skill's input as its approval has it: none where it is
+// too large, so that graphs are checked when they run.
+func PinnedSchema(schema json.RawMessage) json.RawMessage {
+	if len(schema) > maxPinned {
+		return nil
+	}
+	return schema
+}
+
 // Pin is the approval of this version, or else of another one of the skill, which earlier
 // builds approved under the name of its tool alone.
 func (v SkillVersion) Pin(pins []intents.Pin) (of intents.Pin, pinned bool) {

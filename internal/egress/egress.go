@@ -30,6 +30,7 @@ const (
 	dialTime  = 10 * time.Second // of all addresses of a name
 	shakeTime = 10 * time.Second // of TLS
 	idleTime  = 90 * time.Second
+	idleConns = 32 // of each host are kept open for the next request: as many as callers may ask at once
 	maxHeader = 1 << 20
 )
 
@@ -73,9 +74,14 @@ func newDoor(named []string) *door {
 
 func (d *door) transport() *http.Transport {
 	return &http.Transport{
-		Proxy: d.through, DialContext: d.dial, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: shakeTime, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: maxHeader,
+		Proxy: d.through, DialContext: d.dial, ForceAttemptHTTP2: true, TLSClientConfig: TLS(""),
+		TLSHandshakeTimeout: shakeTime, IdleConnTimeout: idleTime, MaxIdleConnsPerHost: idleConns, MaxResponseHeaderBytes: maxHeader,
 	}
+}
+
+// TLS is how connections are secured; server is its name where nobody else gives it.
+func TLS(server string) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: server}
 }
 
 // Client sends requests by a transport and follows no redirect.

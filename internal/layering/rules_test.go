@@ -41,6 +41,7 @@ var columns = []column{
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
+	{"internal/monitor", 5, []string{"internal", "gateway"}},
 	{"internal/eval", 5, []string{"internal/cli"}},
 	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
 
@@ -84,7 +85,8 @@ var columns = []column{
 	{"internal/layering", 0, nil},
 	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
-	{"internal/telemetry", 0, nil},
+	{"internal/telemetry", 1, nil},
+	{"internal/tracing", -1, nil},
 }
 
 // drivers are opened by the one who wires a process and by those who look after
@@ -113,6 +115,9 @@ var only = map[string][]string{
 	"cel.dev/cel-go":                        {"agentic/workflows"},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
 	"github.com/prometheus":                 {"internal/telemetry"},
+	"go.opentelemetry.io/contrib":           {"internal/telemetry"},
+	"go.opentelemetry.io/otel/exporters":    {"internal/telemetry"},
+	"go.opentelemetry.io/otel/sdk":          {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
 }
 

@@ -6,6 +6,11 @@ import (
 	"aob.dev/writ/state"
 )
 
+// Figures are what the node counts, for who collects them.
+func (n *Node) Figures() *telemetry.Figures {
+	return telemetry.NewFigures(n.metrics(), n.asks, n.orders)
+}
+
 // metrics are the figures of the parts of a node.
 func (n *Node) metrics() []telemetry.Metric {
 	counts := func() router.Counts { return n.router.Counts() }
@@ -15,6 +20,12 @@ func (n *Node) metrics() []telemetry.Metric {
 	versions.Counter = true
 	return []telemetry.Metric{
 		accepted, versions,
+		{
+			Name: "ps6_envelope_principal_mismatch_total", Help: "Answers of skill servers for another user than the one who asked: they were not shown.",
+			Label: "consumer", Counter: true, Values: func() map[string]float64 {
+				return map[string]float64{"consumer-agent": float64(counts().Facts["skill.principal_mismatch"])}
+			},
+		},
 		{
 			Name: "writ_executor_events_total", Help: "What executors report beside results, by event, such as skill.principal_mismatch.",
 			Label: "event", Counter: true, Values: func() map[string]float64 { return labels(counts().Facts) },
@@ -51,6 +62,22 @@ func (n *Node) metrics() []telemetry.Metric {
 		{
 			Name: "circuit_breaker_transitions_total", Help: "Breakers that came to be closed, half_open or open.",
 			Label: "to", Counter: true, Values: func() map[string]float64 { return labels(counts().Breakers) },
+		},
+		{
+			Name: "writ_holds", Help: "Orders that wait for people, by the half of their time that they are in.",
+			Label: "half", Values: func() map[string]float64 {
+				first, second, _ := n.directory.Waiting(n.cfg.Now())
+				return map[string]float64{"first": float64(first), "second": float64(second)}
+			},
+		},
+		figure("writ_holds_oldest_seconds", "How long the oldest of them has waited.", func() int64 {
+			_, _, oldest := n.directory.Waiting(n.cfg.Now())
+			return int64(oldest.Seconds())
+		}),
+		figure("writ_orders_recovered", "Orders that an earlier process had left open and this one has taken up.", func() int64 { return counts().Recovered }),
+		{
+			Name: "writ_monitor", Help: "What the monitor saw in the last hour: rates from 0 to 1, counts, and seconds.",
+			Label: "figure", Values: func() map[string]float64 { return n.monitor.Last().Gauges() },
 		},
 		figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return n.router.Load().Callers }),
 		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {

@@ -30,6 +30,7 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/monitor"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/policies"
@@ -80,6 +81,7 @@ type Config struct {
 	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
 	Gate             catalog.Gate             // its switches; zero: the defaults
 	Prices           map[string]catalog.Price // of models, by driver:model
+	Alerts           []monitor.Receiver       // who is told of alerts
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration
@@ -135,6 +137,9 @@ type Node struct {
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
+	orders    *telemetry.Orders
+	monitor   *monitor.Watch
+	lag       lag
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last process that served this directory ended in order
@@ -152,7 +157,7 @@ type Node struct {
 // Crash: before the genesis is committed, the next start begins again with the keys that
 // exist. After it, the log has its origin for good.
 func Open(ctx context.Context, cfg Config) (n *Node, err error) {
-	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks()}
+	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks(), orders: telemetry.NewOrders()}
 	n.agents = &agentWatcher{node: n}
 	defer func() {
 		if err != nil {
@@ -343,7 +348,7 @@ func (n *Node) start(g *group) error {
 	ctx := g.ctx
 	g.run("health", n.watchHealth)
 	if n.metered != nil {
-		g.http("metrics", edge.Default.Server(telemetry.Handler(n.metrics(), n.asks)), edge.Default.Listener(n.metered))
+		g.http("metrics", edge.Default.Server(telemetry.Handler(n.Figures())), edge.Default.Listener(n.metered))
 	}
 	n.askWitnesses(ctx)
 	if err := n.unblocked(g); err != nil {
@@ -356,6 +361,7 @@ func (n *Node) start(g *group) error {
 	}
 	g.run("recorder", n.recorder.Run)
 	g.run("holdings", n.holdings.Run)
+	g.run("monitor", n.monitor.Run)
 	if err := n.startExecutors(g); err != nil {
 		return err
 	}

@@ -49,10 +49,11 @@ func (n *Node) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.monitor = n.newMonitor()
 	if n.router, err = router.New(router.Config{
 		Journal: erasing{n.journal, n.snapshots}, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
+		Meter: n.orders, Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
 	}); err != nil {
 		return err
 	}

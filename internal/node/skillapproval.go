@@ -207,7 +207,7 @@ func (w *skillWatcher) firstSight(ctx context.Context, s skills.Skill, tenant st
 		return nil
 	}
 	return w.node.operator(ctx, "skill.approve", catalog.SkillApprove{
-		Tenant: tenant, Skill: s.ID(), Digest: s.Digest(), Effect: effect, Server: w.pinTitle(s),
+		Tenant: tenant, Skill: s.ID(), Digest: s.Digest(), Effect: effect, Server: w.pinTitle(s), InputSchema: datadir.PinnedSchema(s.InputSchema),
 	})
 }
 

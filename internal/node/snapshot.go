@@ -157,6 +157,7 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.Snapshot) (err error) 
 		From:      fold.Index,
 		OnFatal:   n.journalFailed,
 		OnDamage:  n.journalDamaged,
+		OnWrite:   n.orders.Committed,
 		Admit:     n.admit,
 		FreeFloor: n.cfg.Limits.FreeFloor,
 		Cache:     n.cfg.Limits.PageCache / 2,

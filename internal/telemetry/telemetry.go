@@ -32,12 +32,21 @@ type Metric struct {
 // One is the values of a metric without a label.
 func One[N int | int64](value N) map[string]float64 { return map[string]float64{"": float64(value)} }
 
-// Handler serves /metrics and nothing else.
-func Handler(metrics []Metric, asks *Asks) http.Handler {
+// Figures are all that a process counts.
+type Figures struct{ all *prometheus.Registry }
+
+// NewFigures has metrics, and those of the runtime and the process.
+func NewFigures(metrics []Metric, asks *Asks, orders *Orders) *Figures {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector(metrics), asks.took, asks.ours, asks.failed, asks.figures, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collector(metrics), asks.took, asks.ours, asks.failed, asks.figures, orders.stages, orders.decided, orders.denied, orders.batch, orders.commit,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Figures{r}
+}
+
+// Handler serves /metrics and nothing else.
+func Handler(f *Figures) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxRequests}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(f.all, promhttp.HandlerOpts{MaxRequestsInFlight: maxRequests}))
 	return mux
 }
 

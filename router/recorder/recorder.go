@@ -90,10 +90,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 		if err := r.flush(ctx); err != nil {
 			return r.stopped(ctx, err)
 		}
-		select {
-		case <-ctx.Done():
+		if r.Gather(ctx) != nil {
 			return nil
-		case <-r.Woken():
 		}
 	}
 }

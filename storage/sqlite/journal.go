@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
@@ -39,6 +40,9 @@ type JournalOptions struct {
 	// OnDamage is called while opening with what beside a record did not match its
 	// parts. The parts count, and a wrong key log is repaired.
 	OnDamage func(*DamageError)
+	// OnWrite is told, by one goroutine, how many requests were written with one sync, and
+	// what that took. Nil: nobody asks.
+	OnWrite func(requests int, took time.Duration)
 	// Admit is called before orders are taken, after their decisions: an error
 	// refuses them with storage.ErrNotReady. Nil: nothing does.
 	Admit func() error
@@ -94,7 +98,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	}
 	o.FreeFloor = cmp.Or(o.FreeFloor, DefaultFreeFloor)
 	j := &Journal{dir: dir, options: o, state: o.From.state}
-	j.db, j.failing, j.onFatal = db, "journal failed, the process must exit", o.OnFatal
+	j.db, j.failing, j.onFatal, j.onWrite = db, "journal failed, the process must exit", o.OnFatal, o.OnWrite
 	failpoint.Hit(failpoint.JournalOpening)
 	if err := j.replay(ctx); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))

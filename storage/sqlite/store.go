@@ -34,7 +34,8 @@ type store[T waiting] struct {
 
 	failing string // begins the error of a store that has failed
 	onFatal func(error)
-	failed  atomic.Pointer[error] // the first failure; then no call succeeds
+	onWrite func(requests int, took time.Duration) // nil: nobody asks
+	failed  atomic.Pointer[error]                  // the first failure; then no call succeeds
 
 	background context.CancelFunc
 	running    sync.WaitGroup
@@ -176,6 +177,9 @@ func (s *store[T]) run(write func([]T)) {
 		start := time.Now()
 		write(batch)
 		took = time.Since(start)
+		if s.onWrite != nil {
+			s.onWrite(len(batch), took)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/schemas"
 )
 
@@ -102,9 +103,17 @@ const traceKey = "trace_id"
 func Trace(c *gin.Context) string { return c.GetString(traceKey) }
 
 func trace(c *gin.Context) {
-	c.Set(traceKey, TraceID(c.Request))
+	ctx, span := tracing.Start(tracing.Under(c.Request.Context(), c.GetHeader("Traceparent")), c.Request.Method+" "+c.FullPath(), tracing.Route.String(c.FullPath()))
+	defer func() {
+		span.SetAttributes(tracing.Status.Int(c.Writer.Status()))
+		span.End()
+	}()
+	c.Request = c.Request.WithContext(ctx)
+	id, _ := tracing.IDs(ctx)
+	c.Set(traceKey, cmp.Or(id, TraceID(c.Request)))
 	c.Header("X-Trace-Id", Trace(c))
 	c.Header("X-Content-Type-Options", "nosniff")
+	c.Next()
 }
 
 func check(c *gin.Context, upload string) error {

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"aob.dev/writ/internal/telemetry"
+)
+
+// TestTraceOfATurn: a collector gets one trace of a turn, which has the id that its orders
+// have. Each span but the first has its parent there, across the bus: from the request over
+// the manager, the agents' models and tools, the orders, the router and the executors to the
+// skills. Nothing that was sent has a word of the request or of the answer.
+func TestTraceOfATurn(t *testing.T) {
+	var mu sync.Mutex // guards the rest
+	var raw []byte
+	var spans []*otlp.Span
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
+			var z *gzip.Reader
+			if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+				body, err = io.ReadAll(z)
+			}
+		}
+		var got collector.ExportTraceServiceRequest
+		if err == nil && r.URL.Path == "/v1/traces" {
+			err = proto.Unmarshal(body, &got)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		raw = append(raw, body...)
+		for _, of := range got.GetResourceSpans() {
+			for _, scope := range of.GetScopeSpans() {
+				spans = append(spans, scope.GetSpans()...)
+			}
+		}
+	}))
+	defer srv.Close()
+	s := start(t, setup{Skills: []string{serveShop(t).url}})
+	flush, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: srv.URL, Service: "test", Sample: 1}, s.node.Figures(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.ask(s.as("ana.maria"), "How many orders per outlet?")
+	if got.Status != "complete" {
+		t.Fatalf("%s: %s", got.Status, got.Reason)
+	}
+	if err := flush(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+
+	mu.Lock()
+	defer mu.Unlock()
+	id, ids, names, roots := got.Orders[0].TraceID, map[string]string{}, []string{}, []string{}
+	for _, x := range spans {
+		if hex.EncodeToString(x.GetTraceId()) == id {
+			ids[string(x.GetSpanId())] = x.GetName()
+		}
+	}
+	events := 0
+	for _, x := range spans {
+		if ids[string(x.GetSpanId())] == "" {
+			continue // of another test, or of a request that is no turn
+		}
+		names = append(names, x.GetName())
+		if _, ok := ids[string(x.GetParentSpanId())]; !ok {
+			roots = append(roots, x.GetName())
+		}
+		for _, e := range x.GetEvents() {
+			if e.GetName() == "agent.routing" {
+				events++
+			}
+		}
+	}
+	if !slices.Equal(roots, []string{"POST /agent/run"}) {
+		t.Errorf("spans without a parent: %v", roots)
+	}
+	if events != 1 {
+		t.Errorf("%d routing events, want one", events)
+	}
+	for _, part := range []string{"turn", "invoke_agent planner", "chat ", "execute_tool ", "order plan.claim", "order skill.call", "router", "dispatch skill.call", "execute skill.call", "tools/call "} {
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, part) }) {
+			t.Errorf("no span %s in %v", part, names)
+		}
+	}
+	for _, o := range got.Orders {
+		if o.TraceID != id {
+			t.Errorf("order %s is of trace %s, not %s", o.Type, o.TraceID, id)
+		}
+	}
+	for _, no := range []string{"How many", "per outlet", "ana.maria", got.Response} {
+		if bytes.Contains(raw, []byte(no)) {
+			t.Errorf("%q was sent", no)
+		}
+	}
+	var page struct {
+		Rows []struct {
+			Trace string `json:"trace_id"`
+			Span  string `json:"span_id"`
+		} `json:"rows"`
+	}
+	s.call(s.as("ana.maria"), http.MethodPost, "/query/", map[string]string{"mode": "SQL", "query": "SELECT trace_id, span_id FROM messages WHERE message_type = 'assistant'"}, &page)
+	if len(page.Rows) != 1 {
+		t.Fatalf("%d messages of the assistant", len(page.Rows))
+	}
+	m := page.Rows[0]
+	if span, err := hex.DecodeString(m.Span); err != nil || m.Trace != id || ids[string(span)] == "" {
+		t.Errorf("message of trace %q and span %q, which no collector has", m.Trace, m.Span)
+	}
+}

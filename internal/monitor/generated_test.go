@@ -1,0 +1,162 @@
+package monitor_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"aob.dev/writ/internal/monitor"
+)
+
+//go:generate go test . -run TestGenerated -update
+
+var update = flag.Bool("update", false, "write deploy/prometheus and deploy/grafana")
+
+// alertRules are the rules for Prometheus.
+func alertRules() []byte {
+	var b strings.Builder
+	b.WriteString("# Made by go generate from the rules that writ has built in: internal/monitor/rules.go.\ngroups:\n  - name: writ\n    rules:\n")
+	for _, r := range monitor.Rules {
+		fmt.Fprintf(&b, "      - alert: %s\n        expr: '%s'\n        labels: {severity: %s}\n        annotations:\n          summary: %q\n          description: %q\n",
+			r.Name, r.Prometheus, r.Severity, r.Says, r.Do)
+	}
+	return []byte(b.String())
+}
+
+type panel struct{ title, expr, unit string }
+
+// boards are the dashboards, one of each layer.
+var boards = []struct {
+	file, title string
+	panels      []panel
+}{
+	{"orchestrator", "writ: orders and plans", []panel{
+		{"Orders per second, by type", "sum by (type) (rate(writ_orders_decided_total[5m]))", "ops"},
+		{"Accepted, by type", `sum by (type) (rate(writ_orders_decided_total{code="OK"}[5m])) / sum by (type) (rate(writ_orders_decided_total[5m]))`, "percentunit"},
+		{"Refusals, by code", `sum by (code) (rate(writ_orders_refused_total[5m]))`, "ops"},
+		{"Denials, by rule", `topk(10, sum by (policy) (rate(writ_policy_denials_total[1h])))`, "ops"},
+		{"Stages, p95", `histogram_quantile(0.95, sum by (le, stage) (rate(writ_stage_seconds_bucket[5m])))`, "s"},
+		{"Commit and sync, p95", `histogram_quantile(0.95, sum by (le) (rate(writ_journal_commit_seconds_bucket[5m])))`, "s"},
+		{"Orders under way", "writ_orders_running", "short"},
+		{"Orders that wait for people", "writ_holds", "short"},
+		{"Behind the journal", "writ_journal_records - writ_ledger_leaves", "short"},
+	}},
+	{"agents", "writ: agents", []panel{
+		{"Asked agents, p95", "histogram_quantile(0.95, sum by (le, agent_id) (rate(agent_dispatch_duration_ms_bucket[5m])))", "ms"},
+		{"Overhead of asking, p95", "histogram_quantile(0.95, sum by (le) (rate(agent_dispatch_overhead_ms_bucket[5m])))", "ms"},
+		{"Asked agents without an answer", "sum by (agent_id, error_type) (rate(agent_dispatch_errors_total[5m]))", "ops"},
+		{"Turns, by figure", "sum by (figure, value) (rate(agent_turn_figures_total[5m]))", "ops"},
+		{"Tokens", "sum by (kind) (rate(writ_model_tokens_total[5m]))", "short"},
+		{"Planners and tasks, p95", `writ_monitor{figure=~"subagent_._p95_seconds"}`, "s"},
+	}},
+	{"skills", "writ: skills", []panel{
+		{"Events of executors", "sum by (event) (rate(writ_executor_events_total[5m]))", "ops"},
+		{"Breakers", "circuit_breaker_state", "short"},
+		{"Large answers", `writ_monitor{figure="large_responses"}`, "percentunit"},
+		{"Answers for another user", "increase(ps6_envelope_principal_mismatch_total[5m])", "short"},
+		{"Scripts", "writ_scripts", "short"},
+		{"Scripts out of time", `writ_monitor{figure="script_timeouts"}`, "percentunit"},
+	}},
+	{"plans", "writ: health of plans", []panel{
+		{"Complete without a new plan", `writ_monitor{figure="plan_success"}`, "percentunit"},
+		{"Replans per plan", `writ_monitor{figure="replans_per_plan"}`, "short"},
+		{"Replans used up", `writ_monitor{figure="replan_exhaustion"}`, "percentunit"},
+		{"Results that break their contract", `writ_monitor{figure="contract_violation_rate"}`, "percentunit"},
+		{"Longest wait for a lock", `writ_monitor{figure="lock_wait_seconds"}`, "s"},
+		{"Conditions", "writ_degraded", "short"},
+	}},
+}
+
+// dashboard is one for Grafana.
+func dashboard(t *testing.T, title string, panels []panel) []byte {
+	t.Helper()
+	var all []map[string]any
+	for i, p := range panels {
+		source := map[string]string{"type": "prometheus", "uid": "${datasource}"}
+		all = append(all, map[string]any{
+			"id": i + 1, "type": "timeseries", "title": p.title, "datasource": source,
+			"gridPos":     map[string]int{"h": 8, "w": 8, "x": i % 3 * 8, "y": i / 3 * 8},
+			"fieldConfig": map[string]any{"defaults": map[string]any{"unit": p.unit}, "overrides": []any{}},
+			"targets":     []any{map[string]any{"refId": "A", "expr": p.expr, "datasource": source}},
+		})
+	}
+	raw, err := json.MarshalIndent(map[string]any{
+		"title": title, "uid": strings.NewReplacer(": ", "-", " ", "-").Replace(title), "schemaVersion": 39, "tags": []string{"writ"}, "refresh": "1m",
+		"time":       map[string]string{"from": "now-6h", "to": "now"},
+		"templating": map[string]any{"list": []any{map[string]any{"name": "datasource", "type": "datasource", "query": "prometheus"}}},
+		"panels":     all,
+	}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(raw, '\n')
+}
+
+// TestGenerated: the files of deploy are made from the rules that are built in. Each metric
+// that they name is in docs/operations.md, which names those that are there.
+func TestGenerated(t *testing.T) {
+	deploy := filepath.Join("..", "..", "deploy")
+	files := map[string][]byte{filepath.Join(deploy, "prometheus", "alerts.yaml"): alertRules()}
+	exprs := []string{}
+	for _, b := range boards {
+		files[filepath.Join(deploy, "grafana", b.file+".json")] = dashboard(t, b.title, b.panels)
+		for _, p := range b.panels {
+			exprs = append(exprs, p.expr)
+		}
+	}
+	for _, r := range monitor.Rules {
+		exprs = append(exprs, r.Prometheus)
+	}
+	for name, want := range files {
+		if *update {
+			if err := os.WriteFile(name, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(name); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not what the code says: go generate ./internal/monitor (%v)", name, err)
+		}
+	}
+	var parsed struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string } `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	if err := yaml.Unmarshal(alertRules(), &parsed); err != nil || len(parsed.Groups) != 1 || len(parsed.Groups[0].Rules) != len(monitor.Rules) {
+		t.Fatalf("%+v, %v", parsed, err)
+	}
+	for i, r := range parsed.Groups[0].Rules {
+		if r.Alert != monitor.Rules[i].Name || r.Expr != monitor.Rules[i].Prometheus {
+			t.Errorf("%+v", r)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\b(writ|agent|circuit|ps6)_[a-z0-9_]+\b`)
+	found := 0
+	for _, x := range exprs {
+		for _, name := range names.FindAllString(regexp.MustCompile(`\{[^}]*\}|by \([^)]*\)`).ReplaceAllString(x, ""), -1) {
+			found++
+			if base := strings.TrimSuffix(name, "_bucket"); !strings.Contains(string(page), "`"+base+"`") {
+				t.Errorf("docs/operations.md names no metric %s of %s", base, x)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d metrics found", found)
+	}
+	for _, r := range monitor.Rules {
+		if !strings.Contains(string(page), "| `"+r.Name+"` |") {
+			t.Errorf("docs/operations.md does not explain the alert %s", r.Name)
+		}
+	}
+}
