@@ -136,7 +136,7 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks and f
 	$(GO) test -count=20 -timeout=20m -run 'PowerCut' ./storage/sqlite
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestCampaign$$' ./internal/node
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestFaults$$' ./internal/e2e/graphs
-	WRIT_GRAPHS=500 $(GO) test -count=1 -timeout=0 -parallel=16 -v -run '^TestGraphs$$' ./internal/e2e/graphs
+	WRIT_GRAPHS=500 $(GO) test -count=1 -timeout=0 -v -run '^TestGraphs$$' ./internal/e2e/graphs
 	WRIT_RUNS=10000 $(GO) test -count=1 -timeout=0 -v -run '^TestRunsLeaveMemory$$' ./router
 	WRIT_KB_QUERIES=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestNoLeak$$' ./executors/knowledge
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationPowerCut$$' ./internal/e2e
