@@ -34,7 +34,7 @@ const graphsVariable = "WRIT_GRAPHS"
 const (
 	patience  = time.Minute // for what comes at once
 	runID     = "r1"
-	fewGraphs = 4
+	fewGraphs = 2
 	jobsAside = 16 // most of the time they wait
 	large     = 100
 )
