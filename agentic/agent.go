@@ -60,7 +60,7 @@ func (w *worker) converse(ctx context.Context) error {
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
 		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
-		asked: w.req.Ask != "", step: w.at.Step,
+		asked: w.req.Ask != "", step: w.at.Step, now: w.cfg.Now,
 	}
 	if w.loop.text {
 		w.loop.on = w.show.take

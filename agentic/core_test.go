@@ -23,7 +23,7 @@ const patience = 20 * time.Second
 const origin = "writ/test"
 
 // theTurn is the turn that all tests work on; its grant comes from the core.
-var theTurn = Turn{Tenant: "acme", UserID: "ana", SessionID: "sess_1", TurnID: "turn_1", PlanID: "plan_1"}
+var theTurn = Turn{Tenant: "acme", UserID: "ana", SessionID: "sess_1", TurnID: "turn_1", PlanID: "plan_1", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"}
 
 // placed is an order that the core verified.
 type placed struct {
@@ -51,6 +51,8 @@ type core struct {
 	moved  chan struct{} // closed at the next order
 	reply  map[string]func(placed) *intents.Answer
 	counts map[string]int // of figures
+
+	now func() time.Time // of the roles
 }
 
 func (c *core) figure(name, value string) {
@@ -74,7 +76,7 @@ func newCore(t *testing.T) *core {
 	t.Cleanup(s.Close)
 	c := &core{
 		t: t, server: s, signers: map[intents.Role]intents.Signer{}, keys: map[string]intents.Key{}, moved: make(chan struct{}),
-		reply: map[string]func(placed) *intents.Answer{}, counts: map[string]int{},
+		reply: map[string]func(placed) *intents.Answer{}, counts: map[string]int{}, now: time.Now,
 	}
 	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow} {
 		key, err := intents.GenerateSigner(role)
@@ -125,7 +127,7 @@ func (c *core) connect(user string) bus.Conn {
 // config of a role that runs as a user.
 func (c *core) config(user string, m model.Model) Config {
 	c.t.Helper()
-	cfg := Config{Bus: c.connect(user), Origin: origin, Model: m, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	cfg := Config{Bus: c.connect(user), Origin: origin, Model: m, Now: c.now, Log: slog.New(slog.DiscardHandler)}
 	if key, ok := c.signers[intents.Role(user)]; ok {
 		cfg.Key = &key
 	}

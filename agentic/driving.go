@@ -2,10 +2,12 @@ package agentic
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/tracing"
 )
 
@@ -51,19 +53,24 @@ func (d *driving) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 	}
 	d.drives.Go(func() {
 		defer func() { <-d.room }()
-		ctx, span := tracing.Start(ctx, "turn", tracing.Plan.String(h.PlanID))
+		ctx = logging.By(logging.In(ctx, h.TraceID), d.role, "turn")
+		ctx, span := tracing.StartIn(ctx, h.TraceID, "turn", tracing.Plan.String(h.PlanID))
 		defer span.End()
 		d.work(ctx, h)
+		d.cfg.Log.InfoContext(ctx, "agent.turn", slog.String("plan_id", h.PlanID))
 	})
 	return bus.HandOutReply{Accepted: true, Instance: d.cfg.Bus.Instance()}
 }
 
 // begin is the drive of a plan that was handed out. It follows fresh grants until stop is
 // called.
-func (d *driving) begin(h bus.HandOut) (_ *drive, stop func()) {
+func (d *driving) begin(ctx context.Context, h bus.HandOut) (_ *drive, stop func()) {
+	cfg := d.cfg
+	cfg.Log = logging.Of(ctx, cfg.Log)
 	out := &drive{
-		cfg: d.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: d.cfg.sealer(*d.cfg.Key), held: make(map[int]runReply),
+		cfg: cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: d.cfg.sealer(*d.cfg.Key), held: make(map[int]runReply),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
-	return out, d.grants.follow(out.turn, out.sealer)
+	out.patched = make(chan struct{}, 1)
+	return out, d.grants.follow(out.turn, out.sealer, out.patched)
 }

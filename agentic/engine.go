@@ -34,7 +34,7 @@ func (e *Engine) Serve(ctx context.Context, ready chan<- struct{}) error {
 
 // take drives a run to its end, until only people can move it, or until ctx ends.
 func (e *Engine) take(ctx context.Context, h bus.HandOut) {
-	d, unfollow := e.begin(h)
+	d, unfollow := e.begin(ctx, h)
 	defer unfollow()
 	d.queue = e.queue
 	err := d.nodes(ctx)

@@ -34,6 +34,11 @@ const digest = "sha256:000000000000000000000000000000000000000000000000000000000
 
 // engineOn drives the run of theTurn with a clock of its own.
 func engineOn(c *core, now func() time.Time, after func(time.Duration) <-chan time.Time) (ended chan struct{}) {
+	_, ended = startedEngine(c, now, after)
+	return ended
+}
+
+func startedEngine(c *core, now func() time.Time, after func(time.Duration) <-chan time.Time) (e *Engine, ended chan struct{}) {
 	cfg := c.config(natsserver.Workflow, nil)
 	cfg.After = after
 	if now != nil {
@@ -41,14 +46,14 @@ func engineOn(c *core, now func() time.Time, after func(time.Duration) <-chan ti
 	}
 	c.serve(natsserver.Task, ignoring(NewTasks(c.config(natsserver.Task, nil)).Serve))
 	turn := c.turn()
-	ended = make(chan struct{})
+	e, ended = NewEngine(cfg), make(chan struct{})
 	go func() {
 		defer close(ended)
-		NewEngine(cfg).take(c.t.Context(), bus.HandOut{
+		e.take(c.t.Context(), bus.HandOut{
 			Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
 		})
 	}()
-	return ended
+	return e, ended
 }
 
 func awaitEnd(t *testing.T, ended <-chan struct{}) {
@@ -103,5 +108,34 @@ func TestEngineSkipsAndYields(t *testing.T) {
 	awaitEnd(t, engineOn(c, nil, nil))
 	if got := types(c.taken()); !slices.Equal(got, []string{"plan.claim", "node.skip", "step", "plan.get", "plan.get"}) {
 		t.Errorf("orders %v", got)
+	}
+}
+
+// An engine that is told of a patch reads the run again, and begins what is ready while
+// others are not yet.
+func TestEngineSeesPatchAtOnce(t *testing.T) {
+	c := newCore(t)
+	due := time.Now().Add(time.Hour)
+	later := catalog.NextNode{Step: 2, Next: catalog.NextRun, RetryAt: &due}
+	c.on("plan.claim", ofRun(1, later))
+	c.on("plan.get", ofRun(1, later, catalog.NextNode{Step: 1, Next: catalog.NextRun}))
+	c.on("step", refuse(intents.PolicyDenied, "not today"))
+	waits := make(chan struct{}, 8)
+	e, ended := startedEngine(c, nil, func(time.Duration) <-chan time.Time {
+		waits <- struct{}{}
+		return nil
+	})
+	<-waits
+	if n := len(c.of("plan.get")) + len(c.of("step")); n != 0 {
+		t.Fatalf("orders %v", types(c.taken()))
+	}
+	other := e.grants.take(t.Context(), bus.FreshGrant{PlanID: theTurn.PlanID, Driver: "another", Patched: true})
+	its := e.grants.take(t.Context(), bus.FreshGrant{PlanID: theTurn.PlanID, Driver: "d1", Patched: true})
+	if other.Taken || !its.Taken {
+		t.Errorf("taken by another driver %t, by its own %t", other.Taken, its.Taken)
+	}
+	awaitEnd(t, ended)
+	if got := c.of("step"); len(got) != 1 || !strings.Contains(string(got[0].Args), `"step":1`) {
+		t.Errorf("orders %v", types(c.taken()))
 	}
 }

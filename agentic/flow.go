@@ -59,6 +59,10 @@ func (d *drive) flow(ctx context.Context) error {
 				return err
 			}
 		case <-due:
+		case <-d.patched:
+			if err := d.look(ctx); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

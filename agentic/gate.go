@@ -93,7 +93,11 @@ func (d *drive) classify(ctx context.Context, offered []catalog.OtherAgent) (sai
 	}
 	turn := d.turn
 	turn.History = nil
-	l := &loop{model: d.cfg.modelOf(agent), agent: agent, tools: []*tool{output}, req: request(agent, "", turn, d.cfg.Now(), m.task(d.task))}
+	chooser, own := d.cfg.Models[agents.Classifier]
+	if !own {
+		chooser = d.cfg.Model
+	}
+	l := &loop{model: chooser, agent: agent, log: d.cfg.Log, tools: []*tool{output}, req: request(agent, "", turn, d.cfg.Now(), m.task(d.task))}
 	_, err = l.run(ctx)
 	d.used = catalog.AddUsage(d.used, l.used...)
 	var wrong *outputError

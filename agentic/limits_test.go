@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -42,7 +43,7 @@ func TestLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := says(map[string][]any{"a": tt.replies})
-			l := loop{model: m, agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false), offer("end", true)}}
+			l := loop{model: m, log: slog.New(slog.DiscardHandler), agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false), offer("end", true)}}
 			if _, err := l.run(t.Context()); !errors.Is(err, tt.err) {
 				t.Errorf("got %v", err)
 			}
@@ -72,7 +73,7 @@ func TestTimeLimit(t *testing.T) {
 				call: func(context.Context, string, json.RawMessage) (any, error) { time.Sleep(takes); return "done", nil },
 			})
 		}
-		l := loop{model: m, agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false, 6*time.Second), offer("end", true, 0)}}
+		l := loop{model: m, log: slog.New(slog.DiscardHandler), agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false, 6*time.Second), offer("end", true, 0)}}
 		began := time.Now()
 		if _, err := l.run(t.Context()); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/schemas"
 )
@@ -45,8 +46,9 @@ type loop struct {
 	recalled int          // index of the message of an earlier task's latest reply
 	short    map[int]bool // indices of messages whose result was shortened
 
-	busy time.Duration // that the model and the calls took
-	step int           // of the plan, for those who watch; 0: none
+	now  func() time.Time // for busy; nil: time.Now
+	busy time.Duration    // that the model and the calls took
+	step int              // of the plan, for those who watch; 0: none
 
 	asked   bool     // by another agent, which tells the user what is missing
 	noData  int      // calls that could not have what they asked for
@@ -108,6 +110,7 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 
 // run asks until the agent ends. For an agent that ends with a text this is the result.
 func (l *loop) run(ctx context.Context) (string, error) {
+	ctx = logging.By(ctx, l.agent.Name, "run")
 	ctx, span := tracing.Start(ctx, "invoke_agent "+l.agent.Name, tracing.Operation.String("invoke_agent"), tracing.Agent.String(l.agent.Name))
 	defer span.End()
 	l.read()
@@ -188,13 +191,23 @@ func (l *loop) say(text string) {
 // tokens that the run has used, and tasks before it.
 func (l *loop) tokens() int { return l.before + catalog.Tokens(l.used) }
 
+// working begins what counts as busy, until end is called.
+func (l *loop) working() (end func()) {
+	now := l.now
+	if now == nil {
+		now = time.Now
+	}
+	began := now()
+	return func() { l.busy += now().Sub(began) }
+}
+
 func (l *loop) request(ctx context.Context) (*model.Response, error) {
 	l.requests++
 	ctx, span := tracing.Start(ctx, "chat "+l.model.Name(), tracing.Operation.String("chat"), tracing.Agent.String(l.agent.Name), tracing.Model.String(l.model.Name()))
 	defer span.End()
-	began := time.Now()
+	end := l.working()
+	defer end()
 	reply, err := l.model.Respond(ctx, l.req, l.on)
-	l.busy += time.Since(began)
 	if err != nil {
 		span.SetAttributes(tracing.Error.String("model"))
 	}
@@ -216,7 +229,8 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 // waits for all, and only the first one counts. ended says that an output ended the run.
 func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, err error) {
 	l.replies++
-	defer func(began time.Time) { l.busy += time.Since(began) }(time.Now())
+	end := l.working()
+	defer end()
 	results, errs := make([]any, len(calls)), make([]error, len(calls))
 	prepared := make([]func(), len(calls))
 	var together, inTurn, outputs, asks []int
@@ -239,9 +253,12 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		prepared[i] = func() {
 			ctx, span := tracing.Start(ctx, "execute_tool "+t.Name, tracing.Operation.String("execute_tool"), tracing.Tool.String(t.Name), tracing.Agent.String(l.agent.Name), tracing.Action.String(t.Name), tracing.Step.Int(l.step))
 			defer span.End()
+			ctx, failed := logging.By(ctx, l.agent.Name, t.Name), ""
 			if results[i], errs[i] = t.call(ctx, label, args); errs[i] != nil {
-				span.SetAttributes(tracing.Error.String(kind(errs[i])))
+				failed = kind(errs[i])
+				span.SetAttributes(tracing.Error.String(failed))
 			}
+			l.log.InfoContext(ctx, "agent.action", slog.Int("step", l.step), slog.String("error", failed))
 		}
 		switch {
 		case t.output:

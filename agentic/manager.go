@@ -42,7 +42,7 @@ func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
-	d, unfollow := m.begin(h)
+	d, unfollow := m.begin(ctx, h)
 	defer unfollow()
 	d.heard, d.batches = make(map[string]*tokens), ratelimit.New(1, batchTime, 64, m.cfg.Now)
 	err := d.run(ctx)
@@ -90,7 +90,8 @@ type drive struct {
 	// Of a run: what can be done about its nodes, the places for them, and how often in a
 	// row a node was refused.
 	next    []catalog.NextNode
-	queue   *queue // nil: the plan is none
+	queue   *queue        // nil: the plan is none
+	patched chan struct{} // its graph is another
 	refused int
 }
 

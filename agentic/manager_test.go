@@ -42,7 +42,7 @@ func handOut(c *core) {
 	turn := c.turn()
 	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.HandOut{
 		Tenant: turn.Tenant, UserID: turn.UserID,
-		SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Question: "How many outlets are there?", Driver: "d1", Grant: turn.Grant,
+		SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, TraceID: turn.TraceID, Question: "How many outlets are there?", Driver: "d1", Grant: turn.Grant,
 	}))
 	if err != nil {
 		c.t.Fatal(err)

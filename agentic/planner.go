@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/logging"
 )
 
 // Planner runs the agent that finds and loads skills and writes the plan, verifies
@@ -39,8 +40,9 @@ func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
 }
 
 func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
+	ctx = logging.By(logging.In(ctx, req.Turn.TraceID), agents.Planner, "plan")
 	sealer := p.cfg.sealer(*p.cfg.Key)
-	unfollow := p.grants.follow(req.Turn, sealer)
+	unfollow := p.grants.follow(req.Turn, sealer, nil)
 	defer unfollow()
 	w := &planning{cfg: p.cfg, sealer: sealer, req: req, loaded: make(map[string]catalog.Manifest)}
 	if err := w.write(ctx); err != nil {

@@ -18,15 +18,18 @@ type renewals struct {
 }
 
 // bearer is the driver or delegate that a fresh grant is for.
-type bearer struct{ plan, driver string }
+type bearer struct {
+	plan, driver string
+	patched      chan struct{} // of the driver of a run: its graph is another; nil: of others
+}
 
 func newRenewals() *renewals { return &renewals{of: make(map[*Sealer]bearer)} }
 
 // follow gives a sealer every fresh grant of its turn until stop is called.
-func (r *renewals) follow(t Turn, s *Sealer) (stop func()) {
+func (r *renewals) follow(t Turn, s *Sealer, patched chan struct{}) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.of[s] = bearer{t.PlanID, t.Driver}
+	r.of[s] = bearer{t.PlanID, t.Driver, patched}
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -40,9 +43,19 @@ func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply
 	defer r.mu.Unlock()
 	var reply bus.FreshGrantReply
 	for s, b := range r.of {
-		if g.Grant != "" && b == (bearer{g.PlanID, g.Driver}) {
+		if b.plan != g.PlanID || b.driver != g.Driver {
+			continue
+		}
+		if g.Grant != "" {
 			s.Refresh(g.Grant)
 			reply.Taken = true
+		}
+		if g.Patched && b.patched != nil {
+			reply.Taken = true
+			select {
+			case b.patched <- struct{}{}:
+			default: // it is told already
+			}
 		}
 	}
 	return reply

@@ -17,7 +17,7 @@ func TestRenewalsTakeTheirOwn(t *testing.T) {
 	turn := theTurn
 	turn.Driver = "d1"
 	r, s := newRenewals(), &Sealer{}
-	stop := r.follow(turn, s)
+	stop := r.follow(turn, s, nil)
 	for name, g := range map[string]bus.FreshGrant{
 		"another plan":   {PlanID: "plan_2", Driver: "d1", Grant: "x"},
 		"another driver": {PlanID: turn.PlanID, Driver: "d2", Grant: "x"},

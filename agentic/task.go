@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/logging"
 )
 
 // Tasks carries steps out, each with an ephemeral key that is made here, never
@@ -102,8 +103,11 @@ func (t *Tasks) work(ctx context.Context, key intents.Signer, req runRequest) ru
 		return runReply{Status: taskFailed, Reason: "the task has no deadline"}
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
-	w := &worker{cfg: t.cfg, tasks: t, req: req, sealer: t.cfg.sealer(key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
-	unfollow := t.grants.follow(req.Turn, w.sealer)
+	ctx = logging.By(logging.In(ctx, req.Turn.TraceID), "task", "step")
+	cfg := t.cfg
+	cfg.Log = logging.Of(ctx, cfg.Log)
+	w := &worker{cfg: cfg, tasks: t, req: req, sealer: t.cfg.sealer(key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
+	unfollow := t.grants.follow(req.Turn, w.sealer, nil)
 	defer unfollow()
 	defer cancel()
 	return w.work(ctx)

@@ -87,6 +87,7 @@ type open struct {
 	refused bool   // somebody rejected it
 	edited  bool   // somebody has made another of it
 	mark    intents.BreakerMark
+	answer  []byte // of a question: its result, canonical, as its release gives it
 }
 
 func newFold() *fold {
@@ -300,6 +301,9 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		if err := f.turnedDown(o, it); err != nil {
 			return err
 		}
+	}
+	if err := f.answered(o, it); err != nil {
+		return err
 	}
 	if err := f.outputs(o, it); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -44,6 +45,7 @@ func (f *fold) turnedDown(o *open, it *item) error {
 // takeRelease ends a hold: an order of the router has its effect here.
 func (f *fold) takeRelease(it *item, j *job) error {
 	o, rel := f.orders[it.of], it.release
+	var err error
 	switch {
 	case o == nil && f.whole:
 		return errors.New("releases an order that is not open")
@@ -80,6 +82,11 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		f.decidedBy(rel.Decision.PolicyDigest, it.Position)
 	}
 	o.mark = rel.Facts.Breaker
+	if h.Type == state.TypeApprovalAsk {
+		if o.answer, err = state.AnswerOf(h.Args, rel.Facts.Approvals); err != nil {
+			return err
+		}
+	}
 	goes := h.Released(*rel, it.At)
 	if err := f.marked(view, &goes, rel.Decision.Verdict); err != nil {
 		return err
@@ -93,5 +100,16 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		}
 	}
 	f.follow(j, h.Type, f.add(state.Content{Position: it.Position, At: it.At, Release: rel}))
+	return nil
+}
+
+// answered: the result of a question is who said yes to what, as its release shows.
+func (f *fold) answered(o *open, it *item) error {
+	if !f.whole || o.answer == nil || it.outcome.Status != intents.Done || it.missing != nil || len(it.Erased) > 0 {
+		return nil
+	}
+	if is, err := intents.Canonical(it.outcome.Result); err != nil || !bytes.Equal(is, o.answer) {
+		return errors.New("the answer to a question is not what people said")
+	}
 	return nil
 }

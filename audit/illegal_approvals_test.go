@@ -228,6 +228,19 @@ var approvalMisdeeds = []misdeed{
 		_, by, ben := d.says(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"oslo"}}})
 		return d.released(*d.held.Position, by, ben)
 	}},
+	{"answered-by-nobody", "questioned", "outcome: the answer to a question is what people said", "not what people said", func(d *dishonest) int64 {
+		_, by, ben := d.says(d.approves("ben"))
+		d.releases(*d.held.Position, by, ben)
+		return d.answers(*d.held.Position, catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{{UserID: "cleo", At: ben.At, Items: []string{"berlin", "oslo"}}}})
+	}},
+	{"answered-with-more-items", "questioned", "outcome: the answer to a question is what people said", "not what people said", func(d *dishonest) int64 {
+		o := d.approves("ben")
+		o.Args = catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"oslo"}}
+		_, by, ben := d.says(o)
+		ben.Items = []string{"oslo"}
+		d.releases(*d.held.Position, by, ben)
+		return d.answers(*d.held.Position, catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{{UserID: "ben", At: ben.At, Items: []string{"berlin", "oslo"}}}})
+	}},
 	{"approved-one-of-two-of-a-node", "questioned", "hitl.approve: by run_id and node_id it names one order", "several orders", func(d *dishonest) int64 {
 		d.accepted(d.task.Order("approval.ask", other), d.waits())
 		return d.saysSo(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{RunID: d.plan.ID, NodeID: "1", Decision: catalog.DecisionApprove}})

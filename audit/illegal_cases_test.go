@@ -642,6 +642,11 @@ var directoryMisdeeds = []misdeed{
 	{"no-such-tenant", "directory", "admin.put: the tenant is there", "no such tenant", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "ana", Roles: []string{"user"}}}})
 	}},
+	{"skill-of-system-by-gateway", "directory", "skill.approve: a gateway signs it for no user of system", "key of an operator", func(d *dishonest) int64 {
+		o := routertest.Order{By: d.Gateway, User: "local", Tenant: "system", Roles: []string{"admin"}, Type: "skill.approve", Ctx: intents.Context{TurnID: "turn_skill"}}
+		o.Args = catalog.SkillApprove{Tenant: "acme", Skill: "crm.feed", Digest: intents.Digest(nil), Effect: catalog.Pure}
+		return d.accepted(o)
+	}},
 	{"no-such-operator", "directory", "an operator's order: the directory has the user", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		key := d.NewKey(intents.RoleOperator)
 		k := key.VerificationKey()
@@ -771,7 +776,8 @@ var recordMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"sent-elsewhere", "directory", "every order: it is sent where the catalog says", "another executor", func(d *dishonest) int64 {
-		return d.accepted(d.finds("elsewhere", ""), func(a *appended) { a.decision.Executor = "python" })
+		o := routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"user"}}}}
+		return d.accepted(o, func(a *appended) { a.decision.Executor = "python" }) // what the router carries out is the same in every catalog
 	}},
 	{"decided-on-the-future", "directory", "every order: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
 		return d.accepted(d.finds("seen", ""), func(a *appended) { a.decision.Directory = d.records.Next() + 1 })

@@ -213,6 +213,31 @@ func (d *dishonest) says(o routertest.Order) (position int64, by string, yes int
 // released appends the release of an order, and its outcome.
 func (d *dishonest) released(of int64, by string, approvals ...intents.Approval) int64 {
 	d.Helper()
+	position := d.releases(of, by, approvals...)
+	sealed, err := intents.ReadSealed(d.records[of].Parts[storage.PartOrder])
+	d.Must(err)
+	var said intents.Body
+	d.Must(json.Unmarshal([]byte(sealed.Payload), &said))
+	if said.Intent.Type != state.TypeApprovalAsk {
+		d.ends(of, intents.Done, intents.OK)
+		return position
+	}
+	answer, err := state.AnswerOf(said.Intent.Args, approvals)
+	d.Must(err)
+	d.answers(of, json.RawMessage(answer))
+	return position
+}
+
+// answers appends what people are said to have answered to a question.
+func (d *dishonest) answers(of int64, result any) int64 {
+	d.Helper()
+	at, _ := d.now()
+	return d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: map[string]any{"of": of, "attempt": 1, "status": "done", "code": "OK", "duration_ms": 0}, storage.PartResult: result})
+}
+
+// releases appends a release alone.
+func (d *dishonest) releases(of int64, by string, approvals ...intents.Approval) int64 {
+	d.Helper()
 	r := d.records[of]
 	var f intents.Facts
 	dec, err := intents.ReadDecision(r.Parts[storage.PartDecision])
@@ -223,7 +248,6 @@ func (d *dishonest) released(of int64, by string, approvals ...intents.Approval)
 	dec.Directory, dec.Key, dec.Pointer, dec.Retryable = d.records.Next()-1, "", "", false
 	f.Approvals, f.Now = approvals, now
 	position := d.add(storage.KindRelease, at, map[string]any{storage.PartRelease: map[string]any{"of": of, "by": by, "decision": dec, "facts": f}})
-	d.ends(of, intents.Done, intents.OK)
 	return position
 }
 

@@ -81,7 +81,7 @@ func newOrder(t intents.Ticket, b intents.Body) *Order {
 		o.Context = *b.Context
 	}
 	if o.TraceID == "" { // as Envelope.TraceID
-		o.TraceID = t.IntentID[len("sha256:") : len("sha256:")+32]
+		o.TraceID = intents.TraceOf(t.IntentID)
 	}
 	return o
 }

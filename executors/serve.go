@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/tracing"
 )
 
@@ -93,7 +94,7 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	ctx, span := tracing.Start(ctx, "execute "+o.Type, tracing.Type.String(o.Type), tracing.Order.String(o.ID), tracing.Attempt.Int(o.Ticket.Attempt))
+	ctx, span := tracing.Start(logging.In(ctx, o.TraceID), "execute "+o.Type, tracing.Type.String(o.Type), tracing.Order.String(o.ID), tracing.Attempt.Int(o.Ticket.Attempt))
 	defer span.End()
 	report := func(r intents.Report) []byte {
 		if !errors.Is(ctx.Err(), context.Canceled) { // a service that stops says nothing of a server
@@ -129,12 +130,12 @@ func (s *Service) publish(w Written) {
 	}
 }
 
-// run calls the handler. A panic fails this order and not the service. Its text goes to
-// the log only, since it may hold values of the order.
+// run calls the handler. A panic fails this order and not the service. Its text may hold
+// values of the order, and goes nowhere: the log has its kind, and the place that it came from.
 func (s *Service) run(ctx context.Context, o *Order) (r intents.Report) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", o.attr(), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", o.attr(), slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
 			r = failed(Fail(intents.ExecutorFailed, "the executor failed; its log says why"))
 		}
 	}()

@@ -1,9 +1,11 @@
 package executors_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/logging"
 )
 
 // readOrder is an order that the handlers of these tests take.
@@ -164,13 +167,25 @@ func TestHandleEscapedPayload(t *testing.T) {
 	}
 }
 
+// TestHandlePanic: what a handler panics with may hold values of the order, so neither the
+// report nor the log has it.
 func TestHandlePanic(t *testing.T) {
-	e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
-		panic("secret value")
-	}))
+	handlers := answering(func(context.Context, *executors.Order) (*executors.Result, error) { panic("secret value") })
+	e := executortest.New(t, "files", nil, handlers)
+	var log bytes.Buffer
+	var err error
+	e.Service, err = executors.New(executors.Config{
+		Name: "files", Version: "1.0.0", RouterKeys: e.Keys(), Origin: executortest.Origin, Now: e.Now, Log: logging.New(&log, slog.LevelDebug, false),
+	}, handlers)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := e.Do(t, readOrder())
 	if r.Status != intents.Failed || r.Code != intents.ExecutorFailed || strings.Contains(r.Reason, "secret") {
 		t.Errorf("report: %+v", r)
+	}
+	if got := log.String(); !strings.Contains(got, "handler panicked") || !strings.Contains(got, `"request_id":"`) || strings.Contains(got, "secret") {
+		t.Errorf("logged %s", got)
 	}
 }
 

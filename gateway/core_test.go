@@ -34,6 +34,7 @@ type core struct {
 	plans     map[string]*catalog.PlanView
 	silent    []bus.SilentPlan
 	dreams    []bus.SilentPlan
+	patched   []bus.SilentPlan // runs under way, with another graph
 	due       []catalog.Schedule
 	schedules []catalog.Schedule
 	orders    []*intents.Envelope
@@ -113,7 +114,7 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 func (c *core) silentPlans(context.Context, []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: marshal(c.t, c.due), Dreams: c.dreams})
+	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: marshal(c.t, c.due), Dreams: c.dreams, Patched: c.patched})
 }
 
 func (c *core) order(_ context.Context, raw []byte) []byte {

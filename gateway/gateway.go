@@ -2,6 +2,8 @@
 // opens a plan for the request, hands the turn to a manager, and shows what
 // becomes of it.
 //
+//	GET    /v1/me                         for whom requests with the key act
+//	POST   /v1/skills                     pins a skill's manifest
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /v1/produce                    one order of one sentence, sealed and not submitted
 //	POST   /v1/logs                       the address of a stream of a run's log
@@ -91,6 +93,9 @@ type Config struct {
 	// Registry is for GET /skills/ and /health/deep, and for nothing else.
 	Registry Registry
 
+	// Profiles of users whose requests do not say who they are; nil: none.
+	Profiles Profiles
+
 	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
 	RunAgent string
 	// Gate are the switches of the gate; zero: DefaultGate.
@@ -119,6 +124,7 @@ type Gateway struct {
 	turns   *openTurns
 	clients *clients
 	pace    pace
+	patched chan struct{} // a run may have another graph
 	unfired unfired
 	dreamt  map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
@@ -170,11 +176,12 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
 	g := &Gateway{
-		cfg:   cfg,
-		keys:  newKeyCache(cfg.Now),
-		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
-		turns: newOpenTurns(),
-		pace:  defaultPace,
+		cfg:     cfg,
+		keys:    newKeyCache(cfg.Now),
+		limit:   ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
+		turns:   newOpenTurns(),
+		pace:    defaultPace,
+		patched: make(chan struct{}, 1),
 
 		clients: newClients(), checked: newChecked(), unfired: unfired{by: make(map[string]notFired)},
 	}
@@ -198,6 +205,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		case <-tick.C:
 			g.renewGrants(ctx)
 		case <-resume.C:
+		case <-g.patched:
 		}
 	}
 }

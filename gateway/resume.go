@@ -35,6 +35,16 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
 		}
 	}
+	for _, p := range reply.Patched {
+		t, news := g.turns.news(p.PlanID, p.Revision)
+		if !news {
+			continue
+		}
+		patched := bus.FreshGrant{PlanID: t.plan, Driver: t.driver, Patched: true}
+		if _, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant(t.role(), t.manager), patched); err != nil && ctx.Err() == nil { // it sees the graph when the next node ends
+			g.cfg.Log.WarnContext(ctx, "tell of a patch", slog.String("run_id", t.plan), slog.String("error", err.Error()))
+		}
+	}
 	g.dreamOf(ctx, reply.Dreams)
 	g.endLeft(ctx, reply.Left)
 }

@@ -125,6 +125,28 @@ func TestRenewGrants(t *testing.T) {
 	}
 }
 
+// The driver of a patched run is told once of each revision.
+func TestPatchIsTold(t *testing.T) {
+	handed := make(chan bus.HandOut, 1)
+	w := silentWorld(t, handed)
+	w.gateway.resumeSilent(t.Context())
+	h := wait(t, "the hand-out", handed)
+	for _, revision := range []int{2, 2, 3} {
+		w.set(func(c *core) {
+			c.silent, c.patched = nil, []bus.SilentPlan{{PlanID: "plan_1", Revision: revision}, {PlanID: "of another gateway", Revision: revision}}
+		})
+		w.gateway.resumeSilent(t.Context())
+	}
+	for range 2 {
+		if got := wait(t, "the news", w.fresh); !got.Patched || got.Grant != "" || got.Driver != h.Driver || got.PlanID != "plan_1" {
+			t.Errorf("%+v", got)
+		}
+	}
+	if n := len(w.fresh); n != 0 {
+		t.Errorf("told %d times more", n)
+	}
+}
+
 // Closed plans, users who may no longer, and plans of more than a day get none.
 func TestRenewEnds(t *testing.T) {
 	for name, change := range map[string]func(*world){

@@ -110,7 +110,7 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, q t
 	if err != nil {
 		return turn{}, runReply{}, err
 	}
-	t, reply, err := g.openTurn(ctx, a, name, who.ask(c, a, q))
+	t, reply, err := g.openTurn(ctx, a, name, g.ask(c, who, a, q))
 	if err == nil {
 		c.Header("X-Plan-Id", t.plan)
 	}

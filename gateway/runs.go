@@ -132,6 +132,10 @@ func (g *Gateway) patchRun(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
+	select {
+	case g.patched <- struct{}{}:
+	default:
+	}
 	status, reply := http.StatusOK, startReply{IntentID: answer.IntentID, Receipt: answer.Receipt}
 	if answer.Outcome == nil {
 		status, reply.Approval = http.StatusAccepted, approvalOf(answer, "graph.patch")

@@ -24,13 +24,17 @@ type turnRequest struct {
 
 // ask reads what a request says in its header. Who asks is the grant's to say: name and
 // e-mail are taken from those who may assert users. A session has what was said before.
-func (who caller) ask(c *gin.Context, a actor, q turnRequest) turnRequest {
+func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRequest {
 	about := &q.about
 	about.AddedInstruction = cmp.Or(c.GetHeader("X-Added-Instruction"), about.AddedInstruction)
 	about.Locale, about.Location, about.TimeZone = c.GetHeader("X-Locale"), c.GetHeader("X-Location"), c.GetHeader("X-Time-Zone")
 	about.SessionName, about.SessionMetadata = c.GetHeader("X-Session-Name"), c.GetHeader("X-Session-Metadata")
 	if who.key.MayAssertUser {
 		about.UserName, about.UserEmail = c.GetHeader("X-User-Name"), c.GetHeader("X-User-Email")
+	}
+	if g.cfg.Profiles != nil && about.UserName == "" && !q.absent {
+		name, email := g.profile(c.Request.Context(), cmp.Or(about.UserEmail, a.user))
+		about.UserName, about.UserEmail = name, cmp.Or(about.UserEmail, email)
 	}
 	if a.session != "" {
 		about.History = nil

@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +58,46 @@ func TestTurnHeaders(t *testing.T) {
 		long[i] = 'x'
 	}
 	w.refused("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-Added-Instruction": {string(long)}}, intents.SchemaInvalid, "/turn/added_instruction")
+}
+
+// directory knows some users.
+type directory map[string]string
+
+func (d directory) Profile(_ context.Context, user string) (name, email string, err error) {
+	if name, ok := d[user]; ok {
+		return name, "", nil
+	}
+	return "", "", errors.New("nobody answers")
+}
+
+// TestProfiles: what a request does not say of its user is looked up, by the address that
+// an application gave or by the user's id. No request fails for it.
+func TestProfiles(t *testing.T) {
+	var w *world
+	w = newWorld(t, completing(&w), func(c *Config, _ *pace) {
+		c.Profiles = directory{"ana@example.com": "Ana", "bea@example.com": strings.Repeat("x", 300), "ana": "Ana"}
+	})
+	for _, h := range []http.Header{
+		{"X-User-Email": {"ana@example.com"}},
+		{"X-User-Email": {"bea@example.com"}},
+		{},
+		{"X-User-Email": {"ana@example.com"}, "X-User-Name": {"Ms. Moreno"}},
+	} {
+		h.Set("X-Api-Key", appKey)
+		h.Set("X-User-Id", "ana")
+		w.call("POST", "/agent/run", `{"message":"x"}`, h, nil)
+	}
+	w.call("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-User-Email": {"bea@example.com"}}, nil) // a key that may not say whose it is
+	var got []*catalog.TurnContext
+	for _, a := range w.opened() {
+		got = append(got, a.Turn)
+	}
+	want := []*catalog.TurnContext{
+		{UserName: "Ana", UserEmail: "ana@example.com"}, {UserEmail: "bea@example.com"}, {UserName: "Ana"}, {UserName: "Ms. Moreno", UserEmail: "ana@example.com"}, {UserName: "Ana"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
 }
 
 // TestRequests: equal requests have equal digests, others others.

@@ -37,6 +37,7 @@ type openTurn struct {
 	turn
 	grantAt  time.Time // when its last grant was issued
 	handedAt time.Time // when it was last handed out, or that was tried
+	revision int       // of the graph of which its driver was told
 }
 
 func newOpenTurns() *openTurns { return &openTurns{m: make(map[string]*openTurn)} }
@@ -71,6 +72,18 @@ func (o *openTurns) handedSince(plan string, epoch int, after time.Time) bool {
 	defer o.mu.Unlock()
 	t, ok := o.m[plan]
 	return ok && t.epoch >= epoch && t.handedAt.After(after)
+}
+
+// news says whether the driver of a run of ours was not told of a revision; from now on it was.
+func (o *openTurns) news(plan string, revision int) (turn, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t, ok := o.m[plan]
+	if !ok || t.manager == "" || t.revision >= revision {
+		return turn{}, false
+	}
+	t.revision = revision
+	return t.turn, true
 }
 
 // grantIssued notes a fresh grant.

@@ -178,6 +178,9 @@ func (e *Envelope) Context() Context {
 	return *e.u.body.Context
 }
 
+// TraceOf is the trace of an order that names none.
+func TraceOf(intentID string) string { return intentID[len("sha256:") : len("sha256:")+32] }
+
 // TraceID of the order, or one derived from its id: 32 hex digits.
 func (e *Envelope) TraceID() string {
 	if e.u.body.TraceID != "" {

@@ -383,6 +383,7 @@ func TestAskIsHeld(t *testing.T) {
 	o, child := task.AskOrder("spoons", "1.0", nil)
 	x := asked{w, task, w.Want(w.Do(o), intents.ApprovalRequired)}
 	w.Want(child.Reply("Two."), intents.KeyUnknown)
+	refused(t, w.Do(x.edits("ben", `{}`)), intents.MalformedArgs, "an order that opens a task cannot be edited")
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
 	w.Want(x.outcome(), intents.OK)
 	w.Want(child.Reply("Two."), intents.OK)

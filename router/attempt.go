@@ -24,7 +24,7 @@ func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, e
 		o, err = r.decide(ctx, raw, true)
 	}
 	if err != nil {
-		r.turnedDown(err)
+		r.turnedDown(ctx, raw, err)
 		return nil, err
 	}
 	failpoint.Hit(failpoint.OrderDecided)
@@ -32,7 +32,7 @@ func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, e
 	err = r.commit(ctx, o)
 	r.took(ctx, "commit", began)
 	if err != nil && !errors.Is(err, errStale) && intents.CodeOf(err) == intents.Overloaded {
-		r.turnedDown(signed(o, err))
+		r.turnedDown(ctx, raw, signed(o, err))
 	}
 	return o, err
 }

@@ -158,8 +158,10 @@ func (r *Router) awaited(ctx context.Context, position int64) bool {
 // refuseBatch answers a batch of which nothing was accepted, and counts it.
 func (r *Router) refuseBatch(ctx context.Context, raws [][]byte, err error) *intents.BatchAnswer {
 	var f *batchError
-	if !errors.As(err, &f) || !f.recorded {
-		r.turnedDown(err)
+	if !errors.As(err, &f) {
+		r.turnedDown(ctx, nil, err)
+	} else if !f.recorded {
+		r.turnedDown(ctx, raws[f.index], err)
 	}
 	if intents.CodeOf(err) == intents.Internal {
 		r.cfg.Log.ErrorContext(ctx, "batch", slog.String("error", err.Error()))

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -29,6 +30,7 @@ const replyGrace = 2 * time.Second
 //
 // Crash in it: the order stays open and recovery ends it by its effect.
 func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error) {
+	ctx = logging.In(ctx, o.env.TraceID())
 	switch {
 	case o.duplicate != nil && o.decision.Verdict == intents.Deny:
 		r.countRefusal(o)
@@ -99,7 +101,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	}
 	began, started := time.Now(), r.cfg.Now()
 	out := intents.Outcome{Of: o.position, Attempt: o.attempt}
-	ctx, span := tracing.Start(ctx, "dispatch "+o.env.Type(), tracing.Type.String(o.env.Type()), tracing.Order.String(o.env.ID()), tracing.Position.Int64(o.position), tracing.Attempt.Int(o.attempt))
+	ctx, span := tracing.StartIn(ctx, o.env.TraceID(), "dispatch "+o.env.Type(), tracing.Type.String(o.env.Type()), tracing.Order.String(o.env.ID()), tracing.Position.Int64(o.position), tracing.Attempt.Int(o.attempt))
 	defer span.End()
 	report, err := r.request(ctx, o)
 	r.took(ctx, "dispatch", began)
@@ -133,7 +135,7 @@ func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcom
 	var refusal *intents.Refusal
 	if !errors.As(err, &refusal) {
 		refusal = intents.Refuse(intents.ExecutorFailed, "", "the executor's answer is not valid")
-		r.cfg.Log.Error("dispatch", slog.String("intent_id", o.env.ID()), slog.String("type", o.env.Type()), slog.String("error", err.Error()))
+		r.cfg.Log.Error("dispatch", slog.String("intent_id", o.env.ID()), slog.String("trace_id", o.env.TraceID()), slog.String("type", o.env.Type()), slog.String("error", err.Error()))
 	}
 	out.Status, out.Code, out.Reason, out.Retryable = intents.Failed, refusal.Code, refusal.Reason, refusal.Retryable
 	undelivered := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs
@@ -332,7 +334,7 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 			}
 		}
 		if !ok {
-			r.cfg.Log.Warn("fact left out", slog.String("intent_id", o.env.ID()), slog.String("type", o.env.Type()), slog.String("executor", o.row.Executor))
+			r.cfg.Log.Warn("fact left out", slog.String("intent_id", o.env.ID()), slog.String("trace_id", o.env.TraceID()), slog.String("type", o.env.Type()), slog.String("executor", o.row.Executor))
 			continue
 		}
 		out = append(out, f)

@@ -2,6 +2,7 @@ package router
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -26,7 +27,9 @@ type Metrics struct {
 	pending  state.Counters // refusals without a record of their own since the last counter record
 	// recovered are orders that an earlier process had left open.
 	recovered atomic.Int64
-	flood     map[string]int // of pending: refused orders by the key that signed them
+	// Orders for another user than their grant's or key's, and of another version.
+	principals, versions int64
+	flood                map[string]int // of pending: refused orders by the key that signed them
 }
 
 // accepted counts an order that was.
@@ -69,8 +72,9 @@ const maxFlood = 1024
 
 // turnedDown counts a refusal of an order without a record, of a type that nobody vouches
 // for.
-func (r *Router) turnedDown(err error) {
+func (r *Router) turnedDown(ctx context.Context, raw []byte, err error) {
 	r.metrics.unrecorded(err)
+	r.refusals.log(ctx, raw, err)
 	if r.cfg.Meter != nil {
 		r.cfg.Meter.Decided("", string(intents.CodeOf(err)), nil)
 	}
@@ -84,11 +88,26 @@ func (m *Metrics) unrecorded(err error) {
 	count(&m.refusals, c, 1)
 	count(&m.pending.Refused, c, 1)
 	var signed *signedError
-	if !errors.As(err, &signed) {
+	if !errors.As(err, &signed) { // of stages 1 and 2
+		m.mismatched(err)
 		return
 	}
 	if _, known := m.flood[signed.kid]; known || len(m.flood) < maxFlood {
 		count(&m.flood, signed.kid, 1)
+	}
+}
+
+// mismatched counts an order that is for another user than its grant, or of another version.
+func (m *Metrics) mismatched(err error) {
+	var refusal *intents.Refusal
+	if !errors.As(err, &refusal) {
+		return
+	}
+	switch refusal.Pointer {
+	case "/actor":
+		m.principals++
+	case "/version":
+		m.versions++
 	}
 }
 
@@ -168,6 +187,10 @@ type Counts struct {
 	// Breakers by the status that they have come to.
 	Breakers  map[state.BreakerStatus]int64 `json:"breakers"`
 	Recovered int64                         `json:"recovered"`
+	// Principals and Versions are orders and answers of skills for another user than the one
+	// who asks, and of a version that nobody here reads.
+	Principals int64 `json:"principal_mismatches"`
+	Versions   int64 `json:"version_mismatches"`
 }
 
 // Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
@@ -188,6 +211,7 @@ func (r *Router) Counts() Counts {
 	defer m.mu.Unlock()
 	c := Counts{Held: held, Recovered: m.recovered.Load(), Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Facts: make(map[string]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
+	c.Principals, c.Versions = m.principals+m.facts["skill.principal_mismatch"], m.versions+m.facts["envelope.version_mismatch"]
 	maps.Copy(c.Outcomes, m.outcomes)
 	c.Breakers = map[state.BreakerStatus]int64{state.BreakerClosed: 0, state.BreakerHalfOpen: 0, state.BreakerOpen: 0}
 	maps.Copy(c.Breakers, m.breakers)

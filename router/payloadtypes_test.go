@@ -112,8 +112,15 @@ func TestEventsAreCounted(t *testing.T) {
 	w.Bus.On("skill.call", routertest.Always(failed))
 	task.Call("crm.list", `{"n":1}`)
 	task.Call("crm.list", `{"n":2}`)
-	if d := cmp.Diff(map[string]int64{"envelope.version_mismatch": 2}, w.Router.Counts().Facts); d != "" {
-		t.Error(d)
+	counts := w.Router.Counts()
+	if d := cmp.Diff(map[string]int64{"envelope.version_mismatch": 2}, counts.Facts); d != "" || counts.Versions != 2 || counts.Principals != 0 {
+		t.Error(d, counts.Versions, counts.Principals)
+	}
+	failed.Facts = []intents.Fact{routertest.Fact("skill.principal_mismatch", `{"skill_id":"crm.list"}`)}
+	w.Bus.On("skill.call", routertest.Always(failed))
+	task.Call("crm.list", `{"n":3}`)
+	if counts = w.Router.Counts(); counts.Principals != 1 {
+		t.Error(counts.Principals)
 	}
 }
 

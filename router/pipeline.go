@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -99,14 +100,14 @@ func (r *Router) took(ctx context.Context, stage string, began time.Time) {
 // Crash: before commit nothing is left; in perform an open order is left, which
 // recovery ends by its effect.
 func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err error) {
-	ctx, span := tracing.Start(ctx, "router")
+	ctx, span := tracing.StartIn(ctx, traceOf(ctx, raw), "router")
 	defer func() {
 		if a != nil {
 			span.SetAttributes(tracing.Order.String(a.IntentID))
 		}
 		tracing.End(span, string(codeOf(a, err)))
 		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller gets no more than the code
-			r.cfg.Log.ErrorContext(ctx, "order", slog.String("error", err.Error()))
+			r.cfg.Log.ErrorContext(ctx, "order", slog.String("trace_id", claimed(raw).TraceID), slog.String("error", err.Error()))
 		}
 	}()
 	for i := range maxDecisions {
@@ -123,8 +124,20 @@ func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err
 		return a, r.tell(o, a)
 	}
 	err = intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
-	r.turnedDown(err)
+	r.turnedDown(ctx, raw, err)
 	return nil, err
+}
+
+// traceOf is the trace of an order, or empty as long as nobody traces who has sent it.
+func traceOf(ctx context.Context, raw []byte) string {
+	if !tracing.In(ctx) {
+		return ""
+	}
+	u, err := intents.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(u.TraceID(), intents.TraceOf(u.ID()))
 }
 
 // codeOf what became of a submission.

@@ -48,6 +48,9 @@ var unrecorded = []vector{
 	{"unknown member", func(w *routertest.World) []byte {
 		return bytes.Replace(w.Seal(find(w)), []byte(`"version"`), []byte(`"extra":1,"version"`), 1)
 	}, intents.SchemaInvalid, "/extra"},
+	{"another version", func(w *routertest.World) []byte {
+		return bytes.Replace(w.Seal(find(w)), []byte(`"version":"1.0"`), []byte(`"version":"2.0"`), 1)
+	}, intents.SchemaInvalid, "/version"},
 	{"too large", func(*routertest.World) []byte { return bytes.Repeat([]byte(" "), intents.MaxSize+1) }, intents.PayloadTooLarge, ""},
 	{"bad signature", func(w *routertest.World) []byte {
 		return bytes.Replace(w.Seal(find(w)), []byte("quakes"), []byte("Quakes"), 1)
@@ -123,8 +126,12 @@ func TestRefusalsWithoutRecord(t *testing.T) {
 			if next := w.Journal.Next(); next != before {
 				t.Errorf("%d records were made", next-before)
 			}
-			if n := w.Router.Counts().Refused[v.code]; n != 1 {
+			counts := w.Router.Counts()
+			if n := counts.Refused[v.code]; n != 1 {
 				t.Errorf("counted %d times", n)
+			}
+			if counts.Principals != map[bool]int64{true: 1}[v.pointer == "/actor"] || counts.Versions != map[bool]int64{true: 1}[v.pointer == "/version"] {
+				t.Errorf("%d for another principal, %d of another version", counts.Principals, counts.Versions)
 			}
 		})
 	}

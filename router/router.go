@@ -86,6 +86,7 @@ type Router struct {
 	childSlots chan struct{}
 	waits      chan struct{}
 	meters     meters
+	refusals   *refusals
 	generation generation
 	adopting   sync.Mutex // one pushed policy at a time is put in force
 	erasing    sync.Mutex // one erasure at a time
@@ -109,7 +110,7 @@ func New(cfg Config) (*Router, error) {
 	cfg.UserHolds, cfg.TenantHolds = cmp.Or(cfg.UserHolds, DefaultUserHolds), cmp.Or(cfg.TenantHolds, DefaultTenantHolds)
 	cfg.TenantPlans, cfg.Plans = cmp.Or(cfg.TenantPlans, DefaultTenantPlans), cmp.Or(cfg.Plans, DefaultPlans)
 	r := &Router{
-		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now),
+		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now), refusals: newRefusals(cfg.Log, cfg.Now),
 		slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
 	}
 	r.state.OnOutcome(r.waiters.done)

@@ -122,7 +122,7 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt()), Left: silentPlans(r.state.Left(r.began, r.cfg.Now()))})
+	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt()), Patched: silentPlans(r.state.Patched()), Left: silentPlans(r.state.Left(r.began, r.cfg.Now()))})
 }
 
 func silentPlans(all []state.Silent) []bus.SilentPlan {
@@ -135,7 +135,7 @@ func silentPlans(all []state.Silent) []bus.SilentPlan {
 		out = append(out, bus.SilentPlan{
 			Run: p.Run != nil, Days: days,
 			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, Task: p.Task,
-			Epoch: p.Epoch, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
+			Epoch: p.Epoch, Revision: p.Revision, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
 			Done: len(p.Steps) > 0 && p.Steps[0].Status == catalog.StepDone,
 		})
 	}

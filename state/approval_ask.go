@@ -61,6 +61,19 @@ func answered(a catalog.ApprovalAsk, by []intents.Approval) catalog.ApprovalAskR
 	return out
 }
 
+// AnswerOf is the result of a question, canonical, once these people have said yes to it.
+func AnswerOf(args json.RawMessage, by []intents.Approval) ([]byte, error) {
+	var a catalog.ApprovalAsk
+	if err := json.Unmarshal(args, &a); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(answered(a, by))
+	if err != nil {
+		return nil, err
+	}
+	return intents.Canonical(raw)
+}
+
 // askedFor refuses items that a held order does not ask people about.
 func (h Hold) askedFor(items []string) error {
 	var a catalog.ApprovalAsk

@@ -184,6 +184,19 @@ func (s *State) Silent(since int64) []Silent {
 	return out
 }
 
+// Patched lists open runs that were patched and of which tasks live: nodes may have become ready
+// of which their drivers do not know.
+func (s *State) Patched() (out []Silent) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.plans {
+		if p.Run != nil && p.View.Revision > 1 && !final(p.View.Status) && len(p.liveTasks()) > 0 {
+			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
+		}
+	}
+	return out
+}
+
 // OpenPlans of a tenant, and of all.
 func (s *State) OpenPlans(tenant string) (one, all int) {
 	s.mu.RLock()
@@ -257,6 +270,7 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 
 // Held is what the state of plans holds in memory.
 type Held struct {
+	Orders int   `json:"orders"` // of executors, without an outcome
 	Open   int   `json:"open"`   // plans
 	Closed int   `json:"closed"` // plans
 	Tasks  int   `json:"tasks"`
@@ -267,7 +281,7 @@ type Held struct {
 func (s *State) Held() Held {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	h := Held{Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
+	h := Held{Orders: len(s.orders), Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
 	for _, p := range s.plans {
 		h.Words += int64(len(p.View.Task) + len(p.View.Response))
 		for _, step := range p.View.Steps {

@@ -310,6 +310,16 @@ func (s *State) InForce(tenant string) (digest, bundle string) {
 	return digest, bundle
 }
 
+// BeforeInForce is the revision before the one in force, as InForce is that; no digest: there is none.
+func (s *State) BeforeInForce(tenant string) (digest, bundle string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if r := s.agents[tenant]; r != nil && r.Before != nil {
+		digest, bundle = r.Before.Digest, r.Before.Bundle
+	}
+	return digest, bundle
+}
+
 // Registered are the rows of a tenant's agents and workflows in force, and of those that only
 // the revision before had. read reads blobs of tenant system.
 func (s *State) Registered(tenant string, read func(digest string) ([]byte, error)) (rows []catalog.SchemaRow, err error) {

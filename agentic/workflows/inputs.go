@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/schemas"
@@ -12,29 +14,36 @@ const filledIn = "/principal"
 
 // CheckInput checks what of a function's input is plain text against the schema of its
 // skill. Values of templates are not known before the node begins, so nothing is said of
-// them, nor of what holds them, but for the names of members; a schema that cannot be used says nothing either. Pointers
-// lead into the node.
+// them, nor of what holds them, but for the names of members, nor by rules that could depend on
+// them; a schema that cannot be used says nothing either. Pointers lead into the node.
 func (n Node) CheckInput(schema json.RawMessage) (faults Faults) {
 	if n.Type != Function || n.From != nil {
 		return nil
-	}
-	s, err := schemas.Compile(schema)
-	if err != nil {
-		return nil //nolint:nilerr // as said above
 	}
 	input, open := any(map[string]any{}), []string{}
 	if n.Inputs != nil {
 		input = decode(n.Inputs)
 	}
-	_, _ = templates(input, "", func(text, pointer string) (any, *Fault) {
+	input, _ = templates(input, "", func(text, pointer string) (any, *Fault) {
 		list, _ := parts(text) // its own faults are told by others
+		plain := ""
 		for _, p := range list {
-			if p.path != nil {
+			if plain += p.text; p.path != nil {
 				open = append(open, pointer)
 			}
 		}
-		return text, nil
+		return plain, nil
 	})
+	var err error
+	if len(open) > 0 {
+		if schema, err = canonical(certain(decode(schema))); err != nil {
+			return nil //nolint:nilerr // as said above
+		}
+	}
+	s, err := schemas.Compile(schema)
+	if err != nil {
+		return nil //nolint:nilerr // as said above
+	}
 	text, err := canonical(input)
 	if err != nil {
 		return nil //nolint:nilerr // it is told with the order's arguments
@@ -55,4 +64,44 @@ func holds(place string, pointers []string) bool {
 		}
 	}
 	return false
+}
+
+// uncertain are keywords whose verdict on one member may come from the value of another.
+var uncertain = []string{
+	"if", "then", "else", "not", "anyOf", "oneOf", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems",
+	"$dynamicRef", "$recursiveRef",
+}
+
+// certain is a schema without them: what it says of a literal is so whatever else there is.
+func certain(schema any) any {
+	in, is := schema.(map[string]any)
+	if !is {
+		return schema
+	}
+	out := maps.Clone(in)
+	for name, v := range in {
+		switch {
+		case slices.Contains(uncertain, name):
+			delete(out, name)
+		case slices.Contains([]string{"properties", "patternProperties", "$defs", "definitions"}, name):
+			if members, is := v.(map[string]any); is {
+				members = maps.Clone(members)
+				for k := range members {
+					members[k] = certain(members[k])
+				}
+				out[name] = members
+			}
+		case slices.Contains([]string{"items", "additionalItems", "additionalProperties", "propertyNames", "allOf", "prefixItems"}, name):
+			if list, is := v.([]any); is {
+				all := make([]any, len(list))
+				for i := range list {
+					all[i] = certain(list[i])
+				}
+				out[name] = all
+			} else {
+				out[name] = certain(v)
+			}
+		}
+	}
+	return out
 }

@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"aob.dev/writ/internal/cli"
+	"aob.dev/writ/internal/logging"
 )
 
 func main() {
@@ -18,5 +20,6 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	slog.SetDefault(logging.New(os.Stderr, slog.LevelInfo, false)) // of libraries that have no logger of ours
 	return cli.Main(ctx, os.Args[1:], cli.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv})
 }

@@ -11,7 +11,7 @@ var (
 	adminRows = []Row{
 		{Type: "key.put", Title: "Put a root-signed key-set version in force", Capability: "admin:keys", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "admin.put", Title: "Change directory data", Capability: "admin:directory", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
-		{Type: "skill.approve", Title: "Pin a skill's manifest", Capability: "admin:skills", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "skill.approve", Title: "Pin a skill's manifest", Capability: "admin:skills", Signers: []intents.Role{intents.RoleOperator, intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "policy.push", Title: "Put a policy in force for all tenants", Capability: "admin:policy", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "grant.revoke", Title: "End a user's grants, plans and runs", Capability: "admin:grants", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "order.resolve", Title: "Say how an indeterminate order ended", Capability: "admin:orders", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},

@@ -68,6 +68,8 @@ type SilentReply struct {
 	Dreams []SilentPlan    `json:"dreams"` // the last turns of sessions that it is time to dream of
 	Left   []SilentPlan    `json:"left"`   // plans of MCP clients to be ended: nothing comes of them any more
 	Error  string          `json:"error,omitempty"`
+	// Patched are runs that are driven and have another graph than they began with.
+	Patched []SilentPlan `json:"patched,omitempty"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made
@@ -86,5 +88,6 @@ type SilentPlan struct {
 	TraceID   string    `json:"trace_id,omitempty"`
 	Done      bool      `json:"done,omitempty"` // of a client: its step is
 	Run       bool      `json:"run,omitempty"`  // of a workflow
+	Revision  int       `json:"revision,omitempty"`
 	Days      int       `json:"days,omitempty"` // of a run: for how long it may go on without its user
 }

@@ -21,3 +21,13 @@ func NewNKey() (seed, public string, err error) {
 	public, err = pair.PublicKey()
 	return string(raw), public, err
 }
+
+// PublicNKey is the public key of a seed.
+func PublicNKey(seed string) (string, error) {
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return "", fmt.Errorf("bus: nkey: %w", err)
+	}
+	defer pair.Wipe()
+	return pair.PublicKey()
+}

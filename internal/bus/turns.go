@@ -41,6 +41,7 @@ type FreshGrant struct {
 	Driver  string    `json:"driver"` // of the hand-out
 	Grant   string    `json:"grant"`
 	Expires time.Time `json:"expires,omitzero"`
+	Patched bool      `json:"patched,omitempty"` // instead of a grant: the run has another graph
 }
 
 // FreshGrantReply says whether the process works for that driver.

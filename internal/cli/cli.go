@@ -20,6 +20,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/logging"
 )
 
 // Exit codes.
@@ -147,11 +148,7 @@ func logger(std IO, level string) *slog.Logger {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelInfo
 	}
-	o := &slog.HandlerOptions{Level: l}
-	if terminal(std.Err) {
-		return slog.New(slog.NewTextHandler(std.Err, o))
-	}
-	return slog.New(slog.NewJSONHandler(std.Err, o).WithAttrs([]slog.Attr{slog.String("service", "writ")}))
+	return logging.New(std.Err, l, terminal(std.Err))
 }
 
 func terminal(w io.Writer) bool {

@@ -18,6 +18,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/slack"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
@@ -35,6 +36,9 @@ func (c *command) configFlags() (load func() (config.Config, error)) {
 		}
 		if err := cfg.Validate(); err != nil {
 			return cfg, usage(err)
+		}
+		if cfg, err = cfg.Resolve(c.std.Env); err != nil {
+			return cfg, malformed(err)
 		}
 		return cfg, nil
 	}
@@ -169,9 +173,12 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 // newModels and policyFeed.
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
-		Dir: c.Data, Listen: c.Listen, PublicURL: c.PublicURL, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
+		Dir: c.Data, Listen: c.Listen, FirstKey: c.BootstrapKey, PublicURL: c.PublicURL, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Gate: gateOf(c), Skills: c.Skills,
 		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
+	}
+	if c.SlackToken != "" {
+		cfg.Profiles = slack.New(slack.API, c.SlackToken)
 	}
 	var errs [5]error
 	cfg.Documents, errs[0] = documents(c)

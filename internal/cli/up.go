@@ -30,6 +30,9 @@ func upCommand(c *command) {
 		if err != nil {
 			return err
 		}
+		if cfg.Environment == config.Production && (x.debug || x.record != "") {
+			return usage(errors.New("--debug and --record show what users ask, so they are refused in production: leave them out, or set WRIT_ENVIRONMENT=development (it may come from NODE_ENV)"))
+		}
 		return up(c.Context(), c.std, cfg, c.configFile(), x)
 	}
 }
@@ -182,8 +185,14 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	if line := n.AgentsLine(); line != "" {
 		fmt.Fprintln(std.Err, printable(line))
 	}
-	if n.APIKey != "" {
+	switch {
+	case n.APIKey != "":
 		announceKey(std, n, c)
+	case n.KeyTaken:
+		fmt.Fprintln(std.Err, "first start: the API key of user local is the one that you gave; writ keeps its hash alone")
+		announceRoot(std, c)
+	case n.KeyUnknown:
+		fmt.Fprintln(std.Err, "the API key of bootstrap_key (API_KEY, API_KEY_SECRET_NAME) is none in force here: use the one of the first start, or make one with writ apikey create; to be rid of this line, unset it")
 	}
 }
 
@@ -206,5 +215,9 @@ func announceNext(std IO, c config.Config, sample bool) {
 func announceKey(std IO, n *node.Node, c config.Config) {
 	fmt.Fprintln(std.Out, n.APIKey)
 	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown only this once (stored in %s, mode 0600)\n", datadir.KeyFile(c.Data))
+	announceRoot(std, c)
+}
+
+func announceRoot(std IO, c config.Config) {
 	fmt.Fprintf(std.Err, "the root key is in %s/keys/root.pem: take it offline\n", c.Data)
 }

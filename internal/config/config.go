@@ -25,6 +25,8 @@ import (
 // with Default.
 type Config struct {
 	Data, Listen, Metrics   string
+	Environment             string // Development, Production or Test
+	BootstrapKey            string
 	PublicURL               string
 	NATS, NATSCert, NATSKey string
 	Skills                  []string      // in the short form
@@ -50,7 +52,10 @@ type Config struct {
 	Agents, RunAgent          string
 	Model, ModelURL, ModelKey string
 	Models                    map[string]Model // of the file alone; see ModelsOf
+	ClassifierModel           string
+	SlackToken                string
 	LogLevel                  string
+	SecretFiles               []string // that secrets were read from
 
 	AlertWebhook, AlertSecret, AlertSlack, AlertEmail, AlertPassword string
 	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService            string
@@ -74,7 +79,7 @@ type Config struct {
 
 // Secrets are the files that hold secrets of the configuration, or may.
 func (c Config) Secrets() []string {
-	list := c.skillSecrets()
+	list := append(c.skillSecrets(), c.SecretFiles...)
 	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
 		if path != "" {
 			list = append(list, path)
@@ -108,8 +113,18 @@ func (s Setting) Copy(to, from *Config) {
 
 // read takes the value of a setting from a variable.
 func (s Setting) read(c *Config, variable, value string) {
-	if variable == port {
+	switch variable {
+	case port:
 		value = net.JoinHostPort(c.host(), value)
+	case nodeEnv: // what nobody here knows must not open what production closes
+		if value != Development && value != Test {
+			value = Production
+		}
+	case firestore:
+		if value == noFirestore {
+			return
+		}
+		value += "-"
 	}
 	switch to := s.Bind(c).(type) {
 	case *string:
@@ -257,6 +272,9 @@ func (c Config) Validate() error {
 		if _, _, err := net.SplitHostPort(x[1]); err != nil && (x[1] != "" || x[0] == "listen") {
 			return fmt.Errorf("%s: %q is not host:port", x[0], x[1])
 		}
+	}
+	if c.Environment != Development && c.Environment != Production && c.Environment != Test {
+		return fmt.Errorf("environment: %q is none of %s, %s and %s", c.Environment, Development, Production, Test)
 	}
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		return fmt.Errorf("public_url: %q is not http(s)://host[:port]", c.PublicURL)

@@ -13,8 +13,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Strong is the name of the model that all built-in agents use.
-const Strong = "strong"
+// Names of models: Strong is the one that all built-in agents use, but that
+// classifier_model is for the classifier.
+const (
+	Strong     = "strong"
+	Classifier = "classifier"
+)
 
 // Drivers of models.
 const (
@@ -86,7 +90,7 @@ func decodeModels(doc yaml.Node) (map[string]Model, error) {
 var (
 	variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
 
-	errPlainKey = errors.New("a key does not belong in this file: write ${VARIABLE} and set that variable, or name a file with key_file")
+	errPlainKey = errors.New("a key does not belong in this file: write ${VARIABLE} and set that variable, or say where it is with file:, cmd: or key_file")
 )
 
 // wrong finds the member at fault.
@@ -115,7 +119,7 @@ func (m Model) wrong() (member string, err error) {
 		return "url", errors.New("name the directory with the replies that --record kept")
 	case m.Driver == DriverOpenAI && m.Name == "":
 		return "name", errors.New("name the model as its server does")
-	case m.Key != "" && !variable.MatchString(m.Key):
+	case m.Key != "" && !variable.MatchString(m.Key) && !placed(m.Key):
 		return "key", errPlainKey
 	case m.Key != "" && m.KeyFile != "":
 		return "key_file", errors.New("there is a key as well: keep one of them")
@@ -210,6 +214,10 @@ func (c Config) ModelsOf(getenv func(string) string) (map[string]Model, error) {
 		return nil
 	}
 	err := add(Strong, c.strong(getenv(openAIKey) != ""))
+	if m := all[Strong]; err == nil && c.ClassifierModel != "" && m.Driver == DriverOpenAI {
+		m.Name, m.Fallback, m.Price = c.ClassifierModel, []string{Strong}, nil
+		all[Classifier] = m
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		if _, there := all[name]; !there && err == nil && all[Strong].Driver != DriverOffline {
 			err = add(name, c.Models[name])

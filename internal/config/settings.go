@@ -29,8 +29,21 @@ func (s Setting) Variables() []string {
 	return append([]string{"WRIT_" + strings.ToUpper(s.Name)}, s.Also...)
 }
 
-// port is a variable that changes the port of Listen alone.
-const port = "PORT"
+// Variables of other programs that are read in a way of their own.
+const (
+	port        = "PORT"                // changes the port of Listen alone
+	nodeEnv     = "NODE_ENV"            // others give it values of their own, too
+	firestore   = "FIRESTORE_DATABASE"  // the name of a database
+	secretName  = "API_KEY_SECRET_NAME" //nolint:gosec // G101: where a secret is, and not the secret
+	noFirestore = "(default)"
+)
+
+// Environments that a writ can be run in.
+const (
+	Development = "development"
+	Production  = "production"
+	Test        = "test"
+)
 
 const openAI = "https://api.openai.com/v1"
 
@@ -43,6 +56,16 @@ var Settings = []Setting{
 	{
 		Name: "listen", Default: "127.0.0.1:8080", Also: []string{port}, Bind: func(c *Config) any { return &c.Listen },
 		Help: "HTTP address, host:port", More: "; `PORT` changes the port alone",
+	},
+	{
+		Name: "environment", Default: Development, Also: []string{nodeEnv}, Bind: func(c *Config) any { return &c.Environment },
+		Help: "development, production or test",
+		More: ": in production, `--debug` and `--record` are refused. Of `NODE_ENV`, any other value counts as production",
+	},
+	{
+		Name: "bootstrap_key", Secret: true, Also: []string{secretName, "API_KEY"}, Bind: func(c *Config) any { return &c.BootstrapKey },
+		Help: "API key of user local that the first start takes, in place of making one",
+		More: ": from 32 characters. Only its hash is kept. Later starts say so if it is no key in force. `API_KEY_SECRET_NAME` is `file:…` or `cmd:…` alone ([below](#secrets))",
 	},
 	{
 		Name: "public_url", Bind: func(c *Config) any { return &c.PublicURL },
@@ -106,8 +129,8 @@ var Settings = []Setting{
 		Help: "CA certificate file for that server, PEM", More: "; default: the CAs of the machine",
 	},
 	{
-		Name: "documents_prefix", Bind: func(c *Config) any { return &c.DocumentsPrefix },
-		Help: "prefix of the name of every index", More: ", for a cluster that others use, too",
+		Name: "documents_prefix", Also: []string{firestore}, Bind: func(c *Config) any { return &c.DocumentsPrefix },
+		Help: "prefix of the name of every index", More: ", for a cluster that others use, too. `FIRESTORE_DATABASE=sales` is the prefix `sales-`, and `(default)` is none",
 	},
 	{
 		Name: "vector_engine", Default: "lucene", Bind: func(c *Config) any { return &c.VectorEngine },
@@ -195,6 +218,16 @@ var Settings = []Setting{
 		Help: "who gets alerts by e-mail: smtp://[user@]host[:port]?from=ADDRESS&to=ADDRESS,ADDRESS",
 	},
 	{Name: "alert_email_password", Secret: true, Bind: func(c *Config) any { return &c.AlertPassword }, Help: "password of that user", More: "; it is sent over TLS alone"},
+	{
+		Name: "classifier_model", Also: []string{"VERTEX_AI_MODEL"}, Bind: func(c *Config) any { return &c.ClassifierModel },
+		Help: "model that chooses the agent of a request, as the server of the model strong calls it; default: the model strong",
+		More: ", which is asked too where this one does not answer. Without a server of models it has no effect",
+	},
+	{
+		Name: "slack_token", Secret: true, Also: []string{"SLACK_BOT_TOKEN"}, Bind: func(c *Config) any { return &c.SlackToken },
+		Help: "bot token of Slack, with the scopes users:read and users:read.email",
+		More: ": where a request does not name its user, Slack is asked, by the e-mail address that the application gave, or by the id of the user if it is one of Slack's ([sessions.md](sessions.md#what-agents-are-told-of-a-turn))",
+	},
 	{
 		Name: "otlp_endpoint", Also: []string{"OTEL_EXPORTER_OTLP_ENDPOINT"}, Bind: func(c *Config) any { return &c.OTLPEndpoint },
 		Help: "base URL of an OpenTelemetry collector, which gets traces and metrics by OTLP over HTTP", More: " ([operations.md](operations.md#traces)); none by default",

@@ -4,8 +4,16 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+	"time"
 
+	"aob.dev/writ/agentic/document"
+	"aob.dev/writ/executors/files"
+	"aob.dev/writ/executors/logs"
+	"aob.dev/writ/executors/memory"
+	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/storage"
 )
 
 // What the page of settings says around its table.
@@ -35,6 +43,36 @@ func configurationPage() []byte {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", s.Name, value, strings.Join(s.Variables(), "`, `"), flag, what)
 	}
-	b.WriteString("\n" + configurationTail)
+	b.WriteString("\n" + configurationTail + constants())
 	return []byte(b.String())
+}
+
+// constants is the table of values without a setting, as the code has them.
+func constants() string {
+	var b strings.Builder
+	b.WriteString("\n## Values without a setting\n\nThese are the same everywhere, since records, prompts and clients rest on them.\n\n| what | value |\n| :-- | :-- |\n")
+	for _, row := range []struct {
+		what  string
+		value any
+	}{
+		{"bytes from which a result becomes a file", storage.InlineLimit},
+		{"lines of such a file that stand beside it", catalog.SampleLines},
+		{"time that a script has", sandbox.DefaultWall},
+		{"bytes that it may print", sandbox.DefaultOutput},
+		{"age at which files of steps are removed", files.SweepAge},
+		{"how often they are looked at", files.SweepEvery},
+		{"steps of a plan", catalog.MaxSteps},
+		{"times that it is planned again", catalog.MaxReplans},
+		{"wait for another's write to the same memory", memory.LockWait},
+		{"life of the address of a stream of logs", logs.Life},
+		{"bytes of an agent's file", document.MaxFile},
+	} {
+		value := fmt.Sprint(row.value)
+		if d, ok := row.value.(time.Duration); ok {
+			value = fmt.Sprintf("%v s", d.Seconds())
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", row.what, value)
+	}
+	b.WriteString("\nAgents are kept in no cache that could be stale: each turn has those of the registry's revision in force. How many agents one may ask at once is its own [`max_fan_out`](agents.md).\n")
+	return b.String()
 }

@@ -21,14 +21,25 @@ import (
 	"aob.dev/writ/internal/telemetry"
 )
 
-// TestTraceOfATurn: a collector gets one trace of a turn, which has the id that its orders
-// have. Each span but the first has its parent there, across the bus: from the request over
-// the manager, the agents' models and tools, the orders, the router and the executors to the
-// skills. Nothing that was sent has a word of the request or of the answer.
-func TestTraceOfATurn(t *testing.T) {
-	var mu sync.Mutex // guards the rest
-	var raw []byte
-	var spans []*otlp.Span
+// collected is a collector of OpenTelemetry, made of the protocol's own messages.
+type collected struct {
+	url string
+
+	mu    sync.Mutex // guards the rest
+	raw   []byte
+	spans []*otlp.Span
+}
+
+// got is what it has got.
+func (c *collected) got() (spans []*otlp.Span, raw []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans), slices.Clone(c.raw)
+}
+
+func serveCollector(t *testing.T) *collected {
+	t.Helper()
+	c := &collected{}
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
@@ -44,18 +55,28 @@ func TestTraceOfATurn(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		raw = append(raw, body...)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.raw = append(c.raw, body...)
 		for _, of := range got.GetResourceSpans() {
 			for _, scope := range of.GetScopeSpans() {
-				spans = append(spans, scope.GetSpans()...)
+				c.spans = append(c.spans, scope.GetSpans()...)
 			}
 		}
 	}))
-	defer srv.Close()
+	t.Cleanup(srv.Close)
+	c.url = srv.URL
+	return c
+}
+
+// TestTraceOfATurn: a collector gets one trace of a turn, which has the id that its orders
+// have. Each span but the first has its parent there, across the bus: from the request over
+// the manager, the agents' models and tools, the orders, the router and the executors to the
+// skills. Nothing that was sent has a word of the request or of the answer.
+func TestTraceOfATurn(t *testing.T) {
+	c := serveCollector(t)
 	s := start(t, setup{Skills: []string{serveShop(t).url}})
-	flush, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: srv.URL, Service: "test", Sample: 1}, s.node.Figures(), slog.New(slog.DiscardHandler))
+	flush, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: c.url, Service: "test", Sample: 1}, s.node.Figures(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +88,7 @@ func TestTraceOfATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	mu.Lock()
-	defer mu.Unlock()
+	spans, raw := c.got()
 	id, ids, names, roots := got.Orders[0].TraceID, map[string]string{}, []string{}, []string{}
 	for _, x := range spans {
 		if hex.EncodeToString(x.GetTraceId()) == id {
@@ -124,5 +144,55 @@ func TestTraceOfATurn(t *testing.T) {
 	m := page.Rows[0]
 	if span, err := hex.DecodeString(m.Span); err != nil || m.Trace != id || ids[string(span)] == "" {
 		t.Errorf("message of trace %q and span %q, which no collector has", m.Trace, m.Span)
+	}
+}
+
+// TestTraceGoesOn: a turn that waited for people, and is then handed out again by nobody's request, is in the trace that
+// its orders name. So is the call that they have approved, and not in the trace of who approved it.
+func TestTraceGoesOn(t *testing.T) {
+	c := serveCollector(t)
+	s := start(t, setup{Skills: []string{serveShop(t).url}})
+	ben, _, _ := s.holds("order_list")
+	flush, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: c.url, Service: "test", Sample: 1}, s.node.Figures(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana := s.as("ana")
+	held := s.hold(ana, "How many orders per outlet?")
+	if _, p := s.decide(ben, held.Approval.IntentID, "approve", ""); p.Code != "" {
+		t.Fatalf("%+v", p)
+	}
+	_, from := s.streamEnd(ana, held.PlanID, "")
+	for end := ""; end != "done"; {
+		end, from = s.streamEnd(ana, held.PlanID, from)
+	}
+	if err := flush(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	orders, turns, carried := s.orders(held.PlanID), 0, 0
+	spans, _ := c.got()
+	for _, x := range spans {
+		switch x.GetName() {
+		case "turn":
+			turns++
+		case "dispatch skill.call", "execute skill.call":
+			carried++
+		case "router":
+			ours := false
+			for _, a := range x.GetAttributes() {
+				ours = ours || slices.ContainsFunc(orders, func(o order) bool { return o.Decision.IntentID == a.GetValue().GetStringValue() })
+			}
+			if !ours {
+				continue
+			}
+		default:
+			continue
+		}
+		if id := hex.EncodeToString(x.GetTraceId()); id != orders[0].TraceID {
+			t.Errorf("%s is in trace %s, the orders in %s", x.GetName(), id, orders[0].TraceID)
+		}
+	}
+	if turns != 2 || carried != 2 {
+		t.Errorf("%d spans of the turn and %d of the call", turns, carried)
 	}
 }

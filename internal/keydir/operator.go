@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -43,4 +45,25 @@ func NewAPIKey() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
 	return "writ_" + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Bounds of an API key that somebody else has made. Whoever gets its hash can guess at it.
+const (
+	minKey, maxKey = 32, 512
+	minVariety     = 12 // different characters
+)
+
+// CheckAPIKey says what is wrong with an API key that somebody else has made.
+func CheckAPIKey(key string) error {
+	variety := map[rune]bool{}
+	for _, r := range key {
+		variety[r] = true
+	}
+	switch {
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("bootstrap_key (API_KEY): it has characters that no header may have: use letters, digits and signs of ASCII")
+	case len(key) < minKey || len(key) > maxKey || len(variety) < minVariety:
+		return errors.New("bootstrap_key (API_KEY): it is too weak, or too long: make one with `openssl rand -hex 32`, or unset it, and writ makes one")
+	}
+	return nil
 }

@@ -85,7 +85,9 @@ var columns = []column{
 	{"internal/layering", 0, nil},
 	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
+	{"internal/slack", 1, []string{"internal/cli"}},
 	{"internal/telemetry", 1, nil},
+	{"internal/logging", -1, nil},
 	{"internal/tracing", -1, nil},
 }
 

@@ -16,14 +16,14 @@ func (n *Node) metrics() []telemetry.Metric {
 	counts := func() router.Counts { return n.router.Counts() }
 	accepted := figure("writ_orders_accepted_total", "Accepted orders.", func() int64 { return counts().Accepted })
 	accepted.Counter = true
-	versions := figure("ps6_envelope_version_mismatch_total", "Enricher responses that were not shown, as no agent declares their major version.", func() int64 { return counts().Facts["envelope.version_mismatch"] })
+	versions := figure("ps6_envelope_version_mismatch_total", "Enricher responses that were not shown, as no agent declares their major version, and orders of another version.", func() int64 { return counts().Versions })
 	versions.Counter = true
 	return []telemetry.Metric{
 		accepted, versions,
 		{
-			Name: "ps6_envelope_principal_mismatch_total", Help: "Answers of skill servers for another user than the one who asked: they were not shown.",
+			Name: "ps6_envelope_principal_mismatch_total", Help: "Answers of skill servers for another user than the one who asked, none of which was shown, and orders for another user than their grant's.",
 			Label: "consumer", Counter: true, Values: func() map[string]float64 {
-				return map[string]float64{"consumer-agent": float64(counts().Facts["skill.principal_mismatch"])}
+				return map[string]float64{"consumer-agent": float64(counts().Principals)}
 			},
 		},
 		{
@@ -75,6 +75,7 @@ func (n *Node) metrics() []telemetry.Metric {
 			return int64(oldest.Seconds())
 		}),
 		figure("writ_orders_recovered", "Orders that an earlier process had left open and this one has taken up.", func() int64 { return counts().Recovered }),
+		figure("writ_orders_open", "Accepted orders of executors that have no outcome yet.", func() int { return counts().Held.Orders }),
 		{
 			Name: "writ_monitor", Help: "What the monitor saw in the last hour: rates from 0 to 1, counts, and seconds.",
 			Label: "figure", Values: func() map[string]float64 { return n.monitor.Last().Gauges() },

@@ -1,12 +1,95 @@
 package node
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/telemetry"
 )
+
+// series are the names and labels at /metrics.
+func series(t *testing.T, n *Node) []string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	telemetry.Handler(n.Figures()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	var out []string
+	for line := range strings.Lines(w.Body.String()) {
+		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "go_") {
+			out = append(out, line[:strings.LastIndex(line, " ")])
+		}
+	}
+	return out
+}
+
+// TestSeriesStayBounded: a hundred thousand orders, each of another user, of another type and with another id, make as
+// many series as the first ones did. None has a name or an id of theirs.
+func TestSeriesStayBounded(t *testing.T) {
+	n := open(t, config(t.TempDir()))
+	run(t, n)
+	gateway, now := n.keys.signer(intents.RoleGateway), time.Now()
+	signed := func(i int) []byte { // far enough to have a type, and recorded
+		user := fmt.Sprintf("series-user-%d", i)
+		g := intents.Grant{Issuer: n.Origin(), Audience: n.Origin(), Subject: user, Tenant: "default", Roles: []string{"user"}, Session: "s", Turn: "t", IssuedAt: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(), ID: user}
+		token, err := intents.IssueGrant(gateway, g)
+		must(t, err)
+		raw, _, err := intents.Seal(gateway, intents.Body{
+			Version: intents.Version, Intent: intents.Intent{Type: fmt.Sprintf("series.type%d", i), Args: json.RawMessage(`{}`)}, Actor: intents.Actor{UserID: user, Tenant: "default", Grant: token},
+			Constraints: intents.Constraints{IssuedAt: intents.FormatTime(now), TTLSec: 60, Audience: n.Origin(), IdempotencyKey: user}, Context: &intents.Context{SessionID: "s", TurnID: "t"},
+		})
+		must(t, err)
+		return raw
+	}
+	sent := map[intents.Code]int{}
+	send := func(raw []byte) {
+		a, err := n.router.Submit(t.Context(), raw)
+		if err == nil {
+			sent[a.Code]++
+		} else {
+			sent[intents.CodeOf(err)]++
+		}
+	}
+	feed := func(from, to int) {
+		for i := from; i < to; i++ {
+			if i%1000 == 0 {
+				send(signed(i))
+				continue
+			}
+			send(fmt.Appendf(nil, `{"version":"1.0","actor":{"user_id":"series-user-%d"},"intent":{"type":"series.type%d"}}`, i, i))
+		}
+	}
+	feed(0, 10)
+	before := series(t, n)
+	feed(10, 100_000)
+	after := series(t, n)
+	if !slices.Equal(before, after) {
+		t.Errorf("%d series became %d", len(before), len(after))
+	}
+	if sent[intents.UnknownIntent] != 100 || sent[intents.SignatureInvalid] != 99_900 || len(before) < 50 {
+		t.Errorf("sent %v, %d series: the test finds nothing", sent, len(before))
+	}
+	for _, s := range after {
+		if strings.Contains(s, "series") {
+			t.Errorf("%s", s)
+		}
+	}
+	for _, want := range []string{
+		`writ_orders_decided_total{code="UNKNOWN_INTENT",type="unknown"}`, `ps6_envelope_principal_mismatch_total{consumer="consumer-agent"}`, "writ_orders_open",
+		`writ_stage_seconds_bucket{stage="policy",le="+Inf"}`, `writ_stage_seconds_count{stage="signature"}`,
+	} {
+		if !slices.Contains(after, want) {
+			t.Errorf("no series %s", want)
+		}
+	}
+}
 
 // TestMetrics: what the parts count is told on a listener of its own, and on no other.
 func TestMetrics(t *testing.T) {

@@ -47,6 +47,7 @@ import (
 type Config struct {
 	Dir       string              // data directory; made with mode 0700
 	Listen    string              // HTTP, host:port
+	FirstKey  string              // API key that a first start takes; empty: it makes one
 	PublicURL string              // where people reach it; empty: at Listen
 	Metrics   string              // host:port of a listener for /metrics; empty: none
 	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
@@ -80,6 +81,7 @@ type Config struct {
 	Agents           string                   // directory of agents, which is watched; empty: none
 	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
 	Gate             catalog.Gate             // its switches; zero: the defaults
+	Profiles         gateway.Profiles         // of users; nil: none
 	Prices           map[string]catalog.Price // of models, by driver:model
 	Alerts           []monitor.Receiver       // who is told of alerts
 	Now              func() time.Time
@@ -146,8 +148,10 @@ type Node struct {
 
 	holdingStore *sqlite.Holdings
 
-	// APIKey is the key made at the first start; empty later.
-	APIKey string
+	// APIKey is the key made at the first start; empty later. KeyTaken: it took the given
+	// one instead. KeyUnknown: the given one is not in force.
+	APIKey               string
+	KeyTaken, KeyUnknown bool
 }
 
 // Open prepares a node: it locks the data directory, opens the stores, which replays the
@@ -259,6 +263,11 @@ func (n *Node) begin(ctx context.Context) error {
 
 // beginLog makes the keys that are missing, and the genesis.
 func (n *Node) beginLog(ctx context.Context) error {
+	if n.cfg.FirstKey != "" {
+		if err := keydir.CheckAPIKey(n.cfg.FirstKey); err != nil {
+			return err
+		}
+	}
 	keys, err := keydir.Create(datadir.Keys(n.cfg.Dir))
 	if err != nil {
 		return err
@@ -421,7 +430,11 @@ func (n *Node) serveHTTP(g *group) error {
 	if n.listener == nil {
 		return nil
 	}
-	g.http("http", edge.Default.Server(n.handler()), edge.Default.Listener(n.listener))
+	h, err := n.handler()
+	if err != nil {
+		return err
+	}
+	g.http("http", edge.Default.Server(h), edge.Default.Listener(n.listener))
 	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
 }
 

@@ -30,26 +30,33 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 	return nil
 }
 
-// firstKey makes the API key of user "local" at the first start. Only its hash is sent.
-// If a crash comes before the order is committed, the next start makes another key and
-// replaces the file.
-func (n *Node) firstKey(ctx context.Context) error {
+// firstKey makes the API key of user "local" at the first start, or takes the one that was
+// given, which stands in no file. Only its hash is sent. If a crash comes before the order
+// is committed, the next start makes another key and replaces the file.
+func (n *Node) firstKey(ctx context.Context) (err error) {
+	key := n.cfg.FirstKey
 	if n.directory.HasAPIKeys() {
+		if key != "" {
+			row, _, known := n.directory.APIKey(intents.Digest([]byte(key)))
+			n.KeyUnknown = !known || row.Revoked
+		}
 		return nil
 	}
-	key := keydir.NewAPIKey()
-	if err := durable.Write(datadir.KeyFile(n.cfg.Dir), []byte(key+"\n")); err != nil {
-		return err
+	if key == "" {
+		key = keydir.NewAPIKey()
+		n.APIKey = key
+		err = durable.Write(datadir.KeyFile(n.cfg.Dir), []byte(key+"\n"))
+	} else {
+		n.KeyTaken = true
+		err = keydir.CheckAPIKey(key)
 	}
-	err := n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
-		ID:   "local",
-		Hash: intents.Digest([]byte(key)), UserID: "local", MaxRoles: []string{"user", "auditor", "approver"}, MayAssertUser: true,
-	}})
 	if err != nil {
 		return err
 	}
-	n.APIKey = key
-	return nil
+	return n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+		ID:   "local",
+		Hash: intents.Digest([]byte(key)), UserID: "local", MaxRoles: []string{"user", "auditor", "approver"}, MayAssertUser: true,
+	}})
 }
 
 // LocalKey is the API key of user "local", as long as its file exists.

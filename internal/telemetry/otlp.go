@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/tracing"
@@ -43,7 +45,7 @@ func Export(ctx context.Context, o OTLP, f *Figures, log *slog.Logger) (stop fun
 		return nil, fmt.Errorf("export of metrics: %w", err)
 	}
 	who := resource.NewSchemaless(attribute.String("service.name", o.Service))
-	traces := sdktrace.NewTracerProvider(sdktrace.WithResource(who), sdktrace.WithBatcher(clean{spans}),
+	traces := sdktrace.NewTracerProvider(sdktrace.WithResource(who), sdktrace.WithBatcher(clean{spans}), sdktrace.WithIDGenerator(ids{}),
 		// By the id of the trace alone: every process keeps the same ones, whatever a client says.
 		sdktrace.WithSampler(sdktrace.TraceIDRatioBased(o.Sample)))
 	metrics := metric.NewMeterProvider(metric.WithResource(who),
@@ -54,6 +56,26 @@ func Export(ctx context.Context, o OTLP, f *Figures, log *slog.Logger) (stop fun
 	}))
 	otel.SetTracerProvider(traces)
 	return func(ctx context.Context) error { return errors.Join(traces.Shutdown(ctx), metrics.Shutdown(ctx)) }, nil
+}
+
+// ids are random, but for a trace that a record has named already.
+type ids struct{}
+
+// NewIDs of a trace and its first span.
+func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	t := tracing.Wanted(ctx)
+	for !t.IsValid() {
+		_, _ = rand.Read(t[:]) // never fails
+	}
+	return t, g.NewSpanID(ctx, t)
+}
+
+// NewSpanID of a further one.
+func (ids) NewSpanID(context.Context, trace.TraceID) (s trace.SpanID) {
+	for !s.IsValid() {
+		_, _ = rand.Read(s[:])
+	}
+	return s
 }
 
 // clean lets through what tracing names, and of that no text that could be somebody's

@@ -54,6 +54,28 @@ func Start(ctx context.Context, what string, attributes ...attribute.KeyValue) (
 	return otel.Tracer("aob.dev/writ").Start(ctx, what, trace.WithAttributes(attributes...)) //nolint:spancheck // the caller ends it
 }
 
+// StartIn begins a span in the trace that a record names. It stands below the span of ctx
+// only where that is of the same trace: a turn that goes on after a crash or an approval
+// begins with none. What is no id of a trace changes nothing.
+func StartIn(ctx context.Context, traceID, what string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+	id, err := trace.TraceIDFromHex(traceID)
+	if err == nil && trace.SpanContextFromContext(ctx).TraceID() != id {
+		ctx = context.WithValue(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), wantedKey{}, id)
+	}
+	return Start(ctx, what, attributes...)
+}
+
+type wantedKey struct{}
+
+// Wanted is the id that a trace which begins in ctx is to have; not valid: any.
+func Wanted(ctx context.Context) trace.TraceID {
+	id, _ := ctx.Value(wantedKey{}).(trace.TraceID)
+	return id
+}
+
+// In says whether ctx is in a span.
+func In(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
+
 const traceparent = "traceparent"
 
 // Parent is the span of ctx as W3C trace context has it; empty: there is none.

@@ -82,6 +82,12 @@ export class Approvals {
     must((items ?? []).every((id) => asked.includes(id)), "says yes to what nobody asked");
   }
 
+  // said is the result of a question to which people have said yes.
+  said({ args }, approvals) {
+    const all = (args.items ?? []).map((i) => i.id);
+    return { approved: approvals.map((a) => ({ user_id: a.user_id, at: a.at, items: a.items ?? all })) };
+  }
+
   edit(held, who, o) {
     const { args } = o.args;
     must(this.state.rules > 5, "nothing is edited under these rules");

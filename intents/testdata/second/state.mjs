@@ -377,13 +377,15 @@ export class State {
       must(out.code !== "CHANGED" || o.edited, "changed, and nobody has edited it");
       must(out.code !== "APPROVAL_EXPIRED" || this.at >= o.deadline, "expired before its deadline");
     }
+    const answer = out.result ?? part(r, "result");
+    if (o.said && out.status === "done") must(answer !== undefined && jcs(answer) === jcs(o.said), "the answer to a question is not what people said");
     this.breakers.ended(o, out);
     this.held.delete(o.d.intent_id);
     const again = out.status === "failed" && out.retryable;
     if (again) this.taken.delete(o.name);
     else this.taken.set(o.name, { order: o, ended: this.at });
     if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
-    this.plans.ended(o, out, out.result ?? part(r, "result"));
+    this.plans.ended(o, out, answer);
     if (o.type === "session.close" && out.status === "done") this.gate.close(o);
   }
 
@@ -477,6 +479,7 @@ export class State {
     must(jcs(facts.roles ?? []) === jcs(roles), "released with other roles than grant and directory give");
     this.capable(o, this.row(o.type), tenants, roles);
     o.released = true;
+    if (o.type === "approval.ask") o.said = this.approvals.said(o, facts.approvals ?? []);
     this.held.delete(o.d.intent_id);
     this.breakers.sent(o, now, facts);
     if (d.executor === "router") this.apply({ ...o, now, facts });
@@ -494,6 +497,7 @@ export class State {
       case "admin.put":
         return this.adminPut(args, tenant);
       case "skill.approve":
+        must(o.key.role !== "gateway" || o.tenant !== "system" && tenant === o.tenant, "the gateway approves a skill for system, or elsewhere");
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
         return this.change((tenants) => {
           const t = tenants.get(tenant);

@@ -33,11 +33,12 @@ const (
 
 // account, and the types below it, are the accounts part of a nats-server
 // configuration; their JSON is legal there. A cluster's users are those of
-// rights.go, one for each process.
+// rights.go, one for each connection of a process (cluster.go).
 type account struct {
 	JetStream string   `json:"jetstream,omitempty"`
 	Exports   []export `json:"exports,omitempty"`
 	Imports   []imp    `json:"imports,omitempty"`
+	Users     []user   `json:"users,omitempty"` // of a cluster; ours come and go
 }
 
 type export struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/schemas"
@@ -108,9 +109,9 @@ func trace(c *gin.Context) {
 		span.SetAttributes(tracing.Status.Int(c.Writer.Status()))
 		span.End()
 	}()
-	c.Request = c.Request.WithContext(ctx)
 	id, _ := tracing.IDs(ctx)
 	c.Set(traceKey, cmp.Or(id, TraceID(c.Request)))
+	c.Request = c.Request.WithContext(logging.In(ctx, Trace(c)))
 	c.Header("X-Trace-Id", Trace(c))
 	c.Header("X-Content-Type-Options", "nosniff")
 	c.Next()

@@ -1,0 +1,86 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"aob.dev/writ/gateway"
+	"aob.dev/writ/internal/problem"
+)
+
+// reply keeps what the API answers within this process.
+type reply struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (a *reply) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *reply) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (a *reply) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
+}
+
+func (a *reply) decode(out any) error {
+	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
+		return fmt.Errorf("console: answer of the interface: %w", err)
+	}
+	return nil
+}
+
+// fetch puts a request to the API. The person's pages are counted here, not what they read.
+func (c *Console) fetch(ctx context.Context, who credentials, method, path string, in any) (*reply, error) {
+	return c.serve(ctx, who, method, path, in, true)
+}
+
+// serve has the API of this process answer; a refusal is the error.
+func (c *Console) serve(ctx context.Context, who credentials, method, path string, in any, counted bool) (*reply, error) {
+	a := &reply{header: http.Header{}}
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return a, err
+		}
+		body = bytes.NewReader(raw)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, path, body)
+	if err != nil {
+		return a, err
+	}
+	r.RequestURI, r.RemoteAddr = path, who.address
+	r.Header.Set("X-Api-Key", who.key)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if who.user != "" {
+		r.Header.Set("X-User-Id", who.user)
+	}
+	if counted {
+		r = gateway.Paced(r)
+	}
+	c.API.ServeHTTP(a, r)
+	if a.status >= http.StatusBadRequest {
+		p := &problem.Problem{}
+		if err := a.decode(p); err != nil {
+			return a, err
+		}
+		p.Status = a.status
+		return a, p
+	}
+	return a, nil
+}

@@ -1,0 +1,311 @@
+// Package console is the part of the gateway that people see in a browser: pages below
+// /console, made on the server. It reads and acts through the HTTP interface of its own
+// process, as the person whose API key opened the session; it decides nothing.
+//
+//	/console/now              orders as they are decided
+//	/console/plans            plans; …/{plan_id}: one with its orders
+//	/console/approvals        what waits; …/{intent_id}: one, to decide it
+//	/console/orders/{id}      an order with signature, policy, outcome, receipt and proof
+//	/console/agents           agents and skills
+//	/console/policies         rules that fired, explanations, backtests
+//	/console/record           search, bundle, checkpoint
+//	/console/health           stores, breakers, and what models cost
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/ratelimit"
+)
+
+// Config of a console. API and Office are required.
+type Config struct {
+	API    http.Handler // the HTTP interface of this process
+	Office Office
+	Secure bool // people reach it by TLS
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Console serves the pages.
+type Console struct {
+	Config
+	sessions *sessions
+	pages    map[string]*template.Template
+	rate     *ratelimit.Limiter
+	live     *ratelimit.Limiter
+	heavy    sync.Mutex // held by what reads the whole record
+}
+
+// Bounds of one session: pages of a window, and streams opened in a minute.
+const (
+	pageRate   = 600
+	pageWindow = 15 * time.Minute
+	streamRate = 30
+	maxForm    = 1 << 20
+)
+
+//go:embed templates static
+var files embed.FS
+
+// New makes a console.
+func New(cfg Config) (*Console, error) {
+	if cfg.API == nil || cfg.Office == nil {
+		return nil, errors.New("console: needs the interface and the office")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	c := &Console{
+		Config: cfg, sessions: newSessions(cfg.Now), pages: map[string]*template.Template{},
+		rate: ratelimit.New(pageRate, pageWindow, maxSessions, cfg.Now), live: ratelimit.New(streamRate, time.Minute, maxSessions, cfg.Now),
+	}
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		t, err := template.New("layout.html").Funcs(functions).ParseFS(files, "templates/layout.html", name)
+		if err != nil {
+			return nil, err
+		}
+		c.pages[strings.TrimSuffix(strings.TrimPrefix(name, "templates/"), ".html")] = t
+	}
+	return c, nil
+}
+
+// policy of content: nothing but what this origin serves, and no script or style in a page.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Handler serves everything below /console.
+func (c *Console) Handler() http.Handler {
+	m := http.NewServeMux()
+	static, _ := fs.Sub(files, "static") // it is embedded
+	m.Handle("GET /console/static/", http.StripPrefix("/console/static/", http.FileServerFS(static)))
+	m.HandleFunc("GET /console/login", c.showLogin)
+	m.HandleFunc("POST /console/login", c.login)
+	m.Handle("POST /console/logout", c.page("login", c.logout))
+	m.Handle("GET /console", http.RedirectHandler("/console/now", http.StatusSeeOther))
+	m.Handle("GET /console/{$}", http.RedirectHandler("/console/now", http.StatusSeeOther))
+	for pattern, p := range map[string]struct {
+		name string
+		show func(*request) (any, error)
+	}{
+		"GET /console/live":                  {"", c.changes},
+		"GET /console/now":                   {"now", c.now},
+		"GET /console/plans":                 {"plans", c.plans},
+		"GET /console/plans/{id}":            {"plan", c.plan},
+		"GET /console/orders/{id}":           {"order", c.order},
+		"GET /console/orders/{id}/proof":     {"", c.proof},
+		"GET /console/approvals":             {"approvals", c.approvals},
+		"GET /console/approvals/{id}":        {"approval", c.approval},
+		"POST /console/approvals/{id}":       {"approval", c.decide},
+		"GET /console/agents":                {"agents", c.agents},
+		"GET /console/skills/{name}":         {"skill", c.skill},
+		"POST /console/skills/{name}":        {"skill", c.approveSkill},
+		"GET /console/policies":              {"policies", c.policies},
+		"POST /console/policies/backtest":    {"backtest", c.backtest},
+		"GET /console/policies/explain/{id}": {"explain", c.explain},
+		"GET /console/record":                {"record", c.record},
+		"POST /console/record/bundle":        {"", c.bundle},
+		"GET /console/health":                {"health", c.health},
+	} {
+		m.Handle(pattern, c.page(p.name, p.show))
+	}
+	guarded := http.NewCrossOriginProtection().Handler(m)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// request of a person with a session.
+type request struct {
+	*http.Request
+	w http.ResponseWriter
+	s *session
+	c *Console
+}
+
+// view is what the layout of a page gets.
+type view struct {
+	Page, Path string
+	Session    *session // nil: nobody is logged in
+	Said       string
+	Body       any
+}
+
+// errDone says that a handler has answered by itself.
+var errDone = errors.New("console: answered")
+
+// page is a route for people with a session. What a form sends carries the session's token.
+func (c *Console) page(name string, show func(*request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, err := c.session(r)
+		if errors.Is(err, errNoSession) {
+			c.toLogin(w, r)
+			return
+		}
+		q := &request{r, w, s, c}
+		var body any
+		if err == nil {
+			err = q.allowed()
+		}
+		if err == nil {
+			body, err = show(q)
+		}
+		switch {
+		case errors.Is(err, errDone):
+		case err != nil:
+			c.fail(w, r, s, err)
+		default:
+			c.render(w, r, http.StatusOK, name, s, body)
+		}
+	})
+}
+
+// allowed counts the request, and looks at the token of a form.
+func (q *request) allowed() error {
+	if wait, ok := q.c.rate.Allow(q.s.id); !ok {
+		p := problem.New(intents.RateLimited, "", "")
+		p.RetryAfter = wait
+		return p
+	}
+	if q.Method == http.MethodPost && !q.s.sent(q.PostFormValue("csrf")) {
+		return problem.New(intents.RBACForbidden, "", "the form does not belong to this session: open the page again, and send it from there")
+	}
+	return nil
+}
+
+// see sends the browser to a page, which says something once.
+func (q *request) see(path, said string) (any, error) {
+	q.s.say(said)
+	http.Redirect(q.w, q.Request, path, http.StatusSeeOther)
+	return nil, errDone
+}
+
+func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, name string, s *session, body any) {
+	var out bytes.Buffer
+	v := view{Page: name, Path: r.URL.Path, Session: s, Said: s.heard(), Body: body}
+	if err := c.pages[name].Execute(&out, v); err != nil {
+		c.Log.ErrorContext(r.Context(), "console page", slog.String("page", name), slog.String("error", err.Error()))
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = out.WriteTo(w)
+}
+
+// failed is what a page says of a refusal: the code, what stands, and what to do next.
+type failed struct {
+	*problem.Problem
+	Stands string
+}
+
+func (c *Console) fail(w http.ResponseWriter, r *http.Request, s *session, err error) {
+	p := problem.Of(err)
+	if p.Code == intents.Internal && !errors.As(err, new(*problem.Problem)) && r.Context().Err() == nil {
+		c.Log.ErrorContext(r.Context(), "console", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
+	}
+	f := failed{p, "Nothing was changed."}
+	switch {
+	case r.Method == http.MethodPost && (p.Code == intents.ExecutorTimeout || p.Code == intents.Internal || p.Code == intents.InFlight):
+		f.Stands = "It is not known here whether it was carried out: look into the record before you try again."
+	case p.IntentID != "":
+		f.Stands = "Nothing was changed. What you asked for and its refusal are in the record."
+	}
+	c.render(w, r, p.Status, "problem", s, f)
+}
+
+// ask puts a request to the API for a person, and decodes the answer.
+func (c *Console) ask(ctx context.Context, who credentials, method, path string, in, out any) error {
+	a, err := c.fetch(ctx, who, method, path, in)
+	if err == nil && out != nil {
+		err = a.decode(out)
+	}
+	return err
+}
+
+func (q *request) get(path string, out any) error {
+	return q.c.ask(q.Context(), q.s.credentials, http.MethodGet, path, nil, out)
+}
+
+func (q *request) post(path string, in, out any) error {
+	return q.c.ask(q.Context(), q.s.credentials, http.MethodPost, path, in, out)
+}
+
+// may asks whether the person's roles cover a capability today.
+func (q *request) may(capability string) error {
+	return q.get("/v1/me?capability="+capability, nil)
+}
+
+// changes is a stream with an event whenever something is decided that the person may see.
+// It ends with the session, with the page, and after some minutes: the browser asks again.
+func (c *Console) changes(q *request) (any, error) {
+	if wait, ok := c.live.Allow(q.s.id); !ok {
+		p := problem.New(intents.RateLimited, "", "")
+		p.RetryAfter = wait
+		return nil, p
+	}
+	h := q.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(q.w)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	end := time.NewTimer(streamLife)
+	defer end.Stop()
+	last := ""
+	for {
+		if _, err := c.session(q.Request); err != nil {
+			return nil, errDone
+		}
+		a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)
+		said := ": nothing\n\n"
+		if now := a.body.String(); err == nil && now != last {
+			if last != "" {
+				said = "event: changed\ndata: {}\n\n"
+			}
+			last = now
+		}
+		if _, err := io.WriteString(q.w, said); err != nil {
+			return nil, errDone
+		}
+		if err := flush.Flush(); err != nil {
+			return nil, errDone
+		}
+		select {
+		case <-q.Context().Done():
+			return nil, errDone
+		case <-end.C:
+			return nil, errDone
+		case <-look.C:
+		}
+	}
+}
+
+const (
+	lookEvery  = 2 * time.Second
+	streamLife = 5 * time.Minute
+)

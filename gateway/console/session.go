@@ -1,0 +1,206 @@
+package console
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// cookieName of the session. It holds a random number, which no interface but the console
+// takes, and browsers send it there alone.
+const cookieName = "writ_console"
+
+const (
+	sessionLife = time.Hour
+	maxSessions = 10_000
+)
+
+// credentials are what requests to the API carry.
+type credentials struct{ key, user, address string }
+
+// session of a person. It ends with its key: each page asks the API for whom the key acts.
+type session struct {
+	credentials
+	id     string // digest of the cookie's value
+	CSRF   string
+	Tenant string
+	User   string
+	until  time.Time
+
+	mu   sync.Mutex
+	said string // for the next page, guarded by mu
+}
+
+func (s *session) sent(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.CSRF), []byte(token)) == 1
+}
+
+func (s *session) say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = text
+}
+
+func (s *session) heard() (text string) {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, s.said = s.said, ""
+	return text
+}
+
+// sessions are in memory alone: after a restart people log in again.
+type sessions struct {
+	now func() time.Time
+
+	mu sync.Mutex
+	by map[string]*session
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, by: map[string]*session{}}
+}
+
+// begin makes a session; token is for the cookie. Without a place there is none.
+func (t *sessions) begin(s *session) (token string, ok bool) {
+	token, s.CSRF, s.until = rand.Text(), rand.Text(), t.now().Add(sessionLife)
+	s.id = intents.Digest([]byte(token))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, old := range t.by {
+		if !t.now().Before(old.until) {
+			delete(t.by, id)
+		}
+	}
+	if len(t.by) >= maxSessions {
+		return "", false
+	}
+	t.by[s.id] = s
+	return token, true
+}
+
+func (t *sessions) find(token string) (*session, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok := t.by[intents.Digest([]byte(token))]
+	return s, ok && t.now().Before(s.until)
+}
+
+func (t *sessions) end(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.by, s.id)
+}
+
+var errNoSession = errors.New("console: no session")
+
+// who is what the API says of a key.
+type who struct {
+	Tenant string `json:"tenant_id"`
+	User   string `json:"user_id"`
+}
+
+// session of a request. One whose key was revoked, or whose user is disabled, is over.
+func (c *Console) session(r *http.Request) (*session, error) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil, errNoSession
+	}
+	s, ok := c.sessions.find(cookie.Value)
+	if !ok {
+		return nil, errNoSession
+	}
+	var now who
+	err = c.ask(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, &now)
+	p := (*problem.Problem)(nil)
+	if errors.As(err, &p) && (p.Code == intents.Unauthorized || p.Code == intents.RBACForbidden) || err == nil && (now.Tenant != s.Tenant || now.User != s.User) {
+		c.sessions.end(s)
+		return nil, errNoSession
+	}
+	return s, err
+}
+
+func (c *Console) cookie(value string, seconds int) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/console", MaxAge: seconds, HttpOnly: true, Secure: c.Secure, SameSite: http.SameSiteStrictMode} //nolint:gosec // G124: Secure is set where people come by TLS
+}
+
+// entrance is the page to log in at.
+type entrance struct {
+	Next    string
+	Problem *problem.Problem
+}
+
+// next is where a log-in leads to; nowhere but into the console.
+func next(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/console/") || strings.Contains(path, "\\") || strings.HasPrefix(u.Path, "/console/log") {
+		return "/console/now"
+	}
+	return u.RequestURI()
+}
+
+func (c *Console) toLogin(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		c.fail(w, r, nil, problem.New(intents.Unauthorized, "", "there is no session, or it is over: log in again"))
+		return
+	}
+	http.Redirect(w, r, "/console/login?next="+url.QueryEscape(next(r.URL.RequestURI())), http.StatusSeeOther)
+}
+
+func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
+	c.render(w, r, http.StatusOK, "login", nil, entrance{Next: next(r.URL.Query().Get("next"))})
+}
+
+// login opens a session for whoever knows an API key. Wrong keys count against their address.
+func (c *Console) login(w http.ResponseWriter, r *http.Request) {
+	s := &session{credentials: credentials{strings.TrimSpace(r.PostFormValue("key")), strings.TrimSpace(r.PostFormValue("user")), r.RemoteAddr}}
+	var found who
+	err := c.enter(r, s, &found)
+	token := ""
+	if err == nil {
+		s.Tenant, s.User = found.Tenant, found.User
+		var ok bool
+		if token, ok = c.sessions.begin(s); !ok {
+			err = problem.New(intents.Overloaded, "", "there are too many sessions")
+		}
+	}
+	to := next(r.PostFormValue("next"))
+	if err != nil {
+		p := problem.Of(err)
+		c.render(w, r, p.Status, "login", nil, entrance{to, p})
+		return
+	}
+	if old, err := r.Cookie(cookieName); err == nil {
+		if s, ok := c.sessions.find(old.Value); ok {
+			c.sessions.end(s)
+		}
+	}
+	http.SetCookie(w, c.cookie(token, int(sessionLife.Seconds())))
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // G710: next lets no other address pass
+}
+
+// enter asks who a new session is, and has the API count it as a request of that user.
+func (c *Console) enter(r *http.Request, s *session, found *who) error {
+	a, err := c.serve(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, false)
+	if err != nil {
+		return err
+	}
+	return a.decode(found)
+}
+
+func (c *Console) logout(q *request) (any, error) {
+	c.sessions.end(q.s)
+	http.SetCookie(q.w, c.cookie("", -1))
+	http.Redirect(q.w, q.Request, "/console/login", http.StatusSeeOther)
+	return nil, errDone
+}

@@ -1,0 +1,93 @@
+// The console's one script: it brings a page up to date when something was decided, and
+// verifies receipts and proofs in the browser. Without it every page works as well.
+"use strict";
+
+// What a page shows of the moment stands in #live. It is replaced unless somebody is in it.
+const live = document.getElementById("live");
+if (live) {
+  const stream = new EventSource("/console/live");
+  let late = false;
+  const update = async () => {
+    if (live.contains(document.activeElement)) { late = true; return; }
+    late = false;
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const now = page.getElementById("live");
+    if (now) live.replaceChildren(...now.childNodes);
+  };
+  stream.addEventListener("changed", update);
+  live.addEventListener("focusout", () => { if (late) setTimeout(update, 0); });
+  addEventListener("pagehide", () => stream.close());
+}
+
+const bytes = (base64) => Uint8Array.from(atob(base64.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+const text = (s) => new TextEncoder().encode(s);
+const hash = async (...parts) => new Uint8Array(await crypto.subtle.digest("SHA-256", await new Blob(parts).arrayBuffer()));
+const same = (a, b) => a.length === b.length && a.every((v, i) => v === b[i]);
+
+async function signed(key, signature, message) {
+  const k = await crypto.subtle.importKey("raw", bytes(key.x), "Ed25519", false, ["verify"]);
+  return crypto.subtle.verify("Ed25519", k, signature, message);
+}
+
+// root of a tree of size leaves that has the leaf at index (RFC 9162, section 2.1.3.2).
+async function root(index, size, leaf, path) {
+  let fn = BigInt(index), sn = BigInt(size) - 1n, r = leaf;
+  for (const p of path) {
+    if (sn === 0n) return new Uint8Array();
+    if (fn & 1n || fn === sn) {
+      r = await hash(Uint8Array.of(1), p, r);
+      while (!(fn & 1n) && fn !== 0n) { fn >>= 1n; sn >>= 1n; }
+    } else {
+      r = await hash(Uint8Array.of(1), r, p);
+    }
+    fn >>= 1n; sn >>= 1n;
+  }
+  return sn === 0n ? r : new Uint8Array();
+}
+
+// verify says what does not hold of an order's receipt and proof; nothing: all holds.
+async function verify(id) {
+  const answer = await fetch(`/console/orders/${encodeURIComponent(id)}/proof`);
+  const doc = await answer.json();
+  if (!answer.ok) return `${doc.code}: ${doc.detail || doc.title}`;
+  const keys = doc.keys.keys, at = doc.inclusion;
+  const [head, body, signature] = doc.receipt.split(".");
+  const kid = JSON.parse(new TextDecoder().decode(bytes(head))).kid;
+  const router = keys.find((k) => k.kid === kid && k.role === "router" && !k.revoked);
+  if (!router || !await signed(router, bytes(signature), text(`${head}.${body}`))) return "the receipt's signature does not hold";
+  const receipt = JSON.parse(new TextDecoder().decode(bytes(body))), leaf = JSON.parse(at.leaf);
+  if (receipt.intent_id !== id || receipt.position !== at.position || leaf.position !== at.position || leaf.record_digest !== receipt.record_digest) return "receipt and leaf are of different records";
+  const end = at.checkpoint.indexOf("\n\n") + 1, note = at.checkpoint.slice(0, end);
+  const [origin, size, top] = note.split("\n");
+  if (origin !== receipt.iss) return "the checkpoint is of another log";
+  let holds = false;
+  for (const line of at.checkpoint.slice(end + 1).trim().split("\n")) {
+    const [, name, sig] = line.split(" ");
+    if (name !== origin) continue;
+    for (const k of keys.filter((k) => k.role === "ledger")) holds ||= await signed(k, bytes(sig).slice(4), text(note));
+  }
+  if (!holds) return "the checkpoint's signature does not hold";
+  const leafHash = await hash(Uint8Array.of(0), text(at.leaf));
+  if (!same(await root(at.position, size, leafHash, (at.hashes || []).map(bytes)), bytes(top))) return "the leaf is not in the checkpoint";
+  return "";
+}
+
+// A button with data-verify verifies all orders of its page, one after the other.
+document.addEventListener("click", async (e) => {
+  const button = e.target.closest("[data-verify]");
+  if (!button) return;
+  button.disabled = true;
+  const said = document.getElementById("verified");
+  let good = 0, bad = 0;
+  for (const place of document.querySelectorAll("[data-order]")) {
+    let wrong;
+    try { wrong = await verify(place.dataset.order); } catch (err) { wrong = `it could not be verified: ${err.message}`; }
+    place.textContent = wrong ? `✗ ${wrong}` : "✓ holds";
+    place.className = wrong ? "gone" : "done";
+    if (wrong) bad++; else good++;
+    said.textContent = `${good} hold, ${bad} do not.`;
+  }
+  button.disabled = false;
+});

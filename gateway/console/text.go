@@ -1,0 +1,97 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+	"unicode"
+
+	textdiff "github.com/rogpeppe/go-internal/diff"
+)
+
+// functions of the templates.
+var functions = template.FuncMap{"short": short, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+
+// short is a digest or id as far as people tell it from others by.
+func short(id string) string {
+	id = strings.TrimPrefix(id, "sha256:")
+	if len(id) > 20 {
+		return id[:12] + "…"
+	}
+	return id
+}
+
+// when is a time to the second.
+func when(v any) string {
+	switch t := v.(type) {
+	case time.Time:
+		if !t.IsZero() {
+			return t.UTC().Format("2006-01-02 15:04:05 UTC")
+		}
+	case *time.Time:
+		if t != nil {
+			return when(*t)
+		}
+	case string:
+		if at, err := time.Parse(time.RFC3339, t); err == nil {
+			return when(at)
+		}
+	}
+	return "–"
+}
+
+// shown makes every character of a text visible: what is no letter, mark, number, sign, space
+// or line end is written as its code point, so that nothing looks like something else.
+func shown(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "\\u{%04x}", r)
+		}
+	}
+	return b.String()
+}
+
+// pretty is a document for people.
+func pretty(v any) string {
+	raw, isRaw := v.(json.RawMessage)
+	if !isRaw {
+		var err error
+		if raw, err = json.Marshal(v); err != nil {
+			return ""
+		}
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return shown(string(raw))
+	}
+	return shown(b.String())
+}
+
+// diffLine is a line of a difference: its kind is added, gone, place or same.
+type diffLine struct{ Kind, Text string }
+
+// diff of two texts; none: they are the same.
+func diff(nameBefore, before, nameNow, now string) (out []diffLine) {
+	text := textdiff.Diff(nameBefore, []byte(shown(before)+"\n"), nameNow, []byte(shown(now)+"\n"))
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		kind := "same"
+		switch {
+		case i == 0:
+			continue // the command that nobody has given
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "@@"):
+			kind = "place"
+		case strings.HasPrefix(line, "+"):
+			kind = "added"
+		case strings.HasPrefix(line, "-"):
+			kind = "gone"
+		}
+		out = append(out, diffLine{kind, line})
+	}
+	return out
+}

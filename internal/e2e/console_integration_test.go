@@ -1,0 +1,64 @@
+//go:build integration
+
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// TestIntegrationConsole: in Chromium, axe-core has nothing to say against any page of the
+// console, light or dark; what people do there they can do with keys alone; receipts and proofs
+// verify in the browser; no page breaks its own content policy.
+// WRIT_CONSOLE_PICTURES names a directory that gets a picture of each page.
+func TestIntegrationConsole(t *testing.T) {
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}})
+	boss := s.addPerson("default", "boss", "user", "auditor", "approver", "admin")
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "boss", Roles: []string{"user", "auditor", "approver", "admin"}}})
+	done := s.ask(boss, openInBerlin)
+
+	// Somebody else's order waits, and an earlier version of the skill is the approved one.
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["outlet_list"]}`)}})
+	held := s.hold(s.as("ana"), openInBerlin)
+	changed := s.pinAnother("order_list")
+
+	given, err := json.Marshal(map[string]string{
+		"url": s.url, "key": boss.key, "plan": done.PlanID, "held": held.Approval.IntentID, "skill": changed, "pictures": os.Getenv("WRIT_CONSOLE_PICTURES"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", copied(t, "console.mjs"), string(given))
+	cmd.Stderr = t.Output()
+	raw, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Violations, Errors                  []string
+		Pages                               int
+		Approved, Manifest, Verified, Tried string
+		Live, Diff, Backtest                bool
+		Cookie                              []any
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	for _, v := range append(got.Violations, got.Errors...) {
+		t.Error(v)
+	}
+	if got.Pages < 14 || !got.Live || !got.Diff || !got.Backtest || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
+		!strings.Contains(got.Tried, "would change") || strings.Contains(got.Tried, " 0 would change") || !strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
+		t.Errorf("%s", raw)
+	}
+	if len(got.Cookie) != 2 || got.Cookie[0] != "" || got.Cookie[1] != float64(http.StatusUnauthorized) {
+		t.Errorf("the cookie: %v", got.Cookie)
+	}
+}

@@ -1,0 +1,265 @@
+package e2e
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+)
+
+// browser is somebody at the console.
+type browser struct {
+	t   *testing.T
+	s   *system
+	web *http.Client
+}
+
+// page of the console, with what a browser tells of its requests.
+type page struct {
+	status int
+	path   string
+	header http.Header
+	text   string
+}
+
+// at opens the console with a key.
+func (s *system) at(who person) *browser {
+	s.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	b := &browser{s.t, s, &http.Client{Jar: jar}}
+	s.t.Cleanup(b.web.CloseIdleConnections)
+	if p := b.send("/console/login", url.Values{"key": {who.key}, "user": {who.user}}); p.status != http.StatusOK || p.path != "/console/now" {
+		s.t.Fatalf("log in: %d %s\n%s", p.status, p.path, p.text)
+	}
+	return b
+}
+
+func (b *browser) do(method, path string, form url.Values, header http.Header) page {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), method, b.s.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html")
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	resp, err := b.web.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return page{resp.StatusCode, resp.Request.URL.Path, resp.Header, string(raw)}
+}
+
+func (b *browser) open(path string) page { b.t.Helper(); return b.do(http.MethodGet, path, nil, nil) }
+
+func (b *browser) send(path string, form url.Values) page {
+	b.t.Helper()
+	return b.do(http.MethodPost, path, form, http.Header{"Sec-Fetch-Site": {"same-origin"}})
+}
+
+var token = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+// csrf is the token of a page's forms.
+func (p page) csrf() string {
+	m := token.FindStringSubmatch(p.text)
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
+// shows checks that a page is there and has texts.
+func (p page) shows(t *testing.T, texts ...string) {
+	t.Helper()
+	if p.status != http.StatusOK {
+		t.Errorf("%s: HTTP %d\n%s", p.path, p.status, p.text)
+	}
+	for _, text := range texts {
+		if !strings.Contains(p.text, html.EscapeString(text)) {
+			t.Errorf("%s does not show %q:\n%s", p.path, text, p.text)
+		}
+	}
+}
+
+// consolePages are all that need no id.
+var consolePages = []string{"/console/now", "/console/plans", "/console/approvals", "/console/agents", "/console/policies", "/console/record", "/console/health"}
+
+// TestConsoleApproval: an order waits, ben sees in the console what exactly will happen and
+// approves it there; it is carried out, and a second one is compared with it.
+func TestConsoleApproval(t *testing.T) {
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}})
+	ben, _, dora := s.holds("outlet_list")
+	ana := s.as("ana")
+	turn := s.hold(ana, openInBerlin)
+	id := turn.Approval.IntentID
+	b := s.at(ben)
+	b.open("/console/approvals").shows(t, "may decide", "skill.call", "ana")
+	p := b.open("/console/approvals/" + id)
+	p.shows(t, "ana asks to call the skill", "outlet_list", "Request changes", "writ.skill.approval")
+	form := url.Values{"decision": {"approve"}, "csrf": {p.csrf()}}
+	if p := b.send("/console/approvals/"+id, url.Values{"decision": {"approve"}}); p.status != http.StatusForbidden || !strings.Contains(p.text, "What stands:") {
+		t.Errorf("without the token: %d", p.status)
+	}
+	if p := b.do(http.MethodPost, "/console/approvals/"+id, form, http.Header{"Sec-Fetch-Site": {"cross-site"}}); p.status != http.StatusForbidden {
+		t.Errorf("from another site: %d", p.status)
+	}
+	if p := b.send("/console/approvals/"+id, url.Values{"decision": {"reject"}, "csrf": form["csrf"]}); p.status != intents.SchemaInvalid.Info().Status {
+		t.Errorf("no reason: %d\n%s", p.status, p.text)
+	} else if !strings.Contains(p.text, "What to do next:") || !strings.Contains(p.text, string(intents.SchemaInvalid)) {
+		t.Errorf("an error that does not help:\n%s", p.text)
+	}
+	d := s.at(dora)
+	other := d.open("/console/approvals/" + id)
+	if other.status != http.StatusNotFound {
+		t.Errorf("no approver sees it: %d", other.status)
+	}
+	if shop.count("outlet_list") != 0 {
+		t.Fatal("carried out before")
+	}
+	b.send("/console/approvals/"+id, form).shows(t, "You said approve", "It is being carried out.")
+	if last, _ := s.streamEnd(ana, turn.PlanID, ""); last != "done" && last != "held" {
+		t.Errorf("the stream ends with %s", last)
+	}
+	a := s.at(ana)
+	plan := a.open("/console/plans/" + turn.PlanID)
+	plan.shows(t, turn.PlanID, openInBerlin, "outlet_list", "Proofs of this page")
+	for _, other := range []*browser{b, d} {
+		if p := other.open("/console/plans/" + turn.PlanID); p.status != http.StatusNotFound {
+			t.Errorf("another user's plan: %d", p.status)
+		}
+	}
+	order := a.open("/console/orders/" + id)
+	order.shows(t, id, "outlet_list", "Receipt")
+	for _, path := range consolePages {
+		a.open(path).shows(t)
+	}
+}
+
+// TestConsoleSession: the cookie is good for the console alone, and over with its key.
+func TestConsoleSession(t *testing.T) {
+	s := start(t, setup{})
+	ben := s.addPerson("default", "ben", "user", "auditor")
+	b := s.at(ben)
+	for _, path := range consolePages {
+		p := b.open(path)
+		p.shows(t, "ben of default")
+		if policy := p.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: %q", path, policy)
+		}
+	}
+	at, err := url.Parse(s.url + "/console/now")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookies := b.web.Jar.Cookies(at)
+	if len(cookies) != 1 {
+		t.Fatalf("%v", cookies)
+	}
+	for _, path := range []string{"/v1/me", "/v1/intents", "/agent/plans", "/agent/approvals", "/v1/policy", "/mcp"} {
+		if p := b.do(http.MethodGet, path, nil, http.Header{"Cookie": {cookies[0].String()}, "Authorization": {"Bearer " + cookies[0].Value}, "X-Api-Key": {cookies[0].Value}}); p.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", path, p.status)
+		}
+	}
+	for range 120 { // more than the API's rate of a user
+		if p := b.open("/console/plans"); p.status != http.StatusOK {
+			t.Fatalf("%d\n%s", p.status, p.text)
+		}
+	}
+	bundle := b.send("/console/record/bundle", url.Values{"csrf": {b.open("/console/record").csrf()}})
+	if bundle.status != http.StatusOK || !strings.Contains(bundle.header.Get("Content-Disposition"), "default.jsonl") || strings.Count(bundle.text, "\n") < 5 {
+		t.Errorf("bundle: %d %d bytes", bundle.status, len(bundle.text))
+	}
+	user := s.at(s.addPerson("default", "una", "user"))
+	for _, path := range []string{"/console/policies/backtest", "/console/record/bundle"} {
+		if p := user.send(path, url.Values{"csrf": {user.open("/console/now").csrf()}, "file": {"x"}}); p.status != http.StatusForbidden {
+			t.Errorf("%s without the capability: %d", path, p.status)
+		}
+	}
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+		ID: "default-ben", Hash: intents.Digest([]byte(ben.key)), UserID: "ben", MaxRoles: []string{"user"}, Revoked: true,
+	}})
+	deadline := time.Now().Add(time.Minute)
+	for b.open("/console/now").path != "/console/login" {
+		if time.Now().After(deadline) {
+			t.Fatal("the session outlives its key")
+		}
+	}
+}
+
+// TestConsoleSkill: who has admin:skills approves a changed manifest in the console, that version
+// and no other, in the own tenant; a gateway does so for nobody of system.
+func TestConsoleSkill(t *testing.T) {
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}})
+	boss, ben, local := s.addPerson("default", "boss", "user", "admin"), s.addPerson("default", "ben", "user"), s.addPerson("system", "local", "admin")
+	name := s.pinAnother("order_list")
+	b := s.at(boss)
+	b.open("/console/agents").shows(t, name, "has changed: refused until it is approved")
+	p := b.open("/console/skills/" + name)
+	p.shows(t, "-What it said before.", "Every order of the chain", "What has changed")
+	m := regexp.MustCompile(`name="digest" value="([^"]+)"`).FindStringSubmatch(p.text)
+	if m == nil {
+		t.Fatalf("no form:\n%s", p.text)
+	}
+	form := url.Values{"csrf": {p.csrf()}, "digest": {intents.Digest(nil)}, "effect": {"pure"}}
+	if p := b.send("/console/skills/"+name, form); p.status != intents.StaleWrite.Info().Status {
+		t.Errorf("another version than the page showed: %d", p.status)
+	}
+	form.Set("digest", m[1])
+	other := s.at(ben)
+	if p := other.send("/console/skills/"+name, url.Values{"csrf": {other.open("/console/now").csrf()}, "digest": {m[1]}, "effect": {"pure"}}); p.status != http.StatusForbidden {
+		t.Errorf("without admin:skills: %d", p.status)
+	}
+	approval := catalog.SkillApprove{Tenant: "default", Skill: name, Digest: m[1], Effect: catalog.Pure}
+	if _, p := s.call(local, http.MethodPost, "/v1/skills", approval, nil); p.Code != intents.MalformedArgs {
+		t.Errorf("an operator of system, sealed by the gateway: %+v", p)
+	}
+	b.send("/console/skills/"+name, form).shows(t, "You approved "+name)
+	if p := b.open("/console/skills/" + name); strings.Contains(p.text, "Approve this version") {
+		t.Errorf("it still waits:\n%s", p.text)
+	}
+}
+
+// pinAnother has an earlier version of a skill approved, as if its server had changed it since.
+func (s *system) pinAnother(tool string) string {
+	s.t.Helper()
+	versions, err := datadir.ReadSkillVersions(s.dir)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, v := range versions {
+		if (intents.Pin{Skill: v.Name}).OfTool(tool) || strings.HasSuffix(v.Name, "."+tool) {
+			name := v.Name
+			v.Digest, v.Description, v.Declared = intents.Digest([]byte("before")), "What it said before.", false
+			if err := datadir.WriteSkillVersions(s.dir, append(versions, v)); err != nil {
+				s.t.Fatal(err)
+			}
+			s.operate("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: name, Digest: v.Digest, Effect: catalog.Pure, Server: v.Server})
+			return name
+		}
+	}
+	s.t.Fatalf("no skill %s", tool)
+	return ""
+}

@@ -1,0 +1,103 @@
+// Looks at the console in Chromium as a person without a mouse: axe-core finds nothing on any
+// page, light and dark; an approval, a changed manifest and a backtest are done with keys alone.
+// It prints one JSON object of what it found. With a directory it leaves a picture of each page.
+import chromium from "@sparticuz/chromium";
+import axe from "axe-core";
+import { chromium as browsers } from "playwright-core";
+
+const { url, key, plan, held, skill, pictures } = JSON.parse(process.argv[2]);
+const found = { violations: [], errors: [], pages: 0 };
+const browser = await browsers.launch({
+  executablePath: await chromium.executablePath(), headless: true,
+  args: ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+const context = await browser.newContext({ viewport: { width: 1160, height: 720 } });
+context.setDefaultTimeout(60_000);
+const page = await context.newPage();
+page.on("console", (m) => { if (m.type() === "error" && !m.text().includes("status of 4")) found.errors.push(m.text()); });
+page.on("pageerror", (e) => found.errors.push(String(e)));
+
+// look has axe judge the page, in both colour schemes.
+async function look(name) {
+  found.pages++;
+  for (const colorScheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme });
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+    for (const v of violations) found.violations.push(`${name} ${colorScheme}: ${v.id} ${v.nodes.map((n) => n.html).join(" ").slice(0, 300)}`);
+  }
+  await page.evaluate(() => scrollTo(0, 0));
+  if (pictures) await page.screenshot({ path: `${pictures}/${name}.png` });
+}
+
+// to moves the focus with the tab key until a selector has it.
+async function to(selector) {
+  for (let i = 0; i < 200; i++) {
+    if (await page.evaluate((s) => document.activeElement?.matches(s), selector)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`the tab key never reaches ${selector} on ${page.url()}`);
+}
+
+// press follows a link or sends a form, and waits for the page that comes.
+async function press(selector) {
+  await to(selector);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+}
+
+const open = (path) => page.goto(url + path);
+const said = () => page.textContent("[role=status]");
+
+await open("/console/approvals");
+await look("login");
+await page.keyboard.type(key);
+await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+for (const name of ["now", "plans", "agents", "policies", "record", "health", "approvals"]) {
+  await open(`/console/${name}`);
+  await look(name);
+}
+
+const second = await context.newPage();
+await second.goto(`${url}/console/now`);
+const first = await second.textContent("#live tbody tr");
+await press(`a[href="/console/approvals/${held}"]`);
+await look("approval");
+await press("button[value=approve]");
+found.approved = await said();
+await second.waitForFunction((was) => document.querySelector("#live tbody tr").textContent !== was, first);
+found.live = true;
+await second.close();
+
+await open("/console/agents");
+await press(`a[href="/console/skills/${skill}"]`);
+await look("skill");
+found.diff = await page.textContent("main");
+found.diff = found.diff.includes("-") && found.diff.includes("What has changed");
+await press("form:not(.me) button.main");
+found.manifest = await said();
+
+await open("/console/policies?file=authz%2Fskills.rego");
+await to("textarea");
+await page.keyboard.press("Control+End");
+await page.keyboard.type('\n# METADATA\n# title: No skills\n# description: Tried here.\n# custom:\n#   id: tried.skills\ndeny contains {"id": "tried.skills", "reason": "Tried.", "hint": ""} if input.intent.type == "skill.call"\n');
+await press("form[action$=backtest] button");
+await look("backtest");
+found.backtest = (await page.textContent("main")).includes("tried.skills");
+found.tried = await said();
+
+await open(`/console/plans/${plan}`);
+await to("[data-verify]");
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => !document.querySelector("[data-verify]").disabled && document.getElementById("verified").textContent !== "");
+found.verified = await page.textContent("#verified");
+await look("plan");
+await open(`/console/orders/${held}`);
+await look("order");
+await open(`/console/policies/explain/${held}`);
+await look("explain");
+await open(`/console/approvals/${held}`);
+await look("problem");
+found.cookie = await page.evaluate(async () => [document.cookie, (await fetch("/v1/me")).status]);
+
+console.log(JSON.stringify(found));
+await browser.close();

@@ -1,0 +1,131 @@
+package logging
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What stands for what was taken out.
+const (
+	removedMail  = "[email]"
+	removedPhone = "[phone]"
+	removedCard  = "[card]"
+	removedKey   = "[key]"
+)
+
+// secretName is a name whose value is a secret, whatever it looks like.
+var secretName = regexp.MustCompile(`(?i)^(.*[_-])?(password|passwd|passphrase|secret|authorization|cookie|set-cookie|api[_-]?key|private[_-]?key|(access|refresh|id|auth|bearer)[_-]?token|token|grant|credentials?)$`)
+
+// pattern is one form of what is taken out. needs is a cheap sign that it may be in a text,
+// whose letters are small ones.
+type pattern struct {
+	needs func(string) bool
+	form  *regexp.Regexp
+	put   string // may name groups
+	only  func(match string) bool
+}
+
+// patterns are tried in this order: a key may hold what looks like a number or an address.
+var patterns = []pattern{
+	{having("-----begin"), regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(?:-----END [A-Z0-9 ]+-----|$)`), removedKey, nil},
+	{having("eyj"), regexp.MustCompile(`\beyJ[\w-]{4,}\.[\w-]*(?:\.[\w-]*){1,3}`), removedKey, nil},
+	{having("://"), regexp.MustCompile(`(://)[^/\s"'<>?#]+@`), "${1}" + removedKey + "@", nil},
+	{having("writ_", "sk-", "sk_", "pk_", "rk_", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "hf_"), regexp.MustCompile(
+		`\b(?:writ_[\w-]{20,}|sk-[\w-]{12,}|[spr]k_(?:live|test)_\w{8,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{8,}|hf_\w{20,})`), removedKey, nil},
+	{func(s string) bool { return len(s) >= 58 }, regexp.MustCompile(`\bS[ACNOUX][A-Z2-7]{56}\b`), removedKey, nil}, // a seed of an nkey
+	{having("bearer", "authorization"), regexp.MustCompile(`(?i)\b(bearer|(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:basic|bearer|digest|apikey)?)\s*[^\s"',;\[][^\s"',;]{5,}`), "${1} " + removedKey, digits},
+	{having("passw", "passphrase", "secret", "credential", "key", "token", "sig", `"d"`), regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|credential|api[_-]?key|private[_-]?key|token|signature|[?&]key|[?&]sig|"d")["']?\s*[:=]\s*["']?)[^\s"'&,;\[\])}]{6,}`), "${1}" + removedKey, digits},
+	{having("@", "%40", `\u0040`, "＠"), regexp.MustCompile(`[\p{L}\p{N}\p{M}._%+'&*^~!#$-]+(?:@|%40|\\u0040|＠)(?:[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?\.)+(?:xn--[a-zA-Z0-9-]+|[\p{L}\p{M}]{2,})`), removedMail, nil},
+	{having("+", "00"), regexp.MustCompile(`(^|[^\w.+-])(?:\+|00)[1-9]\d{0,2}[ ./-]?(?:\(0?\d{1,4}\)[ ./-]?)?\d(?:[ ./-]?\d){5,12}\b`), "${1}" + removedPhone, nil},
+	{digits, regexp.MustCompile(`(^|[^\w.-])(?:\(0?\d{2,4}\) ?\d{2,4}[ .-]?\d{2,4}(?:[ .-]?\d{2,4})?|[2-9]\d{2}([-. ])[2-9]\d{2}[-. ]\d{4}|0[1-9]\d{0,4}[ /-]\d{2,}(?:[ /-]?\d{2,}){1,4}|0[1-9]\d{8,10})\b`), "${1}" + removedPhone, nil},
+}
+
+func having(signs ...string) func(string) bool {
+	return func(s string) bool {
+		for _, sign := range signs {
+			if strings.Contains(s, sign) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// digits tells a key from a word that stands behind "token:", too.
+func digits(match string) bool { return strings.ContainsAny(match, "0123456789") }
+
+var (
+	number = regexp.MustCompile(`\d+`)
+	// printed is how cards have their numbers: as one, or in groups.
+	printed = regexp.MustCompile(`^(?:\d{13,19}|\d{4}([ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5})$`)
+	// networks are what numbers of cards begin with.
+	networks = regexp.MustCompile(`^(?:4|5[0-8]|2[2-7]|3[0-9]|6)`)
+)
+
+// withoutCards takes numbers of cards out. What is a part of a word stays, such as of a digest.
+func withoutCards(s string) string {
+	var out strings.Builder
+	last, groups := 0, number.FindAllStringIndex(s, -1)
+	for i := 0; i < len(groups); i++ {
+		for j := i; j < len(groups) && j < i+4; j++ {
+			from, to := groups[i][0], groups[j][1]
+			if printed.MatchString(s[from:to]) && card(s[from:to]) && apart(s, from, to) {
+				out.WriteString(s[last:from] + removedCard)
+				last, i = to, j
+				break
+			}
+		}
+	}
+	return out.String() + s[last:]
+}
+
+// apart says whether a part of a text is no part of a word or of a fraction.
+func apart(s string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:from])
+	after, _ := utf8.DecodeRuneInString(s[to:])
+	return (from == 0 || !partOfWord(before) && before != '.') && (to == len(s) || !partOfWord(after))
+}
+
+func partOfWord(r rune) bool { return r == '_' || unicode.IsLetter(r) }
+
+// card says whether a number is a card's: its network's, with the sum of Luhn.
+func card(number string) bool {
+	sum, place := 0, 0
+	for i := len(number) - 1; i >= 0; i-- {
+		d := int(number[i] - '0')
+		if d < 0 || d > 9 {
+			continue
+		}
+		if place++; place%2 == 0 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return sum%10 == 0 && networks.MatchString(number)
+}
+
+// Text is a text without what no log may hold.
+func Text(s string) string {
+	s = withoutCards(s)
+	small := strings.ToLower(s)
+	for _, p := range patterns {
+		if !p.needs(small) {
+			continue
+		}
+		if p.only == nil {
+			s = p.form.ReplaceAllString(s, p.put)
+			continue
+		}
+		s = p.form.ReplaceAllStringFunc(s, func(match string) string {
+			if !p.only(match) {
+				return match
+			}
+			return p.form.ReplaceAllString(match, p.put)
+		})
+	}
+	return s
+}

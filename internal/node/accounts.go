@@ -1,0 +1,78 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/durable"
+)
+
+var instance = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// Accounts is what a NATS cluster must be told of processes, each as ROLE:NAME, with a
+// name of its own. The key of each connection is a seed in the directory dir: it is made
+// if there is none, so that processes may be added later. made are the files of new ones.
+func Accounts(processes []string, dir string) (config []byte, made []string, err error) {
+	var members []natsserver.Member
+	seen := map[string]bool{}
+	for _, p := range processes {
+		role, name, _ := strings.Cut(p, ":")
+		if !instance.MatchString(name) || seen[p] {
+			return nil, nil, fmt.Errorf("process %q: write ROLE:NAME, with a name of its own of a-z, 0-9, _ and -", p)
+		}
+		seen[p] = true
+		asks, serves, err := natsserver.Connections(role, executorTypes())
+		if err != nil {
+			return nil, nil, fmt.Errorf("process %q: there is no role %q: roles are gateway, frames, manager, planner, task, workflow, router and the executors of writ catalog", p, role)
+		}
+		m := natsserver.Member{Role: role, Instance: name}
+		for _, c := range []struct {
+			there  bool
+			suffix string
+			public *string
+		}{{asks, "asks", &m.Asks}, {serves, "serves", &m.Serves}} {
+			if !c.there {
+				continue
+			}
+			file := filepath.Join(dir, role+"_"+name+"_"+c.suffix+".seed")
+			isNew := false
+			if *c.public, isNew, err = seedIn(file); err != nil {
+				return nil, nil, err
+			}
+			if isNew {
+				made = append(made, file)
+			}
+		}
+		members = append(members, m)
+	}
+	config, err = natsserver.Cluster(executorTypes(), members)
+	return config, made, err
+}
+
+// seedIn is the public key of the seed in a file, which is made if it is not there.
+func seedIn(file string) (public string, made bool, err error) {
+	raw, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
+	if errors.Is(err, fs.ErrNotExist) {
+		seed, public, err := bus.NewNKey()
+		if err == nil {
+			err = durable.MkdirAll(filepath.Dir(file))
+		}
+		if err == nil {
+			err = durable.Write(file, []byte(seed+"\n"))
+		}
+		return public, true, err
+	}
+	if err == nil {
+		if public, err = bus.PublicNKey(strings.TrimSpace(string(raw))); err != nil {
+			err = fmt.Errorf("%s: %w: remove it, and a new one is made", file, err)
+		}
+	}
+	return public, false, err
+}
