@@ -139,9 +139,8 @@ func (d *drive) step(ctx context.Context, s catalog.StepView, limit time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	d.take(opened.Plan, at(a))
 	told := toldBy(a)
-	d.next = told.Next
+	d.take(opened.Plan, at(a), told.Next)
 	d.status("step_started", cmp.Or(s.ID, s.Task), s.Step)
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
@@ -197,8 +196,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case e.Plan != nil:
-		d.take(*e.Plan, e.At)
-		d.next = e.Next
+		d.take(*e.Plan, e.At, e.Next)
 	case e.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
 		if err := d.look(ctx); err != nil {
 			return err
@@ -248,8 +246,7 @@ func (d *drive) look(ctx context.Context) error {
 	var got catalog.PlanGetResult
 	a, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
 	if err == nil {
-		d.take(got.Plan, at(a))
-		d.next = toldBy(a).Next
+		d.take(got.Plan, at(a), toldBy(a).Next)
 	}
 	return err
 }

@@ -104,23 +104,23 @@ func (d *drive) move(ctx context.Context, typ string, args any) error {
 	var plan catalog.PlanView
 	a, err := d.order(ctx, typ, args, &plan)
 	if err == nil {
-		d.take(plan, at(a))
-		d.next = toldBy(a).Next
+		d.take(plan, at(a), toldBy(a).Next)
 	}
 	return err
 }
 
 // take goes on from a plan as a move at a position of the record left it. Answers of
 // moves that are made side by side may come in another order than the moves. Those of a
-// run have no steps: they are as they were when the run was claimed or read.
-func (d *drive) take(plan catalog.PlanView, position int64) {
+// run have no steps: they are as they were when the run was claimed or read. What is next
+// they tell, and it is as old as they are.
+func (d *drive) take(plan catalog.PlanView, position int64, next []catalog.NextNode) {
 	if position < d.at {
 		return
 	}
 	if plan.Run != nil && len(plan.Steps) == 0 {
 		plan.Steps = d.plan.Steps
 	}
-	d.plan, d.at = plan, position
+	d.plan, d.at, d.next = plan, position, next
 }
 
 // at is the position of an answered order.

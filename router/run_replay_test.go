@@ -207,3 +207,73 @@ func TestReplayRefused(t *testing.T) {
 	refused(t, n.Ends("failed", ""), intents.MalformedArgs, "is done")
 	w.Want(n.Ends("done", told.Kept.Order), intents.OK)
 }
+
+// TestReplayRepeatsEffects: what acts once acts once more in a replay whose orderer asked for it,
+// after people have approved that, and never before or without.
+func TestReplayRepeatsEffects(t *testing.T) {
+	w := flowWorld(t)
+	people(w)
+	w.Approval(`{"once":false}`, "ben")
+	puts := func() (n int) {
+		for _, c := range w.Bus.Calls("skill.call") {
+			if c.Ticket.Pins[0].Effect != string(catalog.Pure) {
+				n++
+			}
+		}
+		return n
+	}
+	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
+	drive(t, r, catalog.Told{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
+	before := puts()
+	args := catalog.RunReplay{RunID: r.ID, FromNode: "parse", Mode: catalog.ReplayFreeze}
+	again, told := repeated(t, r, args)
+	drive(t, again, told)
+	if before != 2 || puts() != before {
+		t.Fatalf("%d effects, then %d without permission", before, puts())
+	}
+
+	args.RepeatEffects = true
+	order := replayOrder(r, args)
+	x := asked{w, nil, w.Want(w.Do(order), intents.ApprovalRequired)}
+	if puts() != before {
+		t.Errorf("%d effects before approval", puts())
+	}
+	x.state(x.says("ben", catalog.DecisionApprove))
+	answer := x.outcome()
+	p := *r.Plan
+	p.ID, p.Epoch, p.Digest, p.Session = routertest.Result[catalog.PlanView](w, answer).PlanID, 0, answer.IntentID, routertest.Session
+	again = &routertest.Run{Plan: &p, Nodes: map[string]int{}}
+	drive(t, again, again.Claimed())
+	if v := again.View(); v.Status != catalog.PlanComplete || puts() != 2*before {
+		t.Errorf("%s, %d effects, want %d", v.Status, puts(), 2*before)
+	}
+	if a := w.Want(w.Do(order), intents.OK); !a.Replayed || puts() != 2*before { // the same order is the same replay
+		t.Errorf("again: %+v, %d effects", a, puts())
+	}
+}
+
+// TestReplayOfErased: where what an effect gave was erased, a freeze that needs it fails, and sends
+// nothing. A run whose inputs were erased is not repeated.
+func TestReplayOfErased(t *testing.T) {
+	w := flowWorld(t)
+	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
+	r.Begin("parse").Done()
+	n := r.Begin("upload")
+	upload := w.Want(n.Seal(), intents.OK)
+	drive(t, r, routertest.Told(w, w.Want(n.Ends("done", upload.IntentID), intents.OK)))
+	w.Want(erase(w, upload, catalog.ErasesResult), intents.OK)
+	before := len(w.Bus.Calls("skill.call"))
+	args := catalog.RunReplay{RunID: r.ID, FromNode: "upload", Mode: catalog.ReplayFreeze}
+	again, told := repeated(t, r, args)
+	sealed := drive(t, again, told)
+	if v := again.View(); v.Status != catalog.PlanFailed || v.Steps[1].Status != catalog.StepFailed || len(sealed) != 0 || len(w.Bus.Calls("skill.call")) != before {
+		t.Errorf("%s, %d orders, %d calls: %+v", v.Status, len(sealed), len(w.Bus.Calls("skill.call"))-before, v.Steps[1])
+	}
+
+	w.Want(erase(w, w.Do(r.StartOrder("lead", `{"file":"f1"}`)), catalog.ErasesOrder), intents.OK)
+	args.FromNode = "parse"
+	a := w.Do(replayOrder(r, args))
+	if refused(t, a, intents.MalformedArgs, "the inputs of the run were erased"); a.Pointer != "/intent/args/run_id" {
+		t.Errorf("at %s", a.Pointer)
+	}
+}

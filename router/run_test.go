@@ -258,3 +258,27 @@ func TestRunRetries(t *testing.T) {
 	refused(t, r.Close("complete"), intents.MalformedArgs, "complete when each node")
 	w.Want(r.Close("failed"), intents.OK)
 }
+
+// TestNodeResolved: a router died while the call of a node was on its way. What an operator says of the
+// call is what the node goes on by: it is made again, or it is done.
+func TestNodeResolved(t *testing.T) {
+	for status, calls := range map[string]int{"failed": 2, "done": 1} {
+		w := flowWorld(t)
+		r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
+		r.Begin("parse").Done()
+		upload := r.Begin("upload")
+		w, open := left(w, upload.SealOrder())
+		w.Start()
+		w.Bus.On("skill.call", leads)
+		before := len(w.Bus.Calls("skill.call")) - 1 // the one that died
+		w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: status, Reason: "seen at the other end"}), intents.OK)
+		r.Plan = r.Plan.On(w)
+		r.Claimed()
+		next := r.Begin("upload")
+		a := w.Want(next.Seal(), intents.OK)
+		w.Want(next.Ends("done", a.IntentID), intents.OK)
+		if n := len(w.Bus.Calls("skill.call")) - before; n != calls || a.Replayed != (status == "done") {
+			t.Errorf("%s: %d calls, %+v", status, n, a)
+		}
+	}
+}

@@ -34,6 +34,7 @@ var orderResolve = operators(TypeResolve,
 		s.settle(p)
 		if p != nil {
 			p.callEnded(x, intents.Status(a.Status))
+			p.nodeResolved(x, a.Status)
 		}
 		if x.Fact != noFact {
 			fact := p.Facts[x.Fact]

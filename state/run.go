@@ -134,6 +134,19 @@ func (p *plan) nodeEnded(x *openOrder, out intents.Outcome, dispatched bool) {
 	}
 }
 
+// nodeResolved notes what an operator says of the order of a node: one that failed did nothing, and
+// of one that is done nobody has outputs.
+func (p *plan) nodeResolved(x *openOrder, status string) {
+	if p.Run == nil || p.nodeOrderID(x.Step) != x.ID {
+		return
+	}
+	n := p.Run.Orders[x.Step]
+	n.Status = undelivered
+	if status == string(intents.Done) {
+		n.Status, n.Outputs = status, p.Run.Graph.Cut(p.step(x.Step).ID, nil, true)
+	}
+}
+
 // values are what the graph of a run is judged by.
 func (p *plan) values() workflows.Values {
 	v := workflows.Values{RunID: p.View.PlanID, Inputs: p.Run.Inputs, Nodes: make(map[string]workflows.NodeValue, len(p.View.Steps))}

@@ -23,6 +23,8 @@ func (t tappedHTTP) SendRequest(ctx context.Context, req transport.JSONRPCReques
 	r, err := t.StreamableHTTP.SendRequest(ctx, req)
 	if err == nil {
 		err = stateOf(ctx).see(req.Method, r)
+	} else if t.GetSessionId() != "" {
+		cancelled(ctx, t, req)
 	}
 	return r, err
 }

@@ -120,7 +120,9 @@ func testServer() *server.MCPServer {
 		return nil, ctx.Err()
 	})
 	s.AddTool(toolOf("slow", ""), func(ctx context.Context, _ wire.CallToolRequest) (*wire.CallToolResult, error) {
+		fmt.Fprintln(os.Stderr, "slow has begun")
 		<-ctx.Done()
+		fmt.Fprintln(os.Stderr, "slow was cancelled")
 		return nil, ctx.Err()
 	})
 	s.AddTool(toolOf("environment", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {

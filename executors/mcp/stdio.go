@@ -31,6 +31,8 @@ func (t tappedStdio) SendRequest(ctx context.Context, req transport.JSONRPCReque
 	r, err := t.Stdio.SendRequest(ctx, req)
 	if err == nil {
 		err = st.see(req.Method, r)
+	} else {
+		cancelled(ctx, t, req)
 	}
 	if err != nil && t.out.tooLong.Load() {
 		st.limit.Store(t.out.limit)

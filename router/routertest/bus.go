@@ -77,6 +77,13 @@ func (b *Bus) Calls(typ string) []Call {
 	return out
 }
 
+// Forget forgets the dispatches so far.
+func (b *Bus) Forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = nil
+}
+
 // Request implements bus.Conn.
 func (b *Bus) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {

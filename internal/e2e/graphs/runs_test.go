@@ -1,0 +1,538 @@
+// Package graphs is a test: random graphs are run by the engine over the router and its journal
+// on disk, whose processes die at each of their commits.
+package graphs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aob.dev/writ/agentic"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// graphsVariable is how many graphs TestGraphs runs; unset, a few.
+const graphsVariable = "WRIT_GRAPHS"
+
+const (
+	patience  = time.Minute // for what comes at once
+	runID     = "r1"
+	fewGraphs = 2
+	jobsAside = 16 // most of the time they wait
+	large     = 100
+)
+
+// deaths of the run of a graph.
+type deaths struct {
+	name   string
+	pass   int
+	router bool
+}
+
+// modes: undisturbed, the driver dies, everything dies. Two passes together die at each commit.
+var modes = []deaths{{"undisturbed", -1, false}, {"driver", 0, false}, {"driver", 1, false}, {"router", 0, true}, {"router", 1, true}}
+
+// run of a graph.
+type run struct {
+	*testing.T
+	graph  *graph
+	mode   deaths
+	server *natsserver.Server
+	chaos  *chaos // nil: none
+	points *points
+	plan   *routertest.Plan
+	dir    string
+	random *rand.Rand
+
+	w       *routertest.World
+	journal *sqlite.Journal
+	bus     bus.Conn // of the router
+	serves  chan error
+	stop    context.CancelFunc
+
+	agents  []process
+	deaths  int
+	read    int64                 // records of which is known what they say
+	moved   chan struct{}         // something was recorded
+	orders  map[int64]state.Order // by position
+	unknown map[string]bool       // ids of nodes' orders of which only an operator knew how they ended
+
+	mu    sync.Mutex                // guards calls
+	calls map[string]map[string]int // how often each order was carried out, by node and attempt
+}
+
+// process of the agentic layer.
+type process struct {
+	conn  bus.Conn
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// TestGraphs: random graphs come to what an oracle says, and have the effects of an undisturbed
+// run, although the driver dies at each of the run's commits, and although all processes do.
+// No order that acts once is carried out twice.
+func TestGraphs(t *testing.T) {
+	graphs, few := fewGraphs, true
+	if n, err := strconv.Atoi(os.Getenv(graphsVariable)); err == nil {
+		graphs, few = n, false
+	}
+	var mu sync.Mutex // guards what is counted
+	died, runs, asked, nodes := map[string]int{}, 0, 0, 0
+	ends := map[catalog.PlanStatus]int{}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range jobsAside {
+		server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		workers.Go(func() {
+			for !t.Failed() {
+				job := int(next.Add(1) - 1)
+				if job >= graphs*len(modes) {
+					return
+				}
+				seed, m := uint64(job/len(modes)), modes[job%len(modes)] //nolint:gosec // G115: jobs are counted from 0
+				g := graphOf(seed)
+				end := g.judge()
+				x := &run{graph: g, mode: m, server: server}
+				t.Run(fmt.Sprintf("%d %s %d", seed, m.name, m.pass), func(t *testing.T) { // what it leaves in memory goes with it
+					x.T = t
+					x.all(end)
+				})
+				mu.Lock()
+				died[m.name] += x.deaths
+				runs++
+				asked += min(1, len(x.unknown))
+				if m.pass < 0 {
+					ends[end]++
+					nodes += len(g.nodes)
+				}
+				if !few && runs%100 == 0 {
+					t.Logf("%d runs; deaths so far %v", runs, died)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%d graphs of %d nodes, %d runs, ends %v, deaths %v; in %d runs an operator had to say how a call ended", graphs, nodes, runs, ends, died, asked)
+	if died["driver"] < 5*graphs || died["router"] < 5*graphs || ends[catalog.PlanComplete] == 0 || !few && ends[catalog.PlanFailed] == 0 {
+		t.Errorf("ends %v, deaths %v: the test tries too little", ends, died)
+	}
+}
+
+// all of a run, from its start to its end.
+func (x *run) all(end catalog.PlanStatus) {
+	x.begin()
+	for !x.lived() {
+		x.deaths++
+	}
+	x.judged(end)
+	x.endRouter()
+	x.w.Must(os.RemoveAll(x.dir))
+}
+
+// begin starts the run, which nobody drives yet.
+func (x *run) begin() {
+	x.random = rand.New(rand.NewPCG(x.graph.seed, uint64(x.mode.pass+1))) //nolint:gosec // G115: it is 0 and more
+	x.dir, x.orders, x.unknown, x.calls = x.TempDir(), map[int64]state.Order{}, map[string]bool{}, map[string]map[string]int{}
+	x.points = &points{pass: x.mode.pass, sample: 1, seen: map[string]int{}, orders: map[int64]string{}}
+	if len(x.graph.nodes) > large {
+		x.points.sample = 5
+	}
+	x.moved = make(chan struct{}, 1)
+	x.w = routertest.New(x, routertest.Options{Open: x.open, Also: x.observe, Breakers: &intents.BreakerTerms{Failures: 1 << 20, ResetMS: 1000, Probes: 1, ProbeMS: 1000}})
+	for skill, effect := range effects {
+		x.w.Pin(skill, effect)
+	}
+	x.w.Data("approval", `{"once":false}`)
+	x.w.PushAgents(1, map[string]string{"workflows/random": x.graph.text()})
+	x.w.Clock.Move(time.Since(x.w.Clock.Now()))
+	x.w.Bus.On("skill.call", x.call)
+	x.plan = x.w.NewPlan(runID)
+	x.w.Bus.On("plan.get", func(context.Context, routertest.Call) intents.Report {
+		return routertest.Done(catalog.PlanGetResult{Plan: x.plan.View()})
+	})
+	x.w.Want(x.w.Do(x.plan.StartOrder("random", `{}`)), intents.OK)
+	x.serve()
+}
+
+func (x *run) open(observe storage.Observer) routertest.Journal {
+	j, err := sqlite.OpenJournal(x.Context(), x.dir, sqlite.JournalOptions{Observer: observe, FreeFloor: -1})
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.journal = j
+	return &gate{Journal: j, points: x.points, lethal: x.mode.router}
+}
+
+// call carries out the order of a node, as its fate is.
+func (x *run) call(_ context.Context, c routertest.Call) intents.Report {
+	var args struct {
+		Input struct {
+			N   int
+			Got *int
+		}
+	}
+	if err := json.Unmarshal(c.Body.Intent.Args, &args); err != nil {
+		x.Error(err)
+	}
+	n := x.graph.nodes[args.Input.N]
+	x.mu.Lock()
+	id := fmt.Sprintf("n%d.%d", args.Input.N, c.Body.Context.Occurrence)
+	if x.calls[id] == nil {
+		x.calls[id] = map[string]int{}
+	}
+	x.calls[id][c.Ticket.IntentID]++
+	x.mu.Unlock()
+	if x.chaos.comes(silentServer, 15) {
+		var left atomic.Int64
+		left.Store(1 + int64(x.chaos.number(3)))
+		x.w.Bus.Fail(func(context.Context) ([]byte, error) {
+			if left.Add(-1) <= 0 {
+				x.w.Bus.Fail(nil)
+			}
+			return nil, context.DeadlineExceeded
+		})
+	}
+	if x.chaos.comes(lyingServers, 15) {
+		return x.chaos.lie()
+	}
+	if x.chaos == nil && n.reads >= 0 && (args.Input.Got == nil || *args.Input.Got != x.graph.nodes[n.reads].n) {
+		x.Errorf("%s was given %s", id, c.Body.Intent.Args)
+	}
+	if c.Body.Context.Occurrence < n.fails {
+		return intents.Report{Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "it is its fate"}
+	}
+	return routertest.Done(map[string]any{"output": map[string]any{"success": n.says, "n": n.n}})
+}
+
+// serve lets the router take orders.
+func (x *run) serve() {
+	x.bus = x.connect(natsserver.Router)
+	ctx, stop := context.WithCancel(x.Context())
+	ready := make(chan struct{})
+	x.stop, x.serves = stop, make(chan error, 1)
+	r, conn := x.w.Router, x.bus
+	take := func(_ context.Context, raw []byte) []byte { // as Router.Serve; here who waits for another's order dies, too
+		a, err := r.SubmitAndWait(ctx, raw, patience)
+		if err != nil {
+			a = router.Refused(raw, err)
+		}
+		out, err := json.Marshal(a)
+		x.w.Must(err)
+		return out
+	}
+	go func() {
+		x.serves <- conn.Serve(ctx, bus.Service{Name: bus.ServiceName("router"), Version: "1.0.0", Queue: "router", Endpoints: map[string]bus.Handler{bus.Orders: take}}, ready)
+	}()
+	x.await(ready)
+}
+
+// connect waits for a busy machine: the handshake of the bus has two seconds.
+func (x *run) connect(user string) bus.Conn {
+	for deadline := time.Now().Add(patience); ; {
+		c, err := x.server.Connect(x.Context(), user)
+		if err == nil {
+			return c
+		}
+		if time.Now().After(deadline) {
+			x.Fatal(err)
+		}
+	}
+}
+
+func (x *run) await(c <-chan struct{}) {
+	select {
+	case <-c:
+	case <-time.After(patience):
+		x.Fatalf("graph %d, %s %d: nothing moves", x.graph.seed, x.mode.name, x.mode.pass)
+	}
+}
+
+// endRouter is the death of the router: it answers nobody, and its files are let go.
+func (x *run) endRouter() {
+	x.bus.Close()
+	x.stop()
+	<-x.serves
+	x.w.Must(x.journal.Close())
+}
+
+// start starts a process of the agentic layer.
+func (x *run) start(user string, serve func(agentic.Config) func(context.Context, chan<- struct{}) error) {
+	cfg := agentic.Config{Bus: x.connect(user), Origin: x.w.Origin, Now: x.w.Clock.Now, Log: slog.New(slog.DiscardHandler), After: x.after}
+	if x.chaos != nil {
+		cfg.Bus = lossy{cfg.Bus, x.chaos}
+	}
+	if user == natsserver.Workflow {
+		cfg.Key = &x.w.Workflow
+	}
+	ctx, stop := context.WithCancel(x.Context())
+	ready, p := make(chan struct{}), process{cfg.Bus, stop, make(chan error, 1)}
+	go func() { p.ended <- serve(cfg)(ctx, ready) }()
+	x.await(ready)
+	x.agents = append(x.agents, p)
+}
+
+// startAgents starts what is dead of the agentic layer.
+func (x *run) startAgents() {
+	if len(x.agents) == 0 {
+		x.start(natsserver.Task, func(c agentic.Config) func(context.Context, chan<- struct{}) error { return agentic.NewTasks(c).Serve })
+	}
+	x.start(natsserver.Workflow, func(c agentic.Config) func(context.Context, chan<- struct{}) error { return agentic.NewEngine(c).Serve })
+}
+
+// after does not wait: the clock is moved.
+func (x *run) after(d time.Duration) <-chan time.Time {
+	if d > 0 {
+		x.w.Clock.Move(d)
+	}
+	out := make(chan time.Time, 1)
+	out <- x.w.Clock.Now()
+	return out
+}
+
+// kill ends the processes of the agentic layer but the first so many, the last one first: their
+// connections are gone in the middle of whatever they do.
+func (x *run) kill(but int) {
+	for _, p := range slices.Backward(x.agents[but:]) {
+		p.stop()
+		p.conn.Close()
+		<-p.ended
+	}
+	x.agents = x.agents[:but]
+}
+
+// lived starts what is dead, hands the run out, and waits for its end or the next death.
+func (x *run) lived() (ended bool) {
+	l := newLife()
+	x.mortal(l)
+	if !x.w.Router.Ready() && !x.recovered(l) {
+		return false
+	}
+	x.startAgents()
+	over := make(chan struct{})
+	ctx, cancel := context.WithCancel(x.Context())
+	go func() {
+		defer close(over)
+		x.handOut(ctx)
+	}()
+	select {
+	case <-over:
+	case <-l.due:
+	case <-time.After(patience):
+		x.Fatalf("graph %d, %s %d: the run does not end", x.graph.seed, x.mode.name, x.mode.pass)
+	}
+	cancel()
+	<-over
+	select {
+	case <-l.due:
+		x.die(l)
+		return false
+	default:
+	}
+	x.kill(0)
+	return true
+}
+
+// die ends what the mode lets die, and lets those go that waited for it.
+func (x *run) die(l *life) {
+	keep := 0
+	if !x.mode.router && x.random.IntN(2) == 0 {
+		keep = 1 // the tasks go on
+	}
+	x.kill(keep)
+	if !x.mode.router {
+		close(l.dead)
+		return
+	}
+	x.bus.Close()
+	close(l.dead)
+	x.stop()
+	<-x.serves
+	x.reopen()
+}
+
+// reopen closes the files of a dead router and reads them again.
+func (x *run) reopen() {
+	x.w.Must(x.journal.Close())
+	next, before := x.w.Dir.Next(), ""
+	if _, d, err := x.w.Dir.Digest(); err == nil {
+		before = d
+	}
+	x.w = x.w.ReopenOn(x.open)
+	x.plan = x.plan.On(x.w)
+	if n, after, err := x.w.Dir.Digest(); err != nil || n == next && after != before {
+		x.Errorf("graph %d: another state after a death: %v", x.graph.seed, err)
+	}
+}
+
+func (x *run) observe(storage.Entry) {
+	if x.chaos.comes(clockJumps, 2) {
+		x.w.Clock.Move(time.Duration(x.chaos.number(7200)-3600) * time.Second)
+	}
+	select {
+	case x.moved <- struct{}{}:
+	default:
+	}
+}
+
+// mortal says which life ends at the next commit to die at; nil: none does.
+func (x *run) mortal(l *life) {
+	x.points.mu.Lock()
+	defer x.points.mu.Unlock()
+	x.points.life = l
+}
+
+// recovered starts the router on what its predecessor left, unless it dies meanwhile. An operator
+// who has seen whether a call arrived says so.
+func (x *run) recovered(l *life) bool {
+	started := make(chan error, 1)
+	go func() {
+		err := x.w.Router.Start(x.Context())
+		if err == nil {
+			err = x.w.Router.Recover(x.Context())
+		}
+		started <- err
+	}()
+	var err error
+	select {
+	case err = <-started:
+	case <-l.due:
+	case <-time.After(patience):
+		x.Fatal("the router does not start")
+	}
+	select {
+	case <-l.due:
+		close(l.dead)
+		<-started
+		x.reopen()
+		return false
+	default:
+	}
+	x.w.Must(err)
+	x.mortal(nil)
+	x.resolve()
+	x.mortal(l)
+	x.serve()
+	return true
+}
+
+// resolve says of each call of which nobody knows what became whether it arrived.
+func (x *run) resolve() {
+	resolved := map[string]string{}
+	for rec, err := range x.w.Journal.Scan(x.Context(), x.read) {
+		x.w.Must(err)
+		x.read = rec.Position + 1
+		switch rec.Kind {
+		case storage.KindOrder:
+			o, err := state.ReadOrder(rec)
+			x.w.Must(err)
+			x.orders[rec.Position] = o
+		case storage.KindOutcome:
+			out, of, err := state.OutcomeOf(rec)
+			x.w.Must(err)
+			if out.Status == intents.StatusIndetermined {
+				id := x.orders[of].Decision.IntentID
+				if resolved[id] = string(intents.Failed); x.arrived(id) {
+					resolved[id], x.unknown[id] = string(intents.Done), true
+				}
+			}
+		default:
+		}
+	}
+	for id, status := range resolved {
+		x.w.Want(x.w.Admin("order.resolve", catalog.OrderResolve{IntentID: id, Status: status, Reason: "seen at the other end"}), intents.OK)
+	}
+}
+
+func (x *run) arrived(id string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, calls := range x.calls {
+		if calls[id] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// handOut gives the run to the engine, as a gateway does, and waits for its end.
+func (x *run) handOut(ctx context.Context) {
+	at := intents.Context{PlanID: x.plan.ID, SessionID: routertest.SessionOf(x.plan.ID), TurnID: routertest.Turn}
+	raw, err := json.Marshal(bus.HandOut{
+		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: x.plan.View().Epoch,
+		Grant: x.w.Grant(x.plan.User, "default", routertest.Order{Ctx: at}),
+	})
+	x.w.Must(err)
+	gateway := x.connect(natsserver.Gateway)
+	defer gateway.Close()
+	if _, err := gateway.Request(ctx, bus.Agent("workflow"), raw); err != nil {
+		if ctx.Err() == nil {
+			x.Errorf("hand-out: %v", err)
+		}
+		return
+	}
+	for {
+		if s := x.plan.View().Status; s == catalog.PlanComplete || s == catalog.PlanFailed {
+			return
+		}
+		select {
+		case <-x.moved:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// judged holds what the run came to, and what it did, to the oracle.
+func (x *run) judged(end catalog.PlanStatus) {
+	v := x.plan.View()
+	told := len(x.unknown) == 0 // an operator knows that a call arrived, and not what it answered
+	if told && v.Status != end {
+		x.Errorf("graph %d ended %s, want %s: %+v", x.graph.seed, v.Status, end, v.Failure)
+	}
+	for i, n := range x.graph.nodes {
+		got, attempts := string(v.Steps[i].Status), 0
+		for of := range n.attempts() + 1 {
+			orders := x.calls[fmt.Sprintf("n%d.%d", i, of)]
+			attempts += min(1, len(orders))
+			for id, times := range orders {
+				// What reads alone is ordered again where nobody knows how it ended.
+				if n.skill == "s.once" && times > 1 || n.skill != "s.pure" && len(orders) > 1 || x.mode.pass < 0 && times > 1 {
+					x.Errorf("graph %d: attempt %d of n%d, %s, was carried out as %d orders, and %s %d times", x.graph.seed, of, i, n.skill, len(orders), id, times)
+				}
+			}
+		}
+		final := got == "done" || got == "failed" || got == "skipped"
+		if told && final && got != n.status || told && end == catalog.PlanComplete && !final {
+			x.Errorf("graph %d: n%d is %s, want %s", x.graph.seed, i, got, n.status)
+		}
+		want := 0
+		if got == "done" || got == "failed" {
+			want = n.attempts()
+		}
+		if told && final && attempts != want || got == "skipped" && attempts > 0 {
+			x.Errorf("graph %d: n%d, %s, was attempted %d times, want %d", x.graph.seed, i, got, attempts, want)
+		}
+	}
+}
