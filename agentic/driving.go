@@ -53,8 +53,7 @@ func (d *driving) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 	}
 	d.drives.Go(func() {
 		defer func() { <-d.room }()
-		ctx = logging.By(logging.In(ctx, h.TraceID), d.role, "turn")
-		ctx, span := tracing.StartIn(ctx, h.TraceID, "turn", tracing.Plan.String(h.PlanID))
+		ctx, span := tracing.StartIn(logging.By(logging.In(ctx, h.TraceID), d.role, "turn"), h.TraceID, "turn", tracing.Plan.String(h.PlanID))
 		defer span.End()
 		d.work(ctx, h)
 		d.cfg.Log.InfoContext(ctx, "agent.turn", slog.String("plan_id", h.PlanID))

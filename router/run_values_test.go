@@ -27,7 +27,8 @@ nodes:
 edges:
   - {from: plain, to: use, condition: "nodes.plain.outputs.success"}
   - {from: object, to: use, condition: "nodes.object.outputs.n > 2"}
-`})
+`,
+	})
 	r := w.BegunRun("r1", "say", `{}`)
 	plain, object := r.Begin("plain"), r.Begin("object")
 	w.Want(plain.Reply("Knives are out."), intents.OK)

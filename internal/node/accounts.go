@@ -42,7 +42,7 @@ func Accounts(processes []string, dir string) (config []byte, made []string, err
 				continue
 			}
 			file := filepath.Join(dir, role+"_"+name+"_"+c.suffix+".seed")
-			isNew := false
+			var isNew bool
 			if *c.public, isNew, err = seedIn(file); err != nil {
 				return nil, nil, err
 			}

@@ -153,7 +153,7 @@ func (n office) Backtest(ctx context.Context, tenant, file, text string) (out co
 	changed[file] = []byte(text)
 	tried, err := policies.New(ctx, changed)
 	if err != nil {
-		return console.Backtest{Refused: err.Error()}, ctx.Err() //nolint:nilerr // it is the answer
+		return console.Backtest{Refused: err.Error()}, ctx.Err()
 	}
 	unchanged, err := policies.New(ctx, today.Source())
 	if err != nil {

@@ -128,7 +128,9 @@ func (c *chaos) violated(format string, args ...any) {
 // lie is what a skill server answers that has acted.
 func (c *chaos) lie() intents.Report {
 	lies := []intents.Report{
-		{}, {Status: intents.Done, Code: intents.OK}, {Status: "splendid", Code: "GREAT"},
+		{},
+		{Status: intents.Done, Code: intents.OK},
+		{Status: "splendid", Code: "GREAT"},
 		{Status: intents.Done, Code: intents.OK, Result: json.RawMessage(`{"output":"yes"}`)},
 		{Status: intents.Done, Code: intents.OK, Result: json.RawMessage(`{"output":{"success":"maybe","n":"many"}}`)},
 		{Status: intents.Done, Code: intents.OK, Result: json.RawMessage(`[1`)},

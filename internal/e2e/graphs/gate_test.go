@@ -57,7 +57,7 @@ func (p *points) at(entries []storage.Entry, positions []int64) *life {
 	p.seen[key]++
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
-	if p.pass < 0 || p.life == nil || n > 2 || (h.Sum32()/7+uint32(n+p.pass))%2 > 0 || h.Sum32()%p.sample > 0 { //nolint:gosec // G115: both are small
+	if p.pass < 0 || p.life == nil || n > 2 || (h.Sum32()/7+uint32(n+p.pass))%2 > 0 || h.Sum32()%p.sample > 0 {
 		return nil
 	}
 	return p.life

@@ -110,7 +110,7 @@ func TestGraphs(t *testing.T) {
 				if job >= graphs*len(modes) {
 					return
 				}
-				seed, m := uint64(job/len(modes)), modes[job%len(modes)] //nolint:gosec // G115: jobs are counted from 0
+				seed, m := uint64(job/len(modes)), modes[job%len(modes)]
 				g := graphOf(seed)
 				end := g.judge()
 				x := &run{graph: g, mode: m, server: server}
@@ -153,7 +153,7 @@ func (x *run) all(end catalog.PlanStatus) {
 
 // begin starts the run, which nobody drives yet.
 func (x *run) begin() {
-	x.random = rand.New(rand.NewPCG(x.graph.seed, uint64(x.mode.pass+1))) //nolint:gosec // G115: it is 0 and more
+	x.random = rand.New(rand.NewPCG(x.graph.seed, uint64(x.mode.pass+1)))
 	x.dir, x.orders, x.unknown, x.calls = x.TempDir(), map[int64]state.Order{}, map[string]bool{}, map[string]map[string]int{}
 	x.points = &points{pass: x.mode.pass, sample: 1, seen: map[string]int{}, orders: map[int64]string{}}
 	if len(x.graph.nodes) > large {
@@ -170,7 +170,7 @@ func (x *run) begin() {
 	x.w.Bus.On("skill.call", x.call)
 	x.plan = x.w.NewPlan(runID)
 	x.w.Bus.On("plan.get", func(context.Context, routertest.Call) intents.Report {
-		return routertest.Done(catalog.PlanGetResult{Plan: x.plan.View()})
+		return routertest.Done(catalog.PlanGetResult{Plan: x.plan.View()}) //nolint:contextcheck // the test has one
 	})
 	x.w.Want(x.w.Do(x.plan.StartOrder("random", `{}`)), intents.OK)
 	x.serve()
@@ -480,11 +480,11 @@ func (x *run) arrived(id string) bool {
 func (x *run) handOut(ctx context.Context) {
 	at := intents.Context{PlanID: x.plan.ID, SessionID: routertest.SessionOf(x.plan.ID), TurnID: routertest.Turn}
 	raw, err := json.Marshal(bus.HandOut{
-		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: x.plan.View().Epoch,
+		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: x.plan.View().Epoch, //nolint:contextcheck // the test has one
 		Grant: x.w.Grant(x.plan.User, "default", routertest.Order{Ctx: at}),
 	})
 	x.w.Must(err)
-	gateway := x.connect(natsserver.Gateway)
+	gateway := x.connect(natsserver.Gateway) //nolint:contextcheck // the test has one
 	defer gateway.Close()
 	if _, err := gateway.Request(ctx, bus.Agent("workflow"), raw); err != nil {
 		if ctx.Err() == nil {
@@ -493,7 +493,7 @@ func (x *run) handOut(ctx context.Context) {
 		return
 	}
 	for {
-		if s := x.plan.View().Status; s == catalog.PlanComplete || s == catalog.PlanFailed {
+		if s := x.plan.View().Status; s == catalog.PlanComplete || s == catalog.PlanFailed { //nolint:contextcheck // the test has one
 			return
 		}
 		select {
