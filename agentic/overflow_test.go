@@ -52,7 +52,7 @@ func TestContextTokens(t *testing.T) {
 
 // TestHistoryBudget: the history of a session has an eighth of what the model takes.
 func TestHistoryBudget(t *testing.T) {
-	for tokens, want := range map[int]int{0: historyTokens, 8000: 1000, 1_000_000: mostHistory} {
+	for tokens, want := range map[int]int{0: HistoryTokens, 8000: 1000, 1_000_000: MostHistory} {
 		d := drive{agent: catalog.AgentGetResult{Agent: agents.Planner}, cfg: Config{Model: model.Fallback(sized{tokens: tokens}, sized{})}}
 		if got := d.historyBudget(); got != want {
 			t.Errorf("a model of %d tokens: %d, want %d", tokens, got, want)

@@ -86,7 +86,7 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		}
 	}
 	if !made {
-		slow := time.AfterFunc(statusAfter, func() { w.say(progress{Event: stillWorking}) })
+		slow := time.AfterFunc(StatusAfter, func() { w.say(progress{Event: stillWorking}) })
 		defer slow.Stop()
 		args := catalog.SkillCall{Skill: agent.MessageSkill(), Input: compact(w.messageOf())}
 		_, err = w.order(atCall(ctx, "1.0"), "skill.call", args, &got)

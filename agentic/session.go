@@ -13,9 +13,9 @@ import (
 // Bounds of what the prompts of a turn have of its session, and of what the session has
 // of an answer. The plan has all of it.
 const (
-	historyTokens  = 6000
-	mostHistory    = 8000 // that a session is asked for
-	historyMoments = 3
+	HistoryTokens  = 6000
+	MostHistory    = 8000 // that a session is asked for
+	HistoryMoments = 3
 	maxRemembered  = 16 << 10 // bytes
 )
 
@@ -25,7 +25,7 @@ func (d *drive) historyBudget() int {
 	if a, err := definition(d.agent); err == nil {
 		m = d.cfg.modelOf(a)
 	}
-	return min(cmp.Or(model.ContextTokens(m)/8, historyTokens), mostHistory)
+	return min(cmp.Or(model.ContextTokens(m)/8, HistoryTokens), MostHistory)
 }
 
 // recall reads what the prompts of the turn take from its request and its session. over
@@ -37,7 +37,7 @@ func (d *drive) recall(ctx context.Context) (over bool, err error) {
 	if d.turn.SessionID == "" || len(d.turn.History) > 0 {
 		return false, nil
 	}
-	of := catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: d.historyBudget(), Moments: historyMoments}
+	of := catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: d.historyBudget(), Moments: HistoryMoments}
 	if d.dreams() {
 		of.TokenBudget, of.Moments = dreamTokens, dreamMoments
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 // stillWorking is the status of a call that takes long and shows none of its own. It is told
-// after statusAfter, so that its words are there within two seconds.
+// after StatusAfter, so that its words are there within two seconds.
 const (
 	stillWorking = "still_working"
-	statusAfter  = 1500 * time.Millisecond
+	StatusAfter  = 1500 * time.Millisecond
 )
 
 // batchTime is how long equal statuses that are batched are one.
@@ -42,7 +42,7 @@ func (w *worker) watched(tools []*tool, agent *agents.Agent) []*tool {
 				w.say(progress{Event: event})
 			}
 			if event == "" || agent.StatusEvents[event].Show == "suppress" {
-				slow := time.AfterFunc(statusAfter, func() { w.say(progress{Event: stillWorking}) })
+				slow := time.AfterFunc(StatusAfter, func() { w.say(progress{Event: stillWorking}) })
 				defer slow.Stop()
 			}
 			return call(ctx, label, args)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/agentic"
 	"aob.dev/writ/agentic/document"
 	"aob.dev/writ/executors/files"
 	"aob.dev/writ/executors/logs"
@@ -66,6 +67,10 @@ func constants() string {
 		{"wait for another's write to the same memory", memory.LockWait},
 		{"life of the address of a stream of logs", logs.Life},
 		{"bytes of an agent's file", document.MaxFile},
+		{"tokens of a session that a turn reads, of a model without `context_tokens`", agentic.HistoryTokens},
+		{"tokens of a session that a turn reads at most", agentic.MostHistory},
+		{"summaries of a session that a turn reads", agentic.HistoryMoments},
+		{"time after which a call without a status of its own shows one", agentic.StatusAfter},
 	} {
 		value := fmt.Sprint(row.value)
 		if d, ok := row.value.(time.Duration); ok {
