@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds waits that a correct layer ends at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 const origin = "writ/test"
 

@@ -19,7 +19,8 @@ import (
 const shortRuns = "WRIT_RUNS"
 
 // TestRunsLeaveMemory: runs that have ended and left are no longer in memory. Their records are on
-// disk, so that what grows is only what the router and the journal know.
+// disk. What grows until it is full are two memories of a fixed size: the last 65,536 commits of
+// the journal, and 4,096 grants; some 7,000 runs fill them.
 func TestRunsLeaveMemory(t *testing.T) {
 	runs := 200
 	if n, err := strconv.Atoi(os.Getenv(shortRuns)); err == nil {
@@ -68,15 +69,15 @@ edges:
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	carryOut(0, runs/4) // caches are filled
+	carryOut(0, runs/4*3)
 	before := heap()
-	carryOut(runs/4, runs)
+	carryOut(runs/4*3, runs)
 	after := heap()
 	if held := w.Router.Counts().Held; held.Open != 0 || held.Closed != 0 || held.Tasks != 0 {
 		t.Errorf("in memory: %+v", held)
 	}
-	t.Logf("%d runs: a heap of %.1f MB after a quarter of them, %.1f MB after all", runs, float64(before)/1e6, float64(after)/1e6)
-	if after-before > 16e6 {
+	t.Logf("%d runs: a heap of %.1f MB after three quarters of them, %.1f MB after all", runs, float64(before)/1e6, float64(after)/1e6)
+	if after-before > 2e6 {
 		t.Errorf("the heap has grown by %d bytes", after-before)
 	}
 }
