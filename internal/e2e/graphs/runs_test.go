@@ -344,11 +344,13 @@ func (x *run) lived() (ended bool) {
 	}
 	cancel()
 	<-over
+	x.mortal(nil)
 	select {
 	case <-l.due:
 		x.die(l)
 		return false
 	default:
+		close(l.dead) // a commit that comes late waits for nobody
 	}
 	x.kill(0)
 	return true
