@@ -37,6 +37,23 @@ func (n *Node) openDocuments(ctx context.Context) (err error) {
 // migrateAfter is the pause before an OpenSearch that does not answer is asked again.
 const migrateAfter = time.Second
 
+// recordTime bounds how long a store that is down keeps a node from ending.
+const recordTime = time.Second
+
+// record runs the recorder. When it ends nobody commits any more, and it first writes what was
+// committed.
+func (n *Node) record(ctx context.Context) error {
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		defer end()
+		last, cancel := context.WithTimeout(lasting, recordTime)
+		defer cancel()
+		_ = n.recorder.Reach(last, n.journal.Next()) // the next start goes on where it ends
+	})()
+	return n.recorder.Run(lasting)
+}
+
 // migrateDocuments migrates the indices of an OpenSearch as soon as it answers. An error
 // of the migration ends the node, as it would at the start.
 func (n *Node) migrateDocuments(ctx context.Context) error {

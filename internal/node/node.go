@@ -368,7 +368,7 @@ func (n *Node) start(g *group) error {
 	if n.remote != nil {
 		g.run("documents", n.migrateDocuments)
 	}
-	g.run("recorder", n.recorder.Run)
+	g.run("recorder", n.record)
 	g.run("holdings", n.holdings.Run)
 	g.run("monitor", n.monitor.Run)
 	if err := n.startExecutors(g); err != nil {
