@@ -45,12 +45,13 @@ const recordTime = time.Second
 func (n *Node) record(ctx context.Context) error {
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	defer context.AfterFunc(ctx, func() {
+	stop := context.AfterFunc(ctx, func() {
 		defer end()
 		last, cancel := context.WithTimeout(lasting, recordTime)
 		defer cancel()
 		_ = n.recorder.Reach(last, n.journal.Next()) // the next start goes on where it ends
-	})()
+	})
+	defer stop()
 	return n.recorder.Run(lasting)
 }
 
