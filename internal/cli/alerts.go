@@ -71,6 +71,9 @@ func alertsText(v alertsView) string {
 			fmt.Fprintf(t, "  %s\t%d ended, p95 %d ms\n", a.Agent, a.Ended, a.P95MS)
 		}
 	}) + "\n"
+	if f.Cut {
+		text += "there were too many events to read all: scripts, locks and times are of the newest\n\n"
+	}
 	now := 0
 	for _, i := range v.Incidents {
 		if i.Until == nil {

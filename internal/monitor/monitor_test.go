@@ -296,6 +296,25 @@ func TestAlert(t *testing.T) {
 	}
 }
 
+// TestEndIsToldToWhoHeard: a receiver that is down keeps nobody else from hearing that an
+// incident is over, and hears nothing of it itself.
+func TestEndIsToldToWhoHeard(t *testing.T) {
+	h := newHouse(t)
+	p := newPager(t, "signed")
+	down := httptest.NewServer(http.NotFoundHandler())
+	defer down.Close()
+	w := h.watch(monitor.Webhook{URL: p.url, Secret: "signed", Now: func() time.Time { return h.now }}, monitor.Slack{URL: down.URL})
+	h.event("contract_violation", h.now.Add(-time.Minute), map[string]any{})
+	if err := w.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "owed to slack: HTTP 404") {
+		t.Errorf("%v", err)
+	}
+	h.now = h.now.Add(2 * time.Hour)
+	h.look(w) // slack is asked no more
+	if got := p.said(); got != "ContractViolation begins, ContractViolation is over" {
+		t.Errorf("told %q", got)
+	}
+}
+
 // TestSlack: the message is a text with what was seen and what to do. A failure does not tell
 // the URL, which is a secret.
 func TestSlack(t *testing.T) {

@@ -133,11 +133,8 @@ func (w *Watch) judge(ctx context.Context, s *state, r Rule, f Figures, now time
 		w.Log.WarnContext(ctx, "alert", slog.String("rule", r.Name), slog.String("severity", r.Severity), slog.String("says", r.Says), slog.String("seen", seen), slog.String("do", r.Do))
 	case !firing && i >= 0:
 		s.Incidents[i].Until = &now
-		if len(s.Incidents[i].Owed) == 0 {
-			s.Incidents[i].Owed = w.names()
-		} else {
-			s.Incidents[i].Owed = nil // nobody knows of it: nobody has to hear that it is over
-		}
+		unheard := s.Incidents[i].Owed // of its beginning: they need not hear that it is over
+		s.Incidents[i].Owed = slices.DeleteFunc(w.names(), func(name string) bool { return slices.Contains(unheard, name) })
 		w.Log.InfoContext(ctx, "alert is over", slog.String("rule", r.Name))
 	}
 	if over := len(s.Incidents) - maxIncidents; over > 0 {

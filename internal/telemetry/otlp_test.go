@@ -159,8 +159,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSeriesStayBounded: what users choose makes no series.
-func TestSeriesStayBounded(t *testing.T) {
+// TestOrders: decisions are counted by type and code, and by rule; stages and commits are timed.
+func TestOrders(t *testing.T) {
 	o := telemetry.NewOrders()
 	h := telemetry.Handler(telemetry.NewFigures(nil, telemetry.NewAsks(), o))
 	o.Decided("skill.call", "POLICY_DENIED", []string{"no_deletes"})

@@ -108,7 +108,7 @@ func IDs(ctx context.Context) (traceID, spanID string) {
 	return c.TraceID().String(), c.SpanID().String()
 }
 
-// End ends a span with its code, or with the kind of its error.
+// End ends a span with a code.
 func End(span trace.Span, code string) {
 	span.SetAttributes(Code.String(code))
 	span.End()
