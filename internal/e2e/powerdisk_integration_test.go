@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,29 +153,40 @@ func (d *disk) cut() {
 	}
 }
 
-// restore gives the disk its power again. Nobody may use it any more; the kernel
-// has to let go of it, too, else it would give what it still has in memory.
+// restore gives the disk its power again. Nobody may use it any more: writ's own
+// children end soon after it, and the kernel has to let go of the disk, too, else it
+// would give what it still has in memory.
 func (d *disk) restore() {
 	d.t.Helper()
 	if err := d.root.Close(); err != nil {
 		d.t.Fatal(err)
 	}
 	d.root = nil
-	if err := unix.Unmount(d.dir, 0); err != nil {
-		d.t.Fatalf("unmount: %v", err)
-	}
+	d.until("the disk is unmounted", func() bool {
+		err := unix.Unmount(d.dir, 0)
+		if err != nil && !errors.Is(err, unix.EBUSY) {
+			d.t.Fatalf("unmount: %v", err)
+		}
+		return err == nil
+	})
+	d.until("nobody uses the disk", func() bool {
+		_, err := os.Stat(d.loop)
+		return err != nil
+	})
+	d.mount()
+}
+
+// until something is so.
+func (d *disk) until(what string, is func() bool) {
+	d.t.Helper()
 	late := time.After(patience)
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for {
-		if _, err := os.Stat(d.loop); err != nil {
-			break
-		}
+	for !is() {
 		select {
 		case <-look.C:
 		case <-late:
-			d.t.Fatal("somebody still uses the disk")
+			d.t.Fatalf("never: %s", what)
 		}
 	}
-	d.mount()
 }
