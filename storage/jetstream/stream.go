@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -18,21 +19,36 @@ const (
 	subjectAll    = "journal.>"
 )
 
-// Create makes the stream of a cell, with as many replicas. One that is there stays, and is
-// refused if it would lose or change what is in it.
+// createTime is how long servers have to answer; then they are asked again, since servers
+// that have just come up drop what they are asked.
+const createTime = 2 * time.Second
+
+// Create makes the stream of a cell, with as many replicas, however long the servers need. One
+// that is there stays, and is refused if it would lose or change what is in it.
 func Create(ctx context.Context, js jetstream.JetStream, replicas int) error {
+	for {
+		late, cancel := context.WithTimeout(ctx, createTime)
+		s, err := create(late, js, replicas)
+		cancel()
+		if err == nil {
+			return fit(s.CachedInfo().Config)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return fmt.Errorf("stream %s: %w", Stream, err)
+		}
+	}
+}
+
+func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {
 	s, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: Stream, Description: "writ: records of the journal", Subjects: []string{subjectAll},
 		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, Replicas: replicas,
 		// AllowDirect is off: a replica that is behind would not know what was just written.
 	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		s, err = js.Stream(ctx, Stream)
+		return js.Stream(ctx, Stream)
 	}
-	if err != nil {
-		return fmt.Errorf("stream %s: %w", Stream, err)
-	}
-	return fit(s.CachedInfo().Config)
+	return s, err
 }
 
 // fit says why a stream cannot be a journal.
