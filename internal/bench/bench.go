@@ -7,6 +7,9 @@
 //	         ticket, outcome durable, receipt) beside bare fdatasync of one
 //	         record and JetStream publishes that sync always
 //	journal  durable commits per second beside the same two
+//	cell     what a cell of a cluster spends on an order (CPU of its roles, bytes,
+//	         documents, and groups of commits on a cluster of three), which the
+//	         simulation of package scale goes by
 //	audit    verifying and replaying a bundle of real orders, and trying a policy
 //	         on it, beside bare ed25519.Verify of as many, on every processor;
 //	         and opening its journal beside scanning it
@@ -68,6 +71,7 @@ func newRow(name string, ours, baseline float64, unit string, n int64) Row {
 var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
 	"ask":     ask,
 	"audit":   audited,
+	"cell":    cell,
 	"decide":  decide,
 	"journal": journal,
 	"mcp":     mcpCalls,

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,22 @@ func orders(ctx context.Context, o Options) ([]Row, error) {
 }
 
 func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
+	stop, err := w.overNATS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	_, end, err := w.follow(ctx, make([]byte, 32))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+}
+
+// overNATS has orders dispatched over a server in process to an executor of read_lines.
+// stop ends both.
+func (w *world) overNATS(ctx context.Context) (stop func() error, err error) {
 	nats := filepath.Join(w.dir, "nats")
 	if err := os.Mkdir(nats, 0o700); err != nil {
 		return nil, err
@@ -56,26 +73,27 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer server.Close()
+	ends := []func() error{func() error { server.Close(); return nil }}
+	stop = func() (err error) {
+		for _, end := range slices.Backward(ends) {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
 	core, err := server.Connect(ctx, natsserver.Router)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, stop())
 	}
-	defer core.Close()
-	stop, err := w.serveLines(ctx, server, row)
+	ends = append(ends, func() error { core.Close(); return nil })
+	serving, err := w.serveLines(ctx, server, row)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, stop())
 	}
-	defer func() { err = errors.Join(err, stop()) }()
+	ends = append(ends, serving)
 	if err := w.start(ctx, core, orderTurns); err != nil {
-		return nil, err
+		return nil, errors.Join(err, stop())
 	}
-	_, end, err := w.follow(ctx, make([]byte, 32))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+	return stop, nil
 }
 
 // follow runs the ledger over the journal. end stops it and waits for it.

@@ -83,6 +83,7 @@ var columns = []column{
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
 	{"internal/layering", 0, nil},
+	{"internal/scale", 0, []string{"internal/bench", "internal/cli"}},
 	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
 	{"internal/slack", 1, []string{"internal/cli"}},
