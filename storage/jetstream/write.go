@@ -188,7 +188,7 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 		if isBehind(err) {
 			// Another router's message stands there, or this one, whose answer was lost. A leader
 			// that has just lost its office may be wrong: then nothing comes.
-			err = j.reach(late, seq+1)
+			err = j.catchUp(late, seq+1)
 		}
 		cancel()
 		switch own, behind := j.at(seq); {
@@ -203,7 +203,7 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 		case j.Failure() != nil:
 			return 0, j.Failure()
 		}
-		if asked%moveAfter == moveAfter-1 { // this server may be cut off from the others
+		if errors.Is(err, context.DeadlineExceeded) && asked%moveAfter == moveAfter-1 { // this server may be cut off from the others
 			_ = j.js.Conn().ForceReconnect()
 		}
 		if asked == 0 {
