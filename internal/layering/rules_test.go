@@ -102,7 +102,7 @@ var only = map[string][]string{
 	"github.com/coder/websocket":            {"gateway", "internal/client"},
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway", "internal/problem/edge"},
 	"github.com/nats-io/nats.go":            {"internal/bus", "storage/blobnats", "storage/jetstream"},
-	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
+	"github.com/nats-io/nats-server":        {"internal/bus/natsserver", "storage/jetstream/servertest"},
 	"github.com/open-policy-agent/opa":      {"policies"},
 	"github.com/go-jose/go-jose":            {"intents"},
 	"filippo.io/edwards25519":               {"intents"},
