@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ import (
 
 	"aob.dev/writ/internal/clock"
 )
+
+// routes are lines of a log that come and go by the thousand.
+var routes = regexp.MustCompile(`(?m)^.*Route.? connection .*\n`)
 
 // Patience is how long something may take that surely comes.
 const Patience = time.Minute
@@ -94,7 +98,8 @@ func Start(t testing.TB, n int) *Cluster {
 		for i := range c.servers {
 			c.Kill(i)
 			if text, err := os.ReadFile(c.Log(i)); err == nil && t.Failed() {
-				t.Logf("server %d said at last:\n%s", i, text[max(0, len(text)-8000):])
+				text = routes.ReplaceAll(text, nil)
+				t.Logf("server %d said at last:\n%s", i, text[max(0, len(text)-4000):])
 			}
 		}
 	})
