@@ -164,6 +164,9 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.Snapshot) (err error) 
 // projected is where the recorder may begin: the state of the snapshot; nil: with the
 // first record.
 func (n *Node) projected() *state.State {
+	if n.snapshots == nil {
+		return nil
+	}
 	snap, _ := n.snapshots.now()
 	if snap == nil {
 		return nil
