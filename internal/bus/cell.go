@@ -13,8 +13,12 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// JournalStream has the records of a cell's journal.
-const JournalStream = "JOURNAL"
+// JournalStream has the records of a cell's journal, and JournalSubjects are what routers
+// write to it; see storage/jetstream.
+const (
+	JournalStream   = "JOURNAL"
+	JournalSubjects = "journal.>"
+)
 
 // keyReached of the bucket is how far the documents have come.
 const keyReached = "reached"
@@ -59,7 +63,7 @@ func HearReached(ctx context.Context, c Conn, on func(position int64)) error {
 }
 
 func bucketOf(ctx context.Context, c Conn) (jetstream.KeyValue, error) {
-	_, js, err := coreOf(c)
+	js, err := JetStream(c)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +88,7 @@ type Cell struct {
 
 // LookAtCell asks a cell; c must be a router's. wait is how long routers may take to answer.
 func LookAtCell(ctx context.Context, c Conn, wait time.Duration) (out Cell, err error) {
-	of, js, err := coreOf(c)
+	js, err := JetStream(c)
 	if err != nil {
 		return out, err
 	}
@@ -117,7 +121,7 @@ func LookAtCell(ctx context.Context, c Conn, wait time.Duration) (out Cell, err 
 			return out, err
 		}
 	}
-	out.Routers, err = of.routers(wait)
+	out.Routers, err = c.(*conn).routers(wait) //nolint:forcetypeassert // JetStream has looked
 	return out, err
 }
 

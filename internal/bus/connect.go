@@ -147,14 +147,6 @@ func (c *conn) Publish(subject string, data []byte) error {
 	return nil
 }
 
-// maxReplicas of what a cluster keeps: one server may be lost, and nothing is.
-const maxReplicas = 3
-
-// replicas of what is kept on the servers: as many as there are, up to maxReplicas.
-func (c *conn) replicas() int {
-	return min(maxReplicas, max(c.servers, len(c.nc.DiscoveredServers())))
-}
-
 // Instance implements Conn.
 func (c *conn) Instance() string { return c.instance }
 

@@ -29,28 +29,41 @@ var ErrLeaseLost = errors.New("bus: the lease is lost")
 
 // EnsureCell makes the bucket where it is missing; c must be a router's.
 func EnsureCell(ctx context.Context, c Conn) error {
-	of, js, err := coreOf(c)
+	js, err := JetStream(c)
 	if err != nil {
 		return err
 	}
-	_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: Bucket, Description: "the processes of a cell", Replicas: of.replicas()})
+	_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: Bucket, Description: "the processes of a cell", Replicas: Replicas(c)})
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		return fmt.Errorf("bus: create bucket %s: %w", Bucket, err)
 	}
 	return nil
 }
 
-// coreOf is a connection of CORE, which has the JetStream API.
-func coreOf(c Conn) (*conn, jetstream.JetStream, error) {
+// JetStream is the API of a connection of CORE, as far as its role may use it.
+func JetStream(c Conn) (jetstream.JetStream, error) {
 	of, ok := c.(*conn)
 	if !ok {
-		return nil, nil, errors.New("bus: not a connection of this package")
+		return nil, errors.New("bus: jetstream: not a connection of this package")
 	}
 	js, err := jetstream.New(of.nc)
 	if err != nil {
-		return nil, nil, fmt.Errorf("bus: %w", err)
+		return nil, fmt.Errorf("bus: %w", err)
 	}
-	return of, js, nil
+	return js, nil
+}
+
+// maxReplicas of what a cluster keeps: one server may be lost, and nothing is.
+const maxReplicas = 3
+
+// Replicas of what is kept on the servers of a connection: as many as there are, up to
+// maxReplicas.
+func Replicas(c Conn) int {
+	of, ok := c.(*conn)
+	if !ok {
+		return 1
+	}
+	return min(maxReplicas, max(of.servers, len(of.nc.DiscoveredServers())))
 }
 
 // Lease is what at most one process has, as long as it renews it. Another one takes it once
@@ -65,13 +78,9 @@ type Lease struct {
 
 // NewLease takes nothing yet. holder is for people.
 func NewLease(ctx context.Context, c Conn, name, holder string) (*Lease, error) {
-	_, js, err := coreOf(c)
+	kv, err := bucketOf(ctx, c)
 	if err != nil {
 		return nil, err
-	}
-	kv, err := js.KeyValue(ctx, Bucket)
-	if err != nil {
-		return nil, fmt.Errorf("bus: bucket %s: %w", Bucket, err)
 	}
 	return &Lease{kv: kv, name: name, holder: holder, renew: leaseRenew, stood: leaseStood}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,8 @@ import (
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
 )
 
 // cell is a cell whose processes are nodes of a test, on a nats-server that knows nothing of
@@ -199,20 +202,22 @@ func (c *cell) begin(core Config) (key string) {
 // and a key of one of them is of no use for another.
 func TestCell(t *testing.T) {
 	c := newCell(t, "a")
-	core := c.config("a", "router", "recorder")
-	if _, _, err := Start(t.Context(), core); !errors.Is(err, errNotBegun) {
+	router := c.config("a", "router")
+	if _, _, err := Start(t.Context(), router); !errors.Is(err, errNotBegun) {
 		t.Fatalf("a cell without a log starts: %v", err)
 	}
-	key := c.begin(core)
-	if again, err := BeginCell(t.Context(), core, c.dir); err != nil || again != "" {
+	key := c.begin(router)
+	if again, err := BeginCell(t.Context(), router, c.dir); err != nil || again != "" {
 		t.Fatalf("again: %q, %v", again, err)
 	}
 	feed, err := quakes.Serve(t.Context())
 	must(t, err)
-	processes := map[string]*Node{"router": c.process(core)}
-	at := processes["router"].url()
+	processes := map[string]*Node{"recorder": c.process(c.config("a", "recorder"))}
+	recorders := []string{"http://127.0.0.1:1", processes["recorder"].url()}
+	router.Cluster.Recorders = recorders
+	processes["router"] = c.process(router)
 	for _, role := range Roles() {
-		if slices.Contains(core.Cluster.Roles, role) {
+		if processes[role] != nil {
 			continue
 		}
 		cfg := c.config("a", role)
@@ -220,7 +225,7 @@ func TestCell(t *testing.T) {
 		case "executor:skills":
 			cfg.Skills = []string{feed}
 		case "gateway":
-			cfg.Cluster.Routers, cfg.Cluster.Recorders = []string{"http://127.0.0.1:1", at}, []string{at}
+			cfg.Cluster.Routers, cfg.Cluster.Recorders = []string{"http://127.0.0.1:1", processes["router"].url()}, recorders
 		}
 		processes[role] = c.process(cfg)
 	}
@@ -239,6 +244,11 @@ func TestCell(t *testing.T) {
 	c.stolen(gateway)
 	if status := c.call("", http.MethodGet, gateway+"/console", nil, nil); status != http.StatusNotFound {
 		t.Errorf("the console: HTTP %d", status)
+	}
+	s, err := CellStatus(t.Context(), router.Cluster)
+	must(t, err)
+	if s.Recorder != "a" || !slices.Equal(s.Routers, []string{"a"}) || s.Reached == 0 || s.Origin != processes["gateway"].Origin() {
+		t.Errorf("status %+v", s)
 	}
 }
 
@@ -344,4 +354,89 @@ func (c *cell) stolen(gateway string) {
 	if reply, err := conn.Request(ctx, bus.Orders, c.seal("operator", intents.RoleOperator, "admin.put", args)); err == nil {
 		c.Errorf("a recorder orders: %s", reply)
 	}
+}
+
+// TestTwoRecorders: of two recorders one records, and the other goes on where it ends. Two
+// at once write the same documents, and checkpoints of one log.
+func TestTwoRecorders(t *testing.T) {
+	c := newCell(t, "a", "b")
+	router := c.config("a", "router")
+	c.begin(router)
+	first, end, err := Start(context.WithoutCancel(t.Context()), c.config("a", "recorder"))
+	must(t, err)
+	n := c.process(router)
+	second := c.process(c.config("b", "recorder"))
+	put := func(tenant string) {
+		t.Helper()
+		var a intents.Answer
+		if c.call("", http.MethodPost, n.url()+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: tenant}}), &a); a.Code != intents.OK {
+			t.Fatalf("%+v", a)
+		}
+	}
+	reach := func(x *Node) {
+		t.Helper()
+		must(t, x.recorder.Reach(c.within(), n.journal.Next()))
+		must(t, x.ledger.Reach(c.within(), n.journal.Next()))
+	}
+	put("one")
+	reach(first)
+	if second.recording.Load() {
+		t.Error("both record")
+	}
+	if status := c.call("", http.MethodGet, second.url()+"/ledger/checkpoint", nil, nil); status != http.StatusServiceUnavailable {
+		t.Errorf("who does not record serves the ledger: HTTP %d", status)
+	}
+	before, err := first.ledger.Sync(t.Context())
+	must(t, err)
+	must(t, end()) // it gives the lease back
+	put("two")
+	must(t, clock.Every(c.within(), 10*time.Millisecond, second.recording.Load))
+	reach(second)
+	after, err := second.ledger.Sync(t.Context())
+	must(t, err)
+	hashes, err := second.ledger.Prover(after.Size).Consistency(t.Context(), before.Size)
+	must(t, err)
+	must(t, ledger.VerifyConsistency(before, after, hashes))
+
+	documents := c.orders(second)
+	third, err := Open(t.Context(), c.config("a", "recorder")) // which believes that it has the lease, too
+	must(t, err)
+	defer func() { must(t, third.Close()) }()
+	g := newGroup(t.Context())
+	must(t, third.openRecording(t.Context(), g, third.conns["recorder"]))
+	reach(third)
+	put("three")
+	reach(second)
+	reach(third)
+	must(t, g.stop())
+	one, err := second.ledger.Sync(t.Context())
+	must(t, err)
+	two, err := third.ledger.Sync(t.Context())
+	must(t, err)
+	must(t, third.ledger.Close())
+	third.ledger = nil
+	if one.Size != two.Size || !bytes.Equal(one.Root, two.Root) {
+		t.Errorf("checkpoints %+v and %+v", one, two)
+	}
+	now := c.orders(second)
+	if len(now) != len(documents)+1 {
+		t.Errorf("%d documents, and then %d", len(documents), len(now))
+	}
+	for id, doc := range documents {
+		if !reflect.DeepEqual(now[id], doc) {
+			t.Errorf("%s is %+v, and was %+v", id, now[id], doc)
+		}
+	}
+}
+
+// orders of tenant system in the documents.
+func (c *cell) orders(n *Node) map[string]storage.Document {
+	c.Helper()
+	page, err := n.documents.Search(c.Context(), storage.SystemTenant, storage.IndexOrders, storage.Query{Limit: 100})
+	must(c.T, err)
+	out := map[string]storage.Document{}
+	for _, d := range page.Documents {
+		out[d.ID] = d
+	}
+	return out
 }

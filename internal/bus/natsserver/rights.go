@@ -106,7 +106,7 @@ func executor(name string, types []string) *right {
 func router(inbox string) *right {
 	r := &right{
 		account:   accountCore,
-		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>"),
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", bus.JournalSubjects),
 		subscribe: []string{discovery, inbox},
 		answers:   orderTime,
 	}
