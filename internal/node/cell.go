@@ -144,12 +144,14 @@ var errNotBegun = errors.New("the log of the cell has not begun: writ cell begin
 
 // began makes sure that the log has begun, and is the one that the keys are for.
 func (n *Node) began(ctx context.Context) error {
+	if n.has(natsserver.Router) {
+		if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
+			return err
+		}
+	}
 	if n.journal.Next() == 0 {
 		if n.cfg.Cluster.genesis == "" {
 			return errNotBegun
-		}
-		if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
-			return err
 		}
 		if err := router.Begin(ctx, n.journal, n.cfg.Cluster.genesis, n.cfg.Now()); err != nil {
 			return err
