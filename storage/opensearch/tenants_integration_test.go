@@ -3,6 +3,7 @@
 package opensearch_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -16,7 +17,9 @@ func TestIntegrationTenants(t *testing.T) {
 		t.Fatalf("at first %v, %v", list, err)
 	}
 	for _, tenant := range []string{"beta", "acme", "beta"} {
-		if err := d.Put(t.Context(), tenant, storage.IndexMemory, memory(tenant, 1)); err != nil {
+		doc := memory(tenant, 1)
+		doc.Body = bytes.ReplaceAll(doc.Body, []byte("acme"), []byte(tenant))
+		if err := d.Put(t.Context(), tenant, storage.IndexMemory, doc); err != nil {
 			t.Fatal(err)
 		}
 	}
