@@ -38,6 +38,7 @@ import (
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/quota"
@@ -142,7 +143,8 @@ type Node struct {
 	recorder  *recorder.Recorder
 	holdings  *router.Holdings
 	ledger    *ledger.Ledger
-	recording atomic.Bool // ledger is open
+	recording atomic.Bool        // ledger is open
+	peers     *jetstream.Routers // of a router of a cell
 	router    *router.Router
 	gateway   *gateway.Gateway
 	listener  net.Listener

@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"strings"
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
@@ -16,7 +18,9 @@ import (
 func (n *Node) openStream(ctx context.Context) error {
 	role, instance := natsserver.Recorder, ""
 	if n.has(natsserver.Router) {
-		role, instance = natsserver.Router, n.cfg.Cluster.Bus.Instance
+		// Another one at each start: what an earlier process of this name has left open is
+		// a lost router's.
+		role, instance = natsserver.Router, n.cfg.Cluster.Bus.Instance+"-"+strings.ToLower(rand.Text())
 	}
 	conn := n.conns[role]
 	if conn == nil {
@@ -47,5 +51,8 @@ func (n *Node) openStream(ctx context.Context) error {
 		return err // not j: as an interface it would not be nil
 	}
 	n.journal = j
+	if instance != "" {
+		n.peers = jetstream.NewRouters(j)
+	}
 	return n.began(ctx)
 }
