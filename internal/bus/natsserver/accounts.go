@@ -19,8 +19,11 @@ const (
 	accountTask    = "TASK"
 	accountRuns    = "RUNS"
 	accountExec    = "EXEC"    // executors
-	accountCore    = "CORE"    // the routers and the only JetStream
+	accountCore    = "CORE"    // the routers, and JetStream but for events
 	accountReaders = "READERS" // readers of display frames
+	accountEvents  = "EVENTS"  // the stream of events and nobody: a consumer may name any subject of its account to be delivered to
+	accountTeller  = "TELLER"  // publishes them
+	accountHearers = "HEARERS" // other systems, which read them
 	accountSystem  = "SYS"     // nobody
 )
 
@@ -63,6 +66,7 @@ const (
 	discovery = "$SRV.>"
 	execAll   = "writ.exec.>"
 	turnAll   = "writ.turn.>"
+	eventsAll = "writ.events.>"
 )
 
 // What a reader of frames may request of JetStream: a consumer of its own on the one
@@ -74,6 +78,26 @@ const (
 	framesNext   = "CONSUMER.MSG.NEXT." + bus.FramesStream + ".*"
 	framesDelete = "CONSUMER.DELETE." + bus.FramesStream + ".*"
 )
+
+// eventsCrossings are what may be asked of the stream of events: by who publishes, and by
+// who reads.
+func eventsCrossings() []crossing {
+	out := []crossing{
+		{subject: eventsAll, of: accountEvents, by: []string{accountTeller}},
+		{subject: "$JS.ACK." + bus.EventsStream + ".*.>", of: accountEvents, by: []string{accountHearers}},
+	}
+	ask := func(by, what string, stream bool) {
+		out = append(out, crossing{subject: jetStreamAPI + what, called: bus.EventsAPI + "." + what, of: accountEvents, by: []string{by}, stream: stream})
+	}
+	for _, verb := range []string{"STREAM.CREATE.", "STREAM.INFO.", "STREAM.MSG.GET."} {
+		ask(accountTeller, verb+bus.EventsStream, false)
+	}
+	ask(accountHearers, "CONSUMER.CREATE."+bus.EventsStream+".*."+eventsAll, false)
+	ask(accountHearers, "CONSUMER.INFO."+bus.EventsStream+".*", false)
+	ask(accountHearers, "CONSUMER.MSG.NEXT."+bus.EventsStream+".*", true)
+	ask(accountHearers, "CONSUMER.DELETE."+bus.EventsStream+".*", false)
+	return out
+}
 
 // crossing is a service of one account and the accounts that may request it.
 type crossing struct {
@@ -90,7 +114,7 @@ func crossings() []crossing {
 	gateway, manager := []string{accountGateway}, []string{accountManager}
 	drivers := []string{accountManager, accountRuns}
 	core, frames := []string{accountCore}, []string{accountReaders}
-	return []crossing{
+	return append(eventsCrossings(), []crossing{
 		{subject: bus.Orders, of: accountCore, by: sealers, within: orderTime},
 		{subject: bus.Batches, of: accountCore, by: sealers, within: orderTime},
 		{subject: bus.DirectoryAPIKey, of: accountCore, by: gateway},
@@ -121,7 +145,7 @@ func crossings() []crossing {
 		{subject: execAll, of: accountExec, by: core, within: orderTime},
 		{subject: bus.Logs(everyProcess), of: accountExec, by: gateway},
 		{subject: discovery, of: accountExec, by: core, stream: true},
-	}
+	}...)
 }
 
 // everyProcess stands for each process of a role.
@@ -129,7 +153,7 @@ const everyProcess = "*"
 
 // accounts is the whole of what crosses accounts.
 func accounts() map[string]*account {
-	out := map[string]*account{accountSystem: {}, accountCore: {JetStream: "enabled"}}
+	out := map[string]*account{accountSystem: {}, accountCore: {JetStream: "enabled"}, accountEvents: {JetStream: "enabled"}}
 	at := func(name string) *account {
 		if out[name] == nil {
 			out[name] = &account{}
