@@ -206,7 +206,9 @@ func TestEventsOfOthers(t *testing.T) {
 			t.Errorf("%s: a consumer is made", name)
 		}
 	}
-	if err := refused(t, crm["a_b_crm"], func() error { return crm["a_b_crm"].Publish("writ.jetstream.CONSUMER.CREATE.EVENTS.a_b_crm.writ.events.a.>", nil) }); err == nil {
+	if err := refused(t, crm["a_b_crm"], func() error {
+		return crm["a_b_crm"].Publish("writ.jetstream.CONSUMER.CREATE.EVENTS.a_b_crm.writ.events.a.>", nil)
+	}); err == nil {
 		t.Error("a reader of tenant a_b reads tenant a")
 	}
 	if err := s.SetExternal([]natsserver.External{{Name: "crm", NKey: "U"}}); err == nil {

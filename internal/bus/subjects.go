@@ -40,9 +40,11 @@ const EventsAPI = "writ.jetstream"
 // Events are the subjects of a tenant's events.
 func Events(tenant string) string { return eventsPrefix + token(tenant) + ".>" }
 
-// EventReader is what the consumer of one who reads a tenant's events must be called. The
-// name has no underscore, and a tenant may.
-func EventReader(tenant, name string) string { return token(tenant) + "_" + name }
+// Hearer is the role of readers of events.
+const Hearer = "hearer"
+
+// EventReader is what the consumer of a reader, <tenant>_<name>, must be called.
+func EventReader(reader string) string { return token(reader) }
 
 // Exec is the subject of an intent type. Types hold dots; they stay tokens.
 func Exec(typ string) string { return execPrefix + typ }

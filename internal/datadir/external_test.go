@@ -13,10 +13,10 @@ import (
 func TestExternalExecutorNames(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for _, name := range []string{"../x", "x-/../../x", "x-a/b", "x-", "", "python", "x-" + strings.Repeat("a", 31)} {
-		if seed, err := IssueExecutor(data, name, []string{"x.acme.echo"}, time.Now()); err == nil || seed != "" {
+		if seed, err := Executors.Admit(data, name, []string{"x.acme.echo"}, time.Now()); err == nil || seed != "" {
 			t.Errorf("%q is issued credentials", name)
 		}
-		if err := RevokeExecutor(data, name, time.Now()); err == nil {
+		if err := Executors.Revoke(data, name, time.Now()); err == nil {
 			t.Errorf("%q is revoked", name)
 		}
 	}
@@ -33,16 +33,16 @@ func TestExternalExecutorNames(t *testing.T) {
 // A file that cannot be read lets nobody in, and keeps no revocation back.
 func TestExternalExecutorUnreadable(t *testing.T) {
 	data := t.TempDir()
-	if _, err := IssueExecutor(data, "x-acme", []string{"x.acme.echo"}, time.Now()); err != nil {
+	if _, err := Executors.Admit(data, "x-acme", []string{"x.acme.echo"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(data, "executors", "x-aaa.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := RevokeExecutor(data, "x-acme", time.Now()); err != nil {
+	if err := Executors.Revoke(data, "x-acme", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	known, err := ExternalExecutors(data)
+	known, err := Executors.List(data)
 	if err == nil || !strings.Contains(err.Error(), "x-aaa.json") {
 		t.Errorf("%v", err)
 	}

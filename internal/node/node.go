@@ -132,6 +132,7 @@ type Node struct {
 	catalog   *catalog.Catalog
 	directory *state.State
 	recorder  *recorder.Recorder
+	events    *bus.Publisher
 	holdings  *router.Holdings
 	ledger    *ledger.Ledger
 	router    *router.Router
@@ -368,6 +369,7 @@ func (n *Node) start(g *group) error {
 	if n.remote != nil {
 		g.run("documents", n.migrateDocuments)
 	}
+	g.run("events", n.events.Run)
 	g.run("recorder", n.record)
 	g.run("holdings", n.holdings.Run)
 	g.run("monitor", n.monitor.Run)

@@ -18,10 +18,10 @@ const (
 	Task     = "task"
 	Workflow = "workflow" // drives runs of workflows
 	Router   = "router"
-	Frames   = "frames" // the gateway's second: reads display frames and does nothing else
-	Logs     = "logs"   // the executor that hears what others write
-	Teller   = "teller" // publishes events for other systems and does nothing else
-	Hearer   = "hearer" // another system: its processes are called TENANT_NAME and read events of that tenant
+	Frames   = "frames"   // the gateway's second: reads display frames and does nothing else
+	Logs     = "logs"     // the executor that hears what others write
+	Teller   = "teller"   // publishes events for other systems and does nothing else
+	Hearer   = bus.Hearer // another system: its processes are called TENANT_NAME and read events of that tenant
 )
 
 // right is what one connection of one process may do; all else is denied.
