@@ -9,8 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"aob.dev/writ/internal/clock"
 )
 
 // Limits of the stream of events. An hour bridges what is put in place anew and a machine
@@ -149,8 +147,10 @@ func (p *Publisher) patiently(ctx context.Context, try func() error) {
 		if !told {
 			p.log.WarnContext(ctx, "events wait for their stream", slog.String("error", err.Error()))
 		}
-		if clock.Sleep(ctx, publishAgain) != nil {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(publishAgain):
 		}
 	}
 }
