@@ -50,3 +50,19 @@ func TestExternalExecutorUnreadable(t *testing.T) {
 		t.Errorf("%+v", known)
 	}
 }
+
+// The name of a reader of events has its tenant, up to the last underscore.
+func TestEventReaderNames(t *testing.T) {
+	data := t.TempDir()
+	for name, ok := range map[string]bool{"acme_crm": true, "other.org_crm-2": true, "a_b_crm": true, "crm": false, "_crm": false, "acme_": false, "acme_CRM": false, "../x_crm": false, "acme/x_crm": false, "acme_cr m": false} {
+		if _, err := EventReaders.Admit(data, name, nil, time.Now()); (err == nil) != ok || EventReaders.Named(name) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list, err := EventReaders.List(data); err != nil || len(list) != 3 {
+		t.Errorf("%+v %v", list, err)
+	}
+	if list, err := Executors.List(data); err != nil || len(list) != 0 {
+		t.Errorf("executors: %+v %v", list, err)
+	}
+}
