@@ -17,6 +17,7 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/storage/storagetest"
 )
 
 // benchBytes is about the size of an order with grant, decision and facts.
@@ -127,7 +128,7 @@ func benchRecord(kind storage.Kind) storage.Record {
 func benchCommit(n int) storage.Commit {
 	id := fmt.Sprint(n)
 	return storage.Commit{ID: id, Entries: []storage.Entry{{
-		Record: benchRecord(storage.KindOrder), Take: true, Key: crashKey(id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
+		Record: benchRecord(storage.KindOrder), Take: true, Key: storagetest.CrashKey(id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
 		Touches: []storage.Subject{storage.Subject("plan/acme/" + id)},
 	}}}
 }

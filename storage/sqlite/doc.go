@@ -13,17 +13,11 @@
 //	records(position, kind, body)   one row per record, appended, changed by an erasure alone
 //	keylog(first, keys, commits)    one row per group of commits that took keys or carried IDs
 //
-// A body is, in this order: a version byte (1); a flags byte (1: takes a key,
-// 2: open); uvarint Of+1; uvarint Holder+1; varint milliseconds of At; uvarint
-// number of touched subjects, each with its length; uvarint number of parts in
-// name order, each as name, salt and bytes with their lengths.
-//
-// A body that parts were erased from has version 2 and goes on: uvarint number of
-// erased parts in name order, each as name with its length and 32 bytes of part
-// digest; then zeros, so that it is as long as it was. SQLite overwrites such a
-// row where it stands, and no page is split, freed or copied. With what the root
-// page kept of the time when it was the only one wiped, and the write-ahead log
-// emptied by a checkpoint, the old bytes are in no file of the journal.
+// Package codec says what a body is. One that parts were erased from ends in zeros, so
+// that it is as long as it was. SQLite overwrites such a row where it stands, and no
+// page is split, freed or copied. With what the root page kept of the time when it was
+// the only one wiped, and the write-ahead log emptied by a checkpoint, the old bytes are
+// in no file of the journal.
 //
 // A keylog row belongs to the records from position first on. keys is a
 // sequence of uvarint offset, 16 bytes of key; commits is a sequence of uvarint

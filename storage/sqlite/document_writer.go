@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/group"
 )
 
 // change is one call that waits for the writer: documents to write or to remove.
@@ -18,7 +19,7 @@ type change struct {
 	remove  []removal
 	n       int   // how many were written or removed
 	refused error // by a fence
-	answer
+	group.Answer
 }
 
 // fenced is a document and what decides whether it is written.
@@ -38,16 +39,16 @@ type removal struct {
 // that its fence refuses has written nothing; an error of the database fails the
 // whole group.
 func (d *Documents) write(ctx context.Context, batch []*change) {
-	err := d.failure()
+	err := d.Failure()
 	if err == nil {
 		err = d.transact(ctx, batch)
 	}
 	if err != nil {
-		answerAll(batch, err)
+		group.AnswerAll(batch, err)
 		return
 	}
 	for _, c := range batch {
-		c.answer <- c.refused
+		c.Answer <- c.refused
 	}
 	d.ckpt.between(ctx, d.db.writer)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/group"
 )
 
 // purgeBatch is how many documents one transaction removes.
@@ -87,13 +88,13 @@ func connectDocuments(ctx context.Context, path string, check storage.Check, cac
 		return nil, err
 	}
 	d := &Documents{check: check, spaces: names{}, members: names{}}
-	d.db, d.failing = db, "documents failed and must be opened again"
+	d.db, d.Failing = db, "documents failed and must be opened again"
 	return d, nil
 }
 
 // Get reads one document; see storage.Documents.
 func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.Document, error) {
-	if err := d.failure(); err != nil {
+	if err := d.Failure(); err != nil {
 		return storage.Document{}, err
 	}
 	doc := storage.Document{ID: id}
@@ -207,8 +208,8 @@ func (d *Documents) add(c *change, tenant, index string, f storage.Fence, docs [
 }
 
 func (d *Documents) submit(ctx context.Context, c *change) (int, error) {
-	c.answer = newAnswer()
-	if err := d.do(ctx, c); err != nil {
+	c.Answer = group.NewAnswer()
+	if err := d.Do(ctx, c); err != nil {
 		return 0, err
 	}
 	return c.n, nil

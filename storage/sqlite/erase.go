@@ -11,6 +11,8 @@ import (
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
+	"aob.dev/writ/storage/internal/group"
 )
 
 var _ storage.Eraser = (*Journal)(nil)
@@ -55,7 +57,7 @@ var errBusy = errors.New("the journal is being read")
 
 // alone has the writer run fn between two groups.
 func (j *Journal) alone(ctx context.Context, fn func(context.Context) error) error {
-	return j.do(ctx, &request{alone: fn, answer: newAnswer()})
+	return j.Do(ctx, &request{alone: fn, Answer: group.NewAnswer()})
 }
 
 // overwrite is run by the writer.
@@ -96,12 +98,12 @@ func (j *Journal) without(ctx context.Context, x storage.Erasure, body []byte) (
 	if stored == nil {
 		stored = body
 	}
-	e, err := decodeBody(x.Position, kind, stored)
+	e, err := codec.Decode(x.Position, kind, stored)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range x.Parts {
-		if _, there := e.Record.Parts[name]; there && len(e.Record.Salts[name]) != digestSize {
+		if _, there := e.Record.Parts[name]; there && len(e.Record.Salts[name]) != codec.DigestSize {
 			return nil, fmt.Errorf("part %q has no salt: its digest would tell what it was", name)
 		}
 	}
@@ -110,7 +112,7 @@ func (j *Journal) without(ctx context.Context, x storage.Erasure, body []byte) (
 		return nil, nil
 	}
 	e.Record = rec
-	erased := appendBody(make([]byte, 0, len(stored)), e)
+	erased := codec.Append(make([]byte, 0, len(stored)), e)
 	if len(erased) > len(stored) {
 		return nil, errors.New("part is shorter than its digest")
 	}

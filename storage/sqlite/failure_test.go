@@ -14,11 +14,12 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/storage/storagetest"
 )
 
 func commitOne(t *testing.T, j *sqlite.Journal, id string) int64 {
 	t.Helper()
-	r, err := j.Commit(t.Context(), crashCommit(id, 1))
+	r, err := j.Commit(t.Context(), storagetest.CrashCommit(id, 1))
 	if err != nil || r.Verdict != storage.Won {
 		t.Fatalf("commit %s = %+v, %v", id, r, err)
 	}
@@ -40,26 +41,26 @@ func TestFullDisk(t *testing.T) {
 	closeJournal(t, j)
 
 	j = open(t, dir, sqlite.JournalOptions{FreeFloor: math.MaxInt64})
-	if r, err := j.Commit(t.Context(), crashCommit("new", 1)); !errors.Is(err, storage.ErrFull) || r.Verdict != storage.Unknown {
+	if r, err := j.Commit(t.Context(), storagetest.CrashCommit("new", 1)); !errors.Is(err, storage.ErrFull) || r.Verdict != storage.Unknown {
 		t.Fatalf("commit = %+v, %v", r, err)
 	}
-	if r, err := j.Commit(t.Context(), crashCommit("before", 1)); err != nil || r.Verdict != storage.Won {
+	if r, err := j.Commit(t.Context(), storagetest.CrashCommit("before", 1)); err != nil || r.Verdict != storage.Won {
 		t.Fatalf("own commit = %+v, %v", r, err)
 	}
-	duplicate := crashCommit("before", 1)
+	duplicate := storagetest.CrashCommit("before", 1)
 	duplicate.ID = "duplicate"
 	if r, err := j.Commit(t.Context(), duplicate); err != nil || r.Verdict != storage.Lost {
 		t.Fatalf("duplicate = %+v, %v", r, err)
 	}
-	refusal := crashCommit("refusal", 1)
+	refusal := storagetest.CrashCommit("refusal", 1)
 	refusal.Entries[0].Take, refusal.Entries[0].Open = false, false
 	if r, err := j.Commit(t.Context(), refusal); err != nil || r.Verdict != storage.Won {
 		t.Fatalf("refusal = %+v, %v", r, err)
 	}
-	if attempt, err := j.Take(t.Context(), 0, crashRecord(storage.KindTakeover, "t", 0, 1)); err != nil || attempt != 2 {
+	if attempt, err := j.Take(t.Context(), 0, storagetest.CrashRecord(storage.KindTakeover, "t", 0, 1)); err != nil || attempt != 2 {
 		t.Fatalf("take = %d, %v", attempt, err)
 	}
-	if _, err := j.Finish(t.Context(), 0, 2, crashRecord(storage.KindOutcome, "o", 0, 1), nil); err != nil {
+	if _, err := j.Finish(t.Context(), 0, 2, storagetest.CrashRecord(storage.KindOutcome, "o", 0, 1), nil); err != nil {
 		t.Fatal(err)
 	}
 	closeJournal(t, j)
@@ -72,14 +73,14 @@ func TestDiskFillsUp(t *testing.T) {
 	j := open(t, dir, sqlite.JournalOptions{})
 	commitOne(t, j, "before")
 	j.LimitPages(t, 2)
-	large := crashCommit("large", 3)
+	large := storagetest.CrashCommit("large", 3)
 	for i := range large.Entries {
 		large.Entries[i].Record.Parts["pad"] = json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", 20_000)))
 	}
 	if r, err := j.Commit(t.Context(), large); !errors.Is(err, storage.ErrFull) || r.Verdict != storage.Unknown {
 		t.Fatalf("commit = %+v, %v", r, err)
 	}
-	if _, found, err := j.Lookup(t.Context(), crashKey("large")); found || err != nil {
+	if _, found, err := j.Lookup(t.Context(), storagetest.CrashKey("large")); found || err != nil {
 		t.Fatalf("lookup = %v, %v", found, err)
 	}
 	if p := commitOne(t, j, "small"); p != 1 {
@@ -106,7 +107,7 @@ func TestFailedWrite(t *testing.T) {
 	commitOne(t, j, "before")
 	alter(t, dir, `CREATE TRIGGER broken BEFORE INSERT ON records WHEN NEW.position = 2
 		BEGIN SELECT RAISE(ABORT, 'no more'); END`)
-	if r, err := j.Commit(t.Context(), crashCommit("two", 2)); err == nil || r.Verdict != storage.Unknown {
+	if r, err := j.Commit(t.Context(), storagetest.CrashCommit("two", 2)); err == nil || r.Verdict != storage.Unknown {
 		t.Fatalf("commit = %+v, %v", r, err)
 	}
 	if n := j.Next(); n != 1 {
@@ -116,16 +117,16 @@ func TestFailedWrite(t *testing.T) {
 		t.Fatalf("OnFatal was called %d times", len(fatal))
 	}
 	for name, err := range map[string]error{
-		"commit": func() error { _, err := j.Commit(t.Context(), crashCommit("x", 1)); return err }(),
+		"commit": func() error { _, err := j.Commit(t.Context(), storagetest.CrashCommit("x", 1)); return err }(),
 		"finish": func() error {
-			_, err := j.Finish(t.Context(), 0, 1, crashRecord(storage.KindOutcome, "o", 0, 1), nil)
+			_, err := j.Finish(t.Context(), 0, 1, storagetest.CrashRecord(storage.KindOutcome, "o", 0, 1), nil)
 			return err
 		}(),
 		"take": func() error {
-			_, err := j.Take(t.Context(), 0, crashRecord(storage.KindTakeover, "o", 0, 1))
+			_, err := j.Take(t.Context(), 0, storagetest.CrashRecord(storage.KindTakeover, "o", 0, 1))
 			return err
 		}(),
-		"lookup": func() error { _, _, err := j.Lookup(t.Context(), crashKey("before")); return err }(),
+		"lookup": func() error { _, _, err := j.Lookup(t.Context(), storagetest.CrashKey("before")); return err }(),
 		"holder": func() error { _, err := j.Holder(t.Context(), 0); return err }(),
 		"get":    func() error { _, err := j.Get(t.Context(), 0); return err }(),
 		"open":   func() error { _, err := j.OpenOrders(t.Context()); return err }(),

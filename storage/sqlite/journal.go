@@ -98,7 +98,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	}
 	o.FreeFloor = cmp.Or(o.FreeFloor, DefaultFreeFloor)
 	j := &Journal{dir: dir, options: o, state: o.From.state}
-	j.db, j.failing, j.onFatal, j.onWrite = db, "journal failed, the process must exit", o.OnFatal, o.OnWrite
+	j.db, j.Failing, j.OnFatal, j.OnWrite = db, "journal failed, the process must exit", o.OnFatal, o.OnWrite
 	failpoint.Hit(failpoint.JournalOpening)
 	if err := j.replay(ctx); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
@@ -110,7 +110,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 
 // Lookup says who holds a key; see storage.Journal.
 func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
-	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
+	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
 		return storage.Holder{}, false, err
 	}
 	j.mu.RLock()
@@ -121,7 +121,7 @@ func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, 
 
 // Holder says in which state an order is; see storage.Journal.
 func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
-	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
+	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
 		return storage.Holder{}, err
 	}
 	j.mu.RLock()

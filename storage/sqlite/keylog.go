@@ -3,76 +3,40 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/judge"
 )
 
-func appendTaken(b []byte, first int64, t judge.Taken) []byte {
-	b = binary.AppendUvarint(b, uint64(t.Position-first)) //nolint:gosec // G115: never before the first of its group
-	return append(b, t.Key[:]...)
-}
-
-func appendCommitted(b []byte, first int64, c judge.Committed) []byte {
-	b = binary.AppendUvarint(b, uint64(c.First-first)) //nolint:gosec // G115: never before the first of its group
-	b = binary.AppendUvarint(b, uint64(c.N))           //nolint:gosec // G115: a length
-	return appendBytes(b, []byte(c.ID))
-}
-
-// keyRow is one row of the keylog.
-type keyRow struct {
-	first   int64
-	keys    []judge.Taken
-	commits []judge.Committed
-}
-
 // scanKeyRow reads one row of (first, keys, commits).
-func scanKeyRow(rows *sql.Rows) (keyRow, error) {
+func scanKeyRow(rows *sql.Rows) (codec.KeyRow, error) {
 	var first int64
 	var keys, commits []byte
 	if err := rows.Scan(&first, &keys, &commits); err != nil {
-		return keyRow{}, err
+		return codec.KeyRow{}, err
 	}
 	return decodeKeyRow(first, keys, commits)
 }
 
-func decodeKeyRow(first int64, keys, commits []byte) (keyRow, error) {
-	row := keyRow{first: first}
-	r := reader{rest: keys}
-	for len(r.rest) > 0 {
-		t := judge.Taken{Position: first + int64(r.uvarint())} //nolint:gosec // G115: written by appendTaken
-		copy(t.Key[:], r.take(len(t.Key)))
-		row.keys = append(row.keys, t)
+func decodeKeyRow(first int64, keys, commits []byte) (codec.KeyRow, error) {
+	row, err := codec.DecodeKeyRow(first, keys, commits)
+	if err != nil {
+		err = &DamageError{first, err.Error()}
 	}
-	c := reader{rest: commits}
-	for len(c.rest) > 0 {
-		offset, n := c.uvarint(), c.uvarint()
-		if n > judge.EntriesLimit {
-			c.fail()
-		}
-		row.commits = append(row.commits, judge.Committed{
-			First: first + int64(offset), //nolint:gosec // G115: written by appendCommitted
-			N:     int(n),                //nolint:gosec // G115: bounded
-			ID:    string(c.bytes()),
-		})
-	}
-	if r.bad || c.bad {
-		return keyRow{}, &DamageError{first, fmt.Sprintf("malformed keylog row at position %d", first)}
-	}
-	return row, nil
+	return row, err
 }
 
 // keylog walks the key log in step with the records of a range, a few rows at a time.
 type keylog struct {
 	db        *sql.DB
-	from, end int64         // keys of other positions do not count
-	rows      []keyRow      // read, and not yet used
-	read      bool          // the first rows were read
-	last      int64         // the first position of the row that was used last
-	keys      []judge.Taken // what is left of it
+	from, end int64          // keys of other positions do not count
+	rows      []codec.KeyRow // read, and not yet used
+	read      bool           // the first rows were read
+	last      int64          // the first position of the row that was used last
+	keys      []judge.Taken  // what is left of it
 }
 
 // key completes an entry that takes a key: with the record's own, or with what the key
@@ -85,9 +49,9 @@ func (l *keylog) key(ctx context.Context, p *proved) error {
 	switch {
 	case err != nil:
 		return err
-	case !there && !p.keyed:
+	case !there && !p.Keyed:
 		return &DamageError{p.Record.Position, fmt.Sprintf("the keylog does not have the key of position %d", p.Record.Position)}
-	case !p.keyed:
+	case !p.Keyed:
 		p.Key = stored
 	case !there:
 		p.wrongKey = missingKey
@@ -140,7 +104,7 @@ func (l *keylog) next(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	l.keys, l.last, l.rows = l.rows[0].keys, l.rows[0].first, l.rows[1:]
+	l.keys, l.last, l.rows = l.rows[0].Keys, l.rows[0].First, l.rows[1:]
 	l.keys = slices.DeleteFunc(l.keys, func(t judge.Taken) bool { return t.Position < l.from })
 	return true, nil
 }
@@ -181,16 +145,13 @@ func mendOne(ctx context.Context, c *sql.Conn, t judge.Taken) error {
 	if err != nil {
 		return err
 	}
-	at, there := slices.BinarySearchFunc(row.keys, t.Position, func(k judge.Taken, p int64) int { return int(k.Position - p) })
+	at, there := slices.BinarySearchFunc(row.Keys, t.Position, func(k judge.Taken, p int64) int { return int(k.Position - p) })
 	if there {
-		row.keys[at] = t
+		row.Keys[at] = t
 	} else {
-		row.keys = slices.Insert(row.keys, at, t)
+		row.Keys = slices.Insert(row.Keys, at, t)
 	}
-	mended := []byte{}
-	for _, k := range row.keys {
-		mended = appendTaken(mended, first, k)
-	}
+	mended, _ := row.Encode()
 	_, err = c.ExecContext(ctx, "UPDATE keylog SET keys = ? WHERE first = ?", mended, first)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/storage/storagetest"
 )
 
 // powerCuts is how many cuts are tried on one run of a journal.
@@ -38,7 +39,7 @@ func TestPowerCut(t *testing.T) {
 		after := filepath.Join(t.TempDir(), "journal")
 		left := cutPower(t, log[:at], after, random)
 		acked := acknowledgedBy(t, log[:at])
-		least, most = min(least, len(acked.commits)), max(most, len(acked.commits))
+		least, most = min(least, len(acked.Commits)), max(most, len(acked.Commits))
 		checkAfterCrash(t, after, random, acked)
 		if t.Failed() {
 			t.Fatalf("cut %d, after action %d of %d: %s", n, at, len(log), left)
@@ -64,7 +65,7 @@ func writeUnderTap(t *testing.T, dir string, disk *tap) {
 						j.StartLogOver()
 					}
 					id := fmt.Sprintf("%d-%d-%d", o, w, n)
-					c := crashCommit(id, 1+n%4)
+					c := storagetest.CrashCommit(id, 1+n%4)
 					r, err := j.Commit(t.Context(), c)
 					if err != nil || r.Verdict != storage.Won {
 						t.Errorf("commit %s: %+v, %v", id, r, err)
@@ -74,7 +75,7 @@ func writeUnderTap(t *testing.T, dir string, disk *tap) {
 					if n%3 == 2 {
 						continue
 					}
-					p, err := j.Finish(t.Context(), r.Positions[0], 1, crashRecord(storage.KindOutcome, id, 0, 1), nil)
+					p, err := j.Finish(t.Context(), r.Positions[0], 1, storagetest.CrashRecord(storage.KindOutcome, id, 0, 1), nil)
 					if err != nil {
 						t.Error(err)
 						return
@@ -88,11 +89,11 @@ func writeUnderTap(t *testing.T, dir string, disk *tap) {
 	}
 }
 
-func acknowledgedBy(t *testing.T, log []action) acknowledged {
+func acknowledgedBy(t *testing.T, log []action) *storagetest.Promises {
 	t.Helper()
-	all := newAcknowledged()
+	all := storagetest.NewPromises()
 	for _, a := range log {
-		if a.verb == told && !all.note(a.what) {
+		if a.verb == told && !all.Note(a.what) {
 			t.Fatalf("told %q", a.what)
 		}
 	}
@@ -196,21 +197,21 @@ func TestFailedSync(t *testing.T) {
 	disk.mu.Lock()
 	disk.broken = func(file string) bool { return file == "journal.db-wal" }
 	disk.mu.Unlock()
-	if r, err := j.Commit(t.Context(), crashCommit("lost", 2)); err == nil || r.Verdict != storage.Unknown {
+	if r, err := j.Commit(t.Context(), storagetest.CrashCommit("lost", 2)); err == nil || r.Verdict != storage.Unknown {
 		t.Fatalf("commit = %+v, %v", r, err)
 	}
 	disk.mu.Lock()
 	disk.broken = nil
 	disk.mu.Unlock()
-	if r, err := j.Commit(t.Context(), crashCommit("later", 1)); err == nil || r.Verdict != storage.Unknown {
+	if r, err := j.Commit(t.Context(), storagetest.CrashCommit("later", 1)); err == nil || r.Verdict != storage.Unknown {
 		t.Fatalf("commit after a failed sync = %+v, %v", r, err)
 	}
 	if len(fatal) != 1 {
 		t.Fatalf("OnFatal was called %d times", len(fatal))
 	}
 	after := filepath.Join(t.TempDir(), "journal")
-	all := newAcknowledged()
-	all.commits["before"], all.sizes["before"] = 0, 1
+	all := storagetest.NewPromises()
+	all.Commits["before"] = 0
 	random := rand.New(rand.NewPCG(1, 2))
 	disk.mu.Lock() // a checkpoint may still be written
 	log := slices.Clone(disk.log)

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 // DamageError says that what is stored beside a record differs from its parts, or that a
@@ -25,26 +26,10 @@ const (
 	wrongPlace = "what is kept beside its parts differs from them in which order it is about, or whether it is open"
 )
 
-// proved is a stored entry with what its parts say in the place of what is stored
-// beside them.
+// proved is a stored entry as its parts have it.
 type proved struct {
-	storage.Entry
-	keyed    bool   // Key is the parts' own
-	wrong    bool   // something else was stored beside the parts
+	judge.Proved
 	wrongKey string // how the key log differs from the parts; empty: it does not
-}
-
-func prove(e storage.Entry) proved {
-	p := proved{Entry: e}
-	f, ok := storage.Follow(e.Record)
-	if !ok {
-		return p // the parts do not say it: what is stored has to do
-	}
-	p.keyed = f.Keyed
-	take := f.Take && (e.Take || !f.Refused) // a refusal that takes none is recorded again, at worst
-	p.wrong = e.Of != f.Of || e.Open != f.Open || e.Take != take
-	p.Of, p.Open, p.Take, p.Key, p.Refused = f.Of, f.Open, take, f.Key, f.Refused && take
-	return p
 }
 
 // provedBatch is entries that were read together, and why no more could be.
@@ -67,7 +52,7 @@ func provedFrom(ctx context.Context, db *sql.DB, from, end int64) iter.Seq2[prov
 				var b provedBatch
 				entries, err := readEntries(reading, db, at, min(at+scanBatch, end))
 				for _, e := range entries {
-					b.list = append(b.list, prove(e))
+					b.list = append(b.list, proved{Proved: judge.Prove(e)})
 				}
 				b.err = err
 				select {
@@ -127,7 +112,7 @@ func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 		if err != nil {
 			return unproven, err
 		}
-		if p.Take && !p.keyed {
+		if p.Take && !p.Keyed {
 			unproven++
 		}
 	}
@@ -153,7 +138,7 @@ func (r *Records) proved(ctx context.Context, from int64) iter.Seq2[proved, erro
 		for p, err := range provedFrom(ctx, r.db, from, r.next) {
 			switch {
 			case err != nil:
-			case p.wrong:
+			case p.Wrong:
 				err = &DamageError{p.Record.Position, wrongPlace}
 			case p.wrongKey != "":
 				err = &DamageError{p.Record.Position, p.wrongKey}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
 )
 
 // scanBatch is how many records Scan reads at a time. A scan never keeps a read
@@ -19,7 +20,7 @@ const scanBatch = 256
 
 // Get reads one record; see storage.Records.
 func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, error) {
-	if err := j.failure(); err != nil {
+	if err := j.Failure(); err != nil {
 		return storage.Record{}, err
 	}
 	return reads(j.read).get(ctx, position)
@@ -27,7 +28,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 
 // OpenOrders lists the open orders; see storage.Journal.
 func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
-	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
+	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
 		return nil, err
 	}
 	j.mu.RLock()
@@ -53,7 +54,7 @@ func (j *Journal) read(ctx context.Context, from, to int64) ([]storage.Entry, er
 	if err != nil {
 		return nil, j.closedOr(err)
 	}
-	return batch, j.failure()
+	return batch, j.Failure()
 }
 
 // reads returns the entries of a range.
@@ -102,7 +103,7 @@ func scanEntry(rows *sql.Rows) (storage.Entry, error) {
 	if err := rows.Scan(&position, &kind, &body); err != nil {
 		return storage.Entry{}, err
 	}
-	return decodeBody(position, kind, body)
+	return codec.Decode(position, kind, body)
 }
 
 // Records reads the journal of a directory beside the process that writes it,

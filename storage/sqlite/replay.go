@@ -30,7 +30,7 @@ func (j *Journal) replay(ctx context.Context) error {
 			return err
 		}
 		position := p.Record.Position
-		if p.wrong {
+		if p.Wrong {
 			j.options.OnDamage(&DamageError{position, wrongPlace})
 		}
 		if p.wrongKey != "" {
@@ -64,8 +64,8 @@ func (j *Journal) remember(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		slices.Reverse(row.commits)
-		last = append(last, row.commits...)
+		slices.Reverse(row.Commits)
+		last = append(last, row.Commits...)
 	}
 	for _, c := range slices.Backward(last) {
 		j.state.Remember(c)

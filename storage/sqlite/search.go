@@ -54,7 +54,7 @@ func (d *Documents) search(ctx context.Context, tenant, index string, q storage.
 
 // selection checks a query. It is nil without an error if the query selects nothing.
 func (d *Documents) selection(ctx context.Context, tenant, index string, q storage.Query) (*selection, error) {
-	if err := d.failure(); err != nil {
+	if err := d.Failure(); err != nil {
 		return nil, err
 	}
 	understood, err := q.Understand(index)

@@ -11,6 +11,8 @@ import (
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
+	"aob.dev/writ/storage/internal/group"
 	"aob.dev/writ/storage/internal/judge"
 )
 
@@ -19,18 +21,18 @@ type request struct {
 	judge   func(*judge.Draft) error    // run by the writer; adds to the draft what it accepts
 	alone   func(context.Context) error // in place of judge: run by the writer after the group
 	verdict error
-	answer
+	group.Answer
 }
 
 // ask has the writer judge a request, and returns what judge returned, or none with an
 // error.
 func ask[A any](ctx context.Context, j *Journal, none A, accept func(*judge.Draft) (A, error)) (A, error) {
 	var got A // read only after the answer: the writer may run accept after ctx has ended
-	r := &request{answer: newAnswer(), judge: func(d *judge.Draft) (err error) {
+	r := &request{Answer: group.NewAnswer(), judge: func(d *judge.Draft) (err error) {
 		got, err = accept(d)
 		return err
 	}}
-	if err := j.do(ctx, r); err != nil {
+	if err := j.Do(ctx, r); err != nil {
 		return none, err
 	}
 	return got, nil
@@ -40,8 +42,8 @@ func ask[A any](ctx context.Context, j *Journal, none A, accept func(*judge.Draf
 // accepted durable in one transaction, shows it to the observer, and only then
 // answers. Only this goroutine changes the state, so it reads it without the lock.
 func (j *Journal) write(ctx context.Context, batch []*request) {
-	if err := j.failure(); err != nil {
-		answerAll(batch, err)
+	if err := j.Failure(); err != nil {
+		group.AnswerAll(batch, err)
 		return
 	}
 	d := judge.NewDraft(j.state, j.room())
@@ -56,7 +58,7 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 		// the group gets the error, for its winner does not exist.
 		failpoint.Hit(failpoint.JournalJudged)
 		if err := j.db.transact(ctx, func() error { return j.writeDraft(ctx, d) }); err != nil {
-			answerAll(batch, j.writeFailed(err))
+			group.AnswerAll(batch, j.writeFailed(err))
 			return
 		}
 		// A crash from here on loses only the answers: the records are there,
@@ -67,7 +69,7 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 	}
 	for _, r := range batch {
 		if r.judge != nil {
-			r.answer <- r.verdict
+			r.Answer <- r.verdict
 		}
 	}
 	if len(d.Entries) > 0 {
@@ -76,11 +78,11 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 	}
 	for _, r := range batch {
 		if r.alone != nil {
-			err := j.failure()
+			err := j.Failure()
 			if err == nil {
 				err = r.alone(ctx)
 			}
-			r.answer <- err
+			r.Answer <- err
 		}
 	}
 }
@@ -102,8 +104,8 @@ func (j *Journal) publish(d *judge.Draft) {
 // writeDraft inserts the records and the keys of a draft.
 func (j *Journal) writeDraft(ctx context.Context, d *judge.Draft) error {
 	for _, e := range d.Entries {
-		j.body = appendBody(j.body[:0], e)
-		kind := slices.Index(kinds, e.Record.Kind)
+		j.body = codec.Append(j.body[:0], e)
+		kind := slices.Index(codec.Kinds, e.Record.Kind)
 		if _, err := j.db.exec(ctx, "INSERT INTO records(position, kind, body) VALUES (?, ?, ?)", e.Record.Position, kind, j.body); err != nil {
 			return fmt.Errorf("write record: %w", err)
 		}
@@ -111,13 +113,7 @@ func (j *Journal) writeDraft(ctx context.Context, d *judge.Draft) error {
 	failpoint.Hit(failpoint.JournalRecords)
 	if len(d.Taken)+len(d.Commits) > 0 {
 		first := j.state.Next()
-		keys, commits := []byte{}, []byte{}
-		for _, t := range d.Taken {
-			keys = appendTaken(keys, first, t)
-		}
-		for _, c := range d.Commits {
-			commits = appendCommitted(commits, first, c)
-		}
+		keys, commits := codec.KeyRow{First: first, Keys: d.Taken, Commits: d.Commits}.Encode()
 		if _, err := j.db.exec(ctx, "INSERT INTO keylog(first, keys, commits) VALUES (?, ?, ?)", first, keys, commits); err != nil {
 			return fmt.Errorf("write keylog: %w", err)
 		}

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
+	"aob.dev/writ/storage/jetstream/servertest"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -33,6 +36,7 @@ type openJournal func(t testing.TB, dir string, observe storage.Observer) opened
 func TestJournal(t *testing.T) {
 	var mu sync.Mutex
 	byDir := make(map[string]*Journal)
+	servers, accounts := servertest.Start(t, 3), make(map[string]string)
 	for name, open := range map[string]openJournal{
 		"memory": func(_ testing.TB, dir string, observe storage.Observer) opened {
 			mu.Lock()
@@ -48,6 +52,29 @@ func TestJournal(t *testing.T) {
 			t.Helper()
 			j, err := sqlite.OpenJournal(t.Context(), dir, sqlite.JournalOptions{
 				Observer: observe, OnFatal: func(err error) { t.Errorf("fatal: %v", err) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return j
+		},
+		"jetstream": func(t testing.TB, dir string, observe storage.Observer) opened {
+			t.Helper()
+			mu.Lock()
+			account, before := accounts[dir]
+			if !before {
+				account = servers.Account()
+				accounts[dir] = account
+			}
+			mu.Unlock()
+			js := servers.Connect(t, account)
+			ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+			defer cancel()
+			if err := jetstream.Create(ctx, js, 3); err != nil {
+				t.Fatal(err)
+			}
+			j, err := jetstream.Open(ctx, js, jetstream.Options{
+				Instance: "r1", Observer: observe, OnFatal: func(err error) { t.Errorf("fatal: %v", err) },
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package sqlite
+package codec
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func TestBodyRoundTrip(t *testing.T) {
 	for i, want := range bodies() {
 		want.Record.Position = int64(i)
 		kind := map[storage.Kind]int{storage.KindOrder: 0, storage.KindOutcome: 1, storage.KindControl: 4}[want.Record.Kind]
-		got, err := decodeBody(int64(i), kind, appendBody(nil, want))
+		got, err := Decode(int64(i), kind, Append(nil, want))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,16 +44,16 @@ func TestBodyRoundTrip(t *testing.T) {
 // FuzzBody: no bytes panic, and what decodes encodes to something that decodes alike.
 func FuzzBody(f *testing.F) {
 	for _, e := range bodies() {
-		f.Add(0, appendBody(nil, e))
+		f.Add(0, Append(nil, e))
 	}
-	f.Add(1, append(appendBody(nil, bodies()[3]), 0, 0, 0))
+	f.Add(1, append(Append(nil, bodies()[3]), 0, 0, 0))
 	f.Add(99, []byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, kind int, body []byte) {
-		e, err := decodeBody(7, kind, body)
+		e, err := Decode(7, kind, body)
 		if err != nil {
 			return
 		}
-		again, err := decodeBody(7, kind, appendBody(nil, e))
+		again, err := Decode(7, kind, Append(nil, e))
 		if err != nil {
 			t.Fatalf("encoded again: %v", err)
 		}
@@ -64,21 +64,16 @@ func FuzzBody(f *testing.F) {
 }
 
 func FuzzKeyRow(f *testing.F) {
-	f.Add(appendTaken(nil, 5, judge.Taken{Key: storage.OrderKey("a", "b", "c", "d"), Position: 6}), appendCommitted(nil, 5, judge.Committed{ID: "id", First: 5, N: 2}))
+	keys, commits := KeyRow{5, []judge.Taken{{Key: storage.OrderKey("a", "b", "c", "d"), Position: 6}}, []judge.Committed{{ID: "id", First: 5, N: 2}}}.Encode()
+	f.Add(keys, commits)
 	f.Fuzz(func(t *testing.T, keys, commits []byte) {
-		row, err := decodeKeyRow(5, keys, commits)
+		row, err := DecodeKeyRow(5, keys, commits)
 		if err != nil {
 			return
 		}
-		var k, c []byte
-		for _, v := range row.keys {
-			k = appendTaken(k, 5, v)
-		}
-		for _, v := range row.commits {
-			c = appendCommitted(c, 5, v)
-		}
-		again, err := decodeKeyRow(5, k, c)
-		if err != nil || len(again.keys) != len(row.keys) || len(again.commits) != len(row.commits) {
+		k, c := row.Encode()
+		again, err := DecodeKeyRow(5, k, c)
+		if err != nil || len(again.Keys) != len(row.Keys) || len(again.Commits) != len(row.Commits) {
 			t.Fatalf("encoded again: %v", err)
 		}
 	})

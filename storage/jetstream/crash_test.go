@@ -1,0 +1,220 @@
+package jetstream_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
+	"aob.dev/writ/storage/jetstream/servertest"
+	"aob.dev/writ/storage/storagetest"
+)
+
+// routerVariable makes a process one that writes until it is killed: its URLs, account and
+// instance.
+const routerVariable = "WRIT_TEST_ROUTER"
+
+func TestMain(m *testing.M) {
+	servertest.Main()
+	if of := os.Getenv(routerVariable); of != "" {
+		fmt.Fprintln(os.Stderr, writeUntilKilled(strings.Fields(of)))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func writeUntilKilled(of []string) error {
+	ctx := context.Background()
+	js, err := servertest.Dial(of[0], of[1])
+	if err != nil {
+		return err
+	}
+	j, err := jetstream.Open(ctx, js, jetstream.Options{Instance: of[2], OnFatal: func(err error) { panic(err) }})
+	if err != nil {
+		return err
+	}
+	return storagetest.Write(ctx, j, of[2], os.Stdout)
+}
+
+// cell is a cluster with routers that write, and what these have said.
+type cell struct {
+	*servertest.Cluster
+	t       *testing.T
+	account string
+	random  *rand.Rand
+	all     *storagetest.Promises
+	said    chan struct{} // something was acknowledged
+	serial  atomic.Int64
+}
+
+func newCell(t *testing.T) *cell {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	c := &cell{
+		Cluster: servertest.Start(t, 3), t: t, random: rand.New(rand.NewPCG(seed, 0)), all: storagetest.NewPromises(), said: make(chan struct{}, 1),
+	}
+	c.account = c.Account()
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	defer cancel()
+	if err := jetstream.Create(ctx, c.Connect(t, c.account), 3); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// router is a process that writes.
+type router struct {
+	*exec.Cmd
+	killed atomic.Bool
+	ended  chan struct{}
+}
+
+func (c *cell) start() *router {
+	c.t.Helper()
+	r := &router{Cmd: exec.CommandContext(c.t.Context(), os.Args[0]), ended: make(chan struct{})} //nolint:gosec // G204: this program
+	r.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s r%d", routerVariable, c.URLs(), c.account, c.serial.Add(1)))
+	r.Stderr = os.Stderr
+	out, err := r.StdoutPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := r.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		defer close(r.ended)
+		for scan := bufio.NewScanner(out); scan.Scan(); {
+			c.all.Note(scan.Text())
+			select {
+			case c.said <- struct{}{}:
+			default:
+			}
+		}
+		if err := r.Wait(); !r.killed.Load() && c.t.Context().Err() == nil {
+			c.t.Errorf("a router ended by itself: %v", err)
+		}
+	}()
+	return r
+}
+
+func (r *router) kill() {
+	r.killed.Store(true)
+	_ = r.Process.Kill()
+	<-r.ended
+}
+
+// more waits until so many more answers were given.
+func (c *cell) more(n int) {
+	c.t.Helper()
+	late := time.After(servertest.Patience)
+	for want := c.all.Len() + n; c.all.Len() < want; {
+		select {
+		case <-c.said:
+		case <-late:
+			c.t.Fatalf("%d answers are missing", want-c.all.Len())
+		}
+	}
+}
+
+func (c *cell) check() {
+	c.t.Helper()
+	c.all.Check(c.t, c.random, func(o storage.Observer) storagetest.Opened {
+		ctx, cancel := context.WithTimeout(c.t.Context(), servertest.Patience)
+		defer cancel()
+		j, err := jetstream.Open(ctx, c.Connect(c.t, c.account), jetstream.Options{Instance: "reader", Observer: o, OnFatal: func(err error) { c.t.Error(err) }})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return j
+	})
+	c.t.Logf("%d commits, %d outcomes acknowledged", len(c.all.Commits), len(c.all.Outcomes))
+}
+
+// TestKilledRouters kills, and holds, one of two routers that write the same journal, again
+// and again. The other one goes on.
+func TestKilledRouters(t *testing.T) {
+	c := newCell(t)
+	running := []*router{c.start(), c.start()}
+	for range 4 {
+		c.more(c.random.IntN(600))
+		if i := c.random.IntN(2); c.random.IntN(3) > 0 {
+			running[i].kill()
+			c.more(c.random.IntN(100))
+			running[i] = c.start()
+		} else {
+			held := running[i].Process
+			_ = held.Signal(syscall.SIGSTOP)
+			c.more(c.random.IntN(300))
+			_ = held.Signal(syscall.SIGCONT)
+		}
+	}
+	c.more(100)
+	for _, r := range running {
+		r.kill()
+	}
+	c.check()
+}
+
+// TestOneAnswerForTwoRouters: routers that want the same key at once, and one that asks
+// again where it has had no answer.
+func TestOneAnswerForTwoRouters(t *testing.T) {
+	c := newCell(t)
+	var journals []*jetstream.Journal
+	for i := range 3 {
+		j, err := jetstream.Open(t.Context(), c.Connect(t, c.account), jetstream.Options{Instance: fmt.Sprint(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		journals = append(journals, j)
+	}
+	for round := range 20 {
+		var wins atomic.Int64
+		var first atomic.Int64
+		var running sync.WaitGroup
+		for i, j := range journals {
+			running.Go(func() {
+				commit := storagetest.CrashCommit(fmt.Sprint("round ", round), 2) // one key
+				commit.ID = fmt.Sprint(round, "/", i)
+				r, err := j.Commit(t.Context(), commit)
+				if err != nil {
+					t.Error(err)
+				}
+				if r.Verdict == storage.Won {
+					wins.Add(1)
+					first.Store(r.Positions[0])
+				}
+				if again, err := j.Commit(t.Context(), commit); err != nil || again.Verdict != r.Verdict {
+					t.Errorf("asked again: %+v, %v, before: %+v", again, err, r)
+				}
+			})
+		}
+		running.Wait()
+		if wins.Load() != 1 {
+			t.Fatalf("round %d was won %d times", round, wins.Load())
+		}
+		for i, j := range journals {
+			if err := j.Fresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			h, found, err := j.Lookup(t.Context(), storagetest.CrashKey(fmt.Sprint("round ", round)))
+			if err != nil || !found || h.Position != first.Load() {
+				t.Fatalf("router %d: %+v, %v, %v", i, h, found, err)
+			}
+			if owner := j.Owner(h.Position); owner == "" || owner != journals[0].Owner(h.Position) {
+				t.Fatalf("router %d says that %q has the order", i, owner)
+			}
+		}
+	}
+}

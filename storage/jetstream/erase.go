@@ -1,0 +1,107 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
+	"aob.dev/writ/storage/internal/group"
+)
+
+// ErrClosed is the error of every call after Close.
+var ErrClosed = group.ErrClosed
+
+// Erase takes parts of records away; see storage.Eraser and the package comment.
+func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
+	if len(what) == 0 {
+		return nil
+	}
+	return j.Do(ctx, &request{Answer: group.NewAnswer(), alone: func(ctx context.Context) error {
+		for _, x := range what {
+			if err := j.erase(ctx, x); err != nil {
+				return fmt.Errorf("erase record %d: %w", x.Position, err)
+			}
+		}
+		return nil
+	}})
+}
+
+// erase is run by the writer.
+func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
+	for {
+		seq := j.seen()
+		s, there := j.spanOf(x.Position)
+		if !there {
+			return storage.ErrNotFound
+		}
+		g, err := j.fetch(ctx, s)
+		if err != nil {
+			return err
+		}
+		changed, err := without(&g.entries[x.Position-g.First], x.Parts)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			return j.overwrite(ctx, s.place)
+		}
+		// A crash behind this leaves the old bytes: to erase again overwrites them.
+		stored, err := j.store(ctx, subjectErased+strconv.FormatUint(s.place, 10), g.encode(), seq)
+		if errors.Is(err, errBehind) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		failpoint.Hit(failpoint.JournalErased)
+		if err := j.apply(ctx, message{seq: stored, place: s.place, erased: true}); err != nil {
+			return err
+		}
+		return j.overwrite(ctx, s.place)
+	}
+}
+
+func without(e *storage.Entry, parts []string) (changed bool, err error) {
+	for _, name := range parts {
+		if _, there := e.Record.Parts[name]; there && len(e.Record.Salts[name]) != codec.DigestSize {
+			return false, fmt.Errorf("part %q has no salt: its digest would tell what it was", name)
+		}
+	}
+	e.Record, changed = e.Record.Without(parts...)
+	return changed, nil
+}
+
+func (j *Journal) seen() uint64 {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.seq
+}
+
+// overwrite the messages that a group has left behind.
+func (j *Journal) overwrite(ctx context.Context, place uint64) error {
+	j.mu.RLock()
+	old := slices.Clone(j.left[place])
+	j.mu.RUnlock()
+	for _, seq := range old {
+		if err := j.stream.SecureDeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !hasCode(err, codeNoMessage) {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.left[place]) == len(old) {
+		delete(j.left, place)
+	}
+	failpoint.Hit(failpoint.JournalEmptied)
+	return nil
+}
+
+// codeNoMessage: another process has overwritten it.
+const codeNoMessage jetstream.ErrorCode = 10043

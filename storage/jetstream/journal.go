@@ -1,0 +1,185 @@
+package jetstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/group"
+	"aob.dev/writ/storage/internal/judge"
+)
+
+// Options of a journal.
+type Options struct {
+	// Instance names this process in what it writes; no two of a cell ever have the same.
+	Instance string
+	// Observer is called with every record, first with the stored ones while opening.
+	Observer storage.Observer
+	// OnFatal is called once if the stream is not a journal any more: a record is missing or
+	// cannot be read. Every later call fails. Nil: nobody asks.
+	OnFatal func(error)
+	// OnWrite is told how many requests were written with one message, and what that took.
+	OnWrite func(requests int, took time.Duration)
+	// Admit is called before orders are taken: an error refuses them with
+	// storage.ErrNotReady. Nil: nothing does.
+	Admit func() error
+	Log   *slog.Logger // nil: slog.Default
+}
+
+// Journal is the journal of a cell as one of its processes has it. What it reads from memory
+// may be some milliseconds behind the others; what it commits never rests on that. See
+// storage.Journal.
+type Journal struct {
+	group.Queue[*request]
+	options Options
+	js      jetstream.JetStream
+	stream  jetstream.Stream
+
+	mu    sync.RWMutex // guards what follows
+	state *judge.State
+	seq   uint64 // of the stream: all up to it was seen
+	spans []span // of groups, in order
+	left  map[uint64][]uint64
+	// owners are the routers that open orders belong to.
+	owners map[int64]string
+	cache  cache
+	moved  chan struct{} // closed whenever seq changes
+	nonce  string        // of the group that is being written
+	stored bool          // that group was seen in the stream
+
+	end     context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+}
+
+var (
+	_ storage.Journal = (*Journal)(nil)
+	_ storage.Records = (*Journal)(nil)
+	_ storage.Eraser  = (*Journal)(nil)
+)
+
+// closeTime is how long Close waits for servers that do not answer.
+const closeTime = 5 * time.Second
+
+// Open follows the stream, which must be there (Create). It returns when the observer has
+// seen every record that is stored now. Two goroutines run until Close.
+func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, error) {
+	if o.Observer == nil {
+		o.Observer = func(storage.Entry) {}
+	}
+	o.Log = cmp.Or(o.Log, slog.Default())
+	j := &Journal{options: o, js: js, state: judge.NewState(), left: map[uint64][]uint64{}, owners: map[int64]string{}, moved: make(chan struct{})}
+	j.Failing, j.OnFatal, j.OnWrite = "journal failed", o.OnFatal, o.OnWrite
+	stream, err := js.Stream(ctx, Stream)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: stream %s: %w", Stream, err)
+	}
+	if err := fit(stream.CachedInfo().Config); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	j.stream = stream
+	background, end := context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // G118: Close calls it
+	j.end = end
+	j.Queue.Open()
+	j.running.Go(func() { j.follow(background) })
+	j.running.Go(func() { j.Run(func(batch []*request) { j.write(background, batch) }) })
+	if err := errors.Join(j.Fresh(ctx), j.Failure()); err != nil {
+		return nil, fmt.Errorf("open journal: %w", errors.Join(err, j.Close()))
+	}
+	return j, nil
+}
+
+// Close writes what is queued, for as long as the servers answer.
+func (j *Journal) Close() error {
+	j.closing.Do(func() {
+		late := time.AfterFunc(closeTime, j.end)
+		j.Stop()
+		late.Stop()
+		j.end()
+		j.running.Wait()
+	})
+	return nil
+}
+
+// Fresh waits until everything that is stored now was seen.
+func (j *Journal) Fresh(ctx context.Context) error {
+	info, err := j.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	return j.reach(ctx, info.State.LastSeq)
+}
+
+// reach waits until everything up to a sequence was seen.
+func (j *Journal) reach(ctx context.Context, seq uint64) error {
+	for {
+		j.mu.RLock()
+		at, moved := j.seq, j.moved
+		j.mu.RUnlock()
+		if err := j.Failure(); at >= seq || err != nil {
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Lookup says who holds a key; see storage.Journal.
+func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
+	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
+		return storage.Holder{}, false, err
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	h, found := j.state.Lookup(key)
+	return h, found, nil
+}
+
+// Holder says in which state an order is; see storage.Journal.
+func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
+	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
+		return storage.Holder{}, err
+	}
+	j.mu.RLock()
+	h, left, err := j.state.Holder(position)
+	j.mu.RUnlock()
+	if left {
+		return storage.HolderOf(ctx, j, position)
+	}
+	return h, err
+}
+
+// OpenOrders lists the open orders; see storage.Journal.
+func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
+	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
+		return nil, err
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.state.OpenOrders(), nil
+}
+
+// Owner is the instance that carries an open order out: the one that wrote the order, its
+// release or its last takeover. Empty: the order is not open.
+func (j *Journal) Owner(position int64) string {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.owners[position]
+}
+
+// Next is the position after the last record that this process has seen; see storage.Records.
+func (j *Journal) Next() int64 {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.state.Next()
+}

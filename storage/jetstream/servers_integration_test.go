@@ -1,0 +1,47 @@
+//go:build integration
+
+package jetstream_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"aob.dev/writ/storage/jetstream"
+)
+
+// campaignTime is how long TestIntegrationServers goes on; unset, it does each thing once.
+const campaignTime = "WRIT_CAMPAIGN"
+
+// TestIntegrationServers kills, holds and cuts off the server that leads the stream, and then
+// the others, while two routers write. What was acknowledged is there afterwards, once.
+func TestIntegrationServers(t *testing.T) {
+	c := newCell(t)
+	js := c.Connect(t, c.account)
+	running := []*router{c.start(), c.start()}
+	c.more(100)
+	what := []struct {
+		name       string
+		begin, end func(int)
+	}{{"killed", c.Kill, c.Launch}, {"held", c.Hold, c.Continue}, {"cut off", c.Cut, c.Mend}}
+	lasts, err := time.ParseDuration(os.Getenv(campaignTime))
+	ends := time.Now().Add(lasts)
+	done := map[string]int{}
+	for round := 0; round < len(what) || err == nil && time.Now().Before(ends); round++ {
+		fault := what[round%len(what)]
+		server := c.Leader(js, jetstream.Stream)
+		if c.random.IntN(4) == 0 {
+			server = c.random.IntN(3)
+		}
+		fault.begin(server)
+		c.more(1 + c.random.IntN(300))
+		fault.end(server)
+		c.more(1 + c.random.IntN(300))
+		done[fault.name]++
+	}
+	for _, r := range running {
+		r.kill()
+	}
+	c.check()
+	t.Logf("servers: %v", done)
+}

@@ -1,0 +1,264 @@
+// Package servertest runs a cluster of NATS servers for tests, each in a process of its own
+// that can be killed, held and cut off from the others.
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Patience is how long something may take that surely comes.
+const Patience = 2 * time.Minute
+
+// accounts is how many tests may share a cluster.
+const accounts = 64
+
+// configVariable names the configuration of the server that a process is to be.
+const configVariable = "WRIT_TEST_NATS"
+
+// Main is to be called first by TestMain: the servers are processes of the test's program.
+func Main() {
+	file := os.Getenv(configVariable)
+	if file == "" {
+		return
+	}
+	if err := serve(file); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func serve(file string) error {
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		return err
+	}
+	opts.DisableJetStreamBanner = true
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return err
+	}
+	s.ConfigureLogger()
+	s.Start()
+	if !s.ReadyForConnections(Patience) {
+		return errors.New("the NATS server does not come up")
+	}
+	s.WaitForShutdown()
+	return nil
+}
+
+// Cluster of servers that sync each message before they acknowledge it.
+type Cluster struct {
+	t       testing.TB
+	dir     string
+	clients []int    // ports
+	routes  []int    // ports
+	links   [][]*link // from one to another
+	servers []*exec.Cmd
+	used    atomic.Int64
+}
+
+// Start n servers, which end with the test.
+func Start(t testing.TB, n int) *Cluster {
+	t.Helper()
+	ports := freePorts(t, 2*n)
+	c := &Cluster{t: t, dir: t.TempDir(), clients: ports[:n], routes: ports[n:], servers: make([]*exec.Cmd, n)}
+	for i := range n {
+		c.links = append(c.links, make([]*link, n))
+		for k := range n {
+			if k != i {
+				c.links[i][k] = newLink(t, c.routes[k])
+			}
+		}
+	}
+	t.Cleanup(func() {
+		for i := range c.servers {
+			c.Kill(i)
+		}
+	})
+	for i := range c.servers {
+		c.Launch(i)
+	}
+	for i := range c.servers {
+		c.ready(i)
+	}
+	return c
+}
+
+func freePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() //nolint:errcheck // all are open until the last is known
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		p, err := strconv.Atoi(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, p)
+	}
+	return ports
+}
+
+func (c *Cluster) config(i int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "server_name: s%d\nlisten: 127.0.0.1:%d\nmax_payload: 8MB\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n",
+		i, c.clients[i], c.Log(i), filepath.Join(c.dir, strconv.Itoa(i)))
+	if len(c.servers) > 1 {
+		var routes []string
+		for _, l := range c.links[i] {
+			if l != nil {
+				routes = append(routes, "nats://"+l.addr)
+			}
+		}
+		fmt.Fprintf(&text, "cluster { name: test, no_advertise: true, listen: 127.0.0.1:%d, routes: [%s] }\n", c.routes[i], strings.Join(routes, ", "))
+	}
+	text.WriteString("accounts {\n SYS { users: [{user: sys, password: p}] }\n")
+	for a := range accounts {
+		fmt.Fprintf(&text, " A%d { jetstream: enabled, users: [{user: a%d, password: p}] }\n", a, a)
+	}
+	text.WriteString("}\nsystem_account: SYS\n")
+	return text.String()
+}
+
+// Log is the file that a server logs to.
+func (c *Cluster) Log(i int) string { return filepath.Join(c.dir, fmt.Sprintf("s%d.log", i)) }
+
+// Launch a server on what it has stored.
+func (c *Cluster) Launch(i int) {
+	c.t.Helper()
+	file := filepath.Join(c.dir, fmt.Sprintf("s%d.conf", i))
+	if err := os.WriteFile(file, []byte(c.config(i)), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(c.t.Context()), os.Args[0]) //nolint:gosec // G204: this program
+	cmd.Env = append(os.Environ(), configVariable+"="+file)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.servers[i] = cmd
+}
+
+func (c *Cluster) ready(i int) {
+	c.t.Helper()
+	nc, err := nats.Connect(c.url(i), nats.UserInfo("sys", "p"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.FlushTimeout(Patience); err != nil {
+		c.t.Fatalf("NATS server %d does not come up: %v", i, err)
+	}
+}
+
+// Kill a server at once. One that is not there stays so.
+func (c *Cluster) Kill(i int) {
+	if cmd := c.servers[i]; cmd != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		c.servers[i] = nil
+	}
+}
+
+// Hold stops a server where it is, and Continue lets it go on.
+func (c *Cluster) Hold(i int) { c.signal(i, syscall.SIGSTOP) }
+
+// Continue ends Hold.
+func (c *Cluster) Continue(i int) { c.signal(i, syscall.SIGCONT) }
+
+func (c *Cluster) signal(i int, s os.Signal) {
+	c.t.Helper()
+	if err := c.servers[i].Process.Signal(s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Cut a server off from all others; its clients still reach it. Mend ends that.
+func (c *Cluster) Cut(i int) { c.set(i, true) }
+
+// Mend ends Cut.
+func (c *Cluster) Mend(i int) { c.set(i, false) }
+
+func (c *Cluster) set(i int, cut bool) {
+	for k := range c.servers {
+		if k != i {
+			c.links[i][k].set(cut)
+			c.links[k][i].set(cut)
+		}
+	}
+}
+
+func (c *Cluster) url(i int) string { return fmt.Sprintf("nats://127.0.0.1:%d", c.clients[i]) }
+
+// URLs of all servers, separated by commas.
+func (c *Cluster) URLs() string {
+	var urls []string
+	for i := range c.clients {
+		urls = append(urls, c.url(i))
+	}
+	return strings.Join(urls, ",")
+}
+
+// Account is the name of one that no other test has.
+func (c *Cluster) Account() string { return fmt.Sprintf("a%d", c.used.Add(1)-1) }
+
+// Connect to an account, until the test ends.
+func (c *Cluster) Connect(t testing.TB, account string) jetstream.JetStream {
+	t.Helper()
+	js, err := Dial(c.URLs(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(js.Conn().Close)
+	return js
+}
+
+// Dial an account from any process, and come back whenever the connection is lost.
+func Dial(urls, account string) (jetstream.JetStream, error) {
+	nc, err := nats.Connect(urls, nats.UserInfo(account, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(Patience),
+		nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2))
+	if err != nil {
+		return nil, err
+	}
+	return jetstream.New(nc)
+}
+
+// Leader is which server leads a stream, as soon as one does.
+func (c *Cluster) Leader(js jetstream.JetStream, stream string) int {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), Patience)
+	defer cancel()
+	for ctx.Err() == nil {
+		ask, done := context.WithTimeout(ctx, time.Second)
+		s, err := js.Stream(ask, stream)
+		done()
+		if err != nil || s.CachedInfo().Cluster == nil {
+			continue
+		}
+		if i, err := strconv.Atoi(strings.TrimPrefix(s.CachedInfo().Cluster.Leader, "s")); err == nil {
+			return i
+		}
+	}
+	c.t.Fatal("nobody leads the stream")
+	return -1
+}

@@ -1,0 +1,72 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Stream is the name of the stream.
+const Stream = "JOURNAL"
+
+// Subjects of the stream.
+const (
+	subjectGroup  = "journal.group"
+	subjectErased = "journal.erased."
+	subjectAll    = "journal.>"
+)
+
+// createTime is how long servers have to answer; then they are asked again, since servers
+// that have just come up drop what they are asked.
+const createTime = 2 * time.Second
+
+// Create makes the stream of a cell, with as many replicas, however long the servers need. One
+// that is there stays, and is refused if it would lose or change what is in it.
+func Create(ctx context.Context, js jetstream.JetStream, replicas int) error {
+	for {
+		late, cancel := context.WithTimeout(ctx, createTime)
+		s, err := create(late, js, replicas)
+		cancel()
+		if err == nil {
+			return fit(s.CachedInfo().Config)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return fmt.Errorf("stream %s: %w", Stream, err)
+		}
+	}
+}
+
+func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {
+	s, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: Stream, Description: "writ: records of the journal", Subjects: []string{subjectAll},
+		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, Replicas: replicas,
+		// AllowDirect is off: a replica that is behind would not know what was just written.
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return js.Stream(ctx, Stream)
+	}
+	return s, err
+}
+
+// fit says why a stream cannot be a journal.
+func fit(is jetstream.StreamConfig) error {
+	var why string
+	switch {
+	case len(is.Subjects) != 1 || is.Subjects[0] != subjectAll:
+		why = fmt.Sprintf("its subjects are %q, not %q", is.Subjects, subjectAll)
+	case is.Storage != jetstream.FileStorage:
+		why = "it is in memory"
+	case is.MaxAge != 0 || is.MaxMsgs > 0 || is.MaxMsgsPerSubject > 0 || is.Discard != jetstream.DiscardNew || is.Retention != jetstream.LimitsPolicy:
+		why = "it drops old messages"
+	case is.AllowDirect && is.Replicas > 1:
+		why = "a replica that is behind may answer: turn allow_direct off"
+	case is.DenyDelete:
+		why = "nothing can be erased from it: turn deny_delete off"
+	default:
+		return nil
+	}
+	return fmt.Errorf("stream %s cannot be a journal: %s", Stream, why)
+}

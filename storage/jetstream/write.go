@@ -1,0 +1,236 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
+	"aob.dev/writ/storage/internal/group"
+	"aob.dev/writ/storage/internal/judge"
+)
+
+// Headers of a group.
+const (
+	headerRouter = "Writ-Router"
+	headerNonce  = "Writ-Nonce"
+)
+
+const (
+	// groupBytes is about how many bytes of parts a group has at most, beyond its first commit.
+	groupBytes = 1 << 20
+	// publishTime is how long a server has to acknowledge; then it is asked again.
+	publishTime = 2 * time.Second
+	// againAfter is the pause before that.
+	againAfter = 50 * time.Millisecond
+)
+
+// request is one call that waits for the writer.
+type request struct {
+	judge   func(*judge.Draft) error    // run by the writer; adds to the draft what it accepts
+	alone   func(context.Context) error // in place of judge: run by the writer after the group
+	verdict error
+	group.Answer
+}
+
+// ask has the writer judge a request, and returns what judge returned, or none with an error.
+func ask[A any](ctx context.Context, j *Journal, none A, accept func(*judge.Draft) (A, error)) (A, error) {
+	var got A // read only after the answer: the writer may run accept after ctx has ended
+	r := &request{Answer: group.NewAnswer(), judge: func(d *judge.Draft) (err error) {
+		got, err = accept(d)
+		return err
+	}}
+	if err := j.Do(ctx, r); err != nil {
+		return none, err
+	}
+	return got, nil
+}
+
+// Commit writes all entries or none; see storage.Journal.
+func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	return ask(ctx, j, storage.Result{}, func(d *judge.Draft) (storage.Result, error) { return d.Commit(c) })
+}
+
+// Finish writes the outcome of an open order; see storage.Journal.
+func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
+	return ask(ctx, j, storage.Nobody, func(d *judge.Draft) (int64, error) { return d.Finish(of, attempt, outcome, touches) })
+}
+
+// Take begins another attempt at an open order; see storage.Journal.
+func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
+	return ask(ctx, j, 0, func(d *judge.Draft) (int, error) { return d.Take(of, takeover) })
+}
+
+// write answers every request of a batch.
+func (j *Journal) write(ctx context.Context, batch []*request) {
+	alone := func(r *request) bool { return r.alone != nil }
+	for _, r := range batch {
+		if alone(r) {
+			defer func() { r.Answer <- errors.Join(j.Failure(), r.alone(ctx)) }()
+		}
+	}
+	for batch = slices.DeleteFunc(slices.Clone(batch), alone); len(batch) > 0; {
+		batch = j.writeGroup(ctx, batch)
+	}
+}
+
+// errBehind says that another router was first.
+var errBehind = errors.New("another router has written")
+
+// writeGroup writes as many requests as go into one message, answers them, and returns the
+// rest.
+func (j *Journal) writeGroup(ctx context.Context, batch []*request) []*request {
+	for {
+		if err := j.Failure(); err != nil {
+			group.AnswerAll(batch, err)
+			return nil
+		}
+		d, n, seq := j.judge(batch)
+		var err error
+		if len(d.Entries) > 0 {
+			failpoint.Hit(failpoint.JournalJudged)
+			err = j.publish(ctx, d, seq)
+			failpoint.Hit(failpoint.JournalPublished)
+		}
+		switch {
+		case errors.Is(err, errBehind):
+			continue
+		case err != nil:
+			group.AnswerAll(batch[:n], err)
+		default:
+			for _, r := range batch[:n] {
+				r.Answer <- r.verdict
+			}
+			failpoint.Hit(failpoint.JournalAnswered)
+		}
+		return batch[n:]
+	}
+}
+
+// judge the first n requests against all that was seen up to seq, and against each other.
+func (j *Journal) judge(batch []*request) (d *judge.Draft, n int, seq uint64) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	d = judge.NewDraft(j.state, sync.OnceValue(j.admit))
+	size, counted := 0, 0
+	for _, r := range batch {
+		r.verdict = r.judge(d)
+		n++
+		for ; counted < len(d.Entries); counted++ {
+			for _, part := range d.Entries[counted].Record.Parts {
+				size += len(part)
+			}
+		}
+		if size > groupBytes {
+			break
+		}
+	}
+	return d, n, j.seq
+}
+
+func (j *Journal) admit() error {
+	if j.options.Admit == nil {
+		return nil
+	}
+	if err := j.options.Admit(); err != nil {
+		return fmt.Errorf("%w: %w", storage.ErrNotReady, err)
+	}
+	return nil
+}
+
+// publish a draft that was judged against all up to seq, and show it to the observer. errBehind: something else was
+// stored there.
+func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error {
+	g := block{codec.KeyRow{First: d.Entries[0].Record.Position, Keys: d.Taken, Commits: d.Commits}, d.Entries}
+	stored, err := j.store(ctx, subjectGroup, g.encode(), seq)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.JournalDurable)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.seq < stored { // else the follower was faster
+		j.applyGroup(message{seq: stored, place: stored, router: j.options.Instance}, g)
+	}
+	return nil
+}
+
+// store a message right behind seq, and return its sequence. Without an answer it is stored
+// again, until it is known what stands there.
+func (j *Journal) store(ctx context.Context, subject string, data []byte, seq uint64) (uint64, error) {
+	m := nats.NewMsg(subject)
+	m.Data = data
+	nonce := rand.Text()
+	m.Header.Set(headerRouter, j.options.Instance)
+	m.Header.Set(headerNonce, nonce)
+	j.mu.Lock()
+	j.nonce, j.stored = nonce, false
+	j.mu.Unlock()
+	for {
+		if bound := j.js.Conn().MaxPayload(); int64(len(data)) > bound {
+			return 0, fmt.Errorf("a commit of %d bytes does not go into a message of %d", len(data), bound)
+		}
+		late, cancel := context.WithTimeout(ctx, publishTime)
+		ack, err := j.js.PublishMsg(late, m, jetstream.WithExpectLastSequence(seq), jetstream.WithExpectStream(Stream), jetstream.WithRetryAttempts(0))
+		if isBehind(err) {
+			// Another router's message stands there, or this one, whose answer was lost. A leader
+			// that has just lost its office may be wrong: then nothing comes.
+			err = j.reach(late, seq+1)
+		}
+		cancel()
+		switch own, behind := j.at(seq); {
+		case ack != nil:
+			return ack.Sequence, nil
+		case own:
+			return seq + 1, nil
+		case behind:
+			return 0, errBehind
+		case isFull(err):
+			return 0, errors.Join(storage.ErrFull, err)
+		case j.Failure() != nil:
+			return 0, j.Failure()
+		}
+		if clock.Sleep(ctx, againAfter) != nil {
+			return 0, group.ErrClosed
+		}
+		j.options.Log.WarnContext(ctx, "the journal's servers have not acknowledged a group; it is sent again", "error", err)
+	}
+}
+
+// at says what stands behind seq: the message that is being written, or another one.
+func (j *Journal) at(seq uint64) (own, behind bool) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.stored, j.seq > seq
+}
+
+// Codes of JetStream's errors.
+const (
+	codeWrongLast         jetstream.ErrorCode = 10071
+	codeWrongLastConstant jetstream.ErrorCode = 10164
+	codeNoResources       jetstream.ErrorCode = 10023
+	codeNoStorage         jetstream.ErrorCode = 10047
+	codeStoreFailed       jetstream.ErrorCode = 10077
+)
+
+func isBehind(err error) bool { return hasCode(err, codeWrongLast, codeWrongLastConstant) }
+
+// isFull: the servers have stored nothing for want of room.
+func isFull(err error) bool {
+	return hasCode(err, codeNoResources, codeNoStorage, codeStoreFailed)
+}
+
+func hasCode(err error, codes ...jetstream.ErrorCode) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode)
+}
