@@ -215,33 +215,3 @@ func TestEventsOfOthers(t *testing.T) {
 		t.Error("a reader of no tenant is let in")
 	}
 }
-
-// Who reads display frames says where they are delivered: they become no events.
-func TestFramesAreNoEvents(t *testing.T) {
-	s := startOn(t, "127.0.0.1:0")
-	p, _ := publishing(t, s, time.Now)
-	crm := hearers(t, s, "acme_crm")["acme_crm"]
-	p.Tell(events(2, 3, time.Now()))
-	heard(t, crm, "acme_crm", bus.Events("acme"), 1)
-	user := admitted(t, s, natsserver.Frames).Asks
-	frames, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(user.User, user.Password), nats.CustomInboxPrefix("_INBOX_"+user.User))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(frames.Close)
-	raw, err := json.Marshal(map[string]any{"stream_name": "FRAMES", "config": map[string]any{"name": "c", "filter_subject": "writ.turn.acme.t1", "deliver_subject": "writ.events.acme.step"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := frames.Request("writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", raw, patience); err != nil {
-		t.Fatal(err)
-	}
-	if err := connect(t, s, "manager").Publish(bus.Turn("acme", "t1"), []byte("forged")); err != nil {
-		t.Fatal(err)
-	}
-	read(t, connect(t, s, natsserver.Frames), bus.Turn("acme", "t1"), 0, 1)
-	p.Tell(events(4, 5, time.Now()))
-	if d := cmp.Diff([]string{"acme 4"}, heard(t, crm, "acme_crm", bus.Events("acme"), 1)); d != "" {
-		t.Error(d)
-	}
-}

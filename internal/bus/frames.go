@@ -28,11 +28,7 @@ func EnsureFrames(ctx context.Context, c Conn) error {
 	if !ok {
 		return errors.New("bus: frames: not a connection of this package")
 	}
-	js, err := jetstream.New(router.nc)
-	if err != nil {
-		return fmt.Errorf("bus: %w", err)
-	}
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+	_, err := router.frames.CreateStream(ctx, jetstream.StreamConfig{
 		Name:        FramesStream,
 		Description: "display frames of turns",
 		Subjects:    []string{turnPrefix + ">"},

@@ -73,7 +73,7 @@ var allowed = map[string]struct{ asks, serves may }{
 		publish: []string{
 			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
-			"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
+			"writ.frames.STREAM.CREATE.FRAMES", "$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
@@ -121,7 +121,7 @@ var subjects = []string{
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 	"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
 	"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.CREATE.FRAMES.c", "writ.frames.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1",
-	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.PURGE.FRAMES",
+	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.PURGE.FRAMES", "writ.frames.STREAM.CREATE.FRAMES",
 	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_workflow.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x", "_INBOX_teller.x",
 	"_INBOX_manager.>", "_R_.x", "_INBOX.>", "$SYS.REQ.SERVER.PING", "$SYS.>", "writ.>", "elsewhere", ">",
 }

@@ -19,9 +19,10 @@ const (
 	accountTask    = "TASK"
 	accountRuns    = "RUNS"
 	accountExec    = "EXEC"    // executors
-	accountCore    = "CORE"    // the routers, and JetStream but for events
+	accountCore    = "CORE"    // the routers, and JetStream but for frames and events
 	accountReaders = "READERS" // readers of display frames
-	accountEvents  = "EVENTS"  // the stream of events and nobody: a consumer may name any subject of its account to be delivered to
+	accountFrames  = "FRAMES"  // the stream of display frames, and nothing that a consumer of it could be delivered to
+	accountEvents  = "EVENTS"  // likewise that of events
 	accountTeller  = "TELLER"  // publishes them
 	accountHearers = "HEARERS" // other systems, which read them
 	accountSystem  = "SYS"     // nobody
@@ -74,6 +75,7 @@ const (
 // which refuses everything: there these have another name.
 const (
 	jetStreamAPI = "$JS.API."
+	framesStream = "STREAM.CREATE." + bus.FramesStream // by a router
 	framesCreate = "CONSUMER.CREATE." + bus.FramesStream + ".*." + turnAll
 	framesNext   = "CONSUMER.MSG.NEXT." + bus.FramesStream + ".*"
 	framesDelete = "CONSUMER.DELETE." + bus.FramesStream + ".*"
@@ -124,10 +126,11 @@ func crossings() []crossing {
 		// One way: the stream FRAMES stores them, and there are no replies. Only
 		// drivers and the gateway publish frames, so that a compromised task or planner
 		// cannot answer the user.
-		{subject: turnAll, of: accountCore, by: []string{accountGateway, accountManager, accountRuns}},
-		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountCore, by: frames},
-		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountCore, by: frames, stream: true},
-		{subject: jetStreamAPI + framesDelete, called: bus.FramesAPI + framesDelete, of: accountCore, by: frames},
+		{subject: turnAll, of: accountFrames, by: []string{accountGateway, accountManager, accountRuns}},
+		{subject: jetStreamAPI + framesStream, called: bus.FramesAPI + framesStream, of: accountFrames, by: core},
+		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountFrames, by: frames},
+		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountFrames, by: frames, stream: true},
+		{subject: jetStreamAPI + framesDelete, called: bus.FramesAPI + framesDelete, of: accountFrames, by: frames},
 		{subject: bus.Agent(Manager), of: accountAgents, by: gateway},
 		{subject: bus.Grant(Manager, everyProcess), of: accountAgents, by: gateway},
 		{subject: bus.Agent(Workflow), of: accountAgents, by: gateway},
@@ -153,7 +156,7 @@ const everyProcess = "*"
 
 // accounts is the whole of what crosses accounts.
 func accounts() map[string]*account {
-	out := map[string]*account{accountSystem: {}, accountCore: {JetStream: "enabled"}, accountEvents: {JetStream: "enabled"}}
+	out := map[string]*account{accountSystem: {}, accountCore: {JetStream: "enabled"}, accountFrames: {JetStream: "enabled"}, accountEvents: {JetStream: "enabled"}}
 	at := func(name string) *account {
 		if out[name] == nil {
 			out[name] = &account{}
