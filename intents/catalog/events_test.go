@@ -132,7 +132,7 @@ func TestEventKinds(t *testing.T) {
 	}
 	slices.Sort(told)
 	told = slices.Compact(told)
-		var listed []string
+	var listed []string
 	for event := range eventKinds {
 		listed = append(listed, event)
 	}

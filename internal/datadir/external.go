@@ -20,7 +20,7 @@ import (
 type External struct {
 	Name    string     `json:"name"`
 	Types   []string   `json:"types,omitempty"` // that an executor carries out
-	NKey    string     `json:"nkey"` // public
+	NKey    string     `json:"nkey"`            // public
 	Issued  time.Time  `json:"issued"`
 	Revoked *time.Time `json:"revoked,omitempty"`
 }

@@ -29,7 +29,7 @@ func follow(ctx context.Context, url, seedFile, tenant, reader, last string, han
 		return err
 	}
 	nc, err := nats.Connect(url, key, nats.CustomInboxPrefix("_INBOX_hearer_"+reader),
-		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort())
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.IgnoreAuthErrorAbort())
 	if err != nil {
 		return err
 	}
@@ -97,12 +97,10 @@ func TestEvents(t *testing.T) {
 		x.writ("events", "issue", "crm", "--tenant", tenant, "--out", seed, "--data", x.dir)
 		h := &hearing{}
 		heard[tenant] = h
-		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		name := strings.ReplaceAll(tenant, ".", "~")
-		go func() { ended <- follow(ctx, "nats://"+address, seed, name, name+"_crm", "", h.hear) }()
+		go func() { ended <- follow(t.Context(), "nats://"+address, seed, name, name+"_crm", "", h.hear) }()
 		t.Cleanup(func() {
-			cancel()
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}

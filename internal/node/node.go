@@ -369,7 +369,9 @@ func (n *Node) start(g *group) error {
 	if n.remote != nil {
 		g.run("documents", n.migrateDocuments)
 	}
-	g.run("events", n.events.Run)
+	if n.events != nil {
+		g.run("events", n.events.Run)
+	}
 	g.run("recorder", n.record)
 	g.run("holdings", n.holdings.Run)
 	g.run("monitor", n.monitor.Run)

@@ -49,14 +49,16 @@ func (n *Node) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	teller, err := n.connect(ctx, natsserver.Teller)
-	if err != nil {
-		return err
+	if n.cfg.NATS != "" { // else nobody could read events
+		teller, err := n.connect(ctx, natsserver.Teller)
+		if err != nil {
+			return err
+		}
+		if n.events, err = bus.NewPublisher(teller, n.cfg.Now, n.cfg.Log); err != nil {
+			return err
+		}
+		n.recorder.Publish = n.events.Tell
 	}
-	if n.events, err = bus.NewPublisher(teller, n.cfg.Now, n.cfg.Log); err != nil {
-		return err
-	}
-	n.recorder.Publish = n.events.Tell
 	n.monitor = n.newMonitor()
 	if n.router, err = router.New(router.Config{
 		Journal: erasing{n.journal, n.snapshots}, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
