@@ -77,7 +77,7 @@ func heard(t *testing.T, nc *nats.Conn, name, filter string, n int) (out []strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var c jetstream.Consumer
 	for { // until the stream is there
@@ -90,14 +90,22 @@ func heard(t *testing.T, nc *nats.Conn, name, filter string, n int) (out []strin
 		}
 	}
 	for len(out) < n {
-		m, err := c.Next(jetstream.FetchContext(ctx))
+		batch, err := c.Fetch(n-len(out), jetstream.FetchContext(ctx))
 		if err != nil {
-			t.Fatalf("after %v: %v", out, err)
-		}
-		if err := m.DoubleAck(ctx); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, string(m.Data()))
+		for m := range batch.Messages() {
+			if err := m.Ack(); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, string(m.Data()))
+		}
+		if err := batch.Error(); err != nil {
+			t.Fatalf("after %v: %v", out, err)
+		}
+	}
+	if err := nc.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
@@ -205,6 +213,20 @@ func TestEventsOfOthers(t *testing.T) {
 		if ask(config) == "" {
 			t.Errorf("%s: a consumer is made", name)
 		}
+	}
+	// An answer goes where the asker says: it handles nothing of another's consumer, and removes none.
+	heard(t, nc, "other~org_crm", bus.Events("other.org"), 2)
+	for _, reply := range []string{"$JS.ACK.EVENTS.acme_crm.1.2.1.1.1", "writ.jetstream.CONSUMER.DELETE.EVENTS.acme_crm"} {
+		if err := nc.PublishRequest("writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.other~org_crm", reply, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := nc.Request("writ.jetstream.CONSUMER.INFO.EVENTS.other~org_crm", nil, patience); err != nil {
+		t.Fatal(err)
+	}
+	p.Tell(events(5, 7, time.Now()))
+	if d := cmp.Diff([]string{"acme 6"}, heard(t, crm["acme_crm"], "acme_crm", bus.Events("acme"), 1)); d != "" {
+		t.Error(d)
 	}
 	if err := refused(t, crm["a_b_crm"], func() error {
 		return crm["a_b_crm"].Publish("writ.jetstream.CONSUMER.CREATE.EVENTS.a_b_crm.writ.events.a.>", nil)
