@@ -5,8 +5,12 @@
 //	         ed25519.Verify of the same signing inputs
 //	orders   whole orders per second (in, decided, committed, dispatched with a
 //	         ticket, outcome durable, receipt) beside bare fdatasync of one
-//	         record and JetStream publishes that sync always
+//	         record and JetStream publishes that sync always; and orders in a cell,
+//	         whose journal is a stream on three servers, beside publishes to it
 //	journal  durable commits per second beside the same two
+//	cell     what a cell of a cluster spends on an order (CPU of its roles, bytes,
+//	         documents, and groups of commits on a cluster of three), which the
+//	         simulation of package scale goes by
 //	audit    verifying and replaying a bundle of real orders, and trying a policy
 //	         on it, beside bare ed25519.Verify of as many, on every processor;
 //	         and opening its journal beside scanning it
@@ -68,6 +72,7 @@ func newRow(name string, ours, baseline float64, unit string, n int64) Row {
 var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
 	"ask":     ask,
 	"audit":   audited,
+	"cell":    cell,
 	"decide":  decide,
 	"journal": journal,
 	"mcp":     mcpCalls,

@@ -124,13 +124,13 @@ func timed(do func() error) func() (float64, error) {
 
 func sinceMS(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }
 
-// syncs appends records to a file, one fdatasync each.
-func syncs(dir string) (l *lane, closing func() error, err error) {
+// syncs appends records of a size to a file, one fdatasync each.
+func syncs(dir string, size int) (l *lane, closing func() error, err error) {
 	f, err := os.CreateTemp(dir, "bare-")
 	if err != nil {
 		return nil, nil, err
 	}
-	record := make([]byte, recordBytes)
+	record := make([]byte, size)
 	return &lane{callers: 1, do: func(context.Context, int) error {
 		_, err := f.Write(record)
 		return errors.Join(err, syncData(f))
@@ -140,12 +140,12 @@ func syncs(dir string) (l *lane, closing func() error, err error) {
 // against makes the rows of lanes that do the same at so many callers, each
 // beside bare syncs and beside JetStream with as many callers.
 func against(ctx context.Context, dir string, each time.Duration, name string, ours ...*lane) (rows []Row, err error) {
-	bare, closing, err := syncs(dir)
+	bare, closing, err := syncs(dir, recordBytes)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing()) }()
-	js, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "jetstream"))
+	js, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "jetstream"), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -33,7 +36,7 @@ func callers(n int) string {
 // The ledger follows, as it does in production. The orders are sealed
 // beforehand, outside what is measured.
 func orders(ctx context.Context, o Options) ([]Row, error) {
-	return within(func(dir string) ([]Row, error) {
+	rows, err := within(func(dir string) ([]Row, error) {
 		w, err := newWorld(ctx, dir, time.Now)
 		if err != nil {
 			return nil, err
@@ -41,9 +44,73 @@ func orders(ctx context.Context, o Options) ([]Row, error) {
 		rows, err := w.orders(ctx, o)
 		return rows, errors.Join(err, w.close())
 	})
+	if err != nil {
+		return nil, err
+	}
+	onJetStream, err := within(func(dir string) ([]Row, error) { return ordersOnJetStream(ctx, dir, o) })
+	return append(rows, onJetStream...), err
+}
+
+// ordersOnJetStream is orders with the journal of a cell, on three servers that sync each
+// message, beside publishing to three such servers.
+func ordersOnJetStream(ctx context.Context, dir string, o Options) (rows []Row, err error) {
+	server, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "cell"), cellServers)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	if err := jetstream.Create(ctx, server.JetStream(), cellServers); err != nil {
+		return nil, err
+	}
+	w, err := newWorldOn(ctx, dir, time.Now, func(observe storage.Observer) (journalOf, error) {
+		return jetstream.Open(ctx, server.JetStream(), jetstream.Options{Instance: "bench", Observer: observe})
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	stop, err := w.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	record := make([]byte, recordBytes)
+	publish := func(ctx context.Context, _ int) error { return server.Publish(ctx, record) }
+	ours, one, many := w.lane(64), &lane{callers: 1, do: publish}, &lane{callers: 64, do: publish}
+	if err := race(ctx, o.Time, ours, one, many); err != nil {
+		return nil, err
+	}
+	return []Row{
+		newRow("orders in a cell, 64 callers / one publish to 3 servers", ours.rate(), one.rate(), "per second", ours.n),
+		newRow("orders in a cell, 64 callers / 64 publishes to 3 servers", ours.rate(), many.rate(), "per second", ours.n),
+	}, nil
 }
 
 func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
+	stop, err := w.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+}
+
+// running is overNATS with the ledger behind it.
+func (w *world) running(ctx context.Context) (stop func() error, err error) {
+	dispatching, err := w.overNATS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, following, err := w.follow(ctx, make([]byte, 32))
+	if err != nil {
+		return nil, errors.Join(err, dispatching())
+	}
+	return func() error { return errors.Join(following(), dispatching()) }, nil
+}
+
+// overNATS has orders dispatched over a server in process to an executor of read_lines.
+// stop ends both.
+func (w *world) overNATS(ctx context.Context) (stop func() error, err error) {
 	nats := filepath.Join(w.dir, "nats")
 	if err := os.Mkdir(nats, 0o700); err != nil {
 		return nil, err
@@ -56,26 +123,27 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer server.Close()
+	ends := []func() error{func() error { server.Close(); return nil }}
+	stop = func() (err error) {
+		for _, end := range slices.Backward(ends) {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
 	core, err := server.Connect(ctx, natsserver.Router)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, stop())
 	}
-	defer core.Close()
-	stop, err := w.serveLines(ctx, server, row)
+	ends = append(ends, func() error { core.Close(); return nil })
+	serving, err := w.serveLines(ctx, server, row)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, stop())
 	}
-	defer func() { err = errors.Join(err, stop()) }()
+	ends = append(ends, serving)
 	if err := w.start(ctx, core, orderTurns); err != nil {
-		return nil, err
+		return nil, errors.Join(err, stop())
 	}
-	_, end, err := w.follow(ctx, make([]byte, 32))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+	return stop, nil
 }
 
 // follow runs the ledger over the journal. end stops it and waits for it.

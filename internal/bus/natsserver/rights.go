@@ -123,11 +123,17 @@ func executor(name string, types []string) *right {
 	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: orderTime}
 }
 
+// What routers of a cell write, and where they tell each other that they live.
+const (
+	journalAll  = "journal.>"
+	routerAlive = "writ.alive.*"
+)
+
 func router(inbox string) *right {
 	r := &right{
 		account:   accountCore,
-		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"),
-		subscribe: []string{discovery, inbox},
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", journalAll, routerAlive),
+		subscribe: []string{discovery, inbox, routerAlive},
 		answers:   orderTime,
 	}
 	for _, subject := range []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent} {

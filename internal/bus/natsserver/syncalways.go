@@ -2,56 +2,105 @@ package natsserver
 
 import (
 	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/clock"
 )
 
-// SyncAlways is a server in process that syncs each JetStream message to its
-// directory before it acknowledges it: what durable messages cost without writ.
+// SyncAlways is a server in process, or a cluster of some, that syncs each JetStream
+// message to its directory before it acknowledges it: what durable messages cost without
+// writ.
 type SyncAlways struct {
-	server *Server
-	js     jetstream.JetStream
+	servers []*Server
+	js      jetstream.JetStream
 }
 
 // syncAlwaysStream is its stream, and the subject of that.
 const syncAlwaysStream = "bench"
 
-// StartSyncAlways starts the server and makes its stream.
-func StartSyncAlways(ctx context.Context, dir string) (*SyncAlways, error) {
-	s := &SyncAlways{server: &Server{}}
-	err := s.server.begin(&server.Options{
-		ServerName: "writ-sync-always", DontListen: true, JetStream: true, StoreDir: dir, SyncAlways: true,
-		DisableJetStreamBanner: true, MaxPayload: maxPayload, NoLog: true, NoSigs: true,
-	})
-	if err != nil {
-		return nil, err
+// StartSyncAlways starts so many servers, of which several listen on 127.0.0.1 alone, and
+// makes a stream that each of them has.
+func StartSyncAlways(ctx context.Context, dir string, servers int) (s *SyncAlways, err error) {
+	s = &SyncAlways{}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	options := make([]*server.Options, servers)
+	var routes []*url.URL
+	for i := range options {
+		name := fmt.Sprint("writ-sync-always-", i)
+		options[i] = &server.Options{
+			ServerName: name, DontListen: servers == 1, Host: "127.0.0.1", Port: server.RANDOM_PORT,
+			JetStream: true, StoreDir: filepath.Join(dir, name), SyncAlways: true,
+			DisableJetStreamBanner: true, MaxPayload: maxPayload, NoLog: true, NoSigs: true,
+		}
+		if servers == 1 {
+			continue
+		}
+		addr, err := freeAddr(ctx, "127.0.0.1:0")
+		if err != nil {
+			return s, err
+		}
+		options[i].Cluster = server.ClusterOpts{Name: "writ-sync-always", Host: addr.IP.String(), Port: addr.Port}
+		routes = append(routes, &url.URL{Scheme: "nats-route", Host: addr.String()})
 	}
-	nc, err := nats.Connect("", nats.InProcessServer(s.server))
-	if err == nil {
-		s.js, err = jetstream.New(nc)
+	for _, o := range options {
+		o.Routes = routes
+		one := &Server{}
+		if err := one.begin(o); err != nil {
+			return s, err
+		}
+		s.servers = append(s.servers, one)
 	}
-	if err == nil {
-		_, err = s.js.CreateStream(ctx, jetstream.StreamConfig{Name: syncAlwaysStream, Subjects: []string{syncAlwaysStream}, Storage: jetstream.FileStorage})
-	}
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	return s, s.makeStream(ctx)
 }
 
-// Publish returns when the server has stored the message.
+// makeStream waits until the servers have agreed on who leads them.
+func (s *SyncAlways) makeStream(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*startTimeout)
+	defer cancel()
+	nc, err := nats.Connect("", nats.InProcessServer(s.servers[0]))
+	if err != nil {
+		return err
+	}
+	if s.js, err = jetstream.New(nc); err != nil {
+		return err
+	}
+	for { // a server that knows no leader yet does not answer
+		attempt, cancel := context.WithTimeout(ctx, startTimeout/20)
+		_, err := s.js.CreateStream(attempt, jetstream.StreamConfig{
+			Name: syncAlwaysStream, Subjects: []string{syncAlwaysStream}, Storage: jetstream.FileStorage, Replicas: len(s.servers),
+		})
+		cancel()
+		if err == nil || clock.Sleep(ctx, startTimeout/100) != nil {
+			return err
+		}
+	}
+}
+
+// Publish returns when the server has stored the message; of a cluster, when most have.
 func (s *SyncAlways) Publish(ctx context.Context, data []byte) error {
 	_, err := s.js.Publish(ctx, syncAlwaysStream, data)
 	return err
 }
 
-// Close ends the connection and the server.
+// JetStream is the connection.
+func (s *SyncAlways) JetStream() jetstream.JetStream { return s.js }
+
+// Close ends the connection and the servers.
 func (s *SyncAlways) Close() {
 	if s.js != nil {
 		s.js.Conn().Close()
 	}
-	s.server.Close()
+	for _, one := range s.servers {
+		one.Close()
+	}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // Patience is how long something may take that surely comes.
-const Patience = 2 * time.Minute
+const Patience = time.Minute
 
 // accounts is how many tests may share a cluster.
 const accounts = 64
@@ -90,6 +90,9 @@ func Start(t testing.TB, n int) *Cluster {
 	t.Cleanup(func() {
 		for i := range c.servers {
 			c.Kill(i)
+			if text, err := os.ReadFile(c.Log(i)); err == nil && t.Failed() {
+				t.Logf("server %d said at last:\n%s", i, text[max(0, len(text)-8000):])
+			}
 		}
 	})
 	for i := range c.servers {
