@@ -39,6 +39,7 @@ type Event struct {
 // waits: what the stream does not take in time is left out.
 type Publisher struct {
 	js    jetstream.JetStream
+	conn  Conn
 	now   func() time.Time
 	log   *slog.Logger
 	queue chan Event
@@ -55,7 +56,7 @@ func NewPublisher(c Conn, now func() time.Time, log *slog.Logger) (*Publisher, e
 	if err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
-	return &Publisher{js: js, now: now, log: log, queue: make(chan Event, toldAhead)}, nil
+	return &Publisher{js: js, conn: c, now: now, log: log, queue: make(chan Event, toldAhead)}, nil
 }
 
 // Tell queues events that are not too old. It is called by one goroutine.
@@ -107,6 +108,7 @@ func (p *Publisher) open(ctx context.Context) (last string, at time.Time) {
 			MaxMsgsPerSubject: eventsPerSubject,
 			MaxBytes:          eventsBytes,
 			Discard:           jetstream.DiscardOld,
+			Replicas:          Replicas(p.conn),
 		})
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			s, err = p.js.Stream(ctx, EventsStream)

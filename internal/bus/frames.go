@@ -37,6 +37,7 @@ func EnsureFrames(ctx context.Context, c Conn) error {
 		MaxBytes:    framesBytes,
 		Discard:     jetstream.DiscardOld,
 		FirstSeq:    uint64(time.Now().UnixMicro()),
+		Replicas:    Replicas(c),
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return fmt.Errorf("bus: create stream %s: %w", FramesStream, err)

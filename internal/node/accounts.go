@@ -35,7 +35,7 @@ func Accounts(processes []string, dir string) (config []byte, made []string, err
 		seen[p] = true
 		asks, serves, err := natsserver.Connections(role, executorTypes())
 		if err != nil {
-			return nil, nil, fmt.Errorf("process %q: there is no role %q: roles are gateway, frames, manager, planner, task, workflow, router, teller, hearer and the executors of writ catalog", p, role)
+			return nil, nil, fmt.Errorf("process %q: there is no role %q: roles are gateway, frames, manager, planner, task, workflow, router, recorder, teller, hearer and the executors of writ catalog", p, role)
 		}
 		m := natsserver.Member{Role: role, Instance: bus.EventReader(name)} // only readers have dots
 		for _, c := range []struct {
@@ -46,7 +46,7 @@ func Accounts(processes []string, dir string) (config []byte, made []string, err
 			if !c.there {
 				continue
 			}
-			file := filepath.Join(dir, role+"_"+name+"_"+c.suffix+".seed")
+			file := seedFile(dir, role, name, c.suffix)
 			var isNew bool
 			if *c.public, isNew, err = seedIn(file); err != nil {
 				return nil, nil, err
