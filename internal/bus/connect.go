@@ -32,6 +32,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// connectTime is how long one server has for a connection: one that is held by its machine
+// takes connections, and says nothing.
+const connectTime = 5 * time.Second
+
 // drainTimeout is how long Close waits for messages on their way.
 const drainTimeout = 5 * time.Second
 
@@ -61,8 +65,8 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		opts = append(opts, nats.Timeout(time.Until(deadline)))
+	if deadline, ok := ctx.Deadline(); ok { // of each later connection, too
+		opts = append(opts, nats.Timeout(min(time.Until(deadline), connectTime)))
 	}
 	nc, err := nats.Connect(o.URL, opts...)
 	if err != nil {

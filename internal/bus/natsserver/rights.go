@@ -128,13 +128,16 @@ func executor(name string, types []string) *right {
 	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: orderTime}
 }
 
-// routerAlive is where routers of a cell tell each other that they live.
-const routerAlive = "writ.alive.*"
+// What routers of a cell write, and where they tell each other that they live.
+const (
+	journalAll  = "journal.>"
+	routerAlive = "writ.alive.*"
+)
 
 func router(inbox string) *right {
 	r := &right{
 		account:   accountCore,
-		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", bus.JournalSubjects, routerAlive),
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", journalAll, routerAlive),
 		subscribe: []string{discovery, inbox, routerAlive},
 		answers:   orderTime,
 	}

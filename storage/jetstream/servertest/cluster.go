@@ -74,8 +74,8 @@ func serve(file string) error {
 type Cluster struct {
 	t       testing.TB
 	dir     string
-	clients []int    // ports
-	routes  []int    // ports
+	clients []int     // ports
+	routes  []int     // ports
 	links   [][]*link // from one to another
 	servers []*exec.Cmd
 	used    atomic.Int64
@@ -256,7 +256,7 @@ func (c *Cluster) Connect(t testing.TB, account string) jetstream.JetStream {
 
 // Dial an account from any process, and come back whenever the connection is lost.
 func Dial(urls, account string) (jetstream.JetStream, error) {
-	nc, err := nats.Connect(urls, nats.UserInfo(account, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(Patience),
+	nc, err := nats.Connect(urls, nats.UserInfo(account, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(2*time.Second), // a server that is held takes connections, and says nothing
 		nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2))
 	if err != nil {
 		return nil, err
