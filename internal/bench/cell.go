@@ -69,7 +69,7 @@ func spent(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	message := make([]byte, recordBytes/2)
 	sig := ed25519.Sign(private, message)
 	took, err := inTurns(ctx, o.Time, func() (float64, error) {
-		return block(cellOrders, signature{public, message, sig}.check)
+		return block(cellOrders, func(int) error { return signature{public, message, sig}.verify() })
 	}, func() (float64, error) {
 		return block(cellOrders, func(int) error { ed25519.Sign(private, message); return nil })
 	}, alone.cpu(ctx), whole.cpu(ctx))
@@ -84,8 +84,6 @@ func spent(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 		newRow(scale.Executor, max(median(took[3])-router, 1), verify, "µs CPU", n),
 	}, nil
 }
-
-func (s signature) check(int) error { return s.verify() }
 
 // cpu is a figure for inTurns: the microseconds of process CPU of an order.
 func (w *world) cpu(ctx context.Context) func() (float64, error) {

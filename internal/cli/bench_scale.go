@@ -28,14 +28,6 @@ func (s *simulation) flags(c *command) {
 	f.Uint64Var(&s.seed, "seed", 1, "for --simulate: of what happens at random")
 }
 
-// figures of a plan, by name.
-type figures map[string]float64
-
-type plan struct {
-	SaturatesFirst string  `json:"saturates_first"`
-	Figures        figures `json:"figures"`
-}
-
 func (s *simulation) answer() (answer, error) {
 	q := scale.Question{Seed: s.seed, Assumptions: scale.Assumed()}
 	for _, text := range s.assume {
@@ -44,7 +36,7 @@ func (s *simulation) answer() (answer, error) {
 		}
 	}
 	var err error
-	if q.Measured, err = s.figures(); err != nil {
+	if q.Measured, err = s.read(); err != nil {
 		return answer{}, usage(fmt.Errorf("--measured: %w", err))
 	}
 	loads := s.orders
@@ -54,32 +46,21 @@ func (s *simulation) answer() (answer, error) {
 	if len(loads) == 0 {
 		return answer{}, usage(errors.New("--simulate needs --orders-per-second or --agents"))
 	}
-	var all []*scale.Plan
-	data := struct {
-		Seed        uint64         `json:"seed"`
-		Plans       []plan         `json:"plans"`
-		Measured    scale.Measured `json:"measured"`
-		Assumptions figures        `json:"assumptions"`
-	}{Seed: s.seed, Measured: q.Measured, Assumptions: figures{}}
+	var plans []*scale.Plan
 	for _, q.OrdersPerSecond = range loads {
 		p, err := scale.Answer(q)
 		if err != nil {
 			return answer{}, usage(fmt.Errorf("%g orders/s: %w", q.OrdersPerSecond, err))
 		}
-		all = append(all, p)
-		one := plan{p.SaturatesFirst, figures{}}
-		for _, f := range p.Figures {
-			one.Figures[f.Name] = f.Value
-		}
-		data.Plans = append(data.Plans, one)
+		plans = append(plans, p)
 	}
-	for _, x := range q.Assumptions {
-		data.Assumptions[x.Name] = x.Value
-	}
-	return answer{data: data, text: aligned(func(t io.Writer) { scale.Print(t, all) })}, nil
+	return answer{
+		data: map[string]any{"seed": s.seed, "plans": plans, "measured": q.Measured, "assumptions": q.Assumptions},
+		text: aligned(func(t io.Writer) { scale.Print(t, plans) }),
+	}, nil
 }
 
-func (s *simulation) figures() (scale.Measured, error) {
+func (s *simulation) read() (scale.Measured, error) {
 	if s.measured == "" {
 		return scale.Builtin()
 	}

@@ -10,9 +10,9 @@ import (
 
 // Assumption is a figure that nobody has measured here.
 type Assumption struct {
-	Name    string
-	Value   float64
-	Meaning string
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`
+	Meaning string  `json:"meaning"`
 }
 
 // Assumptions are all of them; their order is that of reading.
@@ -50,12 +50,12 @@ func (a Assumptions) Set(text string) error {
 	name, value, _ := strings.Cut(text, "=")
 	i := slices.IndexFunc(a, func(x Assumption) bool { return x.Name == name })
 	if i < 0 {
-		return fmt.Errorf("there is no assumption %q, only %s", name, strings.Join(slices.Sorted(a.names), ", "))
+		return fmt.Errorf("there is no assumption %q; --json lists them", name)
 	}
 	least, most := math.SmallestNonzeroFloat64, 1e9
 	switch name {
 	case "utilisation":
-		most = 1
+		least, most = 0.05, 1
 	case "tenants":
 		least, most = 1, 1e6
 	case "router_cores":
@@ -67,14 +67,6 @@ func (a Assumptions) Set(text string) error {
 	}
 	a[i].Value = v
 	return nil
-}
-
-func (a Assumptions) names(yield func(string) bool) {
-	for _, x := range a {
-		if !yield(x.Name) {
-			return
-		}
-	}
 }
 
 // Of is the value of one that there is.

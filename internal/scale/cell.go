@@ -26,10 +26,13 @@ type simulation struct {
 
 	journal, asked, recorder *station
 
-	came, recorded  int             // orders; commits
-	latencies, lags []time.Duration // of orders; of groups, from the journal to their documents
-	inside          int             // orders, now
-	since, area     time.Duration   // when inside changed last; orders × time
+	crowded bool // for every order that is answered another one comes
+
+	came                int             // orders
+	committed, recorded meter           // commits
+	latencies, lags     []time.Duration // of orders; of groups, from the journal to their documents
+	inside              int             // orders, now
+	since, area         time.Duration   // when inside changed last; orders × time
 }
 
 // router decides orders and commits what waits together: while a group is on its way, the
@@ -66,6 +69,19 @@ func (s *simulation) arrive(until time.Duration) {
 	})
 }
 
+// leastInside and mostInside bound a crowd; the least fills groups of several routers.
+const leastInside, mostInside = 2048, 100_000
+
+// crowd has so many orders inside, always, that routers with so many cores and the journal
+// have enough to do, however long executors take.
+func (s *simulation) crowd(cores int) {
+	s.crowded = true
+	n := float64(cores) * float64(s.service) / float64(s.measured.micros(Router))
+	for range int(min(leastInside+n, mostInside)) {
+		s.order()
+	}
+}
+
 // travel is one way between two machines.
 func (s *simulation) travel(then func()) {
 	s.after(time.Duration((0.5+s.random.Float64())*float64(s.trip)), then)
@@ -87,6 +103,9 @@ func (s *simulation) order() {
 	answered := func() {
 		s.enters(-1)
 		s.latencies = append(s.latencies, s.now-came)
+		if s.crowded {
+			s.order()
+		}
 	}
 	carriedOut := func() { s.travel(func() { works(answered) }) }
 	s.travel(func() { works(func() { s.asked.serve(s.service, carriedOut) }) })
@@ -131,6 +150,7 @@ func (s *simulation) follow(own *router, group []func()) {
 			r.state.serve(n*s.measured.micros(Fold)/2, func() {
 				r.seen++
 				if r == own {
+					s.committed.count(s.now, len(group))
 					r.flying = false
 					for _, then := range group {
 						then()
@@ -142,10 +162,31 @@ func (s *simulation) follow(own *router, group []func()) {
 	}
 	s.travel(func() {
 		s.recorder.serve(n*(s.measured.micros(Recorder)+s.measured.micros(Ledger))/2, func() {
-			s.recorded += len(group)
+			s.recorded.count(s.now, len(group))
 			s.lags = append(s.lags, s.now-at)
 		})
 	})
+}
+
+// meter counts what comes in groups.
+type meter struct {
+	all, first  int // the first group's
+	since, last time.Duration
+}
+
+func (m *meter) count(now time.Duration, n int) {
+	if m.all == 0 {
+		m.first, m.since = n, now
+	}
+	m.all, m.last = m.all+n, now
+}
+
+// rate from the first group to the last; 0 of fewer than two.
+func (m *meter) rate() float64 {
+	if m.last == m.since {
+		return 0
+	}
+	return float64(m.all-m.first) / (m.last - m.since).Seconds()
 }
 
 // use is which share of the time up to now each of what is there in a fixed number worked.

@@ -24,14 +24,14 @@ type Question struct {
 
 // Plan is the answer. Every cell is built like the fullest one.
 type Plan struct {
-	SaturatesFirst string   // in a cell
-	Figures        []Figure // in the order of reading
+	SaturatesFirst string   `json:"saturates_first"` // in a cell
+	Figures        []Figure `json:"figures"`         // in the order of reading
 }
 
 // Figure of a plan.
 type Figure struct {
-	Name  string
-	Value float64
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
 }
 
 // What a cell has in a fixed number or at least, and sizes that follow from the code.
@@ -44,15 +44,15 @@ const (
 	keptSeconds   = 54 * 3600 // keys and state stay for 48 hours, up to 6 more
 	day           = 86_400
 	gigabyte      = 1e9
-	saturating    = 2 * time.Second
+	saturating    = time.Second
 	mostRouters   = 64
-	simulated     = 50_000 // orders
+	simulated     = 20_000 // orders
 )
 
 // Answer works it out.
 func Answer(q Question) (*Plan, error) {
-	if !(q.OrdersPerSecond > 0 && q.OrdersPerSecond <= 1e6) {
-		return nil, errors.New("orders a second must be above 0, and a million at most")
+	if !(q.OrdersPerSecond >= 0.001 && q.OrdersPerSecond <= 1e6) {
+		return nil, errors.New("there must be from 0.001 to a million")
 	}
 	m, a, p := q.Measured, q.Assumptions, &Plan{}
 	saturation := p.saturate(q)
@@ -74,16 +74,15 @@ func Answer(q Question) (*Plan, error) {
 
 func (p *Plan) add(name string, value float64) { p.Figures = append(p.Figures, Figure{name, value}) }
 
-// saturate finds what one cell can do: it gets more than it can take, with more and more
-// routers until these are not what it lacks.
+// saturate finds what one cell can do: as many orders are inside as keep every part busy,
+// with more and more routers until these are not what it lacks.
 func (p *Plan) saturate(q Question) (rate float64) {
 	c := cell{cores: int(q.Assumptions.Of("router_cores")) - 1, atOnce: math.MaxInt32, seed: q.Seed}
 	for c.routers = atLeast; c.routers <= mostRouters; c.routers++ {
-		c.rate = float64(c.routers*c.cores) / q.Measured.micros(Router).Seconds()
 		s := newSimulation(c, q.Measured, q.Assumptions)
-		s.arrive(saturating)
+		s.crowd(c.routers * c.cores)
 		s.run(saturating)
-		rate = min(float64(len(s.latencies)), float64(s.recorded)/2) / s.now.Seconds()
+		rate = min(s.committed.rate(), s.recorded.rate()) / 2
 		names, shares := s.use()
 		if p.SaturatesFirst = names[slices.Index(shares, slices.Max(shares))]; p.SaturatesFirst != "router" {
 			break
