@@ -49,7 +49,7 @@ type router struct {
 func newSimulation(c cell, m Measured, a Assumptions) *simulation {
 	s := &simulation{cell: c, measured: m, random: rand.New(rand.NewPCG(c.seed, 0))} //nolint:gosec // G404: a simulation
 	s.trip = time.Duration(a.Of("round_trip_us") * float64(time.Microsecond) / 2)
-	s.service = m.micros(Executor) + time.Duration(a.Of("service_ms")*float64(time.Millisecond))
+	s.service = m.takes(1, Executor) + time.Duration(a.Of("service_ms")*float64(time.Millisecond))
 	stations := func(n int) *station { return &station{events: &s.events, free: n} }
 	s.journal, s.asked, s.recorder = stations(1), stations(c.atOnce), stations(1)
 	for range c.routers {
@@ -76,7 +76,7 @@ const leastInside, mostInside = 2048, 100_000
 // have enough to do, however long executors take.
 func (s *simulation) crowd(cores int) {
 	s.crowded = true
-	n := float64(cores) * float64(s.service) / float64(s.measured.micros(Router))
+	n := float64(cores) * float64(s.service) / float64(s.measured.takes(1, Router))
 	for range int(min(leastInside+n, mostInside)) {
 		s.order()
 	}
@@ -96,7 +96,7 @@ func (s *simulation) enters(n int) {
 // order goes to the next router, which decides and commits it, has it carried out and
 // commits the outcome.
 func (s *simulation) order() {
-	r, came, half := s.all[s.came%len(s.all)], s.now, s.measured.micros(Router)/2
+	r, came, half := s.all[s.came%len(s.all)], s.now, s.measured.takes(0.5, Router)
 	s.came++
 	s.enters(1)
 	works := func(then func()) { r.orders.serve(half, func() { s.commit(r, func() { s.travel(then) }) }) }
@@ -144,10 +144,10 @@ func (s *simulation) send(r *router) {
 
 // follow has all routers and the recorder see a group; its own router goes on with it.
 func (s *simulation) follow(own *router, group []func()) {
-	n, at := time.Duration(len(group)), s.now
+	orders, at := float64(len(group))/2, s.now
 	for _, r := range s.all {
 		s.travel(func() {
-			r.state.serve(n*s.measured.micros(Fold)/2, func() {
+			r.state.serve(s.measured.takes(orders, Fold), func() {
 				r.seen++
 				if r == own {
 					s.committed.count(s.now, len(group))
@@ -161,7 +161,7 @@ func (s *simulation) follow(own *router, group []func()) {
 		})
 	}
 	s.travel(func() {
-		s.recorder.serve(n*(s.measured.micros(Recorder)+s.measured.micros(Ledger))/2, func() {
+		s.recorder.serve(s.measured.takes(orders, Recorder, Ledger), func() {
 			s.recorded.count(s.now, len(group))
 			s.lags = append(s.lags, s.now-at)
 		})

@@ -117,8 +117,8 @@ func (p *Plan) runFullest(q Question, rate float64) (routers float64) {
 	a := q.Assumptions
 	c := cell{rate: rate, cores: int(a.Of("router_cores")) - 1, seed: q.Seed}
 	need := rate / a.Of("utilisation")
-	c.routers = max(atLeast, int(math.Ceil(need*q.Measured.micros(Router).Seconds()/float64(c.cores))))
-	c.atOnce = atLeast + int(math.Ceil(need*(q.Measured.micros(Executor).Seconds()+a.Of("service_ms")/1000)))
+	c.routers = max(atLeast, int(math.Ceil(need*q.Measured.takes(1, Router).Seconds()/float64(c.cores))))
+	c.atOnce = atLeast + int(math.Ceil(need*(q.Measured.takes(1, Executor).Seconds()+a.Of("service_ms")/1000)))
 	s := newSimulation(c, q.Measured, a)
 	s.arrive(time.Duration(simulated / rate * float64(time.Second)))
 	s.run(math.MaxInt64)
@@ -140,7 +140,7 @@ func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers fl
 	daily := func(name string) float64 { return rate * m[name] * day / gigabyte }
 	journal, ledger, documents := daily(JournalBytes), daily(LedgerBytes), daily(DocumentBytes)
 	copies := a.Of("search_copies")
-	executors := max(atLeast, math.Ceil(fullest*m.micros(Executor).Seconds()/use/a.Of("executor_cores")))
+	executors := max(atLeast, math.Ceil(fullest*m.takes(1, Executor).Seconds()/use/a.Of("executor_cores")))
 	search := math.Ceil(max(atLeastSearch, documents*copies*days/a.Of("search_disk_gb")/use, rate*m[Documents]*copies/a.Of("search_documents")/use))
 	cores := cells*(routers*a.Of("router_cores")+executors*a.Of("executor_cores")+recorders*a.Of("recorder_cores")+natsServers*a.Of("nats_cores")) + search*a.Of("search_cores")
 	follower := func(rate float64) float64 {
@@ -162,9 +162,9 @@ func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers fl
 	p.add("documents_gb_a_day", documents)
 	p.add("disk_gb", disk)
 	p.add("network_gb_a_day", network)
-	p.add("hours_to_read_the_journal", fullest*days*day*m.micros(Fold).Hours())
+	p.add("hours_to_read_the_journal", fullest*days*day*m.takes(1, Fold).Hours())
 	p.add("cost_a_month", cores*a.Of("price_core")+memory*a.Of("price_memory_gb")+disk*a.Of("price_disk_gb")+30*network*a.Of("price_network_gb"))
-	one := math.Ceil(rate * (m.micros(Router) + m.micros(Executor) + m.micros(Fold) + m.micros(Recorder) + m.micros(Ledger)).Seconds() / use)
+	one := math.Ceil(rate * m.takes(1, Router, Executor, Fold, Recorder, Ledger).Seconds() / use)
 	if cells > 1 || one > a.Of("machine_cores") {
 		one = 0
 	}

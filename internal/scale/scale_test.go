@@ -82,7 +82,7 @@ func TestOrderByHand(t *testing.T) {
 	s.order()
 	s.run(math.MaxInt64)
 	m := q.Measured
-	fixed := m.micros(Router) + m.micros(Executor) + m.micros(Fold) + 20*time.Millisecond + 2*(m.group(1)+500*time.Microsecond)
+	fixed := m.takes(1, Router, Executor, Fold) + 20*time.Millisecond + 2*(m.group(1)+500*time.Microsecond)
 	// There and back between client and router, router and executor, and twice router and journal.
 	ways := 8 * 250 * time.Microsecond
 	if got := s.latencies[0] - fixed; got < ways/2 || got > ways*3/2 {
