@@ -27,7 +27,8 @@ const (
 const listenerPause = 200 * time.Millisecond
 
 // Recover ends the orders that an earlier process left open, which Start has
-// listed. The data directory's lock proves it dead. By effect: pure is abandoned and
+// listed. The data directory's lock proves it dead. Beside other routers it ends, as long as it
+// runs, what those leave that die (Peers). By effect: pure is abandoned and
 // may be sent again; idempotent is dispatched again; once is indeterminate and never
 // retried by itself.
 //
@@ -38,12 +39,20 @@ const listenerPause = 200 * time.Millisecond
 //
 // Crash in it: what is not ended yet is still open, and the next start goes on.
 func (r *Router) Recover(ctx context.Context) error {
+	if r.cfg.Peers != nil {
+		return r.recoverLost(ctx)
+	}
+	r.recoverLeft(ctx)
+	return nil
+}
+
+func (r *Router) recoverLeft(ctx context.Context) {
 	var dispatched sync.WaitGroup
 	defer dispatched.Wait()
 	batches := make(map[int64]bool)
 	for _, x := range r.left {
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 		o, err := r.resume(ctx, x, batches)
 		if err != nil {
@@ -54,7 +63,6 @@ func (r *Router) Recover(ctx context.Context) error {
 			dispatched.Go(func() { r.redispatch(ctx, o) })
 		}
 	}
-	return nil
 }
 
 func (r *Router) notRecovered(ctx context.Context, x storage.OpenOrder, err error) {
@@ -68,7 +76,7 @@ func (r *Router) notRecovered(ctx context.Context, x storage.OpenOrder, err erro
 //
 // If ctx ends while it waits, it leaves the order open for the next start.
 func (r *Router) redispatch(ctx context.Context, o *order) {
-	until := r.readyAt.Add(o.row.Run())
+	until := time.Now().Add(o.row.Run())
 	out := r.dispatch(context.WithoutCancel(ctx), o)
 	for o.unheard && time.Now().Before(until) {
 		if clock.Sleep(ctx, listenerPause) != nil {

@@ -71,6 +71,7 @@ type Config struct {
 	Rates                    Rates
 	// Crashed: the last router of this log did not shut down in order.
 	Crashed bool
+	Peers   Peers // nil: no other router has this log
 
 	Breakers *intents.BreakerTerms // put in force at the start; nil: the default ones
 
@@ -96,7 +97,6 @@ type Router struct {
 	metrics    Metrics
 	began      int64               // position at which this process began
 	left       []storage.OpenOrder // that an earlier one left open; of Start
-	readyAt    time.Time           // likewise
 	ready      atomic.Bool
 	turn       sync.Mutex // of control orders, from decision to commit
 }
@@ -136,14 +136,15 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	r.began = r.cfg.Records.Next()
 	var err error
-	if r.left, err = r.cfg.Journal.OpenOrders(ctx); err != nil {
-		return err
+	if r.cfg.Peers == nil {
+		if r.left, err = r.cfg.Journal.OpenOrders(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.ExpireHolds(ctx); err != nil {
 		return err
 	}
 	r.eraseLater(ctx) // what a crash left
-	r.readyAt = time.Now()
 	r.ready.Store(true)
 	return nil
 }

@@ -94,6 +94,9 @@ func Refused(raw []byte, err error) *intents.Answer {
 
 func (r *Router) apiKey(q bus.APIKeyRequest) bus.APIKeyReply {
 	key, tenant, ok := r.state.APIKey(q.Hash)
+	if !ok && r.refreshed(context.Background()) {
+		key, tenant, ok = r.state.APIKey(q.Hash)
+	}
 	if !ok {
 		return bus.APIKeyReply{}
 	}

@@ -5,7 +5,8 @@
 //	         ed25519.Verify of the same signing inputs
 //	orders   whole orders per second (in, decided, committed, dispatched with a
 //	         ticket, outcome durable, receipt) beside bare fdatasync of one
-//	         record and JetStream publishes that sync always
+//	         record and JetStream publishes that sync always; and orders in a cell,
+//	         whose journal is a stream on three servers, beside publishes to it
 //	journal  durable commits per second beside the same two
 //	cell     what a cell of a cluster spends on an order (CPU of its roles, bytes,
 //	         documents, and groups of commits on a cluster of three), which the

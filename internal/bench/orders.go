@@ -15,6 +15,8 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -34,7 +36,7 @@ func callers(n int) string {
 // The ledger follows, as it does in production. The orders are sealed
 // beforehand, outside what is measured.
 func orders(ctx context.Context, o Options) ([]Row, error) {
-	return within(func(dir string) ([]Row, error) {
+	rows, err := within(func(dir string) ([]Row, error) {
 		w, err := newWorld(ctx, dir, time.Now)
 		if err != nil {
 			return nil, err
@@ -42,20 +44,68 @@ func orders(ctx context.Context, o Options) ([]Row, error) {
 		rows, err := w.orders(ctx, o)
 		return rows, errors.Join(err, w.close())
 	})
+	if err != nil {
+		return nil, err
+	}
+	onJetStream, err := within(func(dir string) ([]Row, error) { return ordersOnJetStream(ctx, dir, o) })
+	return append(rows, onJetStream...), err
 }
 
-func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
-	stop, err := w.overNATS(ctx)
+// ordersOnJetStream is orders with the journal of a cell, on three servers that sync each
+// message, beside publishing to three such servers.
+func ordersOnJetStream(ctx context.Context, dir string, o Options) (rows []Row, err error) {
+	server, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "cell"), cellServers)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	if err := jetstream.Create(ctx, server.JetStream(), cellServers); err != nil {
+		return nil, err
+	}
+	w, err := newWorldOn(ctx, dir, time.Now, func(observe storage.Observer) (journalOf, error) {
+		return jetstream.Open(ctx, server.JetStream(), jetstream.Options{Instance: "bench", Observer: observe})
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	stop, err := w.running(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	_, end, err := w.follow(ctx, make([]byte, 32))
+	record := make([]byte, recordBytes)
+	publish := func(ctx context.Context, _ int) error { return server.Publish(ctx, record) }
+	ours, one, many := w.lane(64), &lane{callers: 1, do: publish}, &lane{callers: 64, do: publish}
+	if err := race(ctx, o.Time, ours, one, many); err != nil {
+		return nil, err
+	}
+	return []Row{
+		newRow("orders in a cell, 64 callers / one publish to 3 servers", ours.rate(), one.rate(), "per second", ours.n),
+		newRow("orders in a cell, 64 callers / 64 publishes to 3 servers", ours.rate(), many.rate(), "per second", ours.n),
+	}, nil
+}
+
+func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
+	stop, err := w.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, end()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+}
+
+// running is overNATS with the ledger behind it.
+func (w *world) running(ctx context.Context) (stop func() error, err error) {
+	dispatching, err := w.overNATS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, following, err := w.follow(ctx, make([]byte, 32))
+	if err != nil {
+		return nil, errors.Join(err, dispatching())
+	}
+	return func() error { return errors.Join(following(), dispatching()) }, nil
 }
 
 // overNATS has orders dispatched over a server in process to an executor of read_lines.

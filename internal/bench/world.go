@@ -34,13 +34,23 @@ var skills = []string{"outlet_list", "order_history"}
 type world struct {
 	dir     string
 	keys    keydir.Keys
-	journal *sqlite.Journal
+	journal journalOf
 	config  router.Config
 	router  *router.Router
 	turns   []turn
 	sealed  int                           // orders so far
 	written atomic.Pointer[ledger.Ledger] // that follows the journal; nil: none does
 }
+
+// journalOf is a journal of any driver, and opening opens one.
+type (
+	journalOf interface {
+		storage.Journal
+		storage.Records
+		Close() error
+	}
+	opening func(storage.Observer) (journalOf, error)
+)
 
 // turn is one user's turn with a running task (plan) and a plan that waits for
 // its steps (draft).
@@ -53,8 +63,15 @@ type turn struct {
 	named             bool // every order names the plan in its context
 }
 
-// newWorld opens a log below dir and makes its genesis; start makes it take orders.
-func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, err error) {
+// newWorld is a log in SQLite below dir; see newWorldOn.
+func newWorld(ctx context.Context, dir string, now func() time.Time) (*world, error) {
+	return newWorldOn(ctx, dir, now, func(o storage.Observer) (journalOf, error) {
+		return sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: o})
+	})
+}
+
+// newWorldOn makes the genesis of a log; start makes it take orders.
+func newWorldOn(ctx context.Context, dir string, now func() time.Time, open opening) (w *world, err error) {
 	w = &world{dir: dir}
 	defer func() {
 		if err != nil {
@@ -69,15 +86,16 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 		return w, err
 	}
 	directory := state.New()
-	w.journal, err = sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: func(e storage.Entry) {
+	journal, err := open(func(e storage.Entry) {
 		directory.Observe(e)
 		if l := w.written.Load(); l != nil {
 			l.Wake()
 		}
-	}})
+	})
 	if err != nil {
 		return w, err
 	}
+	w.journal = journal
 	blobs, err := blobdir.Open(filepath.Join(dir, "blobs"))
 	if err != nil {
 		return w, err

@@ -80,6 +80,25 @@ var Settings = []Setting{
 	{Name: "nats_cert", Bind: func(c *Config) any { return &c.NATSCert }, Help: "certificate chain of the NATS listener, PEM; with it, the listener accepts only TLS"},
 	{Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey }, Help: "private key of that certificate, PEM"},
 	{
+		Name: "bus", Bind: func(c *Config) any { return &c.Bus },
+		Help: "server of the NATS cluster of writ serve: nats://host:port or tls://host:port", More: ". `writ up` has a server of its own ([deploy.md](deploy.md#a-cluster))",
+	},
+	{Name: "bus_ca", Bind: func(c *Config) any { return &c.BusCA }, Help: "CA certificate file for those servers, PEM; with it, connections are TLS", More: "; default: the CAs of the machine"},
+	{Name: "bus_keys", Bind: func(c *Config) any { return &c.BusKeys }, Help: "directory with the keys of the process's connections, which writ accounts made"},
+	{Name: "instance", Bind: func(c *Config) any { return &c.Instance }, Help: "name of the process, as writ accounts was told"},
+	{
+		Name: "keys", Bind: func(c *Config) any { return &c.Keys },
+		Help: "directory of a role's keys, which writ cell create made", More: ": of each role of the process. Its public keys (`jwks.json`) are read again when they change",
+	},
+	{
+		Name: "routers", Bind: func(c *Config) any { return &c.Routers },
+		Help: "http(s)://host:port of a router, for a gateway of writ serve", More: ": orders and reads of them go to one of these",
+	},
+	{
+		Name: "recorders", Bind: func(c *Config) any { return &c.Recorders },
+		Help: "http(s)://host:port of a recorder, for gateways and routers of writ serve", More: ": the ledger is read, and proofs are made, at the one that records",
+	},
+	{
 		Name: "skills", Also: []string{"SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, Bind: func(c *Config) any { return &c.Skills },
 		Entries: func(c *Config) *[]SkillServer { return &c.SkillServers },
 		Help:    "skill server: URL of streamable HTTP, or a command",

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -59,16 +60,25 @@ func (j *Journal) walk(ctx context.Context, next uint64, fn func(message) bool) 
 	}
 }
 
+// heartbeat is how often the servers say that there is nothing new. After two in silence they
+// are asked anew.
+const heartbeat = time.Second
+
 // consume is walk with one consumer; nil: fn has said false.
 func (j *Journal) consume(ctx context.Context, next *uint64, fn func(message) bool) error {
-	c, err := j.js.OrderedConsumer(ctx, Stream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next})
+	late, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	c, err := j.js.OrderedConsumer(late, Stream, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next, MaxResetAttempts: 1,
+	})
 	if err != nil {
 		return err
 	}
-	it, err := c.Messages()
+	it, err := c.Messages(jetstream.PullExpiry(4*heartbeat), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, it.Stop)() // its resets know no ctx
 	defer it.Stop()
 	for {
 		raw, err := it.Next(jetstream.NextContext(ctx))
@@ -120,6 +130,26 @@ func (j *Journal) inPlaceOf(ctx context.Context, place uint64) (m message, there
 	m, err = parse(subjectGroup, raw.Header, raw.Data, place)
 	m.seq, m.nonce = raw.Sequence, ""
 	return m, true, err
+}
+
+// catchUp folds in the message right behind all that was seen, rather than wait until it is
+// delivered.
+func (j *Journal) catchUp(ctx context.Context, seq uint64) error {
+	raw, err := j.stream.GetMsg(ctx, seq)
+	var m message
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		var there bool
+		if m, there, err = j.inPlaceOf(ctx, seq); err == nil && !there {
+			return j.reach(ctx, seq) // nothing is there, or what an erasure has left
+		}
+	case err == nil:
+		m, err = parse(raw.Subject, raw.Header, raw.Data, seq)
+	}
+	if err != nil {
+		return err
+	}
+	return j.apply(ctx, m)
 }
 
 // apply folds in what has not been seen.

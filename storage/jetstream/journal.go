@@ -77,7 +77,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, err
 	o.Log = cmp.Or(o.Log, slog.Default())
 	j := &Journal{options: o, js: js, state: judge.NewState(), left: map[uint64][]uint64{}, owners: map[int64]string{}, moved: make(chan struct{})}
 	j.Failing, j.OnFatal, j.OnWrite = "journal failed", o.OnFatal, o.OnWrite
-	stream, err := js.Stream(ctx, Stream)
+	stream, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, Stream) })
 	if err != nil {
 		return nil, fmt.Errorf("open journal: stream %s: %w", Stream, err)
 	}
@@ -110,7 +110,7 @@ func (j *Journal) Close() error {
 
 // Fresh waits until everything that is stored now was seen.
 func (j *Journal) Fresh(ctx context.Context) error {
-	info, err := j.stream.Info(ctx)
+	info, err := patiently(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return j.stream.Info(ctx) })
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,10 @@ func TestIntegrationServers(t *testing.T) {
 		if c.random.IntN(4) == 0 {
 			server = c.random.IntN(3)
 		}
+		t.Logf("%s: server %d is %s", time.Now().Format(time.TimeOnly), server, fault.name)
 		fault.begin(server)
 		c.more(1 + c.random.IntN(300))
+		t.Logf("%s: server %d is back", time.Now().Format(time.TimeOnly), server)
 		fault.end(server)
 		c.more(1 + c.random.IntN(300))
 		done[fault.name]++

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // Stream is the name of the stream.
@@ -19,24 +22,31 @@ const (
 	subjectAll    = "journal.>"
 )
 
-// createTime is how long servers have to answer; then they are asked again, since servers
-// that have just come up drop what they are asked.
-const createTime = 2 * time.Second
+// askTime is how long servers have to answer.
+const askTime = 2 * time.Second
+
+// patiently asks again while servers do not answer: those that have just come up drop what
+// they are asked, and so do those that elect a leader.
+func patiently[A any](ctx context.Context, ask func(context.Context) (A, error)) (a A, err error) {
+	for {
+		late, cancel := context.WithTimeout(ctx, askTime)
+		a, err = ask(late)
+		cancel()
+		silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse)
+		if !silent || clock.Sleep(ctx, againAfter) != nil {
+			return a, err
+		}
+	}
+}
 
 // Create makes the stream of a cell, with as many replicas, however long the servers need. One
 // that is there stays, and is refused if it would lose or change what is in it.
 func Create(ctx context.Context, js jetstream.JetStream, replicas int) error {
-	for {
-		late, cancel := context.WithTimeout(ctx, createTime)
-		s, err := create(late, js, replicas)
-		cancel()
-		if err == nil {
-			return fit(s.CachedInfo().Config)
-		}
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return fmt.Errorf("stream %s: %w", Stream, err)
-		}
+	s, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return create(ctx, js, replicas) })
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", Stream, err)
 	}
+	return fit(s.CachedInfo().Config)
 }
 
 func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.Stream, error) {

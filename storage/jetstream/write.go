@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ const (
 	groupBytes = 1 << 20
 	// publishTime is how long a server has to acknowledge; then it is asked again.
 	publishTime = 2 * time.Second
+	// moveAfter so long in vain the router goes to another server.
+	moveAfter = 5 * time.Second
 	// againAfter is the pause before that.
 	againAfter = 50 * time.Millisecond
 )
@@ -176,7 +179,8 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 	j.mu.Lock()
 	j.nonce, j.stored = nonce, false
 	j.mu.Unlock()
-	for {
+	moved := time.Now()
+	for asked := 0; ; asked++ {
 		if bound := j.js.Conn().MaxPayload(); int64(len(data)) > bound {
 			return 0, fmt.Errorf("a commit of %d bytes does not go into a message of %d", len(data), bound)
 		}
@@ -185,7 +189,7 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 		if isBehind(err) {
 			// Another router's message stands there, or this one, whose answer was lost. A leader
 			// that has just lost its office may be wrong: then nothing comes.
-			err = j.reach(late, seq+1)
+			err = j.catchUp(late, seq+1)
 		}
 		cancel()
 		switch own, behind := j.at(seq); {
@@ -200,10 +204,16 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 		case j.Failure() != nil:
 			return 0, j.Failure()
 		}
+		if time.Since(moved) > moveAfter { // this server may be cut off from the others
+			_ = j.js.Conn().ForceReconnect()
+			moved = time.Now()
+		}
+		if asked == 0 {
+			j.options.Log.WarnContext(ctx, "the journal's servers have not acknowledged a group; it is sent again until they do", slog.String("error", err.Error()))
+		}
 		if clock.Sleep(ctx, againAfter) != nil {
 			return 0, group.ErrClosed
 		}
-		j.options.Log.WarnContext(ctx, "the journal's servers have not acknowledged a group; it is sent again", "error", err)
 	}
 }
 

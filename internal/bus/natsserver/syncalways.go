@@ -93,6 +93,9 @@ func (s *SyncAlways) Publish(ctx context.Context, data []byte) error {
 	return err
 }
 
+// JetStream is the connection.
+func (s *SyncAlways) JetStream() jetstream.JetStream { return s.js }
+
 // Close ends the connection and the servers.
 func (s *SyncAlways) Close() {
 	if s.js != nil {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,10 +22,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/clock"
 )
 
+// routes are lines of a log that come and go by the thousand.
+var routes = regexp.MustCompile(`(?m)^.*Route.? connection .*\n`)
+
 // Patience is how long something may take that surely comes.
-const Patience = 2 * time.Minute
+const Patience = time.Minute
 
 // accounts is how many tests may share a cluster.
 const accounts = 64
@@ -67,8 +74,8 @@ func serve(file string) error {
 type Cluster struct {
 	t       testing.TB
 	dir     string
-	clients []int    // ports
-	routes  []int    // ports
+	clients []int     // ports
+	routes  []int     // ports
 	links   [][]*link // from one to another
 	servers []*exec.Cmd
 	used    atomic.Int64
@@ -90,6 +97,10 @@ func Start(t testing.TB, n int) *Cluster {
 	t.Cleanup(func() {
 		for i := range c.servers {
 			c.Kill(i)
+			if text, err := os.ReadFile(c.Log(i)); err == nil && t.Failed() {
+				text = routes.ReplaceAll(text, nil)
+				t.Logf("server %d said at last:\n%s", i, text[max(0, len(text)-4000):])
+			}
 		}
 	})
 	for i := range c.servers {
@@ -138,6 +149,16 @@ func (c *Cluster) config(i int) string {
 	}
 	text.WriteString("}\nsystem_account: SYS\n")
 	return text.String()
+}
+
+// Blocks are the files in which a server keeps the messages of a stream.
+func (c *Cluster) Blocks(i int, account, stream string) []string {
+	c.t.Helper()
+	files, err := filepath.Glob(filepath.Join(c.dir, strconv.Itoa(i), "jetstream", strings.ToUpper(account), "streams", stream, "msgs", "*"))
+	if err != nil || len(files) == 0 {
+		c.t.Fatalf("server %d has no messages of stream %s: %v", i, stream, err)
+	}
+	return files
 }
 
 // Log is the file that a server logs to.
@@ -235,7 +256,7 @@ func (c *Cluster) Connect(t testing.TB, account string) jetstream.JetStream {
 
 // Dial an account from any process, and come back whenever the connection is lost.
 func Dial(urls, account string) (jetstream.JetStream, error) {
-	nc, err := nats.Connect(urls, nats.UserInfo(account, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(Patience),
+	nc, err := nats.Connect(urls, nats.UserInfo(account, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(2*time.Second), // a server that is held takes connections, and says nothing
 		nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2))
 	if err != nil {
 		return nil, err
@@ -243,22 +264,31 @@ func Dial(urls, account string) (jetstream.JetStream, error) {
 	return jetstream.New(nc)
 }
 
-// Leader is which server leads a stream, as soon as one does.
+// Leader is which server leads a stream, as soon as one does and all others have what it has:
+// a server that is not back yet may not be missing a second one.
 func (c *Cluster) Leader(js jetstream.JetStream, stream string) int {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), Patience)
 	defer cancel()
+	var last any
 	for ctx.Err() == nil {
 		ask, done := context.WithTimeout(ctx, time.Second)
 		s, err := js.Stream(ask, stream)
 		done()
-		if err != nil || s.CachedInfo().Cluster == nil {
+		if err != nil {
+			last = err
 			continue
 		}
-		if i, err := strconv.Atoi(strings.TrimPrefix(s.CachedInfo().Cluster.Leader, "s")); err == nil {
+		info := s.CachedInfo().Cluster
+		last = fmt.Sprintf("%+v", info)
+		if info == nil || len(info.Replicas) < len(c.servers)-1 || slices.ContainsFunc(info.Replicas, func(r *jetstream.PeerInfo) bool { return !r.Current || r.Offline }) {
+			_ = clock.Sleep(ctx, 20*time.Millisecond)
+			continue
+		}
+		if i, err := strconv.Atoi(strings.TrimPrefix(info.Leader, "s")); err == nil {
 			return i
 		}
 	}
-	c.t.Fatal("nobody leads the stream")
+	c.t.Fatalf("the servers never agree on stream %s: %v", stream, last)
 	return -1
 }

@@ -1,0 +1,60 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
+)
+
+// Peers are the other routers of one log. Implementations are safe for concurrent use.
+type Peers interface {
+	// Lost says whether the router that carries an open order out is surely gone.
+	Lost(position int64) bool
+	// Fresh waits until everything was seen that any router had committed before the call.
+	Fresh(ctx context.Context) error
+}
+
+// lostPace is how often orders of routers that are gone are looked for.
+const lostPace = time.Second
+
+// recoverLost is Recover beside other routers: it ends what they leave open when they die,
+// until ctx ends. Of routers that take up the same order one wins; the others find it taken.
+func (r *Router) recoverLost(ctx context.Context) error {
+	for clock.Sleep(ctx, lostPace) == nil {
+		open, err := r.cfg.Journal.OpenOrders(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				r.cfg.Log.WarnContext(ctx, "open orders cannot be listed", slog.String("error", err.Error()))
+			}
+			continue
+		}
+		for _, x := range open {
+			if r.cfg.Peers.Lost(x.Position) {
+				r.left = append(r.left, x)
+			}
+		}
+		r.recoverLeft(ctx)
+		r.left = nil
+	}
+	return nil
+}
+
+// curable says whether a refusal may come of what another router has committed and this one
+// has not seen. Decisions with a record need no such question: their commit asks it.
+func (r *Router) curable(ctx context.Context, err error) bool {
+	var x *intents.Refusal
+	return errors.As(err, &x) && (x.Code == intents.KeyUnknown || x.Code == intents.KeyRevoked || x.Code == intents.TaskScope) && r.refreshed(ctx)
+}
+
+// refreshed says whether there was something that this router had not seen.
+func (r *Router) refreshed(ctx context.Context) bool {
+	if r.cfg.Peers == nil {
+		return false
+	}
+	before := r.cfg.Records.Next()
+	return r.cfg.Peers.Fresh(ctx) == nil && r.cfg.Records.Next() != before
+}
