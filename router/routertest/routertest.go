@@ -277,7 +277,13 @@ func (w *World) ReopenOn(journal func(storage.Observer) Journal) *World {
 func (w *World) Start() {
 	w.Helper()
 	w.Must(w.Router.Start(w.Context()))
-	w.Must(w.Router.Recover(w.Context()))
+	if w.options.Peers == nil {
+		w.Must(w.Router.Recover(w.Context()))
+		return
+	}
+	ended := make(chan error, 1) // beside others it recovers as long as it runs
+	go func() { ended <- w.Router.Recover(w.Context()) }()
+	w.Cleanup(func() { w.Must(<-ended) })
 }
 
 // Restart reopens and starts the router.
