@@ -195,7 +195,7 @@ func TestIntegrationInCell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), exe, "-test.run", suite, "-test.v", "-test.timeout=15m", "-test.parallel=1")
+	cmd := exec.CommandContext(t.Context(), exe, "-test.run", suite, "-test.v", "-test.timeout=40m", "-test.parallel=1")
 	cmd.Env = append(os.Environ(), cellVariable+"=1", "WRIT_TEST_OPENSEARCH="+startOpenSearch(t).URL)
 	out, err := cmd.CombinedOutput()
 	text := string(out)
