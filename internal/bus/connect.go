@@ -36,6 +36,10 @@ type Options struct {
 // takes connections, and says nothing.
 const connectTime = 5 * time.Second
 
+// pingEvery is how often a server is asked whether it is there; after two in vain another one
+// is tried.
+const pingEvery = 5 * time.Second
+
 // drainTimeout is how long Close waits for messages on their way.
 const drainTimeout = 5 * time.Second
 
@@ -105,6 +109,8 @@ func (c *conn) natsOptions(o Options) ([]nats.Option, error) {
 	}
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(o.InProcess))
+	} else {
+		opts = append(opts, nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2))
 	}
 	if o.TLS != nil {
 		opts = append(opts, nats.Secure(o.TLS))

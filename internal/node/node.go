@@ -141,6 +141,7 @@ type Node struct {
 	catalog   *catalog.Catalog
 	directory *state.State
 	recorder  *recorder.Recorder
+	events    *bus.Publisher
 	holdings  *router.Holdings
 	ledger    *ledger.Ledger
 	recording atomic.Bool        // ledger is open
