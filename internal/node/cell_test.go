@@ -103,7 +103,7 @@ func (c *cell) config(instance string, roles ...string) Config {
 	c.Helper()
 	cfg := config(filepath.Join(c.TempDir(), "data"))
 	cfg.Model = offline.Model{}
-	cfg.Log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("process", strings.Join(roles, " ")+" "+instance)
+	cfg.Log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With(slog.String("process", strings.Join(roles, " ")+" "+instance))
 	must(c.T, os.MkdirAll(cfg.Dir, 0o700))
 	for _, name := range []string{"documents.db", "blobs"} { // one store for all
 		must(c.T, os.Symlink(filepath.Join(c.shared, name), filepath.Join(cfg.Dir, name)))
