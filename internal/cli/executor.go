@@ -102,15 +102,7 @@ func executorList(c *command) {
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		a := answer{data: append([]datadir.ExternalExecutor{}, list...)}
-		for _, o := range list {
-			state := "issued " + o.Issued.Format(time.RFC3339)
-			if o.Revoked != nil {
-				state = "revoked " + o.Revoked.Format(time.RFC3339)
-			}
-			a.text += fmt.Sprintf("%s\t%s\t%s\n", o.Name, strings.Join(o.Types, ","), state)
-		}
-		return a, nil
+		return answer{data: append([]datadir.ExternalExecutor{}, list...), text: render("executors", list)}, nil
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -64,11 +63,7 @@ func kbSearch(c *command) {
 		}
 		var got catalog.KBSearchResult
 		err = to.Post(c.Context(), "/agent/kb/search", q, &got)
-		a := answer{data: got, text: aligned(func(t io.Writer) {
-			for _, h := range got.Hits {
-				fmt.Fprintf(t, "%.4f\t%s\t%d\t%s\n", h.Scores.Fused, oneLine(h.Title, 40), h.Chunk, oneLine(h.Text, 100))
-			}
-		})}
+		a := answer{data: got, text: render("hits.table", got)}
 		if got.Reason != "" {
 			a.note = printable(got.Reason) + "\n"
 		}
@@ -82,11 +77,7 @@ func kbList(c *command) {
 	c.answer = func([]string) (answer, error) {
 		var got catalog.KBListResult
 		err := c.get("/agent/kb/documents"+page(map[string]string{}), &got)
-		return answer{data: got, note: nextPage(got.Cursor), text: aligned(func(t io.Writer) {
-			for _, d := range got.Documents {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d parts\t%s\n", d.DocumentID, d.Scope, d.MediaType, d.Chunks, oneLine(d.Title, 60))
-			}
-		})}, err
+		return answer{data: got, note: nextPage(got.Cursor), text: render("documents.table", got)}, err
 	}
 }
 
@@ -113,12 +104,7 @@ func cacheStats(c *command) {
 	c.answer = func([]string) (answer, error) {
 		var got catalog.CacheStatsResult
 		err := c.get("/agent/cache", &got)
-		return answer{data: got, text: aligned(func(t io.Writer) {
-			fmt.Fprintf(t, "%d answers\t%d bytes\n", got.Entries, got.SizeBytes)
-			for _, k := range got.Answers {
-				fmt.Fprintf(t, "%s\t%d bytes\n", printable(k.Key), k.SizeBytes)
-			}
-		})}, err
+		return answer{data: got, text: render("cached.table", got)}, err
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -54,14 +52,7 @@ func workflowList(c *command) {
 			_ = json.Unmarshal(r.Schema, &graph) // without it only the name is known
 			all.Workflows = append(all.Workflows, workflowRow{r.Name, graph.Version, len(graph.Nodes)})
 		}
-		return answer{data: all, note: nextPage(runs.Cursor), text: aligned(func(t io.Writer) {
-			for _, w := range all.Workflows {
-				fmt.Fprintf(t, "%s\tversion %s\t%d nodes\n", w.WorkflowID, printable(w.Version), w.Nodes)
-			}
-			for _, p := range all.Runs {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.PlanID, p.Status, p.CreatedAt.UTC().Format(time.RFC3339), p.Run.WorkflowID)
-			}
-		})}, nil
+		return answer{data: all, note: nextPage(runs.Cursor), text: render("workflows.table", all)}, nil
 	}
 }
 
