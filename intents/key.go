@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -184,6 +185,10 @@ func WriteKey(path string, s Signer) error {
 	return durable.New(path, text)
 }
 
+// Private says whether a file's mode keeps a secret: its owner alone reads it, or it is one
+// that nobody may write to and a group reads, as secrets are mounted for a pod.
+func Private(mode fs.FileMode) bool { return mode.Perm()&0o077 == 0 || mode.Perm() == 0o440 }
+
 // ReadKey loads a private key, refusing files that others can read.
 func ReadKey(path string, role Role) (Signer, error) {
 	f, err := os.Open(path) //nolint:gosec // G304: the operator names the key file
@@ -195,7 +200,7 @@ func ReadKey(path string, role Role) (Signer, error) {
 	if err != nil {
 		return Signer{}, err
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if !Private(info.Mode()) {
 		return Signer{}, fmt.Errorf("%s: key file is readable by others (mode %04o): chmod 600 it, and replace the key if others may have read it", path, info.Mode().Perm())
 	}
 	buf := make([]byte, 8<<10)

@@ -3,6 +3,7 @@ package bus
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,10 +19,12 @@ import (
 // Options say where to connect and as whom. Exactly one of URL and InProcess.
 type Options struct {
 	URL       string                     // nats://host:port, several separated by commas
+	TLS       *tls.Config                // of the connection to URL; nil: none, unless the URL is tls://
 	InProcess nats.InProcessConnProvider // a server of this process: no socket at all
 
 	User     string // also names the inbox: InboxPrefix(User)
-	Password string
+	Password string // of a user of the server in this process
+	Seed     string // of the connection's key; empty: it has a password
 	Instance string // of the process; empty: it is not addressed alone
 
 	// Log receives errors that no call returns: lost connections and refused
@@ -40,6 +43,7 @@ type conn struct {
 	nc       *nats.Conn
 	frames   jetstream.JetStream // of readers of display frames
 	instance string
+	servers  int           // that Options name
 	closed   chan struct{} // closed when nc is gone for good
 }
 
@@ -52,8 +56,11 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 		return nil, errors.New("bus: connect needs exactly one of a URL and a server in process")
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	c := &conn{instance: o.Instance, closed: make(chan struct{})}
-	opts := c.natsOptions(o)
+	c := &conn{instance: o.Instance, servers: strings.Count(o.URL, ",") + 1, closed: make(chan struct{})}
+	opts, err := c.natsOptions(o)
+	if err != nil {
+		return nil, err
+	}
 	if deadline, ok := ctx.Deadline(); ok {
 		opts = append(opts, nats.Timeout(time.Until(deadline)))
 	}
@@ -69,11 +76,10 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 	return c, nil
 }
 
-func (c *conn) natsOptions(o Options) []nats.Option {
+func (c *conn) natsOptions(o Options) ([]nats.Option, error) {
 	log := o.Log.With(slog.String("bus", o.User))
 	opts := []nats.Option{
 		nats.Name(o.User),
-		nats.UserInfo(o.User, o.Password),
 		nats.CustomInboxPrefix(InboxPrefix(o.User)),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
@@ -96,7 +102,17 @@ func (c *conn) natsOptions(o Options) []nats.Option {
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(o.InProcess))
 	}
-	return opts
+	if o.TLS != nil {
+		opts = append(opts, nats.Secure(o.TLS))
+	}
+	if o.Seed == "" {
+		return append(opts, nats.UserInfo(o.User, o.Password)), nil
+	}
+	public, err := PublicNKey(o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return append(opts, nats.Nkey(public, func(nonce []byte) ([]byte, error) { return signNonce(o.Seed, nonce) })), nil
 }
 
 func (c *conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {

@@ -24,13 +24,9 @@ const readerAge = 30 * time.Second
 // from before a restart: counting from the microsecond of its creation keeps numbers
 // growing, and below 2^53 until the year 2255.
 func EnsureFrames(ctx context.Context, c Conn) error {
-	router, ok := c.(*conn)
-	if !ok {
-		return errors.New("bus: frames: not a connection of this package")
-	}
-	js, err := jetstream.New(router.nc)
+	js, err := JetStream(c)
 	if err != nil {
-		return fmt.Errorf("bus: %w", err)
+		return err
 	}
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name:        FramesStream,
@@ -41,6 +37,7 @@ func EnsureFrames(ctx context.Context, c Conn) error {
 		MaxBytes:    framesBytes,
 		Discard:     jetstream.DiscardOld,
 		FirstSeq:    uint64(time.Now().UnixMicro()),
+		Replicas:    Replicas(c),
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return fmt.Errorf("bus: create stream %s: %w", FramesStream, err)

@@ -31,3 +31,13 @@ func PublicNKey(seed string) (string, error) {
 	defer pair.Wipe()
 	return pair.PublicKey()
 }
+
+// signNonce shows to a server that a connection has a seed.
+func signNonce(seed string, nonce []byte) ([]byte, error) {
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return nil, fmt.Errorf("bus: nkey: %w", err)
+	}
+	defer pair.Wipe()
+	return pair.Sign(nonce)
+}

@@ -77,12 +77,21 @@ var allowed = map[string]struct{ asks, serves may }{
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
+			"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
+			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7",
 		},
 		subscribe: []string{
 			"writ.orders router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.approvals router", "writ.plans.silent router",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 			"_INBOX_router_{me}.x",
 		},
+	}},
+	"recorder": {serves: may{
+		publish: []string{
+			"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder",
+			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$KV.writ.recorder",
+		},
+		subscribe: []string{"_INBOX_recorder_{me}.x"},
 	}},
 	"frames": {asks: may{
 		publish: []string{
@@ -107,6 +116,8 @@ var subjects = []string{
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 	"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
+	"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
+	"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7",
 	"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.CREATE.FRAMES.c", "writ.frames.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1",
 	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.PURGE.FRAMES",
 	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_workflow.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x",

@@ -50,9 +50,13 @@ func (c *conn) Serve(ctx context.Context, s Service, ready chan<- struct{}) erro
 	return nil
 }
 
+// instanceKey is the metadata of a service that names its process.
+const instanceKey = "instance"
+
 func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGroup) (micro.Service, error) {
 	svc, err := micro.AddService(c.nc, micro.Config{
 		Name: s.Name, Version: s.Version, Description: s.Description, QueueGroup: s.Queue,
+		Metadata: map[string]string{instanceKey: c.instance},
 	})
 	if err != nil {
 		return nil, err

@@ -45,6 +45,8 @@ func named(use string) cobra.PositionalArgs {
 func commands() []row {
 	return []row{
 		{use: "up", short: "Run everything in one process", make: upCommand},
+		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand, args: cobra.MinimumNArgs(1), complete: roleNames},
+		{use: "cell", short: "Make a cell of processes, and look at it", group: cellRows},
 		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},

@@ -33,6 +33,9 @@ func upCommand(c *command) {
 		if cfg.Environment == config.Production && (x.debug || x.record != "") {
 			return usage(errors.New("--debug and --record show what users ask, so they are refused in production: leave them out, or set WRIT_ENVIRONMENT=development (it may come from NODE_ENV)"))
 		}
+		if len(cfg.Bus) > 0 {
+			return usage(errors.New("bus: writ up has a server of its own: remove the setting, or run the roles with writ serve"))
+		}
 		return up(c.Context(), c.std, cfg, c.configFile(), x)
 	}
 }
@@ -43,36 +46,43 @@ type extras struct {
 	record        string
 }
 
-func up(ctx context.Context, std IO, c config.Config, file string, x extras) error {
+// processConfig is the configuration of a process, and its models. done ends what was opened.
+func processConfig(ctx context.Context, std IO, c config.Config, file string, x extras) (cfg node.Config, m *models, done func(), err error) {
+	if m, err = x.models(std, c, file); err != nil {
+		return cfg, nil, nil, err
+	}
+	if cfg, err = nodeConfig(c); err != nil {
+		return cfg, nil, nil, usage(err)
+	}
 	feed, err := policyFeed(c)
 	if err != nil {
-		return malformed(err)
+		return cfg, nil, nil, malformed(err)
 	}
-	events, done, err := decisionLog(std, c.PolicyLog)
-	if err != nil {
-		return malformed(err)
-	}
-	defer func() { _ = done() }() // every line was written by itself
-	models, err := x.models(std, c, file)
-	if err != nil {
-		return err
-	}
-	cfg, err := nodeConfig(c)
-	if err != nil {
-		return usage(err)
-	}
-	cfg.Models = models.named
-	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = models.strong, models.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
-	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events
-	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
-		return err
-	}
+	cfg.Models, cfg.Policy, cfg.PolicyExtensions = m.named, feed.Main, feed.Extensions
+	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
 	if cfg.Alerts, err = receivers(c); err != nil {
-		return malformed(err)
+		return cfg, nil, nil, malformed(err)
 	}
 	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
-		return malformed(err)
+		return cfg, nil, nil, malformed(err)
 	}
+	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
+		return cfg, nil, nil, err
+	}
+	events, closed, err := decisionLog(std, c.PolicyLog)
+	if err != nil {
+		return cfg, nil, nil, malformed(err)
+	}
+	cfg.PolicyLog = events
+	return cfg, m, func() { _ = closed() }, nil // every line was written by itself
+}
+
+func up(ctx context.Context, std IO, c config.Config, file string, x extras) error {
+	cfg, models, done, err := processConfig(ctx, std, c, file, x)
+	if err != nil {
+		return err
+	}
+	defer done()
 	started := time.Now()
 	probing, stop := context.WithCancel(ctx)
 	defer stop()

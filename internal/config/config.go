@@ -29,6 +29,11 @@ type Config struct {
 	BootstrapKey            string
 	PublicURL               string
 	NATS, NATSCert, NATSKey string
+	Bus                     []string // of writ serve, as what follows
+	BusCA, BusKeys          string
+	Instance                string
+	Keys                    []string
+	Routers, Recorders      []string
 	Skills                  []string      // in the short form
 	SkillServers            []SkillServer // beside them, of the file alone
 	SkillTimeoutMS          int

@@ -115,8 +115,11 @@ func TestIntegrationChart(t *testing.T) {
 	}
 	got := map[string]string{}
 	for name, o := range roles {
-		if component, ok := strings.CutPrefix(name, "Deployment/w-writ-"); ok {
+		if component, ok := strings.CutPrefix(name, "StatefulSet/w-writ-"); ok {
 			got[component] = fmt.Sprint(at(elements(at(o, "spec", "template", "spec", "containers"))[0], "args"))
+			if roles["Service/w-writ-"+component] == nil {
+				t.Errorf("the processes of %s have no names", component)
+			}
 			if roles["PodDisruptionBudget/w-writ-"+component] == nil {
 				t.Errorf("%s has no disruption budget", component)
 			}
@@ -193,8 +196,8 @@ func TestIntegrationChartArrows(t *testing.T) {
 		got[component] = strings.Join(arrows, " ")
 	}
 	want := map[string]string{
-		"gateway": "e4222 e53 i8080 i9090", "router": "e4222 e53 i9090", "recorder": "e4222 e53 e9200 i9090", "thinking": "e4222 e443 e53 i9090",
-		"python": "e4222 e53 e9200 i9090", "skills": "e4222 e53 e8443 e9200 i9090",
+		"gateway": "e4222 e53 e8080 e9000 i8080 i9090", "router": "e4222 e53 e8080 e9000 e9200 i8080 i9090", "recorder": "e4222 e53 e9000 e9200 i8080 i9090", "thinking": "e4222 e443 e53 i9090",
+		"python": "e4222 e53 e9000 e9200 i9090", "skills": "e4222 e53 e8443 e9000 e9200 i9090",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

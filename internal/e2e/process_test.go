@@ -49,7 +49,34 @@ type machine struct {
 	args   []string
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	stderr bytes.Buffer // of the last process; complete when ended is closed
+	stderr said // of the last process; complete when ended is closed
+}
+
+// said is what a process has written so far.
+type said struct {
+	mu   sync.Mutex // guards text
+	text []byte
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = append(s.text, p...)
+	return len(p), nil
+}
+
+func (s *said) Bytes() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.text)
+}
+
+func (s *said) String() string { return string(s.Bytes()) }
+
+func (s *said) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = nil
 }
 
 // boot makes a machine whose model is m, over HTTP, and starts it.
@@ -72,7 +99,7 @@ func boot(t *testing.T, m model.Model, skills string, more ...string) *machine {
 	return x
 }
 
-var announcement = regexp.MustCompile(`^writ is up on (http://\S+) in `)
+var announcement = regexp.MustCompile(`^(?:writ is up|\S.* as \S+) on (http://\S+) in `)
 
 // start runs writ and waits until it says where it listens.
 func (x *machine) start() {

@@ -99,7 +99,12 @@ func Load(dir string) (Keys, error) {
 
 // LoadAll reads every key, the root's too if it is there. A role without any
 // file is an error.
-func LoadAll(dir string) (Held, error) {
+func LoadAll(dir string) (Held, error) { return load(dir, true) }
+
+// LoadSome reads the keys that are there.
+func LoadSome(dir string) (Held, error) { return load(dir, false) }
+
+func load(dir string, all bool) (Held, error) {
 	held := make(Held)
 	for _, role := range Roles {
 		later, err := filepath.Glob(filepath.Join(globbed(dir), string(role)+".*.pem"))
@@ -107,7 +112,7 @@ func LoadAll(dir string) (Held, error) {
 			return nil, fmt.Errorf("keys: %w", err)
 		}
 		first := file(dir, role)
-		if _, err := os.Stat(first); err == nil || (len(later) == 0 && role != intents.RoleRoot) {
+		if _, err := os.Stat(first); err == nil || (all && len(later) == 0 && role != intents.RoleRoot) {
 			later = append(later, first)
 		}
 		for _, path := range later {
@@ -128,8 +133,8 @@ func globbed(dir string) string {
 
 // InForce chooses the keys that sign: of each role the last one of the key set that is
 // held and not revoked, of operators that of "local" of system. The root key is in no set
-// and is returned if it is held.
-func (h Held) InForce(set []intents.JWK) (Keys, error) {
+// and is returned if it is held. Each of some roles must have one; of none: all but root.
+func (h Held) InForce(set []intents.JWK, roles ...intents.Role) (Keys, error) {
 	keys := make(Keys, len(Roles))
 	for _, j := range set {
 		s, held := h[j.KID]
@@ -145,8 +150,11 @@ func (h Held) InForce(set []intents.JWK) (Keys, error) {
 			keys[s.Role] = s
 		}
 	}
-	for _, role := range Roles {
-		if _, there := keys[role]; !there && role != intents.RoleRoot {
+	if len(roles) == 0 {
+		roles = slices.DeleteFunc(slices.Clone(Roles), func(r intents.Role) bool { return r == intents.RoleRoot })
+	}
+	for _, role := range roles {
+		if _, there := keys[role]; !there {
 			return keys, fmt.Errorf("keys: none of the %s keys that are here is in force: put back the file of one, or rotate (writ keys rotate %s)", role, role)
 		}
 	}

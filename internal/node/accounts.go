@@ -30,7 +30,7 @@ func Accounts(processes []string, dir string) (config []byte, made []string, err
 		seen[p] = true
 		asks, serves, err := natsserver.Connections(role, executorTypes())
 		if err != nil {
-			return nil, nil, fmt.Errorf("process %q: there is no role %q: roles are gateway, frames, manager, planner, task, workflow, router and the executors of writ catalog", p, role)
+			return nil, nil, fmt.Errorf("process %q: there is no role %q: roles are gateway, frames, manager, planner, task, workflow, router, recorder and the executors of writ catalog", p, role)
 		}
 		m := natsserver.Member{Role: role, Instance: name}
 		for _, c := range []struct {
@@ -41,7 +41,7 @@ func Accounts(processes []string, dir string) (config []byte, made []string, err
 			if !c.there {
 				continue
 			}
-			file := filepath.Join(dir, role+"_"+name+"_"+c.suffix+".seed")
+			file := seedFile(dir, role, name, c.suffix)
 			var isNew bool
 			if *c.public, isNew, err = seedIn(file); err != nil {
 				return nil, nil, err

@@ -35,6 +35,14 @@ type agentWatcher struct {
 // editors and git write several files for one change.
 const lookAgents = 500 * time.Millisecond
 
+// startAgentFiles puts the agents of the directory in force, and watches it.
+func (n *Node) startAgentFiles(g *group) error {
+	if n.agents.start(g.ctx); n.cfg.Agents != "" {
+		g.run("registry", n.agents.run)
+	}
+	return nil
+}
+
 // start puts the directory in force before anybody asks for an agent.
 func (w *agentWatcher) start(ctx context.Context) {
 	if w.node.cfg.Agents == "" {

@@ -61,12 +61,20 @@ const linkKeyInfo = "writ artifact link key v1\n"
 // links is the key of links to artifacts. The executor makes them and the gateway opens
 // them.
 func (n *Node) links() (gateway.Links, error) {
+	if !n.alone() {
+		key, err := n.givenSecret(linksName)
+		return gateway.Links{Key: key}, err
+	}
 	secret, err := ledger.CreateSecret(datadir.Tags(n.cfg.Dir))
 	if err != nil {
 		return gateway.Links{}, err
 	}
-	key, err := hkdf.Key(sha256.New, secret, nil, linkKeyInfo, sha256.Size)
+	key, err := linkKey(secret)
 	return gateway.Links{Key: key}, err
+}
+
+func linkKey(secret []byte) ([]byte, error) {
+	return hkdf.Key(sha256.New, secret, nil, linkKeyInfo, sha256.Size)
 }
 
 // kept is the node's blobs as the gateway uses them.
@@ -119,6 +127,7 @@ func (n *Node) openHoldings(ctx context.Context) error {
 	}
 	n.holdingStore = store
 	n.holdings = router.NewHoldings(n.journal, store, n.cfg.Log)
+	n.wakers.add(n.holdings.Progress)
 	return nil
 }
 

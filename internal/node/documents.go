@@ -13,7 +13,6 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
-	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
 )
@@ -37,22 +36,12 @@ func (n *Node) openDocuments(ctx context.Context) (err error) {
 // migrateAfter is the pause before an OpenSearch that does not answer is asked again.
 const migrateAfter = time.Second
 
-// recordTime bounds how long a store that is down keeps a node from ending.
-const recordTime = time.Second
-
-// record runs the recorder. When it ends nobody commits any more, and it first writes what was
-// committed.
-func (n *Node) record(ctx context.Context) error {
-	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	stop := context.AfterFunc(ctx, func() {
-		defer end()
-		last, cancel := context.WithTimeout(lasting, recordTime)
-		defer cancel()
-		_ = n.recorder.Reach(last, n.journal.Next()) // the next start goes on where it ends
-	})
-	defer stop()
-	return n.recorder.Run(lasting)
+// startDocuments goes on asking an OpenSearch that did not answer.
+func (n *Node) startDocuments(g *group) error {
+	if n.remote != nil {
+		g.run("documents", n.migrateDocuments)
+	}
+	return nil
 }
 
 // migrateDocuments migrates the indices of an OpenSearch as soon as it answers. An error
@@ -117,21 +106,6 @@ func (n *Node) fresh(handlers map[string]executors.Handler, searched map[string]
 		}
 	}
 	return out
-}
-
-// remembering is a store for the recorder. It does not write documents again that a
-// retention may have removed, when the recorder replays old records or is late.
-type remembering struct {
-	storage.Documents
-	directory *state.State
-	now       func() time.Time
-}
-
-// Project implements storage.Documents.
-func (r remembering) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
-	before := r.directory.Removed(tenant, index, r.now())
-	p.Put, p.Created = storage.Younger(index, p.Put, before), storage.Younger(index, p.Created, before)
-	return r.Documents.Project(ctx, tenant, index, p)
 }
 
 // expireEvery is how often the node looks for expired memories. No read returns them.

@@ -16,7 +16,7 @@ import (
 	"aob.dev/writ/executors/python"
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/executors/skills"
-	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -31,59 +31,82 @@ var searchedByKnowledge = map[string][]string{
 	"kb.index": {storage.IndexChunks}, "kb.search": {storage.IndexChunks}, "kb.list": {storage.IndexChunks}, "kb.remove": {storage.IndexChunks},
 }
 
-// startExecutors serves every executor as a bus user of its own. It may receive its own
-// types and start no requests.
+// startExecutors serves the executors of the process, each as a bus user of its own. It may
+// receive its own types and start no requests.
 func (n *Node) startExecutors(g *group) error {
-	links, err := n.links()
-	if err != nil {
-		return err
-	}
-	followed, err := n.startLogs(g)
-	if err != nil {
-		return err
-	}
-	for name, handlers := range map[string]map[string]executors.Handler{
-		artifacts.Name: artifacts.Handlers(artifacts.Config{Blobs: n.blobs, Link: links.Link, Now: n.cfg.Now}),
-		files.Name:     files.Handlers(n.blobs),
-		knowledge.Name: n.fresh(knowledge.Handlers(knowledge.Config{Documents: n.documents, Blobs: n.blobs, Embedder: n.cfg.Embedder, Reranker: n.cfg.Reranker, Now: n.cfg.Now}), searchedByKnowledge),
-		logs.Name:      n.current(followed.Handlers()),
-		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory, storage.IndexMoments, storage.IndexMessages}}),
-		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans)),
-		python.Name:    python.Handlers(n.box, n.blobs),
-		sessions.Name:  n.fresh(sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns}), map[string][]string{"session.list": {storage.IndexSessions}}),
-		skills.Name: skills.Handlers(skills.Config{
-			Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log, Rate: n.rateOf,
-			Workflows: sessions.Workflows{Documents: n.documents, Now: n.cfg.Now}, Dial: n.agentDialer(),
+	for name, handlers := range map[string]func(*group) (map[string]executors.Handler, error){
+		artifacts.Name: n.artifactsHandlers,
+		files.Name:     n.handlers(func() map[string]executors.Handler { return files.Handlers(n.blobs) }),
+		knowledge.Name: n.handlers(func() map[string]executors.Handler {
+			return n.fresh(knowledge.Handlers(knowledge.Config{Documents: n.documents, Blobs: n.blobs, Embedder: n.cfg.Embedder, Reranker: n.cfg.Reranker, Now: n.cfg.Now}), searchedByKnowledge)
+		}),
+		logs.Name: n.logsHandlers,
+		memory.Name: n.handlers(func() map[string]executors.Handler {
+			return n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory, storage.IndexMoments, storage.IndexMessages}})
+		}),
+		plans.Name: n.handlers(func() map[string]executors.Handler {
+			return n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans))
+		}),
+		python.Name: n.handlers(func() map[string]executors.Handler { return python.Handlers(n.box, n.blobs) }),
+		sessions.Name: n.handlers(func() map[string]executors.Handler {
+			return n.fresh(sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns}), map[string][]string{"session.list": {storage.IndexSessions}})
+		}),
+		skills.Name: n.handlers(func() map[string]executors.Handler {
+			return skills.Handlers(skills.Config{
+				Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log, Rate: n.rateOf,
+				Workflows: sessions.Workflows{Documents: n.documents, Now: n.cfg.Now}, Dial: n.agentDialer(),
+			})
 		}),
 	} {
-		conn := n.conns[name]
-		if conn == nil {
-			if conn, err = n.connect(g.ctx, name); err != nil {
-				return err
-			}
+		if !n.carriesOut(name) {
+			continue
 		}
-		workers := 0
-		if name == python.Name {
-			workers = python.Workers
+		of, err := handlers(g)
+		if err == nil {
+			err = n.startExecutor(g, name, of)
 		}
-		if err := g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
-			return executors.Serve(ctx, executors.Config{
-				Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.routerKeys(), Origin: n.Origin(),
-				Now: n.cfg.Now, Workers: workers, Log: n.cfg.Log, Ready: ready,
-			}, handlers)
-		}); err != nil {
+		if err != nil {
 			return fmt.Errorf("executor %s: %w", name, err)
 		}
 	}
-	g.run("expiry", n.expire)
-	g.run("files sweep", files.Sweeper{Blobs: n.blobs, Log: n.cfg.Log}.Run)
-	g.run("knowledge", knowledge.Upkeep{Documents: n.documents, Embedder: n.cfg.Embedder, Tenants: n.directory.Tenants, Now: n.cfg.Now, Log: n.cfg.Log}.Run)
-	if n.cfg.Embedder != nil {
-		g.run("embeddings", memory.Embeddings{
-			Documents: n.documents, Embedder: n.cfg.Embedder, Tenants: n.directory.Tenants, Now: n.cfg.Now, Log: n.cfg.Log,
-		}.Run)
-	}
 	return nil
+}
+
+// handlers of an executor that needs nothing started.
+func (n *Node) handlers(make func() map[string]executors.Handler) func(*group) (map[string]executors.Handler, error) {
+	return func(*group) (map[string]executors.Handler, error) { return make(), nil }
+}
+
+func (n *Node) artifactsHandlers(*group) (map[string]executors.Handler, error) {
+	links, err := n.links()
+	return artifacts.Handlers(artifacts.Config{Blobs: n.blobs, Link: links.Link, Now: n.cfg.Now}), err
+}
+
+func (n *Node) logsHandlers(g *group) (map[string]executors.Handler, error) {
+	followed, err := n.startLogs(g)
+	if err != nil {
+		return nil, err
+	}
+	return n.current(followed.Handlers()), nil
+}
+
+func (n *Node) startExecutor(g *group, name string, handlers map[string]executors.Handler) (err error) {
+	conn := n.conns[name]
+	if conn == nil {
+		if conn, err = n.connect(g.ctx, name); err != nil {
+			return err
+		}
+	}
+	workers := 0
+	if name == python.Name {
+		workers = python.Workers
+	}
+	return g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
+		return executors.Serve(ctx, executors.Config{
+			Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.trust, Origin: n.Origin(),
+			Now: n.cfg.Now, Workers: workers, Log: n.cfg.Log, Ready: ready,
+		}, handlers)
+	})
 }
 
 // startLogs serves the streams of logs.
@@ -93,7 +116,7 @@ func (n *Node) startLogs(g *group) (*logs.Logs, error) {
 		return nil, err
 	}
 	l := logs.New(logs.Config{
-		Documents: n.documents, Reached: n.recorder.Reached, RouterKeys: n.routerKeys(), Origin: n.Origin(), Base: n.base, Instance: conn.Instance(), Now: n.cfg.Now, Log: n.cfg.Log,
+		Documents: n.documents, Reached: n.reached, RouterKeys: n.trust, Origin: n.Origin(), Base: n.base, Instance: conn.Instance(), Now: n.cfg.Now, Log: n.cfg.Log,
 	})
 	return l, g.serve("logs", func(ctx context.Context, ready chan<- struct{}) error { return l.Serve(ctx, conn, ready) })
 }
@@ -106,9 +129,13 @@ func (n *Node) base() string {
 	return "http://" + n.listener.Addr().String()
 }
 
-// routerKeys are the router keys of the key set in force.
-func (n *Node) routerKeys() intents.Keys {
-	return intents.KeysFunc(func(kid string) (intents.Key, error) { return n.directory.View().Key(kid) })
+// reached is how far the documents have come. A process that does not know gives the time:
+// then a stream looks every second, and its plan is closed in the documents after its events.
+func (n *Node) reached() int64 {
+	if n.index != nil {
+		return n.index.Reached()
+	}
+	return n.cfg.Now().Unix()
 }
 
 // projectionWait is how long a read waits for the recorder to catch up.
@@ -122,11 +149,27 @@ func (n *Node) current(handlers map[string]executors.Handler) map[string]executo
 		out[typ] = func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 			wait, cancel := context.WithTimeout(ctx, projectionWait)
 			defer cancel()
-			if err := n.recorder.Reach(wait, o.Ticket.Position); err != nil && ctx.Err() == nil {
+			if err := n.recorded(wait, o); err != nil && ctx.Err() == nil {
 				n.cfg.Log.WarnContext(ctx, "the recorder lags behind; a read may miss the latest records", slog.Int64("position", o.Ticket.Position))
 			}
 			return handle(ctx, o)
 		}
 	}
 	return out
+}
+
+// recordedEvery is how often a process that does not follow the journal looks for an order.
+const recordedEvery = 50 * time.Millisecond
+
+// recorded waits until the documents have every record before an order. A process that does
+// not know how far they have come looks for the order itself, which is written last of what
+// it is recorded with.
+func (n *Node) recorded(ctx context.Context, o *executors.Order) error {
+	if n.index != nil {
+		return n.index.Reach(ctx, o.Ticket.Position)
+	}
+	return clock.Every(ctx, recordedEvery, func() bool {
+		doc, err := n.documents.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexOrders, o.ID)
+		return err == nil && doc.Position >= o.Ticket.Position // not of a refusal before
+	})
 }

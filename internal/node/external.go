@@ -45,6 +45,11 @@ func (n *Node) admitExternal() error {
 // notAdmitted is logged: one bad file keeps its executor out, not the node from starting.
 const notAdmitted = "credentials of executors cannot be read; these executors cannot connect"
 
+func (n *Node) startExternal(g *group) error {
+	g.run("external executors", n.followExternal)
+	return nil
+}
+
 // externalPoll is how often the node looks for credentials that were issued or revoked.
 const externalPoll = 500 * time.Millisecond
 

@@ -11,6 +11,8 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/telemetry"
 )
 
 // Names of conditions.
@@ -23,6 +25,18 @@ const (
 	conditionKeyLog  = "key_log"      // it was changed
 	conditionBehind  = "clock_behind" // it is before the last record
 )
+
+// startHealth watches the process, and serves its figures.
+func (n *Node) startHealth(g *group) error {
+	g.run("health", n.watchHealth)
+	if n.published != nil {
+		g.run("public keys", func(ctx context.Context) error { return n.published.follow(ctx, n.cfg.Log) })
+	}
+	if n.metered != nil {
+		g.http("metrics", edge.Default.Server(telemetry.Handler(n.Figures())), edge.Default.Listener(n.metered))
+	}
+	return nil
+}
 
 // lookEvery is how often a running node looks at its clock, its disk and what an
 // operator has confirmed.
@@ -99,8 +113,12 @@ func (n *Node) watchHealth(ctx context.Context) error {
 // look is one round of watchHealth.
 func (n *Node) look(ctx context.Context) {
 	n.blocked() //nolint:contextcheck // it logs, and has no caller to wait for
-	n.lookBehind(ctx)
-	n.lookDisk(ctx)
+	if n.directory != nil {
+		n.lookBehind(ctx)
+	}
+	if n.room != nil {
+		n.lookDisk(ctx)
+	}
 	n.takeConfirmed(ctx)
 	if err := datadir.Arm(n.cfg.Dir, n.Origin(), n.cfg.Now()); err != nil {
 		n.cfg.Log.WarnContext(ctx, "the file that marks the start of the log cannot be written", slog.String("error", err.Error()))
@@ -110,7 +128,7 @@ func (n *Node) look(ctx context.Context) {
 // lookDisk checks the free disk. Below the minimum no new order is accepted, and accepted
 // orders are completed.
 func (n *Node) lookDisk(ctx context.Context) {
-	room, err := n.journal.Room()
+	room, err := n.room()
 	c := health.Condition{Name: conditionDisk, Do: "make room on the disk of the data directory, or lower free_disk_mb: writ storage status --data DIR"}
 	switch {
 	case err != nil:
@@ -157,5 +175,5 @@ func (n *Node) confirmed(ctx context.Context, name string) {
 		n.overruled.Store(true)
 	}
 	n.clear(ctx, name)
-	n.ledger.Wake()
+	n.wakers.wake()
 }

@@ -1,40 +1,116 @@
 package node
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 
 	"aob.dev/writ/gateway/console"
+	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/router/httpapi"
 )
 
-// handler serves the HTTP listener of `writ up`. Paths of the router go to its own
-// interface, those of the console to that, all others to the gateway. An API key can read at both.
+// handler serves the HTTP listener. Paths of the router and of the ledger go to those, in
+// this process or in others; those of the console to that; all others to the gateway. With a
+// gateway, an API key can read at the router, too.
 func (n *Node) handler() (http.Handler, error) {
-	api := n.gateway.Reads(httpapi.New(httpapi.Config{
-		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
-		Recorder: n.recorder, Ledger: proofs{n.ledger}, Health: n.health, Log: n.cfg.Log,
-	}))
-	others := n.gateway.Handler()
-	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if routers(r.URL.Path) {
-			api.ServeHTTP(w, r)
-			return
-		}
-		others.ServeHTTP(w, r)
-	})
-	c, err := console.New(console.Config{API: both, Office: office{n}, Secure: strings.HasPrefix(n.cfg.PublicURL, "https://"), Now: n.cfg.Now, Log: n.cfg.Log})
+	api, err := n.routerAPI()
 	if err != nil {
 		return nil, err
 	}
-	pages := c.Handler()
+	log := api
+	if !n.alone() {
+		if log, err = n.ledgerAPI(); err != nil {
+			return nil, err
+		}
+	}
+	others := n.status()
+	if n.gateway != nil {
+		api, others = n.gateway.Reads(api), n.gateway.Handler()
+	}
+	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case strings.HasPrefix(path, "/ledger/"):
+			log.ServeHTTP(w, r)
+		case path == "/livez" || path == "/readyz":
+			n.ready(api, others).ServeHTTP(w, r)
+		case routers(path):
+			api.ServeHTTP(w, r)
+		default:
+			others.ServeHTTP(w, r)
+		}
+	})
+	if !n.alone() {
+		return withoutConsole(all), nil
+	}
+	return n.withConsole(all)
+}
+
+// routerAPI is the router's interface: here, or that of other processes.
+func (n *Node) routerAPI() (http.Handler, error) {
+	if n.router == nil {
+		return elsewhere(n.cfg.Cluster.Routers, "router", "routers", n.cfg.Log)
+	}
+	proofs, err := n.proofs()
+	return httpapi.New(httpapi.Config{
+		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
+		Recorder: n.index, Ledger: proofs, Health: n.health, Log: n.cfg.Log,
+	}), err
+}
+
+// ready says which interface tells whether the process is ready.
+func (n *Node) ready(router, others http.Handler) http.Handler {
+	if n.router != nil {
+		return router
+	}
+	return others
+}
+
+// status is the interface of a process that has none but for probes.
+func (n *Node) status() http.Handler {
+	routes := edge.NewRoutes(n.cfg.Log, "")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			routes.ServeHTTP(w, r)
+			return
+		}
+		answer := struct {
+			Status     string             `json:"status"`
+			Conditions []health.Condition `json:"conditions,omitempty"`
+		}{"ok", n.health.List()}
+		if len(answer.Conditions) > 0 {
+			answer.Status = "degraded"
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer) // the client is gone
+	})
+}
+
+// withConsole serves the console beside.
+func (n *Node) withConsole(all http.Handler) (http.Handler, error) {
+	c, err := console.New(console.Config{API: all, Office: office{n}, Secure: strings.HasPrefix(n.cfg.PublicURL, "https://"), Now: n.cfg.Now, Log: n.cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	return consoleAt(c.Handler(), all), nil
+}
+
+// withoutConsole says where the console is.
+func withoutConsole(all http.Handler) http.Handler {
+	return consoleAt(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "The console is part of writ up alone, for now.", http.StatusNotFound)
+	}), all)
+}
+
+func consoleAt(pages, all http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/console" || strings.HasPrefix(r.URL.Path, "/console/") {
 			pages.ServeHTTP(w, r)
 			return
 		}
-		both.ServeHTTP(w, r)
-	}), nil
+		all.ServeHTTP(w, r)
+	})
 }
 
 // routers says whether a path belongs to the router's interface.
@@ -42,7 +118,7 @@ func routers(path string) bool {
 	if strings.HasPrefix(path, "/.well-known/oauth-protected-resource") {
 		return false
 	}
-	for _, p := range []string{"/v1/intents", "/v1/batches", "/v1/approvals", "/v1/policy", "/v1/catalog", "/.well-known/", "/ledger/", "/openapi.json", "/readyz", "/livez"} {
+	for _, p := range []string{"/v1/intents", "/v1/batches", "/v1/approvals", "/v1/policy", "/v1/catalog", "/.well-known/", "/openapi.json"} {
 		if path == p || strings.HasPrefix(path, p) {
 			return true
 		}

@@ -15,29 +15,41 @@ import (
 // force names. A key.put takes effect at the next signature: the state has the new version
 // before the order is answered, and each signature compares versions first.
 type keyring struct {
-	dir       string
-	directory *state.State
-	log       *slog.Logger
+	read  func() (keydir.Held, error)
+	trust trust
+	roles []intents.Role // that this process signs in; none: all
+	log   *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	version int64      // of the key set that keys were chosen by
 	keys    keydir.Keys
 }
 
-// openKeyring reads the keys of a data directory whose log has begun.
-func openKeyring(dir string, d *state.State, log *slog.Logger) (*keyring, error) {
-	k := &keyring{dir: dir, directory: d, log: log}
-	return k, k.load()
+// trust is what a process knows of the log's keys.
+type trust interface {
+	intents.Keys
+	Origin() string
+	JWKS() intents.JWKS // in force
+	KeySetVersion() int64
 }
+
+// folded trusts what the records say.
+type folded struct{ *state.State }
+
+// Key implements intents.Keys.
+func (f folded) Key(kid string) (intents.Key, error) { return f.View().Key(kid) }
+
+// open reads the keys.
+func (k *keyring) open() (*keyring, error) { return k, k.load() }
 
 // load chooses the keys again. The caller holds the lock, or nobody else has the keyring.
 func (k *keyring) load() error {
-	set := k.directory.JWKS()
-	held, err := keydir.LoadAll(k.dir)
+	set := k.trust.JWKS()
+	held, err := k.read()
 	if err != nil {
 		return err
 	}
-	keys, err := held.InForce(set.Keys)
+	keys, err := held.InForce(set.Keys, k.roles...)
 	if err != nil {
 		return err
 	}
@@ -50,7 +62,7 @@ func (k *keyring) load() error {
 func (k *keyring) now(role intents.Role) intents.Signer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if v := k.directory.KeySetVersion(); v != k.version {
+	if v := k.trust.KeySetVersion(); v != k.version {
 		if err := k.load(); err != nil {
 			k.log.Error("the keys of the new key set cannot be used; the old keys go on signing", slog.Int64("version", v), slog.String("error", err.Error()))
 			k.version = v // logged once; the next version tries again

@@ -30,7 +30,7 @@ func (n *Node) checkJournal(context.Context) error {
 
 // openLedger opens the log over the journal. Nothing is appended before Run.
 func (n *Node) openLedger(ctx context.Context) error {
-	secret, err := ledger.CreateSecret(datadir.Tags(n.cfg.Dir))
+	secret, err := n.tagSecret()
 	if err != nil {
 		return fmt.Errorf("tag secret: %w", err)
 	}
@@ -38,6 +38,10 @@ func (n *Node) openLedger(ctx context.Context) error {
 		Dir: datadir.Ledger(n.cfg.Dir), Origin: n.Origin(), Key: n.keys.signer(intents.RoleLedger), Known: func() []intents.Key { return datadir.LedgerKeys(n.directory) },
 		Secret: secret, Records: n.journal, Log: n.cfg.Log, Held: n.ledgerHeld,
 	})
+	if err == nil {
+		n.wakers.add(n.ledger.Progress)
+		n.recording.Store(true)
+	}
 	return err
 }
 

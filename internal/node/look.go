@@ -27,12 +27,21 @@ func (n *Node) Look(ctx context.Context, tenant string) (gateway.Deep, error) {
 		}
 		return gateway.Down
 	}
-	_, journal := n.journal.Get(ctx, 0)
-	_, documents := n.documents.Get(ctx, ledger.SystemTenant, storage.IndexPlans, "health")
-	_, blobs := n.systemBlob(ctx, ledger.SystemTenant) // no digest: there is no such blob
-	d := gateway.Deep{Breakers: []gateway.ServerBreaker{}, Stores: map[string]string{"journal": up(journal), "documents": up(documents), "blobs": up(blobs)}}
-	for _, b := range n.router.Breakers(tenant) {
-		d.Breakers = append(d.Breakers, gateway.ServerBreaker{Server: b.Server, Status: string(b.Status), Failures: b.Failures, Since: b.Since, Next: b.Next})
+	d := gateway.Deep{Breakers: []gateway.ServerBreaker{}, Stores: map[string]string{}}
+	if n.journal != nil {
+		_, err := n.journal.Get(ctx, 0)
+		d.Stores["journal"] = up(err)
+	}
+	if n.documents != nil {
+		_, err := n.documents.Get(ctx, ledger.SystemTenant, storage.IndexPlans, "health")
+		d.Stores["documents"] = up(err)
+	}
+	_, err := n.systemBlob(ctx, ledger.SystemTenant) // no digest: there is no such blob
+	d.Stores["blobs"] = up(err)
+	if n.router != nil {
+		for _, b := range n.router.Breakers(tenant) {
+			d.Breakers = append(d.Breakers, gateway.ServerBreaker{Server: b.Server, Status: string(b.Status), Failures: b.Failures, Since: b.Since, Next: b.Next})
+		}
 	}
 
 	layers, err := n.layers(ctx, tenant)

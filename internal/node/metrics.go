@@ -11,8 +11,22 @@ func (n *Node) Figures() *telemetry.Figures {
 	return telemetry.NewFigures(n.metrics(), n.asks, n.orders)
 }
 
-// metrics are the figures of the parts of a node.
-func (n *Node) metrics() []telemetry.Metric {
+// metrics are the figures of the parts that the process has.
+func (n *Node) metrics() (out []telemetry.Metric) {
+	for _, of := range []struct {
+		there bool
+		list  func() []telemetry.Metric
+	}{
+		{n.router != nil, n.routerMetrics}, {n.journal != nil, n.journalMetrics}, {n.recorder != nil, n.recorderMetrics}, {n.monitor != nil, n.monitorMetrics}, {true, n.processMetrics},
+	} {
+		if of.there {
+			out = append(out, of.list()...)
+		}
+	}
+	return out
+}
+
+func (n *Node) routerMetrics() []telemetry.Metric {
 	counts := func() router.Counts { return n.router.Counts() }
 	accepted := figure("writ_orders_accepted_total", "Accepted orders.", func() int64 { return counts().Accepted })
 	accepted.Counter = true
@@ -76,10 +90,6 @@ func (n *Node) metrics() []telemetry.Metric {
 		}),
 		figure("writ_orders_recovered", "Orders that an earlier process had left open and this one has taken up.", func() int64 { return counts().Recovered }),
 		figure("writ_orders_open", "Accepted orders of executors that have no outcome yet.", func() int { return counts().Held.Orders }),
-		{
-			Name: "writ_monitor", Help: "What the monitor saw in the last hour: rates from 0 to 1, counts, and seconds.",
-			Label: "figure", Values: func() map[string]float64 { return n.monitor.Last().Gauges() },
-		},
 		figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return n.router.Load().Callers }),
 		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {
 			h := counts().Held
@@ -94,10 +104,39 @@ func (n *Node) metrics() []telemetry.Metric {
 				return map[string]float64{"memory": float64(hits), "evaluation": float64(misses)}
 			},
 		},
-		{Name: "writ_scripts", Help: "Scripts in the sandbox: running, or waiting for their turn.", Label: "state", Values: n.scripts},
+	}
+}
+
+func (n *Node) monitorMetrics() []telemetry.Metric {
+	return []telemetry.Metric{
+		{
+			Name: "writ_monitor", Help: "What the monitor saw in the last hour: rates from 0 to 1, counts, and seconds.",
+			Label: "figure", Values: func() map[string]float64 { return n.monitor.Last().Gauges() },
+		},
+	}
+}
+
+func (n *Node) journalMetrics() []telemetry.Metric {
+	return []telemetry.Metric{
 		figure("writ_journal_records", "Records of the journal.", func() int64 { return n.journal.Next() }),
-		figure("writ_ledger_leaves", "Records whose leaf is in the ledger.", func() int64 { return n.ledger.Size() }),
+	}
+}
+
+func (n *Node) recorderMetrics() []telemetry.Metric {
+	return []telemetry.Metric{
+		figure("writ_ledger_leaves", "Records whose leaf is in the ledger.", func() int64 {
+			if !n.recording.Load() {
+				return 0 // another process has it
+			}
+			return n.ledger.Size()
+		}),
 		figure("writ_recorder_records", "Records that the documents contain.", func() int64 { return n.recorder.Reached() }),
+	}
+}
+
+func (n *Node) processMetrics() []telemetry.Metric {
+	return []telemetry.Metric{
+		{Name: "writ_scripts", Help: "Scripts in the sandbox: running, or waiting for their turn.", Label: "state", Values: n.scripts},
 		{Name: "writ_degraded", Help: "1 for each condition that readyz reports.", Label: "condition", Values: func() map[string]float64 {
 			out := map[string]float64{}
 			for _, c := range n.health.List() {

@@ -1,22 +1,56 @@
 package node
 
 import (
+	"context"
+	"log/slog"
 	"sync"
 	"time"
 
 	"aob.dev/writ/internal/monitor"
+	"aob.dev/writ/storage"
 )
 
-// newMonitor is the monitor of this process. It reads the documents as anybody could, and
-// what the process knows of itself.
-func (n *Node) newMonitor() *monitor.Watch {
-	return &monitor.Watch{
-		Documents: n.documents, Tenants: n.directory.Tenants, Process: n.process, Receivers: n.cfg.Alerts,
+// openMonitor makes the monitor of this process. It reads the documents as anybody could,
+// and what the process knows of itself.
+func (n *Node) openMonitor(context.Context) error {
+	n.monitor = &monitor.Watch{
+		Documents: n.documents, Tenants: n.tenants, Process: n.process, Receivers: n.cfg.Alerts,
 		Dir: n.cfg.Dir, Now: n.cfg.Now, Log: n.cfg.Log,
 	}
+	return nil
 }
 
+func (n *Node) startMonitor(g *group) error {
+	g.run("monitor", n.monitor.Run)
+	return nil
+}
+
+// tenants are those of the records or, where the process does not follow them, those whose
+// plans are among the documents.
+func (n *Node) tenants() []string {
+	if n.directory != nil {
+		return n.directory.Tenants()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	of, ok := n.documents.(interface {
+		Tenants(ctx context.Context, index string) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	list, err := of.Tenants(ctx, storage.IndexPlans)
+	if err != nil {
+		n.cfg.Log.WarnContext(ctx, "the monitor does not know the tenants", slog.String("error", err.Error()))
+	}
+	return list
+}
+
+// process is what this process knows: all of it where everything is in it.
 func (n *Node) process() monitor.Process {
+	if !n.alone() {
+		return monitor.Process{Conditions: []string{}}
+	}
 	now := n.cfg.Now()
 	_, late, _ := n.directory.Waiting(now)
 	p := monitor.Process{HoldsLate: late, LedgerBehind: n.lag.of(n.ledger.Size(), n.journal.Next(), now), Conditions: []string{}}

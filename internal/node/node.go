@@ -37,6 +37,8 @@ import (
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/quota"
@@ -83,6 +85,7 @@ type Config struct {
 	Gate             catalog.Gate             // its switches; zero: the defaults
 	Profiles         gateway.Profiles         // of users; nil: none
 	Prices           map[string]catalog.Price // of models, by driver:model
+	Cluster          *Cluster                 // nil: everything is in one process
 	Alerts           []monitor.Receiver       // who is told of alerts
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
@@ -105,23 +108,29 @@ type Limits struct {
 	SessionTurns           int // messages that a session has
 }
 
-// Node is everything in one process.
+// Node is one process: everything, or some roles on a cluster.
 type Node struct {
-	cfg  Config
-	keys *keyring
+	cfg       Config
+	keys      *keyring // nil: the process signs nothing
+	trust     trust
+	published *published // of a process of a cluster
 
 	lock      *os.File
 	revisions revisions // of agents
 	health    *health.Board
-	guard     *clock.Guard // nil: the clock is trusted
-	overruled atomic.Bool  // an operator has confirmed this log against a witness
-	serving   bool         // HTTP
-	journal   *sqlite.Journal
-	snapshots *snapshots
+	guard     *clock.Guard                // nil: the clock is trusted
+	overruled atomic.Bool                 // an operator has confirmed this log against a witness
+	serving   bool                        // HTTP
+	journal   journal                     // nil: the process does not follow it
+	room      func() (sqlite.Room, error) // on the journal's disk; nil: it is on none of this process
+	snapshots *snapshots                  // nil: the journal is not in this process
+	wakers    wakers
+	index     progress // of the documents
 	documents datadir.Documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
 	blobs     *quota.Blobs
-	server    *natsserver.Server
+	server    *natsserver.Server // nil: the process is on a cluster
+	bus       connector
 	box       *sandbox.Sandbox
 	registry  *skills.Registry
 	skills    *skillWatcher
@@ -134,7 +143,9 @@ type Node struct {
 	recorder  *recorder.Recorder
 	holdings  *router.Holdings
 	ledger    *ledger.Ledger
+	recording atomic.Bool // ledger is open
 	router    *router.Router
+	peers     *jetstream.Routers // nil: this process is alone
 	gateway   *gateway.Gateway
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics
@@ -192,17 +203,13 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
 		return n, err
 	}
-	if err := datadir.CheckParts(cfg.Dir); err != nil {
-		return n, err
-	}
-	if err := n.loadPolicy(ctx); err != nil {
-		return n, err
-	}
-	// Faults of the configuration are found before the first record is written.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openDocuments, n.checkEmbedder, n.openBlobs, n.openJournal, n.checkJournal, n.begin, n.openLedger, n.checkPromise, n.checkSample, n.openHoldings, n.openServices} {
-		if err := step(ctx); err != nil {
+	if n.alone() {
+		if err := datadir.CheckParts(cfg.Dir); err != nil {
 			return n, err
 		}
+	}
+	if err := n.openSteps(ctx); err != nil {
+		return n, err
 	}
 	return n, nil
 }
@@ -227,6 +234,14 @@ func canListen(ctx context.Context, addr, flag string) error {
 		return err
 	}
 	return l.Close()
+}
+
+// journal is what a process uses of the journal's driver.
+type journal interface {
+	storage.Journal
+	storage.Records
+	storage.Eraser
+	io.Closer
 }
 
 // journalDamaged reports that the journal's indices do not agree with a record's parts.
@@ -255,7 +270,9 @@ func (n *Node) begin(ctx context.Context) error {
 		}
 	}
 	var err error
-	if n.keys, err = openKeyring(datadir.Keys(n.cfg.Dir), n.directory, n.cfg.Log); err != nil {
+	n.trust = folded{n.directory}
+	ring := &keyring{read: func() (keydir.Held, error) { return keydir.LoadAll(datadir.Keys(n.cfg.Dir)) }, trust: n.trust, log: n.cfg.Log}
+	if n.keys, err = ring.open(); err != nil {
 		return err
 	}
 	return n.keepVersions(ctx, n.policy.Engine())
@@ -288,7 +305,7 @@ func (n *Node) beginLog(ctx context.Context) error {
 }
 
 // Origin of the log.
-func (n *Node) Origin() string { return n.directory.Origin() }
+func (n *Node) Origin() string { return n.trust.Origin() }
 
 // Addr is where HTTP is served; nil without a listener.
 func (n *Node) Addr() net.Addr {
@@ -326,7 +343,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, stop func() error, err err
 func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	n.ended = false // until Run returns
 	group := newGroup(ctx)
-	err := n.start(group) //nolint:contextcheck // the group carries ctx
+	err := n.startSteps(group) //nolint:contextcheck // the group carries ctx
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // ended before it was up
 	} else if err == nil {
@@ -352,62 +369,10 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 // are lost, and their orders may be sent again.
 const scriptGrace = 5 * time.Second
 
-// start brings the services up, each listening before what depends on it.
-func (n *Node) start(g *group) error {
-	ctx := g.ctx
-	g.run("health", n.watchHealth)
-	if n.metered != nil {
-		g.http("metrics", edge.Default.Server(telemetry.Handler(n.Figures())), edge.Default.Listener(n.metered))
-	}
-	n.askWitnesses(ctx)
-	if err := n.unblocked(g); err != nil {
-		return err
-	}
-	g.run("ledger", n.ledger.Run)
-	g.run("witnesses", n.witnesses().Run)
-	if n.remote != nil {
-		g.run("documents", n.migrateDocuments)
-	}
-	g.run("recorder", n.record)
-	g.run("holdings", n.holdings.Run)
-	g.run("monitor", n.monitor.Run)
-	if err := n.startExecutors(g); err != nil {
-		return err
-	}
-	if err := g.serve("router", n.router.Serve); err != nil {
-		return err
-	}
-	if err := n.router.Start(ctx); err != nil {
-		return err
-	}
-	g.run("recovery", n.recover)
-	g.run("check", n.keepChecking)
-	g.run("holds", n.router.WatchHolds)
-	g.run("counters", n.router.Run)
-	if err := n.firstKey(ctx); err != nil {
-		return err
-	}
-	if err := n.skills.look(ctx); err != nil {
-		return err
-	}
-	g.run("skills", n.skills.run)
-	if n.agents.start(ctx); n.cfg.Agents != "" {
-		g.run("registry", n.agents.run)
-	}
-	if err := n.startAgents(g); err != nil {
-		return err
-	}
-	if n.policyPlace() != "" {
-		g.run("policies", n.followPolicy)
-	}
-	g.run("external executors", n.followExternal)
-	g.run("gateway", n.gateway.Run)
-	return n.serveHTTP(g)
-}
-
-// unblocked waits until no condition stops the node from accepting orders. Meanwhile
-// nothing is written, and HTTP says why.
+// unblocked waits until no condition stops the node from accepting orders, witnesses' word
+// among them. Meanwhile nothing is written, and HTTP says why.
 func (n *Node) unblocked(g *group) error {
+	n.askWitnesses(g.ctx)
 	free := func() bool {
 		_, blocked := n.blocked()
 		return !blocked
@@ -438,25 +403,19 @@ func (n *Node) serveHTTP(g *group) error {
 	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
 }
 
-// recover completes the orders that an earlier process left open, while new orders are
-// served.
-func (n *Node) recover(ctx context.Context) error {
-	err := n.router.Recover(ctx)
-	if err == nil {
-		<-ctx.Done()
-	}
-	return err
-}
-
 // Close ends what Open began, in reverse.
 func (n *Node) Close() error {
+	var stream error
+	if !n.alone() && n.journal != nil { // it reads over a connection
+		n.journal, stream = nil, n.journal.Close()
+	}
 	for _, c := range n.conns {
 		c.Close()
 	}
 	if n.server != nil {
 		n.server.Close()
 	}
-	errs := []error{closed(n.registry)}
+	errs := []error{stream, closed(n.registry)}
 	if n.servers != nil {
 		n.servers.Close() // the servers have ended with their clients
 	}

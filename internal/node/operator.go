@@ -30,6 +30,9 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 	return nil
 }
 
+// startOperator does what the operator of a single process would.
+func (n *Node) startOperator(g *group) error { return n.firstKey(g.ctx) }
+
 // firstKey makes the API key of user "local" at the first start, or takes the one that was
 // given, which stands in no file. Only its hash is sent. If a crash comes before the order
 // is committed, the next start makes another key and replaces the file.
@@ -45,7 +48,9 @@ func (n *Node) firstKey(ctx context.Context) (err error) {
 	if key == "" {
 		key = keydir.NewAPIKey()
 		n.APIKey = key
-		err = durable.Write(datadir.KeyFile(n.cfg.Dir), []byte(key+"\n"))
+		if n.alone() { // a cell's is for its operator's eyes
+			err = durable.Write(datadir.KeyFile(n.cfg.Dir), []byte(key+"\n"))
+		}
 	} else {
 		n.KeyTaken = true
 		err = keydir.CheckAPIKey(key)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"aob.dev/writ/agentic"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
@@ -13,8 +12,6 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/router"
-	"aob.dev/writ/router/recorder"
 )
 
 // openSandbox chooses how scripts are isolated on this machine.
@@ -27,11 +24,8 @@ func (n *Node) openSandbox(ctx context.Context) error {
 	return nil
 }
 
-// openServices makes what Run will start: bus, recorder, router and gateway.
-func (n *Node) openServices(ctx context.Context) error {
-	n.recorder = recorder.New(n.journal, remembering{n.documents, n.directory, n.cfg.Now}, n.cfg.Log)
-	n.recorder.Tenants, n.recorder.From = n.directory.Tenants, n.projected()
-	n.recorder.Content = n.systemBlob
+// openBus starts the server in this process.
+func (n *Node) openBus(ctx context.Context) error {
 	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
 	if err != nil {
 		return err
@@ -42,21 +36,16 @@ func (n *Node) openServices(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	n.bus = n.server
 	if err := n.admitExternal(); err != nil {
 		n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", err.Error()))
 	}
-	core, err := n.connect(ctx, natsserver.Router)
-	if err != nil {
-		return err
-	}
-	n.monitor = n.newMonitor()
-	if n.router, err = router.New(router.Config{
-		Journal: erasing{n.journal, n.snapshots}, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
-		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Meter: n.orders, Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
-	}); err != nil {
-		return err
-	}
+	_, err = n.connect(ctx, natsserver.Router)
+	return err
+}
+
+// openGateway makes the gateway.
+func (n *Node) openGateway(ctx context.Context) error {
 	agents, err := n.connect(ctx, natsserver.Gateway)
 	if err != nil {
 		return err
@@ -77,8 +66,13 @@ func (n *Node) openServices(ctx context.Context) error {
 	return err
 }
 
+func (n *Node) startGateway(g *group) error {
+	g.run("gateway", n.gateway.Run)
+	return nil
+}
+
 func (n *Node) connect(ctx context.Context, user string) (bus.Conn, error) {
-	c, err := n.server.Connect(ctx, user)
+	c, err := n.bus.Connect(ctx, user)
 	if err != nil {
 		return nil, err
 	}
@@ -96,47 +90,6 @@ func executorTypes() map[string][]string {
 		}
 	}
 	return out
-}
-
-// startAgents serves the roles of the agentic layer. Each has only its own connection and
-// its own key.
-func (n *Node) startAgents(g *group) error {
-	config := func(user string, role intents.Role) (agentic.Config, error) {
-		conn, err := n.connect(g.ctx, user)
-		c := agentic.Config{Bus: conn, Origin: n.Origin(), Model: n.cfg.Model, Models: n.cfg.Models, Now: n.cfg.Now, Log: n.cfg.Log}
-		if role != intents.RoleTask { // each step makes its own key
-			key := n.keys.signer(role)
-			c.Key = &key
-		}
-		return c, err
-	}
-	task, err := config(natsserver.Task, intents.RoleTask)
-	if err != nil {
-		return err
-	}
-	planner, err := config(natsserver.Planner, intents.RolePlanner)
-	if err != nil {
-		return err
-	}
-	manager, err := config(natsserver.Manager, intents.RoleManager)
-	if err != nil {
-		return err
-	}
-	runs, err := config(natsserver.Workflow, intents.RoleWorkflow)
-	if err != nil {
-		return err
-	}
-	task.Asked, task.Figure, manager.Figure = n.asks.Count, n.asks.Figure, n.asks.Figure
-	if err := g.serve("task", agentic.NewTasks(task).Serve); err != nil {
-		return err
-	}
-	if err := g.serve("planner", agentic.NewPlanner(planner).Serve); err != nil {
-		return err
-	}
-	if err := g.serve("workflow engine", agentic.NewEngine(runs).Serve); err != nil {
-		return err
-	}
-	return g.serve("manager", agentic.NewManager(manager).Serve)
 }
 
 // Bus is the CORE connection, for commands that look at services.

@@ -41,6 +41,15 @@ const (
 	lookAgainSoon = time.Second // while one does not answer
 )
 
+// startSkills asks the skill servers once, and then again and again.
+func (n *Node) startSkills(g *group) error {
+	if err := n.skills.look(g.ctx); err != nil {
+		return err
+	}
+	g.run("skills", n.skills.run)
+	return nil
+}
+
 // run looks again until ctx ends. So a server that was down is used once it answers, and
 // skills that it declares later are judged like the others.
 func (w *skillWatcher) run(ctx context.Context) error {
@@ -73,6 +82,10 @@ func (w *skillWatcher) look(ctx context.Context) error {
 	}
 	w.sayHealth(ctx)
 	w.writeVersions(ctx, found)
+	if w.node.directory == nil {
+		w.propose(ctx, found)
+		return nil
+	}
 	w.sayHolds(ctx)
 	for _, s := range found {
 		if s.Err != nil {
@@ -88,6 +101,24 @@ func (w *skillWatcher) look(ctx context.Context) error {
 	w.sayEffects(ctx, found)
 	w.summarize(found)
 	return nil
+}
+
+// propose says how skills are approved, once for each version. A process that does not
+// follow the record approves none, and does not know which are.
+func (w *skillWatcher) propose(ctx context.Context, found []skills.Skill) {
+	for _, s := range found {
+		if s.Err != nil {
+			w.say(ctx, s, "default", "skill left out", slog.String("error", s.Err.Error()))
+			continue
+		}
+		tenants := w.sources[s.Server].Tenants
+		if tenants == nil {
+			tenants = []string{"default"}
+		}
+		for _, tenant := range tenants {
+			w.say(ctx, s, tenant, "skill is refused until this version is approved", w.approveWith(s, tenant, intents.Pin{}))
+		}
+	}
 }
 
 // title of a server for people.

@@ -24,6 +24,9 @@ func (n *Node) systemBlob(ctx context.Context, digest string) ([]byte, error) {
 // layers are the registries that a tenant has: that of system, then its own. Each is read
 // once for its digest.
 func (n *Node) layers(ctx context.Context, tenant string) (out []*agents.Revision, err error) {
+	if n.directory == nil {
+		return nil, nil // the process does not follow the record
+	}
 	n.revisions.mu.Lock()
 	defer n.revisions.mu.Unlock()
 	for _, of := range slices.Compact([]string{storage.SystemTenant, tenant}) {

@@ -139,6 +139,9 @@ func (w *skillWatcher) writeVersions(ctx context.Context, found []skills.Skill) 
 // approvedDigests of all tenants.
 func (w *skillWatcher) approvedDigests() map[string]bool {
 	out := map[string]bool{}
+	if w.node.directory == nil { // it is not known: those of before are forgotten
+		return out
+	}
 	v := w.node.directory.View()
 	for _, tenant := range w.node.directory.Tenants() {
 		for _, pin := range v.Pins(tenant) {

@@ -141,18 +141,11 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.Snapshot) (err error) 
 		}
 	}
 	n.directory = fold.State
-	n.journal, err = sqlite.OpenJournal(ctx, datadir.Journal(n.cfg.Dir), sqlite.JournalOptions{
+	n.journal = nil
+	j, err := sqlite.OpenJournal(ctx, datadir.Journal(n.cfg.Dir), sqlite.JournalOptions{
 		Observer: func(e storage.Entry) {
 			n.directory.Observe(e)
-			if n.recorder != nil {
-				n.recorder.Wake()
-			}
-			if n.holdings != nil {
-				n.holdings.Wake()
-			}
-			if n.ledger != nil {
-				n.ledger.Wake()
-			}
+			n.wakers.wake()
 		},
 		From:      fold.Index,
 		OnFatal:   n.journalFailed,
@@ -162,12 +155,18 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.Snapshot) (err error) 
 		FreeFloor: n.cfg.Limits.FreeFloor,
 		Cache:     n.cfg.Limits.PageCache / 2,
 	})
+	if err == nil { // else j is no journal, and as an interface it would not be nil
+		n.journal, n.room = j, j.Room
+	}
 	return err
 }
 
 // projected is where the recorder may begin: the state of the snapshot; nil: with the
 // first record.
 func (n *Node) projected() *state.State {
+	if n.snapshots == nil {
+		return nil
+	}
 	snap, _ := n.snapshots.now()
 	if snap == nil {
 		return nil
@@ -244,7 +243,7 @@ func (n *Node) snapshotDiffers(ctx context.Context) {
 // erasing is the journal as a router erases from it. The snapshot may contain what is
 // erased, so it is removed first.
 type erasing struct {
-	*sqlite.Journal
+	journal
 	snapshots *snapshots
 }
 
@@ -254,5 +253,5 @@ func (e erasing) Erase(ctx context.Context, what ...storage.Erasure) error {
 	if err := e.snapshots.remove(); err != nil {
 		return err
 	}
-	return e.Journal.Erase(ctx, what...)
+	return e.journal.Erase(ctx, what...)
 }

@@ -27,7 +27,6 @@ import (
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -41,12 +40,18 @@ type Ledger interface {
 	Handler() http.Handler
 }
 
+// Recorder says how far the documents have come.
+type Recorder interface {
+	// Reach waits until they have every record before a position.
+	Reach(ctx context.Context, position int64) error
+}
+
 // Config of the entrance. All members but Ledger are required.
 type Config struct {
 	Router    *router.Router
 	State     *state.State
 	Documents storage.Documents // the search index of orders
-	Recorder  *recorder.Recorder
+	Recorder  Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
 	Policy    *policies.Live
 	Health    *health.Board // conditions that /readyz lists; nil: there are none

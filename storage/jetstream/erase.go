@@ -24,6 +24,9 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 		return nil
 	}
 	return j.Do(ctx, &request{Answer: group.NewAnswer(), alone: func(ctx context.Context) error {
+		if err := j.Fresh(ctx); err != nil { // another router may have written what is meant
+			return err
+		}
 		for _, x := range what {
 			if err := j.erase(ctx, x); err != nil {
 				return fmt.Errorf("erase record %d: %w", x.Position, err)
@@ -90,7 +93,11 @@ func (j *Journal) overwrite(ctx context.Context, place uint64) error {
 	old := slices.Clone(j.left[place])
 	j.mu.RUnlock()
 	for _, seq := range old {
-		if err := j.stream.SecureDeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !hasCode(err, codeNoMessage) {
+		err := j.stream.SecureDeleteMsg(ctx, seq)
+		if err == nil {
+			continue
+		}
+		if _, again := j.stream.GetMsg(ctx, seq); !errors.Is(again, jetstream.ErrMsgNotFound) { // else another process was faster
 			return err
 		}
 	}
@@ -102,6 +109,3 @@ func (j *Journal) overwrite(ctx context.Context, place uint64) error {
 	failpoint.Hit(failpoint.JournalEmptied)
 	return nil
 }
-
-// codeNoMessage: another process has overwritten it.
-const codeNoMessage jetstream.ErrorCode = 10043

@@ -32,8 +32,8 @@ const (
 	groupBytes = 1 << 20
 	// publishTime is how long a server has to acknowledge; then it is asked again.
 	publishTime = 2 * time.Second
-	// moveAfter so many times in vain the router goes to another server.
-	moveAfter = 3
+	// moveAfter so long in vain the router goes to another server.
+	moveAfter = 5 * time.Second
 	// againAfter is the pause before that.
 	againAfter = 50 * time.Millisecond
 )
@@ -179,6 +179,7 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 	j.mu.Lock()
 	j.nonce, j.stored = nonce, false
 	j.mu.Unlock()
+	moved := time.Now()
 	for asked := 0; ; asked++ {
 		if bound := j.js.Conn().MaxPayload(); int64(len(data)) > bound {
 			return 0, fmt.Errorf("a commit of %d bytes does not go into a message of %d", len(data), bound)
@@ -203,8 +204,9 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 		case j.Failure() != nil:
 			return 0, j.Failure()
 		}
-		if errors.Is(err, context.DeadlineExceeded) && asked%moveAfter == moveAfter-1 { // this server may be cut off from the others
+		if time.Since(moved) > moveAfter { // this server may be cut off from the others
 			_ = j.js.Conn().ForceReconnect()
+			moved = time.Now()
 		}
 		if asked == 0 {
 			j.options.Log.WarnContext(ctx, "the journal's servers have not acknowledged a group; it is sent again until they do", slog.String("error", err.Error()))

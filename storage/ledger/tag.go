@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/durable"
 )
 
@@ -95,7 +96,7 @@ func ReadSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if !intents.Private(info.Mode()) {
 		return nil, fmt.Errorf("%s: readable by others (mode %04o): chmod 600 it", path, info.Mode().Perm())
 	}
 	raw, err := os.ReadFile(path) //nolint:gosec // G304: the data directory

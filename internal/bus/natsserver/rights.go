@@ -1,6 +1,7 @@
 package natsserver
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,8 +18,9 @@ const (
 	Task     = "task"
 	Workflow = "workflow" // drives runs of workflows
 	Router   = "router"
-	Frames   = "frames" // the gateway's second: reads display frames and does nothing else
-	Logs     = "logs"   // the executor that hears what others write
+	Recorder = "recorder" // reads the journal, and says how far the documents have come
+	Frames   = "frames"   // the gateway's second: reads display frames and does nothing else
+	Logs     = "logs"     // the executor that hears what others write
 )
 
 // right is what one connection of one process may do; all else is denied.
@@ -57,6 +59,9 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return asker(accountTask, inbox), serves
 	case Router:
 		r := router(inbox)
+		return r, r
+	case Recorder:
+		r := recorder(inbox)
 		return r, r
 	}
 	types, ok := executors[role]
@@ -98,22 +103,36 @@ func executor(name string, types []string) *right {
 	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: orderTime}
 }
 
-// What routers of a cell write, and where they tell each other that they live.
-const (
-	journalAll  = "journal.>"
-	routerAlive = "writ.alive.*"
-)
+// routerAlive is where routers of a cell tell each other that they live.
+const routerAlive = "writ.alive.*"
 
 func router(inbox string) *right {
 	r := &right{
 		account:   accountCore,
-		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", journalAll, routerAlive),
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", bus.JournalSubjects, routerAlive),
 		subscribe: []string{discovery, inbox, routerAlive},
 		answers:   orderTime,
 	}
 	for _, subject := range []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent} {
 		r.subscribe = append(r.subscribe, queued(subject, Router))
 	}
+	return r
+}
+
+// recorder reads the journal and writes to the bucket of the cell. Its reads name the
+// stream, so it reads no other one, and it publishes no order and answers nobody.
+func recorder(inbox string) *right {
+	r := &right{account: accountCore, subscribe: []string{inbox}}
+	bucket := "KV_" + bus.Bucket
+	for _, stream := range []string{bus.JournalStream, bucket} {
+		for _, verb := range []string{"STREAM.INFO.%s", "STREAM.MSG.GET.%s", "DIRECT.GET.%s", "DIRECT.GET.%s.>"} {
+			r.publish = append(r.publish, jetStreamAPI+fmt.Sprintf(verb, stream))
+		}
+	}
+	for _, verb := range []string{"CREATE.%s", "CREATE.%s.>", "INFO.%s.*", "MSG.NEXT.%s.*", "DELETE.%s.*"} {
+		r.publish = append(r.publish, jetStreamAPI+"CONSUMER."+fmt.Sprintf(verb, bus.JournalStream))
+	}
+	r.publish = append(r.publish, "$JS.ACK."+bus.JournalStream+".>", "$JS.FC.>", "$KV."+bus.Bucket+".>")
 	return r
 }
 

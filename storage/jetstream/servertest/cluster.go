@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,7 +22,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/clock"
 )
+
+// routes are lines of a log that come and go by the thousand.
+var routes = regexp.MustCompile(`(?m)^.*Route.? connection .*\n`)
 
 // Patience is how long something may take that surely comes.
 const Patience = time.Minute
@@ -91,7 +98,8 @@ func Start(t testing.TB, n int) *Cluster {
 		for i := range c.servers {
 			c.Kill(i)
 			if text, err := os.ReadFile(c.Log(i)); err == nil && t.Failed() {
-				t.Logf("server %d said at last:\n%s", i, text[max(0, len(text)-8000):])
+				text = routes.ReplaceAll(text, nil)
+				t.Logf("server %d said at last:\n%s", i, text[max(0, len(text)-4000):])
 			}
 		}
 	})
@@ -141,6 +149,16 @@ func (c *Cluster) config(i int) string {
 	}
 	text.WriteString("}\nsystem_account: SYS\n")
 	return text.String()
+}
+
+// Blocks are the files in which a server keeps the messages of a stream.
+func (c *Cluster) Blocks(i int, account, stream string) []string {
+	c.t.Helper()
+	files, err := filepath.Glob(filepath.Join(c.dir, strconv.Itoa(i), "jetstream", strings.ToUpper(account), "streams", stream, "msgs", "*"))
+	if err != nil || len(files) == 0 {
+		c.t.Fatalf("server %d has no messages of stream %s: %v", i, stream, err)
+	}
+	return files
 }
 
 // Log is the file that a server logs to.
@@ -246,22 +264,31 @@ func Dial(urls, account string) (jetstream.JetStream, error) {
 	return jetstream.New(nc)
 }
 
-// Leader is which server leads a stream, as soon as one does.
+// Leader is which server leads a stream, as soon as one does and all others have what it has:
+// a server that is not back yet may not be missing a second one.
 func (c *Cluster) Leader(js jetstream.JetStream, stream string) int {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), Patience)
 	defer cancel()
+	var last any
 	for ctx.Err() == nil {
 		ask, done := context.WithTimeout(ctx, time.Second)
 		s, err := js.Stream(ask, stream)
 		done()
-		if err != nil || s.CachedInfo().Cluster == nil {
+		if err != nil {
+			last = err
 			continue
 		}
-		if i, err := strconv.Atoi(strings.TrimPrefix(s.CachedInfo().Cluster.Leader, "s")); err == nil {
+		info := s.CachedInfo().Cluster
+		last = fmt.Sprintf("%+v", info)
+		if info == nil || len(info.Replicas) < len(c.servers)-1 || slices.ContainsFunc(info.Replicas, func(r *jetstream.PeerInfo) bool { return !r.Current || r.Offline }) {
+			_ = clock.Sleep(ctx, 20*time.Millisecond)
+			continue
+		}
+		if i, err := strconv.Atoi(strings.TrimPrefix(info.Leader, "s")); err == nil {
 			return i
 		}
 	}
-	c.t.Fatal("nobody leads the stream")
+	c.t.Fatalf("the servers never agree on stream %s: %v", stream, last)
 	return -1
 }

@@ -57,7 +57,12 @@ spec:
         {{- if $v.metrics.enabled }}
         - {name: WRIT_METRICS, value: "0.0.0.0:{{ $v.metrics.port }}"}
         {{- end }}
-        {{- if $v.bootstrapKey.secret }}
+        {{- if .keys }}
+        - {name: WRIT_INSTANCE, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        - {name: WRIT_KEYS, value: /run/secrets/keys}
+        - {name: WRIT_BUS_KEYS, value: /run/secrets/keys}
+        {{- end }}
+        {{- if and $v.bootstrapKey.secret (eq .component "one") }}
         - {name: API_KEY_SECRET_NAME, value: "file:/run/secrets/writ/api_key"}
         {{- end }}
         {{- range concat $v.secrets (.secrets | default list) }}
@@ -79,7 +84,7 @@ spec:
         - {name: data, mountPath: /data}
         - {name: tmp, mountPath: /tmp}
         - {name: config, mountPath: /etc/writ, readOnly: true}
-        {{- if $v.bootstrapKey.secret }}
+        {{- if and $v.bootstrapKey.secret (eq .component "one") }}
         - {name: bootstrap, mountPath: /run/secrets/writ, readOnly: true}
         {{- end }}
         {{- if .keys }}
@@ -88,7 +93,7 @@ spec:
   volumes:
     - {name: tmp, emptyDir: {sizeLimit: 1Gi}}
     - {name: config, configMap: {name: {{ include "writ.name" .root }}}}
-    {{- if $v.bootstrapKey.secret }}
+    {{- if and $v.bootstrapKey.secret (eq .component "one") }}
     - name: bootstrap
       secret:
         secretName: {{ $v.bootstrapKey.secret | quote }}
@@ -113,15 +118,17 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* Arrows that leave a process of some roles, by the lists of networkPolicy. */}}
+{{/* Arrows that leave a process of some roles, by the lists of networkPolicy, and "http" to processes of the chart. */}}
 {{- define "writ.arrows" -}}
 {{- $all := list -}}
 {{- range . -}}
-{{- $all = append $all "nats" -}}
+{{- if ne . "monitor" }}{{ $all = append $all "nats" }}{{ end -}}
 {{- if has . (list "manager" "planner" "task" "workflow") }}{{ $all = append $all "models" }}{{ end -}}
-{{- if has . (list "recorder" "monitor") }}{{ $all = append $all "documents" }}{{ end -}}
+{{- if has . (list "router" "recorder" "monitor") }}{{ $all = append $all "documents" }}{{ end -}}
+{{- if has . (list "gateway" "router" "recorder") }}{{ $all = append $all "blobs" }}{{ end -}}
+{{- if has . (list "gateway" "router") }}{{ $all = append $all "http" }}{{ end -}}
 {{- if eq . "executor:skills" }}{{ $all = append $all "skills" }}{{ end -}}
-{{- if hasPrefix "executor:" . }}{{ $all = append $all "documents" }}{{ end -}}
+{{- if hasPrefix "executor:" . }}{{ $all = concat $all (list "documents" "blobs") }}{{ end -}}
 {{- end -}}
 {{- join " " (uniq $all) -}}
 {{- end }}

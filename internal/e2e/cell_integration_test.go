@@ -1,0 +1,215 @@
+//go:build integration
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/demo"
+	"aob.dev/writ/internal/demo/quakes"
+)
+
+// cell is a cell whose processes are those of the program, as an operator makes it: with
+// writ accounts, writ cell and writ serve.
+type cell struct {
+	*testing.T
+	dir, seeds, config string
+}
+
+// makeCell makes a cell with processes ROLE:NAME. serve starts the servers of a NATS cluster
+// with what writ accounts has printed, and says where they are. The documents are in an
+// OpenSearch, and the blobs in another server's object store.
+func makeCell(t *testing.T, documents string, serve func(accounts []byte) (urls []string), processes ...string) *cell {
+	t.Helper()
+	at := t.TempDir()
+	c := &cell{T: t, dir: filepath.Join(at, "cell"), seeds: filepath.Join(at, "nats-keys"), config: filepath.Join(at, "writ.yaml")}
+	accounts := []string{"accounts", "--keys", c.seeds}
+	for _, p := range processes {
+		accounts = append(accounts, "--process", p)
+	}
+	urls := serve([]byte(c.writ(accounts...)))
+	blobs := natsServer(t, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q }\n", t.TempDir()))
+	text := fmt.Sprintf("documents: %s\nblobs: %s\nbus_keys: %s\nlisten: 127.0.0.1:0\nrate_limit: 0\nbus: [%s]\n", documents, blobs, c.seeds, strings.Join(urls, ", "))
+	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if origin := c.writ("cell", "create", c.dir); !strings.HasPrefix(origin, "writ/") {
+		t.Fatalf("origin %q", origin)
+	}
+	return c
+}
+
+// natsServer runs a nats-server with a configuration.
+func natsServer(t *testing.T, config []byte) (url string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.NoLog, opts.NoSigs = true, true
+	s, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not take connections")
+	}
+	return s.ClientURL()
+}
+
+// writ runs a command to its end and gives what it prints.
+func (c *cell) writ(args ...string) string {
+	c.Helper()
+	out, err := c.tryWrit(args...)
+	if err != nil {
+		c.Fatalf("writ %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+func (c *cell) tryWrit(args ...string) (string, error) {
+	c.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, exe)
+	cmd.Args = append([]string{"writ"}, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%w\n%s", err, errs.Bytes())
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// serve starts a process of some roles and waits until it serves. more are further flags.
+func (c *cell) serve(instance string, roles []string, more ...string) *machine {
+	c.Helper()
+	args := append([]string{"serve"}, roles...)
+	args = append(args, "--config", c.config, "--instance", instance, "--data", c.TempDir())
+	for _, role := range roles {
+		if strings.HasPrefix(role, "executor:") {
+			role = "executors"
+		}
+		args = append(args, "--keys", filepath.Join(c.dir, role, "keys"))
+	}
+	x := &machine{system: &system{t: c.T}, args: append(args, more...)}
+	c.Cleanup(func() {
+		if x.cmd != nil {
+			x.end(syscall.SIGTERM)
+		}
+		if c.Failed() {
+			c.Logf("%v said:\n%s", roles, x.stderr.Bytes())
+		}
+	})
+	announced := x.run(os.Environ())
+	select {
+	case x.url = <-announced:
+	case <-x.ended:
+		c.Fatalf("%v ended: %v", roles, x.cmd.ProcessState)
+	}
+	return x
+}
+
+var approveLine = regexp.MustCompile(`writ skill approve ([^"\\]+)`)
+
+// approve what the log of the skills says, as the operator does.
+func (c *cell) approve(skills *machine, url string) {
+	c.Helper()
+	lines := approveLine.FindAllStringSubmatch(skills.stderr.String(), -1)
+	if len(lines) == 0 {
+		c.Fatalf("no skill is proposed:\n%s", skills.stderr.Bytes())
+	}
+	for _, m := range lines {
+		args := append([]string{"skill", "approve"}, strings.Fields(m[1])...)
+		c.writ(append(args, "--url", url, "--key", filepath.Join(c.dir, "operator", "keys", "operator.pem"))...)
+	}
+}
+
+// TestIntegrationCell: a cell on OpenSearch answers; when the recorder that records is
+// killed, the other one goes on.
+func TestIntegrationCell(t *testing.T) {
+	search := startOpenSearch(t)
+	c := makeCell(t, search.URL, func(accounts []byte) []string {
+		return []string{natsServer(t, append(fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q, sync_interval: always }\n", t.TempDir()), accounts...))}
+	}, "gateway:g1", "frames:g1", "router:r1", "recorder:c1", "recorder:c2", "manager:t1", "planner:t1", "task:t1", "workflow:t1",
+		"artifacts:e1", "files:e1", "knowledge:e1", "logs:e1", "memory:e1", "plans:e1", "python:e1", "sessions:e1", "skills:e1")
+	if out, err := c.tryWrit("serve", "router", "--config", c.config, "--instance", "r1", "--data", t.TempDir(), "--keys", filepath.Join(c.dir, "router", "keys")); err == nil || !strings.Contains(err.Error(), "writ cell begin") {
+		t.Fatalf("a cell without a log: %s, %v", out, err)
+	}
+	key := c.writ("cell", "begin", c.dir, "--config", c.config, "--instance", "r1")
+	feed, err := quakes.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := c.serve("c1", []string{"recorder"})
+	second := c.serve("c2", []string{"recorder"})
+	recorders := []string{"--recorders", first.url, "--recorders", second.url}
+	router := c.serve("r1", []string{"router"}, recorders...)
+	c.serve("t1", []string{"manager", "planner", "task", "workflow"})
+	skills := c.serve("e1", []string{
+		"executor:artifacts", "executor:files", "executor:knowledge", "executor:logs", "executor:memory", "executor:plans", "executor:python", "executor:sessions", "executor:skills",
+	}, "--skills", feed)
+	c.serve("m1", []string{"monitor"})
+	gateway := c.serve("g1", []string{"gateway"}, append(recorders, "--routers", router.url)...)
+	c.approve(skills, gateway.url)
+
+	ask := func() {
+		t.Helper()
+		turn := client.Turn{}
+		if _, err := (client.Client{URL: gateway.url, Key: key}).Run(t.Context(), demo.Question, turn.Take); err != nil || turn.Status != "complete" {
+			t.Fatalf("%v: %s: %s", err, turn.Status, turn.Response)
+		}
+	}
+	size := func() (text string) {
+		t.Helper()
+		resp, err := http.Get(gateway.url + "/ledger/checkpoint")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			return ""
+		}
+		return strings.Split(string(raw), "\n")[1]
+	}
+	ask()
+	status := c.writ("cell", "status", "--config", c.config, "--instance", "r1", "--keys", filepath.Join(c.dir, "router", "keys"))
+	if !strings.Contains(status, "recorder  c1") || !strings.Contains(status, "routers   r1") {
+		t.Errorf("status:\n%s", status)
+	}
+	before := size()
+	first.kill()
+	within, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := clock.Every(within, 100*time.Millisecond, func() bool { now := size(); return now != "" && now != before }); err != nil {
+		t.Fatal("no other one records")
+	}
+	ask()
+}

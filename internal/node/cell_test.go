@@ -1,0 +1,442 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"aob.dev/writ/agentic/model/offline"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/demo/quakes"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// cell is a cell whose processes are nodes of a test, on a nats-server that knows nothing of
+// writ but the file that writ accounts makes.
+type cell struct {
+	*testing.T
+	dir, seeds, url string
+	shared          string // documents and blobs
+}
+
+// each is every role in a process of its own, but what a router and a recorder share.
+func newCell(t *testing.T, instances ...string) *cell {
+	t.Helper()
+	c := &cell{T: t, dir: filepath.Join(t.TempDir(), "cell"), seeds: filepath.Join(t.TempDir(), "seeds"), shared: t.TempDir()}
+	engine, err := (&policies.Feed{}).Engine(t.Context())
+	must(t, err)
+	origin, err := CreateCell(c.dir, engine, catalog.Builtin())
+	must(t, err)
+	if !strings.HasPrefix(origin, "writ/") {
+		t.Fatalf("origin %q", origin)
+	}
+	var processes []string
+	for _, role := range Roles() {
+		name := strings.TrimPrefix(role, executorRole)
+		for _, i := range instances {
+			if role != roleMonitor {
+				processes = append(processes, name+":"+i)
+			}
+			if role == "gateway" {
+				processes = append(processes, "frames:"+i)
+			}
+		}
+	}
+	text, _, err := Accounts(processes, c.seeds)
+	must(t, err)
+	c.url = natsWith(t, text)
+	must(t, os.MkdirAll(filepath.Join(c.shared, "blobs"), 0o700))
+	must(t, os.WriteFile(filepath.Join(c.shared, "documents.db"), nil, 0o600))
+	return c
+}
+
+// natsWith starts a nats-server by a configuration that includes the one of writ.
+func natsWith(t *testing.T, text []byte) (url string) {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "writ.conf"), text, 0o600))
+	file := filepath.Join(dir, "nats.conf")
+	must(t, os.WriteFile(file, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q, sync_interval: always }\ninclude ./writ.conf\n", filepath.Join(dir, "js")), 0o600))
+	opts, err := server.ProcessConfigFile(file)
+	must(t, err)
+	opts.NoLog, opts.NoSigs = true, true
+	s, err := server.NewServer(opts)
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not take connections")
+	}
+	return s.ClientURL()
+}
+
+// config of a process of some roles: their keys and the keys of its connections alone.
+func (c *cell) config(instance string, roles ...string) Config {
+	c.Helper()
+	cfg := config(filepath.Join(c.TempDir(), "data"))
+	cfg.Model = offline.Model{}
+	cfg.Log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("process", strings.Join(roles, " ")+" "+instance)
+	must(c.T, os.MkdirAll(cfg.Dir, 0o700))
+	for _, name := range []string{"documents.db", "blobs"} { // one store for all
+		must(c.T, os.Symlink(filepath.Join(c.shared, name), filepath.Join(cfg.Dir, name)))
+	}
+	seeds := c.TempDir()
+	var dirs []string
+	for _, role := range roles {
+		name, executor := strings.CutPrefix(role, executorRole)
+		found, err := filepath.Glob(filepath.Join(c.seeds, name+"_"+instance+"_*.seed"))
+		must(c.T, err)
+		if role == "gateway" {
+			frames, err := filepath.Glob(filepath.Join(c.seeds, "frames_"+instance+"_*.seed"))
+			must(c.T, err)
+			found = append(found, frames...)
+		}
+		for _, file := range found {
+			raw, err := os.ReadFile(file)
+			must(c.T, err)
+			must(c.T, os.WriteFile(filepath.Join(seeds, filepath.Base(file)), raw, 0o600))
+		}
+		if executor {
+			role = roleExecutors
+		}
+		dirs = append(dirs, CellKeys(c.dir, role))
+	}
+	cfg.Cluster = &Cluster{Roles: roles, Bus: BusAt{URLs: []string{c.url}, Seeds: seeds, Instance: instance}, Keys: dirs}
+	return cfg
+}
+
+// process runs a process until the test ends.
+func (c *cell) process(cfg Config) *Node {
+	c.Helper()
+	n, stop, err := Start(context.WithoutCancel(c.Context()), cfg)
+	if err != nil {
+		c.Fatalf("%v: %v", cfg.Cluster.Roles, err)
+	}
+	c.Cleanup(func() {
+		if err := stop(); err != nil {
+			c.Errorf("%v: %v", cfg.Cluster.Roles, err)
+		}
+	})
+	return n
+}
+
+func (n *Node) url() string { return "http://" + n.Addr().String() }
+
+// call an interface with an API key, and read what it says.
+func (c *cell) call(key, method, url string, body, out any) int {
+	c.Helper()
+	raw, isRaw := body.([]byte)
+	if !isRaw && body != nil {
+		var err error
+		raw, err = json.Marshal(body)
+		must(c.T, err)
+	}
+	req, err := http.NewRequestWithContext(c.Context(), method, url, bytes.NewReader(raw))
+	must(c.T, err)
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("X-Api-Key", key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	must(c.T, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	must(c.T, err)
+	if out != nil {
+		if err := json.Unmarshal(text, out); err != nil {
+			c.Fatalf("%s %s: HTTP %d: %s", method, url, res.StatusCode, text)
+		}
+	}
+	return res.StatusCode
+}
+
+// seal an order with a key of the cell's directories.
+func (c *cell) seal(role string, signs intents.Role, typ string, args any) []byte {
+	c.Helper()
+	held, err := keydir.LoadSome(CellKeys(c.dir, role))
+	must(c.T, err)
+	of := held.Of(signs)
+	if len(of) != 1 {
+		c.Fatalf("%s has %d keys of %s", role, len(of), signs)
+	}
+	p, err := openPublished([]string{CellKeys(c.dir, role)})
+	must(c.T, err)
+	raw, err := keydir.Operator{Key: of[0], Subject: "local", Tenant: keydir.LocalTenant, Origin: p.Origin()}.Seal(typ, args, time.Now())
+	must(c.T, err)
+	return raw
+}
+
+// begin begins the log of the cell.
+func (c *cell) begin(core Config) (key string) {
+	c.Helper()
+	key, err := BeginCell(c.Context(), core, c.dir)
+	must(c.T, err)
+	if err := keydir.CheckAPIKey(key); err != nil {
+		c.Fatalf("API key %q: %v", key, err)
+	}
+	return key
+}
+
+// TestCell: every role in a process of its own, with its own keys alone, answers a question;
+// and a key of one of them is of no use for another.
+func TestCell(t *testing.T) {
+	c := newCell(t, "a")
+	router := c.config("a", "router")
+	if _, _, err := Start(t.Context(), router); !errors.Is(err, errNotBegun) {
+		t.Fatalf("a cell without a log starts: %v", err)
+	}
+	key := c.begin(router)
+	if again, err := BeginCell(t.Context(), router, c.dir); err != nil || again != "" {
+		t.Fatalf("again: %q, %v", again, err)
+	}
+	feed, err := quakes.Serve(t.Context())
+	must(t, err)
+	processes := map[string]*Node{"recorder": c.process(c.config("a", "recorder"))}
+	recorders := []string{"http://127.0.0.1:1", processes["recorder"].url()}
+	router.Cluster.Recorders = recorders
+	processes["router"] = c.process(router)
+	for _, role := range Roles() {
+		if processes[role] != nil {
+			continue
+		}
+		cfg := c.config("a", role)
+		switch role {
+		case "executor:skills":
+			cfg.Skills = []string{feed}
+		case "gateway":
+			cfg.Cluster.Routers, cfg.Cluster.Recorders = []string{"http://127.0.0.1:1", processes["router"].url()}, recorders
+		}
+		processes[role] = c.process(cfg)
+	}
+	for role, n := range processes {
+		for _, probe := range []string{"/livez", "/readyz"} {
+			if status := c.call("", http.MethodGet, n.url()+probe, nil, nil); status != http.StatusOK {
+				t.Errorf("%s of %s: HTTP %d", probe, role, status)
+			}
+		}
+	}
+
+	gateway := processes["gateway"].url()
+	c.approve(processes["executor:skills"], gateway)
+	plan := c.ask(key, gateway)
+	c.reads(key, gateway, plan)
+	c.stolen(gateway)
+	if status := c.call("", http.MethodGet, gateway+"/console", nil, nil); status != http.StatusNotFound {
+		t.Errorf("the console: HTTP %d", status)
+	}
+	s, err := CellStatus(t.Context(), router.Cluster)
+	must(t, err)
+	if s.Recorder != "a" || !slices.Equal(s.Routers, []string{"a"}) || s.Reached == 0 || s.Origin != processes["gateway"].Origin() {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// approve the tools of a skill server, as an operator does.
+func (c *cell) approve(skilled *Node, gateway string) {
+	c.Helper()
+	found, errs := skilled.registry.Skills(c.Context())
+	if len(found) == 0 {
+		c.Fatalf("no skills: %v", errs)
+	}
+	for _, s := range found {
+		var a intents.Answer
+		args := catalog.SkillApprove{Tenant: "default", Skill: s.ID(), Digest: s.Digest(), Effect: catalog.Pure, InputSchema: datadir.PinnedSchema(s.InputSchema)}
+		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal("operator", intents.RoleOperator, "skill.approve", args), &a); a.Code != intents.OK {
+			c.Fatalf("%s: %+v", s.ID(), a)
+		}
+	}
+}
+
+// ask a question that needs a skill, a script and an answer.
+func (c *cell) ask(key, gateway string) (plan string) {
+	c.Helper()
+	var turn struct {
+		Status   string `json:"status"`
+		PlanID   string `json:"plan_id"`
+		Response string `json:"response"`
+	}
+	if status := c.call(key, http.MethodPost, gateway+"/agent/run", map[string]string{"message": "Which ten places had the strongest earthquakes, and how strong were they?"}, &turn); status != http.StatusOK || turn.Status != "complete" {
+		c.Fatalf("HTTP %d %+v", status, turn)
+	}
+	return turn.PlanID
+}
+
+// reads of the record go through the gateway to the router and the recorder.
+func (c *cell) reads(key, gateway, plan string) {
+	c.Helper()
+	var list struct {
+		Orders []struct {
+			ID   string `json:"intent_id"`
+			Type string `json:"type"`
+		} `json:"orders"`
+	}
+	if status := c.call(key, http.MethodGet, gateway+"/v1/intents?plan_id="+plan, nil, &list); status != http.StatusOK || len(list.Orders) < 5 {
+		c.Fatalf("HTTP %d, %d orders", status, len(list.Orders))
+	}
+	var a intents.Answer
+	if status := c.call(key, http.MethodGet, gateway+"/v1/intents/"+list.Orders[0].ID, nil, &a); status != http.StatusOK || a.Receipt == "" {
+		c.Errorf("HTTP %d, receipt %q", status, a.Receipt)
+	}
+	var proof struct {
+		Inclusion struct {
+			Note string `json:"checkpoint"`
+		} `json:"inclusion"`
+	}
+	err := clock.Every(c.within(), 100*time.Millisecond, func() bool { // until the next checkpoint
+		return c.call(key, http.MethodGet, gateway+"/v1/intents/"+list.Orders[0].ID+"/proof", nil, &proof) == http.StatusOK
+	})
+	if err != nil || proof.Inclusion.Note == "" {
+		c.Errorf("proof: %v", err)
+	}
+	if status := c.call("", http.MethodGet, gateway+"/ledger/checkpoint", nil, nil); status != http.StatusOK {
+		c.Errorf("checkpoint: HTTP %d", status)
+	}
+	if status := c.call(key, http.MethodGet, gateway+"/agent/plans/"+plan+"/trace", nil, nil); status != http.StatusOK {
+		c.Errorf("trace: HTTP %d", status)
+	}
+}
+
+// within is the time for what comes by itself.
+func (c *cell) within() context.Context {
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	c.Cleanup(cancel)
+	return ctx
+}
+
+// stolen keys sign what their role may, and connect as it alone.
+func (c *cell) stolen(gateway string) {
+	c.Helper()
+	var p struct {
+		Code intents.Code `json:"code"`
+	}
+	args := catalog.AdminPut{New: &catalog.Tenant{ID: "mine"}}
+	for role, signs := range map[string]intents.Role{"manager": intents.RoleManager, "gateway": intents.RoleGateway, "router": intents.RoleRouter, "recorder": intents.RoleLedger} {
+		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal(role, signs, "admin.put", args), &p); p.Code != intents.GrantInvalid {
+			c.Errorf("an order of the %s's key: %s", role, p.Code)
+		}
+	}
+	for _, role := range Roles() {
+		if role == roleMonitor || role == "recorder" {
+			continue
+		}
+		cfg := c.config("a", "recorder") // with the recorder's directory
+		cfg.Cluster.Roles = []string{role}
+		if _, _, err := Start(c.Context(), cfg); err == nil {
+			c.Errorf("a recorder's directory serves %s", role)
+		}
+	}
+	conn, err := BusAt{URLs: []string{c.url}, Seeds: c.seeds, Instance: "a"}.Connect(c.Context(), "recorder")
+	must(c.T, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(c.Context(), time.Second)
+	defer cancel()
+	if reply, err := conn.Request(ctx, bus.Orders, c.seal("operator", intents.RoleOperator, "admin.put", args)); err == nil {
+		c.Errorf("a recorder orders: %s", reply)
+	}
+}
+
+// TestTwoRecorders: of two recorders one records, and the other goes on where it ends. Two
+// at once write the same documents, and checkpoints of one log.
+func TestTwoRecorders(t *testing.T) {
+	c := newCell(t, "a", "b")
+	router := c.config("a", "router")
+	c.begin(router)
+	first, end, err := Start(context.WithoutCancel(t.Context()), c.config("a", "recorder"))
+	must(t, err)
+	n := c.process(router)
+	second := c.process(c.config("b", "recorder"))
+	put := func(tenant string) {
+		t.Helper()
+		var a intents.Answer
+		if c.call("", http.MethodPost, n.url()+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: tenant}}), &a); a.Code != intents.OK {
+			t.Fatalf("%+v", a)
+		}
+	}
+	reach := func(x *Node) {
+		t.Helper()
+		must(t, x.recorder.Reach(c.within(), n.journal.Next()))
+		must(t, x.ledger.Reach(c.within(), n.journal.Next()))
+	}
+	put("one")
+	reach(first)
+	if second.recording.Load() {
+		t.Error("both record")
+	}
+	if status := c.call("", http.MethodGet, second.url()+"/ledger/checkpoint", nil, nil); status != http.StatusServiceUnavailable {
+		t.Errorf("who does not record serves the ledger: HTTP %d", status)
+	}
+	before, err := first.ledger.Sync(t.Context())
+	must(t, err)
+	must(t, end()) // it gives the lease back
+	put("two")
+	must(t, clock.Every(c.within(), 10*time.Millisecond, second.recording.Load))
+	reach(second)
+	after, err := second.ledger.Sync(t.Context())
+	must(t, err)
+	hashes, err := second.ledger.Prover(after.Size).Consistency(t.Context(), before.Size)
+	must(t, err)
+	must(t, ledger.VerifyConsistency(before, after, hashes))
+
+	documents := c.orders(second)
+	third, err := Open(t.Context(), c.config("a", "recorder")) // which believes that it has the lease, too
+	must(t, err)
+	defer func() { must(t, third.Close()) }()
+	g := newGroup(t.Context())
+	must(t, third.openRecording(t.Context(), g, third.conns["recorder"]))
+	reach(third)
+	put("three")
+	reach(second)
+	reach(third)
+	must(t, g.stop())
+	one, err := second.ledger.Sync(t.Context())
+	must(t, err)
+	two, err := third.ledger.Sync(t.Context())
+	must(t, err)
+	must(t, third.ledger.Close())
+	third.ledger = nil
+	if one.Size != two.Size || !bytes.Equal(one.Root, two.Root) {
+		t.Errorf("checkpoints %+v and %+v", one, two)
+	}
+	now := c.orders(second)
+	if len(now) != len(documents)+1 {
+		t.Errorf("%d documents, and then %d", len(documents), len(now))
+	}
+	for id, doc := range documents {
+		if !reflect.DeepEqual(now[id], doc) {
+			t.Errorf("%s is %+v, and was %+v", id, now[id], doc)
+		}
+	}
+}
+
+// orders of tenant system in the documents.
+func (c *cell) orders(n *Node) map[string]storage.Document {
+	c.Helper()
+	page, err := n.documents.Search(c.Context(), storage.SystemTenant, storage.IndexOrders, storage.Query{Limit: 100})
+	must(c.T, err)
+	out := map[string]storage.Document{}
+	for _, d := range page.Documents {
+		out[d.ID] = d
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// startElection has this process record once it is the one that does.
+func (n *Node) startElection(g *group) error {
+	conn, err := n.connect(g.ctx, natsserver.Recorder)
+	if err != nil {
+		return err
+	}
+	g.run("recorder", func(ctx context.Context) error { return n.elected(ctx, conn) })
+	return nil
+}
+
+// elected waits for the lease of the recorders, and records under it. Who loses it ends the
+// process: the next start waits for it again.
+func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
+	lease, err := n.lease(ctx, conn)
+	if err != nil {
+		return err
+	}
+	n.cfg.Log.InfoContext(ctx, "waits to be the recorder of the cell")
+	if lease.Take(ctx) != nil {
+		return nil //nolint:nilerr // ctx has ended
+	}
+	n.cfg.Log.InfoContext(ctx, "is the recorder of the cell")
+	keeping, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	lost := make(chan error, 1)
+	go func() { lost <- lease.Keep(keeping) }()
+
+	g := newGroup(ctx)
+	if err = n.openRecording(ctx, g, conn); err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-g.failed:
+		case err = <-lost:
+			lost <- nil
+		}
+	}
+	err = errors.Join(err, g.stop())
+	n.recording.Store(false)
+	release()
+	<-lost // the lease is given back after the last write
+	return err
+}
+
+// lease of the recorders. The cell has it once a router has started.
+func (n *Node) lease(ctx context.Context, conn bus.Conn) (l *bus.Lease, err error) {
+	err = clock.Every(ctx, time.Second, func() bool {
+		if l, err = bus.NewLease(ctx, conn, bus.LeaseRecorder, conn.Instance()); err != nil && ctx.Err() == nil {
+			n.cfg.Log.WarnContext(ctx, "the recorder waits for a router of the cell", slog.String("error", err.Error()))
+		}
+		return err == nil
+	})
+	return l, err
+}
+
+// openRecording opens what only the recorder of the cell has open.
+func (n *Node) openRecording(ctx context.Context, g *group, conn bus.Conn) error {
+	if err := ledger.CheckAhead(datadir.Ledger(n.cfg.Dir), n.journal.Next()); err != nil {
+		return err
+	}
+	if err := n.openLedger(ctx); err != nil {
+		return err
+	}
+	n.askWitnesses(ctx)
+	g.run("reached", func(ctx context.Context) error { return n.tellReached(ctx, conn) })
+	return n.startRecording(g)
+}
+
+// tellEvery is how often the recorder says how far it has come.
+const tellEvery = 50 * time.Millisecond
+
+// tellReached says to the routers how far the documents have come.
+func (n *Node) tellReached(ctx context.Context, conn bus.Conn) error {
+	told := int64(-1)
+	_ = clock.Every(ctx, tellEvery, func() bool {
+		at := n.recorder.Reached()
+		if at == told {
+			return false
+		}
+		if err := bus.TellReached(ctx, conn, at); err == nil {
+			told = at
+		} else if ctx.Err() == nil {
+			n.cfg.Log.WarnContext(ctx, "the routers are not told how far the recorder has come", slog.String("error", err.Error()))
+		}
+		return false
+	})
+	return nil
+}
+
+// openIndex makes what a router of a cell knows of the recorder.
+func (n *Node) openIndex(context.Context) error {
+	n.index = storage.NewProgress()
+	return nil
+}
+
+// startIndex hears how far the documents have come.
+func (n *Node) startIndex(g *group) error {
+	heard := n.index.(*storage.Progress) //nolint:forcetypeassert // openIndex made it
+	g.run("recorder's progress", func(ctx context.Context) error {
+		_ = clock.Every(ctx, time.Second, func() bool {
+			if err := bus.HearReached(ctx, n.conns[natsserver.Router], heard.Move); err != nil && ctx.Err() == nil {
+				n.cfg.Log.WarnContext(ctx, "the recorder is not heard", slog.String("error", err.Error()))
+			}
+			return false
+		})
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,74 @@
+package node
+
+import (
+	"context"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+)
+
+// openRouter makes the router.
+func (n *Node) openRouter(context.Context) (err error) {
+	var peers router.Peers
+	if n.peers != nil { // else it would be an interface with nothing in it
+		peers = n.peers
+	}
+	n.router, err = router.New(router.Config{
+		Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns[natsserver.Router],
+		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
+		Meter: n.orders, Crashed: !n.ended, Peers: peers, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
+	})
+	return err
+}
+
+// erasing is the journal as the router erases from it.
+func (n *Node) erasing() storage.Journal {
+	if n.snapshots == nil {
+		return n.journal
+	}
+	return erasing{n.journal, n.snapshots}
+}
+
+// startRouter has the router take orders. Those that an earlier process left open are
+// completed meanwhile.
+func (n *Node) startRouter(g *group) error {
+	if n.peers != nil {
+		g.run("peers", n.peers.Run)
+	}
+	if err := g.serve("router", n.router.Serve); err != nil {
+		return err
+	}
+	if err := n.router.Start(g.ctx); err != nil {
+		return err
+	}
+	g.run("recovery", n.recover)
+	if n.alone() {
+		g.run("check", n.keepChecking)
+	}
+	g.run("holds", n.router.WatchHolds)
+	g.run("counters", n.router.Run)
+	return nil
+}
+
+func (n *Node) recover(ctx context.Context) error {
+	err := n.router.Recover(ctx)
+	if err == nil {
+		<-ctx.Done()
+	}
+	return err
+}
+
+func (n *Node) startHoldings(g *group) error {
+	g.run("holdings", n.holdings.Run)
+	return nil
+}
+
+// startPolicy follows the place of the policy.
+func (n *Node) startPolicy(g *group) error {
+	if n.policyPlace() != "" {
+		g.run("policies", n.followPolicy)
+	}
+	return nil
+}

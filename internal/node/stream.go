@@ -1,0 +1,57 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
+)
+
+// openStream opens the journal of the cell. A router makes its stream, and writes under a name
+// that it has at this start alone: one that comes back is another one, and the orders of the
+// one before are ended like those of any that is gone. A recorder reads alone.
+func (n *Node) openStream(ctx context.Context) error {
+	role, instance := natsserver.Recorder, ""
+	if n.has(natsserver.Router) {
+		role, instance = natsserver.Router, n.cfg.Cluster.Bus.Instance+"-"+strings.ToLower(rand.Text()[:8])
+	}
+	conn := n.conns[role]
+	if conn == nil {
+		var err error
+		if conn, err = n.connect(ctx, role); err != nil {
+			return err
+		}
+	}
+	js, err := bus.JetStream(conn)
+	if err != nil {
+		return err
+	}
+	if instance != "" {
+		if err := jetstream.Create(ctx, js, bus.Replicas(conn)); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	n.directory = state.New()
+	j, err := jetstream.Open(ctx, js, jetstream.Options{
+		Instance: instance,
+		Observer: func(e storage.Entry) {
+			n.directory.Observe(e)
+			n.wakers.wake()
+		},
+		OnFatal: n.journalFailed, OnWrite: n.orders.Committed, Admit: n.admit, Log: n.cfg.Log,
+	})
+	if err != nil {
+		return err // not j: as an interface it would not be nil
+	}
+	n.journal = j
+	if instance != "" {
+		n.peers = jetstream.NewRouters(j)
+	}
+	return n.began(ctx)
+}

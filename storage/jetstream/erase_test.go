@@ -1,0 +1,98 @@
+package jetstream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
+	"aob.dev/writ/storage/jetstream/servertest"
+)
+
+// TestErasedOnAllServers: what one router erases is gone from the files of all servers, for a
+// router that was there and for one that comes later.
+func TestErasedOnAllServers(t *testing.T) {
+	c := newCell(t)
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	defer cancel()
+	open := func(name string) *jetstream.Journal {
+		j, err := jetstream.Open(ctx, c.Connect(t, c.account), jetstream.Options{Instance: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		return j
+	}
+	a, b := open("a"), open("b")
+	var before []storage.Record
+	for i := range 6 {
+		rec := storage.NewRecord(storage.KindControl, time.UnixMilli(int64(i)), map[string]json.RawMessage{
+			"control": json.RawMessage(`{"kept":1}`), "secret": json.RawMessage(fmt.Sprintf(`"the word swordfish-%d"`, i)),
+		})
+		res, err := a.Commit(ctx, storage.Commit{ID: fmt.Sprint(i), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody, Holder: storage.Nobody}}})
+		if err != nil || res.Verdict != storage.Won {
+			t.Fatalf("commit: %+v, %v", res, err)
+		}
+		rec.Position = res.Positions[0]
+		before = append(before, rec)
+	}
+	for i, j := range []*jetstream.Journal{b, a, b} { // the last record too, and each by another router
+		position := int64(2*i + 1)
+		if err := j.Erase(ctx, storage.Erasure{Position: position, Parts: []string{"secret"}}); err != nil {
+			t.Fatal(err)
+		}
+		before[position], _ = before[position].Without("secret")
+	}
+	if err := a.Erase(ctx, storage.Erasure{Position: 1, Parts: []string{"secret", "control"}}); err != nil { // a second time
+		t.Fatal(err)
+	}
+	before[1], _ = before[1].Without("control")
+	for name, j := range map[string]*jetstream.Journal{"a": a, "b": b, "later": open("later")} {
+		if err := j.Fresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var got []storage.Record
+		for r, err := range j.Scan(ctx, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r)
+		}
+		if d := cmp.Diff(before, got); d != "" {
+			t.Errorf("%s: -want +got:\n%s", name, d)
+		}
+	}
+	for i := range 3 {
+		for n := range 6 {
+			word := fmt.Appendf(nil, "swordfish-%d", n)
+			erased := n%2 == 1
+			for inFiles(t, c.Blocks(i, c.account, jetstream.Stream), word) == erased { // a follower is a moment behind
+				if clock.Sleep(ctx, 20*time.Millisecond) != nil {
+					t.Fatalf("server %d, record %d: erased %v, and its word is there: %v", i, n, erased, erased)
+				}
+			}
+		}
+	}
+}
+
+func inFiles(t *testing.T, files []string, word []byte) bool {
+	t.Helper()
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
