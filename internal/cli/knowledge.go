@@ -57,12 +57,8 @@ func kbSearch(c *command) {
 		if *words {
 			q.Hybrid = new(bool)
 		}
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
 		var got catalog.KBSearchResult
-		err = to.Post(c.Context(), "/agent/kb/search", q, &got)
+		err := c.post("/agent/kb/search", q, &got)
 		a := answer{data: got, text: render("hits.table", got)}
 		if got.Reason != "" {
 			a.note = printable(got.Reason) + "\n"
@@ -85,16 +81,12 @@ func kbRemove(c *command) {
 	c.personFlags()
 	scope := c.Flags().String("scope", "", "that of the document: user (default) or tenant")
 	c.answer = func(args []string) (answer, error) {
-		from, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
 		path := "/agent/kb/documents/" + url.PathEscape(args[0])
 		if *scope != "" {
 			path += "?scope=" + url.QueryEscape(*scope)
 		}
 		var got catalog.KBRemoveResult
-		err = from.Delete(c.Context(), path, &got)
+		err := c.remove(path, &got)
 		return answer{data: got, text: "removed " + got.DocumentID + "\n"}, err
 	}
 }
@@ -114,12 +106,8 @@ func cacheClear(c *command) {
 		if args[0] != catalog.CacheWorkflow && args[0] != catalog.CacheSkill && args[0] != catalog.CacheKey {
 			return answer{}, usage(errors.New("SCOPE is workflow (KEY: a run or plan), skill (KEY: its id) or key (KEY: as writ cache stats prints it)"))
 		}
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
 		var got catalog.CacheInvalidateResult
-		err = to.Post(c.Context(), "/agent/cache/invalidate", catalog.CacheInvalidate{Scope: args[0], Key: args[1]}, &got)
+		err := c.post("/agent/cache/invalidate", catalog.CacheInvalidate{Scope: args[0], Key: args[1]}, &got)
 		return answer{data: got, text: fmt.Sprintf("%d answers removed\n", got.Removed)}, err
 	}
 }

@@ -23,7 +23,7 @@ func planShow(c *command) {
 	c.personFlags()
 	c.answer = func(args []string) (answer, error) {
 		var p catalog.PlanView
-		err := c.get("/agent/plans/"+url.PathEscape(args[0]), &p)
+		err := c.get(planPath(args[0]), &p)
 		return answer{data: p, text: planText(p)}, err
 	}
 }
@@ -38,15 +38,18 @@ func planWatch(c *command) {
 	}
 }
 
-func planCancel(c *command) {
-	c.personFlags()
-	c.answer = func(args []string) (answer, error) {
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
+func planPath(id string) string { return "/agent/plans/" + url.PathEscape(id) }
+
+// What ends a plan, and a run.
+var planCancel, workflowCancel = cancels(planPath), cancels(runPath)
+
+func cancels(path func(id string) string) func(*command) {
+	return func(c *command) {
+		c.personFlags()
+		c.answer = func(args []string) (answer, error) {
+			var said json.RawMessage
+			err := c.remove(path(args[0]), &said)
+			return answer{data: said, text: args[0] + " cancelled\n"}, err
 		}
-		var said json.RawMessage
-		err = to.Delete(c.Context(), "/agent/plans/"+url.PathEscape(args[0]), &said)
-		return answer{data: said, text: args[0] + " cancelled\n"}, err
 	}
 }

@@ -108,17 +108,13 @@ func (c *command) inputs(file string, given []string) (map[string]any, error) {
 
 // open opens a run and prints its id, or follows it to its end.
 func (c *command) open(path string, body map[string]any, wait bool) error {
-	to, err := c.client()
-	if err != nil {
-		return err
-	}
 	for name, value := range body {
 		if value == "" || value == false {
 			delete(body, name)
 		}
 	}
 	var o opened
-	if err := to.Post(c.Context(), path, body, &o); err != nil {
+	if err := c.post(path, body, &o); err != nil {
 		return err
 	}
 	switch {
@@ -130,7 +126,7 @@ func (c *command) open(path string, body map[string]any, wait bool) error {
 	case c.asJSON:
 		return printJSON(c.std.Out, o)
 	}
-	_, err = fmt.Fprintln(c.std.Out, o.PlanID)
+	_, err := fmt.Fprintln(c.std.Out, o.PlanID)
 	return err
 }
 
@@ -143,19 +139,6 @@ func workflowShow(c *command) {
 			return answer{}, err
 		}
 		return answer{data: p, text: runText(p, painter(c.std, c.std.Out))}, nil
-	}
-}
-
-func workflowCancel(c *command) {
-	c.personFlags()
-	c.answer = func(args []string) (answer, error) {
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
-		var said json.RawMessage
-		err = to.Delete(c.Context(), runPath(args[0]), &said)
-		return answer{data: said, text: args[0] + " cancelled\n"}, err
 	}
 }
 
