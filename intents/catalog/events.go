@@ -28,3 +28,61 @@ func (r Row) Reports(event string) bool {
 	own, ok := strings.CutPrefix(event, "x."+name+".")
 	return ok && vendorEvent.MatchString(own)
 }
+
+// Kinds of events that other systems may hear, by the subjects that they are published on.
+const (
+	EventsOfSubagents = "subagent"
+	EventsOfSteps     = "step"
+	EventsOfCancels   = "cancel"
+	EventsOfMemory    = "memory"
+)
+
+// eventKinds are all events of agent_events but those of vendors, with their kind; none: they
+// are in the documents alone.
+var eventKinds = map[string]string{
+	"subagent_a.spawned":    EventsOfSubagents,
+	"subagent_b.spawned":    EventsOfSubagents,
+	"subagent.insufficient": EventsOfSubagents,
+	"subagent.finish":       EventsOfSubagents,
+
+	"plan.received":      EventsOfSteps,
+	"plan.revised":       EventsOfSteps,
+	"plan.persisted":     EventsOfSteps,
+	"plan.complete":      EventsOfSteps,
+	"plan.failed":        EventsOfSteps,
+	"replan.triggered":   EventsOfSteps,
+	"step_N.started":     EventsOfSteps,
+	"step_N.complete":    EventsOfSteps,
+	"step_N.failed":      EventsOfSteps,
+	"intent.denied":      EventsOfSteps,
+	"intent.held":        EventsOfSteps,
+	"intent.failed":      EventsOfSteps,
+	"approval.requested": EventsOfSteps,
+	"approval.decided":   EventsOfSteps,
+	"approval.released":  EventsOfSteps,
+	"approval.expired":   EventsOfSteps,
+
+	"plan.cancelled": EventsOfCancels,
+
+	"memory.written":      EventsOfMemory,
+	"memory.upsert":       EventsOfMemory,
+	"memory.lock_timeout": EventsOfMemory,
+	"contract_violation":  EventsOfMemory,
+
+	"user_message.received":     "",
+	"reply.sent":                "",
+	"skill.called":              "",
+	"skill.cached":              "",
+	"skill.principal_mismatch":  "",
+	"envelope.type_mismatch":    "",
+	"envelope.version_mismatch": "",
+	"large_response.detected":   "",
+	"python_script.executed":    "",
+	EventLine:                   "",
+}
+
+// ofStep is an event of a step, whose number is in its name.
+var ofStep = regexp.MustCompile(`^step_\d+\.`)
+
+// EventKind is the kind of an event, if other systems may hear it.
+func EventKind(event string) string { return eventKinds[ofStep.ReplaceAllString(event, "step_N.")] }

@@ -5,11 +5,16 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Who may report what: an executor never names an event of the router, of
@@ -93,5 +98,65 @@ func TestReportedEventsAreListed(t *testing.T) {
 	slices.Sort(listed)
 	if said = slices.Compact(said); !slices.Equal(said, listed) {
 		t.Errorf("executors report %v, listed are %v", said, listed)
+	}
+}
+
+// event names as the recorder's source has them.
+var (
+	made    = regexp.MustCompile(`\{"([a-z_]+\.[a-z_]+)", [a-z]`)
+	ofSteps = regexp.MustCompile(`"step_%d(\.[a-z_]+)"`)
+)
+
+// Every event that the recorder makes or takes from an executor is in the table of kinds, and
+// nothing else is; docs/events.md has the same table.
+func TestEventKinds(t *testing.T) {
+	told := append(slices.Concat(slices.Collect(maps.Values(events))...), EventLine)
+	files, err := filepath.Glob("../../router/recorder/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range made.FindAllSubmatch(source, -1) {
+			told = append(told, string(m[1]))
+		}
+		for _, m := range ofSteps.FindAllSubmatch(source, -1) {
+			told = append(told, "step_N"+string(m[1]))
+		}
+	}
+	slices.Sort(told)
+	told = slices.Compact(told)
+	var listed []string
+	for event := range eventKinds {
+		listed = append(listed, event)
+	}
+	slices.Sort(listed)
+	if d := cmp.Diff(told, listed); d != "" || len(told) < 30 {
+		t.Errorf("events that are made, and those with a kind: %s", d)
+	}
+	for event, want := range map[string]string{"step_12.failed": EventsOfSteps, "plan.cancelled": EventsOfCancels, "skill.called": "", "x.acme.said": "", "step_x.failed": "", "": ""} {
+		if got := EventKind(event); got != want {
+			t.Errorf("%s is of kind %q", event, got)
+		}
+	}
+
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `?([a-z]+)`? \\| (`.*`) \\|$").FindAllSubmatch(page, -1) {
+		for _, event := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(row[2], -1) {
+			documented[string(event[1])] = strings.TrimPrefix(string(row[1]), "none")
+		}
+	}
+	if d := cmp.Diff(eventKinds, documented); d != "" {
+		t.Errorf("docs/events.md: %s", d)
 	}
 }

@@ -4,16 +4,18 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/scale"
 )
 
 // cellOrders are submitted at once by cellCallers in each turn.
 const (
-	cellOrders  = 512
+	cellOrders  = 256
 	cellCallers = 64
 	cellServers = 3 // of the journal
 )
@@ -23,12 +25,6 @@ const (
 // to follow it; and groups of commits of that size, as one message of three servers on
 // this machine, beside bare fdatasync of as many bytes.
 func cell(ctx context.Context, o Options) (rows []Row, err error) {
-	decided, err := decide(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	decided[0].Name = scale.Decision
-	rows = decided[:1]
 	for _, part := range []func(context.Context, string, Options) ([]Row, error){spent, logged} {
 		more, err := within(func(dir string) ([]Row, error) { return part(ctx, dir, o) })
 		if err != nil {
@@ -69,23 +65,39 @@ func spent(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	message := make([]byte, recordBytes/2)
 	sig := ed25519.Sign(private, message)
 	took, err := inTurns(ctx, o.Time, func() (float64, error) {
-		return block(cellOrders, signature{public, message, sig}.check)
+		return block(cellOrders, func(int) error { return signature{public, message, sig}.verify() })
 	}, func() (float64, error) {
 		return block(cellOrders, func(int) error { ed25519.Sign(private, message); return nil })
-	}, alone.cpu(ctx), whole.cpu(ctx))
+	}, alone.decision(ctx), alone.cpu(ctx), whole.cpu(ctx))
 	if err != nil {
 		return nil, err
 	}
 	verify, n := median(took[0]), int64(len(took[0])*cellOrders)
-	router := median(took[2])
+	router := median(took[3])
 	return []Row{
+		newRow(scale.Decision, median(took[2]), verify, "µs CPU", n),
 		newRow(scale.Signature, median(took[1]), verify, "µs CPU", n),
 		newRow(scale.Router, router, verify, "µs CPU", n),
-		newRow(scale.Executor, max(median(took[3])-router, 1), verify, "µs CPU", n),
+		newRow(scale.Executor, max(median(took[4])-router, 1), verify, "µs CPU", n),
 	}, nil
 }
 
-func (s signature) check(int) error { return s.verify() }
+// decision is a figure for inTurns: what it takes to decide such orders, and no more.
+func (w *world) decision(ctx context.Context) func() (float64, error) {
+	return func() (float64, error) {
+		sealed, err := w.sealLines(cellOrders)
+		if err != nil {
+			return 0, err
+		}
+		return block(len(sealed), func(i int) error {
+			code, err := w.router.Decide(ctx, sealed[i])
+			if err == nil && code != intents.OK {
+				err = fmt.Errorf("order %d is decided %s", i, code)
+			}
+			return errors.Join(err, ctx.Err())
+		})
+	}
+}
 
 // cpu is a figure for inTurns: the microseconds of process CPU of an order.
 func (w *world) cpu(ctx context.Context) func() (float64, error) {

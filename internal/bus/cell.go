@@ -13,12 +13,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// JournalStream has the records of a cell's journal, and JournalSubjects are what routers
-// write to it; see storage/jetstream.
-const (
-	JournalStream   = "JOURNAL"
-	JournalSubjects = "journal.>"
-)
+// JournalStream has the records of a cell's journal; see storage/jetstream.
+const JournalStream = "JOURNAL"
 
 // keyReached of the bucket is how far the documents have come.
 const keyReached = "reached"

@@ -32,6 +32,14 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// connectTime is how long one server has for a connection: one that is held by its machine
+// takes connections, and says nothing.
+const connectTime = 5 * time.Second
+
+// pingEvery is how often a server is asked whether it is there; after two in vain another one
+// is tried.
+const pingEvery = 5 * time.Second
+
 // drainTimeout is how long Close waits for messages on their way.
 const drainTimeout = 5 * time.Second
 
@@ -61,8 +69,8 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		opts = append(opts, nats.Timeout(time.Until(deadline)))
+	if deadline, ok := ctx.Deadline(); ok { // of each later connection, too
+		opts = append(opts, nats.Timeout(min(time.Until(deadline), connectTime)))
 	}
 	nc, err := nats.Connect(o.URL, opts...)
 	if err != nil {
@@ -101,6 +109,8 @@ func (c *conn) natsOptions(o Options) ([]nats.Option, error) {
 	}
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(o.InProcess))
+	} else {
+		opts = append(opts, nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2))
 	}
 	if o.TLS != nil {
 		opts = append(opts, nats.Secure(o.TLS))

@@ -24,11 +24,11 @@ const readerAge = 30 * time.Second
 // from before a restart: counting from the microsecond of its creation keeps numbers
 // growing, and below 2^53 until the year 2255.
 func EnsureFrames(ctx context.Context, c Conn) error {
-	js, err := JetStream(c)
-	if err != nil {
-		return err
+	router, ok := c.(*conn)
+	if !ok {
+		return errors.New("bus: frames: not a connection of this package")
 	}
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+	_, err := router.frames.CreateStream(ctx, jetstream.StreamConfig{
 		Name:        FramesStream,
 		Description: "display frames of turns",
 		Subjects:    []string{turnPrefix + ">"},

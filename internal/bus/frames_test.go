@@ -1,12 +1,16 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
@@ -127,4 +131,52 @@ func TestEnsureFramesTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	read(t, connect(t, s, natsserver.Frames), bus.Turn("acme", "t1"), 0, 1)
+}
+
+// Who makes a consumer says where frames are delivered to, and the server does not ask whether
+// he may publish there: they reach no stream, and nobody who serves.
+func TestFramesAreDeliveredNowhere(t *testing.T) {
+	s := start(t)
+	user := admitted(t, s, natsserver.Router).Asks
+	router := asClient(t, s, user)
+	js, err := jetstream.New(router)
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "JOURNAL", Subjects: []string{"writ.exec.probe"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := asClient(t, s, admitted(t, s, natsserver.Frames).Asks)
+	for name, to := range map[string]string{"a": "writ.exec.probe", "b": "writ.orders", "c": "writ.events.acme.step", "d": "_INBOX_" + user.User + ".x"} {
+		raw, err := json.Marshal(map[string]any{"stream_name": "FRAMES", "config": map[string]any{"name": name, "filter_subject": "writ.turn.acme.t1", "deliver_subject": to}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := frames.Request("writ.frames.CONSUMER.CREATE.FRAMES."+name+".writ.turn.acme.t1", raw, patience)
+		if err != nil || !bytes.Contains(m.Data, []byte(`"deliver_subject"`)) {
+			t.Fatalf("%s %v", m.Data, err)
+		}
+	}
+	if err := connect(t, s, "manager").Publish(bus.Turn("acme", "t1"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	read(t, connect(t, s, natsserver.Frames), bus.Turn("acme", "t1"), 0, 1)
+	if _, err := js.Publish(t.Context(), "writ.exec.probe", nil); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := journal.Info(t.Context()); err != nil || info.State.Msgs != 1 {
+		t.Errorf("%+v: %v", info.State, err)
+	}
+}
+
+// asClient connects as any client of NATS would.
+func asClient(t *testing.T, s *natsserver.Server, c natsserver.Credentials) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(c.User, c.Password), nats.CustomInboxPrefix("_INBOX_"+c.User))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
 }

@@ -73,19 +73,24 @@ var allowed = map[string]struct{ asks, serves may }{
 		publish: []string{
 			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
-			"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
+			"writ.frames.STREAM.CREATE.FRAMES", "$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
 			"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
-			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7",
+			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7", "writ.alive.one",
 		},
 		subscribe: []string{
 			"writ.orders router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.approvals router", "writ.plans.silent router",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
-			"_INBOX_router_{me}.x",
+			"_INBOX_router_{me}.x", "writ.alive.one", "writ.alive.*",
 		},
 	}},
+	"teller": {asks: may{
+		publish:   []string{"writ.events.acme.step", "writ.events.other.step", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS"},
+		subscribe: []string{"_INBOX_teller_{me}.x"},
+	}},
+	"hearer": {asks: may{publish: heardBy, subscribe: []string{"_INBOX_hearer_{me}.x"}}},
 	"recorder": {serves: may{
 		publish: []string{
 			"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder",
@@ -102,6 +107,12 @@ var allowed = map[string]struct{ asks, serves may }{
 	}},
 }
 
+// heardBy is what a reader of events of tenant acme may publish.
+var heardBy = []string{
+	"writ.jetstream.CONSUMER.CREATE.EVENTS.{me}.writ.events.acme.step", "writ.jetstream.CONSUMER.INFO.EVENTS.{me}", "writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.{me}",
+	"writ.jetstream.CONSUMER.DELETE.EVENTS.{me}", "$JS.ACK.EVENTS.{me}.1.1.1.1.1",
+}
+
 // subjects are all that the grammar knows, one of each kind, and what an
 // intruder would try besides.
 var subjects = []string{
@@ -110,6 +121,8 @@ var subjects = []string{
 	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.workflow", "writ.agent.*", "writ.agent.task.*",
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1", "writ.agent.workflow.p1",
+	"writ.events.acme.step", "writ.events.other.step", "writ.events.acme.>", "writ.events.>", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS",
+	"writ.jetstream.STREAM.PURGE.EVENTS", "writ.jetstream.STREAM.DELETE.EVENTS", "writ.jetstream.STREAM.UPDATE.EVENTS", "writ.jetstream.STREAM.CREATE.JOURNAL", "writ.jetstream.INFO",
 	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.workflow.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1",
 	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
@@ -117,10 +130,10 @@ var subjects = []string{
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 	"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
 	"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
-	"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7",
+	"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7", "writ.alive.one", "writ.alive.*",
 	"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.CREATE.FRAMES.c", "writ.frames.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1",
-	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.PURGE.FRAMES",
-	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_workflow.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x",
+	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.PURGE.FRAMES", "writ.frames.STREAM.CREATE.FRAMES",
+	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_workflow.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x", "_INBOX_teller.x",
 	"_INBOX_manager.>", "_R_.x", "_INBOX.>", "$SYS.REQ.SERVER.PING", "$SYS.>", "writ.>", "elsewhere", ">",
 }
 
@@ -128,6 +141,9 @@ var subjects = []string{
 func ofProcess(role, instance string) []string {
 	if role == "logs" {
 		return []string{"_INBOX_logs_" + instance + ".x", "writ.logs." + instance}
+	}
+	if role == "hearer" {
+		return append(mine(heardBy, instance), "_INBOX_hearer_"+instance+".x", "writ.jetstream.CONSUMER.CREATE.EVENTS."+instance+".writ.events.other.step", "writ.jetstream.CONSUMER.CREATE.EVENTS."+instance)
 	}
 	return []string{
 		"_INBOX_" + role + "_" + instance + ".x", "_INBOX_" + role + "_" + instance + ".>",
@@ -142,10 +158,17 @@ func isWildcard(subject string) bool { return strings.ContainsAny(subject, "*>")
 // and over a listener, where external executors connect too.
 func TestEveryPair(t *testing.T) {
 	s := startOn(t, "127.0.0.1:0")
-	seed := admit(t, s, "x.acme.echo")
 	for role, is := range allowed {
 		if role == externalName {
+			seed := admit(t, s, "x.acme.echo")
 			t.Run(role, func(t *testing.T) { everySubject(t, outside(t, s, seed), subjects, is.serves) })
+			continue
+		}
+		if role == "hearer" {
+			me, other := "acme_one", "acme_two"
+			tried := slices.Concat(subjects, ofProcess(role, me), ofProcess(role, other), ofProcess(role, "other_one"))
+			m := may{mine(is.asks.publish, me), mine(is.asks.subscribe, me)}
+			t.Run(role, func(t *testing.T) { everySubject(t, hearers(t, s, me)[me], tried, m) })
 			continue
 		}
 		me, other := admitted(t, s, role), admitted(t, s, role)

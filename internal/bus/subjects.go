@@ -20,6 +20,7 @@ const (
 	logsPrefix         = "writ.logs."               // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
 	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: HandOut
 	producePrefix      = "writ.produce."            // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
+	eventsPrefix       = "writ.events."             // writ.events.<tenant>.<kind>: an event for other systems; no reply
 	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
 	grantPrefix        = "writ.grant."              // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
 )
@@ -29,6 +30,21 @@ const FramesStream = "FRAMES"
 
 // FramesAPI begins what a reader of that stream may ask of JetStream.
 const FramesAPI = "writ.frames."
+
+// EventsStream is the JetStream stream of events for other systems (memory, an hour).
+const EventsStream = "EVENTS"
+
+// EventsAPI is what users of that stream have in place of $JS.API.
+const EventsAPI = "writ.jetstream"
+
+// Events are the subjects of a tenant's events.
+func Events(tenant string) string { return eventsPrefix + token(tenant) + ".>" }
+
+// Hearer is the role of readers of events.
+const Hearer = "hearer"
+
+// EventReader is what the consumer of a reader, <tenant>_<name>, must be called.
+func EventReader(reader string) string { return token(reader) }
 
 // Exec is the subject of an intent type. Types hold dots; they stay tokens.
 func Exec(typ string) string { return execPrefix + typ }

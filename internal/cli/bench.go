@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -9,8 +10,15 @@ import (
 
 func benchCommand(c *command) {
 	var o bench.Options
+	var s simulation
 	c.ValidArgs = bench.Names()
 	c.answer = func(args []string) (answer, error) {
+		if s.on {
+			if args[0] != "cell" {
+				return answer{}, usage(errors.New("--simulate goes with cell alone"))
+			}
+			return s.answer()
+		}
 		rows, err := bench.Run(c.Context(), args[0], o)
 		return answer{data: rows, text: aligned(func(t io.Writer) {
 			fmt.Fprintln(t, "name\tours\tbaseline\tratio\tunit\tn")
@@ -19,8 +27,9 @@ func benchCommand(c *command) {
 			}
 		})}, err
 	}
+	s.flags(c)
 	c.Flags().DurationVar(&o.Time, "time", bench.DefaultTime, "how long each measurement runs")
-	c.Flags().Int64Var(&o.Orders, "orders", bench.DefaultOrders, "for audit: number of orders in the log; 1,000,000 need about 15 GB in TMPDIR")
+	c.Flags().Int64Var(&o.Orders, "orders", bench.DefaultOrders, "for audit and cell: number of orders in the log; 1,000,000 need about 15 GB in TMPDIR")
 	c.Flags().Int64Var(&o.Records, "records", 0, "for journal: measure commits as the journal grows to this many records; 1,000,000 need about 2 GB in TMPDIR")
 	c.Flags().Int64Var(&o.Documents, "documents", bench.DefaultDocuments, "for storage: number of documents that are searched; 1,000,000 need about 7 GB in TMPDIR")
 	c.Flags().Int64Var(&o.Texts, "texts", bench.DefaultTexts, "for storage: number of documents without embeddings in text search; 1,000,000 need about 4 GB in TMPDIR")

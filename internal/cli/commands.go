@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 )
 
 // row is one command of the command line, or a group of them. What --help says of it
@@ -83,6 +84,7 @@ func commands() []row {
 		{use: "kb", short: "Add, search, list and remove documents of the knowledge base", group: kbRows},
 		{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
 		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
+		{use: "events", short: "Manage other systems that read events of a tenant", group: eventRows},
 		{use: "context", short: "Name the writs that you use, and choose one", group: contextRows},
 		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
 		{use: "backup DIR|FILE.tar", short: "Copy a data directory, even while writ runs on it", make: backupCommand},
@@ -245,12 +247,18 @@ var orderRows = []row{
 
 var executorRows = []row{
 	{use: "issue NAME --types T,… --out FILE", short: "Write credentials for an external executor", make: executorIssue},
-	{use: "list", short: "List external executors that have credentials", make: executorList},
-	{use: "revoke NAME", short: "Revoke the credentials of a service; it is disconnected within a second", make: executorRevoke},
+	{use: "list", short: "List external executors that have credentials", make: externalList(datadir.Executors)},
+	{use: "revoke NAME", short: "Revoke the credentials of a service; it is disconnected within a second", make: externalRevoke(datadir.Executors)},
 	{
 		use: "check NAME [--catalog DIR] [-- COMMAND ARG …]", short: "Send the ticket test vectors to a service, in any language",
 		make: executorCheck, args: cobra.MinimumNArgs(1),
 	},
+}
+
+var eventRows = []row{
+	{use: "issue NAME --tenant T --out FILE", short: "Write credentials for a reader of a tenant's events", make: eventsIssue},
+	{use: "list", short: "List readers of events that have credentials", make: externalList(datadir.EventReaders)},
+	{use: "revoke READER", short: "Revoke the credentials of a reader; it is disconnected within a second", make: externalRevoke(datadir.EventReaders)},
 }
 
 var agentRows = []row{

@@ -69,18 +69,8 @@ func executorIssue(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		if _, err := os.Stat(out); err == nil {
-			return answer{}, fmt.Errorf("%s exists already, and it is not overwritten", out)
-		}
-		seed, err := datadir.IssueExecutor(c.dir, name, own, time.Now())
-		if errors.Is(err, datadir.ErrIssued) {
-			return answer{}, fmt.Errorf("%s has credentials already: run writ executor revoke %s, then issue new ones", name, name)
-		}
-		if err != nil {
+		if err := issue(c, datadir.Executors, name, own, out); err != nil {
 			return answer{}, err
-		}
-		if err := writeNew(out, []byte(seed+"\n")); err != nil {
-			return answer{}, errors.Join(err, datadir.RevokeExecutor(c.dir, name, time.Now()))
 		}
 		res := issued{Name: name, Types: own, Queue: name, Service: bus.ServiceName(name), InboxPrefix: bus.InboxPrefix(name), SeedFile: out}
 		for _, typ := range own {
@@ -95,30 +85,63 @@ func executorIssue(c *command) {
 	c.mustGive("out")
 }
 
-func executorList(c *command) {
-	c.dataFlag()
-	c.answer = func([]string) (answer, error) {
-		list, err := datadir.ExternalExecutors(c.dir)
-		if err != nil {
-			return answer{}, malformed(err)
+// issue makes credentials for a service and writes the seed to a new file.
+func issue(c *command, kind datadir.Externals, name string, types []string, out string) error {
+	if _, err := os.Stat(out); err == nil {
+		return fmt.Errorf("%s exists already, and it is not overwritten", out)
+	}
+	seed, err := kind.Admit(c.dir, name, types, time.Now())
+	if errors.Is(err, datadir.ErrIssued) {
+		return fmt.Errorf("%s has credentials already: run %s revoke %s, then issue new ones", name, strings.TrimSuffix(kind.Issue, " issue"), name)
+	}
+	if err != nil {
+		return err
+	}
+	if err := writeNew(out, []byte(seed+"\n")); err != nil {
+		return errors.Join(err, kind.Revoke(c.dir, name, time.Now()))
+	}
+	return nil
+}
+
+// externalList lists the services of one sort.
+func externalList(kind datadir.Externals) func(c *command) {
+	return func(c *command) {
+		c.dataFlag()
+		c.answer = func([]string) (answer, error) {
+			list, err := kind.List(c.dir)
+			if err != nil {
+				return answer{}, malformed(err)
+			}
+			a := answer{data: append([]datadir.External{}, list...)}
+			for _, o := range list {
+				state := "issued " + o.Issued.Format(time.RFC3339)
+				if o.Revoked != nil {
+					state = "revoked " + o.Revoked.Format(time.RFC3339)
+				}
+				what := append([]string{o.Name}, strings.Join(o.Types, ","), state)
+				a.text += strings.Join(slices.DeleteFunc(what, func(s string) bool { return s == "" }), "\t") + "\n"
+			}
+			return a, nil
 		}
-		return answer{data: append([]datadir.ExternalExecutor{}, list...), text: render("executors", list)}, nil
 	}
 }
 
-func executorRevoke(c *command) {
-	c.run = func(args []string) error {
-		err := datadir.RevokeExecutor(c.dir, args[0], time.Now())
-		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s has no credentials: see writ executor list", args[0])
-		}
-		if err != nil {
+// externalRevoke ends the credentials of a service.
+func externalRevoke(kind datadir.Externals) func(c *command) {
+	return func(c *command) {
+		c.run = func(args []string) error {
+			err := kind.Revoke(c.dir, args[0], time.Now())
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s has no credentials: see %s list", args[0], strings.TrimSuffix(kind.Issue, " issue"))
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.std.Out, args[0])
 			return err
 		}
-		_, err = fmt.Fprintln(c.std.Out, args[0])
-		return err
+		c.dataFlag()
 	}
-	c.dataFlag()
 }
 
 func executorCheck(c *command) {

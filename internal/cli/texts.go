@@ -18,7 +18,6 @@ var textFile []byte
 var printed = func() *template.Template {
 	all := template.New("texts").Funcs(template.FuncMap{
 		"join": strings.Join, "printable": printable, "oneLine": oneLine, "short": short, "orDash": orDash,
-		"rfc3339": func(at time.Time) string { return at.Format(time.RFC3339) },
 		"utc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"percent": func(share float64) string { return fmt.Sprintf("%.1f", 100*share) },
 		"seconds": func(ms int64) string { return fmt.Sprintf("%.1f", float64(ms)/1000) },

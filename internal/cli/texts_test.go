@@ -6,7 +6,6 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/internal/upkeep"
@@ -34,7 +33,6 @@ func TestTexts(t *testing.T) {
 		"changes":        registryChanges{Added: []changedAgent{{}}, Removed: []changedAgent{{}}, Changed: []changedAgent{{}}, Files: []string{"x"}},
 		"changes.rights": changedAgent{Gained: []string{"x"}, Lost: []string{"x"}},
 		"contexts.table": contexts{Use: "x", Contexts: map[string]aContext{"x": {}}}, "documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
-		"executors":  []datadir.ExternalExecutor{{}},
 		"hits.table": catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},

@@ -7,6 +7,7 @@
 //	documents.db documents, where no OpenSearch keeps them
 //	blobs/       artifacts and temporary files, where no server keeps them
 //	executors/   credentials of external executors
+//	readers/     credentials of readers of events
 //	lock         held by the process that uses the directory
 //	address      where that process answers
 //	started      the log has begun

@@ -15,45 +15,56 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// ExternalExecutor is a service of somebody else that may connect and carry out its own
-// types: a file of the data directory, executors/<name>.json, mode 0600. Only the service
-// has the private half of its key.
-type ExternalExecutor struct {
-	Name    string     `json:"name"` // of the executor, as its rows say
-	Types   []string   `json:"types"`
-	NKey    string     `json:"nkey"` // public
+// External is a service of somebody else that may connect: a file of the data directory,
+// mode 0600. Only the service has the private half of its key.
+type External struct {
+	Name    string     `json:"name"`
+	Types   []string   `json:"types,omitempty"` // that an executor carries out
+	NKey    string     `json:"nkey"`            // public
 	Issued  time.Time  `json:"issued"`
 	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
-// ErrIssued says that an executor has credentials that are not revoked.
-var ErrIssued = errors.New("the executor has credentials already")
-
-// errNoCredentials says that a file lets nobody in. New credentials may replace it.
-var errNoCredentials = errors.New("no credentials of an executor")
-
-func executorsDir(data string) string { return filepath.Join(data, "executors") }
-
-// executorName is a name that a vendor's row may give its executor. The file is named
-// after it.
-var executorName = regexp.MustCompile(`^x-[a-z0-9_-]{1,30}$`)
-
-func executorFile(data, name string) (string, error) {
-	if !executorName.MatchString(name) {
-		return "", fmt.Errorf("%q is not a name of a vendor's executor: x-<vendor> or x-<vendor>-<name>", name)
-	}
-	return filepath.Join(executorsDir(data), name+".json"), nil
+// Externals are the services of one sort.
+type Externals struct {
+	dir   string         // of their files, which are named after them
+	names *regexp.Regexp // that they may have
+	form  string         // of a name, in words
+	Issue string         // the command that makes credentials
 }
 
-// IssueExecutor makes credentials for an executor and returns the seed, which is stored
-// nowhere. A running process of the data directory lets it in within a second. The error
-// is ErrIssued if it has credentials.
-func IssueExecutor(data, name string, types []string, now time.Time) (seed string, err error) {
-	path, err := executorFile(data, name)
+// Executors of vendors have the names that their rows give them. EventReaders have the tenant
+// and a name without an underscore.
+var (
+	Executors    = Externals{"executors", regexp.MustCompile(`^x-[a-z0-9_-]{1,30}$`), "a vendor's executor: x-<vendor> or x-<vendor>-<name>", "writ executor issue"}
+	EventReaders = Externals{"readers", regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}_[a-z0-9-]{1,30}$`), "a reader of events: <tenant>_<name>, the name of a-z, 0-9 and -", "writ events issue"}
+)
+
+// ErrIssued says that a service has credentials that are not revoked.
+var ErrIssued = errors.New("it has credentials already")
+
+// errNoCredentials says that a file lets nobody in. New credentials may replace it.
+var errNoCredentials = errors.New("no credentials")
+
+// Named says whether a service may have a name.
+func (e Externals) Named(name string) bool { return e.names.MatchString(name) }
+
+func (e Externals) file(data, name string) (string, error) {
+	if !e.Named(name) {
+		return "", fmt.Errorf("%q is not a name of %s", name, e.form)
+	}
+	return filepath.Join(data, e.dir, name+".json"), nil
+}
+
+// Admit makes credentials for a service and returns the seed, which is stored nowhere. A
+// running process of the data directory lets it in within a second. The error is ErrIssued if
+// it has credentials.
+func (e Externals) Admit(data, name string, types []string, now time.Time) (seed string, err error) {
+	path, err := e.file(data, name)
 	if err != nil {
 		return "", err
 	}
-	before, err := readExecutor(path)
+	before, err := e.read(path)
 	if err == nil && before.Revoked == nil {
 		return "", ErrIssued
 	}
@@ -64,17 +75,16 @@ func IssueExecutor(data, name string, types []string, now time.Time) (seed strin
 	if err != nil {
 		return "", err
 	}
-	return seed, writeExecutor(data, ExternalExecutor{Name: name, Types: slices.Sorted(slices.Values(types)), NKey: public, Issued: now.UTC().Truncate(time.Second)})
+	return seed, durable.WriteJSON(path, External{Name: name, Types: slices.Sorted(slices.Values(types)), NKey: public, Issued: now.UTC().Truncate(time.Second)})
 }
 
-// RevokeExecutor ends an executor's credentials. A running process disconnects it within
-// a second.
-func RevokeExecutor(data, name string, now time.Time) error {
-	path, err := executorFile(data, name)
+// Revoke ends a service's credentials. A running process disconnects it within a second.
+func (e Externals) Revoke(data, name string, now time.Time) error {
+	path, err := e.file(data, name)
 	if err != nil {
 		return err
 	}
-	o, err := readExecutor(path)
+	o, err := e.read(path)
 	if err != nil {
 		return err
 	}
@@ -82,26 +92,26 @@ func RevokeExecutor(data, name string, now time.Time) error {
 		at := now.UTC().Truncate(time.Second)
 		o.Revoked = &at
 	}
-	return writeExecutor(data, o)
+	return durable.WriteJSON(path, o)
 }
 
-// ExternalExecutors are those that a data directory knows, by name, with the revoked ones.
-// The error names files that cannot be read; the others are returned all the same.
-func ExternalExecutors(data string) ([]ExternalExecutor, error) {
-	entries, err := os.ReadDir(executorsDir(data))
+// List has those that a data directory knows, by name, with the revoked ones. The error names
+// files that cannot be read; the others are returned all the same.
+func (e Externals) List(data string) ([]External, error) {
+	entries, err := os.ReadDir(filepath.Join(data, e.dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var out []ExternalExecutor
+	var out []External
 	var unread []error
-	for _, e := range entries {
-		if filepath.Ext(e.Name()) != ".json" {
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != ".json" {
 			continue
 		}
-		o, err := readExecutor(filepath.Join(executorsDir(data), e.Name()))
+		o, err := e.read(filepath.Join(data, e.dir, entry.Name()))
 		if err != nil {
 			unread = append(unread, err)
 			continue
@@ -111,8 +121,8 @@ func ExternalExecutors(data string) ([]ExternalExecutor, error) {
 	return out, errors.Join(unread...)
 }
 
-func readExecutor(path string) (ExternalExecutor, error) {
-	var o ExternalExecutor
+func (e Externals) read(path string) (External, error) {
+	var o External
 	there, err := durable.ReadExactJSON(path, &o)
 	switch name := strings.TrimSuffix(filepath.Base(path), ".json"); {
 	case !there && err == nil:
@@ -120,16 +130,7 @@ func readExecutor(path string) (ExternalExecutor, error) {
 	case errors.As(err, new(*fs.PathError)):
 		return o, err
 	case err != nil || o.Name != name:
-		return o, fmt.Errorf("%s: %w (%v): issue new ones with writ executor issue %s", path, errNoCredentials, err, name)
+		return o, fmt.Errorf("%s: %w (%v): issue new ones with %s %s", path, errNoCredentials, err, e.Issue, name)
 	}
 	return o, nil
-}
-
-// writeExecutor replaces the file in one step, durably.
-func writeExecutor(data string, o ExternalExecutor) error {
-	path, err := executorFile(data, o.Name)
-	if err != nil {
-		return err
-	}
-	return durable.WriteJSON(path, o)
 }

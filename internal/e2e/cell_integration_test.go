@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,13 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/clock"
@@ -53,30 +51,6 @@ func makeCell(t *testing.T, documents string, serve func(accounts []byte) (urls 
 		t.Fatalf("origin %q", origin)
 	}
 	return c
-}
-
-// natsServer runs a nats-server with a configuration.
-func natsServer(t *testing.T, config []byte) (url string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "nats.conf")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	opts, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.NoLog, opts.NoSigs = true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not take connections")
-	}
-	return s.ClientURL()
 }
 
 // writ runs a command to its end and gives what it prints.
@@ -135,8 +109,6 @@ func (c *cell) serve(instance string, roles []string, more ...string) *machine {
 	}
 	return x
 }
-
-var approveLine = regexp.MustCompile(`writ skill approve ([^"\\]+)`)
 
 // approve what the log of the skills says, as the operator does.
 func (c *cell) approve(skills *machine, url string) {
@@ -213,3 +185,26 @@ func TestIntegrationCell(t *testing.T) {
 	}
 	ask()
 }
+
+// TestIntegrationInCell runs tests of agents again, in a process of their own, each in a cell
+// on three NATS servers where every role is two processes, with the documents in an OpenSearch.
+// They know nothing of it.
+func TestIntegrationInCell(t *testing.T) {
+	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|Approve|Cancel|Conversation|Gate|Dropped|Think)")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, "-test.run", suite, "-test.v", "-test.timeout=15m", "-test.parallel=1")
+	cmd.Env = append(os.Environ(), cellVariable+"=1", "WRIT_TEST_OPENSEARCH="+startOpenSearch(t).URL)
+	out, err := cmd.CombinedOutput()
+	text := string(out)
+	passed := strings.Count(text, "\n--- PASS: Test")
+	if err != nil || passed < 10 || strings.Contains(text, "--- SKIP") {
+		t.Fatalf("%d tests passed: %v\n%s", passed, err, text)
+	}
+	t.Logf("%d tests passed", passed)
+}
+
+// suiteVariable names other tests for TestIntegrationInCell.
+const suiteVariable = "WRIT_TEST_CELL_SUITE"

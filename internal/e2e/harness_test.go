@@ -26,11 +26,14 @@ import (
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream"
+	"aob.dev/writ/storage/jetstream/servertest"
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("OPENAI_API_KEY") // no test asks a model of somebody else
-	beWrit()                          // nor in a process that was started as the command line
+	servertest.Main()
+	beWrit() // nor in a process that was started as the command line
 	beCRM()
 	code := m.Run()
 	if left := leaked(); code == 0 && left != "" {
@@ -98,6 +101,9 @@ func start(t *testing.T, s setup) *system {
 	}
 	if s.Now == nil {
 		s.Now = time.Now
+	}
+	if inCell() {
+		return startCell(t, s)
 	}
 	n, stop, err := node.Start(context.WithoutCancel(t.Context()), node.Config{ // t's own ends before the clean-up
 		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Gate: s.Gate, Now: s.Now,
@@ -234,7 +240,7 @@ func (s *system) readTurn(who person, message string, out turn, p problem) turn 
 // counted is how many refusals with a code left no record but a count.
 func (s *system) counted(code intents.Code) (n int64) {
 	s.t.Helper()
-	for rec, err := range s.node.Records().Scan(s.t.Context(), 0) {
+	for rec, err := range s.records().Scan(s.t.Context(), 0) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -252,12 +258,24 @@ func (s *system) counted(code intents.Code) (n int64) {
 	return n
 }
 
+// records of the journal, as they are now.
+func (s *system) records() storage.Records {
+	s.t.Helper()
+	r := s.node.Records()
+	if cell, ok := r.(*jetstream.Journal); ok {
+		if err := cell.Fresh(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return r
+}
+
 // orders reads the orders of a plan from the journal; empty: all of them.
 func (s *system) orders(plan string) []order {
 	s.t.Helper()
 	var out []order
 	at := map[int64]int{}
-	for rec, err := range s.node.Records().Scan(s.t.Context(), 0) {
+	for rec, err := range s.records().Scan(s.t.Context(), 0) {
 		if err != nil {
 			s.t.Fatal(err)
 		}

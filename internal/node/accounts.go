@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
 )
 
@@ -24,15 +25,19 @@ func Accounts(processes []string, dir string) (config []byte, made []string, err
 	seen := map[string]bool{}
 	for _, p := range processes {
 		role, name, _ := strings.Cut(p, ":")
-		if !instance.MatchString(name) || seen[p] {
-			return nil, nil, fmt.Errorf("process %q: write ROLE:NAME, with a name of its own of a-z, 0-9, _ and -", p)
+		named := instance.MatchString(name)
+		if role == natsserver.Hearer {
+			named = datadir.EventReaders.Named(name)
+		}
+		if !named || seen[p] {
+			return nil, nil, fmt.Errorf("process %q: write ROLE:NAME, with a name of its own of a-z, 0-9, _ and -; hearers are called TENANT_NAME", p)
 		}
 		seen[p] = true
 		asks, serves, err := natsserver.Connections(role, executorTypes())
 		if err != nil {
-			return nil, nil, fmt.Errorf("process %q: there is no role %q: roles are gateway, frames, manager, planner, task, workflow, router, recorder and the executors of writ catalog", p, role)
+			return nil, nil, fmt.Errorf("process %q: there is no role %q: roles are gateway, frames, manager, planner, task, workflow, router, recorder, teller, hearer and the executors of writ catalog", p, role)
 		}
-		m := natsserver.Member{Role: role, Instance: name}
+		m := natsserver.Member{Role: role, Instance: bus.EventReader(name)} // only readers have dots
 		for _, c := range []struct {
 			there  bool
 			suffix string

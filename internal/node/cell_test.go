@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
@@ -40,6 +42,9 @@ type cell struct {
 	shared          string // documents and blobs
 }
 
+// second is what a role connects as besides.
+var second = map[string]string{"gateway": "frames", "recorder": "teller"}
+
 // each is every role in a process of its own, but what a router and a recorder share.
 func newCell(t *testing.T, instances ...string) *cell {
 	t.Helper()
@@ -58,11 +63,12 @@ func newCell(t *testing.T, instances ...string) *cell {
 			if role != roleMonitor {
 				processes = append(processes, name+":"+i)
 			}
-			if role == "gateway" {
-				processes = append(processes, "frames:"+i)
+			if also := second[role]; also != "" {
+				processes = append(processes, also+":"+i)
 			}
 		}
 	}
+	processes = append(processes, "hearer:default_crm")
 	text, _, err := Accounts(processes, c.seeds)
 	must(t, err)
 	c.url = natsWith(t, text)
@@ -107,10 +113,10 @@ func (c *cell) config(instance string, roles ...string) Config {
 		name, executor := strings.CutPrefix(role, executorRole)
 		found, err := filepath.Glob(filepath.Join(c.seeds, name+"_"+instance+"_*.seed"))
 		must(c.T, err)
-		if role == "gateway" {
-			frames, err := filepath.Glob(filepath.Join(c.seeds, "frames_"+instance+"_*.seed"))
+		if also := second[role]; also != "" {
+			more, err := filepath.Glob(filepath.Join(c.seeds, also+"_"+instance+"_*.seed"))
 			must(c.T, err)
-			found = append(found, frames...)
+			found = append(found, more...)
 		}
 		for _, file := range found {
 			raw, err := os.ReadFile(file)
@@ -241,6 +247,7 @@ func TestCell(t *testing.T) {
 	c.approve(processes["executor:skills"], gateway)
 	plan := c.ask(key, gateway)
 	c.reads(key, gateway, plan)
+	c.hears(plan)
 	c.stolen(gateway)
 	if status := c.call("", http.MethodGet, gateway+"/console", nil, nil); status != http.StatusNotFound {
 		t.Errorf("the console: HTTP %d", status)
@@ -314,6 +321,27 @@ func (c *cell) reads(key, gateway, plan string) {
 	}
 	if status := c.call(key, http.MethodGet, gateway+"/agent/plans/"+plan+"/trace", nil, nil); status != http.StatusOK {
 		c.Errorf("trace: HTTP %d", status)
+	}
+}
+
+// hears: another system hears of the plan.
+func (c *cell) hears(plan string) {
+	c.Helper()
+	seed, err := nats.NkeyOptionFromSeed(filepath.Join(c.seeds, "hearer_default_crm_asks.seed"))
+	must(c.T, err)
+	nc, err := nats.Connect(c.url, seed, nats.CustomInboxPrefix("_INBOX_hearer_default_crm"))
+	must(c.T, err)
+	defer nc.Close()
+	js, err := jetstream.NewWithAPIPrefix(nc, bus.EventsAPI)
+	must(c.T, err)
+	events, err := js.CreateOrUpdateConsumer(c.Context(), bus.EventsStream, jetstream.ConsumerConfig{Durable: "default_crm", FilterSubject: bus.Events("default")})
+	must(c.T, err)
+	for ctx := c.within(); ; {
+		m, err := events.Next(jetstream.FetchContext(ctx))
+		must(c.T, err)
+		if text := string(m.Data()); strings.Contains(text, `"plan.complete"`) && strings.Contains(text, plan) {
+			return
+		}
 	}
 }
 

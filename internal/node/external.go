@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
@@ -21,12 +22,13 @@ func (n *Node) openCatalog(context.Context) (err error) {
 	return err
 }
 
-// admitExternal lets external executors in that are not revoked. It leaves out types that
+// admitExternal lets external executors and readers of events in that are not revoked. It leaves out types that
 // are not in the catalog or belong to another executor, because the catalog may have
 // changed since the credentials were issued. It also leaves out executors whose file
 // cannot be read, so one bad file does not delay the revocation of others.
 func (n *Node) admitExternal() error {
-	known, unread := datadir.ExternalExecutors(n.cfg.Dir)
+	known, unread := datadir.Executors.List(n.cfg.Dir)
+	readers, others := datadir.EventReaders.List(n.cfg.Dir)
 	var in []natsserver.External
 	for _, o := range known {
 		var types []string
@@ -39,11 +41,16 @@ func (n *Node) admitExternal() error {
 			in = append(in, natsserver.External{Name: o.Name, NKey: o.NKey, Types: types})
 		}
 	}
-	return errors.Join(unread, n.server.SetExternal(in))
+	for _, o := range readers {
+		if o.Revoked == nil {
+			in = append(in, natsserver.External{Name: bus.EventReader(o.Name), NKey: o.NKey})
+		}
+	}
+	return errors.Join(unread, others, n.server.SetExternal(in))
 }
 
 // notAdmitted is logged: one bad file keeps its executor out, not the node from starting.
-const notAdmitted = "credentials of executors cannot be read; these executors cannot connect"
+const notAdmitted = "credentials of executors or readers cannot be read; these cannot connect"
 
 func (n *Node) startExternal(g *group) error {
 	g.run("external executors", n.followExternal)

@@ -30,7 +30,7 @@ func TestExternalExecutorDamaged(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "executors", "x-aaa.json"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := datadir.IssueExecutor(data, "x-aaa", []string{"x.aaa.echo"}, time.Now()); err != nil {
+	if _, err := datadir.Executors.Admit(data, "x-aaa", []string{"x.aaa.echo"}, time.Now()); err != nil {
 		t.Errorf("issued anew: %v", err)
 	}
 }

@@ -141,11 +141,12 @@ type Node struct {
 	catalog   *catalog.Catalog
 	directory *state.State
 	recorder  *recorder.Recorder
+	events    *bus.Publisher
 	holdings  *router.Holdings
 	ledger    *ledger.Ledger
-	recording atomic.Bool // ledger is open
+	recording atomic.Bool        // ledger is open
+	peers     *jetstream.Routers // of a router of a cell
 	router    *router.Router
-	peers     *jetstream.Routers // nil: this process is alone
 	gateway   *gateway.Gateway
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics

@@ -2,12 +2,17 @@ package node
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
 	"sync"
 	"time"
 
 	"aob.dev/writ/executors/files"
 	"aob.dev/writ/executors/knowledge"
 	"aob.dev/writ/executors/memory"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -42,7 +47,7 @@ func (w *wakers) wake() {
 }
 
 // openRecorder makes the recorder. It writes nothing yet.
-func (n *Node) openRecorder(context.Context) error {
+func (n *Node) openRecorder(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, remembering{n.documents, n.directory, n.cfg.Now}, n.cfg.Log)
 	n.recorder.Tenants, n.recorder.From = n.directory.Tenants, n.projected()
 	n.recorder.Content = n.systemBlob
@@ -50,7 +55,27 @@ func (n *Node) openRecorder(context.Context) error {
 	if n.index == nil { // a router of a cluster hears of it
 		n.index = n.recorder
 	}
-	return nil
+	return n.openEvents(ctx)
+}
+
+// openEvents has the recorder publish events where somebody could read them: over a listener,
+// or on a cluster that was given a process to publish them.
+func (n *Node) openEvents(ctx context.Context) error {
+	if n.alone() && n.cfg.NATS == "" {
+		return nil
+	}
+	teller, err := n.connect(ctx, natsserver.Teller)
+	if !n.alone() && errors.Is(err, fs.ErrNotExist) {
+		n.cfg.Log.InfoContext(ctx, "no events are published for other systems", slog.String("why", err.Error()))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if n.events, err = bus.NewPublisher(teller, n.cfg.Now, n.cfg.Log); err == nil {
+		n.recorder.Publish = n.events.Tell
+	}
+	return err
 }
 
 // startRecording starts all that one process of a cell does: the ledger and its witnesses,
@@ -58,6 +83,9 @@ func (n *Node) openRecorder(context.Context) error {
 func (n *Node) startRecording(g *group) error {
 	g.run("ledger", n.ledger.Run)
 	g.run("witnesses", n.witnesses().Run)
+	if n.events != nil {
+		g.run("events", n.events.Run)
+	}
 	g.run("recorder", n.record)
 	g.run("expiry", n.expire)
 	g.run("files sweep", files.Sweeper{Blobs: n.blobs, Log: n.cfg.Log}.Run)

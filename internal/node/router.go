@@ -12,13 +12,13 @@ import (
 // openRouter makes the router.
 func (n *Node) openRouter(context.Context) (err error) {
 	var peers router.Peers
-	if n.peers != nil { // else it would be an interface with nothing in it
+	if n.peers != nil {
 		peers = n.peers
 	}
 	n.router, err = router.New(router.Config{
-		Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns[natsserver.Router],
+		Peers: peers, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns[natsserver.Router],
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Meter: n.orders, Crashed: !n.ended, Peers: peers, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
+		Meter: n.orders, Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
 	})
 	return err
 }
@@ -31,11 +31,11 @@ func (n *Node) erasing() storage.Journal {
 	return erasing{n.journal, n.snapshots}
 }
 
-// startRouter has the router take orders. Those that an earlier process left open are
-// completed meanwhile.
+// startRouter has the router take orders. Those that an earlier process left open, or another
+// router that dies, are completed meanwhile.
 func (n *Node) startRouter(g *group) error {
 	if n.peers != nil {
-		g.run("peers", n.peers.Run)
+		g.run("routers", n.peers.Run)
 	}
 	if err := g.serve("router", n.router.Serve); err != nil {
 		return err

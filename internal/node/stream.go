@@ -13,13 +13,14 @@ import (
 	"aob.dev/writ/storage/jetstream"
 )
 
-// openStream opens the journal of the cell. A router makes its stream, and writes under a name
-// that it has at this start alone: one that comes back is another one, and the orders of the
-// one before are ended like those of any that is gone. A recorder reads alone.
+// openStream opens the journal of the cell. A router makes its stream, and writes under the
+// name of the process; a recorder reads alone.
 func (n *Node) openStream(ctx context.Context) error {
 	role, instance := natsserver.Recorder, ""
 	if n.has(natsserver.Router) {
-		role, instance = natsserver.Router, n.cfg.Cluster.Bus.Instance+"-"+strings.ToLower(rand.Text()[:8])
+		// Another one at each start: what an earlier process of this name has left open is
+		// a lost router's.
+		role, instance = natsserver.Router, n.cfg.Cluster.Bus.Instance+"-"+strings.ToLower(rand.Text())
 	}
 	conn := n.conns[role]
 	if conn == nil {

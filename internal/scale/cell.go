@@ -1,30 +1,38 @@
 package scale
 
 import (
-	"cmp"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 )
 
-// cell is what is simulated: one journal, some routers, one recorder, executors.
+// cell is what is simulated: a journal that its routers write and follow, executors and a
+// recorder.
 type cell struct {
-	rate                     float64 // orders that come a second
-	routers, cores, services int     // routers; cores of each for orders; what executors ask at once
-	seed                     uint64
+	rate                   float64 // orders that come a second
+	routers, cores, atOnce int     // routers; cores of each for orders; what executors ask at once
+	seed                   uint64
 }
 
-// run is what came of it.
-type run struct {
-	answered, recorded       int             // orders; commits
-	latencies, lags          []time.Duration // of orders; of groups, from the journal to documents
-	took                     time.Duration   // until the last was answered
-	inside                   int             // orders, now
-	since, area              time.Duration   // when inside changed last; orders × time
-	usage                    map[string]float64
-	routers                  []*router
+// simulation is one run of a cell.
+type simulation struct {
+	events
+	cell
+	measured      Measured
+	random        *rand.Rand
+	trip, service time.Duration
+	all           []*router
+	stored        int // groups that the journal has taken
+
 	journal, asked, recorder *station
+
+	crowded bool // for every order that is answered another one comes
+
+	came                int             // orders
+	committed, recorded meter           // commits
+	latencies, lags     []time.Duration // of orders; of groups, from the journal to their documents
+	inside              int             // orders, now
+	since, area         time.Duration   // when inside changed last; orders × time
 }
 
 // router decides orders and commits what waits together: while a group is on its way, the
@@ -33,49 +41,50 @@ type router struct {
 	orders, state *station
 	waiting       []func()
 	flying        bool
+	seen          int // groups
+	behind        int // than which it has to see more before it writes again
 }
 
-// simulation is one run of a cell.
-type simulation struct {
-	events
-	run
-	cell
-	measured Measured
-	trip     time.Duration // half a round trip
-	service  time.Duration
-	next     int // router
-}
-
-// simulate lets orders come for so long, at random (a Poisson process: what the tenants of
-// a cell do together), and, if drained, goes on until all are answered.
-func simulate(c cell, m Measured, a Assumptions, d time.Duration, drained bool) *run {
-	s := &simulation{cell: c, measured: m, trip: time.Duration(a.of(roundTrip) * float64(time.Microsecond) / 2)}
-	s.service = m.micros(Executor) + time.Duration(a.of(serviceTime)*float64(time.Millisecond))
-	stations := func(n int) *station { return &station{events: &s.events, servers: n} }
-	s.journal, s.asked, s.recorder = stations(1), stations(c.services), stations(1)
+// newSimulation of a cell.
+func newSimulation(c cell, m Measured, a Assumptions) *simulation {
+	s := &simulation{cell: c, measured: m, random: rand.New(rand.NewPCG(c.seed, 0))} //nolint:gosec // G404: a simulation
+	s.trip = time.Duration(a.Of("round_trip_us") * float64(time.Microsecond) / 2)
+	s.service = m.takes(1, Executor) + time.Duration(a.Of("service_ms")*float64(time.Millisecond))
+	stations := func(n int) *station { return &station{events: &s.events, free: n} }
+	s.journal, s.asked, s.recorder = stations(1), stations(c.atOnce), stations(1)
 	for range c.routers {
-		s.run.routers = append(s.run.routers, &router{orders: stations(c.cores), state: stations(1)})
+		s.all = append(s.all, &router{orders: stations(c.cores), state: stations(1), behind: -1})
 	}
-	random := rand.New(rand.NewPCG(c.seed, 0)) //nolint:gosec // G404: a simulation
-	open := true
-	var arrive func()
-	arrive = func() {
-		if !open {
-			return
+	return s
+}
+
+// arrive lets orders come up to a time, at random: what many tenants do, each in a Poisson
+// process, is a Poisson process.
+func (s *simulation) arrive(until time.Duration) {
+	s.after(time.Duration(s.random.ExpFloat64()/s.rate*float64(time.Second)), func() {
+		if s.now < until {
+			s.order()
+			s.arrive(until)
 		}
+	})
+}
+
+// leastInside and mostInside bound a crowd; the least fills groups of several routers.
+const leastInside, mostInside = 2048, 100_000
+
+// crowd has so many orders inside, always, that routers with so many cores and the journal
+// have enough to do, however long executors take.
+func (s *simulation) crowd(cores int) {
+	s.crowded = true
+	n := float64(cores) * float64(s.service) / float64(s.measured.takes(1, Router))
+	for range int(min(leastInside+n, mostInside)) {
 		s.order()
-		s.after(time.Duration(random.ExpFloat64()/c.rate*float64(time.Second)), arrive)
 	}
-	s.after(time.Duration(random.ExpFloat64()/c.rate*float64(time.Second)), arrive)
-	s.events.run(d)
-	s.use(d)
-	if open = false; drained {
-		for len(s.queue) > 0 {
-			s.events.run(s.queue[0].at)
-		}
-	}
-	s.took = s.now
-	return &s.run
+}
+
+// travel is one way between two machines.
+func (s *simulation) travel(then func()) {
+	s.after(time.Duration((0.5+s.random.Float64())*float64(s.trip)), then)
 }
 
 // enters counts orders that are inside.
@@ -87,18 +96,19 @@ func (s *simulation) enters(n int) {
 // order goes to the next router, which decides and commits it, has it carried out and
 // commits the outcome.
 func (s *simulation) order() {
-	r := s.run.routers[s.next%len(s.run.routers)]
-	s.next++
-	came, half := s.now, s.measured.micros(Router)/2
+	r, came, half := s.all[s.came%len(s.all)], s.now, s.measured.takes(0.5, Router)
+	s.came++
 	s.enters(1)
-	done := func() {
+	works := func(then func()) { r.orders.serve(half, func() { s.commit(r, func() { s.travel(then) }) }) }
+	answered := func() {
 		s.enters(-1)
-		s.answered++
 		s.latencies = append(s.latencies, s.now-came)
+		if s.crowded {
+			s.order()
+		}
 	}
-	outcome := func() { r.orders.serve(half, func() { s.commit(r, func() { s.after(s.trip, done) }) }) }
-	carryOut := func() { s.asked.serve(s.service, func() { s.after(s.trip, outcome) }) }
-	s.after(s.trip, func() { r.orders.serve(half, func() { s.commit(r, func() { s.after(s.trip, carryOut) }) }) })
+	carriedOut := func() { s.travel(func() { works(answered) }) }
+	s.travel(func() { works(func() { s.asked.serve(s.service, carriedOut) }) })
 }
 
 // commit waits for the router's next group.
@@ -107,50 +117,85 @@ func (s *simulation) commit(r *router, then func()) {
 	s.send(r)
 }
 
-// send has the journal write what waits in a router as one message, unless one is on its
-// way. All routers and the recorder follow it; its own goes on when it has seen it.
+// send has the journal write what waits in a router as one message. The journal takes it
+// only if the router has seen all that is stored; else it goes on when it has seen more.
 func (s *simulation) send(r *router) {
 	n := min(len(r.waiting), GroupSizes[len(GroupSizes)-1])
-	if r.flying || n == 0 {
+	if r.flying || n == 0 || r.seen <= r.behind {
 		return
 	}
-	group := r.waiting[:n:n]
-	r.waiting, r.flying = r.waiting[n:], true
-	written := func() {
-		at := s.now
-		r.flying = false
-		for _, each := range s.run.routers {
-			each.state.serve(time.Duration(n)*s.measured.micros(Fold)/2, func() {
-				for _, then := range group {
-					if each == r {
+	r.flying = true
+	seen := r.seen
+	s.travel(func() {
+		if seen != s.stored {
+			s.travel(func() {
+				r.flying, r.behind = false, seen
+				s.send(r)
+			})
+			return
+		}
+		s.stored++
+		group := r.waiting[:n:n]
+		r.waiting = r.waiting[n:]
+		// Its servers tell each other before they answer.
+		s.journal.serve(s.measured.group(n)+2*s.trip, func() { s.follow(r, group) })
+	})
+}
+
+// follow has all routers and the recorder see a group; its own router goes on with it.
+func (s *simulation) follow(own *router, group []func()) {
+	orders, at := float64(len(group))/2, s.now
+	for _, r := range s.all {
+		s.travel(func() {
+			r.state.serve(s.measured.takes(orders, Fold), func() {
+				r.seen++
+				if r == own {
+					s.committed.count(s.now, len(group))
+					r.flying = false
+					for _, then := range group {
 						then()
 					}
 				}
+				s.send(r)
 			})
-		}
-		s.recorder.serve(time.Duration(n)*(s.measured.micros(Recorder)+s.measured.micros(Ledger))/2, func() {
-			s.recorded += n
+		})
+	}
+	s.travel(func() {
+		s.recorder.serve(s.measured.takes(orders, Recorder, Ledger), func() {
+			s.recorded.count(s.now, len(group))
 			s.lags = append(s.lags, s.now-at)
 		})
-		s.send(r)
-	}
-	// There and back, and once more between the journal's servers.
-	s.after(s.trip, func() { s.journal.serve(s.measured.group(n), func() { s.after(3*s.trip, written) }) })
+	})
 }
 
-// use is which share of the time what is there once, or in a fixed number, was at work.
-func (s *simulation) use(d time.Duration) {
-	first := s.run.routers[0]
-	s.usage = map[string]float64{}
-	for name, x := range map[string]*station{"journal": s.journal, "recorder": s.recorder, "routers": first.orders, "state": first.state} {
-		// What began before the end may end later: a station is never busier than all the time.
-		s.usage[name] = min(1, x.worked.Seconds()/d.Seconds()/float64(x.servers))
-	}
+// meter counts what comes in groups.
+type meter struct {
+	all, first  int // the first group's
+	since, last time.Duration
 }
 
-// busiest is what had the least time left.
-func (r *run) busiest() string {
-	return slices.MaxFunc(slices.Sorted(maps.Keys(r.usage)), func(a, b string) int { return cmp.Compare(r.usage[a], r.usage[b]) })
+func (m *meter) count(now time.Duration, n int) {
+	if m.all == 0 {
+		m.first, m.since = n, now
+	}
+	m.all, m.last = m.all+n, now
+}
+
+// rate from the first group to the last; 0 of fewer than two.
+func (m *meter) rate() float64 {
+	if m.last == m.since {
+		return 0
+	}
+	return float64(m.all-m.first) / (m.last - m.since).Seconds()
+}
+
+// use is which share of the time up to now each of what is there in a fixed number worked.
+// What has begun may end later.
+func (s *simulation) use() (names []string, shares []float64) {
+	of := func(x *station, n int) float64 { return min(1, x.worked.Seconds()/s.now.Seconds()/float64(n)) }
+	first := s.all[0]
+	return []string{"recorder", "journal", "state", "router"},
+		[]float64{of(s.recorder, 1), of(s.journal, 1), of(first.state, 1), of(first.orders, s.cores)}
 }
 
 // quantile of durations, in milliseconds; 0 of none.
@@ -158,6 +203,6 @@ func quantile(all []time.Duration, q float64) float64 {
 	if len(all) == 0 {
 		return 0
 	}
-	sorted := slices.Sorted(slices.Values(all))
-	return float64(sorted[int(q*float64(len(sorted)-1))].Microseconds()) / 1000
+	slices.Sort(all)
+	return float64(all[int(q*float64(len(all)-1))].Microseconds()) / 1000
 }

@@ -63,16 +63,20 @@ func ReadMeasured(r io.Reader) (Measured, error) {
 		names = append(names, Group(n))
 	}
 	for _, name := range names {
-		if !(m[name] > 0) {
-			return nil, fmt.Errorf("no row %q with a figure above 0: take the output of writ bench cell --json", name)
+		if !(m[name] > 0 && m[name] < 1e9) {
+			return nil, fmt.Errorf("no row %q with a figure that can be: take the output of writ bench cell --json", name)
 		}
 	}
 	return m, nil
 }
 
-// micros is a figure that is in microseconds.
-func (m Measured) micros(name string) time.Duration {
-	return time.Duration(m[name] * float64(time.Microsecond))
+// takes is how long something that is in microseconds takes for n orders.
+func (m Measured) takes(n float64, names ...string) time.Duration {
+	var sum float64
+	for _, name := range names {
+		sum += m[name]
+	}
+	return time.Duration(n * sum * float64(time.Microsecond))
 }
 
 // group is how long the journal takes for n commits in one message: as long as for the

@@ -1,233 +1,200 @@
 // Package scale works out what an installation of writ takes at a number of orders a
 // second: it simulates one cell by measured figures and by assumptions that the reader can
-// change, and counts cells, machines, disks and costs from that. The same seed gives the
-// same result: there is no clock in it.
+// change, and counts cells, machines, disks and costs from that. There is no clock in it:
+// the same seed gives the same result.
 package scale
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 )
 
 // Question is what somebody wants to know.
 type Question struct {
 	OrdersPerSecond float64
-	Agents          float64 // if not 0: instead of it, so many agents that order now and then
 	Seed            uint64
 	Measured        Measured
 	Assumptions     Assumptions
 }
 
-// Plan is the answer. Every cell is built like the fullest one. Sizes are in GB, times in
-// milliseconds.
+// Plan is the answer. Every cell is built like the fullest one.
 type Plan struct {
-	Seed            uint64             `json:"seed"`
-	OrdersPerSecond float64            `json:"orders_per_second"`
-	Cells           int                `json:"cells"`
-	Fullest         float64            `json:"fullest_cell_orders_per_second"`
-	LargestTenant   float64            `json:"largest_tenant_orders_per_second"`
-	Saturation      float64            `json:"saturation_orders_per_second"` // of a cell
-	SaturatesFirst  string             `json:"saturates_first"`
-	Use             map[string]float64 `json:"use"` // in the fullest cell, of 1
-	P50             float64            `json:"p50_ms"`
-	P99             float64            `json:"p99_ms"`
-	Lag             float64            `json:"recorder_lag_p99_ms"`
-	Routers         int                `json:"routers_per_cell"`
-	Executors       int                `json:"executors_per_cell"`
-	AskedAtOnce     int                `json:"asked_at_once_per_cell"`
-	NATS            int                `json:"nats_servers"`
-	Search          int                `json:"opensearch_data_nodes"`
-	Cores           int                `json:"cores"`
-	Memory          float64            `json:"memory_gb"`
-	FollowerMemory  float64            `json:"memory_of_keys_and_state_gb"` // of each router and recorder
-	JournalDay      float64            `json:"journal_gb_a_day"`            // one copy of three
-	LedgerDay       float64            `json:"ledger_gb_a_day"`             // one copy of two
-	DocumentsDay    float64            `json:"documents_gb_a_day"`          // one copy
-	Disk            float64            `json:"disk_gb"`                     // for as long as it is kept
-	NetworkDay      float64            `json:"network_gb_a_day"`
-	Cost            float64            `json:"cost_a_month"`
-	OneMachine      float64            `json:"one_machine_cores"`        // for writ up; 0: it does not fit
-	OneMachineCost  float64            `json:"one_machine_cost_a_month"` // with a disk
-	Measured        Measured           `json:"measured"`
-	Assumptions     map[string]float64 `json:"assumptions"`
+	SaturatesFirst string   `json:"saturates_first"` // in a cell
+	Figures        []Figure `json:"figures"`         // in the order of reading
 }
 
-// Parts that a cell has in a fixed number, or at least.
+// Figure of a plan.
+type Figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
+// What a cell has in a fixed number or at least, and sizes that follow from the code.
 const (
-	natsServers    = 3
-	recorders      = 2 // one waits
-	atLeast        = 2 // of what there can be several of
-	atLeastSearch  = 3
-	followerGB     = 0.5 // memory of a process that follows no orders yet
-	heapFactor     = 2   // heap of a Go process over what it holds
-	keptInMemory   = 54 * time.Hour
-	secondsOfDay   = 86_400
-	daysOfMonth    = 30
-	bytesOfGB      = 1e9
-	simulated      = 50_000 // orders
-	leastSimulated = 10 * time.Second
-	mostSimulated  = 600 * time.Second
-	saturating     = 2 * time.Second
-	mostRouters    = 64
-	unbounded      = 1 << 30
+	natsServers   = 3
+	recorders     = 2 // one waits
+	atLeast       = 2 // of what there can be several of
+	atLeastSearch = 3
+	heapFactor    = 2         // memory of a Go process over what it holds
+	keptSeconds   = 54 * 3600 // keys and state stay for 48 hours, up to 6 more
+	day           = 86_400
+	gigabyte      = 1e9
+	saturating    = time.Second
+	mostRouters   = 64
+	simulated     = 20_000 // orders
 )
 
 // Answer works it out.
 func Answer(q Question) (*Plan, error) {
-	m, a := q.Measured, q.Assumptions
-	p := &Plan{Seed: q.Seed, OrdersPerSecond: q.OrdersPerSecond, Measured: m, Assumptions: map[string]float64{}}
-	for _, x := range a {
-		p.Assumptions[x.Name] = x.Value
+	if !(q.OrdersPerSecond >= 0.001 && q.OrdersPerSecond <= 1e6) {
+		return nil, errors.New("there must be from 0.001 to a million")
 	}
-	if q.Agents > 0 {
-		p.OrdersPerSecond = q.Agents / a.of(agentTime)
-	}
-	if !(p.OrdersPerSecond > 0) || math.IsInf(p.OrdersPerSecond, 0) || a.of(routerCores) < 2 || a.of(tenantsIn) > 1e6 {
-		return nil, errors.New("there must be some orders a second, two cores for a router and a million tenants at most")
-	}
-	p.saturate(q)
-	if err := p.place(a); err != nil {
+	m, a, p := q.Measured, q.Assumptions, &Plan{}
+	saturation := p.saturate(q)
+	room := saturation * a.Of("utilisation")
+	largest, cells, err := place(q.OrdersPerSecond, room, a)
+	if err != nil {
 		return nil, err
 	}
-	p.runFullest(q)
-	p.count(m, a)
+	fullest := slices.Max(cells)
+	p.add("orders_per_second", q.OrdersPerSecond)
+	p.add("cells", float64(len(cells)))
+	p.add("cell_saturates_at", saturation)
+	p.add("fullest_cell", fullest)
+	p.add("largest_tenant", largest)
+	routers := p.runFullest(q, fullest)
+	p.count(m, a, q.OrdersPerSecond, fullest, float64(len(cells)), routers)
 	return p, nil
 }
 
-// saturate finds what one cell can do: it gets more than it can take, with more and more
-// routers until these are not what it lacks.
-func (p *Plan) saturate(q Question) {
-	c := cell{cores: int(q.Assumptions.of(routerCores)) - 1, services: unbounded, seed: q.Seed}
+func (p *Plan) add(name string, value float64) { p.Figures = append(p.Figures, Figure{name, value}) }
+
+// saturate finds what one cell can do: as many orders are inside as keep every part busy,
+// with more and more routers until these are not what it lacks.
+func (p *Plan) saturate(q Question) (rate float64) {
+	c := cell{cores: int(q.Assumptions.Of("router_cores")) - 1, atOnce: math.MaxInt32, seed: q.Seed}
 	for c.routers = atLeast; c.routers <= mostRouters; c.routers++ {
-		c.rate = float64(c.routers*c.cores) / q.Measured.micros(Router).Seconds()
-		r := simulate(c, q.Measured, q.Assumptions, saturating, false)
-		p.Saturation = min(float64(r.answered), float64(r.recorded)/2) / saturating.Seconds()
-		if p.SaturatesFirst = r.busiest(); p.SaturatesFirst != "routers" {
-			return
+		s := newSimulation(c, q.Measured, q.Assumptions)
+		s.crowd(c.routers * c.cores)
+		s.run(saturating)
+		rate = min(s.committed.rate(), s.recorded.rate()) / 2
+		names, shares := s.use()
+		if p.SaturatesFirst = names[slices.Index(shares, slices.Max(shares))]; p.SaturatesFirst != "router" {
+			break
 		}
 	}
+	return rate
 }
 
 // place gives every tenant a cell, the largest first, each to the emptiest, with as many
-// cells as that needs.
-func (p *Plan) place(a Assumptions) error {
-	room := p.Saturation * a.of(utilisation)
-	tenants := make([]float64, int(max(1, a.of(tenantsIn))))
+// cells as that needs so that none gets more than it has room for.
+func place(rate, room float64, a Assumptions) (largest float64, cells []float64, err error) {
+	tenants := make([]float64, int(a.Of("tenants")))
 	var sum float64
 	for i := range tenants {
-		tenants[i] = math.Pow(float64(i+1), -a.of(zipf))
+		tenants[i] = math.Pow(float64(i+1), -a.Of("zipf"))
 		sum += tenants[i]
 	}
-	p.LargestTenant = p.OrdersPerSecond / sum
-	if p.LargestTenant > room {
-		return fmt.Errorf("the largest tenant has %.0f orders/s, and a cell takes %.0f (%.0f %% of its saturation): a tenant lives in one cell, so assume more tenants or a smaller zipf",
-			p.LargestTenant, room, 100*a.of(utilisation))
+	if largest = rate / sum; largest > room {
+		return 0, nil, fmt.Errorf("the largest tenant has %.0f orders/s and a cell is used up to %.0f: a tenant lives in one cell, so assume more tenants or a smaller zipf", largest, room)
 	}
-	for p.Cells = int(math.Ceil(p.OrdersPerSecond / room)); ; p.Cells++ {
-		cells := make([]float64, p.Cells)
+	for n := int(math.Ceil(rate / room)); cells == nil || slices.Max(cells) > room; n++ {
+		cells = make([]float64, n)
 		for _, t := range tenants {
-			i := 0
-			for j := range cells {
-				if cells[j] < cells[i] {
-					i = j
-				}
-			}
-			cells[i] += t * p.LargestTenant
-		}
-		if p.Fullest = slices.Max(cells); p.Fullest <= room {
-			return nil
+			cells[slices.Index(cells, slices.Min(cells))] += t * largest
 		}
 	}
+	return largest, cells, nil
 }
 
 // runFullest simulates the fullest cell with as many routers as it needs.
-func (p *Plan) runFullest(q Question) {
+func (p *Plan) runFullest(q Question, rate float64) (routers float64) {
 	a := q.Assumptions
-	c := cell{rate: p.Fullest, cores: int(a.of(routerCores)) - 1, seed: q.Seed}
-	need := p.Fullest / a.of(utilisation)
-	c.routers = max(atLeast, int(math.Ceil(need*q.Measured.micros(Router).Seconds()/float64(c.cores))))
-	c.services = int(math.Ceil(need*(q.Measured.micros(Executor).Seconds()+a.of(serviceTime)/1000))) + atLeast
-	d := time.Duration(simulated / p.Fullest * float64(time.Second))
-	r := simulate(c, q.Measured, a, min(max(d, leastSimulated), mostSimulated), true)
-	p.Routers, p.AskedAtOnce, p.Use = c.routers, c.services, r.usage
-	p.P50, p.P99, p.Lag = quantile(r.latencies, 0.5), quantile(r.latencies, 0.99), quantile(r.lags, 0.99)
+	c := cell{rate: rate, cores: int(a.Of("router_cores")) - 1, seed: q.Seed}
+	need := rate / a.Of("utilisation")
+	c.routers = max(atLeast, int(math.Ceil(need*q.Measured.takes(1, Router).Seconds()/float64(c.cores))))
+	c.atOnce = atLeast + int(math.Ceil(need*(q.Measured.takes(1, Executor).Seconds()+a.Of("service_ms")/1000)))
+	s := newSimulation(c, q.Measured, a)
+	s.arrive(time.Duration(simulated / rate * float64(time.Second)))
+	s.run(math.MaxInt64)
+	names, shares := s.use()
+	for i, name := range names {
+		p.add("use_of_"+name, shares[i])
+	}
+	p.add("latency_p50_ms", quantile(s.latencies, 0.5))
+	p.add("latency_p99_ms", quantile(s.latencies, 0.99))
+	p.add("recorder_lag_p99_ms", quantile(s.lags, 0.99))
+	p.add("routers_per_cell", float64(c.routers))
+	p.add("calls_at_once_per_cell", float64(c.atOnce))
+	return float64(c.routers)
 }
 
 // count is what all of it comes to.
-func (p *Plan) count(m Measured, a Assumptions) {
-	cells, use := float64(p.Cells), a.of(utilisation)
-	cores := func(rate float64, of ...string) (sum float64) {
-		for _, name := range of {
-			sum += rate * m.micros(name).Seconds() / use
+func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers float64) {
+	use, days := a.Of("utilisation"), a.Of("days")
+	daily := func(name string) float64 { return rate * m[name] * day / gigabyte }
+	journal, ledger, documents := daily(JournalBytes), daily(LedgerBytes), daily(DocumentBytes)
+	copies := a.Of("search_copies")
+	executors := max(atLeast, math.Ceil(fullest*m.takes(1, Executor).Seconds()/use/a.Of("executor_cores")))
+	search := math.Ceil(max(atLeastSearch, documents*copies*days/a.Of("search_disk_gb")/use, rate*m[Documents]*copies/a.Of("search_documents")/use))
+	cores := cells*(routers*a.Of("router_cores")+executors*a.Of("executor_cores")+recorders*a.Of("recorder_cores")+natsServers*a.Of("nats_cores")) + search*a.Of("search_cores")
+	follower := func(rate float64) float64 {
+		return heapFactor * rate * keptSeconds * (m[StateBytes] + m[KeyBytes]) / gigabyte
+	}
+	memory := cores*a.Of("memory_gb_per_core") + cells*(routers+recorders)*follower(fullest)
+	disk := days * (natsServers*journal + recorders*ledger + copies*documents)
+	// To the first server, from it to the others and to all that follow; documents to each copy.
+	network := journal*(natsServers+routers+recorders) + documents*copies
+	p.add("executors_per_cell", executors)
+	p.add("recorders_per_cell", recorders)
+	p.add("nats_servers", natsServers*cells)
+	p.add("opensearch_data_nodes", search)
+	p.add("cores", cores)
+	p.add("memory_gb", memory)
+	p.add("memory_gb_of_keys_in_each_router", follower(fullest))
+	p.add("journal_gb_a_day", journal)
+	p.add("ledger_gb_a_day", ledger)
+	p.add("documents_gb_a_day", documents)
+	p.add("disk_gb", disk)
+	p.add("network_gb_a_day", network)
+	p.add("hours_to_read_the_journal", fullest*days*day*m.takes(1, Fold).Hours())
+	p.add("cost_a_month", cores*a.Of("price_core")+memory*a.Of("price_memory_gb")+disk*a.Of("price_disk_gb")+30*network*a.Of("price_network_gb"))
+	one := math.Ceil(rate * m.takes(1, Router, Executor, Fold, Recorder, Ledger).Seconds() / use)
+	if cells > 1 || one > a.Of("machine_cores") {
+		one = 0
+	}
+	p.add("writ_up_cores", one)
+	if one > 0 {
+		one = one*a.Of("price_core") + (one*a.Of("memory_gb_per_core")+follower(rate))*a.Of("price_memory_gb") + days*(journal+ledger+documents)*a.Of("price_disk_gb")
+	}
+	p.add("writ_up_cost_a_month", one)
+}
+
+// Print plans side by side, a line for each figure, cells separated by tabs.
+func Print(w io.Writer, plans []*Plan) {
+	for i, f := range plans[0].Figures {
+		fmt.Fprint(w, f.Name)
+		for _, p := range plans {
+			fmt.Fprintf(w, "\t%s", rounded(p.Figures[i].Value))
 		}
-		return sum
+		fmt.Fprintln(w)
 	}
-	day := func(bytes string) float64 { return p.OrdersPerSecond * m[bytes] * secondsOfDay / bytesOfGB }
-	p.Executors = max(atLeast, int(math.Ceil(cores(p.Fullest, Executor)/a.of(executorCores))))
-	p.NATS = natsServers * p.Cells
-	p.JournalDay, p.LedgerDay, p.DocumentsDay = day(JournalBytes), day(LedgerBytes), day(DocumentBytes)
-	documents := p.DocumentsDay * a.of(searchCopies) * a.of(kept)
-	p.Search = int(math.Ceil(max(atLeastSearch, documents/a.of(searchDisk)/use,
-		p.OrdersPerSecond*m[Documents]*a.of(searchCopies)/a.of(searchDocuments)/use)))
-	p.Disk = documents + a.of(kept)*(natsServers*p.JournalDay+recorders*p.LedgerDay)
-	perCell := float64(p.Routers)*a.of(routerCores) + float64(p.Executors)*a.of(executorCores) + recorders*a.of(recorderCores) + natsServers*a.of(natsCores)
-	p.Cores = int(math.Ceil(cells*perCell + float64(p.Search)*a.of(searchCores)))
-	inMemory := func(rate float64) float64 {
-		return followerGB + heapFactor*rate*keptInMemory.Seconds()*(m[StateBytes]+m[KeyBytes])/bytesOfGB
+	fmt.Fprint(w, "saturates_first")
+	for _, p := range plans {
+		fmt.Fprint(w, "\t", p.SaturatesFirst)
 	}
-	followers := float64(p.Routers + recorders)
-	p.FollowerMemory = inMemory(p.Fullest)
-	p.Memory = float64(p.Cores)*a.of(coreMemory) + cells*followers*p.FollowerMemory
-	// To the first server, from it to the others, and to all that follow; documents to each copy.
-	p.NetworkDay = p.JournalDay*(natsServers+followers) + p.DocumentsDay*a.of(searchCopies)
-	p.Cost = float64(p.Cores)*a.of(priceCore) + p.Memory*a.of(priceMemory) + p.Disk*a.of(priceDisk) + daysOfMonth*p.NetworkDay*a.of(priceNetwork)
-	one := math.Ceil(cores(p.OrdersPerSecond, Router, Executor, Fold, Recorder, Ledger))
-	if p.Cells == 1 && one <= a.of(machineCores) {
-		p.OneMachine = one
-		p.OneMachineCost = one*a.of(priceCore) + (one*a.of(coreMemory)+inMemory(p.OrdersPerSecond))*a.of(priceMemory) +
-			a.of(kept)*(p.JournalDay+p.LedgerDay+p.DocumentsDay)*a.of(priceDisk)
-	}
+	fmt.Fprintln(w)
 }
 
-// Table is the plan in lines for people.
-func (p *Plan) Table() string {
-	one := fmt.Sprintf("%.0f cores, %.0f a month", p.OneMachine, p.OneMachineCost)
-	if p.OneMachine == 0 {
-		one = "too small"
+// rounded to three digits that count; whole numbers have all of theirs.
+func rounded(v float64) string {
+	if v >= 100 || v == math.Trunc(v) {
+		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	var use []string
-	for _, name := range []string{"recorder", "journal", "state", "routers"} {
-		use = append(use, fmt.Sprintf("%s %.0f %%", name, 100*p.Use[name]))
-	}
-	return lines(
-		"orders/s", fmt.Sprintf("%.0f", p.OrdersPerSecond),
-		"writ up on one machine", one,
-		"cells", fmt.Sprint(p.Cells),
-		"fullest cell", fmt.Sprintf("%.0f orders/s; its largest tenant %.1f", p.Fullest, p.LargestTenant),
-		"a cell saturates at", fmt.Sprintf("%.0f orders/s: %s", p.Saturation, p.SaturatesFirst),
-		"in use", strings.Join(use, ", "),
-		"latency", fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", p.P50, p.P99),
-		"recorder's lag", fmt.Sprintf("p99 %.1f ms", p.Lag),
-		"in each cell", fmt.Sprintf("%d routers, %d executors (%d calls at once), %d recorders, %d NATS servers", p.Routers, p.Executors, p.AskedAtOnce, recorders, natsServers),
-		"OpenSearch", fmt.Sprintf("%d data nodes", p.Search),
-		"cores", fmt.Sprint(p.Cores),
-		"memory", fmt.Sprintf("%.0f GB; keys and state %.1f GB in each router and recorder", p.Memory, p.FollowerMemory),
-		"disk a day", fmt.Sprintf("journal %.1f GB × %d, ledger %.1f GB × %d, documents %.1f GB × %.0f", p.JournalDay, natsServers, p.LedgerDay, recorders, p.DocumentsDay, p.Assumptions[searchCopies]),
-		"disk", fmt.Sprintf("%.0f GB for %.0f days", p.Disk, p.Assumptions[kept]),
-		"network", fmt.Sprintf("%.0f GB a day", p.NetworkDay),
-		"cost", fmt.Sprintf("%.0f a month", p.Cost),
-	)
-}
-
-// lines of names and values.
-func lines(pairs ...string) string {
-	var b strings.Builder
-	for pair := range slices.Chunk(pairs, 2) {
-		fmt.Fprintf(&b, "%-24s%s\n", pair[0], pair[1])
-	}
-	return b.String()
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }

@@ -71,12 +71,13 @@ func checkLog(ctx context.Context, dir string) (size int64, err error) {
 	return r.Next(), datadir.CheckSample(ctx, r, log.Judge(c), fold.Rests(), min(c.Size, r.Next()))
 }
 
-// executors: a file that cannot be read bars its executor.
+// executors: a file that cannot be read bars its executor, or its reader of events.
 func (e Examination) executors() Finding {
 	const check = "executors"
-	list, err := datadir.ExternalExecutors(e.Dir)
-	if err != nil {
-		return wrong(check, err, "issue them anew: writ executor issue")
+	list, err := datadir.Executors.List(e.Dir)
+	readers, unread := datadir.EventReaders.List(e.Dir)
+	if err := errors.Join(err, unread); err != nil {
+		return wrong(check, err, "issue them anew: "+datadir.Executors.Issue+", "+datadir.EventReaders.Issue)
 	}
-	return found(check, fmt.Sprintf("credentials of %d", len(list)))
+	return found(check, fmt.Sprintf("credentials of %d", len(list)+len(readers)))
 }

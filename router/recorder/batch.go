@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
@@ -21,6 +22,7 @@ type batch struct {
 	records  int
 	next     int64 // position after its last record
 	events   projections
+	public   []bus.Event                // of these, for other systems
 	calls    projections                // of skills
 	messages projections                // of tools
 	plans    map[place]storage.Document // as of the last record
@@ -94,6 +96,9 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 	failpoint.Hit(failpoint.RecorderIndex)
 	r.Move(b.next)
+	if len(b.public) > 0 {
+		r.Publish(b.public)
+	}
 	failpoint.Hit(failpoint.RecorderReached)
 	return nil
 }

@@ -300,6 +300,9 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 			return err
 		}
 		docs[i] = storage.Document{ID: d.EventID, Position: rec.Position, Body: body}
+		if err := r.publish(d, e.payload, rec); err != nil {
+			return err
+		}
 	}
 	r.batch.events.create(s.Tenant, docs...)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -30,6 +31,9 @@ type Recorder struct {
 	From *state.State
 	// Content reads a blob of tenant system: agents that are no part of an order.
 	Content func(ctx context.Context, digest string) ([]byte, error)
+	// Publish is given events that are written, in order, and does not wait. After a crash it
+	// is given those of the last records again. Nil: nobody hears of them.
+	Publish func([]bus.Event)
 
 	records   storage.Records
 	documents storage.Documents

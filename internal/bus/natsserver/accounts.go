@@ -19,8 +19,12 @@ const (
 	accountTask    = "TASK"
 	accountRuns    = "RUNS"
 	accountExec    = "EXEC"    // executors
-	accountCore    = "CORE"    // the routers and the only JetStream
+	accountCore    = "CORE"    // the routers, and JetStream but for frames and events
 	accountReaders = "READERS" // readers of display frames
+	accountFrames  = "FRAMES"  // the stream of display frames, and nothing that a consumer of it could be delivered to
+	accountEvents  = "EVENTS"  // likewise that of events
+	accountTeller  = "TELLER"  // publishes them
+	accountHearers = "HEARERS" // other systems, which read them
 	accountSystem  = "SYS"     // nobody
 )
 
@@ -63,6 +67,7 @@ const (
 	discovery = "$SRV.>"
 	execAll   = "writ.exec.>"
 	turnAll   = "writ.turn.>"
+	eventsAll = "writ.events.>"
 )
 
 // What a reader of frames may request of JetStream: a consumer of its own on the one
@@ -70,10 +75,31 @@ const (
 // which refuses everything: there these have another name.
 const (
 	jetStreamAPI = "$JS.API."
+	framesStream = "STREAM.CREATE." + bus.FramesStream // by a router
 	framesCreate = "CONSUMER.CREATE." + bus.FramesStream + ".*." + turnAll
 	framesNext   = "CONSUMER.MSG.NEXT." + bus.FramesStream + ".*"
 	framesDelete = "CONSUMER.DELETE." + bus.FramesStream + ".*"
 )
+
+// eventsCrossings are what may be asked of the stream of events: by who publishes, and by
+// who reads.
+func eventsCrossings() []crossing {
+	out := []crossing{
+		{subject: eventsAll, of: accountEvents, by: []string{accountTeller}},
+		{subject: "$JS.ACK." + bus.EventsStream + ".*.>", of: accountEvents, by: []string{accountHearers}},
+	}
+	ask := func(by, what string, stream bool) {
+		out = append(out, crossing{subject: jetStreamAPI + what, called: bus.EventsAPI + "." + what, of: accountEvents, by: []string{by}, stream: stream})
+	}
+	for _, verb := range []string{"STREAM.CREATE.", "STREAM.INFO.", "STREAM.MSG.GET."} {
+		ask(accountTeller, verb+bus.EventsStream, false)
+	}
+	ask(accountHearers, "CONSUMER.CREATE."+bus.EventsStream+".*."+eventsAll, false)
+	ask(accountHearers, "CONSUMER.INFO."+bus.EventsStream+".*", false)
+	ask(accountHearers, "CONSUMER.MSG.NEXT."+bus.EventsStream+".*", true)
+	ask(accountHearers, "CONSUMER.DELETE."+bus.EventsStream+".*", false)
+	return out
+}
 
 // crossing is a service of one account and the accounts that may request it.
 type crossing struct {
@@ -90,7 +116,7 @@ func crossings() []crossing {
 	gateway, manager := []string{accountGateway}, []string{accountManager}
 	drivers := []string{accountManager, accountRuns}
 	core, frames := []string{accountCore}, []string{accountReaders}
-	return []crossing{
+	return append(eventsCrossings(), []crossing{
 		{subject: bus.Orders, of: accountCore, by: sealers, within: orderTime},
 		{subject: bus.Batches, of: accountCore, by: sealers, within: orderTime},
 		{subject: bus.DirectoryAPIKey, of: accountCore, by: gateway},
@@ -100,10 +126,11 @@ func crossings() []crossing {
 		// One way: the stream FRAMES stores them, and there are no replies. Only
 		// drivers and the gateway publish frames, so that a compromised task or planner
 		// cannot answer the user.
-		{subject: turnAll, of: accountCore, by: []string{accountGateway, accountManager, accountRuns}},
-		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountCore, by: frames},
-		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountCore, by: frames, stream: true},
-		{subject: jetStreamAPI + framesDelete, called: bus.FramesAPI + framesDelete, of: accountCore, by: frames},
+		{subject: turnAll, of: accountFrames, by: []string{accountGateway, accountManager, accountRuns}},
+		{subject: jetStreamAPI + framesStream, called: bus.FramesAPI + framesStream, of: accountFrames, by: core},
+		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountFrames, by: frames},
+		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountFrames, by: frames, stream: true},
+		{subject: jetStreamAPI + framesDelete, called: bus.FramesAPI + framesDelete, of: accountFrames, by: frames},
 		{subject: bus.Agent(Manager), of: accountAgents, by: gateway},
 		{subject: bus.Grant(Manager, everyProcess), of: accountAgents, by: gateway},
 		{subject: bus.Agent(Workflow), of: accountAgents, by: gateway},
@@ -121,7 +148,7 @@ func crossings() []crossing {
 		{subject: execAll, of: accountExec, by: core, within: orderTime},
 		{subject: bus.Logs(everyProcess), of: accountExec, by: gateway},
 		{subject: discovery, of: accountExec, by: core, stream: true},
-	}
+	}...)
 }
 
 // everyProcess stands for each process of a role.
@@ -129,7 +156,7 @@ const everyProcess = "*"
 
 // accounts is the whole of what crosses accounts.
 func accounts() map[string]*account {
-	out := map[string]*account{accountSystem: {}, accountCore: {JetStream: "enabled"}}
+	out := map[string]*account{accountSystem: {}, accountCore: {JetStream: "enabled"}, accountFrames: {JetStream: "enabled"}, accountEvents: {JetStream: "enabled"}}
 	at := func(name string) *account {
 		if out[name] == nil {
 			out[name] = &account{}

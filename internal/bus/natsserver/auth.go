@@ -10,14 +10,16 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"aob.dev/writ/internal/bus"
 )
 
-// External is an external executor: a third party's service with a key of its own (NATS
-// nkey). The server knows the public key.
+// External is a third party's service with a key of its own (NATS nkey). The server knows
+// the public key. It is an external executor, or reads events.
 type External struct {
-	Name  string   // of the executor; a user's service is called bus.ServiceName(name)
+	Name  string   // of the executor, a user's service is called bus.ServiceName(name); or of the reader
 	NKey  string   // public
-	Types []string // intent types that it carries out
+	Types []string // intent types that it carries out; none: it reads events
 }
 
 // authority authenticates connections: our own processes by their passwords, external
@@ -107,7 +109,9 @@ func (s *Server) SetExternal(list []External) error {
 		switch {
 		case !nkeys.IsValidPublicUserKey(o.NKey):
 			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: not a public user key", o.Name))
-		case s.known(o.Name):
+		case len(o.Types) == 0 && hearer(o.Name, "") == nil:
+			wrong = append(wrong, fmt.Errorf("nats server: %s: not the name of a reader of events", o.Name))
+		case len(o.Types) > 0 && s.known(o.Name):
 			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: the name is that of a role of writ", o.Name))
 		default:
 			next[o.NKey] = external(o)
@@ -130,9 +134,13 @@ func sameSubjects(a, b *server.User) bool {
 	return a.Username == b.Username && fmt.Sprint(a.Permissions.Subscribe.Allow) == fmt.Sprint(b.Permissions.Subscribe.Allow)
 }
 
-// external has the rights of our own executors. All processes that hold its key are
-// one user, so the inbox is named for the executor.
+// external has the rights of our own executors, or of a reader. All processes that hold its
+// key are one user, so the inbox is named for the executor.
 func external(o External) *server.User {
+	if len(o.Types) == 0 {
+		user := bus.ProcessUser(Hearer, o.Name)
+		return hearer(o.Name, inbox(user)).user(user, "")
+	}
 	r := executor(o.Name, o.Types)
 	r.subscribe = append(r.subscribe, inbox(o.Name))
 	return r.user(o.Name, "")

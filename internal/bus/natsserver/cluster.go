@@ -18,10 +18,13 @@ type Member struct {
 	Asks, Serves   string // as Connections says
 }
 
+// anyProcess is the name of a process of any role.
+const anyProcess = "any_one"
+
 // Connections says which connections a role has: it asks by one and serves by another, or
 // has one for both.
 func Connections(role string, executors map[string][]string) (asks, serves bool, err error) {
-	a, s := rightsOf(role, "", executors)
+	a, s := rightsOf(role, anyProcess, executors)
 	if a == nil && s == nil {
 		return false, false, fmt.Errorf("nats server: no role %q", role)
 	}

@@ -3,6 +3,7 @@ package natsserver
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -21,6 +22,8 @@ const (
 	Recorder = "recorder" // reads the journal, and says how far the documents have come
 	Frames   = "frames"   // the gateway's second: reads display frames and does nothing else
 	Logs     = "logs"     // the executor that hears what others write
+	Teller   = "teller"   // publishes events for other systems and does nothing else
+	Hearer   = bus.Hearer // another system: its processes are called TENANT_NAME and read events of that tenant
 )
 
 // right is what one connection of one process may do; all else is denied.
@@ -42,6 +45,10 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return asker(accountGateway, inbox), nil
 	case Frames:
 		return asker(accountReaders, inbox), nil
+	case Teller:
+		return asker(accountTeller, inbox), nil
+	case Hearer:
+		return hearer(instance, inbox), nil
 	case Manager:
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role), queued(bus.Produce(role), role))
@@ -81,6 +88,24 @@ func asker(account, inbox string) *right {
 	return &right{account: account, publish: imports(account), subscribe: []string{inbox}}
 }
 
+// hearer may have one consumer, of its own name, on the subjects of its tenant. Names hold
+// the tenant, so that no consumer of another one may be asked for messages.
+func hearer(name, inbox string) *right {
+	at := strings.LastIndexByte(name, '_')
+	if at < 1 {
+		return nil
+	}
+	own := bus.EventsAPI + ".CONSUMER."
+	of := "." + bus.EventsStream + "." + name
+	return &right{
+		account: accountHearers,
+		publish: []string{
+			own + "CREATE" + of + "." + bus.Events(name[:at]), own + "INFO" + of, own + "MSG.NEXT" + of, own + "DELETE" + of, "$JS.ACK" + of + ".>",
+		},
+		subscribe: []string{inbox},
+	}
+}
+
 // agent takes delegations, as one of its role and as this process, and fresh
 // grants as this process alone.
 func agent(role, instance string) *right {
@@ -103,13 +128,16 @@ func executor(name string, types []string) *right {
 	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: orderTime}
 }
 
-// routerAlive is where routers of a cell tell each other that they live.
-const routerAlive = "writ.alive.*"
+// What routers of a cell write, and where they tell each other that they live.
+const (
+	journalAll  = "journal.>"
+	routerAlive = "writ.alive.*"
+)
 
 func router(inbox string) *right {
 	r := &right{
 		account:   accountCore,
-		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", bus.JournalSubjects, routerAlive),
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", journalAll, routerAlive),
 		subscribe: []string{discovery, inbox, routerAlive},
 		answers:   orderTime,
 	}

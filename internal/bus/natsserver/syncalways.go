@@ -9,8 +9,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"aob.dev/writ/internal/clock"
 )
 
 // SyncAlways is a server in process, or a cluster of some, that syncs each JetStream
@@ -74,13 +72,16 @@ func (s *SyncAlways) makeStream(ctx context.Context) error {
 	if s.js, err = jetstream.New(nc); err != nil {
 		return err
 	}
-	for { // a server that knows no leader yet does not answer
-		attempt, cancel := context.WithTimeout(ctx, startTimeout/20)
+	for {
+		attempt, cancel := context.WithTimeout(ctx, startTimeout/40)
 		_, err := s.js.CreateStream(attempt, jetstream.StreamConfig{
 			Name: syncAlwaysStream, Subjects: []string{syncAlwaysStream}, Storage: jetstream.FileStorage, Replicas: len(s.servers),
 		})
+		if err != nil {
+			<-attempt.Done() // a server that knows no leader yet does not answer, or refuses at once
+		}
 		cancel()
-		if err == nil || clock.Sleep(ctx, startTimeout/100) != nil {
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
 	}

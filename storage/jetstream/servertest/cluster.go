@@ -74,18 +74,32 @@ func serve(file string) error {
 type Cluster struct {
 	t       testing.TB
 	dir     string
-	clients []int    // ports
-	routes  []int    // ports
+	text    string
+	clients []int     // ports
+	routes  []int     // ports
 	links   [][]*link // from one to another
 	servers []*exec.Cmd
 	used    atomic.Int64
 }
 
-// Start n servers, which end with the test.
+// Start n servers, which end with the test. Each has accounts that tests may have for
+// themselves.
 func Start(t testing.TB, n int) *Cluster {
 	t.Helper()
+	var text strings.Builder
+	text.WriteString("max_payload: 8MB\naccounts {\n")
+	for a := range accounts {
+		fmt.Fprintf(&text, " A%d { jetstream: enabled, users: [{user: a%d, password: p}] }\n", a, a)
+	}
+	text.WriteString("}\n")
+	return StartWith(t, n, text.String())
+}
+
+// StartWith starts n servers whose configuration goes on with a text.
+func StartWith(t testing.TB, n int, text string) *Cluster {
+	t.Helper()
 	ports := freePorts(t, 2*n)
-	c := &Cluster{t: t, dir: t.TempDir(), clients: ports[:n], routes: ports[n:], servers: make([]*exec.Cmd, n)}
+	c := &Cluster{t: t, dir: t.TempDir(), text: text, clients: ports[:n], routes: ports[n:], servers: make([]*exec.Cmd, n)}
 	for i := range n {
 		c.links = append(c.links, make([]*link, n))
 		for k := range n {
@@ -132,7 +146,7 @@ func freePorts(t testing.TB, n int) (ports []int) {
 
 func (c *Cluster) config(i int) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "server_name: s%d\nlisten: 127.0.0.1:%d\nmax_payload: 8MB\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n",
+	fmt.Fprintf(&text, "server_name: s%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n",
 		i, c.clients[i], c.Log(i), filepath.Join(c.dir, strconv.Itoa(i)))
 	if len(c.servers) > 1 {
 		var routes []string
@@ -143,11 +157,7 @@ func (c *Cluster) config(i int) string {
 		}
 		fmt.Fprintf(&text, "cluster { name: test, no_advertise: true, listen: 127.0.0.1:%d, routes: [%s] }\n", c.routes[i], strings.Join(routes, ", "))
 	}
-	text.WriteString("accounts {\n SYS { users: [{user: sys, password: p}] }\n")
-	for a := range accounts {
-		fmt.Fprintf(&text, " A%d { jetstream: enabled, users: [{user: a%d, password: p}] }\n", a, a)
-	}
-	text.WriteString("}\nsystem_account: SYS\n")
+	text.WriteString(c.text)
 	return text.String()
 }
 
@@ -182,12 +192,16 @@ func (c *Cluster) Launch(i int) {
 
 func (c *Cluster) ready(i int) {
 	c.t.Helper()
-	nc, err := nats.Connect(c.url(i), nats.UserInfo("sys", "p"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	ctx, cancel := context.WithTimeout(c.t.Context(), Patience)
+	defer cancel()
+	err := clock.Every(ctx, 20*time.Millisecond, func() bool {
+		nc, err := nats.Connect(c.url(i))
+		if err == nil {
+			nc.Close()
+		}
+		return err == nil || errors.Is(err, nats.ErrAuthorization) // it answers
+	})
 	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer nc.Close()
-	if err := nc.FlushTimeout(Patience); err != nil {
 		c.t.Fatalf("NATS server %d does not come up: %v", i, err)
 	}
 }
@@ -231,13 +245,12 @@ func (c *Cluster) set(i int, cut bool) {
 
 func (c *Cluster) url(i int) string { return fmt.Sprintf("nats://127.0.0.1:%d", c.clients[i]) }
 
-// URLs of all servers, separated by commas.
-func (c *Cluster) URLs() string {
-	var urls []string
+// URLs of all servers.
+func (c *Cluster) URLs() (urls []string) {
 	for i := range c.clients {
 		urls = append(urls, c.url(i))
 	}
-	return strings.Join(urls, ",")
+	return urls
 }
 
 // Account is the name of one that no other test has.
@@ -246,7 +259,7 @@ func (c *Cluster) Account() string { return fmt.Sprintf("a%d", c.used.Add(1)-1) 
 // Connect to an account, until the test ends.
 func (c *Cluster) Connect(t testing.TB, account string) jetstream.JetStream {
 	t.Helper()
-	js, err := Dial(c.URLs(), account)
+	js, err := Dial(strings.Join(c.URLs(), ","), account)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +269,7 @@ func (c *Cluster) Connect(t testing.TB, account string) jetstream.JetStream {
 
 // Dial an account from any process, and come back whenever the connection is lost.
 func Dial(urls, account string) (jetstream.JetStream, error) {
-	nc, err := nats.Connect(urls, nats.UserInfo(account, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(Patience),
+	nc, err := nats.Connect(urls, nats.UserInfo(account, "p"), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(2*time.Second), // a server that is held takes connections, and says nothing
 		nats.PingInterval(2*time.Second), nats.MaxPingsOutstanding(2))
 	if err != nil {
 		return nil, err
