@@ -23,7 +23,7 @@ func Parse(text []byte) (*Agent, error) {
 // New checks an agent written as a literal, and fills in what it leaves out. The error
 // is Faults, but for a property that is no JSON.
 func New(a Agent) (*Agent, error) {
-	text, err := compact(a)
+	text, err := intents.MarshalPlain(a)
 	if err != nil {
 		return nil, err
 	}

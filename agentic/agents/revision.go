@@ -292,7 +292,7 @@ func manifest(files map[string][]byte) ([]byte, error) {
 	for name, text := range files {
 		digests[name] = intents.Digest(text)
 	}
-	doc, err := compact(digests)
+	doc, err := intents.MarshalPlain(digests)
 	if err != nil {
 		return nil, err
 	}
