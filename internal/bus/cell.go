@@ -72,7 +72,7 @@ func bucketOf(ctx context.Context, c Conn) (jetstream.KeyValue, error) {
 
 // Cell is what a cell says of itself.
 type Cell struct {
-	Records  uint64   `json:"records"` // of the journal's stream
+	Groups   uint64   `json:"groups"` // of records, in the journal's stream
 	Bytes    uint64   `json:"bytes"`
 	Replicas int      `json:"replicas"`
 	Leader   string   `json:"leader,omitempty"` // server of the stream
@@ -93,7 +93,7 @@ func LookAtCell(ctx context.Context, c Conn, wait time.Duration) (out Cell, err 
 		return out, fmt.Errorf("bus: stream %s: %w", JournalStream, err)
 	}
 	info := stream.CachedInfo()
-	out.Records, out.Bytes, out.Replicas = info.State.Msgs, info.State.Bytes, info.Config.Replicas
+	out.Groups, out.Bytes, out.Replicas = info.State.Msgs, info.State.Bytes, info.Config.Replicas
 	if info.Cluster != nil {
 		out.Leader = info.Cluster.Leader
 		for _, r := range info.Cluster.Replicas {

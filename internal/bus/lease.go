@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"aob.dev/writ/internal/clock"
 )
 
 // Bucket is the key-value bucket in which processes of a cell find each other.
@@ -100,9 +98,21 @@ func (l *Lease) Take(ctx context.Context) error {
 		case at != seen:
 			seen, since = at, time.Now()
 		}
-		if err := clock.Sleep(ctx, l.renew); err != nil {
-			return err
+		if !l.pause(ctx) {
+			return ctx.Err()
 		}
+	}
+}
+
+// pause until the next renewal; false: ctx has ended.
+func (l *Lease) pause(ctx context.Context) bool {
+	t := time.NewTimer(l.renew)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -135,7 +145,7 @@ func (l *Lease) write(ctx context.Context, at uint64) error {
 // process has it, or could have it soon.
 func (l *Lease) Keep(ctx context.Context) error {
 	renewed := time.Now()
-	for clock.Sleep(ctx, l.renew) == nil {
+	for l.pause(ctx) {
 		began := time.Now()
 		if l.write(ctx, l.revision) == nil {
 			renewed = began

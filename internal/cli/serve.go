@@ -179,7 +179,7 @@ func cellStatus(c *command) {
 			return answer{}, err
 		}
 		a := answer{data: s}
-		a.text = fmt.Sprintf("origin    %s\nrecords   %d\ncopies    %d", s.Origin, s.Records, s.Replicas)
+		a.text = fmt.Sprintf("origin    %s\njournal   %d groups of records, in %d copies", s.Origin, s.Groups, s.Replicas)
 		if s.Leader != "" {
 			a.text += ", first on " + s.Leader
 		}

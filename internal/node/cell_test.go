@@ -243,6 +243,9 @@ func TestCell(t *testing.T) {
 		}
 	}
 
+	if g := processes["gateway"]; g.documents != nil || g.journal != nil || g.registry != nil || g.router != nil {
+		t.Error("the gateway's process has a store of documents, the journal, skills or a router")
+	}
 	gateway := processes["gateway"].url()
 	c.approve(processes["executor:skills"], gateway)
 	plan := c.ask(key, gateway)

@@ -59,6 +59,9 @@ type Options struct {
 	// Crashed: each router is started as after a crash of the one before.
 	Crashed bool
 
+	// Peers of the router; nil: it is alone.
+	Peers router.Peers
+
 	// Twice makes a second router over the same journal, World.Other, with a
 	// directory of its own. It is started with the first.
 	Twice bool
@@ -204,7 +207,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Blocked: w.options.Blocked, Breakers: w.options.Breakers,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Peers: w.options.Peers, Blocked: w.options.Blocked, Breakers: w.options.Breakers,
 	}
 	var err error
 	w.Router, err = router.New(config)
@@ -274,7 +277,13 @@ func (w *World) ReopenOn(journal func(storage.Observer) Journal) *World {
 func (w *World) Start() {
 	w.Helper()
 	w.Must(w.Router.Start(w.Context()))
-	w.Must(w.Router.Recover(w.Context()))
+	if w.options.Peers == nil {
+		w.Must(w.Router.Recover(w.Context()))
+		return
+	}
+	ended := make(chan error, 1) // beside others it recovers as long as it runs
+	go func() { ended <- w.Router.Recover(w.Context()) }()
+	w.Cleanup(func() { w.Must(<-ended) })
 }
 
 // Restart reopens and starts the router.

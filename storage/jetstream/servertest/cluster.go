@@ -66,6 +66,11 @@ func serve(file string) error {
 	if !s.ReadyForConnections(Patience) {
 		return errors.New("the NATS server does not come up")
 	}
+	go func() { // nobody kills the servers of a test that was killed
+		parent := os.Getppid()
+		_ = clock.Every(context.Background(), time.Second, func() bool { return os.Getppid() != parent })
+		s.Shutdown()
+	}()
 	s.WaitForShutdown()
 	return nil
 }

@@ -1,0 +1,72 @@
+package router_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// peers are other routers as a test wants them.
+type peers struct {
+	lost  atomic.Bool
+	fresh func()
+}
+
+func (p *peers) Lost(int64) bool { return p.lost.Load() }
+
+func (p *peers) Fresh(context.Context) error {
+	if p.fresh != nil {
+		p.fresh()
+	}
+	return nil
+}
+
+// What another router carries out is left to it as long as it lives; when it is gone, it is
+// ended as after a crash, at any time.
+func TestRecoverWhatOthersLeave(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		t.Helper()
+		others := new(peers)
+		w := routertest.New(t, routertest.Options{Peers: others})
+		task := started(w, catalog.Idempotent)
+		call := task.CallOrder("feed", `{}`)
+		w, open := left(w, call)
+		w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+		stop := recovering(w)
+		defer stop()
+		time.Sleep(time.Hour)
+		w.Want(w.Do(call), intents.InFlight)
+		others.lost.Store(true)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if out := outcome(w, *open.Position); out.Status != intents.Done || out.Attempt != 2 || len(w.Bus.Calls("skill.call")) != 2 {
+			t.Errorf("%+v, %d dispatches", out, len(w.Bus.Calls("skill.call")))
+		}
+	})
+}
+
+// Before an order is refused for a key that this router does not know, it looks whether
+// another one does. What nobody has committed changes nothing.
+func TestKeyOfAnotherRouter(t *testing.T) {
+	others := new(peers)
+	w := routertest.New(t, routertest.Options{Peers: others})
+	fresh := w.NewKey(intents.RoleManager)
+	soul := routertest.Order{By: fresh, Type: "soul.get", Args: catalog.SoulGet{}}
+	w.Begun("p1", "a")
+	w.Want(w.Do(soul), intents.KeyUnknown)
+	put := false
+	others.fresh = func() {
+		if put {
+			return
+		}
+		put = true
+		w.Want(w.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, fresh.VerificationKey().ToJWK()) }), intents.OK)
+	}
+	w.Want(w.Do(soul), intents.OK)
+}
