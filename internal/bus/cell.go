@@ -141,7 +141,7 @@ func (c *conn) routers(wait time.Duration) ([]string, error) {
 		m, err := sub.NextMsg(time.Until(until))
 		if err != nil {
 			slices.Sort(out)
-			return out, nil //nolint:nilerr // no more of them answers
+			return out, nil // no more of them answers
 		}
 		var i micro.Info
 		if json.Unmarshal(m.Data, &i) == nil {

@@ -95,6 +95,7 @@ func clusterOf(c config.Config) (*node.Cluster, error) {
 var cellRows = []row{
 	{use: "create DIR", short: "Make the keys of a cell and its genesis: a directory for each role", make: cellCreate},
 	{use: "begin DIR", short: "Begin the log of a cell, and print its first API key once", make: cellBegin},
+	{use: "copy CELL DIR", short: "Copy the record of a cell into a data directory, for auditors", make: cellCopy},
 	{use: "status", short: "Show the log, its copies, the recorder and the routers of a cell", make: cellStatus},
 }
 
@@ -127,9 +128,10 @@ func cellCreate(c *command) {
 	}
 }
 
-func cellBegin(c *command) {
+// inCell has a command be a process of the cell whose keys are in its first argument.
+func inCell(c *command, do func(cfg node.Config, args []string) error) {
 	load := c.configFlags()
-	c.run = func(args []string) (err error) {
+	c.run = func(args []string) error {
 		cfg, err := load()
 		if err != nil {
 			return err
@@ -144,11 +146,17 @@ func cellBegin(c *command) {
 			return err
 		}
 		defer done()
+		n.Cluster = cluster
+		return do(n, args)
+	}
+}
+
+func cellBegin(c *command) {
+	inCell(c, func(n node.Config, args []string) (err error) {
 		if n.Dir, err = os.MkdirTemp("", "writ-cell-*"); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(n.Dir)) }()
-		n.Cluster = cluster
 		key, err := node.BeginCell(c.Context(), n, args[0])
 		if err != nil {
 			return err
@@ -160,7 +168,18 @@ func cellBegin(c *command) {
 		fmt.Fprintln(c.std.Err, "the log of the cell has begun: this is the API key of user local, shown only this once")
 		_, err = fmt.Fprintln(c.std.Out, key)
 		return err
-	}
+	})
+}
+
+func cellCopy(c *command) {
+	inCell(c, func(n node.Config, args []string) error {
+		records, err := node.CopyCell(c.Context(), n, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.std.Out, "%d records are in %s: check them with writ audit fsck --data %s\n", records, args[1], args[1])
+		return err
+	})
 }
 
 func cellStatus(c *command) {

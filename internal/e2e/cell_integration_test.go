@@ -123,8 +123,29 @@ func (c *cell) approve(skills *machine, url string) {
 	}
 }
 
-// TestIntegrationCell: a cell on OpenSearch answers; when the recorder that records is
-// killed, the other one goes on.
+// rotate the key of a role, and give the public keys to all, to the role itself last.
+func (c *cell) rotate(role, url string) {
+	c.Helper()
+	c.writ("keys", "rotate", role, "--data", filepath.Join(c.dir, role), "--url", url,
+		"--root", filepath.Join(c.dir, "root", "keys", "root.pem"), "--key", filepath.Join(c.dir, "operator", "keys", "operator.pem"))
+	resp, err := http.Get(url + "/.well-known/jwks.json")
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer resp.Body.Close()
+	set, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, to := range []string{"executors", "gateway", "manager", "planner", "task", "workflow", "monitor", "recorder", role} {
+		if err := os.WriteFile(filepath.Join(c.dir, to, "keys", "jwks.json"), set, 0o600); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
+// TestIntegrationCell: a cell on OpenSearch answers, also after its router's key was rotated
+// and when the recorder that records is killed: the other one goes on.
 func TestIntegrationCell(t *testing.T) {
 	search := startOpenSearch(t)
 	c := makeCell(t, search.URL, func(accounts []byte) []string {
@@ -176,6 +197,8 @@ func TestIntegrationCell(t *testing.T) {
 	if !strings.Contains(status, "recorder  c1") || !strings.Contains(status, "routers   r1") {
 		t.Errorf("status:\n%s", status)
 	}
+	c.rotate("router", gateway.url)
+	ask()
 	before := size()
 	first.kill()
 	within, cancel := context.WithTimeout(t.Context(), patience)
@@ -195,7 +218,7 @@ func TestIntegrationInCell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), exe, "-test.run", suite, "-test.v", "-test.timeout=15m", "-test.parallel=1")
+	cmd := exec.CommandContext(t.Context(), exe, "-test.run", suite, "-test.v", "-test.timeout=40m", "-test.parallel=1")
 	cmd.Env = append(os.Environ(), cellVariable+"=1", "WRIT_TEST_OPENSEARCH="+startOpenSearch(t).URL)
 	out, err := cmd.CombinedOutput()
 	text := string(out)

@@ -29,6 +29,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -102,7 +103,7 @@ func (c *cell) config(instance string, roles ...string) Config {
 	c.Helper()
 	cfg := config(filepath.Join(c.TempDir(), "data"))
 	cfg.Model = offline.Model{}
-	cfg.Log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("process", strings.Join(roles, " ")+" "+instance)
+	cfg.Log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With(slog.String("process", strings.Join(roles, " ")+" "+instance))
 	must(c.T, os.MkdirAll(cfg.Dir, 0o700))
 	for _, name := range []string{"documents.db", "blobs"} { // one store for all
 		must(c.T, os.Symlink(filepath.Join(c.shared, name), filepath.Join(cfg.Dir, name)))
@@ -255,10 +256,40 @@ func TestCell(t *testing.T) {
 	if status := c.call("", http.MethodGet, gateway+"/console", nil, nil); status != http.StatusNotFound {
 		t.Errorf("the console: HTTP %d", status)
 	}
+	c.copied(router, func() {
+		var a intents.Answer
+		args := catalog.AdminPut{New: &catalog.Tenant{ID: "later"}}
+		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", args), &a); a.Code != intents.OK && a.Code != intents.MalformedArgs {
+			t.Fatalf("%+v", a)
+		}
+	})
 	s, err := CellStatus(t.Context(), router.Cluster)
 	must(t, err)
 	if s.Recorder != "a" || !slices.Equal(s.Routers, []string{"a"}) || s.Reached == 0 || s.Origin != processes["gateway"].Origin() {
 		t.Errorf("status %+v", s)
+	}
+}
+
+// copied: a copy of the cell's record is one that auditors can check, and a later copy goes on
+// behind it.
+func (c *cell) copied(cfg Config, put func()) {
+	c.Helper()
+	to, cluster := filepath.Join(c.TempDir(), "copy"), *cfg.Cluster
+	cluster.Bus.Seeds = c.seeds
+	cfg.Cluster = &cluster
+	must(c.T, os.Mkdir(to, 0o700))
+	must(c.T, os.Symlink(filepath.Join(c.shared, "blobs"), filepath.Join(to, "blobs")))
+	before := int64(0)
+	for range 2 {
+		records, err := CopyCell(c.Context(), cfg, c.dir, to)
+		must(c.T, err)
+		h, err := upkeep.Fsck(c.Context(), to, func(int64, int64) {})
+		must(c.T, err)
+		if !h.OK || h.Records != records || records <= before {
+			c.Errorf("%d records, %d before: %+v", records, before, h)
+		}
+		before = records
+		put()
 	}
 }
 

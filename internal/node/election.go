@@ -33,7 +33,7 @@ func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
 	}
 	n.cfg.Log.InfoContext(ctx, "waits to be the recorder of the cell")
 	if lease.Take(ctx) != nil {
-		return nil //nolint:nilerr // ctx has ended
+		return nil // ctx has ended
 	}
 	n.cfg.Log.InfoContext(ctx, "is the recorder of the cell")
 	keeping, release := context.WithCancel(context.WithoutCancel(ctx))
@@ -53,7 +53,7 @@ func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
 	err = errors.Join(err, g.stop())
 	n.recording.Store(false)
 	release()
-	<-lost // the lease is given back after the last write
+	<-lost //nolint:errcheck // the lease is given back after the last write
 	return err
 }
 
@@ -77,8 +77,8 @@ func (n *Node) openRecording(ctx context.Context, g *group, conn bus.Conn) error
 		return err
 	}
 	n.askWitnesses(ctx)
-	g.run("reached", func(ctx context.Context) error { return n.tellReached(ctx, conn) })
-	return n.startRecording(g)
+	g.run("reached", func(ctx context.Context) error { return n.tellReached(ctx, conn) }) //nolint:contextcheck // the group carries ctx
+	return n.startRecording(g)                                                            //nolint:contextcheck // likewise
 }
 
 // tellEvery is how often the recorder says how far it has come.

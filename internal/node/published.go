@@ -89,11 +89,14 @@ func (p *published) follow(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Key implements intents.Keys.
+// Key implements intents.Keys. A key that is not known may have come just now.
 func (p *published) Key(kid string) (intents.Key, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k, ok := p.keys[kid]
+	k, ok := p.known(kid)
+	if !ok {
+		if changed, err := p.read(); err == nil && changed {
+			k, ok = p.known(kid)
+		}
+	}
 	switch {
 	case !ok:
 		return k, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid is in force")
@@ -101,6 +104,13 @@ func (p *published) Key(kid string) (intents.Key, error) {
 		return intents.Key{}, intents.Refuse(intents.KeyRevoked, "/sig", "key is revoked")
 	}
 	return k, nil
+}
+
+func (p *published) known(kid string) (intents.Key, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k, ok := p.keys[kid]
+	return k, ok
 }
 
 // JWKS implements trust.

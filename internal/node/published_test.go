@@ -42,20 +42,26 @@ func TestPublished(t *testing.T) {
 	must(t, err)
 	set := p.JWKS()
 	at := time.Now()
-	put := func(s intents.JWKS) error {
+	write := func(s intents.JWKS) error {
 		raw, err := json.Marshal(s)
 		must(t, err)
 		file := filepath.Join(dir, jwksName)
 		must(t, os.WriteFile(file, raw, 0o600))
 		at = at.Add(time.Second) // however coarse the clock of the file system is
-		must(t, os.Chtimes(file, at, at))
-		_, err = p.read()
+		return os.Chtimes(file, at, at)
+	}
+	put := func(s intents.JWKS) error {
+		must(t, write(s))
+		_, err := p.read()
 		return err
 	}
 	next := set
 	next.Version++
 	next.Keys = append(next.Keys[:len(next.Keys):len(next.Keys)], second.VerificationKey().ToJWK())
-	must(t, put(next))
+	must(t, write(next))
+	if _, err := p.Key(second.KID); err != nil {
+		t.Errorf("a key that has just come: %v", err)
+	}
 	if got := ring.now(intents.RoleManager); got.KID != second.KID {
 		t.Errorf("%s signs after the rotation to %s", got.KID, second.KID)
 	}

@@ -30,7 +30,7 @@ import (
 var routes = regexp.MustCompile(`(?m)^.*Route.? connection .*\n`)
 
 // Patience is how long something may take that surely comes.
-const Patience = time.Minute
+const Patience = 3 * time.Minute
 
 // accounts is how many tests may share a cluster.
 const accounts = 64

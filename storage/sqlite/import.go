@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
+)
+
+// Import appends the next entries of another journal as they are: they were judged there.
+// Nothing else may write to this journal. A crash leaves all of them or none. The IDs of
+// commits do not come along, so a copy knows no commit that is asked again.
+func (j *Journal) Import(ctx context.Context, entries []storage.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	return j.alone(ctx, func(ctx context.Context) error {
+		d := &judge.Draft{Entries: entries}
+		for i, e := range entries {
+			if want := j.state.Next() + int64(i); e.Record.Position != want {
+				return fmt.Errorf("import: record %d comes where record %d is next", e.Record.Position, want)
+			}
+			if e.Take {
+				d.Taken = append(d.Taken, judge.Taken{Key: e.Key, Position: e.Record.Position})
+			}
+		}
+		if err := j.db.transact(ctx, func() error { return j.writeDraft(ctx, d) }); err != nil {
+			return j.writeFailed(err)
+		}
+		j.publish(d)
+		return nil
+	})
+}
