@@ -213,7 +213,7 @@ func TestIntegrationCell(t *testing.T) {
 // on three NATS servers where every role is two processes, with the documents in an OpenSearch.
 // They know nothing of it.
 func TestIntegrationInCell(t *testing.T) {
-	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|Approve|Cancel|Conversation|Gate|Dropped|Think)")
+	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|ApprovedTurn|Cancel|SideBySide|DroppedClients|PrincipalAtEveryHop|FailureReplans|Tenancy|AskIsShown|CatalogTypes)$")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,7 @@ func startCell(t *testing.T, s setup) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.public = c.door.open(t)
 	c.urls = servertest.StartWith(t, 3, string(text)).URLs()
 	c.blobs = natsServer(t, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q }\n", t.TempDir()))
 	key, err := node.BeginCell(t.Context(), c.config("router", "a"), at)
@@ -67,6 +68,8 @@ type celled struct {
 	at, seeds, blobs   string
 	urls               []string // of NATS
 	routers, recorders []string // of HTTP
+	door               door
+	public             string // where that is
 
 	mu       sync.Mutex // guards proposed
 	proposed []string   // commands that approve skills
@@ -96,7 +99,7 @@ func (c *celled) config(role, instance string) node.Config {
 		keys = "executors"
 	}
 	cfg := node.Config{
-		Dir: filepath.Join(c.TempDir(), "data"), Documents: documents(c.at), Blobs: datadir.BlobsAt{URL: c.blobs}, Listen: "127.0.0.1:0",
+		Dir: filepath.Join(c.TempDir(), "data"), Documents: documents(c.at), Blobs: datadir.BlobsAt{URL: c.blobs}, Listen: "127.0.0.1:0", PublicURL: c.public,
 		AgentHosts: c.Hosts, Model: c.Model, Limits: c.Limits, Gate: c.Gate, Now: c.Now,
 		Cluster: &node.Cluster{
 			Roles: []string{role}, Bus: node.BusAt{URLs: c.urls, Seeds: c.seeds, Instance: instance}, Keys: []string{node.CellKeys(c.at, keys)},
@@ -139,8 +142,7 @@ func (c *celled) start(role, instance string) *node.Node {
 
 func (c *celled) run(key string) *system {
 	c.Helper()
-	out := &system{t: c.T, dir: c.keys(), key: key}
-	var gateways []*url.URL
+	out := &system{t: c.T, dir: c.copied(), key: key, url: c.public}
 	for _, role := range slices.Concat([]string{"recorder", "router"}, node.Roles()) {
 		for i, instance := range twice {
 			switch {
@@ -153,40 +155,34 @@ func (c *celled) run(key string) *system {
 					out.node = n
 				}
 			case role == "gateway":
-				gateways = append(gateways, &url.URL{Scheme: "http", Host: c.start(role, instance).Addr().String()})
+				c.door.to = append(c.door.to, &url.URL{Scheme: "http", Host: c.start(role, instance).Addr().String()})
 			case role != "recorder" && role != "router":
 				c.start(role, instance)
 			}
 		}
 	}
-	out.url = balance(c.T, gateways)
 	c.prepare(out)
 	return out
 }
 
-// balance gives requests to one process after the other.
-func balance(t *testing.T, to []*url.URL) string {
-	var n atomic.Uint32
-	srv := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to[int(n.Add(1))%len(to)]) }, FlushInterval: -1})
+// door gives requests to one gateway after the other.
+type door struct {
+	n  atomic.Uint32
+	to []*url.URL // set before the first request
+}
+
+func (d *door) open(t *testing.T) (at string) {
+	srv := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(d.to[int(d.n.Add(1))%len(d.to)]) }, FlushInterval: -1})
 	t.Cleanup(srv.Close)
 	return srv.URL
 }
 
-// keys is a directory like that of one node: with the private keys of all roles.
-func (c *celled) keys() (dir string) {
+// copied is a data directory like that of one node.
+func (c *celled) copied() (dir string) {
 	c.Helper()
-	dir = c.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil {
+	dir = filepath.Join(c.TempDir(), "copy")
+	if _, err := node.CopyCell(c.Context(), c.config("recorder", "a"), c.at, dir); err != nil {
 		c.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(c.at, "*", "keys", "*.pem"))
-	if err != nil || len(files) == 0 {
-		c.Fatalf("no keys: %v", err)
-	}
-	for _, file := range files {
-		if err := os.Link(file, filepath.Join(dir, "keys", filepath.Base(file))); err != nil {
-			c.Fatal(err)
-		}
 	}
 	return dir
 }
