@@ -476,7 +476,6 @@ func TestTwoRecorders(t *testing.T) {
 	two, err := third.ledger.Sync(t.Context())
 	must(t, err)
 	must(t, third.ledger.Close())
-	third.ledger = nil
 	if one.Size != two.Size || !bytes.Equal(one.Root, two.Root) {
 		t.Errorf("checkpoints %+v and %+v", one, two)
 	}

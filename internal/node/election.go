@@ -52,6 +52,7 @@ func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
 	}
 	err = errors.Join(err, g.stop())
 	n.recording.Store(false)
+	err = errors.Join(err, closed(n.ledger)) // as long as the journal is open
 	release()
 	<-lost //nolint:errcheck // the lease is given back after the last write
 	return err

@@ -406,9 +406,9 @@ func (n *Node) serveHTTP(g *group) error {
 
 // Close ends what Open began, in reverse.
 func (n *Node) Close() error {
-	var stream error
-	if !n.alone() && n.journal != nil { // it reads over a connection
-		n.journal, stream = nil, n.journal.Close()
+	var errs []error
+	if !n.alone() { // it reads over a connection
+		errs = append(errs, closed(n.journal))
 	}
 	for _, c := range n.conns {
 		c.Close()
@@ -416,11 +416,15 @@ func (n *Node) Close() error {
 	if n.server != nil {
 		n.server.Close()
 	}
-	errs := []error{stream, closed(n.registry)}
+	errs = append(errs, closed(n.registry))
 	if n.servers != nil {
 		n.servers.Close() // the servers have ended with their clients
 	}
-	errs = append(errs, closed(n.box), closed(n.ledger), closed(n.journal), closed(n.holdingStore), closed(n.documents), closed(n.blobs))
+	errs = append(errs, closed(n.box))
+	if n.alone() { // else the ledger was closed with the lease
+		errs = append(errs, closed(n.ledger), closed(n.journal))
+	}
+	errs = append(errs, closed(n.holdingStore), closed(n.documents), closed(n.blobs))
 	_, _ = closed(n.listener), closed(n.metered) // closed already if HTTP was served
 	if n.lock != nil {
 		errs = append(errs, durable.Remove(datadir.AddressFile(n.cfg.Dir)))

@@ -78,11 +78,20 @@ func (p *published) read() (changed bool, err error) {
 
 // follow reads the file again and again until ctx ends.
 func (p *published) follow(ctx context.Context, log *slog.Logger) error {
+	logged := p.KeySetVersion()
+	failed := ""
 	_ = clock.Every(ctx, lookEvery, func() bool {
-		if changed, err := p.read(); err != nil {
-			log.ErrorContext(ctx, "the public keys cannot be read; those that were stay", slog.String("error", err.Error()))
-		} else if changed {
-			log.InfoContext(ctx, "public keys", slog.Int64("version", p.KeySetVersion()))
+		_, err := p.read()
+		switch text := fmt.Sprint(err); {
+		case err != nil && text != failed:
+			log.ErrorContext(ctx, "the public keys cannot be read; those that were stay", slog.String("error", text))
+			failed = text
+		case err == nil:
+			failed = ""
+		}
+		if v := p.KeySetVersion(); v != logged {
+			logged = v
+			log.InfoContext(ctx, "public keys", slog.Int64("version", v))
 		}
 		return false
 	})
