@@ -58,8 +58,13 @@ func (d *drive) response(ctx context.Context) (string, error) {
 		r.Step = s.PlanStep
 		results = append(results, r)
 	}
+	return d.composed(ctx, "Results", results)
+}
+
+// composed is a text of the composer's, which the user is shown while it comes.
+func (d *drive) composed(ctx context.Context, block string, about any) (string, error) {
 	show := d.tokens()
-	text, err := d.compose(ctx, "Results", results, show.take)
+	text, err := d.compose(ctx, block, about, show.take)
 	if err != nil {
 		show.withdraw()
 		return "", err

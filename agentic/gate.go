@@ -120,12 +120,5 @@ func (d *drive) textOf(ctx context.Context, planID string) string {
 // question asks the user what is meant, in the user's language.
 func (d *drive) question(ctx context.Context, said catalog.Route, offered []catalog.OtherAgent) (string, error) {
 	a := offered[slices.IndexFunc(offered, func(a catalog.OtherAgent) bool { return a.Agent == said.Agent })]
-	show := d.tokens()
-	text, err := d.compose(ctx, "Clarify", map[string]string{"for": a.Description, "ask": a.Routing.About, "language": said.Language}, show.take)
-	if err != nil {
-		show.withdraw()
-		return "", err
-	}
-	show.flush(true)
-	return guarded(text), nil
+	return d.composed(ctx, "Clarify", map[string]string{"for": a.Description, "ask": a.Routing.About, "language": said.Language})
 }

@@ -55,42 +55,38 @@ func producibles(types *catalog.Catalog, roles ...intents.Role) (out []producibl
 
 // produce serves the gateway.
 func (m *Manager) produce(ctx context.Context, q bus.ProduceRequest) bus.ProduceReply {
-	offered, err := producibles(catalog.Builtin(), intents.RoleManager, intents.RolePlanner)
-	if err != nil {
-		return unproduced(ctx, m.cfg, err)
+	ofPlanner := func() (reply bus.ProduceReply) {
+		if err := delegate(ctx, m.cfg.Bus, bus.Produce("planner"), produceTime, q, &reply); err != nil {
+			return unproduced(ctx, m.cfg, err)
+		}
+		return reply
 	}
-	p := producer{m.cfg, q, offered}
-	made, row, err := p.ask(ctx)
-	switch {
-	case err != nil:
-		return unproduced(ctx, m.cfg, err)
-	case made.Type == "":
-		return bus.ProduceReply{Reason: made.Reason}
-	case row.MaySign(intents.RoleManager):
-		return p.seal(ctx, made, row)
-	}
-	var reply bus.ProduceReply
-	if err := delegate(ctx, m.cfg.Bus, bus.Produce("planner"), produceTime, q, &reply); err != nil {
-		return unproduced(ctx, m.cfg, err)
-	}
-	return reply
+	return producedBy(ctx, m.cfg, q, ofPlanner, intents.RoleManager, intents.RolePlanner)
 }
 
 // produce serves the manager.
 func (p *Planner) produce(ctx context.Context, q bus.ProduceRequest) bus.ProduceReply {
-	offered, err := producibles(catalog.Builtin(), intents.RolePlanner)
+	return producedBy(ctx, p.cfg, q, nil, intents.RolePlanner)
+}
+
+// producedBy has the model think of an order that one of the roles may sign. What the first, whose
+// key is here, may not sign is another's to make.
+func producedBy(ctx context.Context, cfg Config, q bus.ProduceRequest, another func() bus.ProduceReply, roles ...intents.Role) bus.ProduceReply {
+	offered, err := producibles(catalog.Builtin(), roles...)
 	if err != nil {
-		return unproduced(ctx, p.cfg, err)
+		return unproduced(ctx, cfg, err)
 	}
-	of := producer{p.cfg, q, offered}
-	made, row, err := of.ask(ctx)
+	p := producer{cfg, q, offered}
+	made, row, err := p.ask(ctx)
 	switch {
 	case err != nil:
-		return unproduced(ctx, p.cfg, err)
+		return unproduced(ctx, cfg, err)
 	case made.Type == "":
 		return bus.ProduceReply{Reason: made.Reason}
+	case another != nil && !row.MaySign(roles[0]):
+		return another()
 	}
-	return of.seal(ctx, made, row)
+	return p.seal(ctx, made, row)
 }
 
 // unproduced says that nobody could think of an order.

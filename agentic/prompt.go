@@ -1,13 +1,13 @@
 package agentic
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -97,11 +97,9 @@ func (m *blocks) task(text string) string {
 // compact is JSON in one line, as models read it: without escapes for HTML, and
 // with escapes for what nobody would see.
 func compact(v any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	raw, err := intents.MarshalPlain(v)
+	if err != nil {
 		return json.RawMessage(`null`) // raw JSON of an executor that is none; the record has it
 	}
-	return escaped(bytes.TrimSpace(b.Bytes()))
+	return escaped(raw)
 }

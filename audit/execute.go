@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -61,19 +60,6 @@ type Difference struct { //nolint:errname // a finding, which embeds one that is
 	Bad
 	Recorded string `json:"recorded,omitempty"`
 	Comes    string `json:"comes,omitempty"`
-}
-
-// String is the account for people.
-func (e Executed) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "executed: %d scripts, %d agree, %d differ, %d not executable, in %.1f s\n", e.Executed, e.Agreed, len(e.Differing), e.NotExecutable, e.Seconds)
-	for i := range e.Differing {
-		fmt.Fprintf(&b, "differs: %s\n", e.Differing[i].Error())
-	}
-	for _, reason := range slices.Sorted(maps.Keys(e.Why)) {
-		fmt.Fprintf(&b, "  %d not executable: %s\n", e.Why[reason], reason)
-	}
-	return b.String()
 }
 
 // ExecuteRecords runs the recorded scripts of a data directory again, in shadow:

@@ -31,7 +31,7 @@ func (c Content) inline() (json.RawMessage, error) {
 	if len(c.JSON) > 0 {
 		return c.JSON, nil
 	}
-	return encode(c.Text)
+	return intents.MarshalPlain(c.Text)
 }
 
 // file is the content as a file: the text as received where it says the same as

@@ -1,7 +1,6 @@
 package executors
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,30 +12,18 @@ import (
 
 // encodeReport never fails: a report that does not marshal becomes a failure.
 func encodeReport(r intents.Report) []byte {
-	raw, err := encode(r)
+	raw, err := intents.MarshalPlain(r)
 	if err != nil {
 		return []byte(`{"status":"failed","code":"EXECUTOR_FAILED","reason":"the report is not JSON"}`)
 	}
 	return raw
 }
 
-// encode marshals without rewriting characters for HTML, so that JSON passed
-// through keeps its bytes.
-func encode(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
 func succeeded(o *Order, res *Result) intents.Report {
 	if res == nil {
 		res = &Result{}
 	}
-	raw, err := encode(res.Value)
+	raw, err := intents.MarshalPlain(res.Value)
 	if err != nil {
 		return failed(Fail(intents.ExecutorFailed, "the result is not JSON"))
 	}

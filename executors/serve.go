@@ -121,7 +121,7 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 
 // publish shows lines of an order to those who follow it.
 func (s *Service) publish(w Written) {
-	raw, err := encode(w)
+	raw, err := intents.MarshalPlain(w)
 	if err == nil {
 		err = s.cfg.Bus.Publish(bus.Log(s.cfg.Name), raw)
 	}

@@ -29,11 +29,7 @@ func (g *Gateway) listApprovals(c *gin.Context, who caller) error {
 }
 
 // getApproval is GET /agent/approvals/{intent_id}.
-func (g *Gateway) getApproval(c *gin.Context, who caller) error {
-	a, err := g.identify(c.Request.Context(), who, claim{})
-	if err != nil {
-		return err
-	}
+func (g *Gateway) getApproval(c *gin.Context, a actor) error {
 	page, err := g.approvals(c.Request.Context(), a, bus.ApprovalsRequest{IntentID: c.Param("intent_id")})
 	if err != nil {
 		return err

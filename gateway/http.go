@@ -21,6 +21,8 @@ func (g *Gateway) Handler() http.Handler {
 	r := edge.NewRoutes(g.cfg.Log, uploadRoute, g.observe)
 	r.Bodies = ofBearers
 	keyed := func(h func(*gin.Context, caller) error) gin.HandlerFunc { return r.Handle(g.authenticated(h)) }
+	by := func(h func(*gin.Context, actor) error) gin.HandlerFunc { return keyed(g.identified(h)) }
+	ofPlan := func(h func(*gin.Context, actor, string) error) gin.HandlerFunc { return keyed(g.aboutPlan(h)) }
 	r.GET("/readyz", r.Handle(g.ready))
 	mcp := r.Handle(g.mcpRoute(g.authenticated(g.mcp)))
 	r.POST(routeMCP, mcp)
@@ -33,29 +35,29 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST("/v1/skills", keyed(g.ordered("skill.approve", nil)))
 	r.POST("/v1/produce", keyed(g.produce))
 	r.POST("/v1/logs", keyed(g.postLogs))
-	r.GET(routeLogs, keyed(g.getLogs))
+	r.GET(routeLogs, by(g.getLogs))
 	r.POST("/agent/run", keyed(g.run))
 	r.POST("/v1/request", keyed(g.request))
 	r.POST("/chat/:session_id", keyed(g.chat))
 	r.POST(routeCompletions, keyed(g.openai(newCompletion)))
 	r.POST(routeResponses, keyed(g.openai(newResponse)))
-	r.GET(routeModels, keyed(g.listModels))
-	r.GET(routeModel, keyed(g.listModels))
+	r.GET(routeModels, by(g.listModels))
+	r.GET(routeModel, by(g.listModels))
 	r.GET("/agent/plans", keyed(g.listPlans))
-	r.GET("/agent/plans/:plan_id", keyed(g.getPlan))
-	r.GET("/agent/plans/:plan_id/trace", keyed(g.getTrace))
+	r.GET("/agent/plans/:plan_id", ofPlan(g.getPlan))
+	r.GET("/agent/plans/:plan_id/trace", ofPlan(g.getTrace))
 	r.GET("/agent/plans/:plan_id/events", keyed(g.getEvents))
-	r.DELETE("/agent/plans/:plan_id", keyed(g.cancelPlan))
+	r.DELETE("/agent/plans/:plan_id", ofPlan(g.cancelPlan))
 	r.POST("/v1/runs", keyed(g.startRun))
 	r.GET("/v1/runs", keyed(g.listRuns))
-	r.GET("/v1/runs/:run_id", keyed(g.getRun))
+	r.GET("/v1/runs/:run_id", ofPlan(g.getRun))
 	r.GET("/v1/runs/:run_id/stream", keyed(g.getEvents))
-	r.DELETE("/v1/runs/:run_id", keyed(g.cancelPlan))
+	r.DELETE("/v1/runs/:run_id", ofPlan(g.cancelPlan))
 	r.POST("/v1/runs/:run_id/patch", keyed(g.patchRun))
 	r.POST("/v1/runs/:run_id/replay", keyed(g.replayRun))
 	r.GET("/agent/approvals", keyed(g.listApprovals))
 	r.POST("/agent/approvals", keyed(g.decideNode))
-	r.GET("/agent/approvals/:intent_id", keyed(g.getApproval))
+	r.GET("/agent/approvals/:intent_id", by(g.getApproval))
 	r.POST("/agent/approvals/:intent_id", keyed(g.decideApproval))
 	r.PUT("/agent/souls/:tenant_id", keyed(g.putSoul))
 	r.POST("/agent/artifacts", r.Handle(g.putArtifact))
@@ -68,15 +70,15 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST("/agent/kb/search", keyed(g.ordered("kb.search", nil)))
 	r.GET("/agent/cache", keyed(g.ordered("cache.stats", none)))
 	r.POST("/agent/cache/invalidate", keyed(g.ordered("cache.invalidate", nil)))
-	r.GET("/schemas/", keyed(g.listSchemas))
+	r.GET("/schemas/", by(g.listSchemas))
 	r.GET("/health", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": Up}) })
-	r.GET("/health/deep", keyed(g.deepHealth))
-	r.GET("/skills/", keyed(g.listSkills))
+	r.GET("/health/deep", by(g.deepHealth))
+	r.GET("/skills/", by(g.listSkills))
 	r.POST("/query/", keyed(g.query))
 	r.POST("/agent/schedules", keyed(g.schedules("schedule.put")))
 	r.GET("/agent/schedules", keyed(g.schedules("schedule.list")))
 	r.DELETE("/agent/schedules/:id", keyed(g.schedules("schedule.delete")))
-	r.POST("/agent/sessions/:session_id/resume", keyed(g.resumeSession))
+	r.POST("/agent/sessions/:session_id/resume", by(g.resumeSession))
 	return r.Engine
 }
 
@@ -102,6 +104,28 @@ func (g *Gateway) authenticated(h func(*gin.Context, caller) error) func(*gin.Co
 			_ = g.meter(who.refused()) // the next request is refused
 		}
 		return err
+	}
+}
+
+// identified is a route whose request names no user in its body.
+func (g *Gateway) identified(h func(*gin.Context, actor) error) func(*gin.Context, caller) error {
+	return func(c *gin.Context, who caller) error {
+		a, err := g.identify(c.Request.Context(), who, claim{})
+		if err != nil {
+			return err
+		}
+		return h(c, a)
+	}
+}
+
+// aboutPlan is a route about the plan, or run, that its path names.
+func (g *Gateway) aboutPlan(h func(c *gin.Context, a actor, planID string) error) func(*gin.Context, caller) error {
+	return func(c *gin.Context, who caller) error {
+		a, planID, err := g.identifyForPlan(c, who)
+		if err != nil {
+			return err
+		}
+		return h(c, a, planID)
 	}
 }
 

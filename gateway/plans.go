@@ -50,11 +50,7 @@ func limitOf(c *gin.Context) (int, error) {
 }
 
 // getPlan is GET /agent/plans/{plan_id}.
-func (g *Gateway) getPlan(c *gin.Context, who caller) error {
-	a, planID, err := g.identifyForPlan(c, who)
-	if err != nil {
-		return err
-	}
+func (g *Gateway) getPlan(c *gin.Context, a actor, planID string) error {
 	view, err := g.viewPlan(c.Request.Context(), a, planID)
 	return respond(c, view, err)
 }
@@ -66,21 +62,13 @@ type traceReply struct {
 	Events []json.RawMessage `json:"events"` // in order
 }
 
-func (g *Gateway) getTrace(c *gin.Context, who caller) error {
-	a, planID, err := g.identifyForPlan(c, who)
-	if err != nil {
-		return err
-	}
+func (g *Gateway) getTrace(c *gin.Context, a actor, planID string) error {
 	got, err := request[catalog.PlanGetResult](c.Request.Context(), g, a, "plan.get", catalog.PlanGet{PlanID: planID, Trace: true, Session: c.Query("session") == "true"}, "")
 	return respond(c, traceReply{planID, append([]json.RawMessage{}, got.Events...)}, err)
 }
 
 // cancelPlan is DELETE /agent/plans/{plan_id}. Clients that follow the turn get its end.
-func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
-	a, planID, err := g.identifyForPlan(c, who)
-	if err != nil {
-		return err
-	}
+func (g *Gateway) cancelPlan(c *gin.Context, a actor, planID string) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	const reason = "cancelled by the user"

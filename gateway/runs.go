@@ -145,11 +145,7 @@ func (g *Gateway) patchRun(c *gin.Context, who caller) error {
 }
 
 // getRun is GET /v1/runs/{run_id}.
-func (g *Gateway) getRun(c *gin.Context, who caller) error {
-	a, runID, err := g.identifyForPlan(c, who)
-	if err != nil {
-		return err
-	}
+func (g *Gateway) getRun(c *gin.Context, a actor, runID string) error {
 	view, err := g.viewPlan(c.Request.Context(), a, runID)
 	if err == nil && view.Run == nil {
 		err = problem.New(intents.NotFound, "", "no such run")

@@ -14,11 +14,7 @@ type resumed struct {
 }
 
 // resumeSession has a user go on with a session that has ended, or is full, under a new id.
-func (g *Gateway) resumeSession(c *gin.Context, who caller) error {
-	a, err := g.identify(c.Request.Context(), who, claim{})
-	if err != nil {
-		return err
-	}
+func (g *Gateway) resumeSession(c *gin.Context, a actor) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	s, err := request[catalog.Session](ctx, g, a, "session.resume", catalog.SessionResume{SessionID: newID("sess"), From: c.Param("session_id")}, "")

@@ -18,7 +18,7 @@ import (
 // decided once more in a turn of their own.
 func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, error) {
 	o, err := r.decide(ctx, raw, again)
-	if r.curable(ctx, err) {
+	if r.behind(ctx, o, err) {
 		o, err = r.decide(ctx, raw, true)
 	}
 	if err == nil && o.decision.Verdict == intents.Allow && state.Administers(o.env.Type()) {

@@ -43,11 +43,17 @@ func (r *Router) recoverLost(ctx context.Context) error {
 	return nil
 }
 
-// curable says whether a refusal may come of what another router has committed and this one
-// has not seen. Decisions with a record need no such question: their commit asks it.
-func (r *Router) curable(ctx context.Context, err error) bool {
+// behind says whether a decision may come of what another router has committed and this one
+// had not seen: a refusal. What is accepted needs no such question, since its commit asks it.
+func (r *Router) behind(ctx context.Context, o *order, err error) bool {
 	var x *intents.Refusal
-	return errors.As(err, &x) && (x.Code == intents.KeyUnknown || x.Code == intents.KeyRevoked || x.Code == intents.TaskScope) && r.refreshed(ctx)
+	switch {
+	case err == nil:
+		return o.decision.Verdict == intents.Deny && r.refreshed(ctx)
+	case errors.As(err, &x):
+		return (x.Code == intents.KeyUnknown || x.Code == intents.KeyRevoked || x.Code == intents.TaskScope) && r.refreshed(ctx)
+	}
+	return false
 }
 
 // refreshed says whether there was something that this router had not seen.

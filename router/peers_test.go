@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -69,4 +70,22 @@ func TestKeyOfAnotherRouter(t *testing.T) {
 		w.Want(w.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, fresh.VerificationKey().ToJWK()) }), intents.OK)
 	}
 	w.Want(w.Do(soul), intents.OK)
+}
+
+// Nor is it refused for what another router has changed since.
+func TestDirectoryOfAnotherRouter(t *testing.T) {
+	others := new(peers)
+	w := routertest.New(t, routertest.Options{Peers: others})
+	put := func(tenant string) routertest.Order {
+		return routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":false}`)}}}
+	}
+	w.Want(w.Do(put("later")), intents.MalformedArgs)
+	made := false
+	others.fresh = func() {
+		if !made {
+			made = true
+			w.Want(w.Do(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "later"}}}), intents.OK)
+		}
+	}
+	w.Want(w.Do(put("later")), intents.OK)
 }

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Bounds of a schema that others wrote: manifests of skills, return_specs.
@@ -27,14 +28,14 @@ func Compile(source []byte) (*Schema, error) {
 		return nil, fmt.Errorf("schema has more than %d bytes", MaxForeignSize)
 	}
 	sum := sha256.Sum256(source)
-	if s := foreign.get(sum); s != nil {
+	if s, ok := foreign.Get(sum); ok {
 		return s, nil
 	}
 	s, err := compileForeign(slices.Clone(source), "sha256:"+hex.EncodeToString(sum[:]))
 	if err != nil {
 		return nil, err
 	}
-	foreign.put(sum, s)
+	foreign.Add(sum, s)
 	return s, nil
 }
 
@@ -89,35 +90,8 @@ func measure(v any, depth int, nodes *int) error {
 	return nil
 }
 
-// cache keeps the newest foreign schemas.
-type cache struct {
-	mu    sync.Mutex
-	byKey map[[32]byte]*Schema
-	order [][32]byte // oldest first
-}
-
 // cached is how many foreign schemas are kept: a tenant's skills and the
 // return_specs of the plans that run.
 const cached = 512
 
-var foreign = cache{byKey: map[[32]byte]*Schema{}}
-
-func (c *cache) get(key [32]byte) *Schema {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.byKey[key]
-}
-
-func (c *cache) put(key [32]byte, s *Schema) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.byKey[key]; ok {
-		return
-	}
-	if len(c.order) == cached {
-		delete(c.byKey, c.order[0])
-		c.order = c.order[1:]
-	}
-	c.byKey[key] = s
-	c.order = append(c.order, key)
-}
+var foreign, _ = lru.New[[32]byte, *Schema](cached) // fails only for no size

@@ -36,7 +36,6 @@ var files embed.FS
 // library is every embedded document by $id and the compiler that knows them all.
 type library struct {
 	docs map[string]document
-	ids  []string // sorted
 
 	mu       sync.Mutex // compiler and compiled; the compiler is not safe for concurrent use
 	compiler *jsonschema.Compiler
@@ -72,10 +71,8 @@ func load() (*library, error) {
 			return fmt.Errorf("%s: $id is not %s", path, id)
 		}
 		l.docs[id] = document{source: source, tree: tree}
-		l.ids = append(l.ids, id)
 		return l.compiler.AddResource(id, tree)
 	})
-	slices.Sort(l.ids)
 	return l, err
 }
 
@@ -111,15 +108,6 @@ func Lookup(id string) (*Schema, error) {
 	s := &Schema{id: id, source: doc.source, tree: doc.tree, compiled: compiled}
 	l.compiled[id] = s
 	return s, nil
-}
-
-// IDs lists the embedded schemas, sorted.
-func IDs() []string {
-	l, err := embedded()
-	if err != nil {
-		return nil // Lookup tells why
-	}
-	return slices.Clone(l.ids)
 }
 
 // Unsigned is the order without sig: what is signed, and what travels with sig as

@@ -1,6 +1,8 @@
 package schemas
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,4 +22,13 @@ func TestEverySchemaCompiles(t *testing.T) {
 			t.Errorf("Lookup(%s).ID() = %s", id, s.ID())
 		}
 	}
+}
+
+// IDs lists the embedded schemas, sorted.
+func IDs() []string {
+	l, err := embedded()
+	if err != nil {
+		return nil // Lookup tells why
+	}
+	return slices.Sorted(maps.Keys(l.docs))
 }

@@ -28,7 +28,7 @@ func (r *Revision) Pack() (string, error) {
 		files[name] = string(text)
 		size += len(name) + len(text)
 	}
-	doc, err := compact(files)
+	doc, err := intents.MarshalPlain(files)
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"aob.dev/writ/intents"
 )
 
 // Of makes an agent from a Go struct: its fields are the properties, named as
@@ -78,7 +80,7 @@ func objectOf(t reflect.Type, inside []reflect.Type) (*shape, error) {
 		if enum := f.Tag.Get("enum"); enum != "" {
 			s.Enum = strings.Split(enum, ",")
 		}
-		text, err := compact(s)
+		text, err := intents.MarshalPlain(s)
 		if err != nil {
 			return nil, err
 		}

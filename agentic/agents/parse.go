@@ -23,7 +23,7 @@ func Parse(text []byte) (*Agent, error) {
 // New checks an agent written as a literal, and fills in what it leaves out. The error
 // is Faults, but for a property that is no JSON.
 func New(a Agent) (*Agent, error) {
-	text, err := compact(a)
+	text, err := intents.MarshalPlain(a)
 	if err != nil {
 		return nil, err
 	}
@@ -43,29 +43,15 @@ type Definition struct {
 // define reads one definition.
 func define(file string, text []byte) (*Definition, Faults) {
 	d := &Definition{File: file, Text: text, Digest: intents.Digest(text)}
-	faults := func() Faults {
-		doc, lines, err := document.Read(text)
+	return d, document.Define(file, text, "agent.json", func(doc []byte, lines document.Lines) Faults {
 		d.lines = lines
-		if err != nil {
-			return Faults{*err}
-		}
-		if found := document.Violations("agent.json", doc); len(found) > 0 {
-			return found
-		}
 		a, err := decode(doc)
 		if err != nil {
 			return Faults{*err}
 		}
 		d.Agent = a
 		return a.check()
-	}()
-	for i := range faults {
-		faults[i].File = file
-		if faults[i].Line == 0 {
-			faults[i].Line = d.line(faults[i].Pointer)
-		}
-	}
-	return d, faults
+	})
 }
 
 // line of a pointer; 0: not known.

@@ -3,6 +3,8 @@ package agents
 import (
 	"bytes"
 	"encoding/json"
+
+	"aob.dev/writ/intents"
 )
 
 // Property is a JSON Schema with a name.
@@ -23,7 +25,7 @@ func (p Properties) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, err := compact(m.Name)
+		name, err := intents.MarshalPlain(m.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -70,21 +72,10 @@ func (p Properties) schema(required []string) ([]byte, error) {
 	if len(required) == 0 {
 		required = p.names()
 	}
-	return compact(struct {
+	return intents.MarshalPlain(struct {
 		Type       string     `json:"type"`
 		Properties Properties `json:"properties"`
 		Required   []string   `json:"required"`
 		Additional bool       `json:"additionalProperties"`
 	}{"object", p, required, false})
-}
-
-// compact is JSON in one line without escapes for HTML, as models read it.
-func compact(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -53,6 +53,10 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 	}
 	var faults Faults
 	lines := make(map[string]map[string]int) // of files as their authors see them
+	unusable := func(name string, f *Fault) {
+		faults = append(faults, Fault{File: name, Line: f.Line, Reason: f.Reason})
+		delete(found, name)
+	}
 	for name, text := range found {
 		if skillFile.MatchString(name) {
 			_, wrong := skillDocument(name, text) // not in open: what an old log has stays as it is
@@ -63,8 +67,7 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 		}
 		filled, err := fill(text, env)
 		if err != nil {
-			faults = append(faults, Fault{File: name, Line: err.Line, Reason: err.Reason})
-			delete(found, name)
+			unusable(name, err)
 			continue
 		}
 		d, wrong := define(name, filled)
@@ -72,8 +75,7 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 			lines[name] = d.lines
 			whole, err := withBlocks(filled, found)
 			if err != nil {
-				faults = append(faults, Fault{File: name, Line: err.Line, Reason: err.Reason})
-				delete(found, name)
+				unusable(name, err)
 				continue
 			}
 			found[name] = whole
@@ -290,7 +292,7 @@ func manifest(files map[string][]byte) ([]byte, error) {
 	for name, text := range files {
 		digests[name] = intents.Digest(text)
 	}
-	doc, err := compact(digests)
+	doc, err := intents.MarshalPlain(digests)
 	if err != nil {
 		return nil, err
 	}

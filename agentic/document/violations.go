@@ -7,6 +7,25 @@ import (
 	"aob.dev/writ/schemas"
 )
 
+// Define reads a text in YAML or JSON that must match a schema of ours, and has use take it.
+// What is wrong is named by file and line.
+func Define(file string, text []byte, schema string, use func(doc []byte, lines Lines) Faults) Faults {
+	doc, lines, fault := Read(text)
+	var found Faults
+	if fault != nil {
+		found = Faults{*fault}
+	} else if found = Violations(schema, doc); len(found) == 0 {
+		found = use(doc, lines)
+	}
+	for i := range found {
+		found[i].File = file
+		if found[i].Line == 0 {
+			found[i].Line = lines.Of(found[i].Pointer)
+		}
+	}
+	return found
+}
+
 // Violations of a schema of ours, with what to do about an unknown member.
 func Violations(id string, doc []byte) Faults {
 	schema, err := schemas.Lookup(schemas.Base + id)

@@ -23,15 +23,8 @@ type Definition struct {
 // Parse reads a definition in YAML or JSON, and finds what is wrong with it.
 func Parse(file string, text []byte) (*Definition, Faults) {
 	d := &Definition{File: file, Text: text}
-	faults := func() Faults {
-		doc, lines, fault := document.Read(text)
+	return d, document.Define(file, text, "workflow.json", func(doc []byte, lines document.Lines) Faults {
 		d.lines = lines
-		if fault != nil {
-			return Faults{*fault}
-		}
-		if found := document.Violations("workflow.json", doc); len(found) > 0 {
-			return found
-		}
 		in := struct {
 			Graph
 			Description string `json:"description"`
@@ -47,14 +40,7 @@ func Parse(file string, text []byte) (*Definition, Faults) {
 			d.Edges = []Edge{}
 		}
 		return d.check()
-	}()
-	for i := range faults {
-		faults[i].File = file
-		if faults[i].Line == 0 {
-			faults[i].Line = d.Line(faults[i].Pointer)
-		}
-	}
-	return d, faults
+	})
 }
 
 // Line of a pointer into the file; 0: not known.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -195,14 +196,14 @@ func TestRowsHaveSchemas(t *testing.T) {
 			t.Errorf("%s: no example", r.Type)
 		}
 	}
-	for _, id := range schemas.IDs() {
-		typ, ok := strings.CutPrefix(id, schemas.Base+"intents/")
-		if !ok {
-			continue
-		}
-		typ = strings.TrimSuffix(strings.TrimSuffix(typ, ".json"), ".result")
+	files, err := os.ReadDir("../../schemas/intents")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d schemas: %v", len(files), err)
+	}
+	for _, f := range files {
+		typ := strings.TrimSuffix(strings.TrimSuffix(f.Name(), ".json"), ".result")
 		if _, ok := Builtin().Lookup(typ); !ok {
-			t.Errorf("%s: no row", id)
+			t.Errorf("%s: no row", f.Name())
 		}
 	}
 }

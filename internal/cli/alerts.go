@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -42,6 +41,11 @@ type alertsView struct {
 	Silences  []monitor.Silence  `json:"silences"`
 }
 
+// Over is how long the figures are of.
+func (v alertsView) Over() time.Duration {
+	return v.Figures.Until.Sub(v.Figures.Since).Round(time.Minute)
+}
+
 func alertsList(c *command) {
 	c.dataFlag()
 	c.answer = func([]string) (answer, error) {
@@ -53,46 +57,8 @@ func alertsList(c *command) {
 		v.Figures, v.Incidents = figures, append(v.Incidents, incidents...)
 		silences, err := monitor.Silences(c.dir)
 		v.Silences = append(v.Silences, silences...)
-		return answer{data: v, text: alertsText(v)}, err
+		return answer{data: v, text: render("alerts.table", v)}, err
 	}
-}
-
-func alertsText(v alertsView) string {
-	f := v.Figures
-	text := fmt.Sprintf("looked at %s, over %s\n\n", f.Until.UTC().Format(time.RFC3339), f.Until.Sub(f.Since).Round(time.Minute)) + aligned(func(t io.Writer) {
-		fmt.Fprintf(t, "plans\t%d, complete at once %d, replans %d, exhausted %d\n", f.Plans, f.AtOnce, f.Replans, f.Exhausted)
-		fmt.Fprintf(t, "skills\t%d calls, %d large answers\n", f.Calls, f.Large)
-		for _, s := range f.Skills {
-			fmt.Fprintf(t, "  %s\t%d calls, %d failed\n", printable(s.Skill), s.Calls, s.Failed)
-		}
-		fmt.Fprintf(t, "scripts\t%d, %d out of time\n", f.Scripts, f.Timeouts)
-		fmt.Fprintf(t, "memory\t%d writes, %d not as promised, longest lock %d ms\n", f.Writes, f.Violations, f.LockWaitMS)
-		for _, a := range f.Agents {
-			fmt.Fprintf(t, "  %s\t%d ended, p95 %d ms\n", a.Agent, a.Ended, a.P95MS)
-		}
-	}) + "\n"
-	if f.Cut {
-		text += "there were too many events to read all: scripts, locks and times are of the newest\n\n"
-	}
-	now := 0
-	for _, i := range v.Incidents {
-		if i.Until == nil {
-			now++
-			text += fmt.Sprintf("%s (%s) since %s: %s. Seen: %s.\n→ %s\n", i.Rule, i.Severity, i.Since.UTC().Format(time.RFC3339), i.Says, printable(i.Seen), i.Do)
-		}
-	}
-	if now == 0 {
-		text += "no alert\n"
-	}
-	for _, i := range v.Incidents {
-		if i.Until != nil {
-			text += fmt.Sprintf("over: %s, %s to %s\n", i.Rule, i.Since.UTC().Format(time.RFC3339), i.Until.UTC().Format(time.RFC3339))
-		}
-	}
-	for _, s := range v.Silences {
-		text += fmt.Sprintf("silent: %s until %s\n", s.Rule, s.Until.UTC().Format(time.RFC3339))
-	}
-	return text
 }
 
 func alertsSilence(c *command) {

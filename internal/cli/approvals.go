@@ -170,16 +170,12 @@ func nextOf(result catalog.ApproveResult) string {
 }
 
 func (c *command) decide(said catalog.Approve) (result catalog.ApproveResult, err error) {
-	to, err := c.client()
-	if err != nil {
-		return result, err
-	}
 	path := "/agent/approvals"
 	if said.IntentID != "" {
 		path += "/" + url.PathEscape(said.IntentID)
 		said.IntentID = "" // the path names it
 	}
-	err = to.Post(c.Context(), path, said, &result)
+	err = c.post(path, said, &result)
 	return result, err
 }
 

@@ -84,7 +84,7 @@ func auditVerify(replay bool) func(*command) {
 				return answer{}, usage(errors.New("--trust and --policy need a bundle"))
 			case len(args) == 0:
 				e, err := c.execute("")
-				return answer{data: e, text: fmt.Sprint(e), end: unless(e.OK, "a script has another result")}, err
+				return answer{data: e, text: render("executed", e), end: unless(e.OK, "a script has another result")}, err
 			case execute && args[0] == "-":
 				return answer{}, usage(errors.New("--execute reads the bundle twice: name a file"))
 			}
@@ -109,7 +109,7 @@ func auditVerify(replay bool) func(*command) {
 				audit.Report
 				Execution *audit.Executed `json:"execution,omitempty"`
 			}{Report: report}
-			text, ok := fmt.Sprint(report), report.OK
+			text, ok := report.String(), report.OK
 			if execute && report.OK {
 				if !c.Flags().Changed("data") {
 					c.dir = ""
@@ -119,7 +119,7 @@ func auditVerify(replay bool) func(*command) {
 					return answer{}, err
 				}
 				all.Execution, ok = &e, e.OK
-				text += fmt.Sprint(&e)
+				text += render("executed", e)
 			}
 			return answer{data: all, text: text, end: unless(ok, "not valid")}, nil
 		}

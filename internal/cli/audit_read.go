@@ -194,23 +194,6 @@ func auditFsck(c *command) {
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		return answer{data: h, text: healthText(h), end: unless(h.OK, "not sound")}, nil
+		return answer{data: h, text: render("health", h), end: unless(h.OK, "not sound")}, nil
 	}
-}
-
-func healthText(h audit.Health) string {
-	if !h.OK {
-		return fmt.Sprintf("NOT SOUND: %s\n", h.FirstBad)
-	}
-	text := fmt.Sprintf("sound: %d records, %d leaves, %d blobs, %d documents, in %.1f s\n", h.Records, h.Leaves, h.Blobs, h.Projections, h.Seconds)
-	if h.Pending > 0 {
-		text += fmt.Sprintf("pending: %d records are in no checkpoint yet\n", h.Pending)
-	}
-	if h.Behind > 0 {
-		text += fmt.Sprintf("behind: %d documents are still to be written\n", h.Behind)
-	}
-	if !h.Compared {
-		text += "not compared: documents are compared with the journal only when no process uses the directory\n"
-	}
-	return text
 }

@@ -38,63 +38,50 @@ func completing(std IO, find func(ctx context.Context, t target) []string) cobra
 	}
 }
 
-// planIDs completes ids of plans, with their tasks.
-func planIDs(std IO) cobra.CompletionFunc {
-	return completing(std, func(ctx context.Context, t target) []string {
-		var page catalog.PlanListResult
-		if (client.Client{URL: t.URL.Value, Key: t.Key.Value}).Get(ctx, "/agent/plans", &page) != nil {
-			return nil
-		}
-		var out []string
-		for _, p := range page.Plans {
-			out = append(out, p.PlanID+"\t"+oneLine(p.Task, 60))
-		}
-		return out
-	})
+// listed completes what the gateway lists at a path.
+func listed[Page any](path string, rows func(Page) []string) func(IO) cobra.CompletionFunc {
+	return func(std IO) cobra.CompletionFunc {
+		return completing(std, func(ctx context.Context, t target) []string {
+			var page Page
+			if (client.Client{URL: t.URL.Value, Key: t.Key.Value}).Get(ctx, path, &page) != nil {
+				return nil
+			}
+			return rows(page)
+		})
+	}
 }
+
+// planIDs completes ids of plans, with their tasks.
+var planIDs = listed("/agent/plans", func(page catalog.PlanListResult) (out []string) {
+	for _, p := range page.Plans {
+		out = append(out, p.PlanID+"\t"+oneLine(p.Task, 60))
+	}
+	return out
+})
 
 // runIDs completes ids of runs.
-func runIDs(std IO) cobra.CompletionFunc {
-	return completing(std, func(ctx context.Context, t target) (out []string) {
-		var page catalog.PlanListResult
-		if (client.Client{URL: t.URL.Value, Key: t.Key.Value}).Get(ctx, "/v1/runs", &page) != nil {
-			return nil
-		}
-		for _, p := range page.Plans {
-			out = append(out, p.PlanID+"\t"+p.Run.WorkflowID+", "+string(p.Status))
-		}
-		return out
-	})
-}
+var runIDs = listed(runsPath, func(page catalog.PlanListResult) (out []string) {
+	for _, p := range page.Plans {
+		out = append(out, p.PlanID+"\t"+p.Run.WorkflowID+", "+string(p.Status))
+	}
+	return out
+})
 
 // workflowIDs completes names of workflows.
-func workflowIDs(std IO) cobra.CompletionFunc {
-	return completing(std, func(ctx context.Context, t target) (out []string) {
-		var rows []catalog.SchemaRow
-		if (client.Client{URL: t.URL.Value, Key: t.Key.Value}).Get(ctx, "/schemas/?kind=workflow", &rows) != nil {
-			return nil
-		}
-		for _, r := range rows {
-			out = append(out, r.Name)
-		}
-		return out
-	})
-}
+var workflowIDs = listed("/schemas/?kind=workflow", func(rows []catalog.SchemaRow) (out []string) {
+	for _, r := range rows {
+		out = append(out, r.Name)
+	}
+	return out
+})
 
 // heldOrders completes ids of orders that wait for approval.
-func heldOrders(std IO) cobra.CompletionFunc {
-	return completing(std, func(ctx context.Context, t target) []string {
-		var page bus.ApprovalsReply
-		if (client.Client{URL: t.URL.Value, Key: t.Key.Value}).Get(ctx, "/agent/approvals", &page) != nil {
-			return nil
-		}
-		var out []string
-		for _, h := range page.Approvals {
-			out = append(out, h.IntentID+"\t"+h.Type+" of "+printable(h.UserID))
-		}
-		return out
-	})
-}
+var heldOrders = listed("/agent/approvals", func(page bus.ApprovalsReply) (out []string) {
+	for _, h := range page.Approvals {
+		out = append(out, h.IntentID+"\t"+h.Type+" of "+printable(h.UserID))
+	}
+	return out
+})
 
 // intentTypes completes types of the catalog. If writ runs, vendors' types are among them.
 func intentTypes(std IO) cobra.CompletionFunc {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -21,15 +20,7 @@ func contextList(c *command) {
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		return answer{data: all, text: aligned(func(t io.Writer) {
-			for _, name := range slices.Sorted(maps.Keys(all.Contexts)) {
-				x, mark := all.Contexts[name], ""
-				if name == all.Use {
-					mark = "*"
-				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", mark, name, x.URL, x.Data, x.KeyFile)
-			}
-		})}, nil
+		return answer{data: all, text: render("contexts.table", all)}, nil
 	}
 }
 

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"aob.dev/writ/internal/config"
@@ -58,18 +56,7 @@ func findingsOf(list []upkeep.Finding) answer {
 	a := answer{data: struct {
 		OK       bool             `json:"ok"`
 		Findings []upkeep.Finding `json:"findings"`
-	}{healthy, list}, text: aligned(func(t io.Writer) {
-		for _, f := range list {
-			mark := "ok"
-			if !f.OK {
-				mark = "WRONG"
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\n", mark, f.Check, printable(f.Found))
-			if f.Do != "" {
-				fmt.Fprintf(t, "\t\t→ %s\n", printable(f.Do))
-			}
-		}
-	})}
+	}{healthy, list}, text: render("findings.table", list)}
 	if !healthy {
 		a.end = errors.New("something is wrong")
 	}

@@ -3,11 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents/catalog"
@@ -154,16 +152,8 @@ func resultText(r eval.Result) string {
 
 // reportText is the table of rates.
 func reportText(r *eval.Report) string {
-	return aligned(func(t io.Writer) {
-		for _, x := range append(slices.Concat(r.Sets, r.Pairs), r.All) {
-			fmt.Fprintf(t, "%s\t%d of %d\t%.1f %%", printable(x.Name), x.Good, x.Cases, 100*x.Rate)
-			if x.Rate < x.Min {
-				fmt.Fprintf(t, "\tbelow %.1f %%", 100*x.Min)
-			}
-			fmt.Fprintln(t)
-		}
-		if len(r.Missing) > 0 {
-			fmt.Fprintf(t, "no case for\t%s\n", printable(strings.Join(r.Missing, ", ")))
-		}
-	})
+	return render("evaluated.table", struct {
+		Rates   []eval.Rate
+		Missing []string
+	}{append(slices.Concat(r.Sets, r.Pairs), r.All), r.Missing})
 }

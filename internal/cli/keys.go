@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -37,23 +35,7 @@ type keyList struct {
 }
 
 func (l keyList) answer() answer {
-	return answer{data: l, note: fmt.Sprintf("%s, version %d\n", l.Origin, l.Version), text: aligned(func(t io.Writer) {
-		fmt.Fprintln(t, "KID\tROLE\tSUBJECT\tNOT AFTER\tREVOKED\tHERE")
-		for _, k := range l.Keys {
-			who := k.Subject
-			if k.Tenant != "" {
-				who += "@" + k.Tenant
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", k.KID, k.Role, cmp.Or(who, "-"), cmp.Or(k.NotAfter, "-"), yes(k.Revoked), yes(k.Here))
-		}
-	})}
-}
-
-func yes(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "-"
+	return answer{data: l, note: fmt.Sprintf("%s, version %d\n", l.Origin, l.Version), text: render("keys.table", l)}
 }
 
 func rowsOf(keys []intents.JWK, here func(kid string) bool) []keyRow {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -58,17 +57,9 @@ func kbSearch(c *command) {
 		if *words {
 			q.Hybrid = new(bool)
 		}
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
 		var got catalog.KBSearchResult
-		err = to.Post(c.Context(), "/agent/kb/search", q, &got)
-		a := answer{data: got, text: aligned(func(t io.Writer) {
-			for _, h := range got.Hits {
-				fmt.Fprintf(t, "%.4f\t%s\t%d\t%s\n", h.Scores.Fused, oneLine(h.Title, 40), h.Chunk, oneLine(h.Text, 100))
-			}
-		})}
+		err := c.post("/agent/kb/search", q, &got)
+		a := answer{data: got, text: render("hits.table", got)}
 		if got.Reason != "" {
 			a.note = printable(got.Reason) + "\n"
 		}
@@ -82,11 +73,7 @@ func kbList(c *command) {
 	c.answer = func([]string) (answer, error) {
 		var got catalog.KBListResult
 		err := c.get("/agent/kb/documents"+page(map[string]string{}), &got)
-		return answer{data: got, note: nextPage(got.Cursor), text: aligned(func(t io.Writer) {
-			for _, d := range got.Documents {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d parts\t%s\n", d.DocumentID, d.Scope, d.MediaType, d.Chunks, oneLine(d.Title, 60))
-			}
-		})}, err
+		return answer{data: got, note: nextPage(got.Cursor), text: render("documents.table", got)}, err
 	}
 }
 
@@ -94,16 +81,12 @@ func kbRemove(c *command) {
 	c.personFlags()
 	scope := c.Flags().String("scope", "", "that of the document: user (default) or tenant")
 	c.answer = func(args []string) (answer, error) {
-		from, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
 		path := "/agent/kb/documents/" + url.PathEscape(args[0])
 		if *scope != "" {
 			path += "?scope=" + url.QueryEscape(*scope)
 		}
 		var got catalog.KBRemoveResult
-		err = from.Delete(c.Context(), path, &got)
+		err := c.remove(path, &got)
 		return answer{data: got, text: "removed " + got.DocumentID + "\n"}, err
 	}
 }
@@ -113,12 +96,7 @@ func cacheStats(c *command) {
 	c.answer = func([]string) (answer, error) {
 		var got catalog.CacheStatsResult
 		err := c.get("/agent/cache", &got)
-		return answer{data: got, text: aligned(func(t io.Writer) {
-			fmt.Fprintf(t, "%d answers\t%d bytes\n", got.Entries, got.SizeBytes)
-			for _, k := range got.Answers {
-				fmt.Fprintf(t, "%s\t%d bytes\n", printable(k.Key), k.SizeBytes)
-			}
-		})}, err
+		return answer{data: got, text: render("cached.table", got)}, err
 	}
 }
 
@@ -128,12 +106,8 @@ func cacheClear(c *command) {
 		if args[0] != catalog.CacheWorkflow && args[0] != catalog.CacheSkill && args[0] != catalog.CacheKey {
 			return answer{}, usage(errors.New("SCOPE is workflow (KEY: a run or plan), skill (KEY: its id) or key (KEY: as writ cache stats prints it)"))
 		}
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
 		var got catalog.CacheInvalidateResult
-		err = to.Post(c.Context(), "/agent/cache/invalidate", catalog.CacheInvalidate{Scope: args[0], Key: args[1]}, &got)
+		err := c.post("/agent/cache/invalidate", catalog.CacheInvalidate{Scope: args[0], Key: args[1]}, &got)
 		return answer{data: got, text: fmt.Sprintf("%d answers removed\n", got.Removed)}, err
 	}
 }

@@ -2,11 +2,7 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/url"
-	"strings"
-	"time"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
@@ -19,11 +15,7 @@ func planList(c *command) {
 	c.answer = func([]string) (answer, error) {
 		var plans catalog.PlanListResult
 		err := c.get("/agent/plans"+page(map[string]string{"status": *status}), &plans)
-		return answer{data: plans, note: nextPage(plans.Cursor), text: aligned(func(t io.Writer) {
-			for _, p := range plans.Plans {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.PlanID, p.Status, p.CreatedAt.UTC().Format(time.RFC3339), oneLine(p.Task, 60))
-			}
-		})}, err
+		return answer{data: plans, note: nextPage(plans.Cursor), text: render("plans.table", plans)}, err
 	}
 }
 
@@ -31,39 +23,12 @@ func planShow(c *command) {
 	c.personFlags()
 	c.answer = func(args []string) (answer, error) {
 		var p catalog.PlanView
-		err := c.get("/agent/plans/"+url.PathEscape(args[0]), &p)
+		err := c.get(planPath(args[0]), &p)
 		return answer{data: p, text: planText(p)}, err
 	}
 }
 
-func planText(p catalog.PlanView) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "plan      %s\nasked by  %s\nasked     %s\ntask      %s\nstatus    %s, revision %d, %d replans\n",
-		p.PlanID, printable(p.UserID), p.CreatedAt.UTC().Format(time.RFC3339), printable(p.Task), p.Status, p.Revision, p.ReplanCount)
-	for _, s := range p.Steps {
-		line := fmt.Sprintf("step %-4d %s: %s", s.Step, s.Status, oneLine(s.Task, 100))
-		if s.FailureReason != "" {
-			line += " (" + oneLine(s.FailureReason, 200) + ")"
-		}
-		fmt.Fprintln(&b, line)
-		for _, f := range p.Facts {
-			if f.Step == s.Step && s.Status == catalog.StepHeld && f.Status == "indeterminate" {
-				fmt.Fprintf(&b, "waits     until it is known whether %s %s happened: look, then writ order resolve %s done|failed --reason TEXT\n", f.Type, oneLine(string(f.Args), 100), f.IntentID)
-			}
-		}
-	}
-	for _, u := range p.Usage {
-		fmt.Fprintf(&b, "used      %s on %s: %d calls, %d tokens in, %d out, %.1f s\n",
-			printable(u.Agent), printable(u.Model), u.Calls, u.InputTokens, u.OutputTokens, float64(u.LatencyMS)/1000)
-	}
-	switch {
-	case p.Response != "":
-		fmt.Fprintf(&b, "answer    %s\n", printable(p.Response))
-	case p.Failure != nil:
-		fmt.Fprintf(&b, "failed    %s\n", printable(p.Failure.Reason))
-	}
-	return b.String()
-}
+func planText(p catalog.PlanView) string { return render("plan", p) }
 
 func planWatch(c *command) {
 	c.personFlags()
@@ -73,15 +38,18 @@ func planWatch(c *command) {
 	}
 }
 
-func planCancel(c *command) {
-	c.personFlags()
-	c.answer = func(args []string) (answer, error) {
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
+func planPath(id string) string { return "/agent/plans/" + url.PathEscape(id) }
+
+// What ends a plan, and a run.
+var planCancel, workflowCancel = cancels(planPath), cancels(runPath)
+
+func cancels(path func(id string) string) func(*command) {
+	return func(c *command) {
+		c.personFlags()
+		c.answer = func(args []string) (answer, error) {
+			var said json.RawMessage
+			err := c.remove(path(args[0]), &said)
+			return answer{data: said, text: args[0] + " cancelled\n"}, err
 		}
-		var said json.RawMessage
-		err = to.Delete(c.Context(), "/agent/plans/"+url.PathEscape(args[0]), &said)
-		return answer{data: said, text: args[0] + " cancelled\n"}, err
 	}
 }

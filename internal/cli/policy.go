@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -45,15 +44,7 @@ func policyCheck(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		a := answer{data: r, text: aligned(func(t io.Writer) {
-			for _, rule := range r.Rules {
-				fmt.Fprintf(t, "%s\t%s\t%s:%d\n", rule.ID, rule.Title, rule.File, rule.Line)
-			}
-		})}
-		a.text += fmt.Sprintf("%s\n%d rules; decisions are cached by the values of:\n", r.Digest, len(r.Rules))
-		for _, path := range r.Reads {
-			a.text += "  " + path + "\n"
-		}
+		a := answer{data: r, text: render("policy.table", r)}
 		if len(r.Volatile) > 0 {
 			a.note = fmt.Sprintf("warning: %s is almost never the same twice: nearly every order is evaluated again\n", strings.Join(r.Volatile, ", "))
 		}

@@ -35,15 +35,9 @@ func policyExplain(c *command) {
 }
 
 func printExplained(w io.Writer, x audit.Explained) error {
-	d := x.Recorded
-	fmt.Fprintf(w, "%s  position %d\ndecided %s %s %s %s\n", x.IntentID, x.Position, d.Verdict, d.Code, d.Pointer, d.Reason)
-	if x.Policy == nil {
-		_, err := fmt.Fprintln(w, "the policy was not evaluated: an earlier stage refused the order")
+	_, err := io.WriteString(w, render("explained", x))
+	if err != nil || x.Policy == nil {
 		return err
-	}
-	fmt.Fprintf(w, "policy %s: %s\n", x.Policy.Policy, x.Policy.Verdict)
-	for _, r := range x.Policy.Fired {
-		fmt.Fprintf(w, "  %s %s  %s\n    %s\n    %s:%d\n", r.Effect, r.ID, r.Title, r.Reason, r.File, r.Line)
 	}
 	return printJSON(w, x.Policy.Input)
 }
@@ -141,19 +135,8 @@ func (c *command) backtest(bundle string, o audit.Trial) (b audit.Backtest, err 
 }
 
 func printBacktest(w io.Writer, b audit.Backtest) error {
-	fmt.Fprintf(w, "%d decisions, %d flips, %d not replayable; %.0f decisions/s\n", b.Records, b.Flipped, b.Unreplayable, b.PerSecond)
-	t := table(w)
-	if len(b.Groups) > 0 {
-		fmt.Fprintln(t, "before\tafter\trule\ttenant\tcount\tfor example")
-	}
-	for _, g := range b.Groups {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", g.Before, g.After, g.Rule, g.Tenant, g.Count, g.Samples[0])
-	}
-	flush(t)
-	for why, n := range b.Why {
-		fmt.Fprintf(w, "not replayable: %d: %s\n", n, why)
-	}
-	return nil
+	_, err := io.WriteString(w, render("backtest.table", b))
+	return err
 }
 
 // junitBacktest is one test for each rule and tenant with changed decisions.

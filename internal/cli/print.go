@@ -143,9 +143,9 @@ func (c *command) bar() (show func(done, total int64), done func()) {
 // aligned prints a table: the tab-separated cells of the lines are aligned.
 func aligned(print func(t io.Writer)) string {
 	var b strings.Builder
-	t := table(&b)
+	t := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	print(t)
-	flush(t)
+	_ = t.Flush() // a builder takes everything
 	return b.String()
 }
 
@@ -157,10 +157,6 @@ func oneLine(s string, most int) string {
 	}
 	return string(r)
 }
-
-func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 4, 2, ' ', 0) }
-
-func flush(t *tabwriter.Writer) { _ = t.Flush() } // fails only with the output itself
 
 // short shows the beginning of a digest.
 func short(id string) string {

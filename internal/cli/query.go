@@ -31,12 +31,8 @@ func queryCommand(c *command) {
 				body[name] = intents.FormatTime(at)
 			}
 		}
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
 		var raw json.RawMessage
-		if err := to.Post(c.Context(), "/query/", body, &raw); err != nil {
+		if err := c.post("/query/", body, &raw); err != nil {
 			return answer{}, err
 		}
 		return queryAnswer(raw)

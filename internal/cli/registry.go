@@ -207,12 +207,7 @@ func registryList(c *command) {
 		for _, d := range set.flows {
 			rows = append(rows, flowRow(d, filepath.Join(set.dir, d.File)))
 		}
-		return answer{data: rows, text: aligned(func(t io.Writer) {
-			for _, r := range rows {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, printable(r.From), r.Mode,
-					printable(orDash(r.Tools)), orDash(r.SubAgents), oneLine(r.Description, 60))
-			}
-		})}, nil
+		return answer{data: rows, text: render("agents.table", rows)}, nil
 	}
 }
 

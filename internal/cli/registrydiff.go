@@ -170,27 +170,4 @@ func lacking(one, other []right) []string {
 }
 
 // String says first what the agents may do now and could not before.
-func (r registryChanges) String() string {
-	var b strings.Builder
-	for _, part := range []struct {
-		what string
-		list []changedAgent
-	}{{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}} {
-		for _, c := range part.list {
-			fmt.Fprintf(&b, "%-8s %s\n", part.what, c.Name)
-			for _, right := range c.Gained {
-				fmt.Fprintf(&b, "  + %s\n", right)
-			}
-			for _, right := range c.Lost {
-				fmt.Fprintf(&b, "  - %s\n", right)
-			}
-		}
-	}
-	for _, file := range r.Files {
-		fmt.Fprintf(&b, "changed  %s\n", file)
-	}
-	for _, c := range r.Changed {
-		b.WriteString("\n" + c.Diff)
-	}
-	return printable(b.String())
-}
+func (r registryChanges) String() string { return printable(render("changes", r)) }

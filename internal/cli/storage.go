@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -36,20 +35,7 @@ func storageStatus(c *command) {
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		return answer{data: s, text: statusText(s), end: unless(s.Disk.Free >= s.Disk.Floor, "not well")}, nil
-	})
-}
-
-func statusText(s upkeep.StorageStatus) string {
-	return aligned(func(w io.Writer) {
-		fmt.Fprintf(w, "journal\t%d records\t%d bytes\tversion %d\n", s.Journal.Count, s.Journal.Bytes, s.Journal.Version)
-		fmt.Fprintf(w, "ledger\t%d leaves\t%d bytes\t%d behind\n", s.Ledger.Count, s.Ledger.Bytes, s.Ledger.Behind)
-		fmt.Fprintf(w, "documents\t%d in %s\t%d bytes\t%d orders behind\n", s.Documents.Count, s.Backend, s.Documents.Bytes, s.Projections.Behind)
-		fmt.Fprintf(w, "blobs\t%d in %s\t%d bytes\n", s.Blobs.Count, s.BlobsAt, s.Blobs.Bytes)
-		fmt.Fprintf(w, "disk\t%d bytes free\tminimum %d\n", s.Disk.Free, s.Disk.Floor)
-		for _, index := range s.Indices {
-			fmt.Fprintf(w, "%s\t%d\n", index.Index, index.Documents)
-		}
+		return answer{data: s, text: render("storage.table", s), end: unless(s.Disk.Free >= s.Disk.Floor, "not well")}, nil
 	})
 }
 

@@ -251,11 +251,25 @@ func (c *command) client() (client.Client, error) {
 
 // get reads an answer of the gateway.
 func (c *command) get(path string, into any) error {
-	from, err := c.client()
+	return c.ofGateway(func(g client.Client) error { return g.Get(c.Context(), path, into) })
+}
+
+// post sends a body to the gateway, and reads its answer.
+func (c *command) post(path string, body, into any) error {
+	return c.ofGateway(func(g client.Client) error { return g.Post(c.Context(), path, body, into) })
+}
+
+// remove deletes something at the gateway, and reads its answer.
+func (c *command) remove(path string, into any) error {
+	return c.ofGateway(func(g client.Client) error { return g.Delete(c.Context(), path, into) })
+}
+
+func (c *command) ofGateway(ask func(client.Client) error) error {
+	g, err := c.client()
 	if err != nil {
 		return err
 	}
-	return from.Get(c.Context(), path, into)
+	return ask(g)
 }
 
 // pageFlags declares the flags for a page of a list. query asks for that page, with

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -54,14 +52,7 @@ func workflowList(c *command) {
 			_ = json.Unmarshal(r.Schema, &graph) // without it only the name is known
 			all.Workflows = append(all.Workflows, workflowRow{r.Name, graph.Version, len(graph.Nodes)})
 		}
-		return answer{data: all, note: nextPage(runs.Cursor), text: aligned(func(t io.Writer) {
-			for _, w := range all.Workflows {
-				fmt.Fprintf(t, "%s\tversion %s\t%d nodes\n", w.WorkflowID, printable(w.Version), w.Nodes)
-			}
-			for _, p := range all.Runs {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.PlanID, p.Status, p.CreatedAt.UTC().Format(time.RFC3339), p.Run.WorkflowID)
-			}
-		})}, nil
+		return answer{data: all, note: nextPage(runs.Cursor), text: render("workflows.table", all)}, nil
 	}
 }
 
@@ -117,17 +108,13 @@ func (c *command) inputs(file string, given []string) (map[string]any, error) {
 
 // open opens a run and prints its id, or follows it to its end.
 func (c *command) open(path string, body map[string]any, wait bool) error {
-	to, err := c.client()
-	if err != nil {
-		return err
-	}
 	for name, value := range body {
 		if value == "" || value == false {
 			delete(body, name)
 		}
 	}
 	var o opened
-	if err := to.Post(c.Context(), path, body, &o); err != nil {
+	if err := c.post(path, body, &o); err != nil {
 		return err
 	}
 	switch {
@@ -139,7 +126,7 @@ func (c *command) open(path string, body map[string]any, wait bool) error {
 	case c.asJSON:
 		return printJSON(c.std.Out, o)
 	}
-	_, err = fmt.Fprintln(c.std.Out, o.PlanID)
+	_, err := fmt.Fprintln(c.std.Out, o.PlanID)
 	return err
 }
 
@@ -152,19 +139,6 @@ func workflowShow(c *command) {
 			return answer{}, err
 		}
 		return answer{data: p, text: runText(p, painter(c.std, c.std.Out))}, nil
-	}
-}
-
-func workflowCancel(c *command) {
-	c.personFlags()
-	c.answer = func(args []string) (answer, error) {
-		to, err := c.client()
-		if err != nil {
-			return answer{}, err
-		}
-		var said json.RawMessage
-		err = to.Delete(c.Context(), runPath(args[0]), &said)
-		return answer{data: said, text: args[0] + " cancelled\n"}, err
 	}
 }
 

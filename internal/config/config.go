@@ -228,12 +228,12 @@ func decode(raw []byte, path string, c *Config) error {
 	}
 	for _, s := range Settings {
 		if value, there := doc[s.Name]; there {
-			if s.Entries != nil {
+			if s.Entries {
 				servers, err := skillEntries(&value, path)
 				if err != nil {
 					return err
 				}
-				*s.Entries(c) = servers
+				c.SkillServers = servers
 			}
 			if err := value.Decode(s.Bind(c)); err != nil {
 				return err

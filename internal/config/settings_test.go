@@ -2,12 +2,15 @@ package config
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 )
 
 // TestSettings: each key of Config is bound by one row, with a default of its type
 // and something said about it; no name or variable stands twice. Models is no single
-// value and has no row, nor have SecretFiles, which no file says.
+// value and has no row, nor have SecretFiles, which no file says, and SkillServers, which
+// come with the skills.
 func TestSettings(t *testing.T) {
 	seen := map[string]bool{}
 	once := func(name string) {
@@ -31,18 +34,25 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: the default is a %T, the value a %v", s.Name, s.Default, value)
 		}
 		bound[at] = true
-		if s.Entries != nil {
-			bound[s.Entries(&c)] = true
-		}
 	}
 	all := reflect.ValueOf(&c).Elem()
-	bound[&c.Models], bound[&c.SecretFiles] = true, true
+	bound[&c.Models], bound[&c.SecretFiles], bound[&c.SkillServers] = true, true, true
 	if len(bound) != all.NumField() {
 		t.Errorf("rows bind %d of %d fields", len(bound), all.NumField())
 	}
 	for i := range all.NumField() {
 		if at := all.Field(i).Addr().Interface(); !bound[at] {
 			t.Errorf("no row is of %s", all.Type().Field(i).Name)
+		}
+	}
+}
+
+// TestSettingsNameDefaults: the page names what the code takes where nothing is set.
+func TestSettingsNameDefaults(t *testing.T) {
+	for field, value := range map[string]string{"Model": "openai:" + DefaultModel, "ModelURL": openAI} {
+		i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Field == field })
+		if !strings.Contains(Settings[i].More, "`"+value+"`") {
+			t.Errorf("%s does not name %s: %s", Settings[i].Name, value, Settings[i].More)
 		}
 	}
 }

@@ -132,7 +132,11 @@ func exists(from, name string) bool {
 	if strings.ContainsAny(name, "{}*<>") || slices.Contains(modules, name) {
 		return true
 	}
-	for _, dir := range []string{".", path.Dir(from)} {
+	beside := path.Dir(from)
+	if from == "internal/config/settings.yaml" { // it is a page of docs
+		beside = "docs"
+	}
+	for _, dir := range []string{".", beside} {
 		file := filepath.Join(root, dir, name)
 		if _, err := os.Stat(file); err == nil {
 			return true

@@ -22,6 +22,7 @@ var others = map[string]string{
 	"internal/demo/":                   "files that are removed at its end",
 	"storage/blobs3/servertest/":       "a server for tests",
 	"storage/opensearch/servertest/":   "a server for tests",
+	"storage/jetstream/servertest/":    "servers for tests",
 	"storage/blobdir/blobs.go":         "renames what is synced and syncs the directory, with a failpoint between",
 	"storage/blobs3/blobs.go":          "what is on its way to a server",
 	"storage/sqlite/connect.go":        "an empty database, and syncs its directory",

@@ -203,7 +203,7 @@ func (c *celled) prepare(s *system) {
 		c.command(append(append([]string{"skill", "approve"}, strings.Fields(line)...), operator...)...)
 	}
 	if c.Agents != "" {
-		c.command(append([]string{"registry", "push", c.Agents}, operator...)...)
+		c.command(append([]string{"registry", "push", c.Agents, "--data", s.dir}, operator...)...)
 	}
 	if status, p := s.call(s.as("local"), http.MethodGet, "/readyz", nil, nil); status != http.StatusOK {
 		c.Fatalf("HTTP %d %+v", status, p)
@@ -213,7 +213,7 @@ func (c *celled) prepare(s *system) {
 func (c *celled) command(args ...string) {
 	c.Helper()
 	var said strings.Builder
-	if code := cli.Main(c.Context(), args, cli.IO{In: strings.NewReader(""), Out: &said, Err: &said, Env: func(string) string { return "" }}); code != 0 {
+	if code := cli.Main(c.Context(), args, cli.IO{In: strings.NewReader(""), Out: &said, Err: &said, Env: c.env}); code != 0 {
 		c.Fatalf("writ %s: exit %d: %s", strings.Join(args, " "), code, said.String())
 	}
 }
@@ -243,3 +243,11 @@ func natsServer(t *testing.T, config []byte) (url string) {
 }
 
 var approveLine = regexp.MustCompile(`writ skill approve ([^"\\]+)`)
+
+// env of commands has what the configuration of one node has.
+func (c *celled) env(name string) string {
+	if name == "WRIT_AGENT_HOSTS" {
+		return strings.Join(c.Hosts, ",")
+	}
+	return ""
+}

@@ -2,9 +2,13 @@ package e2e
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"aob.dev/writ/internal/failpoint"
@@ -85,12 +89,37 @@ var deaths = []death{
 	{point: failpoint.RecorderReached, n: 8},
 }
 
+// points are all that package failpoint names.
+func points(t *testing.T) (all []failpoint.Point) {
+	t.Helper()
+	file, err := parser.ParseFile(gotoken.NewFileSet(), "../failpoint/failpoint.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if of, ok := n.(*ast.ValueSpec); ok {
+			if typ, ok := of.Type.(*ast.Ident); ok && typ.Name == "Point" {
+				name, err := strconv.Unquote(of.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, failpoint.Point(name))
+			}
+		}
+		return true
+	})
+	if len(all) < 40 {
+		t.Fatalf("%d points are named", len(all))
+	}
+	return all
+}
+
 // TestFailpoints kills writ at every durable step that has a name, under load,
 // starts it again, and finds that nothing acknowledged was lost, that no effect
 // came twice or without a record before it, and that everything has come to an end.
 func TestFailpoints(t *testing.T) {
 	t.Parallel()
-	for _, p := range failpoint.Points() {
+	for _, p := range points(t) {
 		if !slices.ContainsFunc(deaths, func(d death) bool { return d.point == p }) {
 			t.Errorf("nobody dies at %s", p)
 		}

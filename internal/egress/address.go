@@ -1,6 +1,9 @@
 package egress
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // block is a range of addresses that no name of a stranger may lead to.
 type block struct {
@@ -14,39 +17,36 @@ type block struct {
 // blocks are the ranges of IANA's special-purpose registries that are not globally
 // reachable, or translate to others, and the metadata services of clouds. The first that
 // fits counts.
-var blocks = []block{
-	{netip.MustParsePrefix("169.254.169.254/32"), "a metadata service", false},
-	{netip.MustParsePrefix("169.254.170.0/24"), "a metadata service", false},
-	{netip.MustParsePrefix("100.100.100.200/32"), "a metadata service", false},
-	{netip.MustParsePrefix("168.63.129.16/32"), "a metadata service", false},
-	{netip.MustParsePrefix("fd00:ec2::/32"), "a metadata service", false},
-	{netip.MustParsePrefix("fd20:ce::254/128"), "a metadata service", false},
+var blocks = slices.Concat(
+	far("a metadata service", "169.254.169.254/32", "169.254.170.0/24", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::/32", "fd20:ce::254/128"),
 
-	{netip.MustParsePrefix("127.0.0.0/8"), "this machine", true},
-	{netip.MustParsePrefix("::1/128"), "this machine", true},
-	{netip.MustParsePrefix("10.0.0.0/8"), "a private network", true},
-	{netip.MustParsePrefix("172.16.0.0/12"), "a private network", true},
-	{netip.MustParsePrefix("192.168.0.0/16"), "a private network", true},
-	{netip.MustParsePrefix("fc00::/7"), "a private network", true},
-	{netip.MustParsePrefix("100.64.0.0/10"), "the network of a provider", true},
-	{netip.MustParsePrefix("198.18.0.0/15"), "a network for benchmarks", true},
+	near("this machine", "127.0.0.0/8", "::1/128"),
+	near("a private network", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
+	near("the network of a provider", "100.64.0.0/10"),
+	near("a network for benchmarks", "198.18.0.0/15"),
 
-	{netip.MustParsePrefix("0.0.0.0/8"), "no address", false},
-	{netip.MustParsePrefix("::/128"), "no address", false},
-	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address", false},
-	{netip.MustParsePrefix("fe80::/10"), "a link-local address", false},
-	{netip.MustParsePrefix("192.0.0.0/24"), "reserved for protocols", false},
-	{netip.MustParsePrefix("2001::/23"), "reserved for protocols", false}, // Teredo, too
-	{netip.MustParsePrefix("192.0.2.0/24"), "an example", false},
-	{netip.MustParsePrefix("198.51.100.0/24"), "an example", false},
-	{netip.MustParsePrefix("203.0.113.0/24"), "an example", false},
-	{netip.MustParsePrefix("2001:db8::/32"), "an example", false},
-	{netip.MustParsePrefix("3fff::/20"), "an example", false},
-	{netip.MustParsePrefix("192.88.99.0/24"), "a translation of another address", false},
-	{netip.MustParsePrefix("2002::/16"), "a translation of another address", false},
-	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address", false},
-	{netip.MustParsePrefix("ff00::/8"), "a multicast address", false},
-	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved address", false},
+	far("no address", "0.0.0.0/8", "::/128"),
+	far("a link-local address", "169.254.0.0/16", "fe80::/10"),
+	far("reserved for protocols", "192.0.0.0/24", "2001::/23"), // Teredo, too
+	far("an example", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
+	far("a translation of another address", "192.88.99.0/24", "2002::/16"),
+	far("a multicast address", "224.0.0.0/4", "ff00::/8"),
+	far("a reserved address", "240.0.0.0/4"),
+)
+
+func far(is string, prefixes ...string) (list []block) {
+	for _, p := range prefixes {
+		list = append(list, block{netip.MustParsePrefix(p), is, false})
+	}
+	return list
+}
+
+func near(is string, prefixes ...string) []block {
+	list := far(is, prefixes...)
+	for i := range list {
+		list[i].near = true
+	}
+	return list
 }
 
 var (

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"aob.dev/writ/internal/egress"
+	"aob.dev/writ/internal/clock"
 )
 
 // Bounds of calls to a service.
@@ -39,41 +37,25 @@ type OpenAIConfig struct {
 // OpenAI asks a service. The request is sent again, at most twice, after no
 // answer, 429 and 5xx: it changes nothing there.
 type OpenAI struct {
-	cfg    OpenAIConfig
-	url    string
-	client *http.Client
+	cfg OpenAIConfig
+	service
 }
 
 var _ Embedder = (*OpenAI)(nil)
 
 // NewOpenAI sends nothing yet.
 func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
-	u, err := url.Parse(cfg.BaseURL)
+	s, err := newService("embed", cfg.BaseURL, "/embeddings", cfg.Key, cfg.Model)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("embed: the base URL must be an http or https URL without query and fragment")
-	case cfg.Model == "":
-		return nil, errors.New("embed: a model is required")
+	case err != nil:
+		return nil, err
 	case cfg.Dimension < 1 || cfg.Dimension > MaxDimension:
 		return nil, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
 	}
 	if cfg.Wait == nil {
-		cfg.Wait = sleep
+		cfg.Wait = clock.Sleep
 	}
-	client := egress.Client(egress.Transport(cfg.BaseURL))
-	client.Timeout = RequestTimeout
-	return &OpenAI{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/embeddings", client: client}, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return &OpenAI{cfg, s}, nil
 }
 
 // Dimension implements Embedder.

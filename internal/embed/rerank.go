@@ -1,18 +1,10 @@
 package embed
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"strings"
-
-	"aob.dev/writ/internal/egress"
 )
 
 // RerankConfig of a service with a POST /rerank as Cohere, Jina, vLLM and others have it.
@@ -25,23 +17,17 @@ type RerankConfig struct {
 
 // Reranker says how well documents answer a question. It is safe for concurrent use.
 type Reranker struct {
-	cfg    RerankConfig
-	url    string
-	client *http.Client
+	cfg RerankConfig
+	service
 }
 
 // NewReranker sends nothing yet.
 func NewReranker(cfg RerankConfig) (*Reranker, error) {
-	u, err := url.Parse(cfg.BaseURL)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("rerank: the base URL must be an http or https URL without query and fragment")
-	case cfg.Model == "":
-		return nil, errors.New("rerank: a model is required")
+	s, err := newService("rerank", cfg.BaseURL, "/rerank", cfg.Key, cfg.Model)
+	if err != nil {
+		return nil, err
 	}
-	client := egress.Client(egress.Transport(cfg.BaseURL))
-	client.Timeout = RequestTimeout
-	return &Reranker{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/rerank", client: client}, nil
+	return &Reranker{cfg, s}, nil
 }
 
 // Name identifies what made a score.
@@ -53,29 +39,9 @@ const maxScores = 8 << 20
 // Scores gives one score for each document, in their order; higher is better. No error
 // contains text of the service.
 func (r *Reranker) Scores(ctx context.Context, question string, documents []string) ([]float64, error) {
-	body, err := json.Marshal(map[string]any{"model": r.cfg.Model, "query": question, "documents": documents, "top_n": len(documents)})
+	raw, _, err := r.post(ctx, map[string]any{"model": r.cfg.Model, "query": question, "documents": documents, "top_n": len(documents)}, maxScores)
 	if err != nil {
 		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if r.cfg.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+r.cfg.Key)
-	}
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("%w: no answer", ErrUnavailable)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxScores+1))
-	if resp.StatusCode != http.StatusOK {
-		return nil, refusal(resp.StatusCode)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: the answer broke off", ErrUnavailable)
 	}
 	return readScores(raw, len(documents))
 }

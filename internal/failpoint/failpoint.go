@@ -69,17 +69,6 @@ const (
 	RecorderReached Point = "recorder.reached" // and those who wait for it were told
 )
 
-// Points are all of them.
-func Points() []Point {
-	return []Point{
-		GenesisKeys, GenesisCommitted, BlobReceived, BlobRenamed, BlobKept,
-		JournalOpening, JournalReplayed, JournalJudged, JournalRecords, JournalKeylog, JournalDurable, JournalPublished, JournalAnswered, JournalCopied, JournalErasing, JournalErased, JournalEmptied,
-		OrderDecided, OrderCommitted, OrderTicketed, OrderReported, OrderFinished, StepFinished, ErasureAccepted, ErasureBlobs, ErasureDone, HoldReleased, RecoveryTaken, RecoveryEnded, ExecutorDone,
-		DocumentWritten, DocumentDurable, MemoryLocked, MemoryWritten, SessionWritten,
-		LedgerAdded, LedgerIntegrated, LedgerSigned, RecorderEvents, RecorderPlan, RecorderIndex, RecorderReached,
-	}
-}
-
 // Variables of the environment: the point to die at, and from when on.
 const (
 	Variable = "WRIT_FAILPOINT"

@@ -213,3 +213,35 @@ func TestKeySet(t *testing.T) {
 		}
 	}
 }
+
+// TestLoadSome: a directory of one role has its key alone, which is all that it must have.
+func TestLoadSome(t *testing.T) {
+	dir, keys := create(t)
+	for _, role := range Roles {
+		if role != intents.RoleManager {
+			if err := os.Remove(file(dir, role)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	held, err := LoadSome(dir)
+	if err != nil || len(held) != 1 {
+		t.Fatalf("%d keys, %v", len(held), err)
+	}
+	set := keys.KeySet().Keys
+	if got, err := held.InForce(set, intents.RoleManager); err != nil || got[intents.RoleManager].KID != keys[intents.RoleManager].KID {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := held.InForce(set, intents.RoleManager, intents.RoleRouter); err == nil || !strings.Contains(err.Error(), "router") {
+		t.Errorf("a role without a key: %v", err)
+	}
+	if _, err := LoadAll(dir); err == nil {
+		t.Error("keys are missing, and all are loaded")
+	}
+	if err := os.Chmod(file(dir, intents.RoleManager), 0o440); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadSome(dir); err != nil {
+		t.Errorf("as mounted for a pod: %v", err)
+	}
+}

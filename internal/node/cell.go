@@ -53,7 +53,7 @@ func CreateCell(dir string, policy *policies.Engine, types *catalog.Catalog) (or
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return "", errors.Join(fmt.Errorf("%s is there already, and the keys of a cell are made once: name another directory", dir), err)
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(dir)); err != nil {
 		return "", err
 	}
 	made, err := os.MkdirTemp(filepath.Dir(dir), ".cell-*")
@@ -63,7 +63,7 @@ func CreateCell(dir string, policy *policies.Engine, types *catalog.Catalog) (or
 	if origin, err = createCell(made, policy, types); err != nil {
 		return "", errors.Join(err, os.RemoveAll(made))
 	}
-	return origin, errors.Join(os.Rename(made, dir), durable.SyncDir(filepath.Dir(dir)))
+	return origin, durable.Rename(made, dir)
 }
 
 func createCell(dir string, policy *policies.Engine, types *catalog.Catalog) (string, error) {
