@@ -82,7 +82,7 @@ type router struct {
 
 func (c *cell) start() *router {
 	c.t.Helper()
-	r := &router{Cmd: exec.CommandContext(c.t.Context(), os.Args[0]), ended: make(chan struct{})} //nolint:gosec // G204: this program
+	r := &router{Cmd: exec.CommandContext(c.t.Context(), os.Args[0]), ended: make(chan struct{})}
 	r.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s r%d", routerVariable, strings.Join(c.URLs(), ","), c.account, c.serial.Add(1)))
 	r.Stderr = os.Stderr
 	out, err := r.StdoutPipe()

@@ -78,8 +78,11 @@ func (j *Journal) consume(ctx context.Context, next *uint64, fn func(message) bo
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, it.Stop)() // its resets know no ctx
-	defer it.Stop()
+	unstop := context.AfterFunc(ctx, it.Stop) // its resets know no ctx
+	defer func() {
+		unstop()
+		it.Stop()
+	}()
 	for {
 		raw, err := it.Next(jetstream.NextContext(ctx))
 		if err != nil {

@@ -85,7 +85,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, err
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j.stream = stream
-	background, end := context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // G118: Close calls it
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	j.end = end
 	j.Queue.Open()
 	j.running.Go(func() { j.follow(background) })

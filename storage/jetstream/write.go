@@ -74,16 +74,25 @@ func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (
 	return ask(ctx, j, 0, func(d *judge.Draft) (int, error) { return d.Take(of, takeover) })
 }
 
-// write answers every request of a batch.
+// write answers every request of a batch, and those that are to be alone after all others.
 func (j *Journal) write(ctx context.Context, batch []*request) {
-	alone := func(r *request) bool { return r.alone != nil }
+	var together, alone []*request
 	for _, r := range batch {
-		if alone(r) {
-			defer func() { r.Answer <- errors.Join(j.Failure(), r.alone(ctx)) }()
+		if r.alone != nil {
+			alone = append(alone, r)
+		} else {
+			together = append(together, r)
 		}
 	}
-	for batch = slices.DeleteFunc(slices.Clone(batch), alone); len(batch) > 0; {
-		batch = j.writeGroup(ctx, batch)
+	for len(together) > 0 {
+		together = j.writeGroup(ctx, together)
+	}
+	for _, r := range alone {
+		err := j.Failure()
+		if err == nil {
+			err = r.alone(ctx)
+		}
+		r.Answer <- err
 	}
 }
 

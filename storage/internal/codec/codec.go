@@ -128,6 +128,7 @@ func appendPosition(b []byte, p int64) []byte {
 	return binary.AppendUvarint(b, uint64(p+1)) //nolint:gosec // G115: positions start at Nobody, which is -1
 }
 
+// AppendBytes appends bytes behind their length.
 func AppendBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
 }
@@ -139,8 +140,10 @@ type Reader struct {
 	Bad  bool
 }
 
+// Fail has the reader be at its end, and Bad.
 func (r *Reader) Fail() { r.Bad, r.Rest = true, nil }
 
+// Byte reads one.
 func (r *Reader) Byte() byte {
 	if len(r.Rest) == 0 {
 		r.Fail()
@@ -151,6 +154,7 @@ func (r *Reader) Byte() byte {
 	return b
 }
 
+// Uvarint reads one.
 func (r *Reader) Uvarint() uint64 {
 	v, n := binary.Uvarint(r.Rest)
 	if n <= 0 {
@@ -173,7 +177,7 @@ func (r *Reader) varint() int64 {
 
 func (r *Reader) position() int64 { return int64(r.Uvarint()) - 1 } //nolint:gosec // G115: written by appendPosition
 
-// count reads a number of items; each takes at least a byte, so a damaged count
+// Count reads a number of items; each takes at least a byte, so a damaged count
 // cannot make the caller loop for long.
 func (r *Reader) Count() int {
 	n := r.Uvarint()
@@ -184,6 +188,7 @@ func (r *Reader) Count() int {
 	return int(n) //nolint:gosec // G115: bounded by the length of a slice
 }
 
+// Take reads n bytes.
 func (r *Reader) Take(n int) []byte {
 	if n > len(r.Rest) {
 		r.Fail()
@@ -213,4 +218,5 @@ func (r *Reader) erased(rec *storage.Record) {
 	r.Rest = nil
 }
 
+// Bytes reads bytes behind their length.
 func (r *Reader) Bytes() []byte { return r.Take(r.Count()) }

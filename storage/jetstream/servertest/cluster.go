@@ -133,18 +133,22 @@ func StartWith(t testing.TB, n int, text string) *Cluster {
 
 func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
+	var open []net.Listener // all, until the last is known
 	for range n {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() //nolint:errcheck // all are open until the last is known
+		open = append(open, l)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		p, err := strconv.Atoi(port)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ports = append(ports, p)
+	}
+	for _, l := range open {
+		_ = l.Close()
 	}
 	return ports
 }
