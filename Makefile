@@ -141,6 +141,9 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flip
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestManyLines$$' ./internal/logging
 	WRIT_KB_QUERIES=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestNoLeak$$' ./executors/knowledge
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationPowerCut$$' ./internal/e2e
+	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationServers$$' ./storage/jetstream
+	./.ci/opensearch fetch
+	eval "$$(./.ci/opensearch env)" && WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationCellFaults$$' ./internal/e2e
 
 .PHONY: bench
 bench: ## benchmarks of every package
