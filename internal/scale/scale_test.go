@@ -140,7 +140,7 @@ func TestOneGroupAtATime(t *testing.T) {
 func TestMoreNeedsMore(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	tried := 0
-	for range 8 {
+	for range 5 {
 		q := question(t, math.Exp(random.Float64()*9))
 		for _, text := range []string{
 			fmt.Sprint("tenants=", 1+random.IntN(20_000)), fmt.Sprint("zipf=", 0.1+random.Float64()),
@@ -257,7 +257,11 @@ func TestAssumptions(t *testing.T) {
 		if x.Name == "agent_seconds" || x.Name == "machine_cores" {
 			continue // how the load is said; with one cell alone
 		}
-		if text(30, i) == long && text(1, i) == short { // of few days, OpenSearch has no more disks than it needs to write
+		plain, days := long, 30.0
+		if x.Name == "search_documents" { // of many days, OpenSearch has more nodes for their disks than to write
+			plain, days = short, 1
+		}
+		if text(days, i) == plain {
 			t.Errorf("%s changes nothing", x.Name)
 		}
 	}
