@@ -213,7 +213,7 @@ func TestIntegrationCell(t *testing.T) {
 // on three NATS servers where every role is two processes, with the documents in an OpenSearch.
 // They know nothing of it.
 func TestIntegrationInCell(t *testing.T) {
-	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|ApprovedTurn|Cancel|SideBySide|DroppedClients|PrincipalAtEveryHop|FailureReplans|Tenancy|AskIsShown|CatalogTypes)$")
+	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|ApprovedTurn|Cancel|SideBySide|DroppedClients|AskIsShown)$")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestIntegrationInCell(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	passed := strings.Count(text, "\n--- PASS: Test")
-	if err != nil || passed < 10 || strings.Contains(text, "--- SKIP") {
+	if err != nil || passed < 6 || strings.Contains(text, "--- SKIP") {
 		t.Fatalf("%d tests passed: %v\n%s", passed, err, text)
 	}
 	t.Logf("%d tests passed", passed)
