@@ -23,7 +23,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return j.Do(ctx, &request{Answer: group.NewAnswer(), alone: func(ctx context.Context) error {
+	return j.DoAlone(ctx, func(ctx context.Context) error {
 		if err := j.Fresh(ctx); err != nil { // another router may have written what is meant
 			return err
 		}
@@ -33,7 +33,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 			}
 		}
 		return nil
-	}})
+	})
 }
 
 // erase is run by the writer.
@@ -82,16 +82,16 @@ func without(e *storage.Entry, parts []string) (changed bool, err error) {
 }
 
 func (j *Journal) seen() uint64 {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
 	return j.seq
 }
 
 // overwrite the messages that a group has left behind.
 func (j *Journal) overwrite(ctx context.Context, place uint64) error {
-	j.mu.RLock()
+	j.Mu.RLock()
 	old := slices.Clone(j.left[place])
-	j.mu.RUnlock()
+	j.Mu.RUnlock()
 	for _, seq := range old {
 		err := j.stream.SecureDeleteMsg(ctx, seq)
 		if err == nil {
@@ -101,8 +101,8 @@ func (j *Journal) overwrite(ctx context.Context, place uint64) error {
 			return err
 		}
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
 	if len(j.left[place]) == len(old) {
 		delete(j.left, place)
 	}

@@ -38,8 +38,8 @@ func (j *Journal) follow(ctx context.Context) {
 	j.walk(ctx, 1, func(m message) bool {
 		if err := j.apply(ctx, m); err != nil {
 			j.Fail(fmt.Errorf("message %d of stream %s: %w", m.seq, Stream, err))
-			j.mu.Lock()
-			defer j.mu.Unlock()
+			j.Mu.Lock()
+			defer j.Mu.Unlock()
 			j.wake() // who waits finds the failure
 			return false
 		}
@@ -157,8 +157,8 @@ func (j *Journal) catchUp(ctx context.Context, seq uint64) error {
 
 // apply folds in what has not been seen.
 func (j *Journal) apply(ctx context.Context, m message) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
 	at := m.place
 	if m.erased {
 		at = m.seq
@@ -177,8 +177,8 @@ func (j *Journal) apply(ctx context.Context, m message) error {
 	if err != nil {
 		return err
 	}
-	if g.First != j.state.Next() {
-		return fmt.Errorf("the group begins with record %d, and record %d is next", g.First, j.state.Next())
+	if g.First != j.State.Next() {
+		return fmt.Errorf("the group begins with record %d, and record %d is next", g.First, j.State.Next())
 	}
 	for _, position := range wrong {
 		j.options.Log.ErrorContext(ctx, "the journal was changed by somebody else; the record's parts are trusted", slog.Int64("position", position))
@@ -192,11 +192,11 @@ func (j *Journal) apply(ctx context.Context, m message) error {
 func (j *Journal) applyGroup(m message, g block) {
 	for _, e := range g.entries {
 		j.options.Observer(e)
-		j.state.Apply(e)
+		j.State.Apply(e)
 		j.own(m.router, e)
 	}
 	for _, c := range g.Commits {
-		j.state.Remember(c)
+		j.State.Remember(c)
 	}
 	j.spans = append(j.spans, span{g.First, m.place, m.seq})
 	j.cache.add(g)

@@ -37,13 +37,14 @@ type Options struct {
 // may be some milliseconds behind the others; what it commits never rests on that. See
 // storage.Journal.
 type Journal struct {
-	group.Queue[*request]
-	options Options
-	js      jetstream.JetStream
-	stream  jetstream.Stream
+	group.Queue[*group.Request]
+	group.Journal // its state is changed by whoever applies a message
+	options       Options
+	js            jetstream.JetStream
+	stream        jetstream.Stream
 
-	mu    sync.RWMutex // guards what follows
-	state *judge.State
+	// What follows is guarded by Mu.
+
 	seq   uint64 // of the stream: all up to it was seen
 	spans []span // of groups, in order
 	left  map[uint64][]uint64
@@ -75,7 +76,8 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, err
 		o.Observer = func(storage.Entry) {}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	j := &Journal{options: o, js: js, state: judge.NewState(), left: map[uint64][]uint64{}, owners: map[int64]string{}, moved: make(chan struct{})}
+	j := &Journal{options: o, js: js, left: map[uint64][]uint64{}, owners: map[int64]string{}, moved: make(chan struct{})}
+	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: judge.NewState()}
 	j.Failing, j.OnFatal, j.OnWrite = "journal failed", o.OnFatal, o.OnWrite
 	stream, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, Stream) })
 	if err != nil {
@@ -89,7 +91,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, err
 	j.end = end
 	j.Queue.Open()
 	j.running.Go(func() { j.follow(background) })
-	j.running.Go(func() { j.Run(func(batch []*request) { j.write(background, batch) }) })
+	j.running.Go(func() { j.Run(func(batch []*group.Request) { j.write(background, batch) }) })
 	if err := errors.Join(j.Fresh(ctx), j.Failure()); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, j.Close()))
 	}
@@ -120,9 +122,9 @@ func (j *Journal) Fresh(ctx context.Context) error {
 // reach waits until everything up to a sequence was seen.
 func (j *Journal) reach(ctx context.Context, seq uint64) error {
 	for {
-		j.mu.RLock()
+		j.Mu.RLock()
 		at, moved := j.seq, j.moved
-		j.mu.RUnlock()
+		j.Mu.RUnlock()
 		if err := j.Failure(); at >= seq || err != nil {
 			return err
 		}
@@ -134,52 +136,10 @@ func (j *Journal) reach(ctx context.Context, seq uint64) error {
 	}
 }
 
-// Lookup says who holds a key; see storage.Journal.
-func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
-	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
-		return storage.Holder{}, false, err
-	}
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	h, found := j.state.Lookup(key)
-	return h, found, nil
-}
-
-// Holder says in which state an order is; see storage.Journal.
-func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
-	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
-		return storage.Holder{}, err
-	}
-	j.mu.RLock()
-	h, left, err := j.state.Holder(position)
-	j.mu.RUnlock()
-	if left {
-		return storage.HolderOf(ctx, j, position)
-	}
-	return h, err
-}
-
-// OpenOrders lists the open orders; see storage.Journal.
-func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
-	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
-		return nil, err
-	}
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.state.OpenOrders(), nil
-}
-
 // Owner is the instance that carries an open order out: the one that wrote the order, its
 // release or its last takeover. Empty: the order is not open.
 func (j *Journal) Owner(position int64) string {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
 	return j.owners[position]
-}
-
-// Next is the position after the last record that this process has seen; see storage.Records.
-func (j *Journal) Next() int64 {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.state.Next()
 }

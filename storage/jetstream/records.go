@@ -61,8 +61,8 @@ func (c *cache) find(position int64) (i int, found bool) {
 
 // cached is a group in memory.
 func (j *Journal) cached(position int64) (g block, found bool) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
 	i, found := j.cache.find(position)
 	if found {
 		g = j.cache.groups[i]
@@ -72,9 +72,9 @@ func (j *Journal) cached(position int64) (g block, found bool) {
 
 // spanOf says where the group of a position is.
 func (j *Journal) spanOf(position int64) (span, bool) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	if position < 0 || position >= j.state.Next() {
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
+	if position < 0 || position >= j.State.Next() {
 		return span{}, false
 	}
 	i, found := slices.BinarySearchFunc(j.spans, position, func(s span, p int64) int { return cmp.Compare(s.first, p) })

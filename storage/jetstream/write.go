@@ -38,62 +38,13 @@ const (
 	againAfter = 50 * time.Millisecond
 )
 
-// request is one call that waits for the writer.
-type request struct {
-	judge   func(*judge.Draft) error    // run by the writer; adds to the draft what it accepts
-	alone   func(context.Context) error // in place of judge: run by the writer after the group
-	verdict error
-	group.Answer
-}
-
-// ask has the writer judge a request, and returns what judge returned, or none with an error.
-func ask[A any](ctx context.Context, j *Journal, none A, accept func(*judge.Draft) (A, error)) (A, error) {
-	var got A // read only after the answer: the writer may run accept after ctx has ended
-	r := &request{Answer: group.NewAnswer(), judge: func(d *judge.Draft) (err error) {
-		got, err = accept(d)
-		return err
-	}}
-	if err := j.Do(ctx, r); err != nil {
-		return none, err
-	}
-	return got, nil
-}
-
-// Commit writes all entries or none; see storage.Journal.
-func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
-	return ask(ctx, j, storage.Result{}, func(d *judge.Draft) (storage.Result, error) { return d.Commit(c) })
-}
-
-// Finish writes the outcome of an open order; see storage.Journal.
-func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
-	return ask(ctx, j, storage.Nobody, func(d *judge.Draft) (int64, error) { return d.Finish(of, attempt, outcome, touches) })
-}
-
-// Take begins another attempt at an open order; see storage.Journal.
-func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
-	return ask(ctx, j, 0, func(d *judge.Draft) (int, error) { return d.Take(of, takeover) })
-}
-
 // write answers every request of a batch, and those that are to be alone after all others.
-func (j *Journal) write(ctx context.Context, batch []*request) {
-	var together, alone []*request
-	for _, r := range batch {
-		if r.alone != nil {
-			alone = append(alone, r)
-		} else {
-			together = append(together, r)
-		}
-	}
-	for len(together) > 0 {
+func (j *Journal) write(ctx context.Context, batch []*group.Request) {
+	alone := func(r *group.Request) bool { return r.Alone != nil }
+	for together := slices.DeleteFunc(slices.Clone(batch), alone); len(together) > 0; {
 		together = j.writeGroup(ctx, together)
 	}
-	for _, r := range alone {
-		err := j.Failure()
-		if err == nil {
-			err = r.alone(ctx)
-		}
-		r.Answer <- err
-	}
+	j.Lone(ctx, batch)
 }
 
 // errBehind says that another router was first.
@@ -101,7 +52,7 @@ var errBehind = errors.New("another router has written")
 
 // writeGroup writes as many requests as go into one message, answers them, and returns the
 // rest.
-func (j *Journal) writeGroup(ctx context.Context, batch []*request) []*request {
+func (j *Journal) writeGroup(ctx context.Context, batch []*group.Request) []*group.Request {
 	for {
 		if err := j.Failure(); err != nil {
 			group.AnswerAll(batch, err)
@@ -121,7 +72,7 @@ func (j *Journal) writeGroup(ctx context.Context, batch []*request) []*request {
 			group.AnswerAll(batch[:n], err)
 		default:
 			for _, r := range batch[:n] {
-				r.Answer <- r.verdict
+				r.Answer <- r.Verdict
 			}
 			failpoint.Hit(failpoint.JournalAnswered)
 		}
@@ -130,13 +81,13 @@ func (j *Journal) writeGroup(ctx context.Context, batch []*request) []*request {
 }
 
 // judge the first n requests against all that was seen up to seq, and against each other.
-func (j *Journal) judge(batch []*request) (d *judge.Draft, n int, seq uint64) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	d = judge.NewDraft(j.state, sync.OnceValue(j.admit))
+func (j *Journal) judge(batch []*group.Request) (d *judge.Draft, n int, seq uint64) {
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
+	d = judge.NewDraft(j.State, sync.OnceValue(j.admit))
 	size, counted := 0, 0
 	for _, r := range batch {
-		r.verdict = r.judge(d)
+		r.Verdict = r.Judge(d)
 		n++
 		for ; counted < len(d.Entries); counted++ {
 			for _, part := range d.Entries[counted].Record.Parts {
@@ -169,8 +120,8 @@ func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error
 		return err
 	}
 	failpoint.Hit(failpoint.JournalDurable)
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
 	if j.seq < stored { // else the follower was faster
 		j.applyGroup(message{seq: stored, place: stored, router: j.options.Instance}, g)
 	}
@@ -185,9 +136,9 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 	nonce := rand.Text()
 	m.Header.Set(headerRouter, j.options.Instance)
 	m.Header.Set(headerNonce, nonce)
-	j.mu.Lock()
+	j.Mu.Lock()
 	j.nonce, j.stored = nonce, false
-	j.mu.Unlock()
+	j.Mu.Unlock()
 	moved := time.Now()
 	for asked := 0; ; asked++ {
 		if bound := j.js.Conn().MaxPayload(); int64(len(data)) > bound {
@@ -228,8 +179,8 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 
 // at says what stands behind seq: the message that is being written, or another one.
 func (j *Journal) at(seq uint64) (own, behind bool) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
 	return j.stored, j.seq > seq
 }
 

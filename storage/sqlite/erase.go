@@ -12,7 +12,6 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
-	"aob.dev/writ/storage/internal/group"
 )
 
 var _ storage.Eraser = (*Journal)(nil)
@@ -37,11 +36,11 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 	if len(what) == 0 {
 		return nil
 	}
-	if err := j.alone(ctx, func(ctx context.Context) error { return j.overwrite(ctx, what) }); err != nil {
+	if err := j.DoAlone(ctx, func(ctx context.Context) error { return j.overwrite(ctx, what) }); err != nil {
 		return err
 	}
 	for wait := eraseRetry; ; wait = min(2*wait, eraseRetryMost) {
-		if err := j.alone(ctx, j.emptyLog); !errors.Is(err, errBusy) {
+		if err := j.DoAlone(ctx, j.emptyLog); !errors.Is(err, errBusy) {
 			return err
 		}
 		select {
@@ -55,16 +54,11 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 // errBusy says that a reader still needs the write-ahead log.
 var errBusy = errors.New("the journal is being read")
 
-// alone has the writer run fn between two groups.
-func (j *Journal) alone(ctx context.Context, fn func(context.Context) error) error {
-	return j.Do(ctx, &request{alone: fn, Answer: group.NewAnswer()})
-}
-
 // overwrite is run by the writer.
 func (j *Journal) overwrite(ctx context.Context, what []storage.Erasure) error {
 	bodies := make(map[int64][]byte)
 	for _, x := range what {
-		if x.Position < 0 || x.Position >= j.state.Next() {
+		if x.Position < 0 || x.Position >= j.State.Next() {
 			return fmt.Errorf("erase record %d: %w", x.Position, storage.ErrNotFound)
 		}
 		body, err := j.without(ctx, x, bodies[x.Position])

@@ -24,4 +24,4 @@ func (j *Journal) LimitPages(t *testing.T, more int) {
 func (j *Journal) StartLogOver() { j.ckpt.restart.Store(true) }
 
 // Index is what the journal knows in memory.
-func (j *Journal) Index() *Index { return &Index{j.state} }
+func (j *Journal) Index() *Index { return &Index{j.State} }

@@ -15,10 +15,10 @@ func (j *Journal) Import(ctx context.Context, entries []storage.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return j.alone(ctx, func(ctx context.Context) error {
+	return j.DoAlone(ctx, func(ctx context.Context) error {
 		d := &judge.Draft{Entries: entries}
 		for i, e := range entries {
-			if want := j.state.Next() + int64(i); e.Record.Position != want {
+			if want := j.State.Next() + int64(i); e.Record.Position != want {
 				return fmt.Errorf("import: record %d comes where record %d is next", e.Record.Position, want)
 			}
 			if e.Take {

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/group"
 	"aob.dev/writ/storage/internal/judge"
 )
 
@@ -55,12 +55,10 @@ type JournalOptions struct {
 // Journal is storage.Journal and storage.Records in one SQLite file. One process
 // at a time may use a directory.
 type Journal struct {
-	store[*request]
-	dir     string
-	options JournalOptions
-
-	mu    sync.RWMutex // guards state: the writer goroutine changes it, everyone reads
-	state *judge.State
+	store[*group.Request]
+	group.Journal // the writer goroutine changes its state, everyone reads
+	dir           string
+	options       JournalOptions
 
 	body []byte // used by the writer goroutine only: the buffer that bodies are encoded in
 }
@@ -97,7 +95,8 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 		o.From = NewIndex()
 	}
 	o.FreeFloor = cmp.Or(o.FreeFloor, DefaultFreeFloor)
-	j := &Journal{dir: dir, options: o, state: o.From.state}
+	j := &Journal{dir: dir, options: o}
+	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: o.From.state}
 	j.db, j.Failing, j.OnFatal, j.OnWrite = db, "journal failed, the process must exit", o.OnFatal, o.OnWrite
 	failpoint.Hit(failpoint.JournalOpening)
 	if err := j.replay(ctx); err != nil {
@@ -106,46 +105,6 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	failpoint.Hit(failpoint.JournalReplayed)
 	j.start(ctx, j.write)
 	return j, nil
-}
-
-// Lookup says who holds a key; see storage.Journal.
-func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
-	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
-		return storage.Holder{}, false, err
-	}
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	h, found := j.state.Lookup(key)
-	return h, found, nil
-}
-
-// Holder says in which state an order is; see storage.Journal.
-func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
-	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
-		return storage.Holder{}, err
-	}
-	j.mu.RLock()
-	h, left, err := j.state.Holder(position)
-	j.mu.RUnlock()
-	if left {
-		return storage.HolderOf(ctx, j, position)
-	}
-	return h, err
-}
-
-// Commit writes all entries or none; see storage.Journal.
-func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
-	return ask(ctx, j, storage.Result{}, func(d *judge.Draft) (storage.Result, error) { return d.Commit(c) })
-}
-
-// Finish writes the outcome of an open order; see storage.Journal.
-func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
-	return ask(ctx, j, storage.Nobody, func(d *judge.Draft) (int64, error) { return d.Finish(of, attempt, outcome, touches) })
-}
-
-// Take begins another attempt at an open order; see storage.Journal.
-func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
-	return ask(ctx, j, 0, func(d *judge.Draft) (int, error) { return d.Take(of, takeover) })
 }
 
 // Index is what a journal knows of its records in memory: who holds which key, where

@@ -26,23 +26,6 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 	return reads(j.read).get(ctx, position)
 }
 
-// OpenOrders lists the open orders; see storage.Journal.
-func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
-	if err := errors.Join(ctx.Err(), j.Failure()); err != nil {
-		return nil, err
-	}
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.state.OpenOrders(), nil
-}
-
-// Next is the position that the next record will have; see storage.Records.
-func (j *Journal) Next() int64 {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.state.Next()
-}
-
 // Scan yields records in order; see storage.Records. After an error it ends.
 func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) { reads(j.read).scan(ctx, from, j.Next(), yield) }

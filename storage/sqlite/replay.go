@@ -13,7 +13,7 @@ import (
 // the observer. What is stored beside the parts of a record is compared with them, and a
 // key log that differs is repaired.
 func (j *Journal) replay(ctx context.Context) error {
-	from := j.state.Next() // after what a snapshot knows
+	from := j.State.Next() // after what a snapshot knows
 	if err := j.remember(ctx); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (j *Journal) replay(ctx context.Context) error {
 			j.options.OnDamage(&DamageError{position, p.wrongKey})
 			wrong = append(wrong, judge.Taken{Key: p.Key, Position: position})
 		}
-		j.state.Apply(p.Entry)
+		j.State.Apply(p.Entry)
 		j.options.Observer(p.Entry)
 	}
 	var beyond int64
@@ -68,7 +68,7 @@ func (j *Journal) remember(ctx context.Context) (err error) {
 		last = append(last, row.Commits...)
 	}
 	for _, c := range slices.Backward(last) {
-		j.state.Remember(c)
+		j.State.Remember(c)
 	}
 	return rows.Err()
 }

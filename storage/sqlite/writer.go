@@ -16,40 +16,18 @@ import (
 	"aob.dev/writ/storage/internal/judge"
 )
 
-// request is one call that waits for the writer.
-type request struct {
-	judge   func(*judge.Draft) error    // run by the writer; adds to the draft what it accepts
-	alone   func(context.Context) error // in place of judge: run by the writer after the group
-	verdict error
-	group.Answer
-}
-
-// ask has the writer judge a request, and returns what judge returned, or none with an
-// error.
-func ask[A any](ctx context.Context, j *Journal, none A, accept func(*judge.Draft) (A, error)) (A, error) {
-	var got A // read only after the answer: the writer may run accept after ctx has ended
-	r := &request{Answer: group.NewAnswer(), judge: func(d *judge.Draft) (err error) {
-		got, err = accept(d)
-		return err
-	}}
-	if err := j.Do(ctx, r); err != nil {
-		return none, err
-	}
-	return got, nil
-}
-
 // write judges a group against the state and against each other, makes what was
 // accepted durable in one transaction, shows it to the observer, and only then
 // answers. Only this goroutine changes the state, so it reads it without the lock.
-func (j *Journal) write(ctx context.Context, batch []*request) {
+func (j *Journal) write(ctx context.Context, batch []*group.Request) {
 	if err := j.Failure(); err != nil {
 		group.AnswerAll(batch, err)
 		return
 	}
-	d := judge.NewDraft(j.state, j.room())
+	d := judge.NewDraft(j.State, j.room())
 	for _, r := range batch {
-		if r.judge != nil {
-			r.verdict = r.judge(d)
+		if r.Judge != nil {
+			r.Verdict = r.Judge(d)
 		}
 	}
 	if len(d.Entries) > 0 {
@@ -68,36 +46,28 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 		failpoint.Hit(failpoint.JournalPublished)
 	}
 	for _, r := range batch {
-		if r.judge != nil {
-			r.Answer <- r.verdict
+		if r.Judge != nil {
+			r.Answer <- r.Verdict
 		}
 	}
 	if len(d.Entries) > 0 {
 		failpoint.Hit(failpoint.JournalAnswered)
 		j.ckpt.between(ctx, j.db.writer)
 	}
-	for _, r := range batch {
-		if r.alone != nil {
-			err := j.Failure()
-			if err == nil {
-				err = r.alone(ctx)
-			}
-			r.Answer <- err
-		}
-	}
+	j.Lone(ctx, batch)
 }
 
 // publish shows a durable draft to the observer and folds it into the state, as
 // one step for all readers: a caller that has an outcome's position finds it.
 func (j *Journal) publish(d *judge.Draft) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
 	for _, e := range d.Entries {
 		j.options.Observer(e)
-		j.state.Apply(e)
+		j.State.Apply(e)
 	}
 	for _, c := range d.Commits {
-		j.state.Remember(c)
+		j.State.Remember(c)
 	}
 }
 
@@ -112,7 +82,7 @@ func (j *Journal) writeDraft(ctx context.Context, d *judge.Draft) error {
 	}
 	failpoint.Hit(failpoint.JournalRecords)
 	if len(d.Taken)+len(d.Commits) > 0 {
-		first := j.state.Next()
+		first := j.State.Next()
 		keys, commits := codec.KeyRow{First: first, Keys: d.Taken, Commits: d.Commits}.Encode()
 		if _, err := j.db.exec(ctx, "INSERT INTO keylog(first, keys, commits) VALUES (?, ?, ?)", first, keys, commits); err != nil {
 			return fmt.Errorf("write keylog: %w", err)
