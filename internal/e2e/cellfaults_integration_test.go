@@ -45,6 +45,7 @@ func TestIntegrationCellFaults(t *testing.T) {
 	for n := 0; n < len(rounds) || err == nil && time.Now().Before(ends); n++ {
 		began := time.Now()
 		rounds[n%len(rounds)].do()
+		f.supervise()
 		f.more(1)
 		t.Logf("%s: %s, %.1f s, %d parcels", time.Now().Format(time.TimeOnly), rounds[n%len(rounds)].name, time.Since(began).Seconds(), f.acked.Load())
 	}
@@ -240,15 +241,40 @@ func (f *faulty) killRole() {
 	r := f.roles[f.random.IntN(len(f.roles))]
 	f.kills[r.name]++
 	x := r.processes[f.random.IntN(2)]
-	x.kill()
+	_ = x.cmd.Process.Kill()
+	<-x.ended
 	f.pause(6 * time.Second)
+}
+
+// supervise starts again what has ended, as whoever runs the processes does. By themselves only
+// recorders end: one that may have lost its lease.
+func (f *faulty) supervise() {
+	f.Helper()
+	for _, r := range f.roles {
+		for _, x := range r.processes {
+			select {
+			case <-x.ended:
+			default:
+				continue
+			}
+			status, ok := x.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			if ok && !status.Signaled() && r.name != "recorder" {
+				f.Errorf("%s ended by itself: %v\n%s", r.name, x.cmd.ProcessState, x.stderr.Bytes())
+			}
+			f.restart(r.name, x)
+		}
+	}
+}
+
+func (f *faulty) restart(name string, x *machine) {
+	f.Helper()
 	announced := x.run(os.Environ())
 	select {
 	case <-announced:
 	case <-x.ended:
-		f.Fatalf("%s ended: %v\n%s", r.name, x.cmd.ProcessState, x.stderr.Bytes())
+		f.Fatalf("%s ended: %v\n%s", name, x.cmd.ProcessState, x.stderr.Bytes())
 	case <-time.After(patience):
-		f.Fatalf("%s does not come back:\n%s", r.name, x.stderr.Bytes())
+		f.Fatalf("%s does not come back:\n%s", name, x.stderr.Bytes())
 	}
 }
 
