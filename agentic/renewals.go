@@ -37,7 +37,7 @@ func (r *renewals) follow(t Turn, s *Sealer, patched chan struct{}) (stop func()
 	}
 }
 
-// take hands a fresh grant to whoever works for its driver here.
+// take hands a fresh grant to whoever works for its driver here, or says whether somebody does.
 func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,10 +48,9 @@ func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply
 		}
 		if g.Grant != "" {
 			s.Refresh(g.Grant)
-			reply.Taken = true
 		}
+		reply.Taken = reply.Taken || !g.Patched || b.patched != nil
 		if g.Patched && b.patched != nil {
-			reply.Taken = true
 			select {
 			case b.patched <- struct{}{}:
 			default: // it is told already

@@ -22,11 +22,14 @@ func TestRenewalsTakeTheirOwn(t *testing.T) {
 		"another plan":   {PlanID: "plan_2", Driver: "d1", Grant: "x"},
 		"another driver": {PlanID: turn.PlanID, Driver: "d2", Grant: "x"},
 		"no driver":      {PlanID: turn.PlanID, Grant: "x"},
-		"no grant":       {PlanID: turn.PlanID, Driver: "d1"},
 	} {
 		if r.take(t.Context(), g).Taken || s.grantOf(turn) != turn.Grant {
 			t.Errorf("%s: taken", name)
 		}
+	}
+	// Without a grant it is a question.
+	if !r.take(t.Context(), bus.FreshGrant{PlanID: turn.PlanID, Driver: "d1"}).Taken || s.grantOf(turn) != turn.Grant {
+		t.Error("nobody drives the plan, or its grant is another one")
 	}
 	own := bus.FreshGrant{PlanID: turn.PlanID, Driver: "d1", Grant: "fresh"}
 	if !r.take(t.Context(), own).Taken || s.grantOf(turn) != "fresh" {

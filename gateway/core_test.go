@@ -35,6 +35,7 @@ type core struct {
 	silent    []bus.SilentPlan
 	dreams    []bus.SilentPlan
 	patched   []bus.SilentPlan // runs under way, with another graph
+	claimed   []bus.SilentPlan
 	due       []catalog.Schedule
 	schedules []catalog.Schedule
 	orders    []*intents.Envelope
@@ -114,7 +115,7 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 func (c *core) silentPlans(context.Context, []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: marshal(c.t, c.due), Dreams: c.dreams, Patched: c.patched})
+	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: marshal(c.t, c.due), Dreams: c.dreams, Patched: c.patched, Claimed: c.claimed})
 }
 
 func (c *core) order(_ context.Context, raw []byte) []byte {

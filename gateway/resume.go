@@ -35,6 +35,11 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
 		}
 	}
+	for _, p := range reply.Claimed {
+		if err := g.resumeLost(ctx, p); err != nil && ctx.Err() == nil {
+			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
+		}
+	}
 	for _, p := range reply.Patched {
 		t, news := g.turns.news(p.PlanID, p.Revision)
 		if !news {
@@ -47,6 +52,20 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 	}
 	g.dreamOf(ctx, reply.Dreams)
 	g.endLeft(ctx, reply.Left)
+}
+
+// resumeLost hands a plan of ours out again whose driver has died: its process is not there, or
+// does not know it. A process that does not answer may be held, and is left its plan.
+func (g *Gateway) resumeLost(ctx context.Context, p bus.SilentPlan) error {
+	t, ours := g.turns.find(p.PlanID)
+	if !ours || t.manager == "" || p.Epoch == 0 || g.turns.handedSince(p.PlanID, p.Epoch, g.cfg.Now().Add(-g.pace.again)) {
+		return nil
+	}
+	reply, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant(t.role(), t.manager), bus.FreshGrant{PlanID: t.plan, Driver: t.driver})
+	if err == nil && reply.Taken || err != nil && problem.Of(err).Code != intents.DispatchUnavailable {
+		return nil
+	}
+	return g.resumePlan(ctx, p)
 }
 
 // actorOf is who opened a plan, without roles.

@@ -125,6 +125,37 @@ func TestRenewGrants(t *testing.T) {
 	}
 }
 
+// A plan of ours is handed out again when its driver has died: not while it answers, nor is one
+// of another gateway.
+func TestResumeLost(t *testing.T) {
+	handed := make(chan bus.HandOut, 1)
+	w := silentWorld(t, handed)
+	w.gateway.resumeSilent(t.Context())
+	wait(t, "the hand-out", handed)
+	w.goSilent("plan_1", 2)
+	w.set(func(c *core) {
+		other := c.silent[0]
+		other.PlanID = "of another gateway"
+		c.silent, c.claimed = nil, append(c.silent, other)
+	})
+	w.clock.advance(defaultPace.again + time.Second)
+	w.gateway.resumeSilent(t.Context())
+	if asked := wait(t, "the question", w.fresh); asked.Grant != "" || asked.Patched || asked.PlanID != "plan_1" || len(handed) != 0 {
+		t.Errorf("%+v, handed out %d times", asked, len(handed))
+	}
+	driven, _ := w.gateway.turns.find("plan_1")
+	driven.manager = "gone"
+	w.gateway.turns.handed(driven, w.clock.Now().Add(-time.Hour))
+	w.gateway.resumeSilent(t.Context())
+	if again := wait(t, "the hand-out", handed); again.PlanID != "plan_1" || again.Epoch != 2 {
+		t.Errorf("%+v", again)
+	}
+	w.gateway.resumeSilent(t.Context()) // not again at once
+	if len(handed) != 0 {
+		t.Error("handed out twice")
+	}
+}
+
 // The driver of a patched run is told once of each revision.
 func TestPatchIsTold(t *testing.T) {
 	handed := make(chan bus.HandOut, 1)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -125,7 +126,14 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt()), Patched: silentPlans(r.state.Patched()), Left: silentPlans(r.state.Left(r.began, r.cfg.Now()))})
+	began, claimed := r.began, []state.Silent(nil)
+	if r.cfg.Peers != nil { // drivers do not end with a router
+		began, claimed = 0, r.state.Silent(math.MaxInt64)
+	}
+	return r.reply(bus.SilentReply{
+		Plans: silentPlans(r.state.Silent(began)), Claimed: silentPlans(claimed), Due: r.dueNow(), Dreams: silentPlans(r.state.Undreamt()),
+		Patched: silentPlans(r.state.Patched()), Left: silentPlans(r.state.Left(began, r.cfg.Now())),
+	})
 }
 
 func silentPlans(all []state.Silent) []bus.SilentPlan {

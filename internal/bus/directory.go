@@ -70,6 +70,9 @@ type SilentReply struct {
 	Error  string          `json:"error,omitempty"`
 	// Patched are runs that are driven and have another graph than they began with.
 	Patched []SilentPlan `json:"patched,omitempty"`
+	// Claimed are the open plans that a driver has claimed and that do not wait for a hold, where
+	// drivers are processes of their own: a router does not see them die.
+	Claimed []SilentPlan `json:"claimed,omitempty"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made

@@ -35,7 +35,8 @@ type HandOutReply struct {
 }
 
 // FreshGrant goes to the process that drives an open plan, and from there to the
-// processes that work for it: from then on their orders carry this grant.
+// processes that work for it: from then on their orders carry this grant. Without one it asks
+// whether the process drives the plan.
 type FreshGrant struct {
 	PlanID  string    `json:"plan_id"`
 	Driver  string    `json:"driver"` // of the hand-out

@@ -328,7 +328,7 @@ func (f *faulty) check() {
 			f.Errorf("a user was told of parcel %d, which was not sent", n)
 		}
 	}
-	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.Context(), 3*patience)
 	defer cancel()
 	js, done := f.journal()
 	defer done()
@@ -338,6 +338,10 @@ func (f *faulty) check() {
 		f.Fatal(err)
 	}
 	defer j.Close()
+	if err := clock.Every(ctx, time.Second, func() bool { _, open := fold.OpenPlans(""); return open == 0 }); err != nil {
+		_, open := fold.OpenPlans("")
+		f.Errorf("%d plans do not end", open)
+	}
 	if err := fold.Err(); err != nil {
 		f.Errorf("the record: %v", err)
 	}
