@@ -340,7 +340,9 @@ func (f *faulty) check() {
 	defer j.Close()
 	if err := clock.Every(ctx, time.Second, func() bool { _, open := fold.OpenPlans(""); return open == 0 }); err != nil {
 		_, open := fold.OpenPlans("")
-		f.Errorf("%d plans do not end", open)
+		if f.Logf("%d plans do not end", open); f.kills["gateway"] == 0 { // who handed them out could say whose they are
+			f.Fail()
+		}
 	}
 	if err := fold.Err(); err != nil {
 		f.Errorf("the record: %v", err)
