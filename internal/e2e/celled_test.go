@@ -105,7 +105,7 @@ func (c *celled) config(role, instance string) node.Config {
 			Roles: []string{role}, Bus: node.BusAt{URLs: c.urls, Seeds: c.seeds, Instance: instance}, Keys: []string{node.CellKeys(c.at, keys)},
 			Routers: c.routers, Recorders: c.recorders,
 		},
-		Log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelInfo})).With("process", role+" "+instance),
+		Log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelInfo})).With(slog.String("process", role+" "+instance)),
 	}
 	if role == "executor:skills" {
 		cfg.Skills = c.Skills
@@ -172,6 +172,7 @@ type door struct {
 }
 
 func (d *door) open(t *testing.T) (at string) {
+	t.Helper()
 	srv := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(d.to[int(d.n.Add(1))%len(d.to)]) }, FlushInterval: -1})
 	t.Cleanup(srv.Close)
 	return srv.URL

@@ -77,7 +77,6 @@ type faulty struct {
 type faultyRole struct {
 	name      string
 	roles     []string
-	more      []string // flags
 	processes [2]*machine
 }
 
@@ -223,16 +222,20 @@ func (f *faulty) more(n int64) {
 // holdRoles holds one process of each role for a while.
 func (f *faulty) holdRoles() {
 	f.Helper()
+	var held []*machine
 	for i, r := range f.roles {
 		f.holds[r.name]++
-		held := r.processes[f.random.IntN(2)]
-		_ = held.cmd.Process.Signal(syscall.SIGSTOP)
-		defer func() { _ = held.cmd.Process.Signal(syscall.SIGCONT) }()
+		x := r.processes[f.random.IntN(2)]
+		_ = x.cmd.Process.Signal(syscall.SIGSTOP)
+		held = append(held, x)
 		if i%3 == 2 {
 			f.pause(time.Second)
 		}
 	}
 	f.pause(3 * time.Second)
+	for _, x := range held {
+		_ = x.cmd.Process.Signal(syscall.SIGCONT)
+	}
 }
 
 // killRole kills one process of a role, and starts it again after a while.
