@@ -137,6 +137,7 @@ func (c *cell) within(d time.Duration, n int) bool {
 
 func (c *cell) check() {
 	c.t.Helper()
+	c.Leader(c.Connect(c.t, c.account), jetstream.Stream) // one that was just deposed would say what it knows
 	c.all.Check(c.t, c.random, func(o storage.Observer) storagetest.Opened {
 		ctx, cancel := context.WithTimeout(c.t.Context(), servertest.Patience)
 		defer cancel()

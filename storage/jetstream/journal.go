@@ -70,7 +70,7 @@ var (
 const closeTime = 5 * time.Second
 
 // Open follows the stream, which must be there (Create). It returns when the observer has
-// seen every record that is stored now. Two goroutines run until Close.
+// seen every record that is stored now (Fresh). Two goroutines run until Close.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, error) {
 	if o.Observer == nil {
 		o.Observer = func(storage.Entry) {}
@@ -110,7 +110,9 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// Fresh waits until everything that is stored now was seen.
+// Fresh waits until everything that is stored now was seen, as the server says that leads the
+// stream. One that was deposed a moment ago may not know it yet, so nothing that is committed
+// may rest on this, and nothing does.
 func (j *Journal) Fresh(ctx context.Context) error {
 	info, err := patiently(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return j.stream.Info(ctx) })
 	if err != nil {
