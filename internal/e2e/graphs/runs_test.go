@@ -170,7 +170,7 @@ func (x *run) begin() {
 	x.w.Bus.On("skill.call", x.call)
 	x.plan = x.w.NewPlan(runID)
 	x.w.Bus.On("plan.get", func(context.Context, routertest.Call) intents.Report {
-		return routertest.Done(catalog.PlanGetResult{Plan: x.plan.View()}) //nolint:contextcheck // the test has one
+		return routertest.Done(catalog.PlanGetResult{Plan: x.plan.View()}) //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
 	})
 	x.w.Want(x.w.Do(x.plan.StartOrder("random", `{}`)), intents.OK)
 	x.serve()
@@ -482,11 +482,11 @@ func (x *run) arrived(id string) bool {
 func (x *run) handOut(ctx context.Context) {
 	at := intents.Context{PlanID: x.plan.ID, SessionID: routertest.SessionOf(x.plan.ID), TurnID: routertest.Turn}
 	raw, err := json.Marshal(bus.HandOut{
-		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: x.plan.View().Epoch, //nolint:contextcheck // the test has one
+		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: x.plan.View().Epoch, //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
 		Grant: x.w.Grant(x.plan.User, "default", routertest.Order{Ctx: at}),
 	})
 	x.w.Must(err)
-	gateway := x.connect(natsserver.Gateway) //nolint:contextcheck // the test has one
+	gateway := x.connect(natsserver.Gateway) //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
 	defer gateway.Close()
 	if _, err := gateway.Request(ctx, bus.Agent("workflow"), raw); err != nil {
 		if ctx.Err() == nil {
@@ -495,7 +495,7 @@ func (x *run) handOut(ctx context.Context) {
 		return
 	}
 	for {
-		if s := x.plan.View().Status; s == catalog.PlanComplete || s == catalog.PlanFailed { //nolint:contextcheck // the test has one
+		if s := x.plan.View().Status; s == catalog.PlanComplete || s == catalog.PlanFailed { //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
 			return
 		}
 		select {
