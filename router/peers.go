@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/storage"
 )
 
 // Peers are the other routers of one log. Implementations are safe for concurrent use.
@@ -24,6 +26,9 @@ const lostPace = time.Second
 // recoverLost is Recover beside other routers: it ends what they leave open when they die,
 // until ctx ends. Of routers that take up the same order one wins; the others find it taken.
 func (r *Router) recoverLost(ctx context.Context) error {
+	var dispatched sync.WaitGroup
+	defer dispatched.Wait()
+	tried := map[storage.OpenOrder]bool{} // each attempt once, whatever comes of it
 	for clock.Sleep(ctx, lostPace) == nil {
 		open, err := r.cfg.Journal.OpenOrders(ctx)
 		if err != nil {
@@ -32,12 +37,17 @@ func (r *Router) recoverLost(ctx context.Context) error {
 			}
 			continue
 		}
+		before := tried
+		tried = map[storage.OpenOrder]bool{}
 		for _, x := range open {
-			if r.cfg.Peers.Lost(x.Position) {
+			if !r.cfg.Peers.Lost(x.Position) {
+				continue
+			}
+			if tried[x] = true; !before[x] {
 				r.left = append(r.left, x)
 			}
 		}
-		r.recoverLeft(ctx)
+		r.recoverLeft(ctx, &dispatched) // an order that waits for its executor holds up no other
 		r.left = nil
 	}
 	return nil

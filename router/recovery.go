@@ -42,13 +42,14 @@ func (r *Router) Recover(ctx context.Context) error {
 	if r.cfg.Peers != nil {
 		return r.recoverLost(ctx)
 	}
-	r.recoverLeft(ctx)
+	var dispatched sync.WaitGroup
+	defer dispatched.Wait()
+	r.recoverLeft(ctx, &dispatched)
 	return nil
 }
 
-func (r *Router) recoverLeft(ctx context.Context) {
-	var dispatched sync.WaitGroup
-	defer dispatched.Wait()
+// recoverLeft ends what is left; what is dispatched again goes on.
+func (r *Router) recoverLeft(ctx context.Context, dispatched *sync.WaitGroup) {
 	batches := make(map[int64]bool)
 	for _, x := range r.left {
 		if ctx.Err() != nil {

@@ -11,7 +11,7 @@
 // A group is a version byte (1); uvarint position of its first record; the keys taken and
 // the commits (codec.KeyRow), each with its length; uvarint number of records, each a byte
 // for its kind and its body (package codec) with its length. The header Writ-Router names
-// the process that wrote it.
+// the process that wrote it at first.
 //
 // # One order
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -44,7 +43,7 @@ func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
 		if !there {
 			return storage.ErrNotFound
 		}
-		g, err := j.fetch(ctx, s)
+		g, router, err := j.fetch(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -56,7 +55,7 @@ func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
 			return j.overwrite(ctx, s.place)
 		}
 		// A crash behind this leaves the old bytes: to erase again overwrites them.
-		stored, err := j.store(ctx, subjectErased+strconv.FormatUint(s.place, 10), g.encode(), seq)
+		stored, err := j.store(ctx, erasedSubject(s.place), router, g.encode(), seq)
 		if errors.Is(err, errBehind) {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
 	"aob.dev/writ/storage/jetstream/servertest"
+	"aob.dev/writ/storage/storagetest"
 )
 
 // TestErasedOnAllServers: what one router erases is gone from the files of all servers, for a
@@ -69,6 +70,17 @@ func TestErasedOnAllServers(t *testing.T) {
 		if d := cmp.Diff(before, got); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
+	}
+	// Who has erased does not carry the order out.
+	res, err := a.Commit(ctx, storagetest.CrashCommit("open", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Erase(ctx, storage.Erasure{Position: res.Positions[0], Parts: []string{"pad"}}); err != nil {
+		t.Fatal(err)
+	}
+	if owner := open("last").Owner(res.Positions[0]); owner != "a" {
+		t.Errorf("the order is carried out by %q", owner)
 	}
 	for i := range 3 {
 		for n := range 6 {

@@ -123,7 +123,7 @@ func parse(subject string, h nats.Header, data []byte, seq uint64) (m message, e
 // inPlaceOf is the group that stands for a message that is not there: parts of it were
 // erased. there is false for the message of an earlier erasure.
 func (j *Journal) inPlaceOf(ctx context.Context, place uint64) (m message, there bool, err error) {
-	raw, err := j.stream.GetLastMsgForSubject(ctx, subjectErased+strconv.FormatUint(place, 10))
+	raw, err := j.stream.GetLastMsgForSubject(ctx, erasedSubject(place))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return m, false, nil
 	}
@@ -134,6 +134,8 @@ func (j *Journal) inPlaceOf(ctx context.Context, place uint64) (m message, there
 	m.seq, m.nonce = raw.Sequence, ""
 	return m, true, err
 }
+
+func erasedSubject(place uint64) string { return subjectErased + strconv.FormatUint(place, 10) }
 
 // catchUp folds in the message right behind all that was seen, rather than wait until it is
 // delivered.

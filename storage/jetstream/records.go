@@ -96,31 +96,27 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 			return storage.Record{}, storage.ErrNotFound
 		}
 		var err error
-		if g, err = j.fetch(ctx, s); err != nil {
+		if g, _, err = j.fetch(ctx, s); err != nil {
 			return storage.Record{}, fmt.Errorf("read record %d: %w", position, err)
 		}
 	}
 	return g.entries[position-g.First].Record, nil
 }
 
-// fetch a group as it is now.
-func (j *Journal) fetch(ctx context.Context, s span) (block, error) {
+// fetch a group as it is now, and the router that wrote it at first.
+func (j *Journal) fetch(ctx context.Context, s span) (g block, router string, err error) {
 	raw, err := j.stream.GetMsg(ctx, s.seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) { // it was erased from since
-		m, there, again := j.inPlaceOf(ctx, s.place)
-		if again != nil || !there {
-			return block{}, cmp.Or(again, err)
-		}
-		raw, err = &jetstream.RawStreamMsg{Data: m.data}, nil
+		raw, err = j.stream.GetLastMsgForSubject(ctx, erasedSubject(s.place))
 	}
 	if err != nil {
-		return block{}, err
+		return g, "", err
 	}
-	g, _, err := decode(raw.Data)
+	g, _, err = decode(raw.Data)
 	if err == nil && g.First != s.first {
 		err = fmt.Errorf("message %d begins with record %d, not %d", s.seq, g.First, s.first)
 	}
-	return g, err
+	return g, raw.Header.Get(headerRouter), err
 }
 
 // Scan yields records in order; see storage.Records. After an error it ends.

@@ -115,7 +115,7 @@ func (j *Journal) admit() error {
 // stored there.
 func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error {
 	g := block{codec.KeyRow{First: d.Entries[0].Record.Position, Keys: d.Taken, Commits: d.Commits}, d.Entries}
-	stored, err := j.store(ctx, subjectGroup, g.encode(), seq)
+	stored, err := j.store(ctx, subjectGroup, j.options.Instance, g.encode(), seq)
 	if err != nil {
 		return err
 	}
@@ -128,13 +128,13 @@ func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error
 	return nil
 }
 
-// store a message right behind seq, and return its sequence. Without an answer it is stored
+// store a message of a router right behind seq, and return its sequence. Without an answer it is stored
 // again, until it is known what stands there.
-func (j *Journal) store(ctx context.Context, subject string, data []byte, seq uint64) (uint64, error) {
+func (j *Journal) store(ctx context.Context, subject, router string, data []byte, seq uint64) (uint64, error) {
 	m := nats.NewMsg(subject)
 	m.Data = data
 	nonce := rand.Text()
-	m.Header.Set(headerRouter, j.options.Instance)
+	m.Header.Set(headerRouter, router)
 	m.Header.Set(headerNonce, nonce)
 	j.Mu.Lock()
 	j.nonce, j.stored = nonce, false
@@ -159,7 +159,7 @@ func (j *Journal) store(ctx context.Context, subject string, data []byte, seq ui
 			return seq + 1, nil
 		case behind:
 			return 0, errBehind
-		case isFull(err):
+		case asked == 0 && isFull(err): // later it would not be known what became of the first one
 			return 0, errors.Join(storage.ErrFull, err)
 		case j.Failure() != nil:
 			return 0, j.Failure()
