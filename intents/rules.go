@@ -31,10 +31,12 @@ const (
 	RulesAsks Rules = 5
 	// RulesWorkflows let people define runs, edit held orders, and agents ask people.
 	RulesWorkflows Rules = 6
+	// RulesMoves let tenants move from one log to another.
+	RulesMoves Rules = 7
 
 	// CurrentRules are the newest that this build knows. A log is put under them
 	// when a router starts.
-	CurrentRules = RulesWorkflows
+	CurrentRules = RulesMoves
 )
 
 // After gives the rules in force once a record says next: 0 is a record that says

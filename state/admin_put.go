@@ -12,8 +12,8 @@ import (
 var adminPut = operators(TypeAdminPut,
 	func(v *View, o Order, a catalog.AdminPut) (Effect, error) {
 		if a.New != nil {
-			if v.s.dir.tenants[a.New.ID] != nil {
-				return Effect{}, illegal("/intent/args/new_tenant/id", "a tenant with this id exists")
+			if err := v.s.legalNew(*a.New); err != nil {
+				return Effect{}, err
 			}
 			return v.relyOn(accepted(SubjectTenant(a.New.ID)))
 		}
@@ -21,6 +21,9 @@ var adminPut = operators(TypeAdminPut,
 		t := v.s.dir.tenants[id]
 		if t == nil {
 			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		if err := v.s.legalMove(o, a, id); err != nil {
+			return Effect{}, err
 		}
 		if err := v.s.legalAPIKey(a.APIKey, id); err != nil {
 			return Effect{}, err
@@ -38,6 +41,10 @@ var adminPut = operators(TypeAdminPut,
 		return v.relyOn(e)
 	},
 	func(s *State, o Order, a catalog.AdminPut) error {
+		if a.New != nil && a.New.Came != nil {
+			s.came(o, *a.New)
+			return nil
+		}
 		if a.New != nil {
 			t := s.begin(a.New.ID, s.roles, o.Position)
 			if s.rules >= intents.RulesStrict {
@@ -61,6 +68,8 @@ var adminPut = operators(TypeAdminPut,
 			}
 		case a.Role != nil:
 			t.Roles[a.Role.Role] = a.Role.Capabilities
+		case a.Moved != nil || a.Arrived != nil:
+			t.move(a, o.Position)
 		case a.Data != nil:
 			t.Data[a.Data.Key] = a.Data.Value
 			s.foldRetention(*a.Data, id, o.At)

@@ -31,6 +31,7 @@ type tenant struct {
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Data   map[string]json.RawMessage `json:"data"`
 	Keys   map[string]catalog.APIKey  `json:"keys"` // by id, without revoked ones
+	Place  Place                      `json:"place,omitzero"`
 }
 
 // apiKeyRow is an API key with the tenant that put it.
@@ -53,7 +54,7 @@ func newTenant() *tenant {
 func (t *tenant) clone() *tenant {
 	return &tenant{
 		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins), Inputs: maps.Clone(t.Inputs),
-		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys),
+		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys), Place: t.Place,
 	}
 }
 
@@ -211,6 +212,9 @@ type TenantRows struct {
 	Skills   []intents.Pin              `json:"skills"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Registry *Registry                  `json:"registry,omitempty"`
+	Place    Place                      `json:"place,omitzero"`
+
+	Inputs map[string]json.RawMessage `json:"-"` // schemas of what skills are called with
 }
 
 // Rows of a tenant; false: there is no such tenant.
@@ -221,7 +225,7 @@ func (s *State) Rows(id string) (TenantRows, bool) {
 	if !ok {
 		return TenantRows{}, false
 	}
-	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.Data), Registry: s.registryOf(id)}
+	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.Data), Registry: s.registryOf(id), Place: t.Place, Inputs: maps.Clone(t.Inputs)}
 	for _, name := range slices.Sorted(maps.Keys(t.Roles)) {
 		out.Roles = append(out.Roles, catalog.RoleData{Role: name, Capabilities: slices.Clone(t.Roles[name])})
 	}

@@ -21,6 +21,7 @@ const (
 	TypeAdminPut     = "admin.put"
 	TypePolicyPush   = "policy.push"
 	TypeRegistryPush = "registry.push"
+	TypeSkillApprove = "skill.approve"
 	TypeSchedulePut  = "schedule.put"
 	TypeScheduleList = "schedule.list"
 	TypeGrantRevoke  = "grant.revoke"
@@ -128,6 +129,9 @@ func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 	o.At = o.Now // its record may be timed later, where the clock stepped back
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
+	if err := v.mayBegin(o); err != nil {
+		return Effect{}, err
+	}
 	return m.judge(v, o)
 }
 

@@ -265,10 +265,14 @@ func (p *plan) taskOf(s *catalog.StepView) *task {
 	return p.Tasks[i]
 }
 
-// MayAct refuses what a replay does not carry out.
+// MayAct refuses what a replay does not carry out, and what nobody does for a tenant that
+// lives elsewhere.
 func (v *View) MayAct(tenant, plan, effect string) error {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
+	if err := v.mayAct(tenant, plan, effect); err != nil {
+		return err
+	}
 	p := v.s.plans[tenant+"/"+plan]
 	if p == nil || p.Run == nil || p.Run.Replay == nil || p.Run.Replay.RepeatEffects || effect == string(catalog.Pure) {
 		return nil

@@ -169,6 +169,9 @@ func (s *State) Due(now time.Time) (out []catalog.Schedule) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, x := range s.schedules {
+		if t := s.dir.tenants[x.Tenant]; t != nil && t.Place.To != "" {
+			continue // no plan would be opened
+		}
 		if len(out) < 100 && !x.Next.After(now) {
 			out = append(out, x)
 		}

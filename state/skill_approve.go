@@ -10,7 +10,7 @@ import (
 
 // skillApprove pins a skill's manifest in a tenant. People of the tenant may have the gateway
 // seal it for them. For a user of system it may not: such an approval could be for any tenant.
-var skillApprove = operators("skill.approve",
+var skillApprove = operators(TypeSkillApprove,
 	func(v *View, o Order, a catalog.SkillApprove) (Effect, error) {
 		if o.Signer == intents.RoleGateway && o.Tenant == systemTenant {
 			return Effect{}, illegal("/actor/tenant", "an operator of system approves a skill with the key of an operator")

@@ -33,6 +33,22 @@ type AdminPut struct {
 	Role   *RoleData `json:"role,omitempty"`
 	New    *Tenant   `json:"new_tenant,omitempty"`
 	Data   *Data     `json:"data,omitempty"`
+
+	Moved   *Moved    `json:"moved,omitempty"`   // operators of system only
+	Arrived *struct{} `json:"arrived,omitempty"` // likewise: all that a tenant came with is here
+}
+
+// Moved says that a tenant leaves for another log; without an origin, that it stays after all.
+type Moved struct {
+	Origin string `json:"origin,omitempty"`
+}
+
+// Came is where a tenant came from: another log, whose record says that it left for this one.
+type Came struct {
+	Origin   string `json:"origin"`
+	Position int64  `json:"position"` // of that record
+	Record   string `json:"record"`   // its digest
+	Receipt  string `json:"receipt"`  // the other log's router says so
 }
 
 // APIKey is a row of the directory: only the SHA-256 of the key is known.
@@ -59,9 +75,10 @@ type RoleData struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// Tenant is a new tenant.
+// Tenant is a new tenant. One that came from another log begins with nothing.
 type Tenant struct {
-	ID string `json:"id"`
+	ID   string `json:"id"`
+	Came *Came  `json:"came,omitempty"`
 }
 
 // Data is a tenant's data for policies: data.tenants[<tenant>][<key>].
