@@ -129,7 +129,7 @@ func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 	o.At = o.Now // its record may be timed later, where the clock stepped back
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	if err := v.mayBegin(o); err != nil {
+	if err := v.settled(o); err != nil {
 		return Effect{}, err
 	}
 	return m.judge(v, o)
