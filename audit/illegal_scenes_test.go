@@ -50,6 +50,8 @@ func scenes() map[string]func(d *dishonest) {
 		// A question to people, and another one that somebody has made of it.
 		"questioned": func(d *dishonest) { d.questioned() },
 		"edited":     func(d *dishonest) { d.edited() },
+		// A tenant that leaves while its plan runs, and one that has not arrived.
+		"leaving": func(d *dishonest) { d.leaving() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
@@ -361,6 +363,8 @@ func (d *dishonest) legally(scene string) {
 		d.answersLegally(scene)
 	case "client":
 		d.callsLegally()
+	case "leaving":
+		d.leavesLegally()
 	case "scheduled":
 		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))

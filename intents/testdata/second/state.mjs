@@ -8,12 +8,13 @@ import { Agents } from "./agents.mjs";
 import { Approvals, UNSETTLED } from "./approvals.mjs";
 import { Gate } from "./gate.mjs";
 import { Breakers } from "./breakers.mjs";
+import { Moves } from "./moves.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
-const KNOWN_RULES = 6;
+const KNOWN_RULES = 7;
 const unsettled = (d) => (d.hold?.rules ?? []).some((rule) => rule.id === UNSETTLED);
 
 const admitted = new Map();
@@ -100,6 +101,7 @@ export class State {
     this.schedules = new Schedules(this);
     this.breakers = new Breakers(this);
     this.approvals = new Approvals(this);
+    this.moves = new Moves(this);
   }
 
   take(r) {
@@ -228,6 +230,7 @@ export class State {
     this.actor(o, part(r, "grant"));
     this.fresh(o);
     this.entitled(o, tenants);
+    this.moves.order(o);
     if (o.key.role === "task") this.plans.scope(o);
     this.plans.fresh(o);
     must(this.plans.unsettled(o) === unsettled(d), "it waits for an earlier call of its skill where what became of each is known, or does not where it is not");
@@ -482,7 +485,9 @@ export class State {
     if (o.type === "approval.ask") o.said = this.approvals.said(o, facts.approvals ?? []);
     this.held.delete(o.d.intent_id);
     this.breakers.sent(o, now, facts);
-    if (d.executor === "router") this.apply({ ...o, now, facts });
+    if (d.executor !== "router") return;
+    this.moves.order(o);
+    this.apply({ ...o, now, facts });
   }
 
   // apply is the effect of an order of the router.
@@ -495,7 +500,7 @@ export class State {
       case "key.put":
         return this.putKeys(args.key_set, this.keySet.version + 1, digest(this.keySet.token));
       case "admin.put":
-        return this.adminPut(args, tenant);
+        return this.adminPut(o, args, tenant);
       case "skill.approve":
         must(o.key.role !== "gateway" || o.tenant !== "system" && tenant === o.tenant, "the gateway approves a skill for system, or elsewhere");
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
@@ -539,13 +544,18 @@ export class State {
     }
   }
 
-  adminPut(args, tenant) {
+  adminPut(o, args, tenant) {
     const there = this.directories.at(-1).tenants;
     if (args.new_tenant) {
-      must(!there.has(args.new_tenant.id), "a tenant with this id exists");
-      return this.change((tenants) => this.newTenant(tenants, args.new_tenant.id));
+      const { id, came } = args.new_tenant;
+      this.moves.begins(args.new_tenant);
+      return this.change((tenants) => {
+        this.newTenant(tenants, id);
+        if (came) Object.assign(tenants.get(id), { roles: new Map(), place: { came } });
+      });
     }
     must(there.has(tenant), "no such tenant");
+    this.moves.put(o, tenant);
     this.change((tenants) => {
       const t = tenants.get(tenant);
       if (args.user) t.users.set(args.user.user_id, args.user);
