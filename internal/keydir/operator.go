@@ -25,6 +25,11 @@ const operatorTTL = 60
 
 // Seal signs an order.
 func (o Operator) Seal(typ string, args any, now time.Time) ([]byte, error) {
+	return o.SealUnder(catalog.RandomKey(), typ, args, now)
+}
+
+// SealUnder signs an order under an idempotency key.
+func (o Operator) SealUnder(key, typ string, args any, now time.Time) ([]byte, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, err
@@ -34,7 +39,7 @@ func (o Operator) Seal(typ string, args any, now time.Time) ([]byte, error) {
 		Intent:  intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: o.Subject, Tenant: o.Tenant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(now), TTLSec: operatorTTL,
-			Audience: o.Origin, IdempotencyKey: catalog.RandomKey(),
+			Audience: o.Origin, IdempotencyKey: key,
 		},
 	})
 	return sealed, err

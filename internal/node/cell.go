@@ -175,11 +175,7 @@ func BeginCell(ctx context.Context, cfg Config, dir string) (key string, err err
 	if err != nil {
 		return "", fmt.Errorf("%w: writ cell create makes it", err)
 	}
-	c := *cfg.Cluster
-	c.Roles, c.genesis = []string{natsserver.Router}, string(genesis)
-	c.Keys = []string{CellKeys(dir, natsserver.Router), CellKeys(dir, string(intents.RoleOperator))}
-	cfg.Cluster, cfg.Listen, cfg.Metrics = &c, "", ""
-	n, stop, err := Start(ctx, cfg)
+	n, stop, err := CellAt{cfg, dir}.operate(ctx, string(genesis))
 	if err != nil {
 		return "", err
 	}

@@ -15,19 +15,26 @@ import (
 
 // operator seals and submits an order as the operator "local" of system.
 func (n *Node) operator(ctx context.Context, typ string, args any) error {
+	_, err := n.operatorUnder(ctx, catalog.RandomKey(), typ, args)
+	return err
+}
+
+// operatorUnder is operator under an idempotency key. The error is that of an answer that is
+// not OK.
+func (n *Node) operatorUnder(ctx context.Context, key, typ string, args any) (*intents.Answer, error) {
 	local := keydir.Operator{Key: n.keys.now(intents.RoleOperator), Subject: "local", Tenant: keydir.LocalTenant, Origin: n.Origin()}
-	sealed, err := local.Seal(typ, args, n.cfg.Now())
+	sealed, err := local.SealUnder(key, typ, args, n.cfg.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a, err := n.router.Submit(ctx, sealed)
 	if err != nil {
 		a = router.Refused(sealed, err)
 	}
 	if a.Code != intents.OK {
-		return fmt.Errorf("%s: %s: %s", typ, a.Code, a.Reason)
+		return a, fmt.Errorf("%s: %s: %s", typ, a.Code, a.Reason)
 	}
-	return nil
+	return a, nil
 }
 
 // startOperator does what the operator of a single process would.

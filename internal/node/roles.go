@@ -23,7 +23,8 @@ type Cluster struct {
 	Keys               []string // directories of the roles' keys, which writ cell create made
 	Routers, Recorders []string // URLs of other processes' HTTP
 
-	genesis string // begins the log where it has not begun: of writ cell create alone
+	operates bool   // it signs as the operator: for the moment of a command
+	genesis  string // begins the log where it has not begun: of writ cell begin alone
 }
 
 // roleMonitor is the one role that is not on the bus.
@@ -95,7 +96,7 @@ func (n *Node) signers() (out []intents.Role) {
 			out = append(out, signs)
 		}
 	}
-	if n.cfg.Cluster.genesis != "" { // it has the first API key made
+	if n.cfg.Cluster.operates {
 		out = append(out, intents.RoleOperator)
 	}
 	return out

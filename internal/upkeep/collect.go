@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/executors/files"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -47,7 +48,7 @@ func Collect(ctx context.Context, dir string, at datadir.DocumentsAt, now time.T
 	if c.Scopes, err = blobs.Sweep(ctx, files.SweepAge); err != nil {
 		return c, err
 	}
-	c.Blobs, err = storage.Collect(ctx, blobs, h.records, ownTenants(h.fold.Tenants()), blobAge)
+	c.Blobs, err = storage.Collect(ctx, blobs, h.records, ownTenants(h.fold), blobAge)
 	return c, err
 }
 
@@ -55,8 +56,11 @@ func Collect(ctx context.Context, dir string, at datadir.DocumentsAt, now time.T
 // order may live, with the time of a hold.
 const blobAge = 2 * intents.MaxHold
 
-// ownTenants are all tenants but the system's: its blobs are policies and catalogs,
-// which records name only indirectly.
-func ownTenants(all []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(t string) bool { return t == ledger.SystemTenant })
+// ownTenants are all tenants but those with blobs that no record here names: the system's are
+// policies and catalogs, and those of a tenant that came stand in the records of the other log.
+func ownTenants(of *state.State) []string {
+	return slices.DeleteFunc(of.Tenants(), func(t string) bool {
+		rows, _ := of.Rows(t)
+		return t == ledger.SystemTenant || rows.Place.Came != nil
+	})
 }
