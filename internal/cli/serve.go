@@ -96,6 +96,7 @@ var cellRows = []row{
 	{use: "create DIR", short: "Make the keys of a cell and its genesis: a directory for each role", make: cellCreate},
 	{use: "begin DIR", short: "Begin the log of a cell, and print its first API key once", make: cellBegin},
 	{use: "copy CELL DIR", short: "Copy the record of a cell into a data directory, for auditors", make: cellCopy},
+	{use: "move-tenant TENANT OLD NEW", short: "Move a tenant from one cell to another", make: cellMoveTenant},
 	{use: "status", short: "Show the log, its copies, the recorder and the routers of a cell", make: cellStatus},
 }
 
@@ -136,19 +137,25 @@ func inCell(c *command, do func(cfg node.Config, args []string) error) {
 		if err != nil {
 			return err
 		}
-		cfg.Keys = []string{node.CellKeys(args[0], "router")}
-		cluster, err := clusterOf(cfg)
-		if err != nil {
-			return usage(err)
-		}
-		n, _, done, err := processConfig(c.Context(), c.std, cfg, c.configFile(), extras{})
+		n, done, err := c.ofCell(cfg, c.configFile(), args[0])
 		if err != nil {
 			return err
 		}
 		defer done()
-		n.Cluster = cluster
 		return do(n, args)
 	}
+}
+
+// ofCell is the configuration of a process of the cell whose keys are in a directory.
+func (c *command) ofCell(cfg config.Config, file, dir string) (n node.Config, done func(), err error) {
+	cfg.Keys = []string{node.CellKeys(dir, "router")}
+	cluster, err := clusterOf(cfg)
+	if err != nil {
+		return n, nil, usage(err)
+	}
+	n, _, done, err = processConfig(c.Context(), c.std, cfg, file, extras{})
+	n.Cluster = cluster
+	return n, done, err
 }
 
 func cellBegin(c *command) {

@@ -37,7 +37,7 @@ func (c CellAt) operate(ctx context.Context, genesis string) (*Node, func() erro
 type Moving struct {
 	Tenant   string
 	From, To CellAt
-	Wait     time.Duration       // for what is open
+	Wait     time.Duration        // for what is open
 	Tell     func(string, ...any) // what is done next
 }
 

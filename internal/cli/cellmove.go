@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/node"
+)
+
+// cellMoveTenant moves a tenant. The configuration that all commands have is the old cell's.
+func cellMoveTenant(c *command) {
+	load := c.configFlags()
+	file := c.Flags().String("to-config", "", "configuration file of the new cell")
+	instance := c.Flags().String("to-instance", "", "name of the process in the new cell (default: that in the old one)")
+	wait := c.Flags().Duration("wait", 10*time.Minute, "how long what is open may take to end")
+	stay := c.Flags().Bool("stay", false, "take back that the tenant leaves, as long as it has not arrived")
+	c.answer = func(args []string) (answer, error) {
+		from, err := load()
+		if err != nil {
+			return answer{}, err
+		}
+		to, err := c.configOf(*file)
+		if err != nil {
+			return answer{}, err
+		}
+		to.Instance = cmp.Or(*instance, from.Instance)
+		m := node.Moving{Tenant: args[0], Wait: *wait, Tell: func(format string, args ...any) { fmt.Fprintf(c.std.Err, format+"\n", args...) }}
+		for _, x := range []struct {
+			cfg  config.Config
+			file string
+			at   *node.CellAt
+			dir  string
+		}{{from, c.configFile(), &m.From, args[1]}, {to, *file, &m.To, args[2]}} {
+			n, done, err := c.ofCell(x.cfg, x.file, x.dir)
+			if err != nil {
+				return answer{}, fmt.Errorf("%s: %w", x.dir, err)
+			}
+			defer done()
+			if n.Dir, err = os.MkdirTemp("", "writ-cell-*"); err != nil {
+				return answer{}, err
+			}
+			defer os.RemoveAll(n.Dir) //nolint:errcheck // nothing in it is needed
+			*x.at = node.CellAt{Config: n, Dir: x.dir}
+		}
+		if *stay {
+			return answer{text: m.Tenant + " stays\n"}, node.StayTenant(c.Context(), m)
+		}
+		moved, err := node.MoveTenant(c.Context(), m)
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{data: moved, text: movedText(moved), note: "next: send its clients to the new cell, and see docs/deploy.md (A tenant moves) for what has not moved\n"}, nil
+	}
+	c.mustGive("to-config")
+}
+
+// configOf reads the configuration in a file, which no flag changes.
+func (c *command) configOf(file string) (config.Config, error) {
+	cfg, err := config.Load(file, c.std.Env)
+	if err != nil {
+		return cfg, malformed(err)
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, usage(fmt.Errorf("%s: %w", file, err))
+	}
+	if cfg, err = cfg.Resolve(c.std.Env); err != nil {
+		err = malformed(err)
+	}
+	return cfg, err
+}
+
+func movedText(m node.Moved) string {
+	text := fmt.Sprintf("%s has moved\nfrom  %s, record %d\nto    %s, record %d\nwith  %d orders, %d documents, %d blobs\n", m.Tenant, m.From, m.Left, m.To, m.Came, m.Orders, m.Documents, m.Blobs)
+	if len(m.Schedules) > 0 {
+		text += fmt.Sprintf("left  %d schedules, which their users make again: %s\n", len(m.Schedules), strings.Join(m.Schedules, ", "))
+	}
+	return text
+}
