@@ -123,6 +123,7 @@ func (s *State) legalMove(o Order, a catalog.AdminPut, id string) error {
 // came begins a tenant that came from another log, with nothing; whatever stood here of an
 // earlier stay is over.
 func (s *State) came(o Order, a catalog.Tenant) {
+	maps.DeleteFunc(s.apiKeys, func(_ string, row apiKeyRow) bool { return row.Tenant == a.ID })
 	t := s.begin(a.ID, nil, o.Position)
 	t.Place = Place{Came: a.Came, At: o.Position}
 	if len(s.retained[a.ID]) > 0 {
