@@ -1,6 +1,8 @@
 package audit_test
 
 import (
+	"time"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
@@ -67,7 +69,7 @@ var moveMisdeeds = []misdeed{
 		return d.accepted(routertest.Order{By: d.Gateway, Type: "session.create", Args: catalog.SessionCreate{SessionID: "S9"}})
 	}},
 	{"scheduled-after-leaving", "leaving", beginsNothing, "has moved to the log", func(d *dishonest) int64 {
-		return d.puts(catalog.SchedulePut{ID: "hourly", Input: "Sell.", Cron: "0 * * * *"}, 1)
+		return d.puts(catalog.SchedulePut{ID: "hourly", Input: "Sell.", Cron: "0 * * * *"}, time.Hour)
 	}},
 	{"opened-before-arriving", "leaving", beginsNothing, "has not arrived", func(d *dishonest) int64 {
 		o := d.opens(d.id(intents.KindPlan, 0))

@@ -38,7 +38,13 @@ func TestMovedTenant(t *testing.T) {
 	w.OK(schedule("before"))
 	opened := w.NewPlan("p0").OpenOrder()
 	w.OK(opened)
-	p := w.Begun("p1", "feed")
+	p := w.NewPlan("p1")
+	request := &catalog.Request{Digest: intents.Digest([]byte("which")), Kind: catalog.RequestKey}
+	first := p.OpenOrder()
+	first.Args = catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?", Request: request}
+	w.OK(first)
+	w.Want(p.Claim(), intents.OK)
+	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
 	task := p.Started(1)
 	w.Want(moves(w, "default", w.Dir.Origin()), intents.MalformedArgs)
 	w.Want(moves(w, "system", elsewhere), intents.MalformedArgs)
@@ -50,8 +56,13 @@ func TestMovedTenant(t *testing.T) {
 	w.Clock.Move(-2 * time.Hour)
 
 	w.OK(opened)
+	asked := w.NewPlan("p9").OpenOrder()
+	asked.Args = catalog.PlanOpen{PlanID: w.NewPlan("p9").ID, Task: "Which ten?", Request: request}
+	if a := w.Want(w.Do(asked), intents.SessionBusy); a.PlanID != p.ID {
+		t.Errorf("the plan of the request: %+v", a)
+	}
 	for _, o := range []routertest.Order{
-		w.NewPlan("p2").OpenOrder(), schedule("later"), p.StartOrder("none", "{}"),
+		w.NewPlan("p2").OpenOrder(), schedule("later"),
 		{By: w.Gateway, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s9"}},
 		{By: w.Operator, Type: "registry.push", Args: w.RegistryOf("default", 1, map[string]string{"agents/shop.yaml": "name: shop\ndescription: d\ninstructions: i\n"})},
 		{By: w.Operator, Type: "skill.approve", Args: catalog.SkillApprove{Tenant: "default", Skill: "pay", Digest: intents.Digest(nil), Effect: catalog.Once}},

@@ -129,10 +129,11 @@ func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 	o.At = o.Now // its record may be timed later, where the clock stepped back
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	if err := v.settled(o); err != nil {
-		return Effect{}, err
+	e, err := m.judge(v, o)
+	if err == nil {
+		err = v.settled(o) // last: a request that opened a plan before is told which one
 	}
-	return m.judge(v, o)
+	return e, err
 }
 
 // timedID checks the age of an id that an order brings. It is not checked again when

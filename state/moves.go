@@ -39,7 +39,7 @@ func (v *View) settled(o Order) error {
 		}
 		narrows := a.Moved != nil || a.User != nil && a.User.Disabled || a.APIKey != nil && a.APIKey.Revoked
 		id := Named(o.Tenant, a.Tenant)
-		if t := v.s.dir.tenants[id]; a.New == nil && !narrows && !ForeignTenant(o.Tenant, o.Type, o.Args) && t != nil && t.Place.To != "" {
+		if t := v.s.dir.tenants[id]; a.New == nil && !narrows && t != nil && t.Place.To != "" {
 			return v.lives(id, "/intent/args/tenant")
 		}
 	}

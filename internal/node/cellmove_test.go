@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
@@ -30,17 +32,38 @@ type town struct {
 	*cell
 	core    *Node // routes and records
 	gateway string
+	model   model.Model
+}
+
+// thinking answers once somebody lets it.
+type thinking struct {
+	offline.Model
+	asked, may chan struct{}
+}
+
+func (m thinking) Respond(ctx context.Context, r model.Request, on func(model.Event)) (*model.Response, error) {
+	select {
+	case m.asked <- struct{}{}:
+	case <-m.may:
+	case <-ctx.Done():
+	}
+	select {
+	case <-m.may:
+	case <-ctx.Done():
+	}
+	return m.Model.Respond(ctx, r, on)
 }
 
 // newTown begins a cell whose log has so many records more than it needs.
-func newTown(t *testing.T, more int) town {
+func newTown(t *testing.T, more int, m model.Model) town {
 	t.Helper()
 	c := newCell(t, "a", "m")
 	router := c.config("a", "router", "recorder")
 	c.begin(c.config("a", "router"))
-	x := town{cell: c, core: c.process(router)}
+	x := town{cell: c, core: c.process(router), model: m}
 	at := []string{x.core.url()}
 	edge := c.config("a", "gateway", "manager", "planner", "task", "executor:artifacts", "executor:files", "executor:memory", "executor:plans", "executor:sessions", "executor:skills")
+	edge.Model = x.model
 	edge.Cluster.Routers, edge.Cluster.Recorders = at, at
 	x.gateway = c.process(edge).url()
 	for i := range more {
@@ -132,10 +155,20 @@ func (x town) rows() state.TenantRows {
 // TestMoveTenant: a user asks in one cell, the tenant moves, and the user goes on in the other
 // one with the same key in the same session. The first cell names the other one.
 func TestMoveTenant(t *testing.T) {
-	old, next := newTown(t, 40), newTown(t, 0)
+	thinks := thinking{asked: make(chan struct{}), may: make(chan struct{})}
+	old, next := newTown(t, 40, thinks), newTown(t, 0, offline.Model{})
 	old.settle()
-	if status, text := old.says("What can you do?"); status != http.StatusOK {
-		t.Fatalf("HTTP %d %s", status, text)
+	answered := make(chan string)
+	go func() {
+		status, text := old.says("What can you do?")
+		answered <- fmt.Sprintf("HTTP %d %s", status, text)
+	}()
+	<-thinks.asked
+	m := old.moving(next, func(text string) { t.Log(text) })
+	old.busy(m, next)
+	close(thinks.may)
+	if text := <-answered; !strings.HasPrefix(text, "HTTP 200 ") {
+		t.Fatal(text)
 	}
 	var kept struct {
 		Artifact string `json:"artifact"`
@@ -145,7 +178,6 @@ func TestMoveTenant(t *testing.T) {
 	}
 	want, turns := old.rows(), old.turns()
 
-	m := old.moving(next, func(text string) { t.Log(text) })
 	must(t, m.between(t.Context(), func(b *moving) error { return cut(t, b) }))
 	out, err := MoveTenant(t.Context(), m) // once more
 	must(t, err)
@@ -176,6 +208,23 @@ func TestMoveTenant(t *testing.T) {
 		t.Errorf("taken back: %v", err)
 	}
 	next.returns(old)
+}
+
+// busy: a tenant with an open plan leaves and does not arrive. The plan can go on, and the
+// tenant may stay.
+func (x town) busy(m Moving, next town) {
+	x.Helper()
+	m.Wait = time.Millisecond
+	if out, err := MoveTenant(x.Context(), m); err == nil || !strings.Contains(err.Error(), "1 plans (plan_") || out.Came != 0 {
+		x.Errorf("%+v, %v", out, err)
+	}
+	if _, there := next.core.directory.Rows(moved); there {
+		x.Error("it came before it was done")
+	}
+	must(x.T, StayTenant(x.Context(), m))
+	if err := StayTenant(x.Context(), m); err == nil {
+		x.Error("it stays twice")
+	}
 }
 
 // cut a move short before each of its steps, and then let it end. What is copied is copied
