@@ -181,3 +181,11 @@ func others(w *routertest.World, k *walk) routertest.Order {
 		return k.CancelOrder(w.Gateway)
 	}
 }
+
+// TestMovesByEarlierRules: a log under earlier rules lets nobody leave or come.
+func TestMovesByEarlierRules(t *testing.T) {
+	w := routertest.NewOld(t, routertest.Options{})
+	w.Want(moves(w, "default", elsewhere), intents.MalformedArgs)
+	w.Must(w.Router.Start(t.Context()))
+	w.Want(moves(w, "default", elsewhere), intents.OK)
+}
