@@ -189,7 +189,7 @@ func (n *Node) openCellJournal(ctx context.Context, js natsjs.JetStream, instanc
 		return err
 	}
 	select {
-	case <-n.fatal: // of the journal that was given up
+	case <-n.fatal: //nolint:errcheck // of the journal that was given up
 	default:
 	}
 	return n.followStream(ctx, js, instance, nil)

@@ -134,4 +134,3 @@ func (c *cell) opensWith(router *Node, says string, change func([]byte) []byte) 
 		c.Errorf("opened: state %s at %d, want %s at %d: %v", is, next, want, at, err)
 	}
 }
-

@@ -45,7 +45,7 @@ func TestFolds(t *testing.T) {
 	writers := []*Journal{opened("a", nil, nil), opened("b", nil, nil)}
 	var keys []string
 	var orders []int64 // what an outcome says stays in a fold, so that no outcome is erased
-	var middle []byte // of a fold that was written before the erasures
+	var middle []byte  // of a fold that was written before the erasures
 	const groups = 3 * markEvery
 	for i := range groups {
 		j := writers[random.IntN(2)]
