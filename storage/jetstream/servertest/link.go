@@ -8,9 +8,12 @@ import (
 	"testing"
 )
 
-// link forwards connections to an address, unless it is cut.
+// link forwards connections to an address, unless it is cut. Those that come before the first
+// one is known wait for it: servers that lose their first routes are slow to agree.
 type link struct {
-	addr string
+	addr  string
+	aimed chan struct{} // closed when aim was called
+	once  sync.Once
 
 	mu    sync.Mutex // guards what follows
 	to    string     // empty: nowhere
@@ -24,8 +27,8 @@ func newLink(t testing.TB) *link {
 	if err != nil {
 		t.Fatalf("listen for a link: %v", err)
 	}
-	l := &link{addr: listener.Addr().String(), conns: map[net.Conn]bool{}}
-	t.Cleanup(func() { _ = listener.Close(); l.set(true) })
+	l := &link{addr: listener.Addr().String(), aimed: make(chan struct{}), conns: map[net.Conn]bool{}}
+	t.Cleanup(func() { _ = listener.Close(); l.aim("") })
 	go func() {
 		for {
 			in, err := listener.Accept()
@@ -40,6 +43,7 @@ func newLink(t testing.TB) *link {
 
 func (l *link) forward(ctx context.Context, in net.Conn) {
 	defer l.drop(in)
+	<-l.aimed
 	to := l.keep(in)
 	if to == "" {
 		return
@@ -90,6 +94,7 @@ func (l *link) aim(to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.to = to
+	l.once.Do(func() { close(l.aimed) })
 	l.dropAll()
 }
 
