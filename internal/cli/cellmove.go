@@ -3,7 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -37,17 +37,14 @@ func cellMoveTenant(c *command) {
 		}{{from, c.configFile(), &m.From, args[1]}, {to, *file, &m.To, args[2]}} {
 			n, done, err := c.ofCell(x.cfg, x.file, x.dir)
 			if err != nil {
-				return answer{}, fmt.Errorf("%s: %w", x.dir, err)
-			}
-			defer done()
-			if n.Dir, err = os.MkdirTemp("", "writ-cell-*"); err != nil {
 				return answer{}, err
 			}
-			defer os.RemoveAll(n.Dir) //nolint:errcheck // nothing in it is needed
+			defer done()
+			n.Dir = filepath.Join(x.dir, "mover") // it begins with the snapshot of an earlier run
 			*x.at = node.CellAt{Config: n, Dir: x.dir}
 		}
 		if *stay {
-			return answer{text: m.Tenant + " stays\n"}, node.StayTenant(c.Context(), m)
+			return answer{data: node.Moved{Tenant: m.Tenant}, text: m.Tenant + " stays\n"}, node.StayTenant(c.Context(), m)
 		}
 		moved, err := node.MoveTenant(c.Context(), m)
 		if err != nil {

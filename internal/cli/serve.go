@@ -151,7 +151,7 @@ func (c *command) ofCell(cfg config.Config, file, dir string) (n node.Config, do
 	cfg.Keys = []string{node.CellKeys(dir, "router")}
 	cluster, err := clusterOf(cfg)
 	if err != nil {
-		return n, nil, usage(err)
+		return n, nil, usage(fmt.Errorf("%s: %w", dir, err))
 	}
 	n, _, done, err = processConfig(c.Context(), c.std, cfg, file, extras{})
 	n.Cluster = cluster
