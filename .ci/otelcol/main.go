@@ -12,12 +12,14 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
 func main() {
 	settings := otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{Command: "otelcol", Description: "test", Version: "0"},
 		Factories: func() (f otelcol.Factories, err error) {
+			f.Telemetry = otelconftelemetry.NewFactory()
 			if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory()); err != nil {
 				return f, err
 			}
@@ -25,6 +27,7 @@ func main() {
 			return f, err
 		},
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
+			DefaultScheme:     "file",
 			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
 		}},
 	}
