@@ -2,7 +2,7 @@
 package main
 
 import (
-	"log"
+	"os"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
@@ -32,6 +32,6 @@ func main() {
 		}},
 	}
 	if err := otelcol.NewCommand(settings).Execute(); err != nil {
-		log.Fatal(err)
+		os.Exit(1) // it has said why
 	}
 }
