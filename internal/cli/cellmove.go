@@ -29,20 +29,15 @@ func cellMoveTenant(c *command) {
 		}
 		to.Instance = cmp.Or(*instance, from.Instance)
 		m := node.Moving{Tenant: args[0], Wait: *wait, Tell: func(format string, args ...any) { fmt.Fprintf(c.std.Err, format+"\n", args...) }}
-		for _, x := range []struct {
-			cfg  config.Config
-			file string
-			at   *node.CellAt
-			dir  string
-		}{{from, c.configFile(), &m.From, args[1]}, {to, *file, &m.To, args[2]}} {
-			n, done, err := c.ofCell(x.cfg, x.file, x.dir)
-			if err != nil {
-				return answer{}, err
-			}
-			defer done()
-			n.Dir = filepath.Join(x.dir, "mover") // it begins with the snapshot of an earlier run
-			*x.at = node.CellAt{Config: n, Dir: x.dir}
+		var done [2]func()
+		if m.From, done[0], err = c.cellAt(from, c.configFile(), args[1]); err != nil {
+			return answer{}, err
 		}
+		defer done[0]()
+		if m.To, done[1], err = c.cellAt(to, *file, args[2]); err != nil {
+			return answer{}, err
+		}
+		defer done[1]()
 		if *stay {
 			return answer{data: node.Moved{Tenant: m.Tenant}, text: m.Tenant + " stays\n"}, node.StayTenant(c.Context(), m)
 		}
@@ -53,6 +48,14 @@ func cellMoveTenant(c *command) {
 		return answer{data: moved, text: movedText(moved), note: "next: send its clients to the new cell, and see docs/deploy.md (A tenant moves) for what has not moved\n"}, nil
 	}
 	c.mustGive("to-config")
+}
+
+// cellAt is a cell that the command is a process of. Its data directory is kept, so that a later
+// run begins with the snapshot of an earlier one.
+func (c *command) cellAt(cfg config.Config, file, dir string) (node.CellAt, func(), error) {
+	n, done, err := c.ofCell(cfg, file, dir)
+	n.Dir = filepath.Join(dir, "mover")
+	return node.CellAt{Config: n, Dir: dir}, done, err
 }
 
 // configOf reads the configuration in a file, which no flag changes.

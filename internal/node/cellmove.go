@@ -123,7 +123,7 @@ func (m *moving) move(ctx context.Context) (out Moved, err error) {
 	}
 	if err == nil {
 		m.Tell("%s arrives in %s", m.Tenant, out.To)
-		_, err = m.order(ctx, m.new, came, state.TypeAdminPut, catalog.AdminPut{Tenant: m.Tenant, Arrived: &struct{}{}})
+		err = m.order(ctx, m.new, came, state.TypeAdminPut, catalog.AdminPut{Tenant: m.Tenant, Arrived: &struct{}{}})
 	}
 	out.Orders = m.orders
 	return out, err
@@ -131,20 +131,20 @@ func (m *moving) move(ctx context.Context) (out Moved, err error) {
 
 // order seals an order as the operator of a cell, under a key that the same step of the same
 // move has again.
-func (m *moving) order(ctx context.Context, n *Node, of, typ string, args any) (*intents.Answer, error) {
+func (m *moving) order(ctx context.Context, n *Node, of, typ string, args any) error {
 	raw, err := json.Marshal(args)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	key := "move_" + strings.TrimPrefix(intents.Digest(fmt.Appendf(nil, "%s\n%s\n%s", of, typ, raw)), "sha256:")[:32]
 	for {
 		a, err := n.operatorUnder(ctx, key, typ, args)
 		if a == nil || a.Code != intents.RateLimited {
 			m.orders++
-			return a, err
+			return err
 		}
 		if err := clock.Sleep(ctx, time.Second); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
@@ -171,8 +171,7 @@ func (m *moving) leave(ctx context.Context) error {
 // moved says where the tenant goes; with no origin, that it stays.
 func (m *moving) moved(ctx context.Context, origin string) error {
 	of := fmt.Sprint(m.old.directory.Directory().At()) // it may leave, stay and leave again
-	_, err := m.order(ctx, m.old, of, state.TypeAdminPut, catalog.AdminPut{Tenant: m.Tenant, Moved: &catalog.Moved{Origin: origin}})
-	return err
+	return m.order(ctx, m.old, of, state.TypeAdminPut, catalog.AdminPut{Tenant: m.Tenant, Moved: &catalog.Moved{Origin: origin}})
 }
 
 // fits finds what would keep the tenant from arriving, before it leaves.
@@ -255,7 +254,7 @@ func (m *moving) arriving(ctx context.Context, came string) (at state.Place, err
 		return at, nil
 	}
 	m.Tell("%s comes to %s", m.Tenant, m.new.Origin())
-	if _, err = m.order(ctx, m.new, came, state.TypeAdminPut, catalog.AdminPut{New: &catalog.Tenant{ID: m.Tenant, Came: &c}}); err == nil && !is() {
+	if err = m.order(ctx, m.new, came, state.TypeAdminPut, catalog.AdminPut{New: &catalog.Tenant{ID: m.Tenant, Came: &c}}); err == nil && !is() {
 		err = errors.New("the new cell has the tenant from elsewhere")
 	}
 	return at, err
@@ -320,7 +319,7 @@ func (m *moving) directory(ctx context.Context, rows state.TenantRows, came stri
 			continue
 		}
 		m.Tell("%s", x.what)
-		if _, err := m.order(ctx, m.new, came, x.typ, x.args); err != nil {
+		if err := m.order(ctx, m.new, came, x.typ, x.args); err != nil {
 			return err
 		}
 	}
@@ -352,8 +351,7 @@ func (m *moving) agents(ctx context.Context, came string) error {
 		}
 	}
 	m.Tell("push agents %s", digest)
-	_, err := m.order(ctx, m.new, came, state.TypeRegistryPush, push)
-	return err
+	return m.order(ctx, m.new, came, state.TypeRegistryPush, push)
 }
 
 // stay takes back that the tenant leaves.
