@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"aob.dev/writ/internal/bus"
 	"context"
 	"testing"
 
@@ -20,7 +21,7 @@ func (looked) SkillDocuments(context.Context, string) ([]agents.SkillDocument, e
 func (k looked) Look(_ context.Context, tenant string) (Deep, error) {
 	return Deep{
 		Stores: map[string]string{"journal": Up, "blobs": k.blobs}, Agents: []AgentHealth{{Name: "of-" + tenant, Kind: Remote, Endpoint: "a.example"}},
-		Breakers: []ServerBreaker{{Server: "crm", Status: k.breaker, Failures: 5}},
+		Breakers: []bus.Breaker{{Server: "crm", Status: k.breaker, Failures: 5}},
 	}, nil
 }
 

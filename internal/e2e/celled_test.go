@@ -47,7 +47,7 @@ func startCell(t *testing.T, s setup) *system {
 		t.Fatal(err)
 	}
 	c := &celled{T: t, setup: s, at: at, seeds: filepath.Join(t.TempDir(), "seeds")}
-	text, _, err := node.Accounts(c.processes(), c.seeds)
+	text, _, err := node.Accounts(c.processes(), nil, c.seeds)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func newCell(t *testing.T, instances ...string) *cell {
 		}
 	}
 	processes = append(processes, "hearer:default_crm")
-	text, _, err := Accounts(processes, c.seeds)
+	text, _, err := Accounts(processes, nil, c.seeds)
 	must(t, err)
 	c.url = natsWith(t, text)
 	must(t, os.MkdirAll(filepath.Join(c.shared, "blobs"), 0o700))
