@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"aob.dev/writ/internal/bus"
 	"context"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 )
 
 // looked is a Registry of tenant acme.

@@ -1,13 +1,13 @@
 package console
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/monitor"
 	"aob.dev/writ/internal/office"
 )
 
@@ -50,21 +50,20 @@ func (c *Console) bundle(q *request) (any, error) {
 // cost, and the figures of the four layers.
 type healthPage struct {
 	office.Health
+	Figures     *monitor.Figures `json:"figures"` // nil: the person may not see the whole tenant
 	Status, Bus string
 	Usage       catalog.PlanUsageResult
 }
 
 func (c *Console) health(q *request) (any, error) {
-	var p healthPage
 	var d gateway.Deep
 	if err := q.get("/health/deep", &d); err != nil {
 		return nil, err
 	}
-	if err := q.get(office.Path+"health", &p.Health); err != nil {
+	p := healthPage{Status: d.Status, Bus: d.Bus, Health: office.Health{Stores: d.Stores}} // those of the router come to them
+	if err := q.get(office.Path+"health", &p); err != nil {
 		return nil, err
 	}
-	p.Status, p.Bus = d.Status, d.Bus
-	maps.Copy(p.Stores, d.Stores)
 	var here office.Health
 	if err := q.get("/readyz", &here); err != nil {
 		return nil, err

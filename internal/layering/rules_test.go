@@ -51,7 +51,7 @@ var columns = []column{
 	{"executors", 4, nil},
 	{"audit", 4, nil},
 
-	{"internal/monitor", 3, []string{"internal"}},
+	{"internal/monitor", 3, []string{"internal", "gateway"}},
 	{"internal/office", 3, []string{"router/httpapi", "gateway", "internal/node"}},
 	{"state", 3, []string{"router", "audit", "internal"}},
 

@@ -198,9 +198,12 @@ func (n desk) Bundle(ctx context.Context, w io.Writer, tenant string) error {
 const figuresOf = time.Hour
 
 // Health implements httpapi.Office.
-func (n desk) Health(ctx context.Context, tenant string, figures bool) (office.Health, error) {
+func (n desk) Health(ctx context.Context, tenant string, figures bool) (any, error) {
 	d, err := n.Look(ctx, tenant)
-	out := office.Health{Stores: d.Stores, Conditions: n.health.List()}
+	out := struct {
+		office.Health
+		Figures *monitor.Figures `json:"figures,omitempty"`
+	}{Health: office.Health{Stores: d.Stores, Conditions: n.health.List()}}
 	if err == nil && figures {
 		var f monitor.Figures
 		now := n.cfg.Now()

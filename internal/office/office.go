@@ -10,7 +10,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
-	"aob.dev/writ/internal/monitor"
 )
 
 // Path is below which routers serve it. It is no part of the public interface.
@@ -78,9 +77,9 @@ type Flips struct {
 	Samples []string        `json:"samples"`
 }
 
-// Health is the state of the process, and the figures of the tenant's last hour.
+// Health is the state of the process. Beside it stand figures, those of package internal/monitor
+// of the tenant's last hour, for who may see the whole tenant.
 type Health struct {
 	Stores     map[string]string  `json:"stores"`
 	Conditions []health.Condition `json:"conditions"`
-	Figures    *monitor.Figures   `json:"figures,omitempty"` // nil: the person may not see the whole tenant
 }

@@ -33,8 +33,8 @@ type Office interface {
 	Backtest(ctx context.Context, tenant string, t office.Trial) (office.Backtest, error)
 	// Bundle writes the record of a tenant, complete, without what policies mask.
 	Bundle(ctx context.Context, w io.Writer, tenant string) error
-	// Health is that of the process, with the tenant's figures if they are asked for.
-	Health(ctx context.Context, tenant string, figures bool) (office.Health, error)
+	// Health is an office.Health, with the tenant's figures if they are asked for.
+	Health(ctx context.Context, tenant string, figures bool) (any, error)
 }
 
 // Capabilities for what shows more than the orders that somebody sees.
