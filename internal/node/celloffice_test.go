@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 	"testing/fstest"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/office"
 	"aob.dev/writ/storage"
 )
@@ -289,5 +292,46 @@ func (c *cell) watched(monitor *Node) {
 	p := monitor.monitor.Last().Process
 	if p.HoldsLate != 0 || len(p.Conditions) != 0 || monitor.lag.at == 0 {
 		c.Errorf("%+v, %d leaves", p, monitor.lag.at)
+	}
+}
+
+// TestNobodyAnswers: where no process of a role answers, that is a condition; the ledger is
+// behind as long as nobody has more leaves.
+func TestNobodyAnswers(t *testing.T) {
+	now := time.Now()
+	cfg := config(t.TempDir())
+	cfg.Now = func() time.Time { return now }
+	cfg.Cluster = &Cluster{Routers: []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}}
+	others, err := (&Node{cfg: cfg, health: &health.Board{}}).openCellmates()
+	must(t, err)
+	if p := others.process(); !slices.Equal(p.Conditions, []string{"no router answers"}) {
+		t.Errorf("%+v", p)
+	}
+	var l lag
+	standing{Records: 9, Leaves: 9}.process(&l, now)
+	standing{Records: 9}.process(&l, now)
+	if p := (standing{Records: 9, HoldsLate: 2, Conditions: []string{"disk"}}).process(&l, now.Add(time.Minute)); p.LedgerBehind != time.Minute || p.HoldsLate != 2 || len(p.Conditions) != 1 {
+		t.Errorf("%+v", p)
+	}
+	cfg.Cluster.Recorders = []string{"no address"}
+	if _, err := (&Node{cfg: cfg, health: &health.Board{}}).openCellmates(); err == nil {
+		t.Error("no address is one")
+	}
+}
+
+// TestSeenVersions: where it is not known what is approved, the newest versions that are gone
+// are kept, so that people can compare.
+func TestSeenVersions(t *testing.T) {
+	w := &skillWatcher{node: &Node{cfg: config(t.TempDir())}}
+	var before []datadir.SkillVersion
+	for i := range maxSeen + 5 {
+		before = append(before, datadir.SkillVersion{Name: "crm.x", Digest: strings.Repeat("a", i), Declared: i == 0})
+	}
+	must(t, datadir.WriteSkillVersions(w.node.cfg.Dir, before))
+	w.writeVersions(t.Context(), nil)
+	now, err := datadir.ReadSkillVersions(w.node.cfg.Dir)
+	must(t, err)
+	if len(now) != maxSeen || now[0].Declared || now[1].Digest != "a" {
+		t.Errorf("%d, the first %+v", len(now), now[0])
 	}
 }
