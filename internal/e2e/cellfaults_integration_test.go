@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -152,16 +151,6 @@ func (f *faulty) bothOf(name string, roles, more []string) (urls []string) {
 	}
 	f.roles = append(f.roles, r)
 	return urls
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // user asks for one parcel after the other, and asks again as clients do.

@@ -268,6 +268,12 @@ func TestCell(t *testing.T) {
 			t.Fatalf("%+v", a)
 		}
 	})
+	held := c.hold(key, gateway, "skills-1.earthquake_feed", "Which ten places had the strongest earthquakes?")
+	c.snapshots(processes["router"], processes["recorder"], "earthquakes", func() {
+		if status := c.call(key, http.MethodDelete, gateway+"/agent/plans/"+held, nil, nil); status != http.StatusOK {
+			t.Errorf("cancel: HTTP %d", status)
+		}
+	})
 	s, err := CellStatus(t.Context(), router.Cluster)
 	must(t, err)
 	if s.Recorder != "a" || !slices.Equal(s.Routers, []string{"a"}) || s.Reached == 0 || s.Origin != processes["gateway"].Origin() {
