@@ -268,7 +268,7 @@ func TestCell(t *testing.T) {
 			t.Fatalf("%+v", a)
 		}
 	})
-	held := c.hold(key, gateway, "skills-1.earthquake_feed", "Which ten places had the strongest earthquakes?")
+	held := c.hold(key, gateway, "quakes.earthquake_feed", "Which ten places had the strongest earthquakes?")
 	c.snapshots(processes["router"], processes["recorder"], "earthquakes", func() {
 		if status := c.call(key, http.MethodDelete, gateway+"/agent/plans/"+held, nil, nil); status != http.StatusOK {
 			t.Errorf("cancel: HTTP %d", status)
