@@ -276,7 +276,7 @@ func (f *faulty) troubleServer() {
 	js, done := f.journal()
 	leader := f.servers.Leader(js, jetstream.Stream)
 	done()
-	what := f.random.IntN(3)
+	what := (f.troubles["killed"] + f.troubles["held"] + f.troubles["cut off"]) % 3
 	f.troubles[[]string{"killed", "held", "cut off"}[what]]++
 	[]func(int){f.servers.Kill, f.servers.Hold, f.servers.Cut}[what](leader)
 	f.pause(10 * time.Second)

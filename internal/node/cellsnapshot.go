@@ -9,9 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	natsjs "github.com/nats-io/nats.go/jetstream"
-
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
@@ -44,10 +43,10 @@ type cellSnapshots struct {
 }
 
 // read the snapshot; nil: all records must be read.
-func (s *cellSnapshots) read(ctx context.Context, js natsjs.JetStream) *cellSnapshot {
+func (s *cellSnapshots) read(ctx context.Context, conn bus.Conn) *cellSnapshot {
 	snap, err := snapshot.Read(s.path, s.role, jetstream.ReadFold)
 	if err == nil {
-		err = s.check(ctx, js, snap)
+		err = s.check(ctx, conn, snap)
 	}
 	if err == nil {
 		return snap
@@ -58,8 +57,12 @@ func (s *cellSnapshots) read(ctx context.Context, js natsjs.JetStream) *cellSnap
 	return nil
 }
 
-func (s *cellSnapshots) check(ctx context.Context, js natsjs.JetStream, snap *cellSnapshot) error {
+func (s *cellSnapshots) check(ctx context.Context, conn bus.Conn, snap *cellSnapshot) error {
 	fold, err := snap.Fold()
+	if err != nil {
+		return err
+	}
+	js, err := bus.JetStream(conn)
 	if err != nil {
 		return err
 	}
@@ -161,13 +164,13 @@ func (s *cellSnapshots) write(ctx context.Context, f *cellFold, records snapshot
 
 // openCellJournal opens the journal with the snapshot and the records after it, or with all
 // records if the snapshot is not valid.
-func (n *Node) openCellJournal(ctx context.Context, js natsjs.JetStream, instance string) error {
+func (n *Node) openCellJournal(ctx context.Context, conn bus.Conn, instance string) error {
 	n.stored = &cellSnapshots{path: datadir.Snapshot(n.cfg.Dir), role: intents.RoleLedger, every: snapshotEvery, end: n.documented, log: n.cfg.Log}
 	if n.has(natsserver.Router) {
 		n.stored.role = intents.RoleRouter
 	}
-	snap := n.stored.read(ctx, js)
-	err := n.followStream(ctx, js, instance, snap)
+	snap := n.stored.read(ctx, conn)
+	err := n.followStream(ctx, conn, instance, snap)
 	if snap == nil || ctx.Err() != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ func (n *Node) openCellJournal(ctx context.Context, js natsjs.JetStream, instanc
 	case <-n.fatal: //nolint:errcheck // of the journal that was given up
 	default:
 	}
-	return n.followStream(ctx, js, instance, nil)
+	return n.followStream(ctx, conn, instance, nil)
 }
 
 // documented is the position before which the documents surely have everything. A recorder

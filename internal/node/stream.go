@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	natsjs "github.com/nats-io/nats.go/jetstream"
-
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/state"
@@ -40,20 +38,24 @@ func (n *Node) openStream(ctx context.Context) error {
 			return fmt.Errorf("journal: %w", err)
 		}
 	}
-	if err := n.openCellJournal(ctx, js, instance); err != nil {
+	if err := n.openCellJournal(ctx, conn, instance); err != nil {
 		return err
 	}
 	return n.began(ctx)
 }
 
 // followStream opens the journal; snap may be nil.
-func (n *Node) followStream(ctx context.Context, js natsjs.JetStream, instance string, snap *cellSnapshot) (err error) {
+func (n *Node) followStream(ctx context.Context, conn bus.Conn, instance string, snap *cellSnapshot) (err error) {
 	n.journal, n.peers = nil, nil
 	fold := &cellFold{State: state.New()}
 	if snap != nil {
 		if fold, err = snap.Fold(); err != nil {
 			return err
 		}
+	}
+	js, err := bus.JetStream(conn)
+	if err != nil {
+		return err
 	}
 	n.directory = fold.State
 	j, err := jetstream.Open(ctx, js, jetstream.Options{

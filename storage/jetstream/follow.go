@@ -30,12 +30,15 @@ func (j *Journal) follow(ctx context.Context) {
 // walk yields the messages from a sequence on and waits for new ones, until ctx ends or fn
 // returns false. A group that was erased from comes at its place.
 func (j *Journal) walk(ctx context.Context, next uint64, fn func(message) bool) {
-	for ctx.Err() == nil {
+	for told := uint64(0); ctx.Err() == nil; {
 		err := j.consume(ctx, &next, fn)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		j.options.Log.WarnContext(ctx, "the journal cannot be followed just now; writ goes on trying", slog.String("error", err.Error()))
+		if told != next { // once for each message that does not come
+			j.options.Log.WarnContext(ctx, "the journal cannot be followed just now; writ goes on trying", slog.String("error", err.Error()))
+			told = next
+		}
 		_ = clock.Sleep(ctx, againAfter)
 	}
 }

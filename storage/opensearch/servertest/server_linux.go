@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}()
 	if err := s.configure(ctx); err != nil {
-		return nil, err
+		return s, err
 	}
 	return s, s.Run(ctx)
 }
