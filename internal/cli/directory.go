@@ -122,7 +122,16 @@ func tenantData(c *command) {
 }
 
 func tenantList(r state.TenantRows) (any, []string) {
-	return r, []string{fmt.Sprintf("%d roles, %d users, %d API keys, %d skills", len(r.Roles), len(r.Users), len(r.APIKeys), len(r.Skills))}
+	line := fmt.Sprintf("%d roles, %d users, %d API keys, %d skills", len(r.Roles), len(r.Users), len(r.APIKeys), len(r.Skills))
+	switch at := r.Place; {
+	case at.To != "":
+		line += "\thas moved to " + at.To
+	case at.Came != nil && !at.Arrived:
+		line += "\thas not arrived from " + at.Came.Origin
+	case at.Came != nil:
+		line += "\tcame from " + at.Came.Origin
+	}
+	return r, []string{line}
 }
 
 func rolePut(c *command) {
