@@ -145,7 +145,7 @@ var auditRows = []row{
 		make: auditVerify(false),
 	},
 	{
-		use: "replay [BUNDLE]", short: "Verify a bundle and decide every order in it again; nothing is carried out",
+		use: "replay BUNDLE", short: "Verify a bundle and decide every order in it again; nothing is carried out",
 		make: auditVerify(true),
 	},
 	{use: "show INTENT_ID", short: "Show the records of an order", make: auditShow},

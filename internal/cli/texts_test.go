@@ -25,7 +25,6 @@ func TestTexts(t *testing.T) {
 			Rates   []eval.Rate
 			Missing []string
 		}{[]eval.Rate{{Min: 1}}, []string{"a"}},
-		"executed":       audit.Executed{Differing: []audit.Difference{{}}, Why: map[string]int64{"x": 1}},
 		"explained":      audit.Explained{},
 		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1},
 		"keys.table": keyList{Keys: []keyRow{{Tenant: "t"}}}, "storage.table": upkeep.StorageStatus{Indices: []upkeep.IndexSize{{}}},
