@@ -16,7 +16,6 @@ type row struct {
 	args       cobra.PositionalArgs // nil: those that use names
 	make       func(*command)       // declares the flags, and says what the command does; nil: only what is in its group
 	group      []row
-	complete   func(IO) cobra.CompletionFunc // of the first argument
 }
 
 // named are the arguments that a usage line names, before any flag; those in brackets may
@@ -46,7 +45,7 @@ func named(use string) cobra.PositionalArgs {
 func commands() []row {
 	return []row{
 		{use: "up", short: "Run everything in one process", make: upCommand},
-		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand, args: cobra.MinimumNArgs(1), complete: roleNames},
+		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand, args: cobra.MinimumNArgs(1)},
 		{use: "cell", short: "Make a cell of processes, and look at it", group: cellRows},
 		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
@@ -54,7 +53,7 @@ func commands() []row {
 		{use: "logs RUN", short: "Show what scripts and skill servers wrote in a run, and follow it", make: logsCommand},
 		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
-		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand, group: mcpRows},
+		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand},
 		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
 		{use: "health", short: "Say whether a running writ is ready", make: healthCommand},
 		{use: "accounts --process ROLE:NAME …", short: "Print what a NATS cluster must know of writ's processes", make: accountsCommand},
@@ -85,7 +84,6 @@ func commands() []row {
 		{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
 		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
 		{use: "events", short: "Manage other systems that read events of a tenant", group: eventRows},
-		{use: "context", short: "Name the writs that you use, and choose one", group: contextRows},
 		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
 		{use: "backup DIR|FILE.tar", short: "Copy a data directory, even while writ runs on it", make: backupCommand},
 		{use: "restore DIR|FILE.tar --data DIR", short: "Make a data directory from a backup, and check all of it", make: restoreCommand},
@@ -94,7 +92,7 @@ func commands() []row {
 }
 
 var intentRows = []row{
-	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew, complete: intentTypes},
+	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew},
 	{use: "produce SENTENCE", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce, args: cobra.MinimumNArgs(1)},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
 	{use: "sign [FILE|-] --key FILE", short: "Seal an order with a key", make: intentSign},
@@ -103,25 +101,21 @@ var intentRows = []row{
 	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
 }
 
-var mcpRows = []row{
-	{use: "install CLIENT", short: "Print the configuration that gives an MCP client these tools", make: mcpInstall, complete: mcpClients},
-}
-
 var planRows = []row{
 	{use: "list", short: "List your plans, newest first", make: planList},
-	{use: "show PLAN_ID", short: "Show a plan, its steps and how it ended", make: planShow, complete: planIDs},
-	{use: "watch PLAN_ID", short: "Follow a plan to its answer", make: planWatch, complete: planIDs},
-	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: planCancel, complete: planIDs},
+	{use: "show PLAN_ID", short: "Show a plan, its steps and how it ended", make: planShow},
+	{use: "watch PLAN_ID", short: "Follow a plan to its answer", make: planWatch},
+	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: planCancel},
 }
 
 var workflowRows = []row{
 	{use: "list", short: "List the workflows, and your runs of them", make: workflowList},
-	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart, complete: workflowIDs},
-	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow, complete: runIDs},
-	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch, complete: runIDs},
-	{use: "cancel RUN_ID", short: "End a run", make: workflowCancel, complete: runIDs},
-	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: workflowPatch, complete: runIDs},
-	{use: "replay RUN_ID --from NODE", short: "Repeat a run from a node on", make: workflowReplay, complete: runIDs},
+	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart},
+	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow},
+	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch},
+	{use: "cancel RUN_ID", short: "End a run", make: workflowCancel},
+	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: workflowPatch},
+	{use: "replay RUN_ID --from NODE", short: "Repeat a run from a node on", make: workflowReplay},
 }
 
 var receiptRows = []row{
@@ -131,11 +125,11 @@ var receiptRows = []row{
 
 var approvalRows = []row{
 	{use: "list", short: "List held orders: your own, and those that you may decide", make: approvalsList},
-	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow, complete: heldOrders},
-	{use: "approve [INTENT_ID]", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove), complete: heldOrders},
-	{use: "edit [INTENT_ID] --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit), complete: heldOrders},
-	{use: "reject [INTENT_ID] --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject), complete: heldOrders},
-	{use: "request-changes [INTENT_ID] --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges), complete: heldOrders},
+	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow},
+	{use: "approve [INTENT_ID]", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove)},
+	{use: "edit [INTENT_ID] --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
+	{use: "reject [INTENT_ID] --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject)},
+	{use: "request-changes [INTENT_ID] --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
 }
 
 var auditRows = []row{
@@ -226,11 +220,11 @@ var apikeyRows = []row{
 var skillRows = []row{
 	{
 		use: "approve NAME [--digest DIGEST] [--effect pure|idempotent|once]", short: "Approve one version of a skill of one server; no other version may be called",
-		make: skillApprove, complete: skillNames,
+		make: skillApprove,
 	},
 	{
 		use: "diff NAME", short: "Compare what a skill declares now with what is approved; exit 1 if they differ",
-		make: skillDiff, complete: skillNames,
+		make: skillDiff,
 	},
 	listing("List approved skills", skillList),
 }
@@ -275,17 +269,6 @@ var kbRows = []row{
 var cacheRows = []row{
 	{use: "stats", short: "Count the answers that your calls would get, and name the newest", make: cacheStats},
 	{use: "clear SCOPE KEY", short: "Forget answers: of a run or plan (workflow), of a skill, or one (key)", make: cacheClear},
-}
-
-var contextRows = []row{
-	{use: "list", short: "List contexts; * marks the one in use", make: contextList},
-	{use: "use NAME", short: "Choose a context for the next commands; \"\" for none", make: contextUse, complete: contextNames},
-	{use: "show", short: "Show which writ commands use now, and where that is set", make: contextShow},
-	{
-		use: "set NAME [--url URL] [--data DIR] [--key-file FILE]", short: "Create a context, or change the given values of one",
-		make: contextSet, complete: contextNames,
-	},
-	{use: "remove NAME", short: "Remove a context", make: contextRemove, complete: contextNames},
 }
 
 var sandboxRows = []row{
