@@ -154,7 +154,6 @@ var policyRows = []row{
 	{use: "check [DIR|BUNDLE]", short: "Compile strictly, and list what the policy reads", make: policyCheck},
 	{use: "test [DIR|BUNDLE]", short: "Run Rego tests and decision tables; a tree without tests fails", make: policyTest},
 	{use: "coverage [DIR|BUNDLE]", short: "List the lines of the rules that no test and no table reaches", make: policyCoverage},
-	{use: "fmt DIR", short: "Format Rego as opa fmt does; without -w, exit 1 if a file is not formatted", make: policyFmt},
 	{use: "explain INTENT_ID", short: "Show which rules decided a recorded order, and their input", make: policyExplain},
 	{use: "backtest --policy NEW", short: "Decide the recorded orders under a new policy; exit 1 if a decision changes", make: policyBacktest},
 	{use: "bundle", short: "Build, sign and verify OPA bundles", group: []row{
