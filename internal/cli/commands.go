@@ -278,7 +278,6 @@ var sandboxRows = []row{
 
 var storageRows = []row{
 	{use: "status", short: "Show sizes, versions, what is behind, and free disk space", make: storageStatus},
-	{use: "migrate", short: "Bring tables and indices to the version of this program; there is no way back", make: storageMigrate},
 	{
 		use: "reindex INDEX | --search [INDEX]", short: "Rebuild a projection or a search index; writ must not run",
 		make: storageReindex, args: cobra.MaximumNArgs(1),
