@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 
@@ -41,7 +42,22 @@ func (d *driving) serve(ctx context.Context, s bus.Service, ready chan<- struct{
 		return d.accept(tracing.With(ctx, asked), h)
 	})
 	s.Endpoints[bus.Grant(d.role, d.cfg.Bus.Instance())] = answer(d.cfg.Log, d.grants.take)
+	s.Each = map[string]bus.Handler{bus.Driving(d.role): d.driving}
 	return d.cfg.Bus.Serve(ctx, s, ready)
+}
+
+// driving says who drives a plan, if it is this process.
+func (d *driving) driving(_ context.Context, data []byte) []byte {
+	var asked bus.DrivingRequest
+	if json.Unmarshal(data, &asked) != nil {
+		return nil
+	}
+	driver, ok := d.grants.driverOf(asked.PlanID)
+	if !ok {
+		return nil
+	}
+	reply, _ := json.Marshal(bus.DrivingReply{Driver: driver, Instance: d.cfg.Bus.Instance()}) // plain data
+	return reply
 }
 
 // accept takes a plan, if there is room, and begins to drive it.

@@ -60,6 +60,18 @@ func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply
 	return reply
 }
 
+// driverOf a plan, if it is driven here.
+func (r *renewals) driverOf(plan string) (driver string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.of {
+		if b.plan == plan {
+			return b.driver, true
+		}
+	}
+	return "", false
+}
+
 // Times of passing a fresh grant on: how long to wait for an answer, and how long
 // until it is tried again with a process that has not begun yet.
 const (

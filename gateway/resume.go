@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
@@ -35,11 +36,13 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
 		}
 	}
+	silent := 0
 	for _, p := range reply.Claimed {
-		if err := g.resumeLost(ctx, p); err != nil && ctx.Err() == nil {
+		if err := g.resumeLost(ctx, p, &silent); err != nil && ctx.Err() == nil {
 			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
 		}
 	}
+	g.turns.keepSilent(reply.Claimed)
 	for _, p := range reply.Patched {
 		t, news := g.turns.news(p.PlanID, p.Revision)
 		if !news {
@@ -54,18 +57,67 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 	g.endLeft(ctx, reply.Left)
 }
 
-// resumeLost hands a plan of ours out again whose driver has died: its process is not there, or
-// does not know it. A process that does not answer may be held, and is left its plan.
-func (g *Gateway) resumeLost(ctx context.Context, p bus.SilentPlan) error {
-	t, ours := g.turns.find(p.PlanID)
-	if !ours || t.manager == "" || p.Epoch == 0 || g.turns.handedSince(p.PlanID, p.Epoch, g.cfg.Now().Add(-g.pace.again)) {
+// resumeLost hands a plan out again whose driver has died: its process is not there, or does
+// not know it. A process that does not answer may be held, and is left its plan.
+func (g *Gateway) resumeLost(ctx context.Context, p bus.SilentPlan, silent *int) error {
+	t, known := g.turns.find(p.PlanID)
+	if p.Epoch == 0 || known && g.turns.handedSince(p.PlanID, p.Epoch, g.cfg.Now().Add(-g.pace.again)) {
 		return nil
 	}
+	if !known || t.manager == "" || p.Epoch > t.epoch+1 { // another gateway has handed it out
+		return g.adopt(ctx, p, false, silent)
+	}
 	reply, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant(t.role(), t.manager), bus.FreshGrant{PlanID: t.plan, Driver: t.driver})
-	if err == nil && reply.Taken || err != nil && problem.Of(err).Code != intents.DispatchUnavailable {
+	switch {
+	case err == nil && reply.Taken || err != nil && problem.Of(err).Code != intents.DispatchUnavailable:
+		return nil
+	case t.adopted:
+		return g.adopt(ctx, p, true, silent)
+	}
+	return g.resumePlan(ctx, p)
+}
+
+// Looking for drivers: how long they have to answer, and how many plans may go unanswered in
+// one round.
+const (
+	drivingTime = time.Second
+	mostSilent  = 5
+)
+
+// adopt a plan that another gateway has handed out, which may be gone: whoever drives it gets
+// its grants from here, too. If nobody says that he does, and the driver is gone or the last
+// grant of that gateway has surely run out, it is handed out again: a driver that was held until
+// then can do nothing any more.
+func (g *Gateway) adopt(ctx context.Context, p bus.SilentPlan, gone bool, silent *int) error {
+	now := g.cfg.Now()
+	if *silent == mostSilent || now.Sub(p.OpenedAt) > lifeOf(p.Days) {
+		return nil
+	}
+	t := turnOf(p)
+	asking, cancel := context.WithTimeout(ctx, drivingTime)
+	defer cancel()
+	reply, err := ask[bus.DrivingReply](asking, g.cfg.Bus, bus.Driving(t.role()), bus.DrivingRequest{PlanID: p.PlanID})
+	switch {
+	case err == nil:
+		t.roles, t.driver, t.manager, t.adopted = p.Roles, reply.Driver, reply.Instance, true
+		g.turns.handed(t, time.Time{}) // a grant of it is due
+		return nil
+	case problem.Of(err).Code != intents.ExecutorTimeout:
+		return nil // nobody could drive it now
+	}
+	*silent++
+	if !gone && now.Sub(g.turns.silentSince(p.PlanID, now)) <= intents.MaxGrantLife {
 		return nil
 	}
 	return g.resumePlan(ctx, p)
+}
+
+// turnOf is a plan's turn without roles.
+func turnOf(p bus.SilentPlan) turn {
+	return turn{
+		actor: actorOf(p),
+		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt, run: p.Run, life: lifeOf(p.Days),
+	}
 }
 
 // actorOf is who opened a plan, without roles.
@@ -74,10 +126,7 @@ func actorOf(p bus.SilentPlan) actor {
 }
 
 func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {
-	t := turn{
-		actor: actorOf(p),
-		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt, run: p.Run, life: lifeOf(p.Days),
-	}
+	t := turnOf(p)
 	g.turns.handed(t, g.cfg.Now()) // tried, whatever comes of it: not again at once
 	roles, err := g.rolesOf(ctx, t.actor, p.Roles)
 	if err != nil {

@@ -125,8 +125,7 @@ func TestRenewGrants(t *testing.T) {
 	}
 }
 
-// A plan of ours is handed out again when its driver has died: not while it answers, nor is one
-// of another gateway.
+// A plan of ours is handed out again when its driver has died: not while it answers.
 func TestResumeLost(t *testing.T) {
 	handed := make(chan bus.HandOut, 1)
 	w := silentWorld(t, handed)
@@ -154,6 +153,51 @@ func TestResumeLost(t *testing.T) {
 	if len(handed) != 0 {
 		t.Error("handed out twice")
 	}
+}
+
+// A plan that another gateway has handed out gets its grants from this one, too, as soon as its
+// driver says that it has it. If nobody says so it is handed out again: at once where the driver
+// has died, else when its last grant has run out.
+func TestAdopt(t *testing.T) {
+	handed := make(chan bus.HandOut, 1)
+	w := silentWorld(t, handed)
+	w.goSilent("plan_1", 2)
+	w.set(func(c *core) { c.silent, c.claimed = nil, c.silent })
+	w.driving.Store("plan_1", "its driver")
+	w.gateway.resumeSilent(t.Context())
+	w.gateway.renewGrants(t.Context())
+	got := wait(t, "the grant", w.fresh)
+	g, err := intents.OpenGrant(got.Grant, origin, w.keys(), w.clock.Now())
+	if err != nil || got.Driver != "its driver" || g.For != "plan:plan_1" || !cmp.Equal(g.Roles, []string{"user", "auditor"}) {
+		t.Errorf("%+v, %+v, %v", got, g, err)
+	}
+
+	died, _ := w.gateway.turns.find("plan_1")
+	died.manager = "gone"
+	w.gateway.turns.handed(died, time.Time{})
+	w.driving.Store("plan_1", "the next driver") // of the gateway that had it
+	w.gateway.resumeSilent(t.Context())
+	if next, _ := w.gateway.turns.find("plan_1"); next.driver != "the next driver" || len(handed) != 0 {
+		t.Errorf("%+v, handed out %d times", next, len(handed))
+	}
+
+	w.gateway.turns.handed(died, time.Time{})
+	w.driving.Delete("plan_1")
+	w.gateway.resumeSilent(t.Context())
+	if again := wait(t, "the hand-out", handed); again.PlanID != "plan_1" || again.Epoch != 2 {
+		t.Errorf("%+v", again)
+	}
+
+	w.gateway.turns.forget("plan_1") // as after a restart
+	w.gateway.resumeSilent(t.Context())
+	w.clock.advance(intents.MaxGrantLife)
+	w.gateway.resumeSilent(t.Context())
+	if len(handed) != 0 {
+		t.Error("a plan whose driver may be held is handed out")
+	}
+	w.clock.advance(time.Second)
+	w.gateway.resumeSilent(t.Context())
+	wait(t, "the hand-out", handed)
 }
 
 // The driver of a patched run is told once of each revision.

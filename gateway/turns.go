@@ -1,8 +1,12 @@
 package gateway
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"aob.dev/writ/internal/bus"
 )
 
 // turn is one request of a user that a plan was opened for.
@@ -15,6 +19,7 @@ type turn struct {
 	life               time.Duration // for which it may go on without its user
 	settled            bool          // it is known to have ended
 	driver, manager    string        // of the last hand-out, and the process that took it; empty: nobody yet
+	adopted            bool          // another gateway has handed it out
 }
 
 // role is which role drives the plan.
@@ -25,12 +30,13 @@ func (t turn) role() string {
 	return "manager"
 }
 
-// openTurns are the turns that this gateway has handed out and that are not known
+// openTurns are the turns that this gateway has handed out, or adopted, and that are not known
 // to have ended. They are kept only for their grants: turns lost with the process
 // are found again by asking for plans without a driver.
 type openTurns struct {
-	mu sync.Mutex
-	m  map[string]*openTurn // by plan
+	mu     sync.Mutex
+	m      map[string]*openTurn // by plan
+	silent map[string]time.Time // plans of others whose drivers do not answer: since when
 }
 
 type openTurn struct {
@@ -40,13 +46,36 @@ type openTurn struct {
 	revision int       // of the graph of which its driver was told
 }
 
-func newOpenTurns() *openTurns { return &openTurns{m: make(map[string]*openTurn)} }
+func newOpenTurns() *openTurns {
+	return &openTurns{m: make(map[string]*openTurn), silent: make(map[string]time.Time)}
+}
 
 // handed notes that a turn has just been handed out under a fresh grant.
 func (o *openTurns) handed(t turn, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.m[t.plan] = &openTurn{turn: t, grantAt: now, handedAt: now}
+	delete(o.silent, t.plan)
+}
+
+// silentSince says since when the driver of a plan does not answer, which it does not now.
+func (o *openTurns) silentSince(plan string, now time.Time) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	since, known := o.silent[plan]
+	if !known {
+		since, o.silent[plan] = now, now
+	}
+	return since
+}
+
+// keepSilent forgets all silent plans but these.
+func (o *openTurns) keepSilent(these []bus.SilentPlan) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.silent, func(plan string, _ time.Time) bool {
+		return !slices.ContainsFunc(these, func(p bus.SilentPlan) bool { return p.PlanID == plan })
+	})
 }
 
 func (o *openTurns) forget(plan string) {

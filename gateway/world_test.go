@@ -37,6 +37,25 @@ type world struct {
 	fresh   chan bus.FreshGrant // what the manager gets
 
 	stopManager, stopRouter func()
+	driving                 sync.Map // drivers, by plan
+}
+
+// each is what every process that drives plans hears.
+func (w *world) each(c bus.Conn, role string) map[string]bus.Handler {
+	if role != natsserver.Manager && role != natsserver.Workflow {
+		return nil
+	}
+	return map[string]bus.Handler{bus.Driving(role): func(_ context.Context, data []byte) []byte {
+		var q bus.DrivingRequest
+		if err := json.Unmarshal(data, &q); err != nil {
+			w.t.Error(err)
+		}
+		driver, ok := w.driving.Load(q.PlanID)
+		if !ok {
+			return nil
+		}
+		return marshal(w.t, bus.DrivingReply{Driver: driver.(string), Instance: c.Instance()})
+	}}
 }
 
 // script is what a manager does with a turn; say publishes a frame.
@@ -98,7 +117,7 @@ func (w *world) serveOn(c bus.Conn, user string, endpoints map[string]bus.Handle
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- c.Serve(ctx, bus.Service{Name: bus.ServiceName(user), Version: "1.0.0", Queue: user, Endpoints: endpoints}, ready)
+		ended <- c.Serve(ctx, bus.Service{Name: bus.ServiceName(user), Version: "1.0.0", Queue: user, Endpoints: endpoints, Each: w.each(c, user)}, ready)
 	}()
 	select {
 	case <-ready:

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -34,9 +35,10 @@ func acme(ts *testscript.TestScript, w *world, _ []string) {
 	ts.Setenv("CATALOG", filepath.Join(module, "catalog"))
 }
 
-// port finds a free port for a listener, at $PORT as host:port.
+// port finds a free port for a listener, at $PORT as host:port. It is below those that a system
+// gives to whoever asks for any.
 func port(ts *testscript.TestScript, _ *world, _ []string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
 	ts.Check(err)
 	ts.Setenv("PORT", l.Addr().String())
 	ts.Check(l.Close())

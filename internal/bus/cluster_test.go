@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/storage/jetstream/servertest"
 )
 
 // TestEveryPairOnCluster tries every subject as every role against a nats-server that
@@ -127,20 +127,7 @@ func cluster(t *testing.T, members []natsserver.Member) (url string) {
 	if err := os.WriteFile(file, []byte(rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opts, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.NoLog, opts.NoSigs = true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not take connections")
-	}
+	s := servertest.Alone(t, file)
 	if got := s.SystemAccount(); got == nil || got.Name != "SYS" {
 		t.Errorf("system account: %v", got)
 	}

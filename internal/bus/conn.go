@@ -23,6 +23,7 @@ type Service struct {
 	Queue       string             // queue group: one member gets each request
 	Endpoints   map[string]Handler // subject to handler
 	Talkers     map[string]Talker  // more endpoints
+	Each        map[string]Handler // endpoints whose requests every process gets; one that returns nil is silent
 	Workers     int                // concurrent requests per endpoint; 0: 64
 }
 

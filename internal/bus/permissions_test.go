@@ -24,7 +24,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"gateway": {asks: may{
 		publish: []string{
 			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.plans.silent",
-			"writ.agent.manager", "writ.grant.manager.p1", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager",
+			"writ.agent.manager", "writ.grant.manager.p1", "writ.driving.manager", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.driving.workflow", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager",
 		},
 		subscribe: []string{"_INBOX_gateway_{me}.x"},
 	}},
@@ -36,14 +36,14 @@ var allowed = map[string]struct{ asks, serves may }{
 			},
 			subscribe: []string{"_INBOX_manager_{me}.x"},
 		},
-		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "writ.produce.manager manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
+		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "writ.driving.manager {me}", "writ.produce.manager manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
 	},
 	"workflow": {
 		asks: may{
 			publish:   []string{"writ.orders", "writ.batches", "writ.turn.acme.t1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.task.p1"},
 			subscribe: []string{"_INBOX_workflow_{me}.x"},
 		},
-		serves: may{subscribe: []string{"writ.agent.workflow workflow", "writ.agent.workflow.{me} workflow", "writ.grant.workflow.{me} workflow", "$SRV.PING", "$SRV.INFO.writ-workflow"}},
+		serves: may{subscribe: []string{"writ.agent.workflow workflow", "writ.agent.workflow.{me} workflow", "writ.grant.workflow.{me} workflow", "writ.driving.workflow {me}", "$SRV.PING", "$SRV.INFO.writ-workflow"}},
 	},
 	"planner": {
 		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_planner_{me}.x"}},
@@ -123,7 +123,7 @@ var subjects = []string{
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1", "writ.agent.workflow.p1",
 	"writ.events.acme.step", "writ.events.other.step", "writ.events.acme.>", "writ.events.>", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS",
 	"writ.jetstream.STREAM.PURGE.EVENTS", "writ.jetstream.STREAM.DELETE.EVENTS", "writ.jetstream.STREAM.UPDATE.EVENTS", "writ.jetstream.STREAM.CREATE.JOURNAL", "writ.jetstream.INFO",
-	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.workflow.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1",
+	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.workflow.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1", "writ.driving.manager", "writ.driving.workflow", "writ.driving.*",
 	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",

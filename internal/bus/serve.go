@@ -68,21 +68,29 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 		talkers[subject] = func(ctx context.Context, data []byte, _ func([]byte)) []byte { return h(ctx, data) }
 	}
 	for _, subject := range slices.Sorted(maps.Keys(talkers)) {
-		h := pooled(ctx, talkers[subject], workers, running)
-		// Endpoint names may contain no dots.
-		name := strings.ReplaceAll(subject, ".", "-")
-		if err := svc.AddEndpoint(name, h, micro.WithEndpointSubject(subject)); err != nil {
+		if err := addEndpoint(svc, subject, pooled(ctx, talkers[subject], workers, false, running)); err != nil {
+			return svc, err
+		}
+	}
+	for subject, h := range s.Each {
+		h := pooled(ctx, func(ctx context.Context, data []byte, _ func([]byte)) []byte { return h(ctx, data) }, workers, true, running)
+		if err := addEndpoint(svc, subject, h, micro.WithEndpointQueueGroup(c.instance)); err != nil {
 			return svc, err
 		}
 	}
 	return svc, nil
 }
 
+func addEndpoint(svc micro.Service, subject string, h micro.Handler, options ...micro.EndpointOpt) error {
+	name := strings.ReplaceAll(subject, ".", "-") // it may contain no dots
+	return svc.AddEndpoint(name, h, append(options, micro.WithEndpointSubject(subject))...)
+}
+
 // pooled runs a handler on at most n requests at once. It blocks the subscription while
 // all are busy, so that further requests stay in its buffer. A message without reply
 // subject is ignored: it may be the answer to a request whose reply subject was this
-// endpoint's.
-func pooled(ctx context.Context, h Talker, n int, running *sync.WaitGroup) micro.Handler {
+// endpoint's. A silent one does not answer with nil.
+func pooled(ctx context.Context, h Talker, n int, silent bool, running *sync.WaitGroup) micro.Handler {
 	slots := make(chan struct{}, n)
 	return micro.HandlerFunc(func(r micro.Request) {
 		if r.Reply() == "" {
@@ -93,7 +101,9 @@ func pooled(ctx context.Context, h Talker, n int, running *sync.WaitGroup) micro
 		go func() {
 			defer func() { <-slots; running.Done() }()
 			ctx := tracing.Under(ctx, r.Headers().Get(parentHeader))
-			_ = r.Respond(h(ctx, r.Data(), sayer(r))) // fails only where the connection is lost
+			if reply := h(ctx, r.Data(), sayer(r)); reply != nil || !silent {
+				_ = r.Respond(reply) // fails only where the connection is lost
+			}
 		}()
 	})
 }

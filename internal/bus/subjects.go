@@ -22,6 +22,7 @@ const (
 	producePrefix      = "writ.produce."            // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
 	eventsPrefix       = "writ.events."             // writ.events.<tenant>.<kind>: an event for other systems; no reply
 	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
+	drivingPrefix      = "writ.driving."            // writ.driving.<role>: request to all processes: DrivingRequest; reply of the one that drives the plan: DrivingReply
 	grantPrefix        = "writ.grant."              // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
 )
 
@@ -78,6 +79,9 @@ func ServiceName(user string) string { return "writ-" + user }
 
 // Turn is the subject of a turn's frames.
 func Turn(tenant, turn string) string { return turnPrefix + token(tenant) + "." + token(turn) }
+
+// Driving is the subject on which each process of a role hears who looks for a plan's driver.
+func Driving(role string) string { return drivingPrefix + role }
 
 // Grant is the subject on which one process of an agent role gets fresh grants of
 // the turns that it works on; no other process receives them.

@@ -50,6 +50,17 @@ type FreshGrantReply struct {
 	Taken bool `json:"taken"`
 }
 
+// DrivingRequest asks all processes of a role at once which of them drives a plan.
+type DrivingRequest struct {
+	PlanID string `json:"plan_id"`
+}
+
+// DrivingReply is the answer of the one that does. The others are silent.
+type DrivingReply struct {
+	Driver   string `json:"driver"`   // of the hand-out
+	Instance string `json:"instance"` // for Grant(role, instance)
+}
+
 // FrameKind is the kind of a display frame.
 type FrameKind string
 

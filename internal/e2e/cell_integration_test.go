@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -144,12 +147,36 @@ func (c *cell) rotate(role, url string) {
 	}
 }
 
-// TestIntegrationCell: a cell on OpenSearch answers, also after its router's key was rotated
-// and when the recorder that records is killed: the other one goes on.
+// certified makes a certificate for this machine, which signs itself, and its key.
+func certified(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	srv := httptest.NewTLSServer(nil) // it brings them
+	defer srv.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(srv.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+// TestIntegrationCell: a cell on OpenSearch and over TLS answers, also after its router's key was
+// rotated and when the recorder that records is killed: the other one goes on.
 func TestIntegrationCell(t *testing.T) {
 	search := startOpenSearch(t)
 	c := makeCell(t, search.URL, func(accounts []byte) []string {
-		return []string{natsServer(t, append(fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q, sync_interval: always }\n", t.TempDir()), accounts...))}
+		certFile, keyFile := certified(t)
+		t.Setenv("WRIT_BUS_CA", certFile)
+		url := natsServer(t, append(fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q, sync_interval: always }\ntls { cert_file: %q, key_file: %q }\n", t.TempDir(), certFile, keyFile), accounts...))
+		if !strings.HasPrefix(url, "tls://") {
+			t.Fatalf("the server is at %s", url)
+		}
+		return []string{url}
 	}, "gateway:g1", "frames:g1", "router:r1", "recorder:c1", "recorder:c2", "manager:t1", "planner:t1", "task:t1", "workflow:t1",
 		"artifacts:e1", "files:e1", "knowledge:e1", "logs:e1", "memory:e1", "plans:e1", "python:e1", "sessions:e1", "skills:e1")
 	if out, err := c.tryWrit("serve", "router", "--config", c.config, "--instance", "r1", "--data", t.TempDir(), "--keys", filepath.Join(c.dir, "router", "keys")); err == nil || !strings.Contains(err.Error(), "writ cell begin") {

@@ -17,8 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/cli"
 	"aob.dev/writ/internal/datadir"
@@ -222,21 +220,7 @@ func natsServer(t *testing.T, config []byte) (url string) {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opts, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.NoLog, opts.NoSigs = true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not take connections")
-	}
-	return s.ClientURL()
+	return servertest.Alone(t, file).ClientURL()
 }
 
 var approveLine = regexp.MustCompile(`writ skill approve ([^"\\]+)`)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -154,16 +153,6 @@ func (f *faulty) bothOf(name string, roles, more []string) (urls []string) {
 	return urls
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // user asks for one parcel after the other, and asks again as clients do.
 func (f *faulty) user() {
 	for f.ctx.Err() == nil {
@@ -287,7 +276,7 @@ func (f *faulty) troubleServer() {
 	js, done := f.journal()
 	leader := f.servers.Leader(js, jetstream.Stream)
 	done()
-	what := f.random.IntN(3)
+	what := (f.troubles["killed"] + f.troubles["held"] + f.troubles["cut off"]) % 3
 	f.troubles[[]string{"killed", "held", "cut off"}[what]]++
 	[]func(int){f.servers.Kill, f.servers.Hold, f.servers.Cut}[what](leader)
 	f.pause(10 * time.Second)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -64,14 +63,7 @@ func follow(ctx context.Context, url, seedFile, tenant, reader, last string, han
 // TestEvents: another system hears a denial, a memory write and a cancel, in order and once,
 // although writ is killed in between. A reader of another tenant hears nothing of it.
 func TestEvents(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := freeAddress(t)
 	m := porter("parcel_weigh")
 	decide, stands, proceed, release := m.act, make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
 	holds := make(chan chan struct{}, 1)

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -40,6 +43,21 @@ func beWrit() {
 
 // patience bounds what must happen by itself.
 const patience = time.Minute
+
+// freeAddress is one that nobody listens on, nor will by chance until a process does: it is
+// below those that a system gives to whoever asks for any.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
+		if err == nil {
+			_ = l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("there is no free port")
+	return ""
+}
 
 // machine is a data directory and the writ that runs on it, in a process of its
 // own that can be killed.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,14 +42,7 @@ func onPage(t *testing.T, kind, begins string) string {
 // its file.
 func pageAgent(t *testing.T) (host, agents string) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	host = freeAddress(t)
 	dir := t.TempDir()
 	const usual = "127.0.0.1:8081"
 	for name, text := range map[string]string{"main.go": onPage(t, "go", "package main\n\nimport (\n\t\"context\""), "agents/helpdesk.yaml": onPage(t, "yaml", "# agents/helpdesk.yaml")} {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	metrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -25,9 +26,10 @@ import (
 type collected struct {
 	url string
 
-	mu    sync.Mutex // guards the rest
-	raw   []byte
-	spans []*otlp.Span
+	mu      sync.Mutex // guards the rest
+	raw     []byte
+	spans   []*otlp.Span
+	figures map[string]bool // by name
 }
 
 // got is what it has got.
@@ -39,7 +41,7 @@ func (c *collected) got() (spans []*otlp.Span, raw []byte) {
 
 func serveCollector(t *testing.T) *collected {
 	t.Helper()
-	c := &collected{}
+	c := &collected{figures: map[string]bool{}}
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
@@ -49,8 +51,13 @@ func serveCollector(t *testing.T) *collected {
 			}
 		}
 		var got collector.ExportTraceServiceRequest
-		if err == nil && r.URL.Path == "/v1/traces" {
+		var figures metrics.ExportMetricsServiceRequest
+		switch {
+		case err != nil:
+		case r.URL.Path == "/v1/traces":
 			err = proto.Unmarshal(body, &got)
+		default:
+			err = proto.Unmarshal(body, &figures)
 		}
 		if err != nil {
 			t.Error(err)
@@ -63,6 +70,13 @@ func serveCollector(t *testing.T) *collected {
 				c.spans = append(c.spans, scope.GetSpans()...)
 			}
 		}
+		for _, of := range figures.GetResourceMetrics() {
+			for _, scope := range of.GetScopeMetrics() {
+				for _, m := range scope.GetMetrics() {
+					c.figures[m.GetName()] = true
+				}
+			}
+		}
 	}))
 	t.Cleanup(srv.Close)
 	c.url = srv.URL
@@ -72,11 +86,18 @@ func serveCollector(t *testing.T) *collected {
 // TestTraceOfATurn: a collector gets one trace of a turn, which has the id that its orders
 // have. Each span but the first has its parent there, across the bus: from the request over
 // the manager, the agents' models and tools, the orders, the router and the executors to the
-// skills. Nothing that was sent has a word of the request or of the answer.
+// skills. It gets the figures, too. Nothing that was sent has a word of the request or of the
+// answer.
 func TestTraceOfATurn(t *testing.T) {
 	c := serveCollector(t)
+	traceOfATurn(t, c, c.url)
+}
+
+// traceOfATurn is told to an address, and comes to a collector.
+func traceOfATurn(t *testing.T, c *collected, endpoint string) {
+	t.Helper()
 	s := start(t, setup{Skills: []string{serveShop(t).url}})
-	flush, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: c.url, Service: "test", Sample: 1}, s.node.Figures(), slog.New(slog.DiscardHandler))
+	flush, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: endpoint, Service: "test", Sample: 1}, s.node.Figures(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +137,11 @@ func TestTraceOfATurn(t *testing.T) {
 	if events != 1 {
 		t.Errorf("%d routing events, want one", events)
 	}
+	c.mu.Lock()
+	if !c.figures["writ_orders_accepted_total"] || !c.figures["writ_stage_seconds"] {
+		t.Errorf("figures: %v", c.figures)
+	}
+	c.mu.Unlock()
 	for _, part := range []string{"turn", "invoke_agent planner", "chat ", "execute_tool ", "order plan.claim", "order skill.call", "router", "dispatch skill.call", "execute skill.call", "tools/call "} {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, part) }) {
 			t.Errorf("no span %s in %v", part, names)

@@ -30,6 +30,68 @@ func alertRules() []byte {
 	return []byte(b.String())
 }
 
+// alertCases are the series of each rule on which there is an alert, and those on which there
+// is none, as promtool writes them: a name, and a value for each minute.
+var alertCases = map[string]struct{ fires, silent []string }{
+	"PlanSuccessLow":    {[]string{`writ_monitor{figure="plan_success"} 0.79x9`}, []string{`writ_monitor{figure="plan_success"} 0.8x9`}},
+	"ReplansExhausted":  {[]string{`writ_monitor{figure="replan_exhaustion"} 0.06x9`}, []string{`writ_monitor{figure="replan_exhaustion"} 0.05x9`}},
+	"ContractViolation": {[]string{`writ_monitor{figure="contract_violations"} 1x9`}, []string{`writ_monitor{figure="contract_violations"} 0x9`}},
+	"ScriptTimeouts":    {[]string{`writ_monitor{figure="script_timeouts"} 0.06x9`}, []string{`writ_monitor{figure="script_timeouts"} 0.05x9`}},
+	"MemoryLockWait":    {[]string{`writ_monitor{figure="lock_wait_seconds"} 2.1x9`}, []string{`writ_monitor{figure="lock_wait_seconds"} 2x9`}},
+	// It was counted in the last five minutes, or before.
+	"PrincipalMismatch": {[]string{`ps6_envelope_principal_mismatch_total{consumer="consumer-agent"} 0x7 1x1`}, []string{`ps6_envelope_principal_mismatch_total{consumer="consumer-agent"} 0 1x8`}},
+	"HoldsLate":         {[]string{`writ_holds{half="second"} 1x9`}, []string{`writ_holds{half="second"} 0x9`, `writ_holds{half="first"} 1x9`}},
+	// The second recorder of a cell has no ledger. A record is there for a moment before its leaf is.
+	"LedgerLags": {
+		[]string{`writ_journal_records{job="writ"} 10x9`, `writ_ledger_leaves{job="writ"} 9x9`},
+		[]string{
+			`writ_journal_records{job="writ"} 10x8 11`, `writ_ledger_leaves{job="writ"} 10x9`,
+			`writ_journal_records{job="cell",instance="a"} 10x9`, `writ_ledger_leaves{job="cell",instance="a"} 10x9`,
+			`writ_journal_records{job="cell",instance="b"} 10x9`, `writ_ledger_leaves{job="cell",instance="b"} 0x9`,
+		},
+	},
+	"DiskLow":  {[]string{`writ_degraded{condition="disk"} 1x9`}, []string{`writ_degraded{condition="documents"} 1x9`}},
+	"Degraded": {[]string{`writ_degraded{condition="documents"} 1x9`}, []string{`writ_degraded{condition="documents"} 1x8 stale`}},
+}
+
+// alertTests are the tests of the rules for promtool.
+func alertTests(t *testing.T) []byte {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Made by go generate from the cases of internal/monitor/generated_test.go.\nrule_files: [alerts.yaml]\ntests:\n")
+	for _, r := range monitor.Rules {
+		of, known := alertCases[r.Name]
+		if !known {
+			t.Errorf("%s has no case", r.Name)
+		}
+		for _, c := range []struct {
+			name   string
+			series []string
+		}{{"fires", of.fires}, {"is silent", of.silent}} {
+			fmt.Fprintf(&b, "  - name: %s %s\n    interval: 1m\n    input_series:\n", r.Name, c.name)
+			for _, s := range c.series {
+				name, values, _ := strings.Cut(s, " ")
+				fmt.Fprintf(&b, "      - {series: '%s', values: '%s'}\n", name, values)
+			}
+			fmt.Fprintf(&b, "    alert_rule_test:\n      - eval_time: 9m\n        alertname: %s\n", r.Name)
+			if c.name == "fires" {
+				fmt.Fprintf(&b, "        exp_alerts:\n          - exp_labels: {%sseverity: %s}\n            exp_annotations:\n              summary: %q\n              description: %q\n",
+					alertLabels(r.Prometheus, c.series[0]), r.Severity, r.Says, r.Do)
+			}
+		}
+	}
+	return []byte(b.String())
+}
+
+// alertLabels are those that an alert has from its series.
+func alertLabels(expr, series string) string {
+	if strings.HasPrefix(expr, "max(") {
+		return ""
+	}
+	found := regexp.MustCompile(`(\w+)="(.*?)"`).FindStringSubmatch(series)
+	return fmt.Sprintf("%s: %s, ", found[1], found[2])
+}
+
 type panel struct{ title, expr, unit string }
 
 // boards are the dashboards, one of each layer.
@@ -50,7 +112,7 @@ var boards = []struct {
 	}},
 	{"agents", "writ: agents", []panel{
 		{"Asked agents, p95", "histogram_quantile(0.95, sum by (le, agent_id) (rate(agent_dispatch_duration_ms_bucket[5m])))", "ms"},
-		{"Overhead of asking, p95", "histogram_quantile(0.95, sum by (le) (rate(agent_dispatch_overhead_ms_bucket[5m])))", "ms"},
+		{"Overhead of asking, p95", "histogram_quantile(0.95, sum by (le) (rate(agent_dispatch_overhead_seconds_bucket[5m])))", "s"},
 		{"Asked agents without an answer", "sum by (agent_id, error_type) (rate(agent_dispatch_errors_total[5m]))", "ops"},
 		{"Turns, by figure", "sum by (figure, value) (rate(agent_turn_figures_total[5m]))", "ops"},
 		{"Tokens", "sum by (kind) (rate(writ_model_tokens_total[5m]))", "short"},
@@ -103,7 +165,7 @@ func dashboard(t *testing.T, title string, panels []panel) []byte {
 // that they name is in docs/operations.md, which names those that are there.
 func TestGenerated(t *testing.T) {
 	deploy := filepath.Join("..", "..", "deploy")
-	files := map[string][]byte{filepath.Join(deploy, "prometheus", "alerts.yaml"): alertRules()}
+	files := map[string][]byte{filepath.Join(deploy, "prometheus", "alerts.yaml"): alertRules(), filepath.Join(deploy, "prometheus", "alerts_test.yaml"): alertTests(t)}
 	exprs := []string{}
 	for _, b := range boards {
 		files[filepath.Join(deploy, "grafana", b.file+".json")] = dashboard(t, b.title, b.panels)

@@ -84,7 +84,7 @@ var Rules = []Rule{
 		Firing: func(f Figures) (string, bool) { return fmt.Sprintf("%d orders", f.HoldsLate), f.HoldsLate > 0 },
 	},
 	{
-		Name: "LedgerLags", Severity: Page, Window: hour, Prometheus: `writ_journal_records - writ_ledger_leaves > 0 and changes(writ_ledger_leaves[1m]) == 0`,
+		Name: "LedgerLags", Severity: Page, Window: hour, Prometheus: `max by (job) (writ_ledger_leaves) < max by (job) (writ_journal_records offset 1m)`,
 		Says:   "the ledger has been behind the journal for 60 s",
 		Do:     "look why: writ doctor --data DIR",
 		Firing: func(f Figures) (string, bool) { return f.LedgerBehind.String(), f.LedgerBehind >= time.Minute },

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -32,6 +31,7 @@ import (
 	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/jetstream/servertest"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -85,17 +85,7 @@ func natsWith(t *testing.T, text []byte) (url string) {
 	must(t, os.WriteFile(filepath.Join(dir, "writ.conf"), text, 0o600))
 	file := filepath.Join(dir, "nats.conf")
 	must(t, os.WriteFile(file, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q, sync_interval: always }\ninclude ./writ.conf\n", filepath.Join(dir, "js")), 0o600))
-	opts, err := server.ProcessConfigFile(file)
-	must(t, err)
-	opts.NoLog, opts.NoSigs = true, true
-	s, err := server.NewServer(opts)
-	must(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not take connections")
-	}
-	return s.ClientURL()
+	return servertest.Alone(t, file).ClientURL()
 }
 
 // config of a process of some roles: their keys and the keys of its connections alone.
@@ -261,6 +251,12 @@ func TestCell(t *testing.T) {
 		args := catalog.AdminPut{New: &catalog.Tenant{ID: "later"}}
 		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", args), &a); a.Code != intents.OK && a.Code != intents.MalformedArgs {
 			t.Fatalf("%+v", a)
+		}
+	})
+	held := c.hold(key, gateway, "skills-1.earthquake_feed", "Which ten places had the strongest earthquakes?")
+	c.snapshots(processes["router"], processes["recorder"], "earthquakes", func() {
+		if status := c.call(key, http.MethodDelete, gateway+"/agent/plans/"+held, nil, nil); status != http.StatusOK {
+			t.Errorf("cancel: HTTP %d", status)
 		}
 	})
 	s, err := CellStatus(t.Context(), router.Cluster)

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
-	"aob.dev/writ/internal/snapshot"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
@@ -123,7 +123,7 @@ const stateChecks = 3
 
 // fold compares every record with its leaf. It returns the state of the records before a
 // position, and the last of them. At its position the snapshot must equal that state.
-func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f *snapshot.Fold, last storage.Record, err error) {
+func (n *Node) fold(ctx context.Context, next int64, snap *localSnapshot) (f *localFold, last storage.Record, err error) {
 	r, err := sqlite.OpenRecords(ctx, datadir.Journal(n.cfg.Dir))
 	if err != nil {
 		return nil, last, err
@@ -133,7 +133,7 @@ func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f
 	if err != nil {
 		return nil, last, err
 	}
-	f = snapshot.NewFold()
+	f = &localFold{State: state.New(), Index: sqlite.NewIndex()}
 	var judge *ledger.Judge
 	for e, err := range r.Entries(ctx, 0) {
 		if err != nil {
@@ -151,7 +151,7 @@ func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f
 		if e.Record.Position >= next {
 			continue // it is newer: only its leaf is checked
 		}
-		f.Observe(e)
+		observe(f, e)
 		last = e.Record
 		if err := n.checkSnapshot(f, snap); err != nil {
 			return nil, last, err
@@ -161,7 +161,7 @@ func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f
 }
 
 // checkSnapshot compares at the position of the snapshot, unless that was removed meanwhile.
-func (n *Node) checkSnapshot(f *snapshot.Fold, snap *snapshot.Snapshot) error {
+func (n *Node) checkSnapshot(f *localFold, snap *localSnapshot) error {
 	if snap == nil || f.Next() != snap.Next {
 		return nil
 	}

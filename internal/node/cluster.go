@@ -89,7 +89,11 @@ func (b BusAt) connect(ctx context.Context, role, suffix string) (bus.Conn, erro
 		}
 		o.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
-	return bus.Connect(ctx, o)
+	conn, err := bus.Connect(ctx, o)
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+		err = fmt.Errorf("bus_ca: %w: name the file of the CA that signed the certificates of the NATS servers with --bus-ca", err)
+	}
+	return conn, err
 }
 
 // seedFile is where writ accounts keeps the key of a connection.

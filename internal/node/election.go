@@ -77,6 +77,9 @@ func (n *Node) openRecording(ctx context.Context, g *group, conn bus.Conn) error
 	if err := n.openLedger(ctx); err != nil {
 		return err
 	}
+	if fold, err := n.stored.fold(); err == nil { // else it reads all records
+		n.recorder.From = fold.State
+	}
 	n.askWitnesses(ctx)
 	g.run("reached", func(ctx context.Context) error { return n.tellReached(ctx, conn) }) //nolint:contextcheck // the group carries ctx
 	return n.startRecording(g)                                                            //nolint:contextcheck // likewise

@@ -124,6 +124,7 @@ type Node struct {
 	journal   journal                     // nil: the process does not follow it
 	room      func() (sqlite.Room, error) // on the journal's disk; nil: it is on none of this process
 	snapshots *snapshots                  // nil: the journal is not in this process
+	stored    *cellSnapshots              // nil: the process follows no journal of a cell
 	wakers    wakers
 	index     progress // of the documents
 	documents datadir.Documents

@@ -163,6 +163,7 @@ func (n *Node) startSteps(g *group) error {
 		{recorder && !n.alone(), n.startElection},
 		{router && !n.alone(), n.startIndex},
 		{router, n.startHoldings},
+		{!n.alone() && n.follows(), n.startSnapshots},
 		{n.has(roleMonitor), n.startMonitor},
 		{n.carriesOut(), n.startExecutors},
 		{router, n.startRouter},

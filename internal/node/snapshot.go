@@ -17,9 +17,33 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
+// Those of a journal in SQLite.
+type (
+	localFold     = snapshot.Fold[*sqlite.Index]
+	localSnapshot = snapshot.Snapshot[*sqlite.Index]
+)
+
+// observe takes the next record into a fold.
+func observe(f *localFold, e storage.Entry) {
+	f.State.Observe(e)
+	f.Index.Observe(e)
+}
+
+// readLocal reads a snapshot of the log that records are of.
+func readLocal(ctx context.Context, path string, records snapshot.Getter) (*localSnapshot, error) {
+	s, err := snapshot.Read(path, intents.RoleRouter, sqlite.ReadIndex)
+	if err == nil {
+		err = s.Check(ctx, records)
+	}
+	return s, err
+}
+
 const (
 	// snapshotEvery so many records there is a newer snapshot: they are read within seconds.
 	snapshotEvery = 50_000
+	// snapshotBytes for each record behind the last one, a newer one is made: what is written
+	// stays less than the journal itself.
+	snapshotBytes = 1 << 10
 	// followEvery is how often the number of records is looked at.
 	followEvery = 5 * time.Minute
 )
@@ -31,19 +55,19 @@ type snapshots struct {
 	every int64 // records
 	log   *slog.Logger
 
-	mu      sync.Mutex         // guards what follows
-	last    *snapshot.Snapshot // the file; nil: none that counts
-	checked bool               // it was compared with the records since the start
-	erased  int                // how often parts of records were erased
+	mu      sync.Mutex     // guards what follows
+	last    *localSnapshot // the file; nil: none that counts
+	checked bool           // it was compared with the records since the start
+	erased  int            // how often parts of records were erased
 }
 
 // read the snapshot of a directory; nil: all records must be read.
-func (s *snapshots) read(ctx context.Context, journal string) *snapshot.Snapshot {
+func (s *snapshots) read(ctx context.Context, journal string) *localSnapshot {
 	r, err := sqlite.OpenRecords(ctx, journal)
 	if err != nil {
 		return nil // nothing to take a snapshot of
 	}
-	snap, err := snapshot.Read(ctx, s.path, r)
+	snap, err := readLocal(ctx, s.path, r)
 	if err = errors.Join(err, r.Close()); err == nil {
 		return snap
 	}
@@ -63,7 +87,7 @@ func (s *snapshots) remove() error {
 }
 
 // now is the snapshot in force, and how often parts of records were erased.
-func (s *snapshots) now() (last *snapshot.Snapshot, erased int) {
+func (s *snapshots) now() (last *localSnapshot, erased int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last, s.erased
@@ -71,10 +95,10 @@ func (s *snapshots) now() (last *snapshot.Snapshot, erased int) {
 
 // due is the snapshot if a newer one should be made from it. It must have been compared
 // with the records since the start.
-func (s *snapshots) due(next int64) (last *snapshot.Snapshot, erased int) {
+func (s *snapshots) due(next int64) (last *localSnapshot, erased int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.checked || next-s.last.Next < s.every {
+	if !s.checked || next-s.last.Next < max(s.every, s.last.Size/snapshotBytes) {
 		return nil, 0
 	}
 	return s.last, s.erased
@@ -82,7 +106,7 @@ func (s *snapshots) due(next int64) (last *snapshot.Snapshot, erased int) {
 
 // write a snapshot of a fold, unless parts of records were erased since it began: the
 // fold may contain them.
-func (s *snapshots) write(f *snapshot.Fold, last storage.Record, router intents.Signer, erased int) error {
+func (s *snapshots) write(f *localFold, last storage.Record, router intents.Signer, erased int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.erased != erased || f.Next() < s.every {
@@ -133,8 +157,8 @@ func (n *Node) openJournal(ctx context.Context) error {
 }
 
 // replay opens the journal; snap may be nil.
-func (n *Node) replay(ctx context.Context, snap *snapshot.Snapshot) (err error) {
-	fold := &snapshot.Fold{State: state.New()}
+func (n *Node) replay(ctx context.Context, snap *localSnapshot) (err error) {
+	fold := &localFold{State: state.New()}
 	if snap != nil {
 		if fold, err = snap.Fold(); err != nil {
 			return err
@@ -203,8 +227,8 @@ func (n *Node) follow(ctx context.Context) error {
 	return errors.Join(n.followed(ctx, r, last, erased), r.Close())
 }
 
-func (n *Node) followed(ctx context.Context, r *sqlite.Records, last *snapshot.Snapshot, erased int) error {
-	snap, err := snapshot.Read(ctx, n.snapshots.path, r)
+func (n *Node) followed(ctx context.Context, r *sqlite.Records, last *localSnapshot, erased int) error {
+	snap, err := readLocal(ctx, n.snapshots.path, r)
 	if err != nil { // it was removed or changed: the next one is made of all records
 		return errors.Join(err, n.snapshots.remove())
 	}
@@ -220,7 +244,7 @@ func (n *Node) followed(ctx context.Context, r *sqlite.Records, last *snapshot.S
 		if err != nil {
 			return err
 		}
-		fold.Observe(e)
+		observe(fold, e)
 		rec = e.Record
 	}
 	return errors.Join(fold.State.Err(), n.snapshots.write(fold, rec, n.keys.now(intents.RoleRouter), erased))

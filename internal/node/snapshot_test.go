@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
 )
 
 const (
@@ -255,7 +256,7 @@ func TestSnapshotGoesBeforeErasure(t *testing.T) {
 	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the snapshot is there: %v", err)
 	}
-	must(t, n.snapshots.write(snapshot.NewFold(), storage.Record{}, n.keys.now(intents.RoleRouter), erased))
+	must(t, n.snapshots.write(&localFold{State: state.New(), Index: sqlite.NewIndex()}, storage.Record{}, n.keys.now(intents.RoleRouter), erased))
 	if last, _ := n.snapshots.now(); last != nil {
 		t.Error("a snapshot of before the erasure was written")
 	}
@@ -378,11 +379,11 @@ func keysOf(t *testing.T, cfg Config) keydir.Keys {
 	return keys
 }
 
-func readSnapshot(t *testing.T, cfg Config) *snapshot.Snapshot {
+func readSnapshot(t *testing.T, cfg Config) *localSnapshot {
 	t.Helper()
 	a, err := datadir.OpenArchive(t.Context(), cfg.Dir)
 	must(t, err)
-	snap, err := snapshot.Read(t.Context(), datadir.Snapshot(cfg.Dir), a.Journal)
+	snap, err := readLocal(t.Context(), datadir.Snapshot(cfg.Dir), a.Journal)
 	must(t, errors.Join(err, a.Close()))
 	return snap
 }

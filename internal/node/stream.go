@@ -38,14 +38,34 @@ func (n *Node) openStream(ctx context.Context) error {
 			return fmt.Errorf("journal: %w", err)
 		}
 	}
-	n.directory = state.New()
+	if err := n.openCellJournal(ctx, conn, instance); err != nil {
+		return err
+	}
+	return n.began(ctx)
+}
+
+// followStream opens the journal; snap may be nil.
+func (n *Node) followStream(ctx context.Context, conn bus.Conn, instance string, snap *cellSnapshot) (err error) {
+	n.journal, n.peers = nil, nil
+	fold := &cellFold{State: state.New()}
+	if snap != nil {
+		if fold, err = snap.Fold(); err != nil {
+			return err
+		}
+	}
+	js, err := bus.JetStream(conn)
+	if err != nil {
+		return err
+	}
+	n.directory = fold.State
 	j, err := jetstream.Open(ctx, js, jetstream.Options{
-		Instance: instance,
+		Instance: instance, From: fold.Index,
 		Observer: func(e storage.Entry) {
 			n.directory.Observe(e)
 			n.wakers.wake()
 		},
-		OnFatal: n.journalFailed, OnWrite: n.orders.Committed, Admit: n.admit, Log: n.cfg.Log,
+		OnErased: func() { n.stored.erased.Store(true) },
+		OnFatal:  n.journalFailed, OnWrite: n.orders.Committed, Admit: n.admit, Log: n.cfg.Log,
 	})
 	if err != nil {
 		return err // not j: as an interface it would not be nil
@@ -54,5 +74,5 @@ func (n *Node) openStream(ctx context.Context) error {
 	if instance != "" {
 		n.peers = jetstream.NewRouters(j)
 	}
-	return n.began(ctx)
+	return nil
 }

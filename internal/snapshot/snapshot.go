@@ -1,9 +1,9 @@
-// Package snapshot keeps what a router knows of its log in a file beside the journal,
-// so that it opens with that and reads only the records behind it. The file follows
-// from the records: whoever doubts it leaves it out, and reads them all.
+// Package snapshot keeps what a process knows of its log in a file, so that it opens with
+// that and reads only the records behind it. The file follows from the records: whoever
+// doubts it leaves it out, and reads them all.
 //
 // It is the index of the journal, the state, and in its last line a compact JWS by the
-// router's key over the digest of both and where in which log they stand.
+// process's key over the digest of both and where in which log they stand.
 package snapshot
 
 import (
@@ -21,35 +21,33 @@ import (
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/sqlite"
 )
 
-// Fold is what follows from the records before a position. One goroutine changes it.
-type Fold struct {
-	State *state.State
-	Index *sqlite.Index
+// Index is what a journal knows of its records in memory.
+type Index interface {
+	// Next is the position after the last record that it has seen.
+	Next() int64
+	// Write it. The same records give the same bytes.
+	Write(w io.Writer) error
 }
 
-// NewFold is that of no records.
-func NewFold() *Fold { return &Fold{state.New(), sqlite.NewIndex()} }
-
-// Observe takes the next record.
-func (f *Fold) Observe(e storage.Entry) {
-	f.State.Observe(e)
-	f.Index.Observe(e)
+// Fold is what follows from the records before a position. One goroutine changes it.
+type Fold[I Index] struct {
+	State *state.State
+	Index I
 }
 
 // Next is the position after the last record that it has seen.
-func (f *Fold) Next() int64 { return f.Index.Next() }
+func (f *Fold[I]) Next() int64 { return f.Index.Next() }
 
 // Digest is that of a snapshot of it.
-func (f *Fold) Digest() (string, error) {
+func (f *Fold[I]) Digest() (string, error) {
 	h := sha256.New()
 	err := f.write(h)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), err
 }
 
-func (f *Fold) write(w io.Writer) error {
+func (f *Fold[I]) write(w io.Writer) error {
 	if err := f.Index.Write(w); err != nil {
 		return err
 	}
@@ -69,19 +67,20 @@ type claims struct {
 
 // Write replaces the snapshot with one of a fold, of which last is the last record. It
 // is durable when Write returns; a crash leaves the one before.
-func Write(path string, f *Fold, last storage.Record, router intents.Signer) (*Snapshot, error) {
+func Write[I Index](path string, f *Fold[I], last storage.Record, by intents.Signer) (*Snapshot[I], error) {
 	program, err := build()
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{Next: f.Next(), Signer: router.KID}
+	s := &Snapshot[I]{Next: f.Next(), Signer: by.KID}
 	return s, durable.Stream(path, func(w io.Writer) error {
-		h := sha256.New()
-		if err := f.write(io.MultiWriter(w, h)); err != nil {
+		h, size := sha256.New(), counter(0)
+		if err := f.write(io.MultiWriter(w, h, &size)); err != nil {
 			return err
 		}
+		s.Size = int64(size)
 		s.Digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
-		token, err := intents.SignCompact(router, intents.TypSnapshot, claims{
+		token, err := intents.SignCompact(by, intents.TypSnapshot, claims{
 			Origin: f.State.Origin(), Position: f.Next(), Record: last.Digest(), Rules: f.State.View().Rules(), Digest: s.Digest, Build: program,
 		})
 		if err == nil {
@@ -91,20 +90,34 @@ func Write(path string, f *Fold, last storage.Record, router intents.Signer) (*S
 	})
 }
 
+// counter counts bytes.
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
 // Snapshot is one that was written or read.
-type Snapshot struct {
+type Snapshot[I Index] struct {
 	Next   int64  // position after the last record that it has seen
 	Digest string // of the fold
+	Size   int64  // bytes
 	Signer string // kid: to be asked for again once the records behind it are known
 
 	content []byte
-	first   *Fold // that Fold gives first
+	index   ReadIndex[I]
+	first   *Fold[I] // that Fold gives first
+	record  string   // digest of the last record
 }
 
-// Read a snapshot of the log that records are of, made by this program and signed by a
-// key of its router. The error is fs.ErrNotExist where there is none; any other says
-// why it is left out.
-func Read(ctx context.Context, path string, records storage.Records) (*Snapshot, error) {
+// ReadIndex reads an index that was written, and leaves what stands behind it.
+type ReadIndex[I Index] func(*bytes.Reader) (I, error)
+
+// Read a snapshot that this program has made and a key of a role of its log has signed. Whose
+// records it is of, Check says. The error is fs.ErrNotExist where there is none; any other
+// says why it is left out.
+func Read[I Index](path string, role intents.Role, index ReadIndex[I]) (*Snapshot[I], error) {
 	raw, err := os.ReadFile(path) //nolint:gosec // G304: of the data directory
 	if err != nil {
 		return nil, err
@@ -124,27 +137,23 @@ func Read(ctx context.Context, path string, records storage.Records) (*Snapshot,
 	case intents.Digest(content) != c.Digest:
 		return nil, errors.New("it is damaged")
 	}
-	s := &Snapshot{Next: c.Position, Digest: c.Digest, content: content}
+	s := &Snapshot[I]{Next: c.Position, Digest: c.Digest, Size: int64(len(raw)), content: content, index: index, record: c.Record}
 	f, err := s.Fold()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.verify(token, f); err != nil {
-		return nil, err
-	}
 	s.first = f
-	return s, ofLog(ctx, records, f, c)
+	return s, s.verify(token, role, f)
 }
 
-// verify that a key of the router has signed it, by the key set that the root key has
-// signed.
-func (s *Snapshot) verify(token string, f *Fold) error {
+// verify that a key of the role has signed it, by the key set that the root key has signed.
+func (s *Snapshot[I]) verify(token string, role intents.Role, f *Fold[I]) error {
 	var signed claims
 	key, err := intents.OpenCompact(token, intents.TypSnapshot, intents.KeysFunc(f.State.View().Key), &signed)
 	switch {
 	case err != nil:
 		return err
-	case key.Role != intents.RoleRouter:
+	case key.Role != role:
 		return fmt.Errorf("the key of a %s has signed it", key.Role)
 	case signed.Position != f.Next() || signed.Position != f.State.Next() || signed.Origin != f.State.Origin() || signed.Rules != f.State.View().Rules():
 		return errors.New("it is another than it says")
@@ -153,8 +162,14 @@ func (s *Snapshot) verify(token string, f *Fold) error {
 	return nil
 }
 
-// ofLog: the records have the same genesis, and the same record where the fold ends.
-func ofLog(ctx context.Context, records storage.Records, f *Fold, c claims) error {
+// Check that records are those of the log: the same genesis, and the same record where it
+// ends.
+func (s *Snapshot[I]) Check(ctx context.Context, records Getter) error {
+	f, err := s.Fold()
+	if err != nil {
+		return err
+	}
+	s.first = f
 	origin, err := originOf(ctx, records)
 	if err != nil {
 		return err
@@ -162,18 +177,23 @@ func ofLog(ctx context.Context, records storage.Records, f *Fold, c claims) erro
 	if origin != f.State.Origin() {
 		return errors.New("it is of another log")
 	}
-	last, err := records.Get(ctx, c.Position-1)
+	last, err := records.Get(ctx, s.Next-1)
 	if errors.Is(err, storage.ErrNotFound) {
 		return errors.New("it knows records that the journal has not")
 	}
-	if err == nil && last.Digest() != c.Record {
+	if err == nil && last.Digest() != s.record {
 		err = errors.New("the journal has another record where it ends")
 	}
 	return err
 }
 
+// Getter reads one record; storage.ErrNotFound where there is none.
+type Getter interface {
+	Get(ctx context.Context, position int64) (storage.Record, error)
+}
+
 // originOf is the log's origin, which names its root key.
-func originOf(ctx context.Context, records storage.Records) (string, error) {
+func originOf(ctx context.Context, records Getter) (string, error) {
 	first, err := records.Get(ctx, 0)
 	if err != nil {
 		return "", err
@@ -184,16 +204,15 @@ func originOf(ctx context.Context, records storage.Records) (string, error) {
 }
 
 // Fold gives what it says; each is its caller's own.
-func (s *Snapshot) Fold() (f *Fold, err error) {
+func (s *Snapshot[I]) Fold() (f *Fold[I], err error) {
 	if f, s.first = s.first, nil; f != nil {
 		return f, nil
 	}
 	r := bytes.NewReader(s.content)
-	index, err := sqlite.ReadIndex(r)
-	if err != nil {
+	f = &Fold[I]{}
+	if f.Index, err = s.index(r); err != nil {
 		return nil, err
 	}
-	f = &Fold{Index: index}
 	if f.State, err = state.Open(r); err != nil {
 		return nil, err
 	}
@@ -201,7 +220,7 @@ func (s *Snapshot) Fold() (f *Fold, err error) {
 }
 
 // Forget what Fold reads; what the snapshot says of itself stays.
-func (s *Snapshot) Forget() { s.content, s.first = nil, nil }
+func (s *Snapshot[I]) Forget() { s.content, s.first = nil, nil }
 
 // build is the digest of the program that runs, even if its file was replaced since.
 var build = sync.OnceValues(func() (string, error) {

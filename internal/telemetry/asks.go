@@ -23,8 +23,8 @@ func NewAsks() *Asks {
 			Buckets: prometheus.ExponentialBuckets(100, 2, 11),
 		}, []string{"agent_id"}),
 		ours: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "agent_dispatch_overhead_ms", Help: "What of that neither the models of agents nor their calls took, in milliseconds.",
-			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
+			Name: "agent_dispatch_overhead_seconds", Help: "What of that neither the models of agents nor their calls took.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"agent_id"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agent_dispatch_errors_total", Help: "Agents that were asked and gave no answer.",
@@ -43,7 +43,7 @@ func (a *Asks) Count(agent string, took, busy time.Duration, failure string) {
 		a.failed.WithLabelValues(agent, failure).Inc()
 		return
 	}
-	a.ours.WithLabelValues(agent).Observe(float64((took - busy).Microseconds()) / 1000)
+	a.ours.WithLabelValues(agent).Observe((took - busy).Seconds())
 }
 
 // Figure counts what happened in a turn.

@@ -40,7 +40,7 @@ func TestHandler(t *testing.T) {
 		"# HELP writ_held What is held.", "# TYPE writ_held gauge", "writ_held 3",
 		"# TYPE writ_refused_total counter", `writ_refused_total{code="RATE_LIMITED"} 2`, `writ_refused_total{code="INTERNAL"} 0`,
 		"# TYPE agent_dispatch_duration_ms histogram", `agent_dispatch_duration_ms_bucket{agent_id="shop",le="200"} 1`, `agent_dispatch_duration_ms_count{agent_id="shop"} 2`,
-		`agent_dispatch_overhead_ms_bucket{agent_id="shop",le="2"} 0`, `agent_dispatch_overhead_ms_bucket{agent_id="shop",le="4"} 1`, `agent_dispatch_overhead_ms_count{agent_id="shop"} 1`,
+		`agent_dispatch_overhead_seconds_bucket{agent_id="shop",le="0.002"} 0`, `agent_dispatch_overhead_seconds_bucket{agent_id="shop",le="0.004"} 1`, `agent_dispatch_overhead_seconds_count{agent_id="shop"} 1`,
 		`agent_dispatch_errors_total{agent_id="shop",error_type="timeout"} 1`,
 		`agent_turn_figures_total{figure="cap",value="over"} 1`,
 	} {

@@ -60,7 +60,7 @@ const retryAfter = time.Second
 // record that cannot be projected stops it with an error, as nothing may be
 // left out.
 func (r *Recorder) Run(ctx context.Context) error {
-	skip, err := r.projected(ctx)
+	skip, err := r.Projected(ctx)
 	if err != nil {
 		return nil // the only error is that ctx has ended
 	}
@@ -108,9 +108,10 @@ func (r *Recorder) stopped(ctx context.Context, err error) error {
 	return nil
 }
 
-// projected is a position up to which everything surely is projected: a batch
-// before the newest order in the search index, which is written last of its batch.
-func (r *Recorder) projected(ctx context.Context) (position int64, err error) {
+// Projected is a position up to which everything surely is projected: a batch before the
+// newest order in the search index, which is written last of its batch. The only error is
+// that ctx has ended.
+func (r *Recorder) Projected(ctx context.Context) (position int64, err error) {
 	if r.Tenants == nil {
 		return 0, nil
 	}

@@ -24,6 +24,12 @@
 //
 // JetStream's own de-duplication is not used.
 //
+// # Where a record is
+//
+// A Fold knows the place of every 256th group, and finds others between two by search. The
+// newest groups stay in memory. A process that keeps its Fold in a snapshot opens with that
+// and reads only what is behind it.
+//
 // # What a crash leaves
 //
 // A router that dies before it publishes leaves nothing. One that dies later leaves a whole

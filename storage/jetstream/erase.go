@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -39,11 +38,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
 	for {
 		seq := j.seen()
-		s, there := j.spanOf(x.Position)
-		if !there {
-			return storage.ErrNotFound
-		}
-		g, router, err := j.fetch(ctx, s)
+		m, g, err := j.group(ctx, x.Position)
 		if err != nil {
 			return err
 		}
@@ -52,10 +47,11 @@ func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
 			return err
 		}
 		if !changed {
-			return j.overwrite(ctx, s.place)
+			return j.overwrite(ctx, m.place)
 		}
 		// A crash behind this leaves the old bytes: to erase again overwrites them.
-		stored, err := j.store(ctx, erasedSubject(s.place), router, g.encode(), seq)
+		data := g.encode()
+		stored, err := j.store(ctx, erasedSubject(m.place), m.router, data, seq)
 		if errors.Is(err, errBehind) {
 			continue
 		}
@@ -63,10 +59,10 @@ func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
 			return err
 		}
 		failpoint.Hit(failpoint.JournalErased)
-		if err := j.apply(ctx, message{seq: stored, place: s.place, erased: true}); err != nil {
+		if err := j.apply(ctx, message{seq: stored, place: m.place, erased: true, data: data}); err != nil {
 			return err
 		}
-		return j.overwrite(ctx, s.place)
+		return j.overwrite(ctx, m.place)
 	}
 }
 
@@ -83,27 +79,31 @@ func without(e *storage.Entry, parts []string) (changed bool, err error) {
 func (j *Journal) seen() uint64 {
 	j.Mu.RLock()
 	defer j.Mu.RUnlock()
-	return j.seq
+	return j.fold.Seq
 }
 
-// overwrite the messages that a group has left behind.
+// overwrite the messages that a group has left behind: the one at its place, and those of
+// erasures before the last. Another process may do the same.
 func (j *Journal) overwrite(ctx context.Context, place uint64) error {
-	j.Mu.RLock()
-	old := slices.Clone(j.left[place])
-	j.Mu.RUnlock()
-	for _, seq := range old {
-		err := j.stream.SecureDeleteMsg(ctx, seq)
-		if err == nil {
-			continue
+	subject := erasedSubject(place)
+	last, err := j.stream.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil // nothing was erased from it
+	}
+	if err != nil {
+		return err
+	}
+	for old := place; old < last.Sequence; {
+		if err := j.stream.SecureDeleteMsg(ctx, old); err != nil {
+			if _, again := j.stream.GetMsg(ctx, old); !errors.Is(again, jetstream.ErrMsgNotFound) {
+				return err
+			}
 		}
-		if _, again := j.stream.GetMsg(ctx, seq); !errors.Is(again, jetstream.ErrMsgNotFound) { // else another process was faster
+		next, err := j.stream.GetMsg(ctx, old+1, jetstream.WithGetMsgSubject(subject))
+		if err != nil {
 			return err
 		}
-	}
-	j.Mu.Lock()
-	defer j.Mu.Unlock()
-	if len(j.left[place]) == len(old) {
-		delete(j.left, place)
+		old = next.Sequence
 	}
 	failpoint.Hit(failpoint.JournalEmptied)
 	return nil

@@ -13,7 +13,6 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/group"
-	"aob.dev/writ/storage/internal/judge"
 )
 
 // Options of a journal.
@@ -22,6 +21,12 @@ type Options struct {
 	Instance string
 	// Observer is called with every record, first with the stored ones while opening.
 	Observer storage.Observer
+	// From is of some of the messages: only those behind it are read, and it is the journal's
+	// own from now on. Nil: all of them are read.
+	From *Fold
+	// OnErased is called when parts were erased of records that were seen before, or are in
+	// From. It must not wait. Nil: nobody asks.
+	OnErased func()
 	// OnFatal is called once if the stream is not a journal any more: a record is missing or
 	// cannot be read. Every later call fails. Nil: nobody asks.
 	OnFatal func(error)
@@ -41,15 +46,11 @@ type Journal struct {
 	group.Journal // its state is changed by whoever applies a message
 	options       Options
 	js            jetstream.JetStream
-	stream        jetstream.Stream
+	stream        messages
 
 	// What follows is guarded by Mu.
 
-	seq   uint64 // of the stream: all up to it was seen
-	spans []span // of groups, in order
-	left  map[uint64][]uint64
-	// owners are the routers that open orders belong to.
-	owners map[int64]string
+	fold   *Fold
 	cache  cache
 	moved  chan struct{} // closed whenever seq changes
 	nonce  string        // of the group that is being written
@@ -76,17 +77,20 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, err
 		o.Observer = func(storage.Entry) {}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	j := &Journal{options: o, js: js, left: map[uint64][]uint64{}, owners: map[int64]string{}, moved: make(chan struct{})}
-	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: judge.NewState()}
-	j.Failing, j.OnFatal, j.OnWrite = "journal failed", o.OnFatal, o.OnWrite
-	stream, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, Stream) })
-	if err != nil {
-		return nil, fmt.Errorf("open journal: stream %s: %w", Stream, err)
+	if o.OnErased == nil {
+		o.OnErased = func() {}
 	}
-	if err := fit(stream.CachedInfo().Config); err != nil {
+	if o.From == nil {
+		o.From = NewFold()
+	}
+	j := &Journal{options: o, js: js, fold: o.From, moved: make(chan struct{})}
+	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: j.fold.state}
+	j.Failing, j.OnFatal, j.OnWrite = "journal failed", o.OnFatal, o.OnWrite
+	stream, err := open(ctx, js)
+	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j.stream = stream
+	j.stream = messages{stream}
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	j.end = end
 	j.Queue.Open()
@@ -125,7 +129,7 @@ func (j *Journal) Fresh(ctx context.Context) error {
 func (j *Journal) reach(ctx context.Context, seq uint64) error {
 	for {
 		j.Mu.RLock()
-		at, moved := j.seq, j.moved
+		at, moved := j.fold.Seq, j.moved
 		j.Mu.RUnlock()
 		if err := j.Failure(); at >= seq || err != nil {
 			return err
@@ -136,12 +140,4 @@ func (j *Journal) reach(ctx context.Context, seq uint64) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// Owner is the instance that carries an open order out: the one that wrote the order, its
-// release or its last takeover. Empty: the order is not open.
-func (j *Journal) Owner(position int64) string {
-	j.Mu.RLock()
-	defer j.Mu.RUnlock()
-	return j.owners[position]
 }

@@ -8,8 +8,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"aob.dev/writ/storage"
 )
 
@@ -70,18 +68,15 @@ func (j *Journal) cached(position int64) (g block, found bool) {
 	return g, found
 }
 
-// spanOf says where the group of a position is.
-func (j *Journal) spanOf(position int64) (span, bool) {
+// group reads the group of a position as it is now.
+func (j *Journal) group(ctx context.Context, position int64) (message, block, error) {
 	j.Mu.RLock()
-	defer j.Mu.RUnlock()
-	if position < 0 || position >= j.State.Next() {
-		return span{}, false
+	low, high, ok := j.fold.around(position)
+	j.Mu.RUnlock()
+	if !ok {
+		return message{}, block{}, storage.ErrNotFound
 	}
-	i, found := slices.BinarySearchFunc(j.spans, position, func(s span, p int64) int { return cmp.Compare(s.first, p) })
-	if !found {
-		i--
-	}
-	return j.spans[i], true
+	return j.stream.group(ctx, position, low, high)
 }
 
 // Get reads one record; see storage.Records.
@@ -91,32 +86,12 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 	}
 	g, found := j.cached(position)
 	if !found {
-		s, there := j.spanOf(position)
-		if !there {
-			return storage.Record{}, storage.ErrNotFound
-		}
 		var err error
-		if g, _, err = j.fetch(ctx, s); err != nil {
+		if _, g, err = j.group(ctx, position); err != nil {
 			return storage.Record{}, fmt.Errorf("read record %d: %w", position, err)
 		}
 	}
 	return g.entries[position-g.First].Record, nil
-}
-
-// fetch a group as it is now, and the router that wrote it at first.
-func (j *Journal) fetch(ctx context.Context, s span) (g block, router string, err error) {
-	raw, err := j.stream.GetMsg(ctx, s.seq)
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // it was erased from since
-		raw, err = j.stream.GetLastMsgForSubject(ctx, erasedSubject(s.place))
-	}
-	if err != nil {
-		return g, "", err
-	}
-	g, _, err = decode(raw.Data)
-	if err == nil && g.First != s.first {
-		err = fmt.Errorf("message %d begins with record %d, not %d", s.seq, g.First, s.first)
-	}
-	return g, raw.Header.Get(headerRouter), err
 }
 
 // Scan yields records in order; see storage.Records. After an error it ends.
@@ -157,13 +132,13 @@ func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 // scanOld shows groups of the stream from the one on that has a position, until show returns
 // false or the next one is in memory.
 func (j *Journal) scanOld(ctx context.Context, from int64, show func(block) bool) (more bool, err error) {
-	s, there := j.spanOf(from)
-	if !there {
-		return false, storage.ErrNotFound
+	first, _, err := j.group(ctx, from)
+	if err != nil {
+		return false, err
 	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	j.walk(reading, s.place, func(m message) bool {
+	j.walk(reading, first.place, func(m message) bool {
 		if m.erased {
 			return true
 		}

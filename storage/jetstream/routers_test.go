@@ -9,7 +9,7 @@ import (
 // TestLost: a router is lost when it was silent for lostAfter beats in which this one has
 // heard itself, and at no time before.
 func TestLost(t *testing.T) {
-	j := &Journal{options: Options{Instance: "me"}, owners: map[int64]string{1: "me", 2: "other", 3: "never heard"}}
+	j := &Journal{options: Options{Instance: "me"}, fold: &Fold{owners: map[int64]string{1: "me", 2: "other", 3: "never heard"}}}
 	r := NewRouters(j)
 	lost := func() (positions []int64) {
 		for p := range int64(5) {

@@ -64,6 +64,15 @@ func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstrea
 	return s, err
 }
 
+// open the stream, which must be there.
+func open(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, error) {
+	s, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, Stream) })
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", Stream, err)
+	}
+	return s, fit(s.CachedInfo().Config)
+}
+
 // fit says why a stream cannot be a journal.
 func fit(is jetstream.StreamConfig) error {
 	var why string

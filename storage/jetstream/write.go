@@ -98,7 +98,7 @@ func (j *Journal) judge(batch []*group.Request) (d *judge.Draft, n int, seq uint
 			break
 		}
 	}
-	return d, n, j.seq
+	return d, n, j.fold.Seq
 }
 
 func (j *Journal) admit() error {
@@ -122,8 +122,8 @@ func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error
 	failpoint.Hit(failpoint.JournalDurable)
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if j.seq < stored { // else the follower was faster
-		j.applyGroup(message{seq: stored, place: stored, router: j.options.Instance}, g)
+	if j.fold.Seq < stored { // else the follower was faster
+		j.applyGroup(message{place: stored, router: j.options.Instance}, g)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (j *Journal) store(ctx context.Context, subject, router string, data []byte
 func (j *Journal) at(seq uint64) (own, behind bool) {
 	j.Mu.RLock()
 	defer j.Mu.RUnlock()
-	return j.stored, j.seq > seq
+	return j.stored, j.fold.Seq > seq
 }
 
 // Codes of JetStream's errors.

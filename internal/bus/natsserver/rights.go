@@ -50,11 +50,11 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	case Hearer:
 		return hearer(instance, inbox), nil
 	case Manager:
-		serves := agent(role, instance)
+		serves := driver(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role), queued(bus.Produce(role), role))
 		return asker(accountManager, inbox), serves
 	case Workflow: // its tasks are those of every plan
-		return asker(accountRuns, inbox), agent(role, instance)
+		return asker(accountRuns, inbox), driver(role, instance)
 	case Planner:
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.Produce(role), role))
@@ -116,6 +116,13 @@ func agent(role, instance string) *right {
 		}, discoverable(role)...),
 		answers: delegationTime,
 	}
+}
+
+// driver is an agent that drives plans: a group of its own hears who looks for a driver.
+func driver(role, instance string) *right {
+	r := agent(role, instance)
+	r.subscribe = append(r.subscribe, queued(bus.Driving(role), instance))
+	return r
 }
 
 // executor may receive orders of its own types and reply, and say what is written meanwhile; it

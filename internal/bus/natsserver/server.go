@@ -126,12 +126,15 @@ func (s *Server) serverOptions(ctx context.Context, o Options) (*server.Options,
 			return nil, err
 		}
 		opts.Host, opts.Port = addr.IP.String(), addr.Port
+		if strings.HasSuffix(o.Listen, ":0") {
+			opts.Port = server.RANDOM_PORT // that of addr may be another's by now
+		}
 	}
 	return opts, nil
 }
 
 // freeAddr resolves an address and checks that it can be listened on: the server
-// itself would only log it. Port 0 becomes a free one.
+// itself would only log it. Port 0 becomes one that was free.
 func freeAddr(ctx context.Context, listen string) (*net.TCPAddr, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

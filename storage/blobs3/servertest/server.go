@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -82,9 +83,10 @@ func Start(ctx context.Context, bucket string, tls bool) (s *Server, err error) 
 	return nil, err
 }
 
-// run starts the process on a free port.
+// run starts the process on a free port, below those that a system gives to whoever asks for
+// any: nobody else listens there by chance until the server does.
 func (s *Server) run(ctx context.Context, program string, args []string, tls bool) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", 10000+mathrand.IntN(20000)))
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,15 @@ func (r *recent) add(c Committed) {
 	r.byID[c.ID] = c
 }
 
+// Remembered are the commits that Remember was given last, oldest first.
+func (s *State) Remembered() []Committed {
+	var out []Committed
+	for _, id := range slices.Concat(s.recent.ring[s.recent.at:], s.recent.ring[:s.recent.at]) {
+		out = append(out, s.recent.byID[id])
+	}
+	return out
+}
+
 // EntriesLimit bounds the records of one commit; a batch of orders has up to 200.
 const EntriesLimit = 1 << 16
 

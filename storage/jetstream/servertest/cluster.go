@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +30,9 @@ var routes = regexp.MustCompile(`(?m)^.*Route.? connection .*\n`)
 
 // Patience is how long something may take that surely comes.
 const Patience = 3 * time.Minute
+
+// nowhere is what servers tell each other of where they are: all their routes are links.
+const nowhere = "127.0.0.1:1"
 
 // accounts is how many tests may share a cluster.
 const accounts = 64
@@ -66,6 +68,9 @@ func serve(file string) error {
 	if !s.ReadyForConnections(Patience) {
 		return errors.New("the NATS server does not come up")
 	}
+	if _, err := fmt.Println(s.Addr(), s.ClusterAddr()); err != nil { // learn reads them
+		return err
+	}
 	go func() { // nobody kills the servers of a test that was killed
 		parent := os.Getppid()
 		_ = clock.Every(context.Background(), time.Second, func() bool { return os.Getppid() != parent })
@@ -80,11 +85,17 @@ type Cluster struct {
 	t       testing.TB
 	dir     string
 	text    string
-	clients []int     // ports
-	routes  []int     // ports
+	clients []*link   // to each; they keep its address while it is away
 	links   [][]*link // from one to another
-	servers []*exec.Cmd
+	servers []*process
 	used    atomic.Int64
+}
+
+// process is a server that runs.
+type process struct {
+	*exec.Cmd
+	known chan struct{} // closed when it has said where it listens, or has ended
+	err   error         // why it did not say so; set before known is closed
 }
 
 // Start n servers, which end with the test. Each has accounts that tests may have for
@@ -103,13 +114,13 @@ func Start(t testing.TB, n int) *Cluster {
 // StartWith starts n servers whose configuration goes on with a text.
 func StartWith(t testing.TB, n int, text string) *Cluster {
 	t.Helper()
-	ports := freePorts(t, 2*n)
-	c := &Cluster{t: t, dir: t.TempDir(), text: text, clients: ports[:n], routes: ports[n:], servers: make([]*exec.Cmd, n)}
+	c := &Cluster{t: t, dir: t.TempDir(), text: text, servers: make([]*process, n)}
 	for i := range n {
+		c.clients = append(c.clients, newLink(t))
 		c.links = append(c.links, make([]*link, n))
 		for k := range n {
 			if k != i {
-				c.links[i][k] = newLink(t, c.routes[k])
+				c.links[i][k] = newLink(t)
 			}
 		}
 	}
@@ -131,32 +142,10 @@ func StartWith(t testing.TB, n int, text string) *Cluster {
 	return c
 }
 
-func freePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	var open []net.Listener // all, until the last is known
-	for range n {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, l)
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		p, err := strconv.Atoi(port)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, p)
-	}
-	for _, l := range open {
-		_ = l.Close()
-	}
-	return ports
-}
-
 func (c *Cluster) config(i int) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "server_name: s%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n",
-		i, c.clients[i], c.Log(i), filepath.Join(c.dir, strconv.Itoa(i)))
+	fmt.Fprintf(&text, "server_name: s%d\nlisten: 127.0.0.1:-1\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n",
+		i, c.Log(i), filepath.Join(c.dir, strconv.Itoa(i)))
 	if len(c.servers) > 1 {
 		var routes []string
 		for _, l := range c.links[i] {
@@ -164,7 +153,7 @@ func (c *Cluster) config(i int) string {
 				routes = append(routes, "nats://"+l.addr)
 			}
 		}
-		fmt.Fprintf(&text, "cluster { name: test, no_advertise: true, listen: 127.0.0.1:%d, routes: [%s] }\n", c.routes[i], strings.Join(routes, ", "))
+		fmt.Fprintf(&text, "cluster { name: test, no_advertise: true, advertise: %q, listen: 127.0.0.1:-1, routes: [%s] }\n", nowhere, strings.Join(routes, ", "))
 	}
 	text.WriteString(c.text)
 	return text.String()
@@ -183,43 +172,63 @@ func (c *Cluster) Blocks(i int, account, stream string) []string {
 // Log is the file that a server logs to.
 func (c *Cluster) Log(i int) string { return filepath.Join(c.dir, fmt.Sprintf("s%d.log", i)) }
 
-// Launch a server on what it has stored.
+// Launch a server on what it has stored. It chooses its ports, which nobody else can have
+// then, and the links lead to them.
 func (c *Cluster) Launch(i int) {
 	c.t.Helper()
 	file := filepath.Join(c.dir, fmt.Sprintf("s%d.conf", i))
 	if err := os.WriteFile(file, []byte(c.config(i)), 0o600); err != nil {
-		c.t.Fatal(err)
+		c.t.Fatalf("configure NATS server %d: %v", i, err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(c.t.Context()), os.Args[0]) //nolint:gosec // G204: this program
-	cmd.Env = append(os.Environ(), configVariable+"="+file)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
+	p := &process{Cmd: exec.CommandContext(context.WithoutCancel(c.t.Context()), os.Args[0]), known: make(chan struct{})} //nolint:gosec // G204: this program
+	p.Env = append(os.Environ(), configVariable+"="+file)
+	p.Stderr = os.Stderr
+	said, err := p.StdoutPipe()
+	if err == nil {
+		err = p.Start()
 	}
-	c.servers[i] = cmd
+	if err != nil {
+		c.t.Fatalf("launch NATS server %d: %v", i, err)
+	}
+	c.servers[i] = p
+	go func() {
+		defer close(p.known)
+		var client, route string
+		if _, p.err = fmt.Fscanln(said, &client, &route); p.err == nil {
+			c.aim(i, client, route)
+		}
+	}()
+}
+
+// aim the links to a server at where it listens; nowhere, if that is empty.
+func (c *Cluster) aim(i int, client, route string) {
+	c.clients[i].aim(client)
+	for k := range c.links {
+		if k != i {
+			c.links[k][i].aim(route)
+		}
+	}
 }
 
 func (c *Cluster) ready(i int) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), Patience)
-	defer cancel()
-	err := clock.Every(ctx, 20*time.Millisecond, func() bool {
-		nc, err := nats.Connect(c.url(i))
-		if err == nil {
-			nc.Close()
-		}
-		return err == nil || errors.Is(err, nats.ErrAuthorization) // it answers
-	})
-	if err != nil {
-		c.t.Fatalf("NATS server %d does not come up: %v", i, err)
+	select {
+	case <-c.servers[i].known:
+	case <-time.After(Patience):
+		c.t.Fatalf("NATS server %d has not said in %s where it listens", i, Patience)
+	}
+	if err := c.servers[i].err; err != nil {
+		c.t.Fatalf("NATS server %d ended before it said where it listens: %v", i, err)
 	}
 }
 
 // Kill a server at once. One that is not there stays so.
 func (c *Cluster) Kill(i int) {
-	if cmd := c.servers[i]; cmd != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	if p := c.servers[i]; p != nil {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		<-p.known
+		c.aim(i, "", "") // another process may have its ports now
 		c.servers[i] = nil
 	}
 }
@@ -233,7 +242,7 @@ func (c *Cluster) Continue(i int) { c.signal(i, syscall.SIGCONT) }
 func (c *Cluster) signal(i int, s os.Signal) {
 	c.t.Helper()
 	if err := c.servers[i].Process.Signal(s); err != nil {
-		c.t.Fatal(err)
+		c.t.Fatalf("%s to NATS server %d: %v", s, i, err)
 	}
 }
 
@@ -252,12 +261,10 @@ func (c *Cluster) set(i int, cut bool) {
 	}
 }
 
-func (c *Cluster) url(i int) string { return fmt.Sprintf("nats://127.0.0.1:%d", c.clients[i]) }
-
 // URLs of all servers.
 func (c *Cluster) URLs() (urls []string) {
-	for i := range c.clients {
-		urls = append(urls, c.url(i))
+	for _, l := range c.clients {
+		urls = append(urls, "nats://"+l.addr)
 	}
 	return urls
 }
@@ -270,7 +277,7 @@ func (c *Cluster) Connect(t testing.TB, account string) jetstream.JetStream {
 	t.Helper()
 	js, err := Dial(strings.Join(c.URLs(), ","), account)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("connect to account %s of %v: %v", account, c.URLs(), err)
 	}
 	t.Cleanup(js.Conn().Close)
 	return js
@@ -311,6 +318,6 @@ func (c *Cluster) Leader(js jetstream.JetStream, stream string) int {
 			return i
 		}
 	}
-	c.t.Fatalf("the servers never agree on stream %s: %v", stream, last)
+	c.t.Fatalf("the servers do not agree on stream %s in %s: %v", stream, Patience, last)
 	return -1
 }

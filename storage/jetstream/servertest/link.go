@@ -4,28 +4,31 @@ import (
 	"context"
 	"io"
 	"net"
-	"strconv"
 	"sync"
 	"testing"
 )
 
-// link forwards connections to a port of this machine, unless it is cut.
+// link forwards connections to an address, unless it is cut. Those that come before the first
+// one is known wait for it: servers that lose their first routes are slow to agree.
 type link struct {
-	addr, to string
+	addr  string
+	aimed chan struct{} // closed when aim was called
+	once  sync.Once
 
 	mu    sync.Mutex // guards what follows
+	to    string     // empty: nowhere
 	cut   bool
 	conns map[net.Conn]bool
 }
 
-func newLink(t testing.TB, port int) *link {
+func newLink(t testing.TB) *link {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("listen for a link: %v", err)
 	}
-	l := &link{addr: listener.Addr().String(), to: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), conns: map[net.Conn]bool{}}
-	t.Cleanup(func() { _ = listener.Close(); l.set(true) })
+	l := &link{addr: listener.Addr().String(), aimed: make(chan struct{}), conns: map[net.Conn]bool{}}
+	t.Cleanup(func() { _ = listener.Close(); l.aim("") })
 	go func() {
 		for {
 			in, err := listener.Accept()
@@ -40,15 +43,17 @@ func newLink(t testing.TB, port int) *link {
 
 func (l *link) forward(ctx context.Context, in net.Conn) {
 	defer l.drop(in)
-	if !l.keep(in) {
+	<-l.aimed
+	to := l.keep(in)
+	if to == "" {
 		return
 	}
-	out, err := new(net.Dialer).DialContext(ctx, "tcp", l.to)
+	out, err := new(net.Dialer).DialContext(ctx, "tcp", to)
 	if err != nil {
 		return
 	}
 	defer l.drop(out)
-	if !l.keep(out) {
+	if l.keep(out) != to {
 		return
 	}
 	go func() {
@@ -58,14 +63,15 @@ func (l *link) forward(ctx context.Context, in net.Conn) {
 	_, _ = io.Copy(in, out)
 }
 
-// keep a connection, unless the link is cut.
-func (l *link) keep(c net.Conn) bool {
+// keep a connection, and say where it leads: nowhere, if the link is cut.
+func (l *link) keep(c net.Conn) (to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.cut {
-		l.conns[c] = true
+	if l.cut {
+		return ""
 	}
-	return !l.cut
+	l.conns[c] = true
+	return l.to
 }
 
 func (l *link) drop(c net.Conn) {
@@ -78,9 +84,21 @@ func (l *link) drop(c net.Conn) {
 func (l *link) set(cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cut = cut; !cut {
-		return
+	if l.cut = cut; cut {
+		l.dropAll()
 	}
+}
+
+// aim at another address. The connections to the one of before end.
+func (l *link) aim(to string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = to
+	l.once.Do(func() { close(l.aimed) })
+	l.dropAll()
+}
+
+func (l *link) dropAll() {
 	for c := range l.conns {
 		_ = c.Close()
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -45,7 +46,6 @@ type Server struct {
 	home    string
 	java    string
 	dir     string
-	ports   [2]int
 	out     tail
 
 	mu     sync.Mutex // guards process and exited, which change together
@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}()
 	if err := s.configure(ctx); err != nil {
-		return nil, err
+		return s, err
 	}
 	return s, s.Run(ctx)
 }
@@ -85,10 +85,13 @@ func (s *Server) configure(ctx context.Context) error {
 	if s.options.Secure {
 		scheme = "https"
 	}
-	if s.ports, err = freePorts(ctx, s.options.Port); err != nil {
-		return err
+	port := s.options.Port
+	if port == 0 {
+		if port, err = freePort(ctx); err != nil {
+			return err
+		}
 	}
-	s.URL = fmt.Sprintf("%s://127.0.0.1:%d", scheme, s.ports[0])
+	s.URL = fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
 	jvm, err := s.jvmOptions()
 	if err != nil {
 		return err
@@ -98,11 +101,11 @@ node.name: writ
 discovery.type: single-node
 network.host: 127.0.0.1
 http.port: %d
-transport.port: %d
-path.data: %[3]s/data
-path.logs: %[3]s/logs
+transport.port: 9300-9999
+path.data: %[2]s/data
+path.logs: %[2]s/logs
 cluster.routing.allocation.disk.threshold_enabled: false
-%[4]s`, s.ports[0], s.ports[1], s.dir, s.options.Settings)
+%[3]s`, port, s.dir, s.options.Settings)
 	files := map[string][]byte{
 		"config/opensearch.yml": []byte(settings),
 		"config/jvm.options":    jvm,
@@ -259,18 +262,17 @@ func (s *Server) Close() error {
 	return errors.Join(s.Kill(), os.RemoveAll(s.dir))
 }
 
-func freePorts(ctx context.Context, first int) (ports [2]int, err error) {
-	for i, want := range []int{first, 0} {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", want))
-		if err != nil {
-			return ports, err
-		}
-		defer l.Close() //nolint:revive // both stay open, so that they differ
-		if a, ok := l.Addr().(*net.TCPAddr); ok {
-			ports[i] = a.Port
+// freePort is one that nobody listens on, nor will by chance while the server starts: it is
+// below those that a system gives to whoever asks for any.
+func freePort(ctx context.Context) (port int, err error) {
+	for range 100 {
+		port = 10000 + rand.IntN(20000)
+		l, failed := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err = failed; err == nil {
+			return port, l.Close()
 		}
 	}
-	return ports, nil
+	return 0, err
 }
 
 // tail keeps the last bytes written to it.
