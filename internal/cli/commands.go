@@ -61,7 +61,7 @@ func commands() []row {
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
 		{use: "version", short: "Print the version", make: versionCommand},
 		{use: "bench NAME", short: "Measure writ against a baseline", make: benchCommand, args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)},
-		{use: "intent", short: "Write, check, sign, show, verify and submit orders", group: intentRows},
+		{use: "intent", short: "Write, check, sign, verify and submit orders", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
 		{use: "alerts", short: "Show alerts and what they come from, silence and test them", group: alertRows},
 		{use: "trace PLAN", short: "Draw when the orders of a plan came and what they took, from the record alone", make: traceCommand},
@@ -96,7 +96,6 @@ var intentRows = []row{
 	{use: "produce SENTENCE", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce, args: cobra.MinimumNArgs(1)},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
 	{use: "sign [FILE|-] --key FILE", short: "Seal an order with a key", make: intentSign},
-	{use: "show [FILE|-]", short: "Show the parts of an order; nothing is verified", make: intentShow},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an order, offline", make: intentVerify},
 	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
 }
@@ -156,13 +155,11 @@ var policyRows = []row{
 	{use: "coverage [DIR|BUNDLE]", short: "List the lines of the rules that no test and no table reaches", make: policyCoverage},
 	{use: "explain INTENT_ID", short: "Show which rules decided a recorded order, and their input", make: policyExplain},
 	{use: "backtest --policy NEW", short: "Decide the recorded orders under a new policy; exit 1 if a decision changes", make: policyBacktest},
-	{use: "bundle", short: "Build, sign and verify OPA bundles", group: []row{
+	{use: "bundle", short: "Build signed OPA bundles", group: []row{
 		{
 			use: "build DIR --revision N --out FILE", short: "Make a bundle from a tree that compiles; with --key, a signed one",
 			make: bundleBuild,
 		},
-		{use: "sign BUNDLE --key KEY", short: "Sign a bundle, and replace any signature that it has", make: bundleSign},
-		{use: "verify BUNDLE --key PUBLIC", short: "Check that a bundle is whole, is signed by a key, and compiles", make: bundleVerify},
 	}},
 	{
 		use: "push DIR|BUNDLE --revision N", short: "Put a tree in force by an operator's order; it is proved before it replaces the old one",
