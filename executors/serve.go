@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ import (
 	"aob.dev/writ/internal/tracing"
 )
 
-// Config of a service. All members but Workers, Log and Ready are required.
+// Config of a service. All members but Workers, Log, Beside and Ready are required.
 type Config struct {
 	Bus        bus.Conn     // may be nil where only Handle is used
 	Name       string       // the executor, as catalog rows and tickets name it
@@ -27,6 +28,8 @@ type Config struct {
 	Now        func() time.Time
 	Workers    int          // concurrent requests per type; 0: the bus's default
 	Log        *slog.Logger // nil: none
+	// Beside are further endpoints, by subject.
+	Beside map[string]bus.Handler
 
 	// Ready, if not nil, is closed when the service listens.
 	Ready chan<- struct{}
@@ -68,6 +71,7 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 		return fmt.Errorf("executor %s: it needs a bus", s.cfg.Name)
 	}
 	endpoints := make(map[string]bus.Handler, len(s.handlers))
+	maps.Copy(endpoints, s.cfg.Beside)
 	for typ := range s.handlers {
 		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.handle(ctx, typ, data) }
 	}

@@ -2,11 +2,11 @@ package gateway
 
 import (
 	"context"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/internal/bus"
 )
 
 // Deep is what GET /health/deep finds. It has no addresses but hosts, and no errors of
@@ -17,7 +17,7 @@ type Deep struct {
 	Stores map[string]string `json:"stores"` // each ok or down
 	Agents []AgentHealth     `json:"agents"`
 	// Breakers of skill servers and remote agents that have failed the tenant.
-	Breakers []ServerBreaker `json:"breakers"`
+	Breakers []bus.Breaker `json:"breakers"`
 }
 
 // AgentHealth is an agent that a tenant has.
@@ -28,16 +28,7 @@ type AgentHealth struct {
 	Endpoint    string `json:"endpoint,omitempty"` // host of a remote one
 
 	// Breaker of a remote one that has failed the tenant.
-	Breaker *ServerBreaker `json:"breaker,omitempty"`
-}
-
-// ServerBreaker is the circuit breaker of a skill server or a remote agent.
-type ServerBreaker struct {
-	Server   string    `json:"server"`
-	Status   string    `json:"status"`              // closed, open or half_open
-	Failures int       `json:"failures"`            // in a row
-	Since    time.Time `json:"since,omitzero"`      // it is not closed
-	Next     time.Time `json:"next_probe,omitzero"` // when the server is called again; zero: now
+	Breaker *bus.Breaker `json:"breaker,omitempty"`
 }
 
 // States of what is looked at.

@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 )
 
 // looked is a Registry of tenant acme.
@@ -20,7 +21,7 @@ func (looked) SkillDocuments(context.Context, string) ([]agents.SkillDocument, e
 func (k looked) Look(_ context.Context, tenant string) (Deep, error) {
 	return Deep{
 		Stores: map[string]string{"journal": Up, "blobs": k.blobs}, Agents: []AgentHealth{{Name: "of-" + tenant, Kind: Remote, Endpoint: "a.example"}},
-		Breakers: []ServerBreaker{{Server: "crm", Status: k.breaker, Failures: 5}},
+		Breakers: []bus.Breaker{{Server: "crm", Status: k.breaker, Failures: 5}},
 	}, nil
 }
 

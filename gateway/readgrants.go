@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem/edge"
 )
 
@@ -79,6 +80,9 @@ func (g *Gateway) Reads(next http.Handler) http.Handler {
 
 // takesGrant says whether a request reads something that needs a grant.
 func takesGrant(r *http.Request) bool {
+	if strings.HasPrefix(r.URL.Path, office.Path) {
+		return true
+	}
 	if r.Method != http.MethodGet {
 		return false
 	}

@@ -24,6 +24,7 @@ type Ticket struct {
 	Pins         []Pin           `json:"pins,omitempty"`
 	PolicyDigest string          `json:"policy_digest"`
 	Position     int64           `json:"position"`
+	RPM          int             `json:"rpm,omitempty"` // calls of the skill that the tenant may make in a minute; 0: any number
 	Scope        *TaskScopeClaim `json:"scope,omitempty"`
 	Type         string          `json:"type"`
 	Types        []PayloadType   `json:"types,omitempty"` // of the payloads of enricher responses; none: any

@@ -264,6 +264,12 @@ func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error 
 		if o.pin.CacheSeconds > 0 {
 			t.Erasures = r.state.Erasures()
 		}
+		if r.cfg.Rate != nil {
+			if t.RPM, err = r.cfg.Rate(ctx, o.env.Principal().Tenant, o.pin.Skill); err != nil {
+				r.cfg.Log.ErrorContext(ctx, "the rate of a skill cannot be read", slog.String("skill", o.pin.Skill), slog.String("error", err.Error()))
+				return intents.Refuse(intents.DispatchUnavailable, "", "the rate of the skill cannot be read")
+			}
+		}
 	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
 		if o.task != nil {

@@ -64,6 +64,9 @@ type Config struct {
 	// It is asked about jumps of Now behind each reading of it.
 	Blocked func() (health.Condition, bool)
 
+	// Rate is how many calls of a skill a tenant may make in a minute; 0, or nil: any number.
+	Rate func(ctx context.Context, tenant, skill string) (rpm int, err error)
+
 	// Meter is told how orders fare; nil: nobody is.
 	Meter Meter
 

@@ -26,6 +26,7 @@ func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
 			bus.DirectoryAPIKey:    questions(r, bus.APIKeyReply{Error: "not an API key request"}, r.apiKey),
 			bus.DirectoryUser:      questions(r, bus.UserReply{Error: "not a user request", Disabled: true}, r.user),
 			bus.DirectoryApprovals: questions(r, bus.ApprovalsReply{Code: string(intents.SchemaInvalid), Reason: "not a question for approvals"}, r.approvals),
+			bus.DirectoryRegistry:  questions(r, bus.RegistryReply{Error: "not a registry request"}, r.Registry),
 			bus.PlansSilent:        r.serveSilent,
 		},
 	}, ready)
@@ -123,6 +124,16 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 		reply.Skills, _ = json.Marshal(r.state.Directory().ClientPins(q.Tenant, q.KeyID)) // plain data
 	}
 	return reply
+}
+
+// Registry is what a tenant has in force, and what keeps it from being used.
+func (r *Router) Registry(q bus.RegistryRequest) bus.RegistryReply {
+	out := bus.RegistryReply{Breakers: []bus.Breaker{}}
+	out.Digest, out.Bundle = r.state.InForce(q.Tenant)
+	for _, b := range r.Breakers(q.Tenant) {
+		out.Breakers = append(out.Breakers, bus.Breaker{Server: b.Server, Status: string(b.Status), Failures: b.Failures, Since: b.Since, Next: b.Next})
+	}
+	return out
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {

@@ -76,7 +76,7 @@ func (s *skills) send(ctx context.Context, in invocation, key string) (*executor
 		return nil, unreachable(ctx, err)
 	}
 	o.Exchange(nil)
-	if err := s.withinRates(ctx, o.Ticket.Actor.Tenant, in.pin.Skill, in.skill.server); err != nil {
+	if err := s.withinRates(o, in.pin.Skill, in.skill.server); err != nil {
 		return nil, err
 	}
 	o.Exchange(unanswered)

@@ -1,7 +1,6 @@
 package skills
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -42,15 +41,9 @@ func (r *rates) allow(tenant, skill string, rpm int, now func() time.Time) (wait
 }
 
 // withinRates refuses a call beyond the tenant's rate or the server's. It was not sent.
-func (s *skills) withinRates(ctx context.Context, tenant, skill string, on *server) error {
-	if s.Rate != nil {
-		rpm, err := s.Rate(ctx, tenant, skill)
-		if err != nil {
-			return executors.Unavailable("the rate of the skill cannot be read", err)
-		}
-		if wait, ok := s.rates.allow(tenant, skill, rpm, s.Now); !ok {
-			return busy(wait, fmt.Sprintf("the tenant gets no more than the %d calls of %s a minute that the skill's document allows", rpm, skill))
-		}
+func (s *skills) withinRates(o *executors.Order, skill string, on *server) error {
+	if wait, ok := s.rates.allow(o.Ticket.Actor.Tenant, skill, o.Ticket.RPM, s.Now); !ok {
+		return busy(wait, fmt.Sprintf("the tenant gets no more than the %d calls of %s a minute that the skill's document allows", o.Ticket.RPM, skill))
 	}
 	if wait, ok := on.terms.Calls.Allow(""); !ok {
 		return busy(wait, "the skill server gets no more calls a minute than its rpm allows")

@@ -108,15 +108,14 @@ type bench struct {
 	*executortest.Executor
 	registry *skills.Registry
 	blobs    storage.Blobs
-	clock    atomic.Int64   // seconds added to the time
-	rate     map[string]int // calls a minute of "tenant skill"
+	clock    atomic.Int64 // seconds added to the time
 }
 
 func (b *bench) now() time.Time { return time.Now().Add(time.Duration(b.clock.Load()) * time.Second) }
 
 func open(t *testing.T, sites map[string]*site) *bench {
 	t.Helper()
-	b := &bench{rate: map[string]int{}}
+	b := &bench{}
 	blobs, err := blobdir.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +132,7 @@ func open(t *testing.T, sites map[string]*site) *bench {
 			t.Fatal(err)
 		}
 	}
-	b.Executor = executortest.New(t, skills.Name, b.now, skills.Handlers(skills.Config{Registry: b.registry, Blobs: blobs, Now: b.now, Rate: func(_ context.Context, tenant, skill string) (int, error) { return b.rate[tenant+" "+skill], nil }}))
+	b.Executor = executortest.New(t, skills.Name, b.now, skills.Handlers(skills.Config{Registry: b.registry, Blobs: blobs, Now: b.now}))
 	return b
 }
 

@@ -130,16 +130,18 @@ func TestRateOfATenant(t *testing.T) {
 	s := newSite(t, serverOf(tool{name: "x", handle: answer("", "done")}, tool{name: "y", handle: answer("", "done")}))
 	b := open(t, map[string]*site{"crm": s})
 	pins := b.ids(t)
-	b.rate["acme crm.x"], b.rate["other crm.y"] = 1, 1
-	b.Must(t, named(pins["crm.x"], "x"), nil)
-	r := b.Do(t, named(pins["crm.x"], "x"))
+	x, other := named(pins["crm.x"], "x"), named(pins["crm.x"], "x")
+	x.Ticket.RPM, other.Ticket.RPM, other.Ticket.Actor.Tenant = 1, 1, "other"
+	b.Must(t, x, nil)
+	r := b.Do(t, x)
 	if r.Code != intents.RateLimited || !r.Retryable || s.calls.Load() != 1 || string(r.Result) != `{"retry_after_sec":60}` || !strings.Contains(r.Reason, "1 calls of crm.x a minute") {
 		t.Errorf("%+v with %s after %d calls", r, r.Result, s.calls.Load())
 	}
 	b.Must(t, named(pins["crm.y"], "y"), nil)
 	b.Must(t, named(pins["crm.y"], "y"), nil)
-	b.rate["acme crm.x"] = 2
-	b.Must(t, named(pins["crm.x"], "x"), nil)
+	b.Must(t, other, nil)
+	x.Ticket.RPM = 2
+	b.Must(t, x, nil)
 }
 
 // TestFilesOfAnAnswer: an image is a file of the step with type and size, beside the text;

@@ -41,8 +41,6 @@ type Config struct {
 	Blobs    storage.Blobs
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Rate is how many calls of a skill a tenant may make in a minute; 0, or nil: any number.
-	Rate func(ctx context.Context, tenant, skill string) (rpm int, err error)
 
 	// Of remote agents: what they know of sessions, and the way to one at its endpoint.
 	Workflows Workflows

@@ -7,6 +7,7 @@ import (
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -14,23 +15,23 @@ import (
 type agentsPage struct {
 	gateway.Deep
 	Revisions []changedRevision
-	Skills    []Skill
+	Skills    []office.Skill
 }
 
 // changedRevision is a revision with what it changed.
 type changedRevision struct {
-	Revision
+	office.Revision
 	Names []string
 	Diff  []diffLine
 }
 
-func (c *Console) agents(q *request) (any, error) {
+func (*Console) agents(q *request) (any, error) {
 	var p agentsPage
 	if err := q.get("/health/deep", &p.Deep); err != nil {
 		return nil, err
 	}
-	all, err := c.Office.Agents(q.Context(), q.s.Tenant)
-	if err != nil {
+	var all []office.Revision
+	if err := q.get(office.Path+"agents", &all); err != nil {
 		return nil, err
 	}
 	for _, r := range all {
@@ -44,24 +45,24 @@ func (c *Console) agents(q *request) (any, error) {
 		}
 		p.Revisions = append(p.Revisions, x)
 	}
-	p.Skills, err = c.Office.Skills(q.s.Tenant)
+	err := q.get(office.Path+"skills", &p.Skills)
 	return p, err
 }
 
 // skillPage is a skill with the version that waits for an approval, if one does.
 type skillPage struct {
-	Skill
+	office.Skill
 	Effect  catalog.Effect // of the approval, or else of the hints
 	Effects []catalog.Effect
 	Diff    []diffLine
 }
 
 func (q *request) skillNamed() (p skillPage, err error) {
-	all, err := q.c.Office.Skills(q.s.Tenant)
-	if err != nil {
+	var all []office.Skill
+	if err := q.get(office.Path+"skills", &all); err != nil {
 		return p, err
 	}
-	i := slices.IndexFunc(all, func(s Skill) bool { return s.Name == q.PathValue("name") })
+	i := slices.IndexFunc(all, func(s office.Skill) bool { return s.Name == q.PathValue("name") })
 	if i < 0 {
 		return p, problem.New(intents.NotFound, "", "no skill server declares it, and nothing is approved under this name")
 	}
@@ -78,7 +79,7 @@ func (q *request) skillNamed() (p skillPage, err error) {
 	return p, nil
 }
 
-func (c *Console) skill(q *request) (any, error) { return q.skillNamed() }
+func (*Console) skill(q *request) (any, error) { return q.skillNamed() }
 
 // approveSkill sends the approval of exactly the version that the page has shown.
 func (c *Console) approveSkill(q *request) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 
 	"aob.dev/writ/gateway"
@@ -17,6 +18,7 @@ type reply struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
+	past   http.ResponseWriter // gets what is no refusal as it comes; nil: it is kept
 }
 
 // Header implements http.ResponseWriter.
@@ -24,14 +26,25 @@ func (a *reply) Header() http.Header { return a.header }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *reply) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
+	if a.status != 0 {
+		return
+	}
+	a.status = status
+	if a.status >= http.StatusBadRequest {
+		a.past = nil
+	}
+	if a.past != nil {
+		maps.Copy(a.past.Header(), a.header)
+		a.past.WriteHeader(status)
 	}
 }
 
 // Write implements http.ResponseWriter.
 func (a *reply) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
+	if a.past != nil {
+		return a.past.Write(b)
+	}
 	return a.body.Write(b)
 }
 
@@ -44,23 +57,23 @@ func (a *reply) decode(out any) error {
 
 // fetch puts a request to the API. The person's pages are counted here, not what they read.
 func (c *Console) fetch(ctx context.Context, who credentials, method, path string, in any) (*reply, error) {
-	return c.serve(ctx, who, method, path, in, true)
+	a := &reply{header: http.Header{}}
+	return a, c.serve(ctx, who, method, path, in, true, a)
 }
 
 // serve has the API of this process answer; a refusal is the error.
-func (c *Console) serve(ctx context.Context, who credentials, method, path string, in any, counted bool) (*reply, error) {
-	a := &reply{header: http.Header{}}
+func (c *Console) serve(ctx context.Context, who credentials, method, path string, in any, counted bool, a *reply) error {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
 		if err != nil {
-			return a, err
+			return err
 		}
 		body = bytes.NewReader(raw)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, path, body)
 	if err != nil {
-		return a, err
+		return err
 	}
 	r.RequestURI, r.RemoteAddr = path, who.address
 	r.Header.Set("X-Api-Key", who.key)
@@ -77,10 +90,10 @@ func (c *Console) serve(ctx context.Context, who credentials, method, path strin
 	if a.status >= http.StatusBadRequest {
 		p := &problem.Problem{}
 		if err := a.decode(p); err != nil {
-			return a, err
+			return err
 		}
 		p.Status = a.status
-		return a, p
+		return p
 	}
-	return a, nil
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -67,7 +68,8 @@ func (q *request) effectOf(h bus.HeldOrder) (catalog.Effect, error) {
 	if !ok || row.Effect != catalog.EffectPin {
 		return cmp.Or(row.Effect, catalog.Once), nil
 	}
-	all, err := q.c.Office.Skills(h.TenantID)
+	var all []office.Skill
+	err := q.get(office.Path+"skills", &all)
 	for _, s := range all {
 		if s.Name == argsOf(h.Args)["skill"] && s.Pin != nil {
 			return catalog.Effect(s.Pin.Effect), err
@@ -126,14 +128,14 @@ func (q *request) compare(p *approvalPage) error {
 		if err != nil {
 			return err
 		}
-		if a.Outcome == nil || a.Outcome.Status != intents.Done || masks(a.Decision) {
+		if a.Outcome == nil || a.Outcome.Status != intents.Done {
 			continue
 		}
-		s, err := q.c.Office.Sealed(q.Context(), e.Position)
+		s, err := q.sealed(e.IntentID)
 		if err != nil {
 			return err
 		}
-		if len(s.Args) == 0 || argsOf(s.Args)["skill"] != argsOf(p.Args)["skill"] {
+		if s == nil || len(s.Args) == 0 || argsOf(s.Args)["skill"] != argsOf(p.Args)["skill"] {
 			continue
 		}
 		p.Last, p.Unknown = &e, ""

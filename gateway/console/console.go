@@ -24,7 +24,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -32,13 +31,13 @@ import (
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// Config of a console. API and Office are required.
+// Config of a console. API is required.
 type Config struct {
-	API    http.Handler // the HTTP interface of this process
-	Office Office
-	Secure bool // people reach it by TLS
-	Now    func() time.Time
-	Log    *slog.Logger
+	API       http.Handler // the HTTP interface of this process, and what package office has beside
+	Witnesses []string     // that cosign checkpoints, by name
+	Secure    bool         // people reach it by TLS
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Console serves the pages.
@@ -48,7 +47,6 @@ type Console struct {
 	pages    map[string]*template.Template
 	rate     *ratelimit.Limiter
 	live     *ratelimit.Limiter
-	heavy    sync.Mutex // held by what reads the whole record
 }
 
 // Bounds of one session: pages of a window, and streams opened in a minute.
@@ -64,8 +62,8 @@ var files embed.FS
 
 // New makes a console.
 func New(cfg Config) (*Console, error) {
-	if cfg.API == nil || cfg.Office == nil {
-		return nil, errors.New("console: needs the interface and the office")
+	if cfg.API == nil {
+		return nil, errors.New("console: needs the interface")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -139,14 +139,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-type nothing struct{ Office }
-
 func newConsole(t *testing.T, h http.Handler) *Console {
 	t.Helper()
 	if h == nil {
 		h = &api{}
 	}
-	c, err := New(Config{API: h, Office: nothing{}, Secure: true, Log: slog.New(slog.DiscardHandler)})
+	c, err := New(Config{API: h, Secure: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

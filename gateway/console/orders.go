@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -89,7 +90,7 @@ func (c *Console) now(q *request) (any, error) { return q.orders(q.filter()) }
 // orderPage is one order.
 type orderPage struct {
 	intents.Answer
-	Sealed *Sealed // nil: a policy masks parts of it
+	Sealed *office.Sealed // nil: a policy masks parts of it
 }
 
 func (c *Console) order(q *request) (any, error) {
@@ -99,35 +100,15 @@ func (c *Console) order(q *request) (any, error) {
 	}
 	out := orderPage{Answer: a}
 	if a.Position != nil {
-		s, err := c.Office.Sealed(q.Context(), *a.Position)
-		if err != nil {
-			return nil, err
-		}
-		if !masks(a.Decision) {
-			out.Sealed = &s
-		}
+		out.Sealed, err = q.sealed(a.IntentID)
 	}
-	return out, nil
+	return out, err
 }
 
-// masks says whether a policy hides parts of an order from people.
-func masks(d *intents.Decision) bool {
-	if d == nil {
-		return false
-	}
-	for _, o := range d.Obligations {
-		if o.Name == "mask" {
-			return true
-		}
-	}
-	if d.Hold != nil {
-		for _, r := range d.Hold.Rules {
-			if len(r.Mask) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+// sealed is an order as it was signed; nil: a policy masks parts of it.
+func (q *request) sealed(id string) (s *office.Sealed, err error) {
+	err = q.get(office.Path+"orders/"+url.PathEscape(id), &s)
+	return s, err
 }
 
 // proof is what the browser verifies: receipt, inclusion and keys, as the API has them.

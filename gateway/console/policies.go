@@ -3,10 +3,11 @@ package console
 import (
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/office"
 )
 
 // policiesPage has the policy in force, what it refused, and a file to try another text of.
@@ -22,7 +23,7 @@ type policiesPage struct {
 	File, Text string
 }
 
-func (c *Console) policies(q *request) (any, error) {
+func (*Console) policies(q *request) (any, error) {
 	var p policiesPage
 	if err := q.get("/v1/policy", &p.InForce); err != nil {
 		return nil, err
@@ -36,7 +37,10 @@ func (c *Console) policies(q *request) (any, error) {
 		return nil, err
 	}
 	if q.may(explains) == nil {
-		tree := c.Office.Policy()
+		var tree map[string]string
+		if err := q.get(office.Path+"policy", &tree); err != nil {
+			return nil, err
+		}
 		p.Files = slices.Sorted(maps.Keys(tree))
 		p.File = q.FormValue("file")
 		if _, ok := tree[p.File]; !ok && len(p.Files) > 0 {
@@ -54,23 +58,9 @@ const (
 )
 
 // explain shows why a recorded order was decided as it was.
-func (c *Console) explain(q *request) (any, error) {
-	if err := q.may(explains); err != nil {
-		return nil, err
-	}
-	a, err := q.answer(q.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	if masks(a.Decision) {
-		return nil, problem.New(intents.RBACForbidden, "", "a policy masks parts of the order, and an explanation would show them")
-	}
-	x, err := c.Office.Explain(q.Context(), a.IntentID)
-	if err != nil {
-		return nil, err
-	}
+func (*Console) explain(q *request) (any, error) {
 	var p explained
-	err = json.Unmarshal(x, &p)
+	err := q.get(office.Path+"explain/"+url.PathEscape(q.PathValue("id")), &p)
 	return p, err
 }
 
@@ -95,27 +85,19 @@ type explained struct {
 
 // tried is a backtest with what was tried.
 type tried struct {
-	Backtest
+	office.Backtest
 	File string
 	Diff []diffLine
 }
 
 // backtest decides the record of the tenant again with a changed file. Nothing is put in force.
-func (c *Console) backtest(q *request) (any, error) {
-	for _, capability := range []string{explains, audits} {
-		if err := q.may(capability); err != nil {
-			return nil, err
-		}
-	}
-	if !c.heavy.TryLock() {
-		return nil, problem.New(intents.Overloaded, "", "another backtest runs")
-	}
-	defer c.heavy.Unlock()
+func (*Console) backtest(q *request) (any, error) {
 	file, text := q.PostFormValue("file"), lines(q.PostFormValue("text"))
-	was, ok := c.Office.Policy()[file]
-	if !ok {
-		return nil, problem.New(intents.NotFound, "/file", "the policy in force has no such file")
+	var tree map[string]string
+	if err := q.get(office.Path+"policy", &tree); err != nil {
+		return nil, err
 	}
-	b, err := c.Office.Backtest(q.Context(), q.s.Tenant, file, text)
-	return tried{b, file, diff("in force/"+file, was, "tried/"+file, text)}, err
+	p := tried{File: file, Diff: diff("in force/"+file, tree[file], "tried/"+file, text)}
+	err := q.post(office.Path+"backtest", office.Trial{File: file, Text: text}, &p.Backtest)
+	return p, err
 }

@@ -1,12 +1,14 @@
 package console
 
 import (
-	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/monitor"
+	"aob.dev/writ/internal/office"
 )
 
 // lines is a text of a form with the line ends of files.
@@ -30,52 +32,49 @@ func (c *Console) record(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Checkpoint, p.Witnesses, p.Audits = a.body.String(), c.Office.Witnesses(), q.may(audits) == nil
+	p.Checkpoint, p.Witnesses, p.Audits = a.body.String(), c.Witnesses, q.may(audits) == nil
 	return p, nil
 }
 
 // bundle is the tenant's record, for writ audit verify.
 func (c *Console) bundle(q *request) (any, error) {
-	if err := q.may(audits); err != nil {
+	a := &reply{header: http.Header{}, past: q.w}
+	a.header.Set("Content-Disposition", `attachment; filename="`+q.s.Tenant+`.jsonl"`)
+	if err := c.serve(q.Context(), q.s.credentials, http.MethodGet, office.Path+"bundle", nil, true, a); err != nil {
 		return nil, err
-	}
-	q.w.Header().Set("Content-Type", "application/jsonl")
-	q.w.Header().Set("Content-Disposition", `attachment; filename="`+q.s.Tenant+`.jsonl"`)
-	if err := c.Office.Bundle(q.Context(), q.w, q.s.Tenant); err != nil {
-		c.Log.WarnContext(q.Context(), "console bundle", slog.String("error", err.Error()))
-		panic(http.ErrAbortHandler) // a part must not look like the whole
 	}
 	return nil, errDone
 }
 
-// healthPage has the state of the process, and what models cost.
+// healthPage has the state of the process and of the one that follows the record, what models
+// cost, and the figures of the four layers.
 type healthPage struct {
-	gateway.Deep
-	Conditions []condition
-	Usage      catalog.PlanUsageResult
-	Whole      bool // of the tenant, not of the person alone
-}
-
-type condition struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-	Do     string `json:"do"`
+	office.Health
+	Figures     *monitor.Figures `json:"figures"` // nil: the person may not see the whole tenant
+	Status, Bus string
+	Usage       catalog.PlanUsageResult
 }
 
 func (c *Console) health(q *request) (any, error) {
-	var p healthPage
-	if err := q.get("/health/deep", &p.Deep); err != nil {
+	var d gateway.Deep
+	if err := q.get("/health/deep", &d); err != nil {
 		return nil, err
 	}
-	var ready struct {
-		Conditions []condition `json:"conditions"`
-	}
-	if err := q.get("/readyz", &ready); err != nil {
+	p := healthPage{Status: d.Status, Bus: d.Bus, Health: office.Health{Stores: d.Stores}} // those of the router come to them
+	if err := q.get(office.Path+"health", &p); err != nil {
 		return nil, err
 	}
-	p.Conditions, p.Whole = ready.Conditions, q.may(audits) == nil
+	var here office.Health
+	if err := q.get("/readyz", &here); err != nil {
+		return nil, err
+	}
+	for _, x := range here.Conditions {
+		if !slices.Contains(p.Conditions, x) {
+			p.Conditions = append(p.Conditions, x)
+		}
+	}
 	body := map[string]any{"mode": "SQL", "query": "usage"}
-	if p.Whole {
+	if p.Figures != nil {
 		body["whole_tenant"] = true
 	}
 	err := q.post("/query/", body, &p.Usage)

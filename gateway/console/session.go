@@ -191,8 +191,8 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 
 // enter asks who a new session is, and has the API count it as a request of that user.
 func (c *Console) enter(r *http.Request, s *session, found *who) error {
-	a, err := c.serve(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, false)
-	if err != nil {
+	a := &reply{header: http.Header{}}
+	if err := c.serve(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, false, a); err != nil {
 		return err
 	}
 	return a.decode(found)

@@ -14,6 +14,7 @@ import (
 var executors = map[string][]string{
 	"python": {"exec_python"},
 	"logs":   {"logs.stream"},
+	"skills": {"skill.call"},
 	"memory": {"write_memory", "read_memory", "memory.query"},
 }
 

@@ -36,6 +36,8 @@ func TestRequestReply(t *testing.T) {
 		{"workflow", "task", bus.Agent("task")},
 		{"workflow", "router", bus.Orders},
 		{"gateway", "router", bus.DirectoryApprovals},
+		{"gateway", "router", bus.DirectoryRegistry},
+		{"router", "skills", bus.SkillVersions},
 		{"router", "python", bus.Exec("exec_python")},
 		{"router", "memory", bus.Exec("memory.query")},
 	} {

@@ -54,6 +54,28 @@ type UserReply struct {
 	Skills        json.RawMessage `json:"skills,omitempty"` // []intents.Pin, likewise
 }
 
+// RegistryRequest asks on DirectoryRegistry for the agents that a tenant has in force.
+type RegistryRequest struct {
+	Tenant string `json:"tenant"`
+}
+
+// RegistryReply answers it. No digest: no agents are in force.
+type RegistryReply struct {
+	Digest   string    `json:"digest,omitempty"`
+	Bundle   string    `json:"bundle,omitempty"` // their files; empty: they are blobs of tenant system
+	Breakers []Breaker `json:"breakers"`         // of skill servers and remote agents that have failed the tenant
+	Error    string    `json:"error,omitempty"`
+}
+
+// Breaker is the circuit breaker of a skill server or a remote agent.
+type Breaker struct {
+	Server   string    `json:"server"`
+	Status   string    `json:"status"`              // closed, open or half_open
+	Failures int       `json:"failures"`            // in a row
+	Since    time.Time `json:"since,omitzero"`      // it is not closed
+	Next     time.Time `json:"next_probe,omitzero"` // when the server is called again; zero: now
+}
+
 // SilentRequest asks on PlansSilent for open plans that no manager drives: opened before
 // this router started and not claimed since, not claimed long after their hand-out, or
 // released from a hold. A plan that waits for a hold is not one. The answer also has the

@@ -12,6 +12,7 @@ const (
 	DirectoryAPIKey    = "writ.directory.apikey"    // request: APIKeyRequest; reply: APIKeyReply
 	DirectoryUser      = "writ.directory.user"      // request: UserRequest; reply: UserReply
 	DirectoryApprovals = "writ.directory.approvals" // request: ApprovalsRequest; reply: ApprovalsReply
+	DirectoryRegistry  = "writ.directory.registry"  // request: RegistryRequest; reply: RegistryReply
 	PlansSilent        = "writ.plans.silent"        // request: SilentRequest; reply: SilentReply
 	ClientPlans        = "writ.client.plans"        // request: ClientPlan; reply: ClientPlanReply
 	clientPrefix       = "writ.client.calls."       // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
@@ -49,6 +50,9 @@ func EventReader(reader string) string { return token(reader) }
 
 // Exec is the subject of an intent type. Types hold dots; they stay tokens.
 func Exec(typ string) string { return execPrefix + typ }
+
+// SkillVersions is where the skills executor says which versions of skills servers declare.
+const SkillVersions = execPrefix + "skills"
 
 // Log is the subject on which an executor shows what is written while it carries an order out.
 func Log(executor string) string { return logPrefix + executor }

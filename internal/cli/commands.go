@@ -56,7 +56,7 @@ func commands() []row {
 		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand},
 		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
 		{use: "health", short: "Say whether a running writ is ready", make: healthCommand},
-		{use: "accounts --process ROLE:NAME …", short: "Print what a NATS cluster must know of writ's processes", make: accountsCommand},
+		{use: "accounts --process ROLE:NAME … [--executor NAME …]", short: "Print what a NATS cluster must know of writ's processes", make: accountsCommand},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
 		{use: "version", short: "Print the version", make: versionCommand},

@@ -51,8 +51,8 @@ func (v SkillVersion) Pin(pins []intents.Pin) (of intents.Pin, pinned bool) {
 	return of, pinned
 }
 
-// maxSkillsFile bounds the file, in bytes.
-const maxSkillsFile = 16 << 20
+// maxSkillsFile bounds the file, in bytes: a message of the bus carries it.
+const maxSkillsFile = 7 << 20
 
 func skillsFile(dir string) string { return filepath.Join(dir, "skills.json") }
 

@@ -110,7 +110,7 @@ func TestIntegrationChart(t *testing.T) {
 			}
 		}
 	}
-	if pods != 7 {
+	if pods != 8 {
 		t.Errorf("%d pods", pods)
 	}
 	got := map[string]string{}
@@ -127,8 +127,8 @@ func TestIntegrationChart(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]string{
 		"gateway": "[serve gateway --config /etc/writ/writ.yaml]", "router": "[serve router --config /etc/writ/writ.yaml]", "recorder": "[serve recorder --config /etc/writ/writ.yaml]",
-		"thinking": "[serve manager planner task workflow --config /etc/writ/writ.yaml]",
-		"python":   "[serve executor:python --config /etc/writ/writ.yaml]", "skills": "[serve executor:skills --config /etc/writ/writ.yaml]",
+		"thinking": "[serve manager planner task workflow --config /etc/writ/writ.yaml]", "monitor": "[serve monitor --config /etc/writ/writ.yaml]",
+		"python": "[serve executor:python --config /etc/writ/writ.yaml]", "skills": "[serve executor:skills --config /etc/writ/writ.yaml]",
 	}, got); d != "" {
 		t.Errorf("roles (-want +got):\n%s", d)
 	}
@@ -197,7 +197,7 @@ func TestIntegrationChartArrows(t *testing.T) {
 	}
 	want := map[string]string{
 		"gateway": "e4222 e53 e8080 e9000 i8080 i9090", "router": "e4222 e53 e8080 e9000 e9200 i8080 i9090", "recorder": "e4222 e53 e9000 e9200 i8080 i9090", "thinking": "e4222 e443 e53 i9090",
-		"python": "e4222 e53 e9000 e9200 i9090", "skills": "e4222 e53 e8443 e9000 e9200 i9090",
+		"monitor": "e53 e8080 e9200 i9090", "python": "e4222 e53 e9000 e9200 i9090", "skills": "e4222 e53 e8443 e9000 e9200 i9090",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

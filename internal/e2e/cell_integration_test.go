@@ -236,11 +236,11 @@ func TestIntegrationCell(t *testing.T) {
 	ask()
 }
 
-// TestIntegrationInCell runs tests of agents again, in a process of their own, each in a cell
+// TestIntegrationInCell runs tests of agents and of the console again, in a process of their own, each in a cell
 // on three NATS servers where every role is two processes, with the documents in an OpenSearch.
 // They know nothing of it.
 func TestIntegrationInCell(t *testing.T) {
-	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|ApprovedTurn|Cancel|SideBySide|DroppedClients|AskIsShown)$")
+	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|ApprovedTurn|Cancel|SideBySide|DroppedClients|AskIsShown|ConsoleApproval)$")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestIntegrationInCell(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	passed := strings.Count(text, "\n--- PASS: Test")
-	if err != nil || passed < 6 || strings.Contains(text, "--- SKIP") {
+	if err != nil || passed < 7 || strings.Contains(text, "--- SKIP") {
 		t.Fatalf("%d tests passed: %v\n%s", passed, err, text)
 	}
 	t.Logf("%d tests passed", passed)

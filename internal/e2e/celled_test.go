@@ -45,7 +45,7 @@ func startCell(t *testing.T, s setup) *system {
 		t.Fatal(err)
 	}
 	c := &celled{T: t, setup: s, at: at, seeds: filepath.Join(t.TempDir(), "seeds")}
-	text, _, err := node.Accounts(c.processes(), c.seeds)
+	text, _, err := node.Accounts(c.processes(), nil, c.seeds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +68,8 @@ type celled struct {
 	routers, recorders []string // of HTTP
 	door               door
 	public             string // where that is
+
+	skilled []string // data directories of the skills executors
 
 	mu       sync.Mutex // guards proposed
 	proposed []string   // commands that approve skills
@@ -106,7 +108,7 @@ func (c *celled) config(role, instance string) node.Config {
 		Log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelInfo})).With(slog.String("process", role+" "+instance)),
 	}
 	if role == "executor:skills" {
-		cfg.Skills = c.Skills
+		cfg.Skills, c.skilled = c.Skills, append(c.skilled, cfg.Dir)
 	}
 	return cfg
 }
@@ -159,19 +161,28 @@ func (c *celled) run(key string) *system {
 			}
 		}
 	}
+	out.skilled = c.skilled
 	c.prepare(out)
 	return out
 }
 
-// door gives requests to one gateway after the other.
+// door gives requests to one gateway after the other, and those of the console to one alone,
+// which has its sessions.
 type door struct {
 	n  atomic.Uint32
 	to []*url.URL // set before the first request
 }
 
+func (d *door) choose(path string) *url.URL {
+	if strings.HasPrefix(path, "/console") {
+		return d.to[0]
+	}
+	return d.to[int(d.n.Add(1))%len(d.to)]
+}
+
 func (d *door) open(t *testing.T) (at string) {
 	t.Helper()
-	srv := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(d.to[int(d.n.Add(1))%len(d.to)]) }, FlushInterval: -1})
+	srv := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(d.choose(r.In.URL.Path)); r.Out.Host = r.In.Host }, FlushInterval: -1})
 	t.Cleanup(srv.Close)
 	return srv.URL
 }

@@ -88,6 +88,8 @@ type system struct {
 	dir  string
 	url  string
 	key  string
+
+	skilled []string // data directories of who asks skill servers
 }
 
 // start opens a node and runs it until the test ends.
@@ -121,7 +123,7 @@ func start(t *testing.T, s setup) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &system{t: t, node: n, dir: s.Dir, url: "http://" + n.Addr().String(), key: key}
+	return &system{t: t, node: n, dir: s.Dir, url: "http://" + n.Addr().String(), key: key, skilled: []string{s.Dir}}
 }
 
 // person is who asks: an API key, and the user that it asserts.

@@ -41,7 +41,6 @@ var columns = []column{
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
-	{"internal/monitor", 5, []string{"internal", "gateway"}},
 	{"internal/eval", 5, []string{"internal/cli"}},
 	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
 
@@ -52,6 +51,8 @@ var columns = []column{
 	{"executors", 4, nil},
 	{"audit", 4, nil},
 
+	{"internal/monitor", 3, []string{"internal", "gateway"}},
+	{"internal/office", 3, []string{"router/httpapi", "gateway", "internal/node"}},
 	{"state", 3, []string{"router", "audit", "internal"}},
 
 	{"agentic/agents", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},

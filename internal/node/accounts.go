@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/internal/bus"
@@ -20,8 +22,25 @@ var instance = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // Accounts is what a NATS cluster must be told of processes, each as ROLE:NAME, with a
 // name of its own. The key of each connection is a seed in the directory dir: it is made
 // if there is none, so that processes may be added later. made are the files of new ones.
-func Accounts(processes []string, dir string) (config []byte, made []string, err error) {
+// outside are external executors with their types: each has one key, whatever the number of
+// its processes.
+func Accounts(processes []string, outside map[string][]string, dir string) (config []byte, made []string, err error) {
 	var members []natsserver.Member
+	var outsiders []natsserver.External
+	for _, name := range slices.Sorted(maps.Keys(outside)) {
+		if !datadir.Executors.Named(name) {
+			return nil, nil, fmt.Errorf("executor %q: a vendor's executor is called x-<vendor> or x-<vendor>-<name>", name)
+		}
+		file := filepath.Join(dir, name+".seed")
+		public, isNew, err := seedIn(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		if isNew {
+			made = append(made, file)
+		}
+		outsiders = append(outsiders, natsserver.External{Name: name, NKey: public, Types: outside[name]})
+	}
 	seen := map[string]bool{}
 	for _, p := range processes {
 		role, name, _ := strings.Cut(p, ":")
@@ -57,7 +76,7 @@ func Accounts(processes []string, dir string) (config []byte, made []string, err
 		}
 		members = append(members, m)
 	}
-	config, err = natsserver.Cluster(executorTypes(), members)
+	config, err = natsserver.Cluster(executorTypes(), members, outsiders...)
 	return config, made, err
 }
 

@@ -82,7 +82,7 @@ func (x *campaign) round(round int) {
 	}
 	ascending(x.T, n)
 	if x.random.IntN(2) == 0 {
-		n.snapshots.every = 1
+		n.snapshots.pace = atEach
 		x.must(n.checkRecords(x.Context()))
 		x.done["snapshots"]++
 	}

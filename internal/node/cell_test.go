@@ -52,7 +52,9 @@ func newCell(t *testing.T, instances ...string) *cell {
 	c := &cell{T: t, dir: filepath.Join(t.TempDir(), "cell"), seeds: filepath.Join(t.TempDir(), "seeds"), shared: t.TempDir()}
 	engine, err := (&policies.Feed{}).Engine(t.Context())
 	must(t, err)
-	origin, err := CreateCell(c.dir, engine, catalog.Builtin())
+	types, err := catalog.Open(acmeCatalog)
+	must(t, err)
+	origin, err := CreateCell(c.dir, engine, types)
 	must(t, err)
 	if !strings.HasPrefix(origin, "writ/") {
 		t.Fatalf("origin %q", origin)
@@ -70,7 +72,7 @@ func newCell(t *testing.T, instances ...string) *cell {
 		}
 	}
 	processes = append(processes, "hearer:default_crm")
-	text, _, err := Accounts(processes, c.seeds)
+	text, _, err := Accounts(processes, map[string][]string{acme: {"x.acme.echo"}}, c.seeds)
 	must(t, err)
 	c.url = natsWith(t, text)
 	must(t, os.MkdirAll(filepath.Join(c.shared, "blobs"), 0o700))
@@ -92,7 +94,7 @@ func natsWith(t *testing.T, text []byte) (url string) {
 func (c *cell) config(instance string, roles ...string) Config {
 	c.Helper()
 	cfg := config(filepath.Join(c.TempDir(), "data"))
-	cfg.Model = offline.Model{}
+	cfg.Model, cfg.Catalog = offline.Model{}, acmeCatalog
 	cfg.Log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With(slog.String("process", strings.Join(roles, " ")+" "+instance))
 	must(c.T, os.MkdirAll(cfg.Dir, 0o700))
 	for _, name := range []string{"documents.db", "blobs"} { // one store for all
@@ -220,8 +222,8 @@ func TestCell(t *testing.T) {
 		cfg := c.config("a", role)
 		switch role {
 		case "executor:skills":
-			cfg.Skills = []string{feed}
-		case "gateway":
+			cfg.Skills = []string{"name=quakes -- " + feed}
+		case "gateway", roleMonitor:
 			cfg.Cluster.Routers, cfg.Cluster.Recorders = []string{"http://127.0.0.1:1", processes["router"].url()}, recorders
 		}
 		processes[role] = c.process(cfg)
@@ -239,13 +241,16 @@ func TestCell(t *testing.T) {
 	}
 	gateway := processes["gateway"].url()
 	c.approve(processes["executor:skills"], gateway)
+	c.registered(key, gateway)
 	plan := c.ask(key, gateway)
 	c.reads(key, gateway, plan)
 	c.hears(plan)
 	c.stolen(gateway)
-	if status := c.call("", http.MethodGet, gateway+"/console", nil, nil); status != http.StatusNotFound {
-		t.Errorf("the console: HTTP %d", status)
-	}
+	c.console(key, gateway, plan)
+	c.officeRights(key, gateway, processes["router"].url(), plan)
+	c.rated(key, gateway)
+	c.outside(gateway)
+	c.watched(processes[roleMonitor])
 	c.copied(router, func() {
 		var a intents.Answer
 		args := catalog.AdminPut{New: &catalog.Tenant{ID: "later"}}
@@ -253,7 +258,7 @@ func TestCell(t *testing.T) {
 			t.Fatalf("%+v", a)
 		}
 	})
-	held := c.hold(key, gateway, "skills-1.earthquake_feed", "Which ten places had the strongest earthquakes?")
+	held := c.hold(key, gateway, "quakes.earthquake_feed", "Which ten places had the strongest earthquakes?")
 	c.snapshots(processes["router"], processes["recorder"], "earthquakes", func() {
 		if status := c.call(key, http.MethodDelete, gateway+"/agent/plans/"+held, nil, nil); status != http.StatusOK {
 			t.Errorf("cancel: HTTP %d", status)

@@ -29,9 +29,9 @@ type (
 // cellSnapshots keeps the snapshot of a process that follows the journal of a cell. Each such
 // process has its own, and signs it.
 type cellSnapshots struct {
-	path  string
-	role  intents.Role
-	every int64 // records
+	path string
+	role intents.Role
+	pace snapshotPace
 	// end is the position that a snapshot may not pass.
 	end func(context.Context) (int64, error)
 	log *slog.Logger
@@ -107,9 +107,9 @@ func (s *cellSnapshots) due(end int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
-		return end >= s.every
+		return end >= s.pace.every
 	}
-	return s.erased.Load() || end-s.last.Next >= max(s.every, s.last.Size/snapshotBytes)
+	return s.erased.Load() || s.pace.due(end-s.last.Next, s.last.Size)
 }
 
 // follow brings the file up to date with the records behind it. It is made of records alone,
@@ -165,7 +165,7 @@ func (s *cellSnapshots) write(ctx context.Context, f *cellFold, records snapshot
 // openCellJournal opens the journal with the snapshot and the records after it, or with all
 // records if the snapshot is not valid.
 func (n *Node) openCellJournal(ctx context.Context, conn bus.Conn, instance string) error {
-	n.stored = &cellSnapshots{path: datadir.Snapshot(n.cfg.Dir), role: intents.RoleLedger, every: snapshotEvery, end: n.documented, log: n.cfg.Log}
+	n.stored = &cellSnapshots{path: datadir.Snapshot(n.cfg.Dir), role: intents.RoleLedger, pace: usualPace, end: n.documented, log: n.cfg.Log}
 	if n.has(natsserver.Router) {
 		n.stored.role = intents.RoleRouter
 	}

@@ -58,7 +58,7 @@ func (c *cell) snapshots(router, recorder *Node, word string, end func()) {
 	}
 	must(c.T, recorder.recorder.Reach(c.within(), router.journal.Next()))
 	for _, n := range []*Node{router, recorder} {
-		n.stored.every = 1
+		n.stored.pace = atEach
 		must(c.T, n.stored.follow(c.Context(), n.journal.(*jetstream.Journal), n.keys.now))
 		if !has(n) {
 			c.Errorf("the snapshot of the %s has no %q", n.cfg.Cluster.Roles, word)
@@ -97,7 +97,7 @@ func (c *cell) snapshots(router, recorder *Node, word string, end func()) {
 	}
 	c.opensWith(router, openedWith, nil) // with the one from before
 	must(c.T, clock.Every(c.within(), 10*time.Millisecond, router.stored.erased.Load))
-	router.stored.every = 1 << 40 // the erasures alone make it due
+	router.stored.pace.every = 1 << 40 // the erasures alone make it due
 	must(c.T, router.stored.follow(c.Context(), router.journal.(*jetstream.Journal), router.keys.now))
 	if has(router) || router.stored.erased.Load() {
 		c.Errorf("the snapshot has %q after all orders with it were erased", word)

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/executors/python"
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
@@ -53,7 +54,7 @@ func (n *Node) startExecutors(g *group) error {
 		}),
 		skills.Name: n.handlers(func() map[string]executors.Handler {
 			return skills.Handlers(skills.Config{
-				Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log, Rate: n.rateOf,
+				Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log,
 				Workflows: sessions.Workflows{Documents: n.documents, Now: n.cfg.Now}, Dial: n.agentDialer(),
 			})
 		}),
@@ -97,14 +98,17 @@ func (n *Node) startExecutor(g *group, name string, handlers map[string]executor
 			return err
 		}
 	}
-	workers := 0
-	if name == python.Name {
+	workers, beside := 0, map[string]bus.Handler(nil)
+	switch name {
+	case python.Name:
 		workers = python.Workers
+	case skills.Name:
+		beside = map[string]bus.Handler{bus.SkillVersions: n.tellVersions}
 	}
 	return g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
 		return executors.Serve(ctx, executors.Config{
 			Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.trust, Origin: n.Origin(),
-			Now: n.cfg.Now, Workers: workers, Log: n.cfg.Log, Ready: ready,
+			Now: n.cfg.Now, Workers: workers, Beside: beside, Log: n.cfg.Log, Ready: ready,
 		}, handlers)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"aob.dev/writ/gateway/console"
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/router/httpapi"
 )
@@ -33,18 +34,20 @@ func (n *Node) handler() (http.Handler, error) {
 		switch path := r.URL.Path; {
 		case strings.HasPrefix(path, "/ledger/"):
 			log.ServeHTTP(w, r)
+		case path == standingPath && n.follows() && !n.alone():
+			n.serveStanding(w, r)
 		case path == "/livez" || path == "/readyz":
 			n.ready(api, others).ServeHTTP(w, r)
-		case routers(path):
+		case routers(path), strings.HasPrefix(path, office.Path) && n.router != nil && !n.alone(): // for gateways elsewhere
 			api.ServeHTTP(w, r)
 		default:
 			others.ServeHTTP(w, r)
 		}
 	})
-	if !n.alone() {
-		return withoutConsole(all), nil
+	if n.gateway == nil {
+		return all, nil
 	}
-	return n.withConsole(all)
+	return n.withConsole(all, api)
 }
 
 // routerAPI is the router's interface: here, or that of other processes.
@@ -55,7 +58,7 @@ func (n *Node) routerAPI() (http.Handler, error) {
 	proofs, err := n.proofs()
 	return httpapi.New(httpapi.Config{
 		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
-		Recorder: n.index, Ledger: proofs, Health: n.health, Log: n.cfg.Log,
+		Recorder: n.index, Ledger: proofs, Health: n.health, Office: desk{n}, Log: n.cfg.Log,
 	}), err
 }
 
@@ -87,29 +90,28 @@ func (n *Node) status() http.Handler {
 	})
 }
 
-// withConsole serves the console beside.
-func (n *Node) withConsole(all http.Handler) (http.Handler, error) {
-	c, err := console.New(console.Config{API: all, Office: office{n}, Secure: strings.HasPrefix(n.cfg.PublicURL, "https://"), Now: n.cfg.Now, Log: n.cfg.Log})
+// withConsole serves the console beside. It has what people have, and the office of a router.
+func (n *Node) withConsole(all, router http.Handler) (http.Handler, error) {
+	var witnesses []string
+	for _, w := range n.cfg.Witnesses {
+		witnesses = append(witnesses, w.Key.Name())
+	}
+	inside := below(office.Path, router, all)
+	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, Secure: strings.HasPrefix(n.cfg.PublicURL, "https://"), Now: n.cfg.Now, Log: n.cfg.Log})
 	if err != nil {
 		return nil, err
 	}
-	return consoleAt(c.Handler(), all), nil
+	return below("/console/", c.Handler(), all), nil
 }
 
-// withoutConsole says where the console is.
-func withoutConsole(all http.Handler) http.Handler {
-	return consoleAt(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "The console is part of writ up alone, for now.", http.StatusNotFound)
-	}), all)
-}
-
-func consoleAt(pages, all http.Handler) http.Handler {
+// below gives what comes for a path and below it to one handler, and all else to another.
+func below(path string, it, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/console" || strings.HasPrefix(r.URL.Path, "/console/") {
-			pages.ServeHTTP(w, r)
+		if strings.HasPrefix(r.URL.Path+"/", path) {
+			it.ServeHTTP(w, r)
 			return
 		}
-		all.ServeHTTP(w, r)
+		others.ServeHTTP(w, r)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/gateway"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -27,7 +28,7 @@ func (n *Node) Look(ctx context.Context, tenant string) (gateway.Deep, error) {
 		}
 		return gateway.Down
 	}
-	d := gateway.Deep{Breakers: []gateway.ServerBreaker{}, Stores: map[string]string{}}
+	d := gateway.Deep{Stores: map[string]string{}}
 	if n.journal != nil {
 		_, err := n.journal.Get(ctx, 0)
 		d.Stores["journal"] = up(err)
@@ -36,13 +37,13 @@ func (n *Node) Look(ctx context.Context, tenant string) (gateway.Deep, error) {
 		_, err := n.documents.Get(ctx, ledger.SystemTenant, storage.IndexPlans, "health")
 		d.Stores["documents"] = up(err)
 	}
-	_, err := n.systemBlob(ctx, ledger.SystemTenant) // no digest: there is no such blob
-	d.Stores["blobs"] = up(err)
-	if n.router != nil {
-		for _, b := range n.router.Breakers(tenant) {
-			d.Breakers = append(d.Breakers, gateway.ServerBreaker{Server: b.Server, Status: string(b.Status), Failures: b.Failures, Since: b.Since, Next: b.Next})
-		}
+	_, missing := n.systemBlob(ctx, ledger.SystemTenant) // no digest: there is no such blob
+	d.Stores["blobs"] = up(missing)
+	own, err := n.registered(ctx, tenant)
+	if err != nil {
+		return d, err
 	}
+	d.Breakers = own.Breakers
 
 	layers, err := n.layers(ctx, tenant)
 	if err != nil {
@@ -53,7 +54,7 @@ func (n *Node) Look(ctx context.Context, tenant string) (gateway.Deep, error) {
 		a := gateway.AgentHealth{Name: of.Name, DisplayName: of.DisplayName, Kind: kind}
 		if at, err := url.Parse(of.Endpoint); err == nil && of.Endpoint != "" {
 			a.Kind, a.Endpoint = gateway.Remote, at.Host
-			if i := slices.IndexFunc(d.Breakers, func(b gateway.ServerBreaker) bool { return b.Server == of.Name }); i >= 0 {
+			if i := slices.IndexFunc(d.Breakers, func(b bus.Breaker) bool { return b.Server == of.Name }); i >= 0 {
 				a.Breaker = &d.Breakers[i]
 			}
 		}

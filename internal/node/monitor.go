@@ -13,8 +13,16 @@ import (
 // openMonitor makes the monitor of this process. It reads the documents as anybody could,
 // and what the process knows of itself.
 func (n *Node) openMonitor(context.Context) error {
+	process := n.process
+	if !n.alone() {
+		others, err := n.openCellmates()
+		if err != nil {
+			return err
+		}
+		process = others.process
+	}
 	n.monitor = &monitor.Watch{
-		Documents: n.documents, Tenants: n.tenants, Process: n.process, Receivers: n.cfg.Alerts,
+		Documents: n.documents, Tenants: n.tenants, Process: process, Receivers: n.cfg.Alerts,
 		Dir: n.cfg.Dir, Now: n.cfg.Now, Log: n.cfg.Log,
 	}
 	return nil
@@ -46,19 +54,8 @@ func (n *Node) tenants() []string {
 	return list
 }
 
-// process is what this process knows: all of it where everything is in it.
-func (n *Node) process() monitor.Process {
-	if !n.alone() {
-		return monitor.Process{Conditions: []string{}}
-	}
-	now := n.cfg.Now()
-	_, late, _ := n.directory.Waiting(now)
-	p := monitor.Process{HoldsLate: late, LedgerBehind: n.lag.of(n.ledger.Size(), n.journal.Next(), now), Conditions: []string{}}
-	for _, c := range n.health.List() {
-		p.Conditions = append(p.Conditions, c.Name)
-	}
-	return p
-}
+// process is what this process knows, with everything in it.
+func (n *Node) process() monitor.Process { return n.standing().process(&n.lag, n.cfg.Now()) }
 
 // lag is how long one who follows has not come on though there is more.
 type lag struct {

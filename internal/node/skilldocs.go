@@ -2,10 +2,14 @@ package node
 
 import (
 	"context"
+	"encoding/json"
+	"log/slog"
 	"slices"
 	"sync"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -21,22 +25,45 @@ func (n *Node) systemBlob(ctx context.Context, digest string) ([]byte, error) {
 	return storage.ReadSystem(ctx, n.blobs, digest)
 }
 
+// registered is what a tenant has in force, as the router here says, or one elsewhere.
+func (n *Node) registered(ctx context.Context, tenant string) (out bus.RegistryReply, err error) {
+	q := bus.RegistryRequest{Tenant: tenant}
+	if n.router != nil {
+		return n.router.Registry(q), nil
+	}
+	raw, err := json.Marshal(q)
+	if err != nil {
+		return out, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if raw, err = n.conns[natsserver.Gateway].Request(ctx, bus.DirectoryRegistry, raw); err != nil {
+		n.cfg.Log.WarnContext(ctx, "no router says which agents are in force", slog.String("error", err.Error()))
+		return out, away("no router answers now")
+	}
+	return out, json.Unmarshal(raw, &out)
+}
+
 // layers are the registries that a tenant has: that of system, then its own. Each is read
 // once for its digest.
 func (n *Node) layers(ctx context.Context, tenant string) (out []*agents.Revision, err error) {
-	if n.directory == nil {
-		return nil, nil // the process does not follow the record
+	inForce := map[string]bus.RegistryReply{}
+	tenants := slices.Compact([]string{storage.SystemTenant, tenant})
+	for _, of := range tenants {
+		if inForce[of], err = n.registered(ctx, of); err != nil {
+			return nil, err
+		}
 	}
 	n.revisions.mu.Lock()
 	defer n.revisions.mu.Unlock()
-	for _, of := range slices.Compact([]string{storage.SystemTenant, tenant}) {
-		digest, bundle := n.directory.InForce(of)
+	for _, of := range tenants {
+		now, digest := inForce[of], inForce[of].Digest
 		if digest == "" {
 			continue
 		}
 		r := n.revisions.of[of]
 		if r == nil || r.Digest() != digest {
-			if r, err = state.ContentOf(bundle, digest, func(digest string) ([]byte, error) { return n.systemBlob(ctx, digest) }); err != nil {
+			if r, err = state.ContentOf(now.Bundle, digest, func(digest string) ([]byte, error) { return n.systemBlob(ctx, digest) }); err != nil {
 				return nil, err
 			}
 			if n.revisions.of == nil {

@@ -119,11 +119,12 @@ func (w *skillWatcher) writeVersions(ctx context.Context, found []skills.Skill) 
 	if err != nil {
 		log.WarnContext(ctx, "the stored versions of skills cannot be read", slog.String("error", err.Error()))
 	}
-	approved := w.approvedDigests()
+	approved, kept := w.approvedDigests(), 0
 	for _, s := range before {
-		if approved[s.Digest] && !seen[s.Digest] {
+		if (approved[s.Digest] || approved == nil && kept < maxSeen) && !seen[s.Digest] {
 			s.Declared = false
 			list = append(list, s)
+			kept++
 		}
 	}
 	if reflect.DeepEqual(list, w.noted) {
@@ -136,12 +137,16 @@ func (w *skillWatcher) writeVersions(ctx context.Context, found []skills.Skill) 
 	w.noted = list
 }
 
-// approvedDigests of all tenants.
+// maxSeen versions that are not declared any more are kept, the newest, where it is not known
+// which are approved.
+const maxSeen = 100
+
+// approvedDigests of all tenants; nil: they are not known.
 func (w *skillWatcher) approvedDigests() map[string]bool {
-	out := map[string]bool{}
-	if w.node.directory == nil { // it is not known: those of before are forgotten
-		return out
+	if w.node.directory == nil {
+		return nil
 	}
+	out := map[string]bool{}
 	v := w.node.directory.View()
 	for _, tenant := range w.node.directory.Tenants() {
 		for _, pin := range v.Pins(tenant) {

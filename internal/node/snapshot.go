@@ -39,21 +39,26 @@ func readLocal(ctx context.Context, path string, records snapshot.Getter) (*loca
 }
 
 const (
-	// snapshotEvery so many records there is a newer snapshot: they are read within seconds.
-	snapshotEvery = 50_000
-	// snapshotBytes for each record behind the last one, a newer one is made: what is written
-	// stays less than the journal itself.
-	snapshotBytes = 1 << 10
 	// followEvery is how often the number of records is looked at.
 	followEvery = 5 * time.Minute
 )
 
+// snapshotPace says when a newer snapshot is made.
+type snapshotPace struct {
+	every int64 // records behind the last one: they are read within seconds
+	bytes int64 // of the last one for each record behind it: so less is written than the journal itself
+}
+
+var usualPace = snapshotPace{every: 50_000, bytes: 1 << 10}
+
+func (p snapshotPace) due(behind, size int64) bool { return behind >= max(p.every, size/p.bytes) }
+
 // snapshots keeps the snapshot of the data directory. It is made of the records only,
 // never of what is in memory.
 type snapshots struct {
-	path  string
-	every int64 // records
-	log   *slog.Logger
+	path string
+	pace snapshotPace
+	log  *slog.Logger
 
 	mu      sync.Mutex     // guards what follows
 	last    *localSnapshot // the file; nil: none that counts
@@ -98,7 +103,7 @@ func (s *snapshots) now() (last *localSnapshot, erased int) {
 func (s *snapshots) due(next int64) (last *localSnapshot, erased int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.checked || next-s.last.Next < max(s.every, s.last.Size/snapshotBytes) {
+	if !s.checked || !s.pace.due(next-s.last.Next, s.last.Size) {
 		return nil, 0
 	}
 	return s.last, s.erased
@@ -109,7 +114,7 @@ func (s *snapshots) due(next int64) (last *localSnapshot, erased int) {
 func (s *snapshots) write(f *localFold, last storage.Record, router intents.Signer, erased int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.erased != erased || f.Next() < s.every {
+	if s.erased != erased || f.Next() < s.pace.every {
 		return nil
 	}
 	snap, err := snapshot.Write(s.path, f, last, router)
@@ -123,7 +128,7 @@ func (s *snapshots) write(f *localFold, last storage.Record, router intents.Sign
 // openJournal opens the journal with the snapshot and the records after it, or with all
 // records if the snapshot is not valid.
 func (n *Node) openJournal(ctx context.Context) error {
-	n.snapshots = &snapshots{path: datadir.Snapshot(n.cfg.Dir), every: snapshotEvery, log: n.cfg.Log}
+	n.snapshots = &snapshots{path: datadir.Snapshot(n.cfg.Dir), pace: usualPace, log: n.cfg.Log}
 	snap := n.snapshots.read(ctx, datadir.Journal(n.cfg.Dir))
 	if snap == nil {
 		return n.replay(ctx, nil)
@@ -207,7 +212,7 @@ func (n *Node) projected() *state.State {
 func (s *snapshots) missing(next int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last == nil && next >= s.every
+	return s.last == nil && next >= s.pace.every
 }
 
 // follow brings the snapshot up to date with the records after it. If there is none yet,

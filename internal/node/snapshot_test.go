@@ -29,6 +29,9 @@ const (
 	leftOut    = "the snapshot is left out, and all records are read"
 )
 
+// atEach record there is a newer snapshot.
+var atEach = snapshotPace{every: 1, bytes: 1 << 40}
+
 // snapshotted is a directory whose log has begun, with a snapshot of its first records
 // and some behind it. The node that made it is closed.
 func snapshotted(t *testing.T, cfg Config, behind ...func(*Node) error) {
@@ -38,7 +41,7 @@ func snapshotted(t *testing.T, cfg Config, behind ...func(*Node) error) {
 		t.Fatal(err)
 	}
 	stop := run(t, n)
-	n.snapshots.every = 1
+	n.snapshots.pace = atEach
 	must(t, tenantPut(t.Context(), n, "before"))
 	_, err = n.ledger.Sync(t.Context())
 	must(t, err)
@@ -92,7 +95,7 @@ func TestSnapshotFollows(t *testing.T) {
 	snapshotted(t, cfg)
 	n := open(t, cfg)
 	run(t, n)
-	n.snapshots.every = 1
+	n.snapshots.pace = atEach
 	old, _ := n.snapshots.now()
 	must(t, n.follow(t.Context()))
 	if now, _ := n.snapshots.now(); now != old {
@@ -249,7 +252,7 @@ func TestSnapshotGoesBeforeErasure(t *testing.T) {
 	snapshotted(t, cfg)
 	n := open(t, cfg)
 	run(t, n)
-	n.snapshots.every = 1
+	n.snapshots.pace = atEach
 	must(t, n.checkRecords(t.Context()))
 	_, erased := n.snapshots.now()
 	must(t, erasing{n.journal, n.snapshots}.Erase(t.Context(), storage.Erasure{Position: n.journal.Next() - 1, Parts: []string{storage.PartReason}}))
@@ -273,7 +276,7 @@ func TestSnapshotKnowsErasures(t *testing.T) {
 	n, err := Open(t.Context(), cfg)
 	must(t, err)
 	stop := run(t, n)
-	n.snapshots.every = 1
+	n.snapshots.pace = atEach
 	if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "nowhere", Data: &catalog.Data{Key: "k", Value: json.RawMessage(`1`)}}); err == nil {
 		t.Fatal("data of no tenant are accepted")
 	}

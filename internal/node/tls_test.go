@@ -43,7 +43,7 @@ func authority(t *testing.T) (ca []byte, certFile, keyFile string) {
 // TestBusTLS: a process connects to NATS servers over TLS, and only to those that it can check.
 func TestBusTLS(t *testing.T) {
 	seeds := filepath.Join(t.TempDir(), "seeds")
-	text, _, err := Accounts([]string{"router:a"}, seeds)
+	text, _, err := Accounts([]string{"router:a"}, nil, seeds)
 	must(t, err)
 	ca, certFile, keyFile := authority(t)
 	other, _, _ := authority(t)

@@ -71,7 +71,7 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 		}
 	})
 	plain := httpapi.New(httpapi.Config{
-		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
+		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy, Office: desk{w: w},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	return &entrance{w, contract(t).Handler(t, plain), plain}

@@ -46,13 +46,14 @@ type Recorder interface {
 	Reach(ctx context.Context, position int64) error
 }
 
-// Config of the entrance. All members but Ledger are required.
+// Config of the entrance. All members but Ledger and Office are required.
 type Config struct {
 	Router    *router.Router
 	State     *state.State
 	Documents storage.Documents // the search index of orders
 	Recorder  Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
+	Office    Office // likewise
 	Policy    *policies.Live
 	Health    *health.Board // conditions that /readyz lists; nil: there are none
 	Log       *slog.Logger
@@ -62,11 +63,12 @@ type server struct {
 	cfg     Config
 	batches chan struct{} // one for each batch that is being carried out
 	intake  intake        // of batches
+	heavy   chan struct{} // held by what reads the whole record
 }
 
 // New is the router's HTTP interface.
 func New(cfg Config) http.Handler {
-	s := &server{cfg: cfg, batches: make(chan struct{}, maxBatches), intake: intake{from: map[string]int{}}}
+	s := &server{cfg: cfg, batches: make(chan struct{}, maxBatches), intake: intake{from: map[string]int{}}, heavy: make(chan struct{}, 1)}
 	r := edge.NewRoutes(cfg.Log, "")
 	r.POST("/v1/intents", r.Handle(s.submit))
 	r.GET("/v1/intents", r.Handle(s.list))
@@ -86,6 +88,7 @@ func New(cfg Config) http.Handler {
 	r.GET("/v1/policy", r.Handle(s.policy))
 	r.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
 	r.GET("/readyz", s.ready)
+	s.openOffice(r)
 	return r.Engine
 }
 

@@ -122,6 +122,7 @@ func crossings() []crossing {
 		{subject: bus.DirectoryAPIKey, of: accountCore, by: gateway},
 		{subject: bus.DirectoryUser, of: accountCore, by: gateway},
 		{subject: bus.DirectoryApprovals, of: accountCore, by: gateway},
+		{subject: bus.DirectoryRegistry, of: accountCore, by: gateway},
 		{subject: bus.PlansSilent, of: accountCore, by: gateway},
 		// One way: the stream FRAMES stores them, and there are no replies. Only
 		// drivers and the gateway publish frames, so that a compromised task or planner

@@ -141,9 +141,13 @@ func external(o External) *server.User {
 		user := bus.ProcessUser(Hearer, o.Name)
 		return hearer(o.Name, inbox(user)).user(user, "")
 	}
+	return outside(o).user(o.Name, "")
+}
+
+func outside(o External) *right {
 	r := executor(o.Name, o.Types)
 	r.subscribe = append(r.subscribe, inbox(o.Name))
-	return r.user(o.Name, "")
+	return r
 }
 
 // disconnect ends the connections of some keys.

@@ -74,8 +74,8 @@ func (r *right) member(public string) (u user, err error) {
 
 // Cluster is what a nats-server of a cluster must be told to keep its accounts apart as
 // the server in this process does: accounts with their users, the system account and the
-// bound of a message. It is to be included by a configuration that says the rest.
-func Cluster(executors map[string][]string, members []Member) ([]byte, error) {
+// bound of a message. outsiders are external executors. It is to be included by a configuration that says the rest.
+func Cluster(executors map[string][]string, members []Member, outsiders ...External) ([]byte, error) {
 	all := accounts()
 	for _, m := range members {
 		asks, serves := rightsOf(m.Role, m.Instance, executors)
@@ -96,6 +96,14 @@ func Cluster(executors map[string][]string, members []Member) ([]byte, error) {
 			}
 			all[r.account].Users = append(all[r.account].Users, u)
 		}
+	}
+	for _, o := range outsiders {
+		r := outside(o)
+		u, err := r.member(o.NKey)
+		if err != nil {
+			return nil, fmt.Errorf("%w: of %s", err, o.Name)
+		}
+		all[r.account].Users = append(all[r.account].Users, u)
 	}
 	for _, a := range all {
 		slices.SortFunc(a.Users, func(x, y user) int { return bytes.Compare([]byte(x.NKey), []byte(y.NKey)) })

@@ -22,6 +22,7 @@ const (
 	Recorder = "recorder" // reads the journal, and says how far the documents have come
 	Frames   = "frames"   // the gateway's second: reads display frames and does nothing else
 	Logs     = "logs"     // the executor that hears what others write
+	Skills   = "skills"   // the executor that says what skill servers declare
 	Teller   = "teller"   // publishes events for other systems and does nothing else
 	Hearer   = bus.Hearer // another system: its processes are called TENANT_NAME and read events of that tenant
 )
@@ -76,7 +77,10 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return nil, nil
 	}
 	r := executor(role, types)
-	if role == Logs {
+	switch role {
+	case Skills:
+		r.subscribe = append(r.subscribe, queued(bus.SkillVersions, role))
+	case Logs:
 		r.subscribe = append(append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role)), discoverable(bus.LogStreams)...)
 		r.replies = 2 // two services share its connection, and both answer who asks for all
 	}
@@ -148,7 +152,7 @@ func router(inbox string) *right {
 		subscribe: []string{discovery, inbox, routerAlive},
 		answers:   orderTime,
 	}
-	for _, subject := range []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent} {
+	for _, subject := range []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.DirectoryRegistry, bus.PlansSilent} {
 		r.subscribe = append(r.subscribe, queued(subject, Router))
 	}
 	return r

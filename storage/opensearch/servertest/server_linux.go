@@ -266,7 +266,7 @@ func (s *Server) Close() error {
 // below those that a system gives to whoever asks for any.
 func freePort(ctx context.Context) (port int, err error) {
 	for range 100 {
-		port = 10000 + rand.IntN(20000)
+		port = 10000 + rand.IntN(20000) //nolint:gosec // G404: a port is no secret
 		l, failed := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err = failed; err == nil {
 			return port, l.Close()

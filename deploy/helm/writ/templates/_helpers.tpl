@@ -126,7 +126,7 @@ spec:
 {{- if has . (list "manager" "planner" "task" "workflow") }}{{ $all = append $all "models" }}{{ end -}}
 {{- if has . (list "router" "recorder" "monitor") }}{{ $all = append $all "documents" }}{{ end -}}
 {{- if has . (list "gateway" "router" "recorder") }}{{ $all = append $all "blobs" }}{{ end -}}
-{{- if has . (list "gateway" "router") }}{{ $all = append $all "http" }}{{ end -}}
+{{- if has . (list "gateway" "router" "monitor") }}{{ $all = append $all "http" }}{{ end -}}
 {{- if eq . "executor:skills" }}{{ $all = append $all "skills" }}{{ end -}}
 {{- if hasPrefix "executor:" . }}{{ $all = concat $all (list "documents" "blobs") }}{{ end -}}
 {{- end -}}

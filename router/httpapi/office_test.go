@@ -1,0 +1,105 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/office"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router/httpapi"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
+)
+
+// desk reads what an entrance has. The rest must not be asked.
+type desk struct {
+	httpapi.Office
+	w *routertest.World
+}
+
+func (d desk) Sealed(ctx context.Context, position int64) (office.Sealed, error) {
+	rec, err := d.w.Journal.Get(ctx, position)
+	if err != nil {
+		return office.Sealed{}, err
+	}
+	o, err := state.ReadOrder(rec)
+	return office.Sealed{Type: o.Type, Args: o.Args}, err
+}
+
+func (desk) Policy() map[string]string { return map[string]string{"a.rego": ""} }
+
+func (desk) Explain(context.Context, string) (json.RawMessage, error) {
+	return json.RawMessage(`{}`), nil
+}
+
+func (desk) Bundle(_ context.Context, w io.Writer, _ string) error {
+	_, err := w.Write(bytes.Repeat([]byte("x"), 1<<10))
+	return errors.Join(err, errors.New("the rest cannot be read"))
+}
+
+// TestOffice: what the console reads of the record goes by the roles of the grant. Nobody sees
+// there what a policy masks, nor with a standing grant; a bundle that breaks off looks broken.
+func TestOffice(t *testing.T) {
+	e := open(t)
+	e.Pin("pay", catalog.Pure)
+	plain := e.Want(e.Begun("p1", "pay").Started(1).Call("pay", `{"card":"4111"}`), intents.OK).IntentID
+	source := maps.Clone(e.Policy.Engine().Source())
+	source["authz/mask.rego"] = []byte(`package writ.authz
+
+# METADATA
+# description: Nobody sees it.
+obligations contains {"name": "mask", "value": "/output"} if input.intent.type == "skill.call"
+`)
+	_, err := e.Policy.ReplaceTree(t.Context(), policies.Tree{Source: source}, e.Router.SelfProof)
+	if err != nil {
+		t.Fatal(err)
+	}
+	masked := e.Want(e.Begun("p2", "pay").Started(1).Call("pay", `{"card":"4112"}`), intents.OK).IntentID
+
+	at := func(path string, headers []string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, office.Path+path, nil)
+		r.Header.Set(headers[0], headers[1])
+		w := httptest.NewRecorder()
+		e.plain.ServeHTTP(w, r)
+		return w
+	}
+	ana, audrey, bob := e.bearer("ana", "default", "user"), e.bearer("audrey", "default", "auditor"), e.bearer("bob", "default", "user")
+	for _, who := range [][]string{ana, audrey} {
+		if s := decoded[*office.Sealed](t, at("orders/"+plain, who)); s == nil || !strings.Contains(string(s.Args), "4111") {
+			t.Errorf("%+v", s)
+		}
+		if s := decoded[*office.Sealed](t, at("orders/"+masked, who)); s != nil {
+			t.Errorf("masked: %s", s.Args)
+		}
+	}
+	refused(t, at("orders/"+plain, bob), intents.NotFound)
+	refused(t, at("explain/"+plain, ana), intents.RBACForbidden)
+	refused(t, at("explain/"+masked, audrey), intents.RBACForbidden)
+	if w := at("explain/"+plain, audrey); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	standing := e.Grant("audrey", "default", routertest.Order{Roles: []string{"auditor"}, Grant: func(g *intents.Grant) {
+		g.For, g.Act.Client = "plan:"+routertest.PlanID("p1"), "token"
+	}})
+	for _, path := range []string{"orders/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health"} {
+		refused(t, at(path, []string{"Authorization", "Bearer " + standing}), intents.GrantInvalid)
+		refused(t, at(path, []string{"X-Api-Key", "key"}), intents.Unauthorized)
+	}
+	refused(t, at("bundle", ana), intents.RBACForbidden)
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // it is that value
+			t.Errorf("a bundle that breaks off ends with %v", v)
+		}
+	}()
+	at("bundle", audrey)
+}
