@@ -7,6 +7,7 @@ import (
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/state"
 )
 
 // row is one command of the command line, or a group of them. What --help says of it
@@ -194,23 +195,23 @@ var keyRows = []row{
 var tenantRows = []row{
 	{use: "add ID", short: "Create a tenant with the default roles; only operators of system may", make: tenantAdd},
 	{use: "data KEY JSON", short: "Set data of a tenant that policies read, such as approval or skills_allow", make: tenantData},
-	listing("List tenants with all rows that operators put", tenantList),
+	listing("List tenants with all rows that operators put", "tenants", func(r state.TenantRows) any { return r }),
 }
 
 var roleRows = []row{
 	{use: "put NAME --capability AREA:VERB …", short: "Set the capabilities of a role; without any, it has none", make: rolePut},
-	listing("List roles", roleList),
+	listing("List roles", "roles", func(r state.TenantRows) any { return r.Roles }),
 }
 
 var userRows = []row{
 	{use: "put ID --role ROLE …", short: "Set the roles of a user; they limit the roles of every API key", make: userPut},
-	listing("List users", userList),
+	listing("List users", "users", func(r state.TenantRows) any { return r.Users }),
 }
 
 var apikeyRows = []row{
 	{use: "create ID --user USER --role ROLE …", short: "Make an API key; it is printed once", make: apikeyCreate},
 	{use: "revoke ID", short: "Revoke an API key", make: apikeyRevoke},
-	listing("List API keys", apikeyList),
+	listing("List API keys", "apikeys", func(r state.TenantRows) any { return r.APIKeys }),
 }
 
 var skillRows = []row{
@@ -222,7 +223,7 @@ var skillRows = []row{
 		use: "diff NAME", short: "Compare what a skill declares now with what is approved; exit 1 if they differ",
 		make: skillDiff,
 	},
-	listing("List approved skills", skillList),
+	listing("List approved skills", "skills", func(r state.TenantRows) any { return r.Skills }),
 }
 
 var grantRows = []row{{use: "revoke USER", short: "End a user's grants, plans and runs", make: grantRevoke}}
@@ -284,7 +285,7 @@ var storageRows = []row{
 	{use: "move --to URL", short: "Move all artifacts to another store; writ must not run", make: storageMove},
 }
 
-// listing is the command `list` of a group: what lines says of each tenant.
-func listing(short string, lines listOf) row {
-	return row{use: "list", short: short + ", from the record of the data directory", make: tenantsList(lines)}
+// listing is the command `list` of a group: what a text says of the rows of each tenant.
+func listing(short, text string, of func(state.TenantRows) any) row {
+	return row{use: "list", short: short + ", from the record of the data directory", make: tenantsList(text, of)}
 }

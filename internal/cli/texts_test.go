@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 )
 
 // TestTexts: every text can be filled in with what it is about.
@@ -33,6 +35,8 @@ func TestTexts(t *testing.T) {
 		"changes.rights":  changedAgent{Gained: []string{"x"}, Lost: []string{"x"}},
 		"documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
 		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
+		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
+		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": state.TenantRows{Skills: []intents.Pin{{CacheSeconds: 1}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
 		"plan":            catalog.PlanView{Steps: []catalog.StepView{{FailureReason: "x"}}, Facts: []catalog.OrderFact{{}}, Usage: []catalog.Usage{{}}, Response: "x"},
