@@ -79,14 +79,12 @@ func (b *batch) decode() {
 
 // stages take batches through workers. next makes one, or says that there are no more.
 // A worker does apart with it. fold gets the batches in order and says what a worker
-// is to do then; done gets them in order after that, and may be nil. The first error
-// ends everything, after the workers have ended what they have.
+// is to do then. The first error ends everything, after the workers have ended what they have.
 type stages[B any] struct {
 	workers int
 	next    func() (b B, more bool, err error)
 	apart   func(B)
 	fold    func(B) (then func(), err error)
-	done    func(B) error
 }
 
 func (s stages[B]) run(ctx context.Context) error {
@@ -109,8 +107,8 @@ func (s stages[B]) run(ctx context.Context) error {
 			free <- struct{}{}
 		}
 	}()
-	var read, folded []task
-	for more := true; more || len(read)+len(folded) > 0; {
+	var read []task
+	for more := true; ; {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -124,25 +122,17 @@ func (s stages[B]) run(ctx context.Context) error {
 				read = append(read, start(b, func() { s.apart(b) }))
 			}
 		}
-		if len(read) > 0 {
-			<-read[0].ended
-			then, err := s.fold(read[0].batch)
-			if err != nil {
-				return err
-			}
-			folded, read = append(folded, start(read[0].batch, then)), read[1:]
+		if len(read) == 0 {
+			return nil
 		}
-		for len(folded) > s.workers || len(read) == 0 && len(folded) > 0 {
-			<-folded[0].ended
-			if s.done != nil {
-				if err := s.done(folded[0].batch); err != nil {
-					return err
-				}
-			}
-			folded = folded[1:]
+		<-read[0].ended
+		then, err := s.fold(read[0].batch)
+		if err != nil {
+			return err
 		}
+		start(read[0].batch, then)
+		read = read[1:]
 	}
-	return nil
 }
 
 // errBad ends the stages of a verification: something is bad.

@@ -127,8 +127,6 @@ type Gateway struct {
 	patched chan struct{} // a run may have another graph
 	unfired unfired
 	dreamt  map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
-	// checked are the artifacts that were read whole.
-	checked *checked
 	mcps    *mcpServers
 	orders  http.Handler // GET /v1/intents/{intent_id}; nil: another process has it
 }
@@ -183,7 +181,7 @@ func New(cfg Config) (*Gateway, error) {
 		pace:    defaultPace,
 		patched: make(chan struct{}, 1),
 
-		clients: newClients(), checked: newChecked(), unfired: unfired{by: make(map[string]notFired)},
+		clients: newClients(), unfired: unfired{by: make(map[string]notFired)},
 	}
 	g.mcps = newMCPServers(g, cmp.Or(cfg.MCPRate, DefaultMCPRate))
 	return g, nil

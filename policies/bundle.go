@@ -56,19 +56,6 @@ func BuildBundle(t Tree, key *intents.Signer) ([]byte, error) {
 	return pack(files)
 }
 
-// SignBundle signs a bundle, in place of any signature that it has.
-func SignBundle(raw []byte, key intents.Signer) ([]byte, error) {
-	files, err := unpack(raw)
-	if err != nil {
-		return nil, err
-	}
-	delete(files, signaturesFile)
-	if files[signaturesFile], err = signatures(files, key); err != nil {
-		return nil, err
-	}
-	return pack(files)
-}
-
 // ReadBundle opens a bundle. With a key it must be signed by it, whole: OPA's own
 // reader verifies that. Without, any signature is ignored.
 func ReadBundle(raw []byte, key ed25519.PublicKey) (Tree, error) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/format"
 )
 
 // Report is what Check finds out about a tree that compiles.
@@ -67,9 +66,4 @@ func explained(err error) error {
 		lines = append(lines, one)
 	}
 	return errors.Join(lines...)
-}
-
-// Format is the one formatting of a module, that of `opa fmt`.
-func Format(name string, content []byte) ([]byte, error) {
-	return format.SourceWithOpts(name, content, format.Opts{RegoVersion: ast.RegoV1})
 }

@@ -152,7 +152,7 @@ func exits(ts *testscript.TestScript, w *world, args []string) {
 func environ(ts *testscript.TestScript, w *world) []string {
 	env := append([]string{}, w.vars...)
 	for _, name := range []string{
-		"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "WRIT_MODEL_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ACME_LAX", "ACME_DIES", "CRM_TOKEN", "P8_SCHEMA_DIR",
+		"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "XDG_CONFIG_HOME", "WRIT_MODEL_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ACME_LAX", "ACME_DIES", "CRM_TOKEN", "P8_SCHEMA_DIR",
 		"WRIT_ENVIRONMENT", "NODE_ENV", "API_KEY", "API_KEY_SECRET_NAME", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_REGION", "VERTEX_AI_LOCATION", "VERTEX_AI_MODEL",
 	} {
 		if v := ts.Getenv(name); v != "" {

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -40,9 +42,6 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 		return m, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.keepVersions(ctx); err != nil {
-		return m, err
-	}
 	if err := w.start(ctx, answering{}, 0); err != nil {
 		return m, err
 	}
@@ -65,19 +64,14 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 	return m, nil
 }
 
-// keepVersions keeps what decides, so that the bundle has it.
+// keepVersions keeps what decides, so that bundles have it.
 func (w *world) keepVersions(ctx context.Context) error {
 	source := policies.Embedded().Deciding()
 	doc, err := intents.Canonical(catalog.Builtin().Document())
 	if err != nil {
 		return err
 	}
-	for _, content := range source {
-		if _, _, err := w.config.Blobs.Keep(ctx, ledger.SystemTenant, bytes.NewReader(content)); err != nil {
-			return err
-		}
-	}
-	for _, content := range [][]byte{source.Manifest(), doc} {
+	for _, content := range append(slices.Collect(maps.Values(source)), source.Manifest(), doc) {
 		if _, _, err := w.config.Blobs.Keep(ctx, ledger.SystemTenant, bytes.NewReader(content)); err != nil {
 			return err
 		}
@@ -89,9 +83,9 @@ func (w *world) keepVersions(ctx context.Context) error {
 func (w *world) play(ctx context.Context, n int64) (int64, error) {
 	var decided, next atomic.Int64
 	err := together(auditCallers, func(int) (bool, error) {
-		p := &player{world: w, n: int(next.Add(1)), decided: &decided}
-		if err := p.turn(ctx); err != nil {
-			return false, fmt.Errorf("turn %d: %w", p.n, err)
+		i := int(next.Add(1))
+		if err := w.turn(ctx, i, &decided); err != nil {
+			return false, fmt.Errorf("turn %d: %w", i, err)
 		}
 		return decided.Load() < n, ctx.Err()
 	})

@@ -16,7 +16,7 @@
 //	         and opening its journal beside scanning it
 //	storage  durable writes of many callers beside one, text search as documents
 //	         grow beside bare FTS5, neighbours beside a linear scan; and OpenSearch
-//	         beside SQLite and bare bulk requests
+//	         beside SQLite
 //	ask      having an agent asked beside the call of an MCP server's tool, each from
 //	         the reply of the model to its next request, with models that answer at once
 //	mcp      calls of a tool through writ's MCP server, each recorded, beside the same calls
@@ -46,12 +46,9 @@ type Options struct {
 	// Records that the journal grows to; 0: its growth is not measured. Each is
 	// some 1.6 KB on disk.
 	Records int64
-	// Documents that storage searches; 0: DefaultDocuments. With their embeddings
-	// each is some 6 KB on disk.
-	Documents int64
-	// Texts is how many documents without embeddings text search grows to; 0:
-	// DefaultTexts. Each is some 2 KB on disk, in two stores.
-	Texts      int64
+	// Documents that storage searches; 0: DefaultDocuments. Each is some 8 KB
+	// on disk, in three stores.
+	Documents  int64
 	OpenSearch string // URL of one that storage measures, too
 }
 
@@ -98,9 +95,6 @@ func Run(ctx context.Context, name string, o Options) ([]Row, error) {
 	}
 	if o.Documents <= 0 {
 		o.Documents = DefaultDocuments
-	}
-	if o.Texts <= 0 {
-		o.Texts = DefaultTexts
 	}
 	rows, err := run(ctx, o)
 	if err != nil {

@@ -17,7 +17,7 @@ func TestMeasures(t *testing.T) {
 	for _, name := range bench.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			rows, err := bench.Run(t.Context(), name, bench.Options{Time: 50 * time.Millisecond, Orders: 300, Documents: 300, Texts: 300})
+			rows, err := bench.Run(t.Context(), name, bench.Options{Time: 50 * time.Millisecond, Orders: 300, Documents: 300})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,9 +26,6 @@ func logged(ctx context.Context, dir string, o Options) (rows []Row, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.keepVersions(ctx); err != nil {
-		return nil, err
-	}
 	if err := w.start(ctx, answering{}, 0); err != nil {
 		return nil, err
 	}

@@ -19,18 +19,16 @@ import (
 const (
 	// DefaultDocuments is how many documents are searched.
 	DefaultDocuments = 100_000
-	// DefaultTexts is how many documents without embeddings text search grows to.
-	DefaultTexts   = 100_000
-	storeDimension = 384 // of the embeddings: a small model's
-	storeCallers   = 64
-	storeTenant    = "bench"
-	storeBatch     = 500
+	storeDimension   = 384 // of the embeddings: a small model's
+	storeCallers     = 64
+	storeTenant      = "bench"
+	storeBatch       = 500
 )
 
 // store measures the documents: durable writes of many callers beside one; text
 // search as documents grow tenfold to the size asked for, beside bare FTS5;
 // neighbours beside a linear scan; and the same of an OpenSearch, if there is one,
-// beside SQLite and beside bare bulk requests.
+// beside SQLite.
 func store(ctx context.Context, o Options) ([]Row, error) {
 	return within(func(dir string) ([]Row, error) { return storeIn(ctx, dir, o) })
 }
@@ -49,7 +47,6 @@ func storeIn(ctx context.Context, dir string, o Options) (rows []Row, err error)
 	if err := race(ctx, o.Time, one, many); err != nil {
 		return nil, err
 	}
-	rows = append(rows, newRow(fmt.Sprintf("sqlite writes, %d callers / 1", storeCallers), many.rate(), one.rate(), "per second", many.n))
 	if err := s.fill(ctx, o.Documents); err != nil {
 		return nil, err
 	}
@@ -66,8 +63,8 @@ func storeIn(ctx context.Context, dir string, o Options) (rows []Row, err error)
 		return nil, err
 	}
 	rows = append(rows,
-		newRow(fmt.Sprintf("sqlite neighbours, %d documents / linear scan of the user's", o.Documents), near[0], linear, "ms", n),
-		newRow(fmt.Sprintf("sqlite neighbours / text, %d documents", o.Documents), near[0], text[0], "ms", n))
+		newRow(fmt.Sprintf("sqlite writes, %d callers / 1", storeCallers), many.rate(), one.rate(), "per second", many.n),
+		newRow(fmt.Sprintf("sqlite neighbours, %d documents / linear scan of the user's", o.Documents), near[0], linear, "ms", n))
 	if o.OpenSearch == "" {
 		return rows, nil
 	}
@@ -90,20 +87,10 @@ func growingText(ctx context.Context, dir string, o Options) (rows []Row, err er
 	defer func() { err = errors.Join(err, beside.db.Close()) }()
 	s := &stored{store: ours, of: words}
 	var smallest float64
-	all := sizes(o.Texts)
+	all := sizes(o.Documents)
 	for i, size := range all {
-		began, added := time.Now(), size-s.next.Load()
-		if err := s.fill(ctx, size); err != nil {
+		if err := errors.Join(s.fill(ctx, size), beside.fill(ctx, size, words)); err != nil {
 			return nil, err
-		}
-		took := time.Since(began)
-		began = time.Now()
-		if err := beside.fill(ctx, size, words); err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			rate := func(d time.Duration) float64 { return float64(added) / d.Seconds() }
-			rows = append(rows, newRow(fmt.Sprintf("sqlite creations, %d at once / bare FTS5", storeBatch), rate(took), rate(time.Since(began)), "per second", added))
 		}
 		both, n, err := s.searches(ctx, 2*o.Time, textQuery, beside)
 		if err != nil {
@@ -150,20 +137,8 @@ func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, er
 		return nil, err
 	}
 	rows := []Row{newRow(fmt.Sprintf("opensearch writes / sqlite, %d callers", storeCallers), l.rate(), puts, "per second", l.n)}
-	began, added := time.Now(), o.Documents-s.next.Load()
-	if err := s.fill(ctx, o.Documents); err != nil {
+	if err := errors.Join(s.fill(ctx, o.Documents), d.Refresh(ctx, storage.IndexMemory)); err != nil {
 		return nil, err
-	}
-	took := time.Since(began)
-	if err := d.Refresh(ctx, storage.IndexMemory); err != nil {
-		return nil, err
-	}
-	base, err := bulk(ctx, o.OpenSearch, prefix+storage.IndexMemory+"-bare", o.Time) // of the same template
-	if err != nil {
-		return nil, err
-	}
-	if added > 0 {
-		rows = append(rows, newRow(fmt.Sprintf("opensearch creations, %d at once / bare _bulk", storeBatch), float64(added)/took.Seconds(), base, "per second", added))
 	}
 	for _, m := range []struct {
 		name  string

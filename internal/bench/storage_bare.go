@@ -1,20 +1,15 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/storage"
 )
 
@@ -108,37 +103,4 @@ func scanned(ctx context.Context, d time.Duration, vectors int64) (float64, erro
 		return 0, err // best is used, so that the loop is not left out
 	}
 	return median(took[0]), nil
-}
-
-// bulk sends documents of the stored form to an index of the same mapping, a batch
-// a request, for so long, and reports how many a second were taken.
-func bulk(ctx context.Context, url, index string, d time.Duration) (float64, error) {
-	client := egress.Client(egress.Transport(url))
-	began, n := time.Now(), int64(0)
-	for n == 0 || time.Since(began) < d {
-		var body bytes.Buffer
-		for range storeBatch {
-			n++
-			doc := note(n)
-			fmt.Fprintf(&body, "{\"create\":{\"_index\":%q,\"_id\":%q}}\n", index, doc.ID)
-			fmt.Fprintf(&body, "{\"writ\":{\"position\":%d,\"id\":%q},%s\n", n, doc.ID, doc.Body[1:])
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(url, "/")+"/_bulk", &body)
-		if err != nil {
-			return 0, err
-		}
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := client.Do(req)
-		if err != nil {
-			return 0, err
-		}
-		raw, err := io.ReadAll(resp.Body)
-		if err := errors.Join(err, resp.Body.Close()); err != nil {
-			return 0, err
-		}
-		if resp.StatusCode != http.StatusOK || bytes.Contains(raw[:min(len(raw), 200)], []byte(`"errors":true`)) {
-			return 0, fmt.Errorf("bulk: %s: %.200s", resp.Status, raw)
-		}
-	}
-	return float64(n) / time.Since(began).Seconds(), nil
 }

@@ -38,7 +38,7 @@ type world struct {
 	config  router.Config
 	router  *router.Router
 	turns   []turn
-	sealed  int                           // orders so far
+	sealed  atomic.Int64                  // orders so far
 	written atomic.Pointer[ledger.Ledger] // that follows the journal; nil: none does
 }
 
@@ -52,15 +52,12 @@ type (
 	opening func(storage.Observer) (journalOf, error)
 )
 
-// turn is one user's turn with a running task (plan) and a plan that waits for
-// its steps (draft).
+// turn is one user's turn with a running task.
 type turn struct {
-	user, session, id string
-	plan, draft       string
-	task              intents.Signer
-	grant             string
-	opened            time.Time
-	named             bool // every order names the plan in its context
+	user, session, id, plan string
+	task                    intents.Signer
+	grant                   string
+	opened                  time.Time
 }
 
 // newWorld is a log in SQLite below dir; see newWorldOn.
@@ -105,6 +102,9 @@ func newWorldOn(ctx context.Context, dir string, now func() time.Time, open open
 		Policy: policies.NewLive(engine.Unhurried()), Now: now, Log: slog.New(slog.DiscardHandler),
 		Rates: router.Rates{Signer: -1, Tenant: -1}, // one signer is all the load there is
 	}
+	if err := w.keepVersions(ctx); err != nil {
+		return w, err
+	}
 	token, err := state.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest(), nil)
 	if err != nil {
 		return w, err
@@ -124,7 +124,7 @@ func (w *world) start(ctx context.Context, conn bus.Conn, n int) (err error) {
 	}
 	for _, s := range skills {
 		approve := catalog.SkillApprove{Tenant: tenant, Skill: s, Digest: intents.Digest([]byte(s)), Effect: catalog.Pure}
-		if _, err := w.submit(ctx, intents.RoleOperator, turn{}, "skill.approve", approve); err != nil {
+		if _, err := w.submit(ctx, intents.RoleOperator, turn{}, "skill.approve", approve, intents.OK); err != nil {
 			return err
 		}
 	}
@@ -145,78 +145,43 @@ func (w *world) close() error {
 	return w.journal.Close()
 }
 
-// open opens a turn: a plan with a running task, and one that was just claimed.
+// open opens a turn: a plan with a running task.
 func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	name := fmt.Sprintf("%08x", i*2654435761)
 	t = turn{user: fmt.Sprintf("u_%08x", i/turnsPerUser), session: "sess_" + name, id: "turn_" + name, opened: w.config.Now()}
-	t.plan, t.draft = t.planID(name), t.planID("b"+name)
-	if err := w.enter(&t); err != nil {
-		return t, err
-	}
-	draft, err := w.beside(t, "draft")
-	if err != nil {
-		return t, err
-	}
-	draft.plan = t.draft
-	for _, in := range []turn{t, draft} {
-		if _, err := w.submit(ctx, intents.RoleGateway, in, "plan.open", catalog.PlanOpen{PlanID: in.plan, Task: "Which outlets sold most last week?"}); err != nil {
-			return t, err
-		}
-		if _, err := w.submit(ctx, intents.RoleManager, in, "plan.claim", catalog.PlanClaim{PlanID: in.plan, Epoch: 1, Driver: "drv_" + name}); err != nil {
-			return t, err
-		}
-	}
-	digest, err := w.submit(ctx, intents.RolePlanner, t, "plan", catalog.Plan{PlanID: t.plan, Epoch: 1, Revision: 1, Steps: planSteps("")})
-	if err != nil {
-		return t, err
-	}
-	step, err := w.firstStep(t, digest)
-	if err != nil {
-		return t, err
-	}
-	_, err = w.submit(ctx, intents.RoleManager, t, "step", step)
-	return t, err
-}
-
-// beside is a turn in another session of its user: a session has one open turn.
-func (w *world) beside(t turn, session string) (_ turn, err error) {
-	t.session += "_" + session
-	t.grant, err = w.issueGrant(t)
-	return t, err
-}
-
-// enter gives a turn its grant and its task a key.
-func (w *world) enter(t *turn) (err error) {
+	t.plan = intents.TimedID(intents.KindPlan, t.opened, name)
 	if t.task, err = intents.GenerateSigner(intents.RoleTask); err != nil {
-		return err
+		return t, err
 	}
-	t.grant, err = w.issueGrant(*t)
-	return err
-}
-
-// firstStep of the turn's plan, which its task carries out.
-func (w *world) firstStep(t turn, digest string) (step catalog.Step, err error) {
-	step = catalog.Step{
+	if t.grant, err = w.issueGrant(t); err != nil {
+		return t, err
+	}
+	if _, err := w.submit(ctx, intents.RoleGateway, t, "plan.open", catalog.PlanOpen{PlanID: t.plan, Task: "Which outlets sold most last week?"}, intents.OK); err != nil {
+		return t, err
+	}
+	if _, err := w.submit(ctx, intents.RoleManager, t, "plan.claim", catalog.PlanClaim{PlanID: t.plan, Epoch: 1, Driver: "drv_" + name}, intents.OK); err != nil {
+		return t, err
+	}
+	spec := catalog.ReturnSpec{Shape: "array<{outlet_id, score, rank}>", Reason: "the answer ranks outlets"}
+	digest, err := w.submit(ctx, intents.RolePlanner, t, "plan", catalog.Plan{PlanID: t.plan, Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{
+		{Step: 1, Task: "List the outlets that were active last week", Skills: skills, ReturnSpec: spec},
+		{Step: 2, Task: "Rank them by what they sold", Skills: skills[:1], Inputs: []int{1}, ReturnSpec: spec},
+	}}, intents.OK)
+	if err != nil {
+		return t, err
+	}
+	step := catalog.Step{
 		PlanID: t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: t.taskID(), JWK: t.task.VerificationKey().ToJWK(),
 		Deadline: intents.FormatTime(w.config.Now().Add(state.MaxTaskLife)),
 	}
-	step.PoP, err = intents.SignPoP(t.task, step)
-	return step, err
+	if step.PoP, err = intents.SignPoP(t.task, step); err != nil {
+		return t, err
+	}
+	_, err = w.submit(ctx, intents.RoleManager, t, "step", step, intents.OK)
+	return t, err
 }
 
 func (t turn) taskID() string { return intents.TimedID(intents.KindTask, t.opened, t.id) }
-
-// planID is the id of a plan of the turn.
-func (t turn) planID(name string) string { return intents.TimedID(intents.KindPlan, t.opened, name) }
-
-// planSteps are the steps of a plan whose first task is about something.
-func planSteps(about string) []catalog.PlanStep {
-	spec := catalog.ReturnSpec{Shape: "array<{outlet_id, score, rank}>", Reason: "the answer ranks outlets"}
-	return []catalog.PlanStep{
-		{Step: 1, Task: "List the outlets that were active last week" + about, Skills: skills, ReturnSpec: spec},
-		{Step: 2, Task: "Rank them by what they sold", Skills: skills[:1], Inputs: []int{1}, ReturnSpec: spec},
-	}
-}
 
 // issueGrant makes a fresh grant for a turn.
 func (w *world) issueGrant(t turn) (string, error) {
@@ -229,15 +194,9 @@ func (w *world) issueGrant(t turn) (string, error) {
 }
 
 // seal makes an order of a turn, ready to submit. Every order has an
-// idempotency key of its own.
+// idempotency key of its own. Safe for concurrent use.
 func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byte, id string, err error) {
-	w.sealed++
-	return w.sealAs(role, t, typ, args, w.sealed)
-}
-
-// sealAs seals the order of a number, which no other order of the world has. It
-// is safe for concurrent use.
-func (w *world) sealAs(role intents.Role, t turn, typ string, args any, n int) (raw []byte, id string, err error) {
+	n := w.sealed.Add(1)
 	encoded, err := json.Marshal(args)
 	if err != nil {
 		return nil, "", err
@@ -259,17 +218,14 @@ func (w *world) sealAs(role intents.Role, t turn, typ string, args any, n int) (
 		key = t.task
 		body.Context = &intents.Context{SessionID: t.session, TurnID: t.id, PlanID: t.plan, Revision: 1, Step: 1, TaskID: t.taskID()}
 	default:
-		body.Context = &intents.Context{SessionID: t.session, TurnID: t.id}
-		if t.named {
-			body.Context.PlanID = t.plan
-		}
+		body.Context = &intents.Context{SessionID: t.session, TurnID: t.id, PlanID: t.plan}
 	}
 	body.Actor = intents.Actor{UserID: t.user, Tenant: tenant, Grant: t.grant}
 	return intents.Seal(key, body)
 }
 
-// submit has an order carried out and gives its intent_id.
-func (w *world) submit(ctx context.Context, role intents.Role, t turn, typ string, args any) (string, error) {
+// submit has an order decided as it should be, and carried out, and gives its intent_id.
+func (w *world) submit(ctx context.Context, role intents.Role, t turn, typ string, args any, want intents.Code) (string, error) {
 	raw, id, err := w.seal(role, t, typ, args)
 	if err != nil {
 		return "", err
@@ -278,8 +234,8 @@ func (w *world) submit(ctx context.Context, role intents.Role, t turn, typ strin
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", typ, err)
 	}
-	if a.Code != intents.OK {
-		return "", fmt.Errorf("%s: %s %s: %s", typ, a.Code, a.Pointer, a.Reason)
+	if a.Code != want {
+		return "", fmt.Errorf("%s: %s %s: %s, and should be %s", typ, a.Code, a.Pointer, a.Reason, want)
 	}
 	return id, nil
 }

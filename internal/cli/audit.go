@@ -10,12 +10,9 @@ import (
 	"os"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/storage"
 )
 
 func auditExport(c *command) {
@@ -75,19 +72,7 @@ func exportTo(ctx context.Context, std IO, out string, a *datadir.Archive, sel a
 func auditVerify(replay bool) func(*command) {
 	return func(c *command) {
 		var trust, policy string
-		var execute bool
 		c.answer = func(args []string) (answer, error) {
-			switch {
-			case len(args) == 0 && !execute:
-				return answer{}, usage(errors.New("name a bundle; only replay --execute can read a data directory"))
-			case len(args) == 0 && (trust != "" || policy != ""):
-				return answer{}, usage(errors.New("--trust and --policy need a bundle"))
-			case len(args) == 0:
-				e, err := c.execute("")
-				return answer{data: e, text: render("executed", e), end: unless(e.OK, "a script has another result")}, err
-			case execute && args[0] == "-":
-				return answer{}, usage(errors.New("--execute reads the bundle twice: name a file"))
-			}
 			o, err := verifyOptions(c.Context(), trust, policy)
 			if err != nil {
 				return answer{}, err
@@ -105,29 +90,11 @@ func auditVerify(replay bool) func(*command) {
 			if err != nil {
 				return answer{}, malformed(err)
 			}
-			all := struct {
-				audit.Report
-				Execution *audit.Executed `json:"execution,omitempty"`
-			}{Report: report}
-			text, ok := report.String(), report.OK
-			if execute && report.OK {
-				if !c.Flags().Changed("data") {
-					c.dir = ""
-				}
-				e, err := c.execute(args[0])
-				if err != nil {
-					return answer{}, err
-				}
-				all.Execution, ok = &e, e.OK
-				text += render("executed", e)
-			}
-			return answer{data: all, text: text, end: unless(ok, "not valid")}, nil
+			return answer{data: report, text: report.String(), end: unless(report.OK, "not valid")}, nil
 		}
 		c.Flags().StringVar(&trust, "trust", "", "trust file: the pinned root key and log origin (see writ audit trust)")
 		if replay {
 			c.Flags().StringVar(&policy, "policy", "", "directory of policies to decide with, instead of the recorded ones")
-			c.Flags().BoolVar(&execute, "execute", false, "run the recorded scripts again in the sandbox, and compare their results")
-			c.Flags().StringVar(&c.dir, "data", config.Default().Data, "with --execute: data directory for files and blobs, which no bundle holds")
 		}
 	}
 }
@@ -183,38 +150,4 @@ func auditTrust(c *command) {
 		return c.archive(func(a *datadir.Archive) error { return printJSON(c.std.Out, audit.NewTrust(a.Root)) })
 	}
 	c.dataFlag()
-}
-
-// execute runs the scripts of a bundle again. With no bundle it runs those of the data
-// directory. With a bundle and no data directory it runs those that need no blob.
-func (c *command) execute(bundle string) (done audit.Executed, err error) {
-	ctx := c.Context()
-	again := func(a *datadir.Archive) (err error) {
-		var blobs storage.Blobs
-		if a != nil {
-			blobs = a.Blobs
-		}
-		s, err := upkeep.OpenShadow(ctx, c.dir, blobs)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.Close()) }()
-		if bundle == "" {
-			done, err = audit.ExecuteRecords(ctx, a.Records, s.Run)
-			return err
-		}
-		r, closeAll, err := openBundle(c.std, bundle)
-		if err != nil {
-			return err
-		}
-		defer closeAll()
-		done, err = audit.ExecuteBundle(ctx, r, s.Run)
-		return err
-	}
-	if bundle == "" || c.dir != "" {
-		err = c.archive(again)
-	} else {
-		err = again(nil)
-	}
-	return done, err
 }

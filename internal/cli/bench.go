@@ -31,7 +31,6 @@ func benchCommand(c *command) {
 	c.Flags().DurationVar(&o.Time, "time", bench.DefaultTime, "how long each measurement runs")
 	c.Flags().Int64Var(&o.Orders, "orders", bench.DefaultOrders, "for audit and cell: number of orders in the log; 1,000,000 need about 15 GB in TMPDIR")
 	c.Flags().Int64Var(&o.Records, "records", 0, "for journal: measure commits as the journal grows to this many records; 1,000,000 need about 2 GB in TMPDIR")
-	c.Flags().Int64Var(&o.Documents, "documents", bench.DefaultDocuments, "for storage: number of documents that are searched; 1,000,000 need about 7 GB in TMPDIR")
-	c.Flags().Int64Var(&o.Texts, "texts", bench.DefaultTexts, "for storage: number of documents without embeddings in text search; 1,000,000 need about 4 GB in TMPDIR")
+	c.Flags().Int64Var(&o.Documents, "documents", bench.DefaultDocuments, "for storage: number of documents that are searched; 1,000,000 need about 11 GB in TMPDIR")
 	c.Flags().StringVar(&o.OpenSearch, "opensearch", "", "for storage: URL of an OpenSearch to measure, too; its indices bench…-* are not removed")
 }

@@ -67,7 +67,6 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w%s\nsee: %s --help", err, flagMeant(c, err), c.CommandPath()))
 	})
-	root.PersistentFlags().String("context", "", "use the writ of this context (see writ context)")
 	var at target
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) { //nolint:contextcheck // a command has its context
 		at, err = aim(cmd, std)

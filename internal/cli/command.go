@@ -50,9 +50,6 @@ func (r row) command(std IO) *cobra.Command {
 	if c.Args == nil {
 		c.Args = named(r.use)
 	}
-	if r.complete != nil {
-		c.ValidArgsFunction = r.complete(std)
-	}
 	r.make(c)
 	if c.answer != nil {
 		c.jsonFlag()

@@ -7,6 +7,7 @@ import (
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/state"
 )
 
 // row is one command of the command line, or a group of them. What --help says of it
@@ -16,7 +17,6 @@ type row struct {
 	args       cobra.PositionalArgs // nil: those that use names
 	make       func(*command)       // declares the flags, and says what the command does; nil: only what is in its group
 	group      []row
-	complete   func(IO) cobra.CompletionFunc // of the first argument
 }
 
 // named are the arguments that a usage line names, before any flag; those in brackets may
@@ -46,7 +46,7 @@ func named(use string) cobra.PositionalArgs {
 func commands() []row {
 	return []row{
 		{use: "up", short: "Run everything in one process", make: upCommand},
-		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand, args: cobra.MinimumNArgs(1), complete: roleNames},
+		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand, args: cobra.MinimumNArgs(1)},
 		{use: "cell", short: "Make a cell of processes, and look at it", group: cellRows},
 		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
@@ -54,7 +54,7 @@ func commands() []row {
 		{use: "logs RUN", short: "Show what scripts and skill servers wrote in a run, and follow it", make: logsCommand},
 		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
-		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand, group: mcpRows},
+		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand},
 		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
 		{use: "health", short: "Say whether a running writ is ready", make: healthCommand},
 		{use: "accounts --process ROLE:NAME … [--executor NAME …]", short: "Print what a NATS cluster must know of writ's processes", make: accountsCommand},
@@ -62,7 +62,7 @@ func commands() []row {
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
 		{use: "version", short: "Print the version", make: versionCommand},
 		{use: "bench NAME", short: "Measure writ against a baseline", make: benchCommand, args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)},
-		{use: "intent", short: "Write, check, sign, show, verify and submit orders", group: intentRows},
+		{use: "intent", short: "Write, check, sign, verify and submit orders", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
 		{use: "alerts", short: "Show alerts and what they come from, silence and test them", group: alertRows},
 		{use: "trace PLAN", short: "Draw when the orders of a plan came and what they took, from the record alone", make: traceCommand},
@@ -85,7 +85,6 @@ func commands() []row {
 		{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
 		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
 		{use: "events", short: "Manage other systems that read events of a tenant", group: eventRows},
-		{use: "context", short: "Name the writs that you use, and choose one", group: contextRows},
 		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
 		{use: "backup DIR|FILE.tar", short: "Copy a data directory, even while writ runs on it", make: backupCommand},
 		{use: "restore DIR|FILE.tar --data DIR", short: "Make a data directory from a backup, and check all of it", make: restoreCommand},
@@ -94,34 +93,29 @@ func commands() []row {
 }
 
 var intentRows = []row{
-	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew, complete: intentTypes},
+	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew},
 	{use: "produce SENTENCE", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce, args: cobra.MinimumNArgs(1)},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
 	{use: "sign [FILE|-] --key FILE", short: "Seal an order with a key", make: intentSign},
-	{use: "show [FILE|-]", short: "Show the parts of an order; nothing is verified", make: intentShow},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an order, offline", make: intentVerify},
 	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
 }
 
-var mcpRows = []row{
-	{use: "install CLIENT", short: "Print the configuration that gives an MCP client these tools", make: mcpInstall, complete: mcpClients},
-}
-
 var planRows = []row{
 	{use: "list", short: "List your plans, newest first", make: planList},
-	{use: "show PLAN_ID", short: "Show a plan, its steps and how it ended", make: planShow, complete: planIDs},
-	{use: "watch PLAN_ID", short: "Follow a plan to its answer", make: planWatch, complete: planIDs},
-	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: planCancel, complete: planIDs},
+	{use: "show PLAN_ID", short: "Show a plan, its steps and how it ended", make: planShow},
+	{use: "watch PLAN_ID", short: "Follow a plan to its answer", make: planWatch},
+	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: planCancel},
 }
 
 var workflowRows = []row{
 	{use: "list", short: "List the workflows, and your runs of them", make: workflowList},
-	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart, complete: workflowIDs},
-	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow, complete: runIDs},
-	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch, complete: runIDs},
-	{use: "cancel RUN_ID", short: "End a run", make: workflowCancel, complete: runIDs},
-	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: workflowPatch, complete: runIDs},
-	{use: "replay RUN_ID --from NODE", short: "Repeat a run from a node on", make: workflowReplay, complete: runIDs},
+	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart},
+	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow},
+	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch},
+	{use: "cancel RUN_ID", short: "End a run", make: workflowCancel},
+	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: workflowPatch},
+	{use: "replay RUN_ID --from NODE", short: "Repeat a run from a node on", make: workflowReplay},
 }
 
 var receiptRows = []row{
@@ -131,11 +125,11 @@ var receiptRows = []row{
 
 var approvalRows = []row{
 	{use: "list", short: "List held orders: your own, and those that you may decide", make: approvalsList},
-	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow, complete: heldOrders},
-	{use: "approve [INTENT_ID]", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove), complete: heldOrders},
-	{use: "edit [INTENT_ID] --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit), complete: heldOrders},
-	{use: "reject [INTENT_ID] --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject), complete: heldOrders},
-	{use: "request-changes [INTENT_ID] --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges), complete: heldOrders},
+	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow},
+	{use: "approve [INTENT_ID]", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove)},
+	{use: "edit [INTENT_ID] --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
+	{use: "reject [INTENT_ID] --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject)},
+	{use: "request-changes [INTENT_ID] --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
 }
 
 var auditRows = []row{
@@ -145,7 +139,7 @@ var auditRows = []row{
 		make: auditVerify(false),
 	},
 	{
-		use: "replay [BUNDLE]", short: "Verify a bundle and decide every order in it again; nothing is carried out",
+		use: "replay BUNDLE", short: "Verify a bundle and decide every order in it again; nothing is carried out",
 		make: auditVerify(true),
 	},
 	{use: "show INTENT_ID", short: "Show the records of an order", make: auditShow},
@@ -160,16 +154,13 @@ var policyRows = []row{
 	{use: "check [DIR|BUNDLE]", short: "Compile strictly, and list what the policy reads", make: policyCheck},
 	{use: "test [DIR|BUNDLE]", short: "Run Rego tests and decision tables; a tree without tests fails", make: policyTest},
 	{use: "coverage [DIR|BUNDLE]", short: "List the lines of the rules that no test and no table reaches", make: policyCoverage},
-	{use: "fmt DIR", short: "Format Rego as opa fmt does; without -w, exit 1 if a file is not formatted", make: policyFmt},
 	{use: "explain INTENT_ID", short: "Show which rules decided a recorded order, and their input", make: policyExplain},
 	{use: "backtest --policy NEW", short: "Decide the recorded orders under a new policy; exit 1 if a decision changes", make: policyBacktest},
-	{use: "bundle", short: "Build, sign and verify OPA bundles", group: []row{
+	{use: "bundle", short: "Build signed OPA bundles", group: []row{
 		{
 			use: "build DIR --revision N --out FILE", short: "Make a bundle from a tree that compiles; with --key, a signed one",
 			make: bundleBuild,
 		},
-		{use: "sign BUNDLE --key KEY", short: "Sign a bundle, and replace any signature that it has", make: bundleSign},
-		{use: "verify BUNDLE --key PUBLIC", short: "Check that a bundle is whole, is signed by a key, and compiles", make: bundleVerify},
 	}},
 	{
 		use: "push DIR|BUNDLE --revision N", short: "Put a tree in force by an operator's order; it is proved before it replaces the old one",
@@ -204,35 +195,35 @@ var keyRows = []row{
 var tenantRows = []row{
 	{use: "add ID", short: "Create a tenant with the default roles; only operators of system may", make: tenantAdd},
 	{use: "data KEY JSON", short: "Set data of a tenant that policies read, such as approval or skills_allow", make: tenantData},
-	listing("List tenants with all rows that operators put", tenantList),
+	listing("List tenants with all rows that operators put", "tenants", func(r state.TenantRows) any { return r }),
 }
 
 var roleRows = []row{
 	{use: "put NAME --capability AREA:VERB …", short: "Set the capabilities of a role; without any, it has none", make: rolePut},
-	listing("List roles", roleList),
+	listing("List roles", "roles", func(r state.TenantRows) any { return r.Roles }),
 }
 
 var userRows = []row{
 	{use: "put ID --role ROLE …", short: "Set the roles of a user; they limit the roles of every API key", make: userPut},
-	listing("List users", userList),
+	listing("List users", "users", func(r state.TenantRows) any { return r.Users }),
 }
 
 var apikeyRows = []row{
 	{use: "create ID --user USER --role ROLE …", short: "Make an API key; it is printed once", make: apikeyCreate},
 	{use: "revoke ID", short: "Revoke an API key", make: apikeyRevoke},
-	listing("List API keys", apikeyList),
+	listing("List API keys", "apikeys", func(r state.TenantRows) any { return r.APIKeys }),
 }
 
 var skillRows = []row{
 	{
 		use: "approve NAME [--digest DIGEST] [--effect pure|idempotent|once]", short: "Approve one version of a skill of one server; no other version may be called",
-		make: skillApprove, complete: skillNames,
+		make: skillApprove,
 	},
 	{
 		use: "diff NAME", short: "Compare what a skill declares now with what is approved; exit 1 if they differ",
-		make: skillDiff, complete: skillNames,
+		make: skillDiff,
 	},
-	listing("List approved skills", skillList),
+	listing("List approved skills", "skills", func(r state.TenantRows) any { return r.Skills }),
 }
 
 var grantRows = []row{{use: "revoke USER", short: "End a user's grants, plans and runs", make: grantRevoke}}
@@ -277,17 +268,6 @@ var cacheRows = []row{
 	{use: "clear SCOPE KEY", short: "Forget answers: of a run or plan (workflow), of a skill, or one (key)", make: cacheClear},
 }
 
-var contextRows = []row{
-	{use: "list", short: "List contexts; * marks the one in use", make: contextList},
-	{use: "use NAME", short: "Choose a context for the next commands; \"\" for none", make: contextUse, complete: contextNames},
-	{use: "show", short: "Show which writ commands use now, and where that is set", make: contextShow},
-	{
-		use: "set NAME [--url URL] [--data DIR] [--key-file FILE]", short: "Create a context, or change the given values of one",
-		make: contextSet, complete: contextNames,
-	},
-	{use: "remove NAME", short: "Remove a context", make: contextRemove, complete: contextNames},
-}
-
 var sandboxRows = []row{
 	{use: "run SCRIPT", short: "Run one script as an order would", make: sandboxRunCommand},
 	{use: "probe", short: "Try to escape from every sandbox driver that works here", make: sandboxProbe},
@@ -296,7 +276,6 @@ var sandboxRows = []row{
 
 var storageRows = []row{
 	{use: "status", short: "Show sizes, versions, what is behind, and free disk space", make: storageStatus},
-	{use: "migrate", short: "Bring tables and indices to the version of this program; there is no way back", make: storageMigrate},
 	{
 		use: "reindex INDEX | --search [INDEX]", short: "Rebuild a projection or a search index; writ must not run",
 		make: storageReindex, args: cobra.MaximumNArgs(1),
@@ -306,7 +285,7 @@ var storageRows = []row{
 	{use: "move --to URL", short: "Move all artifacts to another store; writ must not run", make: storageMove},
 }
 
-// listing is the command `list` of a group: what lines says of each tenant.
-func listing(short string, lines listOf) row {
-	return row{use: "list", short: short + ", from the record of the data directory", make: tenantsList(lines)}
+// listing is the command `list` of a group: what a text says of the rows of each tenant.
+func listing(short, text string, of func(state.TenantRows) any) row {
+	return row{use: "list", short: short + ", from the record of the data directory", make: tenantsList(text, of)}
 }

@@ -64,11 +64,9 @@ func (c *command) folded() (d *state.State, err error) {
 	return d, err
 }
 
-// listOf is what `writ … list` prints of a tenant.
-type listOf func(state.TenantRows) (rows any, lines []string)
-
-// tenantsList is `writ … list`, for all tenants or one of them.
-func tenantsList(of listOf) func(*command) {
+// tenantsList is `writ … list`, for all tenants or one of them: the rows of each, and the text
+// that says them.
+func tenantsList(named string, of func(state.TenantRows) any) func(*command) {
 	return func(c *command) {
 		c.dataFlag()
 		c.answer = func([]string) (answer, error) {
@@ -87,11 +85,8 @@ func tenantsList(of listOf) func(*command) {
 				if !ok {
 					return answer{}, fmt.Errorf("no such tenant: %s", t)
 				}
-				data, lines := of(rows)
-				all[t] = data
-				for _, line := range lines {
-					text.WriteString(t + "\t" + line + "\n")
-				}
+				all[t] = of(rows)
+				text.WriteString(render(named, rows))
 			}
 			return answer{data: all, text: text.String()}, nil
 		}
@@ -121,19 +116,6 @@ func tenantData(c *command) {
 	}
 }
 
-func tenantList(r state.TenantRows) (any, []string) {
-	line := fmt.Sprintf("%d roles, %d users, %d API keys, %d skills", len(r.Roles), len(r.Users), len(r.APIKeys), len(r.Skills))
-	switch at := r.Place; {
-	case at.To != "":
-		line += "\thas moved to " + at.To
-	case at.Came != nil && !at.Arrived:
-		line += "\thas not arrived from " + at.Came.Origin
-	case at.Came != nil:
-		line += "\tcame from " + at.Came.Origin
-	}
-	return r, []string{line}
-}
-
 func rolePut(c *command) {
 	c.tenantFlags()
 	capabilities := c.Flags().StringArray("capability", nil, "area:verb[:resource], * for all of a part (repeatable)")
@@ -142,14 +124,6 @@ func rolePut(c *command) {
 			return catalog.AdminPut{Tenant: t, Role: &catalog.RoleData{Role: args[0], Capabilities: notNil(*capabilities)}}
 		})
 	}
-}
-
-func roleList(r state.TenantRows) (any, []string) {
-	var lines []string
-	for _, x := range r.Roles {
-		lines = append(lines, x.Role+"\t"+strings.Join(x.Capabilities, " "))
-	}
-	return r.Roles, lines
 }
 
 func userPut(c *command) {
@@ -161,18 +135,6 @@ func userPut(c *command) {
 			return catalog.AdminPut{Tenant: t, User: &catalog.User{UserID: args[0], Roles: notNil(*roles), Disabled: *disabled}}
 		})
 	}
-}
-
-func userList(r state.TenantRows) (any, []string) {
-	var lines []string
-	for _, x := range r.Users {
-		line := x.UserID + "\t" + strings.Join(x.Roles, " ")
-		if x.Disabled {
-			line += "\tdisabled"
-		}
-		lines = append(lines, line)
-	}
-	return r.Users, lines
 }
 
 func apikeyCreate(c *command) {
@@ -232,24 +194,6 @@ func apikeyRevoke(c *command) {
 	}
 }
 
-func apikeyList(r state.TenantRows) (any, []string) {
-	var lines []string
-	for _, x := range r.APIKeys {
-		line := x.ID + "\t" + x.UserID + "\t" + strings.Join(x.MaxRoles, " ")
-		if x.MayAssertUser {
-			line += "\tmay assert users"
-		}
-		if x.Tools != nil {
-			line += "\tclients: " + strings.Join(x.Tools, " ")
-		}
-		if x.Revoked {
-			line += "\trevoked"
-		}
-		lines = append(lines, line)
-	}
-	return r.APIKeys, lines
-}
-
 func skillApprove(c *command) {
 	var digest, effect, server string
 	var schema json.RawMessage
@@ -285,21 +229,6 @@ func skillApprove(c *command) {
 	c.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")
 	c.Flags().StringVar(&effect, "effect", "", "effect of a call: pure, idempotent, once")
 	c.Flags().StringVar(&server, "server", "", "server of the tool, shown in lists; the digest binds the server")
-}
-
-func skillList(r state.TenantRows) (any, []string) {
-	var lines []string
-	for _, x := range r.Skills {
-		line := x.Skill + "\t" + x.Digest + "\t" + x.Effect + "\t" + cmp.Or(printable(x.Server), "-")
-		if x.CacheSeconds > 0 {
-			line += fmt.Sprintf("\tkept %d s", x.CacheSeconds)
-		}
-		if x.Shared {
-			line += " for all users"
-		}
-		lines = append(lines, line)
-	}
-	return r.Skills, lines
 }
 
 func grantRevoke(c *command) {

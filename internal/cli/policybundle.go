@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
@@ -57,7 +56,7 @@ func (b built) write(out string, raw []byte, key *intents.Signer) (answer, error
 }
 
 func bundleBuild(c *command) {
-	keyFile := c.keyFlag("private key file (PEM) that signs")
+	keyFile := c.Flags().String("key", "", "private key file (PEM) that signs")
 	out := c.Flags().StringP("out", "o", "bundle.tar.gz", "file")
 	revision := c.Flags().Int64("revision", 0, "revision of the bundle; only a higher one replaces the one in force")
 	c.mustGive("revision")
@@ -83,56 +82,6 @@ func bundleBuild(c *command) {
 		return built{}.write(*out, raw, key)
 	}
 }
-
-func bundleSign(c *command) {
-	keyFile := c.keyFlag("private key file (PEM) that signs")
-	out := c.Flags().StringP("out", "o", "", "file (default: replace BUNDLE)")
-	c.mustGive("key")
-	c.answer = func(args []string) (answer, error) {
-		key, err := bundleKey(*keyFile)
-		if err != nil {
-			return answer{}, err
-		}
-		raw, err := readFile(args[0])
-		if err != nil {
-			return answer{}, err
-		}
-		if raw, err = policies.SignBundle(raw, *key); err != nil {
-			return answer{}, malformed(err)
-		}
-		return built{}.write(cmp.Or(*out, args[0]), raw, key)
-	}
-}
-
-func bundleVerify(c *command) {
-	keyFile := c.keyFlag("public key file: PEM or JWK")
-	c.mustGive("key")
-	c.answer = func(args []string) (answer, error) {
-		text, err := readFile(*keyFile)
-		if err != nil {
-			return answer{}, err
-		}
-		key, err := policies.ParsePublicKey(text)
-		if err != nil {
-			return answer{}, malformed(fmt.Errorf("%s: %w", *keyFile, err))
-		}
-		raw, err := readFile(args[0])
-		if err != nil {
-			return answer{}, err
-		}
-		tree, err := policies.ReadBundle(raw, key)
-		if err != nil {
-			return answer{}, err
-		}
-		r, err := policies.CheckAny(c.Context(), tree.Source)
-		if err != nil {
-			return answer{}, err
-		}
-		return built{tree.Revision, r.Digest, len(raw), true, intents.Thumbprint(key)}.answer(), nil
-	}
-}
-
-func (c *command) keyFlag(help string) *string { return c.Flags().String("key", "", help) }
 
 func policyPush(c *command) {
 	c.operatorFlags()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -77,30 +76,14 @@ func readTables(place string, into map[string]*policies.Table) error {
 
 func policyTest(c *command) {
 	read := c.suiteFlags()
-	var format string
-	c.run = func(args []string) error {
-		if c.asJSON {
-			format = "json"
-		}
-		print, known := map[string]func(io.Writer, []policies.Case) error{"tree": printTree, "json": printCases, "junit": printJUnit}[format]
-		if !known {
-			return usage(fmt.Errorf("--format: %q is none of tree, json, junit", format))
-		}
+	c.answer = func(args []string) (answer, error) {
 		s, err := read(args)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
 		cases, err := s.Run(c.Context())
-		if err != nil {
-			return err
-		}
-		if err := print(c.std.Out, cases); err != nil {
-			return err
-		}
-		return verdictOf(cases)
+		return answer{data: testedOf(cases), text: caseTree(cases), end: verdictOf(cases)}, err
 	}
-	c.Flags().StringVar(&format, "format", "tree", "tree, json, junit")
-	c.jsonFlag()
 }
 
 // verdictOf is exit 1 for a failure, and if there are no tests.
@@ -127,18 +110,23 @@ type tested struct {
 	Cases  []policies.Case `json:"cases"`
 }
 
-func printCases(w io.Writer, cases []policies.Case) error {
+func testedOf(cases []policies.Case) tested {
 	t := tested{Tests: len(cases), Cases: append([]policies.Case{}, cases...)}
 	for _, c := range cases {
 		if !c.Passed {
 			t.Failed++
 		}
 	}
-	return printJSON(w, t)
+	return t
 }
 
-func printTree(w io.Writer, cases []policies.Case) error {
-	by := bySuite(cases)
+// caseTree is the cases by suite: how many passed, and why others did not.
+func caseTree(cases []policies.Case) string {
+	by := map[string][]policies.Case{}
+	for _, c := range cases {
+		by[c.Suite] = append(by[c.Suite], c)
+	}
+	var out strings.Builder
 	for _, suite := range slices.Sorted(maps.Keys(by)) {
 		passed := 0
 		var lines strings.Builder
@@ -149,68 +137,9 @@ func printTree(w io.Writer, cases []policies.Case) error {
 			}
 			fmt.Fprintf(&lines, "  FAIL %s\n       %s\n", c.Name, c.Reason)
 		}
-		if _, err := fmt.Fprintf(w, "%s: %d of %d passed\n%s", suite, passed, len(by[suite]), lines.String()); err != nil {
-			return err
-		}
+		fmt.Fprintf(&out, "%s: %d of %d passed\n%s", suite, passed, len(by[suite]), lines.String())
 	}
-	return nil
-}
-
-func bySuite(cases []policies.Case) map[string][]policies.Case {
-	by := map[string][]policies.Case{}
-	for _, c := range cases {
-		by[c.Suite] = append(by[c.Suite], c)
-	}
-	return by
-}
-
-// JUnit's XML, as far as CI systems read it.
-type (
-	junitSuites struct {
-		XMLName  xml.Name     `xml:"testsuites"`
-		Tests    int          `xml:"tests,attr"`
-		Failures int          `xml:"failures,attr"`
-		Suites   []junitSuite `xml:"testsuite"`
-	}
-	junitSuite struct {
-		Name     string      `xml:"name,attr"`
-		Tests    int         `xml:"tests,attr"`
-		Failures int         `xml:"failures,attr"`
-		Cases    []junitCase `xml:"testcase"`
-	}
-	junitCase struct {
-		Suite   string        `xml:"classname,attr"`
-		Name    string        `xml:"name,attr"`
-		Time    string        `xml:"time,attr"` // seconds
-		Failure *junitFailure `xml:"failure,omitempty"`
-	}
-	junitFailure struct {
-		Message string `xml:"message,attr"`
-	}
-)
-
-func printJUnit(w io.Writer, cases []policies.Case) error {
-	var doc junitSuites
-	by := bySuite(cases)
-	for _, name := range slices.Sorted(maps.Keys(by)) {
-		s := junitSuite{Name: name, Tests: len(by[name])}
-		for _, c := range by[name] {
-			x := junitCase{Suite: name, Name: c.Name, Time: fmt.Sprintf("%.6f", c.Took.Seconds())}
-			if !c.Passed {
-				s.Failures++
-				x.Failure = &junitFailure{c.Reason}
-			}
-			s.Cases = append(s.Cases, x)
-		}
-		doc.Tests += s.Tests
-		doc.Failures += s.Failures
-		doc.Suites = append(doc.Suites, s)
-	}
-	raw, err := xml.MarshalIndent(doc, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
-	}
-	return err
+	return out.String()
 }
 
 func policyCoverage(c *command) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/datadir"
@@ -59,39 +58,26 @@ func namedEngine(ctx context.Context, place string) (*policies.Engine, error) {
 }
 
 func policyBacktest(c *command) {
-	var bundle, policy, today, format string
+	var bundle, policy, today string
 	var o audit.Trial
 	c.dataFlag()
-	c.run = func([]string) error {
-		if c.asJSON {
-			format = "json"
-		}
-		print, known := map[string]func(io.Writer, audit.Backtest) error{"text": printBacktest, "json": func(w io.Writer, b audit.Backtest) error { return printJSON(w, b) }, "junit": junitBacktest}[format]
-		if !known {
-			return usage(fmt.Errorf("--format: %q is none of text, json, junit", format))
-		}
-		var err error
+	c.answer = func([]string) (a answer, err error) {
 		if o.New, err = namedEngine(c.Context(), policy); err != nil {
-			return err
+			return a, err
 		}
 		if o.Today, err = namedEngine(c.Context(), today); err != nil {
-			return err
+			return a, err
 		}
 		if show, done := c.bar(); show != nil {
 			o.Progress = func(n int64) { show(n, 0) }
 			defer done()
 		}
 		b, err := c.backtest(bundle, o)
-		if err != nil {
-			return err
-		}
-		if err := print(c.std.Out, b); err != nil {
-			return err
-		}
 		if b.Flipped > 0 {
-			return fmt.Errorf("%d of %d decisions change", b.Flipped, b.Records)
+			a.end = fmt.Errorf("%d of %d decisions change", b.Flipped, b.Records)
 		}
-		return nil
+		a.data, a.text = b, render("backtest.table", b)
+		return a, err
 	}
 	c.Flags().StringVar(&policy, "policy", "", "new policy: directory or bundle")
 	c.Flags().StringVar(&today, "today", "", "today's policy: directory or bundle (default: the one in force in the record)")
@@ -99,8 +85,6 @@ func policyBacktest(c *command) {
 	c.Flags().StringVar(&bundle, "bundle", "", "take the records of this bundle (writ audit export); verify it first")
 	c.since(&o.Since, "since", "only orders from this RFC 3339 time, or from this long ago (7d, 12h)")
 	c.Flags().StringVar(&o.Tenant, "tenant", "", "only orders of this tenant")
-	c.Flags().StringVar(&format, "format", "text", "text, json, junit")
-	c.jsonFlag()
 	c.mustGive("policy")
 }
 
@@ -132,21 +116,4 @@ func (c *command) backtest(bundle string, o audit.Trial) (b audit.Backtest, err 
 		return nil
 	})
 	return b, err
-}
-
-func printBacktest(w io.Writer, b audit.Backtest) error {
-	_, err := io.WriteString(w, render("backtest.table", b))
-	return err
-}
-
-// junitBacktest is one test for each rule and tenant with changed decisions.
-func junitBacktest(w io.Writer, b audit.Backtest) error {
-	cases := []policies.Case{{Suite: "backtest", Name: fmt.Sprintf("%d recorded decisions", b.Records), Passed: true, Took: time.Duration(b.Seconds * float64(time.Second))}}
-	for _, g := range b.Groups {
-		cases = append(cases, policies.Case{
-			Suite: "backtest", Name: fmt.Sprintf("%s → %s by %s for %s", g.Before, g.After, g.Rule, g.Tenant),
-			Reason: fmt.Sprintf("%d decisions, for example %v", g.Count, g.Samples),
-		})
-	}
-	return printJUnit(w, cases)
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/node"
@@ -219,12 +217,5 @@ func cellStatus(c *command) {
 		a.text += fmt.Sprintf("\nrecorder  %s, at record %d\nrouters   %s\n", recorder, s.Reached, strings.Join(s.Routers, ", "))
 		a.end = unless(len(s.Routers) > 0 && s.Recorder != "", "the cell is not whole")
 		return a, nil
-	}
-}
-
-// roleNames complete roles.
-func roleNames(IO) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return node.Roles(), cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"aob.dev/writ/intents"
@@ -155,22 +153,4 @@ func (c *command) declaredNow(name string, sure bool) (skillVersions, error) {
 		return s, errors.New("not approved")
 	}
 	return s, nil
-}
-
-// skillNames completes skills that are declared now.
-func skillNames(std IO) cobra.CompletionFunc {
-	return completing(std, func(_ context.Context, t target) []string {
-		versions, err := datadir.ReadSkillVersions(t.Data.Value)
-		if err != nil {
-			return nil
-		}
-		var out []string
-		for _, s := range versions {
-			if s.Declared {
-				out = append(out, s.Name+"\t"+oneLine(s.Description, 60))
-			}
-		}
-		slices.Sort(out)
-		return out
-	})
 }

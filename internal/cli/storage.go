@@ -39,19 +39,6 @@ func storageStatus(c *command) {
 	})
 }
 
-func storageMigrate(c *command) {
-	var check bool
-	c.onStores(func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, _ []string) (answer, error) {
-		m, err := upkeep.Migrate(ctx, cfg.Data, at, check)
-		text := fmt.Sprintf("journal: version %d of %d\n", m.Journal.Found, m.Journal.Known)
-		if at.URL == "" {
-			text += fmt.Sprintf("documents: version %d of %d\n", m.Documents.Found, m.Documents.Known)
-		}
-		return answer{data: m, text: text, end: unless(!check || !m.Pending, "not well")}, err
-	})
-	c.Flags().BoolVar(&check, "check", false, "only show the versions")
-}
-
 func storageReindex(c *command) {
 	var search bool
 	c.onStores(func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, args []string) (answer, error) {

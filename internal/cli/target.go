@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -20,8 +19,8 @@ import (
 )
 
 // target is the writ that a command uses: its URL, its data directory on this machine, and
-// the API key, each with its source. The first of these sources counts: flags, --context,
-// environment, the context in use, writ.yaml, the data directory itself, the default.
+// the API key, each with its source. The first of these sources counts: flags, environment,
+// writ.yaml, the data directory itself, the default.
 type target struct {
 	URL  setting `json:"url"`
 	Data setting `json:"data"`
@@ -55,7 +54,7 @@ func aim(cmd *cobra.Command, std IO) (target, error) {
 	if at == nil && data == nil {
 		return target{}, nil
 	}
-	t, err := find(std, given(flags.Lookup("context")), given(at), given(data), given(key))
+	t, err := find(std, given(at), given(data), given(key))
 	if err != nil {
 		return t, malformed(err)
 	}
@@ -94,35 +93,24 @@ func given(f *pflag.Flag) string {
 }
 
 // find determines the target. An empty argument was not given as a flag.
-func find(std IO, name, at, data, key string) (t target, err error) {
+func find(std IO, at, data, key string) (t target, err error) {
 	file, err := config.Load("", func(string) string { return "" })
 	if err != nil {
 		return t, err
 	}
-	x, from, explicit, err := contextOf(std, name)
-	if err != nil {
-		return t, err
-	}
-	env := std.Env
-	if explicit { // --context overrides the environment
-		env = func(string) string { return "" }
-	}
-	t.Data = first(setting{data, "--data"}, setting{env("WRIT_DATA"), "WRIT_DATA"}, setting{x.Data, from}, setting{file.Data, "writ.yaml"})
+	t.Data = first(setting{data, "--data"}, setting{std.Env("WRIT_DATA"), "WRIT_DATA"}, setting{file.Data, "writ.yaml"})
 	if t.Data.From == "writ.yaml" && file.Data == config.Default().Data {
 		t.Data.From = "default"
 	}
-	t.URL = first(setting{at, "--url"}, setting{env("WRIT_URL"), "WRIT_URL"})
-	if t.URL.Value == "" && t.Data.From != "--data" && t.Data.From != "WRIT_DATA" {
-		t.URL = setting{x.URL, from}
-	}
+	t.URL = first(setting{at, "--url"}, setting{std.Env("WRIT_URL"), "WRIT_URL"})
 	if t.URL.Value == "" {
 		if t.URL, err = t.own(file.Listen, std.Env); err != nil {
 			return t, err
 		}
 	}
 	t.URL.Value = strings.TrimSuffix(t.URL.Value, "/")
-	t.Key, err = keyFor(t, x, from, first(setting{key, "--key"}, setting{env("WRIT_API_KEY"), "WRIT_API_KEY"}))
-	return t, err
+	t.Key = keyFor(t, first(setting{key, "--key"}, setting{std.Env("WRIT_API_KEY"), "WRIT_API_KEY"}))
+	return t, nil
 }
 
 // own is the URL of the writ on the data directory; empty if it does not run. If there is
@@ -149,20 +137,6 @@ func first(list ...setting) setting {
 	return list[len(list)-1]
 }
 
-// contextOf is the context that is named or in use. explicit: a flag named it.
-func contextOf(std IO, flag string) (x aContext, from string, explicit bool, err error) {
-	all, err := readContexts(std.Env)
-	if err != nil {
-		return x, "", false, err
-	}
-	name := first(setting{flag, "--context"}, setting{std.Env("WRIT_CONTEXT"), "WRIT_CONTEXT"}, setting{all.Use, ""}).Value
-	if name == "" {
-		return x, "", false, nil
-	}
-	x, err = all.named(name)
-	return x, "context " + name, flag != "", err
-}
-
 // wouldListen is where a writ of this configuration would listen. It is the last resort,
 // and always an address of this machine, whatever a file says.
 func wouldListen(addr string, env func(string) string) setting {
@@ -181,29 +155,21 @@ func wouldListen(addr string, env func(string) string) setting {
 	return s
 }
 
-// keyFor is the API key: the given one, the context's, or the data directory's own. The
-// last goes only to that directory's writ: to no URL of a context, and to another machine
-// only if the user named the directory, too.
-func keyFor(t target, x aContext, from string, given setting) (setting, error) {
+// keyFor is the API key: the given one, or the data directory's own. That goes to another
+// machine only if the user named the directory, too.
+func keyFor(t target, given setting) setting {
 	if given.Value != "" {
-		return given, nil
-	}
-	if x.KeyFile != "" && (t.URL.From == from || t.Data.From == from) {
-		raw, err := os.ReadFile(x.KeyFile)
-		if err != nil {
-			return setting{}, fmt.Errorf("API key of the %s: %w", from, err)
-		}
-		return setting{strings.TrimSpace(string(raw)), x.KeyFile}, nil
+		return given
 	}
 	named := t.Data.From == "--data" || t.Data.From == "WRIT_DATA"
-	if (t.URL.From == from && from != "" && x.Data == "") || (!named && t.elsewhere() && t.URL.From != from && !onThisMachine(t.URL.Value)) {
-		return setting{From: "none"}, nil
+	if !named && t.elsewhere() && !onThisMachine(t.URL.Value) {
+		return setting{From: "none"}
 	}
 	raw, err := datadir.LocalKey(t.Data.Value)
 	if err != nil || raw == "" {
-		return setting{From: "none"}, nil //nolint:nilerr // commands that need a key say so
+		return setting{From: "none"} // commands that need a key say so
 	}
-	return setting{raw, datadir.KeyFile(t.Data.Value)}, nil
+	return setting{raw, datadir.KeyFile(t.Data.Value)}
 }
 
 // onThisMachine says whether a URL is on this machine.
@@ -218,33 +184,33 @@ func (t target) unanswered() string {
 	case t.URL.From == "":
 		return ""
 	case t.URL.Value == "":
-		return "no writ runs on " + t.Data.Value + ". " + start + "; or name another: --url, WRIT_URL, writ context use"
+		return "no writ runs on " + t.Data.Value + ". " + start + "; or name another: --url, WRIT_URL"
 	case t.URL.From == filepath.Join(t.Data.Value, "address"):
 		return "a writ on " + t.Data.Value + " left this address behind and no longer runs. " + start
 	case t.URL.From == "default":
-		return "there is no data directory either (" + t.Data.Value + "). Start a writ: writ up; or name one: --url, WRIT_URL, --data, WRIT_DATA, writ context use"
+		return "there is no data directory either (" + t.Data.Value + "). Start a writ: writ up; or name one: --url, WRIT_URL, --data, WRIT_DATA"
 	default:
-		return "this address comes from " + t.URL.From + ": writ context show says which writ commands use"
+		return "this address comes from " + t.URL.From
 	}
 }
 
 // personFlags declares which writ a command uses, and with which API key.
 func (c *command) personFlags() {
 	c.placeFlags()
-	c.Flags().StringVar(&c.key, "key", "", "API key (default: from WRIT_API_KEY, the context, or the data directory)")
+	c.Flags().StringVar(&c.key, "key", "", "API key (default: from WRIT_API_KEY, or the data directory)")
 	_ = c.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
 }
 
 // placeFlags declares which writ a command uses.
 func (c *command) placeFlags() {
-	c.Flags().StringVar(&c.url, "url", "", "URL of writ (default: from WRIT_URL, the context, or the data directory)")
-	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory of a writ on this machine (or from WRIT_DATA, the context, writ.yaml)")
+	c.Flags().StringVar(&c.url, "url", "", "URL of writ (default: from WRIT_URL, or the data directory)")
+	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory of a writ on this machine (or from WRIT_DATA, writ.yaml)")
 }
 
 // client speaks to the gateway with the API key.
 func (c *command) client() (client.Client, error) {
 	if c.key == "" {
-		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, give the context one (writ context set NAME --key-file FILE), or name the data directory of a local `writ up` with --data")
+		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, or name the data directory of a local `writ up` with --data")
 	}
 	return client.Client{URL: c.url, Key: c.key}, nil
 }

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 )
 
 // TestTexts: every text can be filled in with what it is about.
@@ -25,15 +27,16 @@ func TestTexts(t *testing.T) {
 			Rates   []eval.Rate
 			Missing []string
 		}{[]eval.Rate{{Min: 1}}, []string{"a"}},
-		"executed":       audit.Executed{Differing: []audit.Difference{{}}, Why: map[string]int64{"x": 1}},
 		"explained":      audit.Explained{},
 		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1},
 		"keys.table": keyList{Keys: []keyRow{{Tenant: "t"}}}, "storage.table": upkeep.StorageStatus{Indices: []upkeep.IndexSize{{}}},
 		"agents.table": []agentRow{{}}, "cached.table": catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{{}}},
-		"changes":        registryChanges{Added: []changedAgent{{}}, Removed: []changedAgent{{}}, Changed: []changedAgent{{}}, Files: []string{"x"}},
-		"changes.rights": changedAgent{Gained: []string{"x"}, Lost: []string{"x"}},
-		"contexts.table": contexts{Use: "x", Contexts: map[string]aContext{"x": {}}}, "documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
-		"hits.table": catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
+		"changes":         registryChanges{Added: []changedAgent{{}}, Removed: []changedAgent{{}}, Changed: []changedAgent{{}}, Files: []string{"x"}},
+		"changes.rights":  changedAgent{Gained: []string{"x"}, Lost: []string{"x"}},
+		"documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
+		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
+		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
+		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": state.TenantRows{Skills: []intents.Pin{{CacheSeconds: 1}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
 		"plan":            catalog.PlanView{Steps: []catalog.StepView{{FailureReason: "x"}}, Facts: []catalog.OrderFact{{}}, Usage: []catalog.Usage{{}}, Response: "x"},

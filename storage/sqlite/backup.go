@@ -93,12 +93,6 @@ func (s *Snapshot) CopyTo(ctx context.Context, path string) error {
 // Close releases the moment.
 func (s *Snapshot) Close() error { return errors.Join(s.conn.Close(), s.db.Close()) }
 
-// Versions of the tables that this program makes.
-var (
-	JournalVersion   = int64(len(journalSchema))
-	DocumentsVersion = int64(len(documentSchema))
-)
-
 // Space is what an index holds of one tenant.
 type Space struct {
 	Index     string

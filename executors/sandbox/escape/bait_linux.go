@@ -3,16 +3,25 @@
 package escape
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
+
+// numbers are those of system calls; column is that of this architecture.
+//
+//go:embed numbers.txt
+var numbers string
+
+var column = map[string]int{"amd64": 1, "arm64": 2}[runtime.GOARCH]
 
 // secret is what no probe may ever print. It is in the bait, not in any script.
 const secret = "TOP" + "SECRET"
@@ -138,8 +147,10 @@ func (b *Bait) definitions() string {
 		fmt.Fprintf(&s, "%s = %s\n", name, strconv.QuoteToASCII(value))
 	}
 	fmt.Fprintf(&s, "TCP, UDP, PARENT = %d, %d, %d\nNR = {", b.tcp, b.udp, os.Getpid())
-	for name, nr := range numbers() {
-		fmt.Fprintf(&s, "%q: %d, ", name, nr)
+	for line := range strings.Lines(numbers) {
+		if call := strings.Fields(line); call[0] != "#" && call[column] != "-" {
+			fmt.Fprintf(&s, "%q: %s, ", call[0], call[column])
+		}
 	}
 	s.WriteString("}\n")
 	return s.String()

@@ -7,8 +7,6 @@
 //
 //	earthquake_feed {}                                  -> the feed, 1.2 MB, one feature a line
 //	rank {rows, by, descending: true}                   -> {rows: [{…, rank}]}
-//	find_relevant_skills {query}                        -> {candidates: [{name, description}]}
-//	load_skill {skill_name}                             -> the manifest
 //
 // Every tool only reads: readOnlyHint and idempotentHint are true.
 package quakes
@@ -41,7 +39,7 @@ func Handler() (http.Handler, error) {
 	}
 	s := server.NewMCPServer("writ-demo-skills", Version, server.WithToolCapabilities(false))
 	skills := []skill{feedSkill(data), rankSkill()}
-	for _, sk := range append(skills, findSkill(skills), loadSkill(skills)) {
+	for _, sk := range skills {
 		s.AddTool(sk.tool(), sk.handle)
 	}
 	mux := http.NewServeMux()

@@ -160,8 +160,8 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(res.Tools) != 4 {
-		t.Fatalf("got %d tools, want 4", len(res.Tools))
+	if len(res.Tools) != 2 {
+		t.Fatalf("got %d tools, want 2", len(res.Tools))
 	}
 	for _, tool := range res.Tools {
 		a := tool.Annotations

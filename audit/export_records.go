@@ -1,0 +1,145 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// piece is a record on its way into a bundle.
+type piece struct {
+	*item
+	digest  string
+	tag     string
+	whole   bool   // the record is in the bundle
+	bare    bool   // its leaf is
+	before  []line // blobs that the record needs
+	rests   bool   // later records rest on it
+	issue   bool   // a receipt
+	receipt intents.Receipt
+	key     intents.Signer
+}
+
+// records reads and writes records in order, to the end of the last checkpoint.
+func (x *exporter) records(ctx context.Context) error {
+	for rec, err := range x.Records.Scan(ctx, 0) {
+		if err == nil && rec.Position >= x.last.Size {
+			return nil
+		}
+		if err == nil {
+			err = x.record(ctx, rec)
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *exporter) record(ctx context.Context, rec storage.Record) error {
+	p := &piece{item: ownItem(rec), digest: rec.Digest()}
+	err := p.err
+	if err == nil {
+		err = x.choose(ctx, p)
+	}
+	if err == nil && (p.whole || p.bare) {
+		err = x.ship(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("record %d: %w", rec.Position, err)
+	}
+	return nil
+}
+
+// choose decides what of a record belongs into the bundle.
+func (x *exporter) choose(ctx context.Context, p *piece) error {
+	tenant, err := x.tenant(ctx, p.item)
+	if err != nil {
+		return err
+	}
+	if p.tag, err = x.Tags.Tag(tenant); err != nil {
+		return err
+	}
+	x.take(p.item, p.digest)
+	mine := x.sel.Tenant == "" || tenant == x.sel.Tenant
+	p.rests = p.restsOn(x.sel.Tenant)
+	p.rests = x.ofHeld(p.item, x.sel.Tenant) || p.rests // asked of every record: it remembers
+	p.whole = p.rests || (mine && (p.Position >= x.from || x.earlier[p.Position]))
+	p.bare = !p.whole && x.sel.Complete && x.from == 0
+	if p.outcome != nil {
+		if p.receipt, p.key, p.issue, err = x.receipt(ctx, p.item, p.digest); err != nil {
+			return err
+		}
+	}
+	if !p.whole {
+		return nil
+	}
+	x.account(p.item)
+	policy, types := p.versions()
+	for _, digest := range []string{policy, types, p.registry()} {
+		lines, err := x.blob(ctx, digest)
+		if err != nil {
+			return err
+		}
+		p.before = append(p.before, lines...)
+	}
+	return nil
+}
+
+// ship writes the lines of a record, and counts them.
+func (x *exporter) ship(ctx context.Context, p *piece) error {
+	proof, err := x.prover.Inclusion(ctx, p.Position)
+	if err != nil {
+		return err
+	}
+	if p.bare {
+		x.done.Leaves++
+		return x.write(line{Leaf: &Bare{Leaf: string(ledger.NewLeaf(p.Record, p.tag).Bytes()), Proof: join(proof)}})
+	}
+	for _, l := range p.before {
+		if err := x.write(l); err != nil {
+			return err
+		}
+	}
+	rec := p.Record
+	if x.sel.Masked && !p.rests && p.order != nil && masks(p.order.decision) {
+		rec, _ = rec.Without(storage.PartOrder)
+	}
+	x.done.Records++
+	if len(rec.Erased) > 0 {
+		x.done.Withheld++
+	}
+	e := newEntry(rec, p.tag, proof)
+	if p.issue {
+		if e.Receipt, err = intents.IssueReceipt(p.key, p.receipt); err != nil {
+			return err
+		}
+	}
+	return x.write(line{Record: e})
+}
+
+// write writes a line.
+func (x *exporter) write(l line) error {
+	raw, err := l.encode()
+	if err != nil {
+		return err
+	}
+	x.sum.Write(raw) // never fails
+	x.lines++
+	x.done.Bytes += int64(len(raw))
+	_, err = x.out.Write(raw)
+	return err
+}
+
+// end writes the last line.
+func (x *exporter) end() error {
+	if err := x.accounted(); err != nil {
+		return err
+	}
+	return x.write(line{End: &End{Lines: x.lines, SHA256: hex.EncodeToString(x.sum.Sum(nil))}})
+}
