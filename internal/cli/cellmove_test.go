@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 )
 
 // TestMoveTenantRefuses: the command names the cell and the setting that keep it from beginning.
@@ -37,6 +40,18 @@ func TestMoveTenantRefuses(t *testing.T) {
 			if got.code != tt.code || !strings.Contains(got.err, says) {
 				t.Errorf("%s: exit %d: %s, want %d: %s", name, got.code, got.err, tt.code, says)
 			}
+		}
+	}
+}
+
+// The list of tenants says where each lives.
+func TestTenantsListedByPlace(t *testing.T) {
+	came := &catalog.Came{Origin: "writ/old"}
+	for want, at := range map[string]state.Place{
+		"": {}, "\thas moved to writ/new": {To: "writ/new", Came: came, Arrived: true}, "\tcame from writ/old": {Came: came, Arrived: true}, "\thas not arrived from writ/old": {Came: came},
+	} {
+		if got := render("tenants", state.TenantRows{Tenant: "acme", Place: at}); got != "acme\t0 roles, 0 users, 0 API keys, 0 skills"+want+"\n" {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
