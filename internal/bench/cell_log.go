@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/scale"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -37,7 +39,7 @@ func logged(ctx context.Context, dir string, o Options) (rows []Row, err error) 
 
 // made is what the journal is, and what follows it makes, for each of its orders.
 func (w *world) made(ctx context.Context) ([]Row, error) {
-	var orders, sealed, bytes float64
+	var orders, sealed, all float64
 	for rec, err := range w.journal.Scan(ctx, 0) {
 		if err != nil {
 			return nil, err
@@ -47,7 +49,7 @@ func (w *world) made(ctx context.Context) ([]Row, error) {
 		}
 		sealed += float64(len(rec.Parts[storage.PartOrder]))
 		for name, part := range rec.Parts {
-			bytes += float64(len(name) + len(part) + len(rec.Salts[name]))
+			all += float64(len(name) + len(part) + len(rec.Salts[name]))
 		}
 	}
 	records := float64(w.journal.Next())
@@ -67,6 +69,10 @@ func (w *world) made(ctx context.Context) ([]Row, error) {
 		return nil, err
 	}
 
+	snapshot, written, err := w.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	documents, size, err := w.project(ctx)
 	if err != nil {
@@ -89,20 +95,49 @@ func (w *world) made(ctx context.Context) ([]Row, error) {
 		return nil, err
 	}
 	n := int64(orders)
-	row := func(name string, all, beside float64, unit string) Row {
-		return newRow(name, all/orders, beside/orders, unit, n)
+	row := func(name string, sum, beside float64, unit string) Row {
+		return newRow(name, sum/orders, beside/orders, unit, n)
 	}
 	return []Row{
 		newRow(scale.Fold, fold, fold, "µs", n),
 		newRow(scale.Recorder, projected, fold, "µs", n),
 		newRow(scale.Ledger, ledger, fold, "µs CPU", n),
 		row(scale.Documents, float64(documents), records, "an order, records"),
-		row(scale.DocumentBytes, size, bytes, "an order, journal"),
-		row(scale.LedgerBytes, leaves, bytes, "an order, journal"),
-		row(scale.StateBytes, kept, bytes, "an order, journal"),
+		row(scale.DocumentBytes, size, all, "an order, journal"),
+		row(scale.LedgerBytes, leaves, all, "an order, journal"),
+		row(scale.StateBytes, kept, all, "an order, journal"),
 		newRow(scale.KeyBytes, keys/indexed, float64(len(storage.Key{})), "an order, one key", indexed),
-		row(scale.JournalBytes, bytes, sealed, "an order, its sealed order"),
+		newRow(scale.Snapshot, snapshot/orders, fold, "µs", n),
+		row(scale.SnapshotBytes, written, all, "an order, journal"),
+		row(scale.JournalBytes, all, sealed, "an order, its sealed order"),
 	}, nil
+}
+
+// snapshot is how long it takes to read one of all records, in µs, and its bytes.
+func (w *world) snapshot(ctx context.Context) (took, size float64, err error) {
+	fold, index := state.New(), sqlite.NewIndex()
+	for rec, err := range w.journal.Scan(ctx, 0) {
+		if err != nil {
+			return 0, 0, err
+		}
+		e := state.EntryOf(rec)
+		fold.Observe(e)
+		index.Observe(e)
+	}
+	var b bytes.Buffer
+	if err := index.Write(&b); err != nil {
+		return 0, 0, err
+	}
+	if _, err := fold.Snapshot(&b); err != nil {
+		return 0, 0, err
+	}
+	r := bytes.NewReader(b.Bytes())
+	start := time.Now()
+	_, err = sqlite.ReadIndex(r)
+	if err == nil {
+		_, err = state.Open(r)
+	}
+	return float64(time.Since(start).Microseconds()), float64(b.Len()), err
 }
 
 // project has a recorder make all documents, in a file that had none.

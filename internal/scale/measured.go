@@ -25,6 +25,8 @@ const (
 	DocumentBytes = "document bytes"
 	StateBytes    = "state bytes" // in the memory of each that follows the journal
 	KeyBytes      = "key bytes"   // likewise
+	Snapshot      = "snapshot"    // µs of one core to read it, of each order that is kept
+	SnapshotBytes = "snapshot bytes"
 )
 
 // GroupSizes are how many commits are measured in one message of the journal. None is
@@ -58,7 +60,7 @@ func ReadMeasured(r io.Reader) (Measured, error) {
 	for _, row := range rows {
 		m[row.Name] = row.Ours
 	}
-	names := []string{Decision, Signature, Router, Executor, Fold, Recorder, Ledger, JournalBytes, LedgerBytes, Documents, DocumentBytes, StateBytes, KeyBytes}
+	names := []string{Decision, Signature, Router, Executor, Fold, Recorder, Ledger, JournalBytes, LedgerBytes, Documents, DocumentBytes, StateBytes, KeyBytes, Snapshot, SnapshotBytes}
 	for _, n := range GroupSizes {
 		names = append(names, Group(n))
 	}

@@ -43,10 +43,13 @@ const (
 	heapFactor    = 2         // memory of a Go process over what it holds
 	keptSeconds   = 54 * 3600 // keys and state stay for 48 hours, up to 6 more
 	day           = 86_400
-	gigabyte      = 1e9
-	saturating    = time.Second
-	mostRouters   = 64
-	simulated     = 20_000 // orders
+	// A newer snapshot is made in so many seconds, or once so many bytes of the last one have
+	// an order behind it.
+	snapshotSeconds, snapshotOrder = 300, 2 << 10
+	gigabyte                       = 1e9
+	saturating                     = time.Second
+	mostRouters                    = 64
+	simulated                      = 20_000 // orders
 )
 
 // Answer works it out.
@@ -162,6 +165,9 @@ func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers fl
 	p.add("documents_gb_a_day", documents)
 	p.add("disk_gb", disk)
 	p.add("network_gb_a_day", network)
+	kept := fullest * keptSeconds
+	behind := max(fullest*snapshotSeconds, kept*m[SnapshotBytes]/snapshotOrder)
+	p.add("minutes_to_start", (m.takes(kept, Snapshot) + m.takes(behind, Fold)).Minutes())
 	p.add("hours_to_read_the_journal", fullest*days*day*m.takes(1, Fold).Hours())
 	p.add("cost_a_month", cores*a.Of("price_core")+memory*a.Of("price_memory_gb")+disk*a.Of("price_disk_gb")+30*network*a.Of("price_network_gb"))
 	one := math.Ceil(rate * m.takes(1, Router, Executor, Fold, Recorder, Ledger).Seconds() / use)
