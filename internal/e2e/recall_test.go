@@ -140,13 +140,17 @@ func TestRecall(t *testing.T) {
 		t.Errorf("%s %+v", code, near.Hits)
 	}
 	var rows catalog.MemoryQueryResult
-	if code := query("SQL", "SELECT message_type, tool_calls FROM messages WHERE plan_id = '"+last.PlanID+"' ORDER BY created_at, position", &rows); code != "" {
-		t.Fatal(code)
-	}
 	var types []string
-	for _, row := range rows.Rows {
-		types = append(types, fmt.Sprint(row["message_type"]))
-	}
+	s.await("the recorder has the rows of tools", func() bool {
+		rows, types = catalog.MemoryQueryResult{}, nil
+		if code := query("SQL", "SELECT message_type, tool_calls FROM messages WHERE plan_id = '"+last.PlanID+"' ORDER BY created_at, position", &rows); code != "" {
+			t.Fatal(code)
+		}
+		for _, row := range rows.Rows {
+			types = append(types, fmt.Sprint(row["message_type"]))
+		}
+		return len(types) >= 4
+	})
 	if d := gocmp.Diff([]string{"user", "tool_call", "tool_response", "assistant"}, types); d != "" {
 		t.Error(d)
 	}
