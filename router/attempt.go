@@ -17,8 +17,9 @@ import (
 // by side they would take each other's turn until one of them gave up. They are
 // decided once more in a turn of their own.
 func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, error) {
+	seen := r.cfg.Records.Next()
 	o, err := r.decide(ctx, raw, again)
-	if r.behind(ctx, o, err) {
+	if r.behind(ctx, o, err, seen) {
 		o, err = r.decide(ctx, raw, true)
 	}
 	if err == nil && o.decision.Verdict == intents.Allow && state.Administers(o.env.Type()) {

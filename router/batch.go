@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -50,7 +51,12 @@ func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration
 // submitBatch goes through the stages once. An answer that comes with an error
 // is that of a batch whose orders were all submitted before and are in flight.
 func (r *Router) submitBatch(ctx context.Context, raws [][]byte, again bool) (*intents.BatchAnswer, error) {
+	seen := r.cfg.Records.Next()
 	orders, err := r.decideBatch(ctx, raws, again)
+	refused := err != nil || slices.ContainsFunc(orders, func(o *order) bool { return o.decision.Verdict == intents.Deny })
+	if refused && r.refreshed(ctx, seen) { // it may come of what another router has committed
+		orders, err = r.decideBatch(ctx, raws, true)
+	}
 	if err != nil {
 		return nil, err
 	}

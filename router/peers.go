@@ -55,22 +55,23 @@ func (r *Router) recoverLost(ctx context.Context) error {
 
 // behind says whether a decision may come of what another router has committed and this one
 // had not seen: a refusal. What is accepted needs no such question, since its commit asks it.
-func (r *Router) behind(ctx context.Context, o *order, err error) bool {
+// seen is how many records there were here before the decision.
+func (r *Router) behind(ctx context.Context, o *order, err error, seen int64) bool {
 	var x *intents.Refusal
 	switch {
 	case err == nil:
-		return o.decision.Verdict == intents.Deny && r.refreshed(ctx)
+		return o.decision.Verdict == intents.Deny && r.refreshed(ctx, seen)
 	case errors.As(err, &x):
-		return (x.Code == intents.KeyUnknown || x.Code == intents.KeyRevoked || x.Code == intents.TaskScope) && r.refreshed(ctx)
+		return (x.Code == intents.KeyUnknown || x.Code == intents.KeyRevoked || x.Code == intents.TaskScope) && r.refreshed(ctx, seen)
 	}
 	return false
 }
 
-// refreshed says whether there was something that this router had not seen.
-func (r *Router) refreshed(ctx context.Context) bool {
+// refreshed says whether there is something now that was not among the first records: this
+// router had not seen it, or came to see it meanwhile.
+func (r *Router) refreshed(ctx context.Context, seen int64) bool {
 	if r.cfg.Peers == nil {
 		return false
 	}
-	before := r.cfg.Records.Next()
-	return r.cfg.Peers.Fresh(ctx) == nil && r.cfg.Records.Next() != before
+	return r.cfg.Peers.Fresh(ctx) == nil && r.cfg.Records.Next() != seen
 }

@@ -89,3 +89,26 @@ func TestDirectoryOfAnotherRouter(t *testing.T) {
 	}
 	w.Want(w.Do(put("later")), intents.OK)
 }
+
+// telling tells of each stage of an order.
+type telling struct{ stage func(string) }
+
+func (m *telling) Stage(stage string, _ time.Duration) { m.stage(stage) }
+func (*telling) Decided(string, string, []string)      {}
+
+// Nor for what comes to be seen between the decision and the question.
+func TestSeenMeanwhile(t *testing.T) {
+	m := &telling{stage: func(string) {}}
+	w := routertest.New(t, routertest.Options{Peers: new(peers), Meter: m})
+	made := false
+	m.stage = func(stage string) {
+		if !made && stage == "idempotency" {
+			made = true
+			w.Want(w.Do(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "later"}}}), intents.OK)
+		}
+	}
+	w.Want(w.Do(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "later", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":false}`)}}}), intents.OK)
+	if !made {
+		t.Error("there was no such stage")
+	}
+}

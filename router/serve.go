@@ -95,8 +95,9 @@ func Refused(raw []byte, err error) *intents.Answer {
 }
 
 func (r *Router) apiKey(q bus.APIKeyRequest) bus.APIKeyReply {
+	seen := r.cfg.Records.Next()
 	key, tenant, ok := r.state.APIKey(q.Hash)
-	if !ok && r.refreshed(context.Background()) {
+	if !ok && r.refreshed(context.Background(), seen) {
 		key, tenant, ok = r.state.APIKey(q.Hash)
 	}
 	if !ok {

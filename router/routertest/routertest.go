@@ -61,6 +61,8 @@ type Options struct {
 
 	// Peers of the router; nil: it is alone.
 	Peers router.Peers
+	// Meter of the router; nil: none.
+	Meter router.Meter
 
 	// Twice makes a second router over the same journal, World.Other, with a
 	// directory of its own. It is started with the first.
@@ -207,7 +209,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Peers: w.options.Peers, Blocked: w.options.Blocked, Breakers: w.options.Breakers,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Peers: w.options.Peers, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers,
 	}
 	var err error
 	w.Router, err = router.New(config)
