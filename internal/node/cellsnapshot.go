@@ -102,14 +102,15 @@ func (s *cellSnapshots) fold() (*cellFold, error) {
 	return snap.Fold()
 }
 
-// due says whether a newer one should be made, of the records before end.
-func (s *cellSnapshots) due(end int64) bool {
+// due says whether a newer one should be made, of the records before end. erased: parts of
+// records were erased that the file may have.
+func (s *cellSnapshots) due(end int64, erased bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
 		return end >= s.pace.every
 	}
-	return s.erased.Load() || s.pace.due(end-s.last.Next, s.last.Size)
+	return erased || s.pace.due(end-s.last.Next, s.last.Size)
 }
 
 // follow brings the file up to date with the records behind it. It is made of records alone,
@@ -118,28 +119,29 @@ func (s *cellSnapshots) due(end int64) bool {
 // An erasure makes it due, since it may have the words that are gone. What the erasure has
 // recorded takes them out of the fold.
 func (s *cellSnapshots) follow(ctx context.Context, j *jetstream.Journal, by func(intents.Role) intents.Signer) error {
+	erased := s.erased.Swap(false) // first: an erasure that comes later may be behind the end
 	all := j.Next()
 	end, err := s.end(ctx)
-	if err != nil {
-		return err
+	end = min(end, all)
+	if err == nil && s.due(end, erased) {
+		err = s.renew(ctx, j, end, by)
 	}
-	if end = min(end, all); !s.due(end) {
-		return nil
+	if erased && (err != nil || end < all) {
+		s.erased.Store(true) // the file may have it still
 	}
-	if s.erased.Swap(false) && end < all {
-		s.erased.Store(true) // what is behind end may have it
-	}
+	return err
+}
+
+// renew the file with the records before end.
+func (s *cellSnapshots) renew(ctx context.Context, j *jetstream.Journal, end int64, by func(intents.Role) intents.Signer) error {
 	f, err := s.fold()
 	if err != nil { // it was removed or changed: the next one is made of all records
 		return errors.Join(err, s.remove())
 	}
-	if err = j.Follow(ctx, f.Index, end, f.State.Observe); err == nil {
-		err = s.write(ctx, f, j, by(s.role))
+	if err := j.Follow(ctx, f.Index, end, f.State.Observe); err != nil {
+		return err
 	}
-	if err != nil {
-		s.erased.Store(true)
-	}
-	return err
+	return s.write(ctx, f, j, by(s.role))
 }
 
 func (s *cellSnapshots) write(ctx context.Context, f *cellFold, records snapshot.Getter, by intents.Signer) error {

@@ -124,13 +124,16 @@ func NewLook(ctx context.Context, js jetstream.JetStream, f *Fold) (*Look, error
 	return &Look{messages{s}, f}, err
 }
 
-// Get reads one record; storage.ErrNotFound where the fold has none.
+// Get reads one record, however long the servers need; storage.ErrNotFound where the fold has none.
 func (l *Look) Get(ctx context.Context, position int64) (storage.Record, error) {
 	low, high, ok := l.fold.around(position)
 	if !ok {
 		return storage.Record{}, storage.ErrNotFound
 	}
-	_, g, err := l.stream.group(ctx, position, low, high)
+	g, err := patiently(ctx, func(ctx context.Context) (block, error) {
+		_, g, err := l.stream.group(ctx, position, low, high)
+		return g, err
+	})
 	if err != nil {
 		return storage.Record{}, fmt.Errorf("read record %d: %w", position, err)
 	}

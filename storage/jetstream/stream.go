@@ -22,8 +22,11 @@ const (
 	subjectAll    = "journal.>"
 )
 
-// codeNoPeers: the servers of a cluster have not all found each other yet.
-const codeNoPeers jetstream.ErrorCode = 10005
+// Servers of a cluster have not all found each other yet, or elect a leader.
+const (
+	codeNoPeers     jetstream.ErrorCode = 10005
+	codeUnavailable jetstream.ErrorCode = 10008
+)
 
 // askTime is how long servers have to answer.
 const askTime = 2 * time.Second
@@ -35,7 +38,7 @@ func patiently[A any](ctx context.Context, ask func(context.Context) (A, error))
 		late, cancel := context.WithTimeout(ctx, askTime)
 		a, err = ask(late)
 		cancel()
-		silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) || hasCode(err, codeNoPeers)
+		silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) || hasCode(err, codeNoPeers, codeUnavailable)
 		if !silent || clock.Sleep(ctx, againAfter) != nil {
 			return a, err
 		}
