@@ -80,8 +80,8 @@ func (c *cell) snapshots(router, recorder *Node, word string, end func()) {
 	// Erasures that come while a snapshot is made are not taken for seen.
 	documented := router.stored.end
 	router.stored.end = func(ctx context.Context) (int64, error) {
-		c.eraseAll(router, word)
-		must(c.T, clock.Every(c.within(), 10*time.Millisecond, router.stored.erased.Load))
+		c.eraseAll(router, word)                                                           //nolint:contextcheck // the test's
+		must(c.T, clock.Every(c.within(), 10*time.Millisecond, router.stored.erased.Load)) //nolint:contextcheck // likewise
 		return documented(ctx)
 	}
 	must(c.T, router.stored.follow(c.Context(), router.journal.(*jetstream.Journal), router.keys.now))
