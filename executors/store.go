@@ -32,6 +32,8 @@ func Store(err error) error {
 		return Fail(intents.Overloaded, "the disk quota of the tenant is used up: erase something, or raise tenant_disk_mb")
 	case errors.Is(err, storage.ErrFull):
 		return Fail(intents.Overloaded, "there is not enough free disk to write")
+	case errors.Is(err, storage.ErrSlow):
+		return Fail(intents.Overloaded, "the query took too long: narrow it, by a shorter time or one more term")
 	case errors.Is(err, storage.ErrStale):
 		return Fail(intents.StaleWrite, "a later order has written already")
 	case errors.As(err, &schema):

@@ -42,6 +42,13 @@ func (e *SchemaError) Error() string {
 // ErrStale is that a fenced write carried a lower position than the stored one.
 var ErrStale = errors.New("storage: stale write")
 
+// LongLog is how long the write-ahead log of a database is, in bytes, if something keeps it
+// from being started over.
+const LongLog = 512 << 20
+
+// ErrSlow is that a read took longer than the store allows one.
+var ErrSlow = errors.New("storage: the query took too long: narrow it, by a shorter time or one more term")
+
 // ErrUnavailable is that the store cannot be reached, or has no room for now. The same
 // call may work later. Whether a write took place is not known; its fence makes it safe to
 // repeat.

@@ -4,10 +4,10 @@
 package monitor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -80,7 +80,7 @@ func part(n, of int64) (float64, bool) {
 	return float64(n) / float64(of), true
 }
 
-// maxEvents of a tenant are read whole for one look; the others are counted alone.
+// maxEvents of a tenant are read whole of one slice; the others are counted alone.
 const maxEvents = 5000
 
 // told are the events whose payload is read.
@@ -88,26 +88,75 @@ var told = []string{"subagent_a.spawned", "plan.received", "subagent.finish", "m
 
 // Read makes the figures of what ended between two times.
 func Read(ctx context.Context, docs Documents, tenants []string, since, until time.Time) (Figures, error) {
-	f := Figures{Since: since, Until: until}
-	skills, took := map[string]*SkillFigure{}, map[string][]int64{}
+	s, err := readSlice(ctx, docs, tenants, since, until)
+	return figuresOf([]slice{s}), err
+}
+
+// slice is what was read of a stretch of time, so that several make the figures of a longer one.
+type slice struct {
+	Figures // but Skills and Agents
+	skills  map[string]SkillFigure
+	took    map[string][]int64   // how long agents took, by type, in milliseconds
+	spawned map[string]time.Time // when a planner began, by plan
+	planned map[string]time.Time // and ended
+}
+
+func readSlice(ctx context.Context, docs Documents, tenants []string, since, until time.Time) (slice, error) {
+	s := slice{
+		Figures: Figures{Since: since, Until: until}, skills: map[string]SkillFigure{}, took: map[string][]int64{},
+		spawned: map[string]time.Time{}, planned: map[string]time.Time{},
+	}
 	for _, tenant := range tenants {
 		r := reader{ctx, docs, tenant, storage.Range{GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}
-		for _, read := range []func(*Figures) error{r.plans, r.counts, func(f *Figures) error { return r.calls(f, skills) }, func(f *Figures) error { return r.events(f, took) }} {
-			if err := read(&f); err != nil {
-				return f, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
+		for _, read := range []func(*slice) error{r.plans, r.counts, r.calls, r.events} {
+			if err := read(&s); err != nil {
+				return s, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
 			}
 		}
 	}
-	for _, s := range skills {
-		f.Skills = append(f.Skills, *s)
+	return s, nil
+}
+
+// figuresOf adds slices up. They follow each other.
+func figuresOf(list []slice) Figures {
+	f := Figures{Since: list[0].Since, Until: list[len(list)-1].Until}
+	skills, took, spawned := map[string]SkillFigure{}, map[string][]int64{}, map[string]time.Time{}
+	for _, s := range list {
+		f.add(s.Figures)
+		for id, k := range s.skills {
+			k.Calls, k.Failed = k.Calls+skills[id].Calls, k.Failed+skills[id].Failed
+			skills[id] = k
+		}
+		for agent, all := range s.took {
+			took[agent] = append(took[agent], all...)
+		}
+		maps.Copy(spawned, s.spawned)
+		for plan, end := range s.planned {
+			if began, ok := spawned[plan]; ok && !end.Before(began) {
+				took["subagent_a"] = append(took["subagent_a"], end.Sub(began).Milliseconds())
+			}
+		}
 	}
-	slices.SortFunc(f.Skills, func(a, b SkillFigure) int { return cmp.Compare(a.Skill, b.Skill) })
-	for agent, all := range took {
+	for _, id := range slices.Sorted(maps.Keys(skills)) {
+		f.Skills = append(f.Skills, skills[id])
+	}
+	for _, agent := range slices.Sorted(maps.Keys(took)) {
+		all := took[agent]
 		slices.Sort(all)
 		f.Agents = append(f.Agents, AgentFigure{agent, len(all), all[(len(all)*95+99)/100-1]})
 	}
-	slices.SortFunc(f.Agents, func(a, b AgentFigure) int { return cmp.Compare(a.Agent, b.Agent) })
-	return f, nil
+	return f
+}
+
+// add the counts of another stretch.
+func (f *Figures) add(o Figures) {
+	for to, n := range map[*int64]int64{
+		&f.Plans: o.Plans, &f.AtOnce: o.AtOnce, &f.Replans: o.Replans, &f.Exhausted: o.Exhausted, &f.Calls: o.Calls, &f.Large: o.Large,
+		&f.Scripts: o.Scripts, &f.Timeouts: o.Timeouts, &f.Writes: o.Writes, &f.Violations: o.Violations, &f.Mismatches: o.Mismatches,
+	} {
+		*to += n
+	}
+	f.LockWaitMS, f.Cut = max(f.LockWaitMS, o.LockWaitMS), f.Cut || o.Cut
 }
 
 // reader reads the documents of one tenant.
@@ -131,7 +180,7 @@ func (r reader) count(index, by, at string, terms map[string][]string) (map[stri
 	return out, err
 }
 
-func (r reader) plans(f *Figures) error {
+func (r reader) plans(f *slice) error {
 	const ended = "completed_at"
 	replans, err := r.count(storage.IndexPlans, "replan_count", ended, map[string][]string{"status": {"complete", "failed"}})
 	if err != nil {
@@ -153,7 +202,7 @@ func (r reader) plans(f *Figures) error {
 	return err
 }
 
-func (r reader) counts(f *Figures) error {
+func (r reader) counts(f *slice) error {
 	of, err := r.count(storage.IndexEvents, "event_type", "ts", map[string][]string{"event_type": {
 		"memory.written", "contract_violation", "skill.principal_mismatch", "large_response.detected",
 	}})
@@ -164,34 +213,30 @@ func (r reader) counts(f *Figures) error {
 	return err
 }
 
-func (r reader) calls(f *Figures, skills map[string]*SkillFigure) error {
+func (r reader) calls(s *slice) error {
 	all, err := r.count(storage.IndexSkillCalls, "skill_id", "ts", nil)
 	if err != nil {
 		return err
 	}
 	failed, err := r.count(storage.IndexSkillCalls, "skill_id", "ts", map[string][]string{"status": {"failed", "indeterminate"}})
 	for id, n := range all {
-		if skills[id] == nil {
-			skills[id] = &SkillFigure{Skill: id}
-		}
-		f.Calls += n
-		skills[id].Calls += n
-		skills[id].Failed += failed[id]
+		k := s.skills[id]
+		s.skills[id] = SkillFigure{id, k.Calls + n, k.Failed + failed[id]}
+		s.Calls += n
 	}
 	return err
 }
 
 // events reads what stands in the payloads of events, the newest first.
-func (r reader) events(f *Figures, took map[string][]int64) error {
-	q := storage.Query{Terms: map[string][]string{"event_type": told}, Ranges: map[string]storage.Range{"ts": r.when}, Sort: "-position", Limit: 1000}
-	received := map[string]time.Time{}
+func (r reader) events(s *slice) error {
+	q := storage.Query{Terms: map[string][]string{"event_type": told}, Ranges: map[string]storage.Range{"ts": r.when}, Sort: "-ts", Limit: 1000}
 	for read := 0; ; {
 		page, err := r.docs.Search(r.ctx, r.tenant, storage.IndexEvents, q)
 		if err != nil {
 			return err
 		}
 		for _, d := range page.Documents {
-			if err := take(f, took, received, d.Body); err != nil {
+			if err := s.take(d.Body); err != nil {
 				return err
 			}
 		}
@@ -200,16 +245,15 @@ func (r reader) events(f *Figures, took map[string][]int64) error {
 			return nil
 		}
 		if read >= maxEvents {
-			f.Cut = true
+			s.Cut = true
 			return nil
 		}
 		q.After = page.Cursor
 	}
 }
 
-// take adds one event. received are plans whose planner has ended and whose beginning is
-// not read yet.
-func take(f *Figures, took map[string][]int64, received map[string]time.Time, body json.RawMessage) error {
+// take adds one event.
+func (s *slice) take(body json.RawMessage) error {
 	var e struct {
 		Type    string    `json:"event_type"`
 		Plan    string    `json:"plan_id"`
@@ -227,21 +271,18 @@ func take(f *Figures, took map[string][]int64, received map[string]time.Time, bo
 	switch e.Type {
 	case "subagent.finish":
 		if p.Duration != nil {
-			took["subagent_b"] = append(took["subagent_b"], *p.Duration)
+			s.took["subagent_b"] = append(s.took["subagent_b"], *p.Duration)
 		}
 	case "plan.received":
-		received[e.Plan] = e.At
+		s.planned[e.Plan] = e.At
 	case "subagent_a.spawned":
-		if end, ok := received[e.Plan]; ok {
-			took["subagent_a"] = append(took["subagent_a"], end.Sub(e.At).Milliseconds())
-			delete(received, e.Plan)
-		}
+		s.spawned[e.Plan] = e.At
 	case "memory.written", "memory.lock_timeout":
-		f.LockWaitMS = max(f.LockWaitMS, p.LockWait)
+		s.LockWaitMS = max(s.LockWaitMS, p.LockWait)
 	case "python_script.executed":
-		f.Scripts++
+		s.Scripts++
 		if p.Outcome == "timeout" {
-			f.Timeouts++
+			s.Timeouts++
 		}
 	}
 	return nil

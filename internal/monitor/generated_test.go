@@ -50,8 +50,9 @@ var alertCases = map[string]struct{ fires, silent []string }{
 			`writ_journal_records{job="cell",instance="b"} 10x9`, `writ_ledger_leaves{job="cell",instance="b"} 0x9`,
 		},
 	},
-	"DiskLow":  {[]string{`writ_degraded{condition="disk"} 1x9`}, []string{`writ_degraded{condition="documents"} 1x9`}},
-	"Degraded": {[]string{`writ_degraded{condition="documents"} 1x9`}, []string{`writ_degraded{condition="documents"} 1x8 stale`}},
+	"WriteAheadLogLong": {[]string{`writ_write_ahead_log_bytes{database="documents"} 536870913x9`}, []string{`writ_write_ahead_log_bytes{database="documents"} 536870912x9`}},
+	"DiskLow":           {[]string{`writ_degraded{condition="disk"} 1x9`}, []string{`writ_degraded{condition="documents"} 1x9`}},
+	"Degraded":          {[]string{`writ_degraded{condition="documents"} 1x9`}, []string{`writ_degraded{condition="documents"} 1x8 stale`}},
 }
 
 // alertTests are the tests of the rules for promtool.

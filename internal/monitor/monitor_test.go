@@ -158,6 +158,7 @@ func TestRules(t *testing.T) {
 		"HoldsLate":         {monitor.Figures{}, monitor.Figures{Process: monitor.Process{HoldsLate: 1}}},
 		"LedgerLags":        {monitor.Figures{Process: monitor.Process{LedgerBehind: 59 * time.Second}}, monitor.Figures{Process: monitor.Process{LedgerBehind: time.Minute}}},
 		"DiskLow":           {monitor.Figures{Process: monitor.Process{Conditions: []string{"clock"}}}, monitor.Figures{Process: monitor.Process{Conditions: []string{"clock", "disk"}}}},
+		"WriteAheadLogLong": {monitor.Figures{Process: monitor.Process{Conditions: []string{"disk"}}}, monitor.Figures{Process: monitor.Process{Conditions: []string{"write_ahead_log"}}}},
 		"Degraded":          {monitor.Figures{}, monitor.Figures{Process: monitor.Process{Conditions: []string{"ledger"}}}},
 	} {
 		found := false
@@ -180,8 +181,8 @@ func TestRules(t *testing.T) {
 			t.Errorf("there is no rule %s", name)
 		}
 	}
-	if len(monitor.Rules) != 10 {
-		t.Errorf("%d rules, of which 10 are tried", len(monitor.Rules))
+	if len(monitor.Rules) != 11 {
+		t.Errorf("%d rules, of which 11 are tried", len(monitor.Rules))
 	}
 }
 

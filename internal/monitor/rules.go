@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"aob.dev/writ/storage"
 )
 
 // Severities of alerts.
@@ -94,6 +96,14 @@ var Rules = []Rule{
 		Says:   "less disk is free than the floor: no new order is accepted",
 		Do:     "make room: writ storage status --data DIR",
 		Firing: func(f Figures) (string, bool) { return "below the floor", slices.Contains(f.Conditions, "disk") },
+	},
+	{
+		Name: "WriteAheadLogLong", Severity: Page, Window: hour, Prometheus: fmt.Sprintf(`max(writ_write_ahead_log_bytes) > %d`, storage.LongLog),
+		Says: "the write-ahead log of a database grows and cannot be started over",
+		Do:   "end what reads the database for long: writ storage status --data DIR",
+		Firing: func(f Figures) (string, bool) {
+			return "more than the bound", slices.Contains(f.Conditions, "write_ahead_log")
+		},
 	},
 	{
 		Name: "Degraded", Severity: Page, Window: hour, Prometheus: `max(writ_degraded) > 0`,

@@ -11,8 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/storage"
 )
 
 // every is how often a watch looks.
@@ -63,6 +65,8 @@ type Watch struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 
+	slices []slice // of the last hour, by minute; used by Look only
+
 	mu   sync.Mutex // guards what follows
 	last Figures
 }
@@ -89,18 +93,16 @@ func (w *Watch) Run(ctx context.Context) error {
 // Look is one round: figures, alerts, telling.
 func (w *Watch) Look(ctx context.Context) error {
 	now := w.Now().UTC()
-	until := now.Add(-settled)
+	if err := w.read(ctx, now.Add(-settled)); err != nil {
+		return err
+	}
 	of := map[time.Duration]Figures{}
 	for _, r := range Rules {
-		if _, ok := of[r.Window]; ok {
-			continue
+		if _, ok := of[r.Window]; !ok {
+			f := figuresOf(w.within(now.Add(-settled), r.Window))
+			f.Process = w.Process()
+			of[r.Window] = f
 		}
-		f, err := Read(ctx, w.Documents, w.Tenants(), until.Add(-r.Window), until)
-		if err != nil {
-			return err
-		}
-		f.Process = w.Process()
-		of[r.Window] = f
 	}
 	w.mu.Lock()
 	w.last = of[hour]
@@ -122,6 +124,58 @@ func (w *Watch) Look(ctx context.Context) error {
 		return err
 	}
 	return w.tell(ctx, &s, silences, now)
+}
+
+// read brings the slices up to a time. The newest two are read again: it was not over when it
+// was read, and the documents may have come late.
+func (w *Watch) read(ctx context.Context, until time.Time) error {
+	from := until.Add(-hour).Truncate(every)
+	if len(w.slices) > 0 && w.slices[len(w.slices)-1].Until.After(until) {
+		w.slices = nil // the clock was set back
+	}
+	w.slices = slices.DeleteFunc(w.slices, func(s slice) bool { return s.Since.Before(from) })
+	w.slices = w.slices[:max(len(w.slices)-2, 0)]
+	if len(w.slices) > 0 {
+		from = w.slices[len(w.slices)-1].Until
+	}
+	tenants, err := w.active(ctx, from, until)
+	if err != nil {
+		return err
+	}
+	for ; from.Before(until); from = from.Add(every) {
+		to := from.Add(every)
+		if to.After(until) {
+			to = until
+		}
+		s, err := readSlice(ctx, w.Documents, tenants, from, to)
+		if err != nil {
+			return err
+		}
+		w.slices = append(w.slices, s)
+	}
+	return nil
+}
+
+// active are the tenants with events in a stretch of time.
+func (w *Watch) active(ctx context.Context, since, until time.Time) (out []string, err error) {
+	q := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}, Limit: 1}
+	for _, tenant := range w.Tenants() {
+		page, err := w.Documents.Search(ctx, tenant, storage.IndexEvents, q)
+		if err != nil {
+			return nil, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
+		}
+		if len(page.Documents) > 0 {
+			out = append(out, tenant)
+		}
+	}
+	return out, nil
+}
+
+// within are the slices of a window, in whole minutes.
+func (w *Watch) within(until time.Time, window time.Duration) []slice {
+	from := until.Add(-window).Truncate(every)
+	i := slices.IndexFunc(w.slices, func(s slice) bool { return !s.Since.Before(from) })
+	return w.slices[max(i, 0):]
 }
 
 // judge begins and ends the incident of a rule.

@@ -11,7 +11,7 @@ import (
 
 // Aggregate counts what a query selects; see storage.Documents.
 func (d *Documents) Aggregate(ctx context.Context, tenant, index string, q storage.Query, a storage.Aggregation) ([]storage.Bucket, error) {
-	list, err := d.aggregate(ctx, tenant, index, q, a)
+	list, err := bounded(ctx, func(ctx context.Context) ([]storage.Bucket, error) { return d.aggregate(ctx, tenant, index, q, a) })
 	if err != nil {
 		return nil, d.closedOr(fmt.Errorf("aggregate %s: %w", index, err))
 	}
@@ -31,6 +31,10 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 	if err != nil || s == nil {
 		return nil, err
 	}
+	enter, err := s.narrowest(ctx, d.db.readers, enterLimit)
+	if err != nil {
+		return nil, err
+	}
 	b := &statement{}
 	b.add("SELECT key, count(*), count(n), total(n), coalesce(min(n), 0), coalesce(max(n), 0) FROM (SELECT ")
 	if a.By == "" {
@@ -45,13 +49,12 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 		b.add("d.body ->> ?", `$."`+of.Name+`"`)
 	}
 	b.add(" AS n FROM ")
+	s.entered(b, enter)
 	if a.By != "" {
-		b.add("(SELECT value, row FROM terms WHERE space = ? AND member = (SELECT number FROM members WHERE name = ?)) k CROSS JOIN documents d ON d.row = k.row WHERE",
-			s.space, memberOf(by))
-		s.visible(b)
-	} else {
-		b.add("documents d WHERE d.space = ? AND (d.ttl IS NULL OR d.ttl >= ?)", s.space, s.now)
+		b.add(" CROSS JOIN terms k INDEXED BY terms_row ON k.row = d.row AND k.member = (SELECT number FROM members WHERE name = ?)", memberOf(by))
 	}
+	b.add(" WHERE")
+	s.visible(b)
 	if q.Text != "" {
 		match := matchQuery(q.Text)
 		if match == "" {
@@ -61,9 +64,20 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 		s.matching(b, match)
 		b.add(")")
 	}
-	s.filtered(b, "d.row", -1)
+	s.filtered(b, "d.row", enter)
 	b.add(") GROUP BY key ORDER BY key LIMIT ?", storage.MaxBuckets+1)
 	return buckets(ctx, d.db.readers, b)
+}
+
+// entered adds the documents that a filter selects or, if it is -1, all of the space.
+func (s *selection) entered(b *statement, by int) {
+	if by < 0 {
+		b.add("(SELECT * FROM documents WHERE space = ?) d", s.space)
+		return
+	}
+	b.add("(SELECT DISTINCT row FROM terms WHERE ")
+	s.filters[by].where(b, s.space)
+	b.add(") e CROSS JOIN documents d ON d.row = e.row")
 }
 
 func buckets(ctx context.Context, db *sql.DB, b *statement) ([]storage.Bucket, error) {

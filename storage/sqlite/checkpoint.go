@@ -17,6 +17,11 @@ const (
 	// restartFrames is the length of the write-ahead log, in pages, from which
 	// the writer starts it over (64 MB).
 	restartFrames = 4000
+	// longFrames is the length from which the writer waits for readers to start the log
+	// over, restartWait at a time, and once in restartPause.
+	longFrames   = 2 * restartFrames
+	restartWait  = 200 * time.Millisecond
+	restartPause = time.Second
 )
 
 // checkpointer keeps the write-ahead log short without making commits wait: a
@@ -28,7 +33,9 @@ type checkpointer struct {
 	failed  func(error) // a failed sync; may be called more than once
 	dirty   atomic.Bool // something was written since the last copy
 	restart atomic.Bool // the writer should start the log over
+	long    atomic.Bool // the log is longer than it should become
 	full    atomic.Bool // the last copy found no room
+	waited  time.Time   // when the writer last waited for readers; it alone uses it
 }
 
 // run copies until ctx ends.
@@ -59,7 +66,8 @@ func (c *checkpointer) copy(ctx context.Context) {
 	if copied < frames {
 		c.dirty.Store(true)
 	}
-	if frames > restartFrames && frames-copied < frames/4 {
+	c.long.Store(frames > longFrames)
+	if frames > longFrames || frames > restartFrames && frames-copied < frames/4 {
 		c.restart.Store(true)
 	}
 }
@@ -82,8 +90,14 @@ func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
 	if !c.restart.Swap(false) {
 		return
 	}
-	// Readers in the way are not waited for: the next round tries again.
-	if _, err := writer.ExecContext(ctx, "PRAGMA busy_timeout=0"); err != nil {
+	// Readers in the way are not waited for: the next round tries again. Where the log has
+	// become long, there is always one of them: those that come while the writer waits read
+	// the database alone, so they end.
+	wait := time.Duration(0)
+	if c.long.Load() && time.Since(c.waited) > restartPause {
+		wait, c.waited = restartWait, time.Now()
+	}
+	if _, err := writer.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout=%d", wait.Milliseconds())); err != nil {
 		c.failed(err)
 		return
 	}

@@ -143,6 +143,7 @@ func setPragmas(ctx context.Context, c *sql.Conn, cacheKiB int64) error {
 		{"journal_mode", "wal", "wal"},
 		{"synchronous", "full", "2"},
 		{"wal_autocheckpoint", "0", "0"},
+		{"journal_size_limit", strconv.Itoa(restartFrames * pageSize), strconv.Itoa(restartFrames * pageSize)},
 		{"cache_size", strconv.FormatInt(-cacheKiB, 10), strconv.FormatInt(-cacheKiB, 10)},
 	} {
 		if _, err := c.ExecContext(ctx, "PRAGMA "+p.name+"="+p.set); err != nil {

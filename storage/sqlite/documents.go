@@ -35,7 +35,8 @@ var _ storage.Documents = (*Documents)(nil)
 // column space of text is empty since.
 //
 // terms has one row per scalar member of a document, its key in the order that
-// filters and sorting need. It is kept in step with the body by the writer.
+// filters and sorting need. It is kept in step with the body by the writer. terms_row
+// finds the terms of one document.
 // text is contentless: it has the words, documents has the bodies. vectors has the
 // embeddings, by space: a search compares with those of one tenant only.
 // documents_ttl has what expires, for searches that read no body before its rank
@@ -58,7 +59,8 @@ var documentSchema = []string{`
 		space INTEGER NOT NULL, member INTEGER NOT NULL, row INTEGER NOT NULL, value BLOB NOT NULL,
 		PRIMARY KEY(space, member, row)) STRICT;
 	CREATE TABLE made(what TEXT PRIMARY KEY, by TEXT NOT NULL) STRICT, WITHOUT ROWID`, `
-	CREATE INDEX documents_ttl ON documents(space, ttl) WHERE ttl IS NOT NULL`}
+	CREATE INDEX documents_ttl ON documents(space, ttl) WHERE ttl IS NOT NULL`, `
+	CREATE INDEX terms_row ON terms(row, member, value)`}
 
 // OpenDocuments opens or creates the file. Two goroutines run until Close: the
 // writer and the checkpointer. After a failed write or sync every later call

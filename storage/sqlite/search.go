@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"aob.dev/writ/storage"
 )
@@ -17,7 +18,14 @@ import (
 // narrowLimit is how many documents may be sorted for one page. If a filter selects
 // fewer, they are looked up and sorted. Else the index of the order is read, and each
 // document is checked against the filters. Both give the same pages.
-const narrowLimit = 2000
+const narrowLimit = 20_000
+
+// enterLimit is how many documents a filter may select for an aggregation to look up only
+// those, instead of all of the space.
+const enterLimit = 1_000_000
+
+// readTime bounds one read. Whoever reads keeps the write-ahead log from being started over.
+const readTime = 5 * time.Second
 
 // compareLimit is how many documents a filter may select for a vector search to compare
 // only those, instead of all vectors of the space.
@@ -30,11 +38,22 @@ const matchLimit = 20_000
 // Search selects documents; see storage.Documents. It reads what was durable
 // when it began. A malformed query is an error; an unknown member matches nothing.
 func (d *Documents) Search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
-	page, err := d.search(ctx, tenant, index, q)
+	page, err := bounded(ctx, func(ctx context.Context) (storage.Page, error) { return d.search(ctx, tenant, index, q) })
 	if err != nil {
 		return storage.Page{}, d.closedOr(fmt.Errorf("search %s: %w", index, err))
 	}
 	return page, nil
+}
+
+// bounded runs a read that must not last; storage.ErrSlow if it does.
+func bounded[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+	short, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	out, err := read(short)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		err = storage.ErrSlow
+	}
+	return out, err
 }
 
 func (d *Documents) search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
@@ -171,11 +190,9 @@ type bound struct {
 	value    any
 }
 
+// filters of a selection, ranges first: they are counted first, and are mostly of a short time.
 func filters(q storage.Selection) []filter {
 	list := make([]filter, 0, len(q.Terms)+len(q.Ranges))
-	for _, t := range q.Terms {
-		list = append(list, filter{member: memberOf(t.Field), values: t.Values})
-	}
 	for _, r := range q.Ranges {
 		f := filter{member: memberOf(r.Field)}
 		for _, b := range []bound{{">=", r.GTE}, {">", r.GT}, {"<=", r.LTE}, {"<", r.LT}} {
@@ -184,6 +201,9 @@ func filters(q storage.Selection) []filter {
 			}
 		}
 		list = append(list, f)
+	}
+	for _, t := range q.Terms {
+		list = append(list, filter{member: memberOf(t.Field), values: t.Values})
 	}
 	return list
 }
@@ -199,14 +219,19 @@ func memberOf(f storage.Field) string {
 // where adds the condition on the table terms.
 func (f filter) where(b *statement, space int64) {
 	b.add("terms.space = ? AND terms.member = (SELECT number FROM members WHERE name = ?)", space, f.member)
+	f.bounded(b, "terms.value")
+}
+
+// bounded adds the condition on a term's value.
+func (f filter) bounded(b *statement, value string) {
 	for i, v := range f.values {
-		b.add(map[bool]string{true: " AND terms.value IN (?", false: ", ?"}[i == 0], v)
+		b.add(map[bool]string{true: " AND " + value + " IN (?", false: ", ?"}[i == 0], v)
 	}
 	if len(f.values) > 0 {
 		b.add(")")
 	}
 	for _, bound := range f.bounds {
-		b.add(" AND terms.value "+bound.operator+" ?", bound.value)
+		b.add(" AND "+value+" "+bound.operator+" ?", bound.value)
 	}
 }
 

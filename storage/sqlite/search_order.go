@@ -3,11 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
-	"time"
+	"slices"
 
-	"modernc.org/sqlite"
 	_ "modernc.org/sqlite/vec" // vec_distance_cosine
 
 	"aob.dev/writ/storage"
@@ -29,13 +27,14 @@ func (s *selection) unexpired(b *statement, row string) {
 	b.add(" AND "+row+" NOT IN (SELECT row FROM documents INDEXED BY documents_ttl WHERE space = ? AND ttl < ?)", s.space, s.now)
 }
 
-// filtered adds the filters but the one that the statement enters by.
+// filtered adds the filters but the one that the statement enters by. Each looks up the
+// terms of the one document: by member and value, a range would walk all its terms.
 func (s *selection) filtered(b *statement, row string, but int) {
 	for i, f := range s.filters {
 		if i == but {
 			continue
 		}
-		b.add(" AND EXISTS (SELECT 1 FROM terms WHERE terms.row = " + row + " AND ")
+		b.add(" AND EXISTS (SELECT 1 FROM terms INDEXED BY terms_row WHERE terms.row = " + row + " AND ")
 		f.where(b, s.space)
 		b.add(")")
 	}
@@ -61,12 +60,11 @@ func (s *selection) narrowest(ctx context.Context, db *sql.DB, limit int64) (int
 	return best, nil
 }
 
-// narrow enters by a filter and sorts what it leaves.
+// narrow enters by a filter and sorts what it leaves. The bodies are read of the page only.
 func (s *selection) narrow(by int) *statement {
-	order, after := s.direction()
+	_, after := s.direction()
 	b := &statement{}
-	b.add("SELECT row, id, position, body, k FROM (")
-	b.add(columns)
+	b.add("SELECT d.row, d.id, d.position, d.body, n.k FROM (SELECT row, position, k FROM (SELECT d.row AS row, d.position AS position, ")
 	if s.ByPosition {
 		b.add("d.position")
 	} else {
@@ -83,32 +81,28 @@ func (s *selection) narrow(by int) *statement {
 	} else if c != nil {
 		b.add(" WHERE k IS NULL AND (position, row) > (?, ?)", c.Position, c.Row)
 	}
-	// Documents without the member go by position, ascending in both directions.
-	row := "row"
-	if s.Descending {
-		row = "iif(k IS NULL, row, -row)"
-	}
-	b.add(fmt.Sprintf(" ORDER BY k IS NULL, k %s, iif(k IS NULL, position, 0), %s", order, row))
+	b.add(s.ordered("")+" LIMIT ?) n CROSS JOIN documents d ON d.row = n.row"+s.ordered("n."), s.Limit+1)
 	return b
 }
 
-// key adds the expression that equals the document's term of the sorted member,
-// NULL where it has none.
+// ordered is the order of narrow over columns k, position and row. Documents without the
+// member go by position, ascending in both directions.
+func (s *selection) ordered(of string) string {
+	order, _ := s.direction()
+	row := of + "row"
+	if s.Descending {
+		row = fmt.Sprintf("iif(%[1]sk IS NULL, %[1]srow, -%[1]srow)", of)
+	}
+	return fmt.Sprintf(" ORDER BY %[1]sk IS NULL, %[1]sk %[2]s, iif(%[1]sk IS NULL, %[1]sposition, 0), %[3]s", of, order, row)
+}
+
+// key adds the document's term of the sorted member, NULL where it has none.
 func (s *selection) key(b *statement) {
 	if s.Sort == nil {
 		b.add("NULL")
 		return
 	}
-	path := `$."` + s.Sort.Name + `"`
-	if s.Sort.Kind == storage.Date {
-		b.add("writ_time(d.body ->> ?)", path)
-		return
-	}
-	b.add(`CASE json_type(d.body, ?)
-		WHEN 'text' THEN iif(octet_length(d.body ->> ?) <= ?, d.body ->> ?, NULL)
-		WHEN 'integer' THEN d.body ->> ? WHEN 'real' THEN d.body ->> ?
-		WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' END`,
-		path, path, termLimit, path, path, path)
+	b.add("(SELECT value FROM terms INDEXED BY terms_row WHERE row = d.row AND member = (SELECT number FROM members WHERE name = ?))", s.Sort.Name)
 }
 
 // wideByPosition walks the index of positions.
@@ -125,14 +119,18 @@ func (s *selection) wideByPosition() *statement {
 	return b
 }
 
-// wideByMember walks the terms of the sorted member.
+// wideByMember walks the terms of the sorted member, from bound to bound if it is filtered.
 func (s *selection) wideByMember() *statement {
 	order, after := s.direction()
 	b := &statement{}
 	b.add(columns+`s.value FROM terms s CROSS JOIN documents d ON d.row = s.row
 		WHERE s.space = ? AND s.member = (SELECT number FROM members WHERE name = ?) AND`, s.space, s.Sort.Name)
 	s.visible(b)
-	s.filtered(b, "d.row", -1)
+	bounds := slices.IndexFunc(s.filters, func(f filter) bool { return f.member == s.Sort.Name })
+	if bounds >= 0 {
+		s.filters[bounds].bounded(b, "s.value")
+	}
+	s.filtered(b, "d.row", bounds)
 	if s.after != nil {
 		b.add(" AND (s.value, s.row) "+after+" (?, ?)", s.after.Key, s.after.Row)
 	}
@@ -216,19 +214,4 @@ func (s *selection) byVector(ctx context.Context, db *sql.DB, v storage.Vector) 
 		WHERE +d.space = ? ORDER BY n.distance, n.row`, s.Limit, s.space)
 	s.score = func(distance float64) float64 { return 1 - distance }
 	return s.page(ctx, db, b, nil)
-}
-
-// The driver has one registry of SQL functions for the process.
-func init() {
-	sqlite.MustRegisterDeterministicScalarFunction("writ_time", 1, timeTerm)
-}
-
-// timeTerm is writ_time(text): the term of a time, NULL if the text is not a time.
-func timeTerm(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-	text, _ := args[0].(string)
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // NULL
-	}
-	return storage.FormatTime(t), nil
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 
 	"aob.dev/writ/storage"
@@ -45,6 +46,15 @@ func (s *store[T]) Close() error {
 		s.closeErr = s.db.close()
 	})
 	return s.closeErr
+}
+
+// LogBytes is the length of the write-ahead log.
+func (s *store[T]) LogBytes() int64 {
+	info, err := os.Stat(s.db.path + "-wal")
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // writeFailed distinguishes a full disk, after which the file is as before, from a
