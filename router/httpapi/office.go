@@ -136,18 +136,17 @@ func (s *server) visit(c *gin.Context, needs []string) (visitor, error) {
 	return v, err
 }
 
-// heavily does what reads the whole record: one at a time.
+// heavily does what reads the whole record: one at a time for a tenant.
 func (s *server) heavily(v visitor, read func(ctx context.Context) (any, error)) (any, error) {
 	ctx := v.Request.Context()
 	wait, cancel := context.WithTimeout(ctx, heavyWait)
 	defer cancel()
-	select {
-	case s.heavy <- struct{}{}:
-		defer func() { <-s.heavy }()
-		return read(ctx)
-	case <-wait.Done():
+	leave, ok := s.heavy.enter(wait, v.tenant)
+	if !ok {
 		return nil, crowded("the record is being read for somebody else")
 	}
+	defer leave()
+	return read(ctx)
 }
 
 func (s *server) bundle(ctx context.Context, v visitor) error {
