@@ -92,11 +92,15 @@ func version(v datadir.SkillVersion) *office.Version {
 }
 
 // Agents implements httpapi.Office.
-func (n desk) Agents(ctx context.Context, tenant string) (out []office.Revision, err error) {
+func (n desk) Agents(ctx context.Context, tenant string, foreign bool) (out []office.Revision, err error) {
 	read := func(digest string) ([]byte, error) { return n.systemBlob(ctx, digest) }
 	for _, of := range slices.Compact([]string{storage.SystemTenant, tenant}) {
 		digest, bundle := n.directory.InForce(of)
 		if digest == "" {
+			continue
+		}
+		if of != tenant && !foreign {
+			out = append(out, office.Revision{Tenant: of, Digest: digest})
 			continue
 		}
 		now, err := state.ContentOf(bundle, digest, read)
