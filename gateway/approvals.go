@@ -43,7 +43,7 @@ func (g *Gateway) getApproval(c *gin.Context, a actor) error {
 
 func (g *Gateway) approvals(ctx context.Context, a actor, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
 	var err error
-	if q.Grant, _, err = g.issueGrant(a, newID("turn"), ""); err != nil {
+	if q.Grant, err = g.issueReading(a); err != nil {
 		return bus.ApprovalsReply{}, err
 	}
 	page, err := ask[bus.ApprovalsReply](ctx, g.cfg.Bus, bus.DirectoryApprovals, q)

@@ -23,17 +23,27 @@ func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()
 // issueGrant signs who asked, for one turn. A standing grant names the plan that
 // goes on without the user and serves for nothing else.
 func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Time, error) {
+	if standing != "" {
+		standing = "plan:" + standing
+	}
+	return g.signGrant(a, turnID, standing)
+}
+
+// issueReading signs who reads. The grant is good for no intent.
+func (g *Gateway) issueReading(a actor) (string, error) {
+	token, _, err := g.signGrant(a, newID("turn"), intents.ForReading)
+	return token, err
+}
+
+func (g *Gateway) signGrant(a actor, turnID, work string) (string, time.Time, error) {
 	now := g.cfg.Now()
 	expires := now.Add(intents.MaxGrantLife)
 	gr := intents.Grant{
 		Issuer: g.cfg.Origin, Audience: g.cfg.Origin,
 		Subject: a.user, Tenant: a.tenant, Roles: a.roles,
-		Act:     a.act(),
+		Act: a.act(), For: work,
 		Session: a.session, Turn: turnID,
 		IssuedAt: now.Unix(), Expires: now.Unix() + int64(intents.MaxGrantLife/time.Second), ID: newID("grant"),
-	}
-	if standing != "" {
-		gr.For = "plan:" + standing
 	}
 	token, err := intents.IssueGrant(g.cfg.Key, gr)
 	return token, expires, err

@@ -89,7 +89,7 @@ func (g *Gateway) readOrder(ctx context.Context, a actor, id string) (*intents.A
 	if g.orders == nil {
 		return nil, problem.New(intents.DispatchUnavailable, "", "orders cannot be read here")
 	}
-	grant, _, err := g.issueGrant(a, newID("turn"), "")
+	grant, err := g.issueReading(a)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ import (
 // grantReply is the answer of POST /v1/grants: a grant and its content, so that
 // whoever seals an order under it need not take it apart.
 type grantReply struct {
-	Grant   string   `json:"grant"`
+	Grant   string   `json:"grant"`      // to sign under
+	Reading string   `json:"read_grant"` // bearer of reads
 	Expires string   `json:"expires_at"` // RFC 3339
 	Origin  string   `json:"origin"`     // of the log: audience of an order
 	Tenant  string   `json:"tenant_id"`
@@ -25,8 +26,8 @@ type grantReply struct {
 }
 
 // postGrant is POST /v1/grants: the holder of an API key gets a grant for a turn
-// of its own. With the grant alone it can read what the key may read; an order
-// under the grant also needs the key of a role.
+// of its own, and one to read what the key may read. An order under the first also needs the key
+// of a role; neither serves in the other's place.
 func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	var body claim
 	if c.Request.ContentLength != 0 {
@@ -43,8 +44,12 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
+	reading, err := g.issueReading(a)
+	if err != nil {
+		return err
+	}
 	c.JSON(http.StatusCreated, grantReply{
-		Grant: token, Expires: intents.FormatTime(expires), Origin: g.cfg.Origin,
+		Grant: token, Reading: reading, Expires: intents.FormatTime(expires), Origin: g.cfg.Origin,
 		Tenant: a.tenant, User: a.user, Session: a.session, Turn: turn, Roles: a.roles,
 	})
 	return nil
@@ -100,6 +105,5 @@ func (g *Gateway) readGrant(c *gin.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token, _, err := g.issueGrant(a, newID("turn"), "")
-	return token, err
+	return g.issueReading(a)
 }

@@ -38,6 +38,9 @@ func TestGrantOfKey(t *testing.T) {
 			if g.Subject != row.user || g.Tenant != "acme" || g.Session != row.session || g.For != "" || life != intents.MaxGrantLife || !slices.Equal(g.Roles, []string{"user", "auditor"}) {
 				t.Errorf("%+v", g)
 			}
+			if r, err := intents.OpenGrant(got.Reading, origin, w.keys(), w.clock.Now()); err != nil || !r.Reads() || g.Reads() || r.Subject != row.user || r.Tenant != "acme" || r.Expires > g.Expires || !slices.Equal(r.Roles, g.Roles) {
+				t.Errorf("to read: %+v, %v", r, err)
+			}
 			if got.User != g.Subject || got.Tenant != g.Tenant || got.Session != g.Session || got.Turn != g.Turn || got.Turn == "" || got.Origin != origin || !slices.Equal(got.Roles, g.Roles) {
 				t.Errorf("%+v of %+v", got, g)
 			}
@@ -56,7 +59,7 @@ func TestReadsWithKey(t *testing.T) {
 	s := httptest.NewServer(w.gateway.Reads(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		user := "nobody"
-		if g, err := intents.OpenGrant(token, origin, w.keys(), w.clock.Now()); err == nil {
+		if g, err := intents.OpenGrant(token, origin, w.keys(), w.clock.Now()); err == nil && g.Reads() {
 			user = g.Tenant + "/" + g.Subject
 		}
 		fmt.Fprintf(rw, "%s key=%s", user, r.Header.Get("X-Api-Key"))

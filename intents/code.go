@@ -108,6 +108,6 @@ var codes = []CodeInfo{
 	{Cancelled, 409, false, "cancelled", ""},
 	{RateLimited, 429, true, "too many requests", "try again after Retry-After"},
 	{NotFound, 404, false, "no such thing for this caller", ""},
-	{Unauthorized, 401, false, "no valid credential", "send X-Api-Key, or a grant as bearer: POST /v1/grants gives one for a key"},
+	{Unauthorized, 401, false, "no valid credential", "send X-Api-Key, or a grant for reading as bearer: read_grant of POST /v1/grants"},
 	{Internal, 500, true, "the service failed; nothing was accepted", "try again; see the server's log"},
 }

@@ -24,7 +24,7 @@ type Grant struct {
 	Act      Act      `json:"act"`
 	Audience string   `json:"aud"`           // log origin
 	Expires  int64    `json:"exp"`           // Unix seconds
-	For      string   `json:"for,omitempty"` // "plan:<plan_id>", "run:<run_id>"
+	For      string   `json:"for,omitempty"` // "plan:<plan_id>", "run:<run_id>", ForReading
 	IssuedAt int64    `json:"iat"`           // Unix seconds
 	Issuer   string   `json:"iss"`           // log origin
 	ID       string   `json:"jti"`
@@ -41,12 +41,18 @@ type Act struct {
 	Client string   `json:"client"`
 }
 
+// ForReading is what a grant is for that opens reads. It serves no intent, and no intent's grant
+// reads: those travel with intents, to executors and into bundles.
+const ForReading = "read"
+
+// Reads says whether the grant opens reads.
+func (g Grant) Reads() bool { return g.For == ForReading }
+
 // Standing says that the grant stands for named work and is good for nothing else.
 func (g Grant) Standing() bool { return g.For != "" }
 
-// Serves says whether the grant is good for work in a context, and for reading what
-// came of it: a turn's grant is for all of its turn, a standing one for the work that
-// it names and that the context must name too.
+// Serves says whether the grant is good for work in a context: a turn's grant is for all of its
+// turn, a standing one for the work that it names and that the context must name too.
 func (g Grant) Serves(c Context) bool {
 	switch {
 	case !g.Standing():

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,8 +55,17 @@ func parse(s Source) (map[string]*ast.Module, error) {
 	return modules, nil
 }
 
+// maxNesting bounds how deep the parser may go into one module, a few levels for each bracket:
+// what is made of deeper ones takes gigabytes.
+const maxNesting = 1000
+
 // parseModule reads one of them.
 func parseModule(name string, content []byte) (*ast.Module, error) {
+	_, _, errs := ast.NewParser().WithFilename(name).WithReader(bytes.NewReader(content)).WithRegoVersion(ast.RegoV1).
+		WithCapabilities(Capabilities()).WithMaxRecursionDepth(maxNesting).Parse()
+	if deep := slices.IndexFunc(errs, func(e *ast.Error) bool { return e.Message == ast.ErrMaxParsingRecursionDepthExceeded.Error() }); deep >= 0 {
+		return nil, fmt.Errorf("%s: nested too deeply", errs[deep].Location)
+	}
 	return ast.ParseModuleWithOpts(name, string(content), ast.ParserOptions{ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
 }
 

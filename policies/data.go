@@ -21,6 +21,19 @@ type Data struct {
 	Approvers map[string][]string `json:"approvers"`
 }
 
+// of is what one tenant's people may know of it. Roles are the same for all.
+func (d Data) of(tenant string) Data {
+	return Data{Tenants: alone(d.Tenants, tenant), Roles: d.Roles, Pins: alone(d.Pins, tenant), Approvers: alone(d.Approvers, tenant)}
+}
+
+func alone[V any](all map[string]V, key string) map[string]V {
+	out := map[string]V{}
+	if v, ok := all[key]; ok {
+		out[key] = v
+	}
+	return out
+}
+
 // document is the data as JSON values, with every member present.
 func (d Data) document() (map[string]any, error) {
 	value, err := plainJSON(d)

@@ -67,6 +67,8 @@ type tree struct {
 	reads    *ReadSet
 	static   map[string]any // data files
 	timeout  time.Duration
+	tenant   string // whose directory data it sees alone; empty: all
+	apart    *Apart // that has it; nil: this process
 }
 
 // New is NewTree of a source without revision.
@@ -127,6 +129,9 @@ func (t *tree) prepare(text string) (ast.Body, error) {
 // WithData makes the next generation: the same tree over other directory data,
 // nothing remembered. Nothing is compiled again.
 func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
+	if e.tenant != "" {
+		d = d.of(e.tenant)
+	}
 	doc, err := d.document()
 	if err != nil {
 		return nil, fmt.Errorf("policies: directory data: %w", err)
@@ -137,6 +142,14 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 	}
 	store := inmem.NewFromObjectWithOpts(root, inmem.OptReturnASTValuesOnRead(true))
 	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads), log: e.log}, nil
+}
+
+// Of is the same tree over the directory data of one tenant: it and its later generations
+// see no other's. They write no log.
+func (e *Engine) Of(ctx context.Context, tenant string) (*Engine, error) {
+	t := *e.tree
+	t.tenant = tenant
+	return (&Engine{tree: &t}).WithData(ctx, e.data)
 }
 
 // Logged is the same engine with its decisions about orders, and those of its
@@ -223,6 +236,10 @@ func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, er
 // evaluate asks OPA, seen by a tracer, if there is one. Sound says that the policy
 // itself answered: only then may the result be remembered.
 func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topdown.QueryTracer) (r Result, sound bool, err error) {
+	if e.apart != nil {
+		r, err = e.apart.ask(e.data, e.store, input)
+		return r, false, err
+	}
 	value, err := ast.InterfaceToValue(input)
 	if err == nil {
 		r, err = e.ask(ctx, value, tracer)

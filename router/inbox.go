@@ -68,9 +68,6 @@ func (r *Router) inbox(g intents.Grant) []bus.HeldOrder {
 	reader := intents.Approver{User: g.Subject, Key: intents.KeyOfClient(g.Act.Client), Roles: roles}
 	var out []bus.HeldOrder
 	for _, h := range slices.Backward(r.state.Holds(g.Tenant)) {
-		if !g.Serves(h.Context) {
-			continue
-		}
 		held := shown(h)
 		held.Mine = h.User == g.Subject
 		held.MayDecide = approver && slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(reader, h.Asked) })
@@ -103,13 +100,15 @@ func shown(h state.Hold) bus.HeldOrder {
 
 // Reader verifies the grant of a read. Its roles are those of the grant that API
 // key and user row still give: who lost one yesterday, or a minute ago, does not
-// read with it until the grant ends. What the grant serves (intents.Grant.Serves)
-// is all that its bearer may be shown.
+// read with it until the grant ends. A grant of intents reads nothing.
 func (r *Router) Reader(token string) (intents.Grant, error) {
 	v := r.state.View()
 	g, err := intents.OpenGrant(token, r.state.Origin(), v, r.cfg.Now())
 	if err != nil {
 		return g, err
+	}
+	if !g.Reads() {
+		return g, intents.Refuse(intents.GrantInvalid, "", "a grant of intents reads nothing: send an API key (X-Api-Key), or the read_grant of POST /v1/grants")
 	}
 	if before := v.Revoked(g.Tenant, g.Subject); !before.IsZero() && time.Unix(g.IssuedAt, 0).Before(before) {
 		return g, intents.Refuse(intents.GrantInvalid, "", "grant is revoked")

@@ -3,12 +3,15 @@ package agents
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"aob.dev/writ/internal/rootdir"
 )
 
 // environment of the tests.
@@ -84,4 +87,48 @@ func refusal(t *testing.T, dir fs.FS) Faults {
 		t.Fatalf("got %v", err)
 	}
 	return faults
+}
+
+// TestReadDir: no file from elsewhere gets into a revision, and no variable that is not listed.
+func TestReadDir(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "key.pem")
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(outside, "name: private\ndescription: private\n")
+	env := func(name string) string { return map[string]string{"TOKEN": "private", "WHERE": "here"}[name] }
+	const agent = "name: a\ndescription: |\n  d\n  {{prompts/rules.md}}\n"
+	for name, link := range map[string]string{"a prompt": "prompts/rules.md", "an agent": "agents/b.yaml", "a folder": "prompts", "a workflow": "workflows/w.yaml", "a document": "skills/s/skill.md"} {
+		dir := t.TempDir()
+		put(filepath.Join(dir, "agents", "a.yaml"), "name: a\ndescription: d\n")
+		at, to := filepath.Join(dir, link), outside
+		if name == "a folder" {
+			to = filepath.Dir(outside)
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.Symlink(to, at)); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := ReadDir(dir, env, nil); err == nil || !strings.Contains(err.Error(), link+": "+rootdir.ErrNotPlain.Error()) {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+	dir := t.TempDir()
+	put(filepath.Join(dir, "agents", "a.yaml"), agent)
+	put(filepath.Join(dir, "prompts", "rules.md"), "Be brief.\n")
+	put(filepath.Join(dir, "agents", "b.yaml"), "name: b\ndescription: ${WHERE} ${UNSET:-default}\n")
+	if r, err := ReadDir(dir, env, []string{"WHERE"}); err != nil || !strings.Contains(string(r.Files()["agents/b.yaml"]), "here default") {
+		t.Error(r, err)
+	}
+	for _, text := range []string{"${TOKEN}", "${TOKEN:-default}"} {
+		put(filepath.Join(dir, "agents", "b.yaml"), "name: b\ndescription: "+text+"\n")
+		if r, err := ReadDir(dir, env, []string{"WHERE"}); err == nil || !strings.Contains(err.Error(), "agents/b.yaml:2: the variable TOKEN is not for agents") {
+			t.Errorf("%s: %v, %v", text, r, err)
+		}
+	}
 }

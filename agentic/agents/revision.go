@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/egress"
+	"aob.dev/writ/internal/rootdir"
 )
 
 // Revision is one state of the registry: agents, workflows, blocks of prompts, and
@@ -40,6 +41,25 @@ type Revision struct {
 const maxRevision = 16 << 20
 
 const tooLarge = "the files have more than 16 MB together"
+
+// ReadDir is Read of a directory of this machine, of which no link leads away: only its regular
+// files are read. Of the environment, files get the variables of a list and no others.
+func ReadDir(dir string, env func(name string) string, variables []string, hosts ...string) (*Revision, error) {
+	d, err := rootdir.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Read(d, func(name string) string {
+		if value := env(name); value == "" || slices.Contains(variables, name) {
+			return value
+		}
+		return unlisted
+	}, hosts...)
+	return r, errors.Join(err, d.Close())
+}
+
+// unlisted is in place of the value of a variable that files may not have.
+const unlisted = "\x00"
 
 // Read reads the revision in a directory. Without a folder agents, the *.yaml of the
 // directory itself are the agents. ${VAR} and ${VAR:-default} in an agent's file are
@@ -117,6 +137,11 @@ func collect(dir fs.FS) (found map[string][]byte, notices Faults, err error) {
 	} else if err != nil {
 		return nil, nil, err
 	}
+	for _, name := range []string{"workflows", "prompts", "skills"} { // what Glob leaves out without a word
+		if _, err := fs.Stat(dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, Faults{{File: name, Reason: strings.TrimPrefix(err.Error(), name+" ")}}
+		}
+	}
 	for _, pattern := range []string{folder + "*.yaml", folder + "*.yml", "workflows/*.yaml", "workflows/*.yml", "prompts/*.md", "skills/*/skill.md"} {
 		names, err := fs.Glob(dir, pattern)
 		if err != nil {
@@ -125,6 +150,8 @@ func collect(dir fs.FS) (found map[string][]byte, notices Faults, err error) {
 		for _, name := range names {
 			info, err := fs.Stat(dir, name)
 			switch {
+			case errors.Is(err, rootdir.ErrNotPlain):
+				return nil, nil, Faults{{File: name, Reason: rootdir.ErrNotPlain.Error()}}
 			case err != nil:
 				return nil, nil, err
 			case !info.Mode().IsRegular() || strings.HasPrefix(path.Base(name), "."):
@@ -157,6 +184,8 @@ func fill(text []byte, env func(string) string) ([]byte, *Fault) {
 		}
 		line := 1 + strings.Count(string(text[:m[0]]), "\n")
 		switch {
+		case value == unlisted:
+			return nil, &Fault{Line: line, Reason: "the variable " + name + " is not for agents, whose files others read: list it in agent_variables, or write its value into the file"}
 		case value == "" && m[4] < 0:
 			return nil, &Fault{Line: line, Reason: "the variable " + name + " is not set: set it, or write ${" + name + ":-default}"}
 		case strings.ContainsAny(value, "\"'\\") || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }):

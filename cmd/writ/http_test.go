@@ -116,9 +116,9 @@ func checkJWKS(ts *testscript.TestScript, w *world, _ []string) {
 	}
 }
 
-// reader is the header of a read as an auditor of tenant default: a grant.
+// reader is the header of a read as an auditor of tenant default: a grant for reading.
 func reader(ts *testscript.TestScript, w *world) http.Header {
-	return http.Header{"Authorization": {"Bearer " + w.grant(ts, grantFor{user: "local", tenant: "default", roles: []string{"user", "auditor"}, at: time.Now()})}}
+	return http.Header{"Authorization": {"Bearer " + w.grant(ts, grantFor{user: "local", tenant: "default", roles: []string{"user", "auditor"}, at: time.Now(), work: intents.ForReading})}}
 }
 
 // accepted posts an order that must be carried out; its answer is printed.

@@ -11,7 +11,7 @@ import (
 )
 
 // readers are capabilities that no order needs, but reading and dry runs do.
-var readers = []string{"audit:read", "policy:explain"}
+var readers = []string{"audit:read", "policy:explain", "agents:read"}
 
 // RunAgent is the capability to run an agent, without the agent's name.
 const RunAgent = "agents:run"

@@ -25,7 +25,7 @@ func (c *command) readRegistry(dir string) (*agents.Revision, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	r, err := agents.Read(os.DirFS(dir), c.std.Env, cfg.AgentHosts...)
+	r, err := agents.ReadDir(dir, c.std.Env, cfg.AgentVariables, cfg.AgentHosts...)
 	var faults agents.Faults
 	switch {
 	case errors.As(err, &faults):

@@ -39,6 +39,7 @@ type Config struct {
 	SkillTimeoutMS          int
 	SkillRetries            int
 	AgentHosts              []string
+	AgentVariables          []string
 
 	Policies, PolicyKey, PolicyToken string
 	PolicyExtensions                 []string

@@ -41,7 +41,9 @@ skills: [https://skills.example/mcp, "npx -y server"]
 skill_timeout_ms: 9000
 skill_retries: 5
 agent_hosts: [intern.example]
+agent_variables: [CRM_URL]
 policies: ./policies
+agents: desk
 sandbox: landlock
 model: openai:large
 model_url: https://models.example/v1
@@ -95,8 +97,8 @@ reranker_key: unseen
 
 var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
-	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"},
-	Policies: "./policies", Agents: "agents", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
+	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"}, AgentVariables: []string{"CRM_URL"},
+	Policies: "./policies", Agents: "desk", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
 	AlertWebhook: "https://pager.example/in", AlertSecret: "signed", AlertSlack: "https://chat.example/in", AlertEmail: "smtp://mail.example?from=a@b.example&to=c@d.example", AlertPassword: "mailed",
 	OTLPEndpoint: "https://collector.example:4318", OTelEnabled: "true", OTelCollector: "http://other.example", OTelService: "gate", TraceSample: 25,
 	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
@@ -148,7 +150,7 @@ func TestLoadFileOverDefaults(t *testing.T) {
 func TestLoadEnvironmentOverFile(t *testing.T) {
 	env := map[string]string{
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
-		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
+		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_AGENT_VARIABLES": "CRM_URL", "WRIT_AGENTS": "desk", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
 		"WRIT_ALERT_WEBHOOK": "https://pager.example/in", "WRIT_ALERT_WEBHOOK_SECRET": "signed", "WRIT_ALERT_SLACK": "https://chat.example/in", "WRIT_ALERT_EMAIL": "smtp://mail.example?from=a@b.example&to=c@d.example", "WRIT_ALERT_EMAIL_PASSWORD": "mailed",
 		"WRIT_OTLP_ENDPOINT": "https://collector.example:4318", "WRIT_OTEL_ENABLED": "true", "WRIT_OTEL_COLLECTOR_ENDPOINT": "http://other.example", "WRIT_OTEL_SERVICE_NAME": "gate", "WRIT_TRACE_SAMPLE": "25",

@@ -88,6 +88,7 @@ var columns = []column{
 	{"internal/scale", 0, []string{"internal/bench", "internal/cli"}},
 	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
+	{"internal/rootdir", 0, nil},
 	{"internal/slack", 1, []string{"internal/cli"}},
 	{"internal/telemetry", 1, nil},
 	{"internal/logging", -1, nil},

@@ -107,7 +107,12 @@ func (w *agentWatcher) put(ctx context.Context) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	r, err := agents.Read(os.DirFS(dir), os.Getenv, w.node.cfg.AgentHosts...)
+	if w.node.cfg.AgentsFound && !sameOwner(dir, w.node.cfg.Dir) {
+		log.WarnContext(ctx, "agents are not read: nobody named their directory, and it does not belong to the owner of the data directory alone; to have them, type: writ up --agents "+dir, slog.String("dir", dir))
+		w.say("not read; to have them, type: writ up --agents " + dir)
+		return
+	}
+	r, err := agents.ReadDir(dir, os.Getenv, w.node.cfg.AgentVariables, w.node.cfg.AgentHosts...)
 	if err == nil && len(r.Files()) == 0 {
 		return
 	}
@@ -130,6 +135,19 @@ func (w *agentWatcher) put(ctx context.Context) {
 		log.WarnContext(ctx, "agents", slog.String("notice", f.Error()))
 	}
 	w.say(strings.Join(names, ", "))
+}
+
+// sameOwner says whether a directory, to which no link leads, belongs to the owner of another one,
+// and not everybody may write there.
+func sameOwner(dir, as string) bool {
+	info, err1 := os.Lstat(dir)
+	of, err2 := os.Stat(as)
+	if err1 != nil || err2 != nil || !info.IsDir() || info.Mode().Perm()&0o002 != 0 {
+		return false
+	}
+	a, ok1 := info.Sys().(*syscall.Stat_t)
+	b, ok2 := of.Sys().(*syscall.Stat_t)
+	return ok1 && ok2 && a.Uid == b.Uid
 }
 
 // push orders the revision for system, unless it is in force.

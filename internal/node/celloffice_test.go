@@ -228,7 +228,7 @@ func (c *cell) put(gateway string, args catalog.AdminPut) {
 func (c *cell) grant(key, gateway string) string {
 	c.Helper()
 	var g struct {
-		Grant string `json:"grant"`
+		Grant string `json:"read_grant"`
 	}
 	if status := c.call(key, http.MethodPost, gateway+"/v1/grants", nil, &g); status != http.StatusCreated {
 		c.Fatalf("a grant: HTTP %d", status)

@@ -81,6 +81,8 @@ type Config struct {
 	Model            model.Model
 	Models           map[string]model.Model   // that agents may name
 	Agents           string                   // directory of agents, which is watched; empty: none
+	AgentsFound      bool                     // nobody named it: it is read only if its owner is that of Dir
+	AgentVariables   []string                 // of the environment, that their files may take
 	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
 	Gate             catalog.Gate             // its switches; zero: the defaults
 	Profiles         gateway.Profiles         // of users; nil: none

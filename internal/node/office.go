@@ -92,11 +92,15 @@ func version(v datadir.SkillVersion) *office.Version {
 }
 
 // Agents implements httpapi.Office.
-func (n desk) Agents(ctx context.Context, tenant string) (out []office.Revision, err error) {
+func (n desk) Agents(ctx context.Context, tenant string, foreign bool) (out []office.Revision, err error) {
 	read := func(digest string) ([]byte, error) { return n.systemBlob(ctx, digest) }
 	for _, of := range slices.Compact([]string{storage.SystemTenant, tenant}) {
 		digest, bundle := n.directory.InForce(of)
 		if digest == "" {
+			continue
+		}
+		if of != tenant && !foreign {
+			out = append(out, office.Revision{Tenant: of, Digest: digest})
 			continue
 		}
 		now, err := state.ContentOf(bundle, digest, read)
@@ -153,7 +157,8 @@ func (n desk) read(ctx context.Context, f func(audit.Source) error) error {
 	return errors.Join(f(a.Source), a.Close())
 }
 
-// Backtest implements httpapi.Office.
+// Backtest implements httpapi.Office. The tree on trial is a tenant's: another process compiles and
+// asks it, and neither it nor the tree in force sees directory data of others.
 func (n desk) Backtest(ctx context.Context, tenant string, t office.Trial) (out office.Backtest, err error) {
 	today := n.policy.Engine()
 	changed := policies.Source{}
@@ -161,22 +166,26 @@ func (n desk) Backtest(ctx context.Context, tenant string, t office.Trial) (out 
 		changed[name] = was
 	}
 	changed[t.File] = []byte(t.Text)
-	tried, err := policies.New(ctx, changed)
+	tried, err := policies.NewApart(ctx, changed, tenant)
 	if err != nil {
 		return office.Backtest{Refused: err.Error()}, ctx.Err()
 	}
-	unchanged, err := policies.New(ctx, today.Source())
+	defer tried.Close()
+	unchanged, err := today.Of(ctx, tenant)
 	if err != nil {
 		return out, err
 	}
 	err = n.read(ctx, func(s audit.Source) error {
-		b, err := audit.BacktestRecords(ctx, s, audit.Trial{New: tried, Today: unchanged, Tenant: tenant, Workers: 1})
+		b, err := audit.BacktestRecords(tried.Context(), s, audit.Trial{New: tried.Engine(), Today: unchanged, Tenant: tenant, Workers: 1})
 		out = office.Backtest{Records: b.Records, Unreplayable: b.Unreplayable, Flipped: b.Flipped, Policy: b.Policy}
 		for _, g := range b.Groups {
 			out.Groups = append(out.Groups, office.Flips{Rule: g.Rule, Before: g.Before, After: g.After, Count: g.Count, Samples: g.Samples})
 		}
 		return err
 	})
+	if over := tried.Err(); over != nil {
+		return office.Backtest{Refused: over.Error()}, ctx.Err()
+	}
 	return out, err
 }
 

@@ -48,7 +48,7 @@ func (s Skill) Changed() bool { return s.Now != nil && (s.Pin == nil || s.Pin.Di
 type Revision struct {
 	Tenant string            `json:"tenant"` // whose it is: the tenant's, or system's for all
 	Digest string            `json:"digest"`
-	Files  map[string]string `json:"files"`            // texts by path
+	Files  map[string]string `json:"files"`            // texts by path; nil: they are not for the visitor
 	Before map[string]string `json:"before,omitempty"` // of the revision before; nil: there was none
 }
 

@@ -23,8 +23,9 @@ type Office interface {
 	Sealed(ctx context.Context, position int64) (office.Sealed, error)
 	// Skills are the tools that servers declare for a tenant, with their approvals.
 	Skills(ctx context.Context, tenant string) ([]office.Skill, error)
-	// Agents are the files of a tenant's agents in force and of the revision before.
-	Agents(ctx context.Context, tenant string) ([]office.Revision, error)
+	// Agents are the files of a tenant's agents in force and of the revision before. Of those of
+	// system, another tenant has the texts only if it may see foreign ones.
+	Agents(ctx context.Context, tenant string, foreign bool) ([]office.Revision, error)
 	// Policy is the tree in force: texts by name.
 	Policy() map[string]string
 	// Explain decides a recorded order anew, by the policy of then, and says why.
@@ -40,6 +41,7 @@ type Office interface {
 // Capabilities for what shows more than the orders that somebody sees.
 const (
 	capabilityExplain = "policy:explain"
+	capabilityAgents  = "agents:read" // revisions of others
 	maxTrial          = 1 << 20
 	heavyWait         = 10 * time.Second // for another one that reads the whole record
 )
@@ -89,7 +91,9 @@ func (s *server) openOffice(r *edge.Routes) {
 		return desk.Sealed(v.Request.Context(), *a.Position)
 	})
 	route(http.MethodGet, "skills", func(v visitor) (any, error) { return desk.Skills(v.Request.Context(), v.tenant) })
-	route(http.MethodGet, "agents", func(v visitor) (any, error) { return desk.Agents(v.Request.Context(), v.tenant) })
+	route(http.MethodGet, "agents", func(v visitor) (any, error) {
+		return desk.Agents(v.Request.Context(), v.tenant, v.may(capabilityAgents))
+	})
 	route(http.MethodGet, "health", func(v visitor) (any, error) {
 		return desk.Health(v.Request.Context(), v.tenant, v.may(capabilityAudit))
 	})
@@ -121,12 +125,9 @@ func (s *server) openOffice(r *edge.Routes) {
 	}, capabilityAudit)
 }
 
-// visit asks who comes. What a standing grant shows is what its plan did, and nothing here.
+// visit asks who comes.
 func (s *server) visit(c *gin.Context, needs []string) (visitor, error) {
 	g, caps, err := s.reader(c)
-	if err == nil && g.Standing() {
-		err = intents.Refuse(intents.GrantInvalid, "", "a standing grant reads what its plan did and nothing else")
-	}
 	v := visitor{c, s, g.Tenant, caps}
 	for _, capability := range needs {
 		if err == nil && !v.may(capability) {
@@ -136,18 +137,17 @@ func (s *server) visit(c *gin.Context, needs []string) (visitor, error) {
 	return v, err
 }
 
-// heavily does what reads the whole record: one at a time.
+// heavily does what reads the whole record: one at a time for a tenant.
 func (s *server) heavily(v visitor, read func(ctx context.Context) (any, error)) (any, error) {
 	ctx := v.Request.Context()
 	wait, cancel := context.WithTimeout(ctx, heavyWait)
 	defer cancel()
-	select {
-	case s.heavy <- struct{}{}:
-		defer func() { <-s.heavy }()
-		return read(ctx)
-	case <-wait.Done():
+	leave, ok := s.heavy.enter(wait, v.tenant)
+	if !ok {
 		return nil, crowded("the record is being read for somebody else")
 	}
+	defer leave()
+	return read(ctx)
 }
 
 func (s *server) bundle(ctx context.Context, v visitor) error {

@@ -88,11 +88,11 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 	if w := at("explain/"+plain, audrey); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	standing := e.Grant("audrey", "default", routertest.Order{Roles: []string{"auditor"}, Grant: func(g *intents.Grant) {
-		g.For, g.Act.Client = "plan:"+routertest.PlanID("p1"), "token"
-	}})
 	for _, path := range []string{"orders/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health"} {
-		refused(t, at(path, []string{"Authorization", "Bearer " + standing}), intents.GrantInvalid)
+		for _, work := range []string{"", "plan:" + routertest.PlanID("p1")} {
+			grant := e.Grant("audrey", "default", routertest.Order{Roles: []string{"auditor"}, Grant: func(g *intents.Grant) { g.For, g.Act.Client = work, "token" }})
+			refused(t, at(path, []string{"Authorization", "Bearer " + grant}), intents.GrantInvalid)
+		}
 		refused(t, at(path, []string{"X-Api-Key", "key"}), intents.Unauthorized)
 	}
 	refused(t, at("bundle", ana), intents.RBACForbidden)

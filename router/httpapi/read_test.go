@@ -17,7 +17,7 @@ func (e *entrance) bearer(user, tenant string, roles ...string) []string {
 
 func (e *entrance) bearerOf(client, user, tenant string, roles ...string) []string {
 	e.Helper()
-	named := func(g *intents.Grant) { g.Act.Client = client }
+	named := func(g *intents.Grant) { g.Act.Client, g.For = client, intents.ForReading }
 	return []string{"Authorization", "Bearer " + e.Grant(user, tenant, routertest.Order{Roles: roles, Grant: named})}
 }
 

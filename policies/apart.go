@@ -1,0 +1,201 @@
+package policies
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/storage"
+)
+
+// What a tree of somebody else may take.
+const (
+	apartMemory = 512 << 20        // bytes
+	apartTime   = 60 * time.Second // in all
+	apartAnswer = 1 << 20          // bytes of one answer
+)
+
+var apartCPU = 20 // seconds of one processor
+
+// errApart says what stands after a tree has taken more.
+var errApart = fmt.Errorf("the policy took more than %d MiB of memory, %d s of processor time or %s: nothing was changed; make it simpler, "+
+	"or have an operator try it: writ policy backtest --policy DIR --data DIR", apartMemory>>20, apartCPU, apartTime)
+
+// Apart is a tree that somebody wrote who must not have this process: it is
+// compiled and asked in a process of its own, with limits, and sees the directory
+// data of one tenant. Its Engine may be asked by several goroutines, one at a time.
+type Apart struct {
+	ctx  context.Context //nolint:containedctx // it ends with the process, and who asks follows it
+	end  context.CancelCauseFunc
+	stop context.CancelFunc
+	cmd  *exec.Cmd
+
+	mu     sync.Mutex // guards what follows
+	in     *json.Encoder
+	out    *bufio.Scanner
+	knows  storage.Store // the generation of data that the process has
+	engine *Engine
+}
+
+// Told to the process, one member at a time.
+type apartQuestion struct {
+	Source Source         `json:"source,omitempty"`
+	Data   *Data          `json:"data,omitempty"` // not answered
+	Input  map[string]any `json:"input,omitempty"`
+}
+
+// apartAnswered is what it answers.
+type apartAnswered struct {
+	Refused string `json:"refused,omitempty"` // the tree is none: why
+	Result  Result `json:"result"`
+}
+
+// NewApart starts the process and compiles a tree in it. The error says what is wrong with the
+// tree. Close ends the process.
+func NewApart(ctx context.Context, source Source, tenant string) (*Apart, error) {
+	ctx, stop := context.WithTimeout(ctx, apartTime)
+	ctx, end := context.WithCancelCause(ctx)
+	a := &Apart{ctx: ctx, end: end, stop: stop}
+	got, err := a.start(source)
+	if err == nil && got.Refused != "" {
+		err = errors.New(got.Refused)
+	}
+	if err == nil {
+		t := &tree{source: source.Deciding(), digest: source.Digest(), reads: &ReadSet{All: true}, apart: a, tenant: tenant}
+		a.engine, err = (&Engine{tree: t}).WithData(ctx, Data{})
+	}
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *Apart) start(source Source) (got apartAnswered, err error) {
+	// The running program, even if its file was replaced since. It inherits no variable and no
+	// descriptor but its two pipes.
+	a.cmd = exec.CommandContext(a.ctx, "/proc/self/exe")
+	a.cmd.Args, a.cmd.Env, a.cmd.Dir = []string{apartName}, []string{apartMarker + "=" + strconv.Itoa(apartCPU)}, os.TempDir()
+	in, err := a.cmd.StdinPipe()
+	if err != nil {
+		return got, err
+	}
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		return got, err
+	}
+	if err = a.cmd.Start(); err != nil {
+		return got, fmt.Errorf("a policy is tried in a process of its own, which does not start: %w", err)
+	}
+	a.in, a.out = json.NewEncoder(in), bufio.NewScanner(out)
+	a.out.Buffer(nil, apartAnswer)
+	return a.exchange(apartQuestion{Source: source})
+}
+
+// Engine of the tree, over no directory data yet.
+func (a *Apart) Engine() *Engine { return a.engine }
+
+// Context ends with the process: what is asked later has no answer.
+func (a *Apart) Context() context.Context { return a.ctx }
+
+// Err says that the tree took more than it may; nil: it did not, or the caller has gone.
+func (a *Apart) Err() error {
+	if cause := context.Cause(a.ctx); errors.Is(cause, errApart) || errors.Is(cause, context.DeadlineExceeded) {
+		return errApart
+	}
+	return nil
+}
+
+// Close ends the process.
+func (a *Apart) Close() {
+	a.end(context.Canceled)
+	a.stop()
+	if a.cmd.Process != nil {
+		_ = a.cmd.Wait() // it was killed
+	}
+}
+
+// ask decides an input, over a generation of data.
+func (a *Apart) ask(data Data, generation storage.Store, input map[string]any) (Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.knows != generation {
+		if err := a.in.Encode(apartQuestion{Data: &data}); err != nil {
+			return Result{}, a.lost()
+		}
+		a.knows = generation
+	}
+	got, err := a.exchange(apartQuestion{Input: input})
+	return got.Result, err
+}
+
+func (a *Apart) exchange(q apartQuestion) (got apartAnswered, err error) {
+	if a.in.Encode(q) != nil || !a.out.Scan() || json.Unmarshal(a.out.Bytes(), &got) != nil {
+		return got, a.lost()
+	}
+	return got, nil
+}
+
+// lost is the end of a process that nobody ended here.
+func (a *Apart) lost() error {
+	a.end(errApart)
+	if err := a.Err(); err != nil {
+		return err
+	}
+	return context.Cause(a.ctx)
+}
+
+const (
+	apartName   = "writ-policy"
+	apartMarker = "WRIT_POLICY_APART" // in the environment: makes a process of this program the other end; its seconds of processor time
+)
+
+// init never returns in the process of an Apart.
+func init() {
+	seconds, err := strconv.ParseUint(os.Getenv(apartMarker), 10, 16)
+	if len(os.Args) != 1 || os.Args[0] != apartName || err != nil {
+		return
+	}
+	if limitApart(seconds) != nil || serveApart(json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)) != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serveApart answers until nothing is asked any more.
+func serveApart(in *json.Decoder, out *json.Encoder) error {
+	ctx := context.Background()
+	var e *Engine
+	in.UseNumber()
+	for in.More() {
+		var q apartQuestion
+		err := in.Decode(&q)
+		switch {
+		case err != nil:
+		case q.Data != nil:
+			e, err = e.WithData(ctx, *q.Data)
+		case q.Source != nil:
+			if e, err = New(ctx, q.Source); err != nil {
+				return out.Encode(apartAnswered{Refused: fmt.Sprintf("%.16000s", err)})
+			}
+			e = e.Unhurried() // as what was decided is decided again
+			err = out.Encode(apartAnswered{})
+		default:
+			var got apartAnswered
+			if got.Result, err = e.Evaluate(ctx, q.Input); err == nil {
+				err = out.Encode(got)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
