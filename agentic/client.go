@@ -134,7 +134,7 @@ func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply bus
 	asks := intents.Digest(c.Args)
 	switch {
 	case before && call.asks != asks:
-		reply.Code, reply.Reason = string(intents.ConflictIdempotency), "the session has made another call under this id: use an id once"
+		reply.Code, reply.Reason = string(intents.ConflictIdempotency), "the session has made another call under this Idempotency-Key: use a key once"
 		return 0, nil, reply
 	case before:
 		return call.number, func() {}, reply

@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/clock"
 )
 
 var actionTool = model.Tool{
@@ -91,9 +92,12 @@ func (w *worker) remind(ctx context.Context, label string, a remindArgs) (any, e
 	if fields := strings.Fields(a.When); len(fields) == 5 {
 		put.Cron = strings.Join(fields, " ")
 	}
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if at, err := time.ParseInLocation(form, a.When, zone); err == nil {
-			put.At = at.Format(time.RFC3339)
+	if at, err := time.Parse(time.RFC3339, a.When); err == nil {
+		put.At = at.Format(time.RFC3339)
+	}
+	for _, form := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if wall, err := time.Parse(form, a.When); err == nil {
+			put.At = clock.In(zone, wall).Format(time.RFC3339)
 		}
 	}
 	if put.Cron+put.At == "" {

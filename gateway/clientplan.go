@@ -21,7 +21,7 @@ import (
 // clientCall is one tools/call of an MCP client.
 type clientCall struct {
 	Session string          // of the MCP client, as the gateway minted it
-	Request string          // JSON-RPC id, canonical JSON: a retry has the same
+	Request string          // names the call: what is sent again has the same
 	Skill   string          // full id
 	Args    json.RawMessage // an object; nil: none
 }
@@ -251,7 +251,7 @@ func (g *Gateway) sealed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 	case reply.Over:
 		return nil, true, nil
 	case reply.Code == string(intents.ConflictIdempotency):
-		return nil, false, problem.New(intents.ConflictIdempotency, "/id", reply.Reason)
+		return nil, false, problem.New(intents.ConflictIdempotency, "", reply.Reason)
 	case reply.Code != "":
 		return nil, false, problem.New(intents.Code(reply.Code), "", reply.Reason)
 	case c.End:

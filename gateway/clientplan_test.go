@@ -180,7 +180,7 @@ func until(t testing.TB, what string, is func() bool) {
 }
 
 // TestClientCalls: two equal calls are two effects, a request that is sent again is one, and
-// an id that was used serves no other call.
+// a key that was used serves no other call.
 func TestClientCalls(t *testing.T) {
 	w := newClientWorld(t)
 	first := w.called("1", "bank.pay", `{"n":1}`, intents.OK)
@@ -193,7 +193,7 @@ func TestClientCalls(t *testing.T) {
 	w.calls(2)
 	for _, other := range []struct{ skill, args string }{{"bank.pay", `{"n":2}`}, {"bank.rates", `{"n":1}`}} {
 		_, err := w.call("1", other.skill, other.args)
-		if p := problem.Of(err); p.Code != intents.ConflictIdempotency || p.Pointer != "/id" {
+		if p := problem.Of(err); p.Code != intents.ConflictIdempotency || !strings.Contains(p.Detail, "Idempotency-Key") {
 			t.Errorf("%+v", p)
 		}
 	}

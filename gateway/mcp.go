@@ -46,7 +46,9 @@ const maxRequestID = 256
 type mcpRequest struct {
 	actor
 	base string // of this server, as the client has called it
-	id   string // of JSON-RPC, canonical JSON; empty: the client has none that a retry would have
+	id   string // of the call: what is sent again has the same
+	rpc  string // of JSON-RPC, canonical JSON; empty: the client's ids are of one request each
+	over func(answered bool)
 }
 
 type mcpRequestKey struct{}
@@ -102,15 +104,16 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		done := s.use("")
 		defer done()
 	}
-	r := &mcpRequest{actor: a, base: baseURL(c.Request), id: string(m.ID)}
-	if modern { // ids are of one request there
-		r.id = ""
-		if key := c.GetHeader("Idempotency-Key"); key != "" {
-			raw, _ := json.Marshal("key " + intents.Digest([]byte(key))) // a text
-			r.id = string(raw)
-		}
+	r := &mcpRequest{actor: a, base: baseURL(c.Request), over: func(bool) {}}
+	if !modern {
+		r.rpc = string(m.ID)
+	}
+	if key := c.GetHeader("Idempotency-Key"); key != "" {
+		raw, _ := json.Marshal("key " + intents.Digest([]byte(key))) // a text
+		r.id = string(raw)
 	}
 	s.http.ServeHTTP(c.Writer, c.Request.WithContext(context.WithValue(c.Request.Context(), mcpRequestKey{}, r)))
+	r.over(c.Request.Context().Err() == nil)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -568,6 +569,31 @@ func TestMCPRate(t *testing.T) {
 	w.clock.advance(mcpWindow)
 	if a, _ := w.mcpPost(call, session); a.StatusCode != 200 {
 		t.Errorf("after a minute: %d", a.StatusCode)
+	}
+}
+
+// TestMCPOneID: a client that uses one id for all of its requests makes a call with each. Idempotency-Key says
+// that a call is sent again.
+func TestMCPOneID(t *testing.T) {
+	w, d := mcpWorld(t, nil)
+	session := w.mcpSession(nil)
+	key := maps.Clone(session)
+	key["Idempotency-Key"] = []string{"k1"}
+	for _, x := range []struct {
+		n      int
+		header http.Header
+	}{{1, session}, {2, session}, {2, session}, {1, key}, {1, key}} {
+		call := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{"n":%d}}}`, x.n)
+		if _, got := w.mcpPost(call, x.header); got["result"] == nil {
+			t.Fatalf("%v", got)
+		}
+	}
+	calls, names := d.called(), map[string]bool{}
+	for _, c := range calls {
+		names[c.Request] = true
+	}
+	if len(calls) != 5 || len(names) != 4 || calls[3].Request != calls[4].Request {
+		t.Errorf("%d calls have %d names: %+v", len(calls), len(names), calls)
 	}
 }
 

@@ -50,6 +50,8 @@ type mcpServer struct {
 	http  *server.StreamableHTTPServer
 	alone string // session of the clients that have none
 
+	repeats *repeats
+
 	renewing sync.Mutex // guards what follows
 	offer    string     // what the tools were made from
 	shown    int        // skills among them
@@ -99,7 +101,7 @@ func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 }
 
 func (s *mcpServers) newServer() *mcpServer {
-	one := &mcpServer{of: s, alone: newID("mcp"), sessions: map[string]*mcpSession{}}
+	one := &mcpServer{of: s, alone: newID("mcp"), repeats: newRepeats(), sessions: map[string]*mcpSession{}}
 	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithResourceCapabilities(false, true), server.WithInstructions(mcpInstructions))
 	one.http = server.NewStreamableHTTPServer(one.rpc, server.WithSessionIdManager(one), server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	return one

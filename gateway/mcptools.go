@@ -219,8 +219,12 @@ func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.
 		if session := server.ClientSessionFromContext(ctx); session != nil && session.SessionID() != "" {
 			c.session = session.SessionID()
 		}
-		if c.id == "" {
+		switch {
+		case c.id != "":
+		case c.rpc == "":
 			c.id = `"` + newID("call") + `"`
+		default:
+			c.id, c.over = s.repeats.begin(c.session, c.rpc, req.Params)
 		}
 		stop := c.progress(ctx)
 		defer stop()

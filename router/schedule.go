@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
 )
 
@@ -33,14 +34,14 @@ func (o *order) readNext(so *state.Order) error {
 		so.Next, err = time.Parse(time.RFC3339Nano, put.At)
 		so.Next = so.Next.UTC().Truncate(time.Millisecond)
 	case put.Cron != "":
-		var times cron.Schedule
-		if times, err = timesOf(put); err != nil {
+		due, err := timesOf(put)
+		if err != nil {
 			return err
 		}
-		if f := open.Schedule; f != nil && !times.Next(f.Due.Add(-time.Second)).Equal(f.Due) {
+		if f := open.Schedule; f != nil && !due.Next(f.Due.Add(-time.Second)).Equal(f.Due) {
 			return illegal("/intent/args/schedule/due", "is none of the schedule's times")
 		}
-		so.Next = times.Next(o.now).UTC()
+		so.Next = due.Next(o.now).UTC()
 	default:
 		return nil // what has no next time, or state says what is wrong
 	}
@@ -51,21 +52,61 @@ func (o *order) readNext(so *state.Order) error {
 	return nil
 }
 
+// times are those that a cron line names in a zone.
+type times struct {
+	line *cron.SpecSchedule // of UTC
+	zone *time.Location
+}
+
 // timesOf are the times that a schedule with cron names. The pattern of its five fields is
 // the schema's, so they name no zone.
-func timesOf(s catalog.SchedulePut) (cron.Schedule, error) {
+func timesOf(s catalog.SchedulePut) (times, error) {
 	zone, err := time.LoadLocation(s.TimeZone) // empty: UTC
 	if err != nil || s.TimeZone == "Local" {
-		return nil, illegal("/intent/args/time_zone", "no such time zone: such as Europe/Oslo")
+		return times{}, illegal("/intent/args/time_zone", "no such time zone: such as Europe/Oslo")
 	}
-	times, err := cron.ParseStandard(s.Cron)
+	read, err := cron.ParseStandard(s.Cron)
 	if err != nil {
-		return nil, illegal("/intent/args/cron", err.Error())
+		return times{}, illegal("/intent/args/cron", err.Error())
 	}
-	if spec, ok := times.(*cron.SpecSchedule); ok {
-		spec.Location = zone
+	line, ok := read.(*cron.SpecSchedule)
+	if !ok {
+		return times{}, illegal("/intent/args/cron", "is no line of five fields")
 	}
-	return times, nil
+	line.Location = time.UTC
+	return times{line, zone}, nil
+}
+
+// everyHour are the bits of a line whose hours are all of the day's.
+const everyHour = 1<<24 - 1
+
+// Next is the first time after t; zero: there is none within five years. The line names what a clock in the zone
+// shows. Where that clock is changed, a time that it shows twice comes once, and one that it leaves out comes at the
+// moment of the change. A line of every hour goes on in even steps through a change by whole hours.
+func (s times) Next(t time.Time) time.Time {
+	t = t.In(s.zone)
+	shown := clock.Reading(t)
+	wall := s.line.Next(shown)
+	if step := wall.Sub(shown); s.line.Hour&everyHour == everyHour && step <= time.Hour {
+		next := t.Add(step)
+		_, now := t.Zone()
+		_, then := next.Zone()
+		if (then-now)%3600 == 0 && s.names(next) {
+			return next
+		}
+	}
+	for ; !wall.IsZero(); wall = s.line.Next(wall) {
+		if next := clock.In(s.zone, wall); next.After(t) {
+			return next
+		}
+	}
+	return time.Time{}
+}
+
+// names says whether a time is one of the line as the clock shows it.
+func (s times) names(t time.Time) bool {
+	wall := clock.Reading(t)
+	return s.line.Next(wall.Add(-time.Second)).Equal(wall)
 }
 
 // dueNow are schedules whose time has come, with the newest time that has.
@@ -73,8 +114,8 @@ func (r *Router) dueNow() json.RawMessage {
 	now := r.cfg.Now()
 	out := r.state.Due(now)
 	for i, s := range out {
-		if times, err := timesOf(s.SchedulePut); err == nil && s.Cron != "" { // else its time zone is there no more
-			out[i].Next = newest(times, s.Next, now)
+		if due, err := timesOf(s.SchedulePut); err == nil && s.Cron != "" { // else its time zone is there no more
+			out[i].Next = newest(due, s.Next, now)
 		}
 	}
 	raw, _ := json.Marshal(out) // plain data
@@ -83,11 +124,11 @@ func (r *Router) dueNow() json.RawMessage {
 
 // newest is the last of the times from the first to now. Many may have been missed: where
 // one lies within the last hour, it is looked for there.
-func newest(times cron.Schedule, first, now time.Time) time.Time {
-	if recent := times.Next(now.Add(-time.Hour)); recent.After(first) && !recent.After(now) {
+func newest(due times, first, now time.Time) time.Time {
+	if recent := due.Next(now.Add(-time.Hour)); recent.After(first) && !recent.After(now) {
 		first = recent
 	}
-	for next := first; !next.After(now) && !next.IsZero(); next = times.Next(next) {
+	for next := first; !next.After(now) && !next.IsZero(); next = due.Next(next) {
 		first = next
 	}
 	return first.UTC()
