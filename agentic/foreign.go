@@ -2,39 +2,18 @@ package agentic
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"regexp"
+	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/internal/visible"
 )
 
 // What others wrote is data, whatever it says: users, tools, documents, other agents. It
 // reaches a model whole. What could deceive is marked: characters that nobody sees are
 // shown, and beside a text that reads like instructions stands a note.
-
-// unseen are characters that change how a text looks, or hide in it: controls but tab and
-// line ends, marks of direction, joiners without width, tags.
-const unseen = `[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\x{200b}\x{2028}-\x{202e}\x{2060}-\x{2069}\x{feff}\x{fff9}-\x{fffb}\x{e0000}-\x{e007f}]`
-
-var unseenRune = regexp.MustCompile(unseen)
-
-// visibleRune is a character of a text as people and models see it: <U+202E>.
-func visibleRune(c string) string { return fmt.Sprintf("<%U>", []rune(c)[0]) }
-
-func visible(text string) string { return unseenRune.ReplaceAllStringFunc(text, visibleRune) }
-
-// escaped is JSON that means the same and shows its characters: \u202e.
-func escaped(doc []byte) []byte {
-	return unseenRune.ReplaceAllFunc(doc, func(c []byte) (out []byte) {
-		for _, unit := range utf16.Encode([]rune(string(c))) {
-			out = fmt.Appendf(out, `\u%04x`, unit)
-		}
-		return out
-	})
-}
 
 // suspect are the usual ways in which a text tries to instruct its reader. What is not
 // among them is data all the same: the rules of the router do not depend on this list.
@@ -49,11 +28,19 @@ var suspect = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`(?:(?:^|\n|\\n)[ \t]*|#+ *)(?:system|assistant|developer)(?: (?:prompt|message|note))? *:`,
 }, "|"))
 
-// hiding is what is between the letters of a hidden text, in JSON, too.
-var hiding = regexp.MustCompile(unseen + `|\\u[0-9a-f]{4}`)
+// escape is a character of JSON that is written as its number.
+var escape = regexp.MustCompile(`\\u[0-9a-f]{4}`)
 
-// suspicious says that a text reads like instructions, seen or hidden.
-func suspicious(text string) bool { return suspect.MatchString(hiding.ReplaceAllString(text, "")) }
+// suspicious says that a text, or JSON, reads like instructions, seen or hidden.
+func suspicious(text string) bool {
+	return suspect.MatchString(visible.Bare(escape.ReplaceAllStringFunc(text, func(c string) string {
+		n, _ := strconv.ParseUint(c[2:], 16, 16) // four digits
+		if r := rune(n); visible.Hidden(r) {
+			return string(r)
+		}
+		return ""
+	})))
+}
 
 // The notes that models read.
 const (
@@ -83,7 +70,7 @@ func (l *loop) read() {
 		if m.Role == model.RoleUser || m.Role == model.RoleAssistant {
 			found = found || suspicious(m.Text)
 		}
-		m.Text = visible(m.Text)
+		m.Text = visible.Prose(m.Text)
 	}
 	if found {
 		l.req.Messages[0].Text += noteMessage

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/visible"
 )
 
 // holdBack is how many bytes of a text are held back while it comes: what a user must not
@@ -28,7 +29,7 @@ var unfit = regexp.MustCompile(strings.Join([]string{
 	`\bwrit_[A-Za-z0-9_-]{43}`,
 	`\bAKIA[0-9A-Z]{16}\b`,
 	`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}`,
-	unseen,
+	visible.Class(),
 }, "|"))
 
 func compoundCodes() (out []string) {
@@ -41,13 +42,16 @@ func compoundCodes() (out []string) {
 }
 
 // guarded is a text as a user may see it.
-func guarded(text string) string { return unfit.ReplaceAllStringFunc(text, fitWords) }
+func guarded(text string) string {
+	fit, _ := guardedFrom(text, 0, true)
+	return fit
+}
 
 // fitWords says in words what a code means, shows a character, and says nothing of anything
 // else.
 func fitWords(found string) string {
 	if utf8.RuneCountInString(found) == 1 {
-		return visibleRune(found)
+		return visible.Text(found, "")
 	}
 	if i := intents.Code(found).Info(); string(i.Code) == found {
 		return i.Title
@@ -70,7 +74,7 @@ func guardedFrom(text string, shown int, whole bool) (fit string, to int) {
 	var b strings.Builder
 	for _, m := range unfit.FindAllStringIndex(text[line:], -1) {
 		from, until := line+m[0], line+m[1]
-		if from < shown || from >= to {
+		if from < shown || from >= to || visible.Needed(text, from) {
 			continue
 		}
 		if until > to { // its end, or what it is, is not known yet

@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 )
 
 // request begins the request of an agent in a turn: its system prompt, then the
@@ -101,5 +102,5 @@ func compact(v any) json.RawMessage {
 	if err != nil {
 		return json.RawMessage(`null`) // raw JSON of an executor that is none; the record has it
 	}
-	return escaped(raw)
+	return visible.ProseJSON(raw)
 }

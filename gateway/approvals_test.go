@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -29,7 +30,7 @@ func (c *core) approvals(_ context.Context, data []byte) []byte {
 	out := bus.ApprovalsReply{Approvals: []bus.HeldOrder{}}
 	if !q.Mine && (q.IntentID == "" || q.IntentID == heldID) {
 		out.Approvals = append(out.Approvals, bus.HeldOrder{
-			IntentID: heldID, TenantID: g.Tenant, UserID: "ana", Type: "skill.call", Args: json.RawMessage(`{}`), Rules: []bus.HeldRule{},
+			IntentID: heldID, TenantID: g.Tenant, UserID: "ana", Type: "skill.call", Args: json.RawMessage(cmp.Or(c.heldArgs, "{}")), Rules: []bus.HeldRule{},
 			Approved: []bus.Approved{}, HeldAt: intents.FormatTime(c.now()), Deadline: intents.FormatTime(c.now()), MayDecide: true, URL: bus.ApprovalURL(heldID),
 		})
 	}

@@ -28,6 +28,8 @@ type core struct {
 	key intents.Key
 	now func() time.Time
 
+	heldArgs string // of the order that waits; empty: none
+
 	mu        sync.Mutex
 	apiKeys   map[string]bus.APIKeyReply // by hash
 	users     map[string]bus.UserReply   // rows: roles allowed

@@ -514,6 +514,27 @@ func TestMCPElicitation(t *testing.T) {
 	}
 }
 
+// TestMCPElicitationShowsAll: who is asked sees the skill first and every argument; a call that
+// is too long to be shown is not asked about there.
+func TestMCPElicitationShowsAll(t *testing.T) {
+	for size, want := range map[int]int{10: 1, 4 << 10: 1, 20 << 10: 0} {
+		w, d := mcpWorld(t, nil)
+		d.does = always(&intents.Answer{IntentID: heldID, Code: intents.ApprovalRequired, Decision: &intents.Decision{Hold: &intents.HoldTerms{Deadline: "2026-01-01T00:00:00Z"}}})
+		w.core.heldArgs = fmt.Sprintf(`{"input":{"a":"%s","z":"all\u2800of\u202eit"},"skill":"crm.drop"}`, strings.Repeat("x", size))
+		asked := 0
+		c := w.mcpClient(legacy, client.WithElicitationHandler(elicited(func(p wire.ElicitationParams) *wire.ElicitationResult {
+			asked++
+			if skill, args := strings.Index(p.Message, "skill     crm.drop\n"), strings.Index(p.Message, "args "); skill < 0 || skill > args || !strings.Contains(p.Message, `all\u2800of\u202eit`) {
+				t.Errorf("%d: asked %q", size, p.Message)
+			}
+			return &wire.ElicitationResult{ElicitationResponse: wire.ElicitationResponse{Action: wire.ElicitationResponseActionDecline}}
+		})))
+		if r := w.use(c, "crm__close", map[string]any{"id": "t1"}); asked != want || own(t, r)["status"] != "held" || !strings.Contains(fmt.Sprint(own(t, r)["url"]), heldID) {
+			t.Errorf("%d: asked %d: %+v", size, asked, r)
+		}
+	}
+}
+
 type elicited func(wire.ElicitationParams) *wire.ElicitationResult
 
 func (f elicited) Elicit(_ context.Context, r wire.ElicitationRequest) (*wire.ElicitationResult, error) {

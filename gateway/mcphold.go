@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -44,11 +43,12 @@ func (c *mcpCall) waits(h held) *wire.CallToolResult {
 }
 
 // Of the question whether an order is approved: its name, how long an answer is waited for
-// where the protocol has the connection wait, and how much of the arguments it shows, in bytes.
+// where the protocol has the connection wait, and how long it may be, in bytes. Of a longer one
+// nobody says that a client shows all, so it is not asked there.
 const (
 	approvalAsked = "approval"
 	approvalTime  = 10 * time.Minute
-	maxShown      = 2 << 10
+	maxQuestion   = 16 << 10
 )
 
 // hold answers a call that waits. Where the client can put a question to its user, and that
@@ -85,12 +85,10 @@ func (c *mcpCall) question(ctx context.Context, h held) (q wire.ElicitationParam
 	if err != nil || len(page.Approvals) != 1 || !page.Approvals[0].MayDecide {
 		return q, false
 	}
-	var why []string
-	for _, r := range page.Approvals[0].Rules {
-		why = append(why, r.Reason)
+	q.Message = "This waits for your approval.\n" + page.Approvals[0].Text()
+	if len(q.Message) > maxQuestion {
+		return q, false
 	}
-	args := string(page.Approvals[0].Args)
-	q.Message = fmt.Sprintf("%s waits for approval: %s\n%s", page.Approvals[0].Type, strings.Join(why, "; "), strings.ToValidUTF8(args[:min(len(args), maxShown)], ""))
 	q.RequestedSchema = json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","title":"Decision","enum":["approve","reject"]},"reason":{"type":"string","title":"Reason","maxLength":1000}},"required":["decision"]}`)
 	return q, true
 }

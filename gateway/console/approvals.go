@@ -1,12 +1,14 @@
 package console
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -28,54 +30,80 @@ func (c *Console) approvals(q *request) (any, error) {
 // approvalPage is one order that waits.
 type approvalPage struct {
 	bus.HeldOrder
-	Words   []string
-	Items   []item
-	Edits   bool   // it may be edited
-	Last    *entry // of the same kind that was carried out after people approved it
-	Diff    []diffLine
-	Unknown string // why there is nothing to compare with
+	Words    []string
+	Items    []item
+	Edits    bool          // it may be edited
+	Skill    *office.Skill // that it calls; nil: none is known
+	Manifest []diffLine    // what its server declares otherwise than was approved
+	Last     *entry        // of the same kind that was carried out after people approved it
+	Diff     []diffLine
+	Unknown  string // why there is nothing to compare with
+
+	// Of a form that came back: why, and what was written in it.
+	Wrong, Edited, Said string
 }
 
 // item of a question to people.
 type item struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	ID     string `json:"id"`
+	Text   string `json:"text"`
+	Ticked bool   `json:"-"`
 }
 
-func (c *Console) approval(q *request) (any, error) {
-	var h bus.HeldOrder
-	if err := q.get("/agent/approvals/"+url.PathEscape(q.PathValue("id")), &h); err != nil {
-		return nil, err
+func (*Console) approval(q *request) (any, error) { return q.waiting() }
+
+// waiting is the page of an order that waits.
+func (q *request) waiting() (p approvalPage, err error) {
+	if err := q.get("/agent/approvals/"+url.PathEscape(q.PathValue("id")), &p.HeldOrder); err != nil {
+		return p, err
 	}
-	effect, err := q.effectOf(h)
-	if err != nil {
-		return nil, err
+	if err := q.skillOf(&p); err != nil {
+		return p, err
 	}
-	p := approvalPage{HeldOrder: h, Words: inWords(h, effect)}
+	p.Words = inWords(p.HeldOrder, effectOf(p))
 	var asked struct {
 		Items []item `json:"items"`
 	}
-	if h.Type == "approval.ask" && json.Unmarshal(h.Args, &asked) == nil {
+	if p.Type == "approval.ask" && json.Unmarshal(p.Args, &asked) == nil {
 		p.Items = asked.Items
 	}
-	p.Edits = h.PlanID != "" && h.Type != "approval.ask"
+	p.Edits = p.PlanID != "" && p.Type != "approval.ask"
 	return p, q.compare(&p)
 }
 
-// effectOf is what carrying an order out does to the world, as it is approved today.
-func (q *request) effectOf(h bus.HeldOrder) (catalog.Effect, error) {
-	row, ok := catalog.Builtin().Lookup(h.Type)
-	if !ok || row.Effect != catalog.EffectPin {
-		return cmp.Or(row.Effect, catalog.Once), nil
+// skillOf finds the skill that the order calls, as it is approved and declared today.
+func (q *request) skillOf(p *approvalPage) error {
+	name := p.HeldOrder.Skill()
+	if p.Type != "skill.call" || name == "" {
+		return nil
 	}
 	var all []office.Skill
-	err := q.get(office.Path+"skills", &all)
+	if err := q.get(office.Path+"skills", &all); err != nil {
+		return err
+	}
 	for _, s := range all {
-		if s.Name == argsOf(h.Args)["skill"] && s.Pin != nil {
-			return catalog.Effect(s.Pin.Effect), err
+		if s.Name == name || (intents.Pin{Skill: s.Name}).OfTool(name) {
+			p.Skill = &s
+			if s.Before != nil && s.Now != nil {
+				p.Manifest = diff("approved", s.Before.Text, "declared now", s.Now.Text)
+			}
+			return nil
 		}
 	}
-	return catalog.Once, err
+	return nil
+}
+
+// effectOf is what carrying an order out does to the world, as it is approved today.
+func effectOf(p approvalPage) catalog.Effect {
+	row, ok := catalog.Builtin().Lookup(p.Type)
+	switch {
+	case !ok || row.Effect != catalog.EffectPin:
+		return cmp.Or(row.Effect, catalog.Once)
+	case p.Skill != nil && p.Skill.Pin != nil:
+		return catalog.Effect(p.Skill.Pin.Effect)
+	default:
+		return catalog.Once
+	}
 }
 
 // inWords says what comes of a yes.
@@ -148,38 +176,101 @@ func (q *request) compare(p *approvalPage) error {
 // decisions that the form has buttons for.
 var decisions = []string{catalog.DecisionApprove, catalog.DecisionReject, catalog.DecisionRequestChanges, catalog.DecisionEdit}
 
-// decide sends what the person says to the API, which seals it as the person's order.
+// decide sends what the person says to the API, which seals it as the person's order. A form
+// that says two things, or nothing, comes back as it was written.
 func (c *Console) decide(q *request) (any, error) {
 	id, said := q.PathValue("id"), q.PostFormValue("decision")
 	if !slices.Contains(decisions, said) {
 		return nil, problem.New(intents.SchemaInvalid, "/decision", "say approve, reject, request_changes or edit")
 	}
-	body := map[string]any{"decision": said}
-	if reason := strings.TrimSpace(q.PostFormValue("reason")); reason != "" {
-		body["reason"] = reason
+	p, err := q.waiting()
+	if err != nil {
+		return nil, err
 	}
-	if items := q.PostForm["item"]; said == catalog.DecisionApprove && len(items) > 0 {
+	body := map[string]any{"decision": said}
+	if p.Said = strings.TrimSpace(q.PostFormValue("reason")); p.Said != "" {
+		body["reason"] = p.Said
+	}
+	items := q.PostForm["item"]
+	for i := range p.Items {
+		p.Items[i].Ticked = slices.Contains(items, p.Items[i].ID)
+	}
+	args := strings.ReplaceAll(q.PostFormValue("args"), "\r\n", "\n") // browsers send the one for the other
+	if args != "" && !sameJSON(args, p.Args) {
+		p.Edited = args
+	}
+	switch {
+	case said == catalog.DecisionEdit && !json.Valid([]byte(args)):
+		p.Wrong = "The edited arguments are no JSON. Nothing was sent."
+	case said == catalog.DecisionEdit:
+		body["args"] = json.RawMessage(args)
+	case p.Edited != "":
+		p.Wrong = "You have edited the arguments, and this button sends no edit. Nothing was sent: order the edited arguments instead, or open the page again to decide about those that wait."
+	case said == catalog.DecisionApprove && len(p.Items) > 0 && len(items) == 0:
+		p.Wrong = "You have ticked no item. Nothing was sent: tick those that you say yes to, or reject the question."
+	case said == catalog.DecisionApprove && len(items) > 0:
 		body["items"] = items
 	}
-	if said == catalog.DecisionEdit {
-		args := json.RawMessage(q.PostFormValue("args"))
-		if !json.Valid(args) {
-			return nil, problem.New(intents.SchemaInvalid, "/args", "the edited arguments are no JSON")
-		}
-		body["args"] = args
+	if p.Wrong != "" {
+		c.render(q.w, q.Request, intents.SchemaInvalid.Info().Status, "approval", q.s, p)
+		return nil, errDone
 	}
 	var out catalog.ApproveResult
 	if err := q.post("/agent/approvals/"+url.PathEscape(id), body, &out); err != nil {
 		return nil, err
 	}
-	text := "You said " + strings.ReplaceAll(said, "_", " ") + " of " + short(id) + "."
+	now := "You said " + strings.ReplaceAll(said, "_", " ") + " of " + short(id) + "."
 	switch out.State {
 	case catalog.ApprovalReleased:
-		text += " It is being carried out."
+		now += " " + q.becomes(id)
 	case catalog.ApprovalHeld:
-		text += " It still waits for: " + strings.Join(out.Missing, ", ") + "."
+		now += " It still waits for: " + strings.Join(out.Missing, ", ") + "."
 	default:
-		text += " It has ended: " + string(out.Code) + "."
+		now += " It has ended: " + string(out.Code) + "."
+		if out.Reason != "" {
+			now += " " + out.Reason + "."
+		}
 	}
-	return q.see("/console/approvals", text)
+	return q.see("/console/approvals", now)
+}
+
+// sameJSON says whether a text is a document that means the same as another one.
+func sameJSON(text string, doc json.RawMessage) bool {
+	a, err := intents.Canonical([]byte(text))
+	b, wrong := intents.Canonical(doc)
+	return err == nil && wrong == nil && bytes.Equal(a, b)
+}
+
+// How long a page waits for what becomes of an order that was released, and how often it looks.
+const (
+	becomesTime  = 3 * time.Second
+	becomesEvery = 100 * time.Millisecond
+)
+
+// becomes says what became of an order that was released, or that it is not known yet.
+func (q *request) becomes(id string) string {
+	again := time.NewTicker(becomesEvery)
+	defer again.Stop()
+	limit := time.After(becomesTime)
+	for {
+		var now struct {
+			State  string
+			Code   intents.Code
+			Reason string
+		}
+		err := q.get(bus.ApprovalURL(url.PathEscape(id)), &now)
+		switch {
+		case err == nil && now.State == catalog.ApprovalEnded && now.Code == intents.OK:
+			return "It was carried out."
+		case err == nil && now.State == catalog.ApprovalEnded:
+			return strings.TrimSuffix("It was released, and then failed: "+string(now.Code)+", "+now.Reason, ", ") + "."
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			return "It was released, and has not ended yet."
+		case <-q.Context().Done():
+			return "It was released."
+		}
+	}
 }

@@ -287,7 +287,7 @@ func TestGraph(t *testing.T) {
 
 // TestShown: what would hide is written out.
 func TestShown(t *testing.T) {
-	if got := shown("a\u202eb\u200b\x1b[2J\n"); got != `a\u{202e}b\u{200b}\u{001b}[2J`+"\n" {
+	if got := shown("a\u202eb\u200b\x1b[2J\n"); got != `a<U+202E>b<U+200B><U+001B>[2J`+"\n" {
 		t.Errorf("%q", got)
 	}
 	d := diff("was", "one\ntwo", "is", "one\nthree")

@@ -3,13 +3,13 @@ package console
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"html/template"
 	"strings"
 	"time"
-	"unicode"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
+
+	"aob.dev/writ/internal/visible"
 )
 
 // functions of the templates.
@@ -43,21 +43,10 @@ func when(v any) string {
 	return "–"
 }
 
-// shown makes every character of a text visible: what is no letter, mark, number, sign, space
-// or line end is written as its code point, so that nothing looks like something else.
-func shown(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, "\\u{%04x}", r)
-		}
-	}
-	return b.String()
-}
+// shown makes every character of a text visible, so that nothing looks like something else.
+func shown(s string) string { return visible.Text(s, "\n\t") }
 
-// pretty is a document for people.
+// pretty is a document for people. Its strings hide nothing, and it can be sent back.
 func pretty(v any) string {
 	raw, isRaw := v.(json.RawMessage)
 	if !isRaw {
@@ -70,7 +59,7 @@ func pretty(v any) string {
 	if json.Indent(&b, raw, "", "  ") != nil {
 		return shown(string(raw))
 	}
-	return shown(b.String())
+	return shown(string(visible.JSON(b.Bytes())))
 }
 
 // diffLine is a line of a difference: its kind is added, gone, place or same.

@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/visible"
 )
 
 func approvalsList(c *command) {
@@ -40,7 +41,11 @@ func heldLine(h bus.HeldOrder) string {
 	if !h.MayDecide {
 		state = "yours"
 	}
-	return strings.Join([]string{h.IntentID, h.Type, "asked by " + h.UserID, approvedOf(h), "until " + h.Deadline, state, visible(string(h.Args), "")}, "\t")
+	cells := []string{h.IntentID, strings.TrimSpace(h.Type + " " + h.Skill()), "asked by " + h.UserID, approvedOf(h), "until " + h.Deadline, state, string(visible.JSON(h.Args))}
+	for i := range cells {
+		cells[i] = visible.Text(cells[i], "")
+	}
+	return strings.Join(cells, "\t")
 }
 
 func approvedOf(h bus.HeldOrder) string {
@@ -60,37 +65,7 @@ func approvalsShow(c *command) {
 	c.answer = func(args []string) (answer, error) {
 		var h bus.HeldOrder
 		err := c.get("/agent/approvals/"+url.PathEscape(args[0]), &h)
-		return answer{data: h, text: heldText(h)}, err
-	}
-}
-
-func heldText(h bus.HeldOrder) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "order     %s\ntype      %s\nasked by  %s\nplan      %s, step %d\nheld      %s\ndeadline  %s\n",
-		h.IntentID, h.Type, visible(h.UserID, ""), h.PlanID, h.Step, h.HeldAt, h.Deadline)
-	printQuestion(&b, h)
-	for _, r := range h.Rules {
-		fmt.Fprintf(&b, "rule      %s: %s (%d of %s)\n", r.ID, visible(r.Reason, ""), r.Count, strings.Join(append(r.Approvers, r.Roles...), ", "))
-	}
-	for _, a := range h.Approved {
-		fmt.Fprintf(&b, "approved  %s at %s\n", a.UserID, a.At)
-	}
-	return b.String()
-}
-
-// printQuestion prints what people are asked, or the arguments of an order.
-func printQuestion(b *strings.Builder, h bus.HeldOrder) {
-	var a catalog.ApprovalAsk
-	if h.Type != "approval.ask" || json.Unmarshal(h.Args, &a) != nil {
-		printArgs(b, h.Args)
-		return
-	}
-	fmt.Fprintf(b, "question  %s\n", visible(a.Title, ""))
-	for line := range strings.Lines(a.Detail) {
-		fmt.Fprintf(b, "          %s\n", visible(strings.TrimSuffix(line, "\n"), ""))
-	}
-	for _, item := range a.Items {
-		fmt.Fprintf(b, "item      %s: %s\n", item.ID, visible(item.Text, ""))
+		return answer{data: h, text: h.Text()}, err
 	}
 }
 

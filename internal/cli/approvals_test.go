@@ -57,7 +57,7 @@ func TestApprovalsDecide(t *testing.T) {
 func TestQuestionShown(t *testing.T) {
 	url, _ := deciding(t, `{"intent_id":"sha256:1","type":"approval.ask","args":{"title":"Which?\nrule x","detail":"One.\nTwo.","items":[{"id":"a","text":"Berlin"}]},"rules":[]}`, "{}")
 	got := call{args: []string{"approvals", "show", "sha256:1", "--url", url, "--key", "k"}}.run(t.Context())
-	if want := "question  Which?\\u{000a}rule x\n          One.\n          Two.\nitem      a: Berlin\n"; !strings.Contains(got.out, want) {
+	if want := "question  Which?<U+000A>rule x\n          One.\n          Two.\nitem      a: Berlin\n"; !strings.Contains(got.out, want) {
 		t.Errorf("%q", got.out)
 	}
 }

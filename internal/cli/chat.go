@@ -110,7 +110,7 @@ func (c *command) approve(lines <-chan string, t *turnView) (goesOn bool, err er
 	if json.Unmarshal(t.Data, &held) != nil || c.get("/agent/approvals/"+url.PathEscape(held.Approval.IntentID), &order) != nil || !order.MayDecide {
 		return false, nil //nolint:nilerr // who cannot decide here was told how to follow the plan
 	}
-	fmt.Fprint(c.std.Err, heldText(order))
+	fmt.Fprint(c.std.Err, order.Text())
 	said, decided := c.asked(lines, order)
 	if !decided {
 		return false, nil

@@ -91,7 +91,7 @@ func TestChat(t *testing.T) {
 		{refused1, done("failed")},
 	}}
 	got := chat(t, g, "how many?\n\nrefuse this\nreally?\nwhy?\n")
-	want := "Ten are[2J open.\nid  name   \n1   A b    \n2   <nil>  \n" + "No\nYes.\n" + "I could not.\n"
+	want := "Ten are<U+001B>[2J open.\nid  name   \n1   A b    \n2   <nil>  \n" + "No\nYes.\n" + "I could not.\n"
 	if d := cmp.Diff(want, got.out); d != "" || got.code != ExitOK {
 		t.Errorf("exit %d %s", got.code, d)
 	}

@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 		{"ok", "", 3, "· step 3 ok"},
 		{"", "", 3, "· step 3 "},
 		{"", "", 0, "· "},
-		{"executing", "a\x1b[2Jb\x07\nc\u009bd", 0, "· executing: a[2Jb cd"},
+		{"executing", "a\x1b[2Jb\x07\nc\u009bd", 0, "· executing: a<U+001B>[2Jb<U+0007> c<U+009B>d"},
 	}
 	for _, tt := range tests {
 		if got := progress(bus.StatusData{State: tt.state, Message: tt.message, Step: tt.step}); got != tt.want {

@@ -17,6 +17,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/visible"
 )
 
 // skillVersions are a skill's approved version and the version that is declared now.
@@ -89,7 +90,7 @@ func (s skillVersions) print(w io.Writer) error {
 	if s.pinned.Digest != "" {
 		was = "approved " + s.pinned.Digest + " as " + s.pinned.Effect
 	}
-	fmt.Fprintf(w, "%s of %s\n%s\ndeclared %s, with hints of effect %s\n", visible(s.now.Name, ""), visible(s.now.Server, ""), was, s.now.Digest, s.now.Effect)
+	fmt.Fprintf(w, "%s of %s\n%s\ndeclared %s, with hints of effect %s\n", visible.Text(s.now.Name, ""), visible.Text(s.now.Server, ""), was, s.now.Digest, s.now.Effect)
 	after := versionText(s.now)
 	switch {
 	case s.pinned.Digest == s.now.Digest:
@@ -107,7 +108,7 @@ func (s skillVersions) print(w io.Writer) error {
 		_, err := fmt.Fprintln(w, "the declarations are the same, but the server is another one or has moved")
 		return err
 	}
-	name := visible(s.now.Name, "")
+	name := visible.Text(s.now.Name, "")
 	_, err := w.Write(textdiff.Diff(name, before, name, after))
 	return err
 }
@@ -115,9 +116,9 @@ func (s skillVersions) print(w io.Writer) error {
 // versionText is a version, one line for each property, with nothing hidden in it.
 func versionText(s datadir.SkillVersion) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n", visible(s.Server, ""), s.Effect)
+	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n", visible.Text(s.Server, ""), s.Effect)
 	for line := range strings.SplitSeq(s.Description, "\n") {
-		fmt.Fprintf(&b, "  | %s\n", visible(line, "\t"))
+		fmt.Fprintf(&b, "  | %s\n", visible.Text(line, "\t"))
 	}
 	for _, part := range []struct {
 		name string
@@ -128,7 +129,7 @@ func versionText(s datadir.SkillVersion) []byte {
 			text.Reset()
 			text.Write(part.raw)
 		}
-		fmt.Fprintf(&b, "%s:\n  %s\n", part.name, visible(text.String(), "\n"))
+		fmt.Fprintf(&b, "%s:\n  %s\n", part.name, visible.Text(string(visible.JSON(text.Bytes())), "\n"))
 	}
 	return b.Bytes()
 }
@@ -147,7 +148,7 @@ func (c *command) declaredNow(name string, sure bool) (skillVersions, error) {
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return s, usage(errors.New("there is no terminal to ask on: look at it with writ skill diff, then give --yes or --digest"))
 	}
-	fmt.Fprintf(c.std.Err, "approve this version of %s? [y/N] ", visible(s.now.Name, ""))
+	fmt.Fprintf(c.std.Err, "approve this version of %s? [y/N] ", visible.Text(s.now.Name, ""))
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
 		return s, errors.New("not approved")

@@ -92,6 +92,7 @@ var columns = []column{
 	{"internal/slack", 1, []string{"internal/cli"}},
 	{"internal/telemetry", 1, nil},
 	{"internal/logging", -1, nil},
+	{"internal/visible", -1, nil},
 	{"internal/tracing", -1, nil},
 }
 
