@@ -78,7 +78,7 @@ type open struct {
 	verdict  intents.Verdict
 	released bool
 	task     *task
-	ofNode   bool   // of a run: its task has sealed it for an executor
+	ofNode   bool   // of a run: it is what the node of its task does
 	memory   string // of a write_memory: its task, "tenant/task_id"
 	key      storage.Key
 

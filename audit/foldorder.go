@@ -54,7 +54,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	x := &open{
 		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task, mark: o.facts.Breaker,
 	}
-	x.ofNode = j.task != nil && j.task.Node != "" && !routers(o.decision)
+	x.ofNode = j.task != nil && j.task.NodesOwn(o.body.Intent.Type, o.decision.Executor)
 	if o.body.Intent.Type == "write_memory" {
 		x.memory = tenant + "/" + o.ctx.TaskID
 	}
@@ -91,6 +91,11 @@ func (f *fold) accept(j *job, view *state.View) error {
 	}
 	if routers(o.Decision) {
 		f.judge(j, view, o)
+		if j.task != nil && j.task.NodesOwn(o.Type, o.Decision.Executor) && j.unfit == nil {
+			if err := f.ofNode(j, view, o); err != nil {
+				j.unfit = fmt.Errorf("accepted although %w", err)
+			}
+		}
 		if o.Decision.Verdict == intents.Allow {
 			if err := f.beside(j.item); err != nil {
 				return fmt.Errorf("%s: %w", o.Type, err)

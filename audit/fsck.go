@@ -31,6 +31,10 @@ type Health struct {
 	Behind      int64   `json:"behind"`
 	Seconds     float64 `json:"seconds"`
 
+	// SetAside are positions of records of which something cannot be projected: documents lack
+	// it, and the record is sound.
+	SetAside []int64 `json:"set_aside,omitempty"`
+
 	ClockSteps int64 `json:"clock_steps,omitempty"` // see Report
 	// UnprovenKeys are idempotency keys that no part tells any more: of orders that
 	// were erased before their records held them.

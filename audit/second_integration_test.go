@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -96,14 +97,29 @@ func TestIntegrationSecondAuditorOfHonestLogs(t *testing.T) {
 		}
 	}
 	w := newWorld(t)
-	w.live(24)
-	w.asks()
-	w.approvals()
+	everything(w)
+	w.secondAgrees(w.export(w.Journal, audit.Selection{}))
+}
+
+// secondAgrees asks the second implementation about an honest log.
+func (w *world) secondAgrees(bundle []byte) {
+	w.Helper()
 	raw, err := json.Marshal(w.trust())
 	w.Must(err)
-	trust := filepath.Join(t.TempDir(), "trust.json")
+	trust := filepath.Join(w.TempDir(), "trust.json")
 	w.Must(os.WriteFile(trust, raw, 0o600))
-	if got := secondSays(t, trust, map[string][]byte{"new": w.export(w.Journal, audit.Selection{})}); !got["new"].OK {
-		t.Errorf("%+v", got["new"])
+	if got := secondSays(w.TB.(*testing.T), trust, map[string][]byte{"new": bundle}); !got["new"].OK { //nolint:forcetypeassert // no benchmark
+		w.Errorf("%+v", got["new"])
+	}
+}
+
+// TestIntegrationSecondAuditorOfRandomJournals: both implementations call what a router has written of random moves
+// sound.
+func TestIntegrationSecondAuditorOfRandomJournals(t *testing.T) {
+	for seed := range seeds(t) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := randomJournal(t, seed)
+			w.secondAgrees(w.sound())
+		})
 	}
 }

@@ -203,9 +203,9 @@ func (o *order) inPlan() *state.Order {
 	return out
 }
 
-// ofNode says whether it is the order of a node of a run: its task has sealed it for an executor.
+// ofNode says whether it is the order of a node of a run.
 func (o *order) ofNode() bool {
-	return o.task != nil && o.task.Node != "" && o.row.Executor != catalog.ExecutorRouter
+	return o.task != nil && o.task.NodesOwn(o.env.Type(), o.row.Executor)
 }
 
 // routerOutcome is the outcome record of an order that takes effect at commit.
@@ -217,6 +217,9 @@ func (r *Router) routerOutcome(o *order) (storage.Record, error) {
 	out := intents.Outcome{Of: -1, Attempt: 1, Status: intents.Done, Code: intents.OK, Result: result}
 	if o.released {
 		out.Of = o.position // the record before it is the release
+	}
+	if o.ofNode() {
+		out.Outputs = o.view.OutputsOf(*o.task, result)
 	}
 	rec, err := storage.OutcomeRecord(o.now, out)
 	o.record.outcome, o.record.out = rec.Digest(), &out

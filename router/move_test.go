@@ -127,17 +127,16 @@ func TestMovedForGood(t *testing.T) {
 		w.Pin("feed", catalog.Pure)
 		w.Pin("pay", catalog.Once)
 		w.Approval(`{"once":true}`, "ben")
-		k := &walk{Plan: w.NewPlan("p1"), t: t, rand: rand.New(rand.NewPCG(seed, 1))}
-		w.Want(k.Open(), intents.OK)
+		k := w.BeginWalk("p1", rand.New(rand.NewPCG(seed, 1)))
 		play := func(n int, drained bool) {
 			for range n {
-				o := k.move()
-				if k.rand.IntN(4) == 0 {
+				o := k.Move()
+				if k.Rand.IntN(4) == 0 {
 					o = others(w, k)
 				}
 				a := w.Do(o)
-				if a.Code == intents.OK && o.Type == "step" && k.fresh != nil {
-					k.tasks = append(k.tasks, k.fresh)
+				if a.Code == intents.OK && o.Type == "step" {
+					k.Opened()
 				}
 				if a.Code == intents.OK && !a.Replayed && drained {
 					t.Errorf("seed %d: %s is done", seed, o.Type)
@@ -147,9 +146,9 @@ func TestMovedForGood(t *testing.T) {
 				}
 			}
 		}
-		play(k.rand.IntN(40), false)
+		play(k.Rand.IntN(40), false)
 		w.Want(moves(w, "default", elsewhere), intents.OK)
-		play(k.rand.IntN(20), false)
+		play(k.Rand.IntN(20), false)
 		for _, p := range w.Dir.Work("default").Plans {
 			c := w.NewPlan("x")
 			c.ID = p
@@ -166,9 +165,9 @@ func TestMovedForGood(t *testing.T) {
 }
 
 // others are orders that begin something, or belong to no plan.
-func others(w *routertest.World, k *walk) routertest.Order {
-	id := fmt.Sprint("q", k.rand.IntN(50))
-	switch k.rand.IntN(5) {
+func others(w *routertest.World, k *routertest.Walk) routertest.Order {
+	id := fmt.Sprint("q", k.Rand.IntN(50))
+	switch k.Rand.IntN(5) {
 	case 0:
 		return w.NewPlan(id).OpenOrder()
 	case 1:
@@ -176,7 +175,7 @@ func others(w *routertest.World, k *walk) routertest.Order {
 	case 2:
 		return routertest.Order{By: w.Gateway, Type: "session.create", Args: catalog.SessionCreate{SessionID: id}}
 	case 3:
-		return routertest.Order{By: w.Gateway, Type: "read_memory", Args: catalog.ReadMemory{Key: "default:S:t:" + id}, Ctx: intents.Context{PlanID: []string{"", k.ID}[k.rand.IntN(2)]}}
+		return routertest.Order{By: w.Gateway, Type: "read_memory", Args: catalog.ReadMemory{Key: "default:S:t:" + id}, Ctx: intents.Context{PlanID: []string{"", k.ID}[k.Rand.IntN(2)]}}
 	default:
 		return k.CancelOrder(w.Gateway)
 	}

@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 
 	"aob.dev/writ/intents"
@@ -62,12 +61,15 @@ func (r *Router) outputsAt(ctx context.Context, src state.Source, node string, p
 	if err != nil {
 		return nil, err
 	}
-	if d, err := decisionOf(rec); err != nil || d.Executor == catalog.ExecutorRouter { // what an agent has said
-		said, err2 := state.ReadOrder(rec)
-		if err = errors.Join(err, err2); err != nil || said.Erased {
-			return nil, err
+	of, err := state.ReadOrder(rec)
+	if err != nil {
+		return nil, err
+	}
+	if of.Type == state.TypeStepFinish { // what an agent has said
+		if of.Erased {
+			return nil, nil
 		}
-		return state.Said(src.Graph, node, said)
+		return state.Said(src.Graph, node, of)
 	}
 	out, err := r.outcomeRecord(ctx, position)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 const typeSkillCall = "skill.call"
 
 // clientTypes are the orders of its task.
-var clientTypes = []string{"read_lines", typeSkillCall, "skill.find", "skill.load", typeStepFinish}
+var clientTypes = []string{"read_lines", typeSkillCall, "skill.find", "skill.load", TypeStepFinish}
 
 // opensForClient says whether the plan that an order opens is for a client as it has to be,
 // or for none.

@@ -14,7 +14,7 @@ const (
 	TypePlanOpen     = "plan.open"
 	TypePlan         = "plan"
 	TypePlanClose    = "plan.close"
-	typeStepFinish   = "step.finish"
+	TypeStepFinish   = "step.finish"
 	typeSessionClose = "session.close"
 	TypeCancel       = "cancel"
 	TypeApprove      = "hitl.approve"
@@ -46,6 +46,9 @@ type Move struct {
 	apply func(s *State, o Order) error
 	// texts are the arguments that the state does not need (keepsAllBut).
 	texts []string
+	// restore puts the texts of an order back into a plan that has dropped them (dropTexts);
+	// nil: a plan shows none of its texts.
+	restore func(p *catalog.PlanView, o Order) error
 	// administers: other orders of administration rely on what it changes.
 	administers bool
 }
@@ -80,6 +83,12 @@ func move[A any](typ string, judge func(v *View, o Order, a A) (Effect, error), 
 			return apply(s, o, a)
 		},
 	}
+}
+
+// restores says how the texts of such orders come back into a plan.
+func (m Move) restores(restore func(p *catalog.PlanView, o Order) error) Move {
+	m.restore = restore
+	return m
 }
 
 // argsOf reads arguments that were held to the schema of their type before.

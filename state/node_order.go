@@ -15,7 +15,7 @@ import (
 // CheckNodeOrder holds what the task of a node seals to the one order that the node is: of its type, with
 // exactly the arguments that the graph gives.
 func (v *View) CheckNodeOrder(t Task, typ string, args json.RawMessage) error {
-	if t.Node == "" || typ == typeStepFinish {
+	if t.Node == "" || typ == TypeStepFinish {
 		return nil
 	}
 	want, ok, err := v.NodeOrder(t)

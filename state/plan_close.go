@@ -32,7 +32,14 @@ var planClose = move(TypePlanClose,
 		p.Texts = append(p.Texts, o.Recorded)
 		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
 		return nil
-	}).keepsAllBut("response", "failure/reason", "failure/last_failure/reason")
+	}).keepsAllBut("response", "failure/reason", "failure/last_failure/reason").restores(restoreAnswer)
+
+// restoreAnswer puts the answer back.
+func restoreAnswer(p *catalog.PlanView, o Order) error {
+	a, err := argsOf[catalog.PlanClose](o)
+	p.Response = a.Response
+	return err
+}
 
 // closing takes the answer or the failure of a plan.
 func (p *plan) closing(a catalog.PlanClose) {

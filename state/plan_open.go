@@ -66,7 +66,19 @@ var planOpen = move(TypePlanOpen,
 		s.takeSession(p, o.Position)
 		s.fired(o, a)
 		return nil
-	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name")
+	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name").restores(restoreRequest)
+
+// restoreRequest puts the request back.
+func restoreRequest(p *catalog.PlanView, o Order) error {
+	a, err := argsOf[catalog.PlanOpen](o)
+	p.Task = a.Task
+	for i := range p.Steps {
+		if p.Agent != "" { // whose step has its name
+			p.Steps[i].Task = p.Agent
+		}
+	}
+	return err
+}
 
 // newPlan is a plan as plan.open begins it. One of an agent has its only step at once,
 // and the id of its plan.open for a digest.

@@ -79,7 +79,24 @@ var planRevise = move(TypePlan,
 		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
-	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason", "route/intent_summary", "route/entities")
+	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason", "route/intent_summary", "route/entities").restores(restoreRevision)
+
+// restoreRevision puts back the answer, the route and the tasks of the steps.
+func restoreRevision(p *catalog.PlanView, o Order) error {
+	a, err := argsOf[catalog.Plan](o)
+	p.Response = a.Answer
+	if a.Route != nil {
+		p.Route = p.Route.WithTexts(*a.Route)
+	}
+	for _, from := range a.Steps {
+		for i := range p.Steps {
+			if at := &p.Steps[i]; at.Step == from.Step && at.Revision == a.Revision {
+				at.Task = from.Task
+			}
+		}
+	}
+	return err
+}
 
 // revise is the effect of a revision on a plan; digest is the intent_id of its order.
 func (p *plan) revise(a catalog.Plan, digest string) {

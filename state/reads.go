@@ -2,7 +2,6 @@ package state
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -219,53 +218,13 @@ func (p *plan) dropTexts() {
 	}
 }
 
-// RestoreTexts puts the texts of one of these orders back into a plan, whose steps must
-// be the caller's own.
+// RestoreTexts puts the texts of an order of the plan back into it. Its steps must be the
+// caller's own.
 func RestoreTexts(p *catalog.PlanView, o Order) error {
-	switch o.Type {
-	case TypePlanOpen:
-		a, err := argsOf[catalog.PlanOpen](o)
-		p.Task = a.Task
-		for i := range p.Steps {
-			if p.Agent != "" { // whose step has its name
-				p.Steps[i].Task = p.Agent
-			}
-		}
-		return err
-	case TypePlan:
-		a, err := argsOf[catalog.Plan](o)
-		p.Response = a.Answer
-		if a.Route != nil {
-			p.Route = p.Route.WithTexts(*a.Route)
-		}
-		for _, from := range a.Steps {
-			for i := range p.Steps {
-				if at := &p.Steps[i]; at.Step == from.Step && at.Revision == a.Revision {
-					at.Task = from.Task
-				}
-			}
-		}
-		return err
-	case TypePlanClose:
-		a, err := argsOf[catalog.PlanClose](o)
-		p.Response = a.Response
-		return err
-	case typeStepFinish:
-		a, err := argsOf[catalog.StepFinish](o)
-		if a.Reply != "" && a.Status == "done" && p.Run == nil {
-			p.Response, p.Components = a.Reply, componentsOf(a)
-		}
-		return err // its other texts stay with the plan
-	case TypeCancel: // its text is in none
-		return nil
-	case TypeWorkflowStart, TypeRunReplay:
-		for i := range p.Steps {
-			p.Steps[i].Task = p.Steps[i].Type
-		}
-		return nil
-	default:
-		return fmt.Errorf("%s has no texts of a plan", o.Type)
+	if restore := moves[o.Type].restore; restore != nil {
+		return restore(p, o)
 	}
+	return nil
 }
 
 // Held is what the state of plans holds in memory.

@@ -141,6 +141,12 @@ func (v *View) NodeOrder(t Task) (order *catalog.NodeOrder, ok bool, err error) 
 // nodeTypes are the types of the orders that nodes are.
 var nodeTypes = map[string]string{workflows.Function: typeSkillCall, workflows.Python: "exec_python", workflows.Approval: "approval.ask"}
 
+// NodesOwn says whether an order of the task is, or asks for, what the task's node does: one for an
+// executor, or a question to people, which the router answers.
+func (t Task) NodesOwn(typ, executor string) bool {
+	return t.Node != "" && (executor != catalog.ExecutorRouter || typ == TypeApprovalAsk)
+}
+
 // ofNode makes a task that of a node, if it is of a run.
 func (p *plan) ofNode(t *Task) {
 	if p.Run == nil {
@@ -150,9 +156,9 @@ func (p *plan) ofNode(t *Task) {
 	typ := nodeTypes[p.Run.Graph.Node(t.Node).Type]
 	switch {
 	case t.Kept || typ == "" && t.Agent == "":
-		t.Types = []string{typeStepFinish}
+		t.Types = []string{TypeStepFinish}
 	case t.Agent == "":
-		t.Types = []string{typ, typeStepFinish}
+		t.Types = []string{typ, TypeStepFinish}
 	}
 }
 

@@ -80,7 +80,7 @@ var runReplay = move(TypeRunReplay,
 			return err
 		}
 		return s.addRun(p)
-	}).keepsAllBut()
+	}).keepsAllBut().restores(restoreNodes)
 
 // replayed finds a run that somebody may repeat.
 func (v *View) replayed(o Order, id string) (*plan, error) {

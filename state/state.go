@@ -64,7 +64,7 @@ type State struct {
 	leaving      leaving        // closed plans whose time runs out
 	used         used           // tokens of a day
 	outcome      func(of int64) // called for every outcome, after it is folded
-	faults       []error        // records that could not be folded
+	faults       []fault        // records that could not be folded
 }
 
 // policy is the policy in force.
@@ -94,7 +94,7 @@ func (s *State) Observe(e storage.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fold(e); err != nil {
-		s.faults = append(s.faults, fmt.Errorf("fold record %d: %w", e.Record.Position, err))
+		s.faults = append(s.faults, fault{e.Record.Position, err})
 	}
 	if e.Record.Kind == storage.KindOutcome && s.outcome != nil {
 		s.outcome(e.Of)
@@ -133,6 +133,26 @@ func (s *State) Err() error {
 	}
 	return nil
 }
+
+// Fault is why the last record could not be folded, if it is at a position; nil: it was folded.
+func (s *State) Fault(position int64) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if n := len(s.faults); n > 0 && s.faults[n-1].position == position {
+		return s.faults[n-1]
+	}
+	return nil
+}
+
+// fault is of a record that could not be folded.
+type fault struct {
+	position int64
+	reason   error
+}
+
+func (f fault) Error() string { return fmt.Sprintf("fold record %d: %v", f.position, f.reason) }
+
+func (f fault) Unwrap() error { return f.reason }
 
 func (s *State) fold(e storage.Entry) error {
 	switch e.Record.Kind {

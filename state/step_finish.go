@@ -11,7 +11,7 @@ import (
 )
 
 // stepFinish ends a task with its step.
-var stepFinish = move(typeStepFinish,
+var stepFinish = move(TypeStepFinish,
 	func(v *View, o Order, a catalog.StepFinish) (Effect, error) {
 		v.rely(SubjectTask(o.Tenant, a.TaskID))
 		t, ok := v.s.tasks[o.Tenant+"/"+a.TaskID]
@@ -57,7 +57,7 @@ var stepFinish = move(typeStepFinish,
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
 		t.Finished = o.Recorded
-		s.endTask(t, typeStepFinish, a.Status, a.Usage, o.At)
+		s.endTask(t, TypeStepFinish, a.Status, a.Usage, o.At)
 		t.plan.finish(t, a, o.At, o.Now)
 		t.plan.nodeFinished(t, o, a)
 		if t.Ask != "" {
@@ -71,7 +71,16 @@ var stepFinish = move(typeStepFinish,
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		t.plan.Unheld = t.plan.Unheld && s.rules < intents.RulesAgents // its driver sees which steps may go on
 		return nil
-	}).keepsAllBut("reason", "suggestion", "reply", "components")
+	}).keepsAllBut("reason", "suggestion", "reply", "components").restores(restoreReply)
+
+// restoreReply puts the reply of an agent back. The other texts stay with the plan.
+func restoreReply(p *catalog.PlanView, o Order) error {
+	a, err := argsOf[catalog.StepFinish](o)
+	if a.Reply != "" && a.Status == "done" && p.Run == nil {
+		p.Response, p.Components = a.Reply, componentsOf(a)
+	}
+	return err
+}
 
 // heldBy says whether an order of a task's step waits, or one of the task or of those that it has asked for has
 // waited for people. Of a task that was asked for only orders of its place count.

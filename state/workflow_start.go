@@ -51,7 +51,15 @@ var workflowStart = move(TypeWorkflowStart,
 			return err
 		}
 		return s.addRun(p)
-	}).keepsAllBut("inputs")
+	}).keepsAllBut("inputs").restores(restoreNodes)
+
+// restoreNodes: the task of a node is its type.
+func restoreNodes(p *catalog.PlanView, _ Order) error {
+	for i := range p.Steps {
+		p.Steps[i].Task = p.Steps[i].Type
+	}
+	return nil
+}
 
 // addRun adds a plan that is a run.
 func (s *State) addRun(p *plan) error {

@@ -28,7 +28,7 @@ func TestTexts(t *testing.T) {
 			Missing []string
 		}{[]eval.Rate{{Min: 1}}, []string{"a"}},
 		"explained":      audit.Explained{},
-		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1},
+		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1, SetAside: []int64{1}},
 		"keys.table": keyList{Keys: []keyRow{{Tenant: "t"}}}, "storage.table": upkeep.StorageStatus{Indices: []upkeep.IndexSize{{}}},
 		"agents.table": []agentRow{{}}, "cached.table": catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{{}}},
 		"changes":         registryChanges{Added: []changedAgent{{}}, Removed: []changedAgent{{}}, Changed: []changedAgent{{}}, Files: []string{"x"}},

@@ -23,6 +23,10 @@ const (
 	ConditionWitness = "witness" // it has seen another log
 )
 
+// ConditionAside is the condition that records could not be projected. It outlives the process,
+// as what documents lack is not made by the next one.
+const ConditionAside = "projection"
+
 // Confirmable are these conditions.
 var Confirmable = []string{ConditionClock, ConditionLedger, ConditionWitness}
 

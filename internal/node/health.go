@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -24,6 +25,7 @@ const (
 	conditionDisk    = "disk"
 	conditionKeyLog  = "key_log"      // it was changed
 	conditionBehind  = "clock_behind" // it is before the last record
+	conditionAside   = datadir.ConditionAside
 )
 
 // startHealth watches the process, and serves its figures.
@@ -119,6 +121,9 @@ func (n *Node) look(ctx context.Context) {
 	if n.room != nil {
 		n.lookDisk(ctx)
 	}
+	if n.recorder != nil {
+		n.lookAside(ctx)
+	}
 	n.takeConfirmed(ctx)
 	if err := datadir.Arm(n.cfg.Dir, n.Origin(), n.cfg.Now()); err != nil {
 		n.cfg.Log.WarnContext(ctx, "the file that marks the start of the log cannot be written", slog.String("error", err.Error()))
@@ -142,6 +147,26 @@ func (n *Node) lookDisk(ctx context.Context) {
 		return
 	}
 	n.raise(ctx, c)
+}
+
+// namedAside is how many positions a condition names.
+const namedAside = 5
+
+// lookAside checks whether the recorder has set records aside. Orders go on.
+func (n *Node) lookAside(ctx context.Context) {
+	list := n.recorder.SetAside()
+	if len(list) == 0 {
+		n.clear(ctx, conditionAside)
+		return
+	}
+	named := fmt.Sprint(list[:min(len(list), namedAside)])
+	if len(list) > namedAside {
+		named = strings.TrimSuffix(named, "]") + " …]"
+	}
+	n.raise(ctx, health.Condition{
+		Name: conditionAside, Reason: fmt.Sprintf("%d records could not be projected, at the positions %s: documents lack what follows from them, and the journal has it", len(list), named),
+		Do: "see which: writ audit fsck --data DIR; with a writ that can project them, make each index again: writ storage reindex INDEX --data DIR",
+	})
 }
 
 // lookBehind checks whether the clock is before the last record. Nothing is refused then:

@@ -131,6 +131,7 @@ func (n *Node) recorderMetrics() []telemetry.Metric {
 			return n.ledger.Size()
 		}),
 		figure("writ_recorder_records", "Records that the documents contain.", func() int64 { return n.recorder.Reached() }),
+		figure("writ_recorder_set_aside", "Records of which something could not be projected.", func() int { return len(n.recorder.SetAside()) }),
 	}
 }
 

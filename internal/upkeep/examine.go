@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
@@ -171,10 +172,14 @@ func (e Examination) clock() Finding {
 // running: what a process that uses the directory says of itself.
 func (e Examination) running() []Finding {
 	const check = "running"
-	if !datadir.InUse(e.Dir) {
-		return nil
-	}
+	inUse := datadir.InUse(e.Dir)
 	up, err := datadir.ReadConditions(e.Dir)
+	if !inUse {
+		up = slices.DeleteFunc(up, func(c health.Condition) bool { return c.Name != datadir.ConditionAside })
+		if len(up) == 0 {
+			return nil
+		}
+	}
 	if err != nil {
 		return []Finding{wrong(check, err, "look at /readyz of the writ that runs")}
 	}

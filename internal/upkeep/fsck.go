@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/storage"
 )
 
@@ -81,7 +82,13 @@ func compareProjections(ctx context.Context, dir string, records storage.Records
 		return &audit.Bad{Position: -1, Reason: fmt.Sprintf("documents.db: %v", err)}, ctx.Err()
 	}
 	defer func() { err = errors.Join(err, theirs.Close()) }()
-	h.Compared = true
+	theirAside, err := recorder.ReadAside(ctx, theirs)
+	if err != nil {
+		return nil, err
+	}
+	h.Compared, h.SetAside = true, slices.Concat(ours.aside, theirAside)
+	slices.Sort(h.SetAside)
+	h.SetAside = slices.Compact(h.SetAside)
 	for _, tenant := range ours.fold.Tenants() {
 		for _, index := range projections {
 			c := comparison{tenant, index, ours.fold.Removed(tenant, index, time.Now())}
@@ -100,7 +107,8 @@ type comparison struct {
 }
 
 // run compares both ways. Documents that the recorder has not reached yet are behind,
-// not wrong. Documents that may have been removed by age are not compared.
+// not wrong; neither are those that are missing of a record that was set aside. Documents that may
+// have been removed by age are not compared.
 func (c comparison) run(ctx context.Context, ours, theirs storage.Documents, h *audit.Health) (*audit.Bad, error) {
 	tenant, index := c.tenant, c.index
 	want, err := documentsOf(ctx, ours, tenant, index)
@@ -124,6 +132,7 @@ func (c comparison) run(ctx context.Context, ours, theirs storage.Documents, h *
 		}
 		h.Projections++
 		switch {
+		case slices.Contains(h.SetAside, doc.Position) && (!there || got.Position < doc.Position):
 		case there && got.Position == doc.Position && sameJSON(got.Body, doc.Body):
 		case doc.Position > reached || (there && got.Position < doc.Position && doc.Position >= reached):
 			h.Behind++
@@ -134,6 +143,9 @@ func (c comparison) run(ctx context.Context, ours, theirs storage.Documents, h *
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(have)) {
+		if slices.Contains(h.SetAside, have[id].Position) {
+			continue
+		}
 		return &audit.Bad{Position: have[id].Position, Reason: fmt.Sprintf("%s of %s: document %s follows from no record", index, tenant, id)}, nil
 	}
 	return nil, nil

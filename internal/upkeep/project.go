@@ -22,8 +22,9 @@ var projections = []string{storage.IndexPlans, storage.IndexEvents, storage.Inde
 // too, in a directory that Close removes.
 type projection struct {
 	*sqlite.Documents
-	fold *state.State // of that journal
-	dir  string
+	fold  *state.State // of that journal
+	aside []int64      // positions of the records of which something cannot be projected
+	dir   string
 }
 
 // project makes the projection of the whole journal of a directory.
@@ -65,6 +66,7 @@ func (p *projection) record(ctx context.Context, dir string, records storage.Rec
 	if err := <-ended; err != nil {
 		return err
 	}
+	p.aside = r.SetAside()
 	return reached
 }
 

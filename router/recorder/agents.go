@@ -31,15 +31,25 @@ func (r *Recorder) writeAgents(ctx context.Context, s state.Order, rec storage.R
 		return err
 	}
 	tenant := state.Named(s.Tenant, a.Tenant)
-	var rows []catalog.SchemaRow
-	err := r.patiently(ctx, storage.IndexSchemas, func() (err error) {
-		rows, err = r.fold.Registered(tenant, func(digest string) ([]byte, error) { return r.Content(ctx, digest) })
-		if errors.Is(err, storage.ErrNotFound) {
-			r.log.ErrorContext(ctx, "the content of a registry is lost: its agents get no rows", slog.String("digest", a.Digest))
-			return nil
+	read := func(digest string) (content []byte, err error) {
+		lost := false
+		err = r.patiently(ctx, storage.IndexSchemas, func() (err error) {
+			content, err = r.Content(ctx, digest)
+			if lost = errors.Is(err, storage.ErrNotFound); lost {
+				return nil
+			}
+			return err
+		})
+		if lost {
+			return nil, storage.ErrNotFound
 		}
-		return err
-	})
+		return content, err
+	}
+	rows, err := r.fold.Registered(tenant, read)
+	if errors.Is(err, storage.ErrNotFound) {
+		r.log.ErrorContext(ctx, "the content of a registry is lost: its agents get no rows", slog.String("digest", a.Digest))
+		return nil
+	}
 	if err != nil {
 		return err
 	}

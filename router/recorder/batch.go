@@ -3,6 +3,7 @@ package recorder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -127,6 +128,9 @@ func (r *Recorder) project(ctx context.Context, index string, tenants projection
 		err := r.patiently(ctx, index, func() error {
 			return r.documents.Project(ctx, tenant, index, *tenants[tenant])
 		})
+		if errors.As(err, new(*storage.SchemaError)) {
+			err = r.each(ctx, tenant, index, *tenants[tenant])
+		}
 		if err != nil {
 			return err
 		}

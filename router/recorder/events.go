@@ -208,13 +208,11 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	for _, a := range rel.Facts.Approvals {
 		people = append(people, a.UserID)
 	}
-	if err := r.writeEvents(s, []event{{"approval.released", map[string]any{"type": s.Type, "approved_by": people}}}, rec); err != nil {
-		return err
-	}
-	if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(ctx, s, rec)); err != nil {
-		return err
-	}
-	return r.writePlanOf(ctx, s.Tenant, r.planID(s), rec)
+	return errors.Join(
+		r.writeEvents(s, []event{{"approval.released", map[string]any{"type": s.Type, "approved_by": people}}}, rec),
+		r.erased(ctx, s, rec), r.writeAgents(ctx, s, rec),
+		r.writePlanOf(ctx, s.Tenant, r.planID(s), rec),
+	)
 }
 
 // ofApproval puts an approval's events where those of its held order are.

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -51,9 +52,10 @@ func (r *Recorder) planID(s state.Order) string {
 	}
 	var a struct {
 		PlanID string `json:"plan_id"`
+		RunID  string `json:"run_id"`
 	}
 	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
-	return a.PlanID
+	return cmp.Or(a.PlanID, a.RunID)
 }
 
 // planDoc is the document of agent_plans: the plan, with the number of each step

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
@@ -40,6 +42,7 @@ type Recorder struct {
 	log       *slog.Logger
 	fold      *state.State // its own: a plan's document is the plan as of each record; see told
 	batch     *batch       // gathered and not written; of Run's goroutine
+	aside     aside
 
 	*storage.Progress // of the records that are projected
 }
@@ -48,7 +51,7 @@ type Recorder struct {
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
 		Content: func(context.Context, string) ([]byte, error) { return nil, storage.ErrNotFound },
-		records: records, documents: documents, log: log, fold: state.New(), batch: newBatch(),
+		records: records, documents: documents, log: log, fold: state.New(), batch: newBatch(), aside: aside{at: map[int64]bool{}},
 		Progress: storage.NewProgress(),
 	}
 }
@@ -56,13 +59,16 @@ func New(records storage.Records, documents storage.Documents, log *slog.Logger)
 // retryAfter is how long a store that refuses is left alone.
 const retryAfter = time.Second
 
-// Run projects records until ctx ends. A store that is down is tried again; a
-// record that cannot be projected stops it with an error, as nothing may be
-// left out.
+// Run projects records until ctx ends. A store that is down is tried again. A record of which
+// something cannot be projected is set aside: the rest of it is projected, and so are the
+// records behind it. The error is that of a journal that cannot be read.
 func (r *Recorder) Run(ctx context.Context) error {
 	skip, err := r.Projected(ctx)
+	if err == nil {
+		err = r.readAside(ctx)
+	}
 	if err != nil {
-		return nil // the only error is that ctx has ended
+		return nil //nolint:nilerr // the only error is that ctx has ended
 	}
 	next := int64(0)
 	if r.From != nil && r.From.Next() <= skip {
@@ -78,10 +84,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 				return fmt.Errorf("recorder: %w", err)
 			}
 			if err := r.observe(ctx, rec, rec.Position >= skip); err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
-				return fmt.Errorf("recorder: record %d: %w", rec.Position, err)
+				return r.stopped(ctx, err)
 			}
 			next = rec.Position + 1
 			if r.batch.records, r.batch.next = r.batch.records+1, next; r.batch.records < maxBatch {
@@ -130,77 +133,135 @@ func (r *Recorder) Projected(ctx context.Context) (position int64, err error) {
 	return position, nil
 }
 
-// observe folds one record and, if write is set, gathers what follows from it.
+// about is what a record is or ends, and the plan of that before the record.
+type about struct {
+	order   state.Order
+	outcome intents.Outcome
+	before  *catalog.PlanView
+	tenant  string   // that an order takes its users' rights in
+	ends    []string // plans that end with it
+}
+
+// observe folds one record and, if write is set, gathers what follows from it. The error is
+// that of a journal that cannot be read, or that ctx has ended.
 func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) error {
-	if !write {
-		r.fold.Observe(state.EntryOf(rec))
-		return r.fold.Err()
-	}
-	var s state.Order // of the order that it is, or is about
-	var out intents.Outcome
-	var err error
-	switch rec.Kind { //nolint:exhaustive // others are about no order, or look for it themselves
-	case storage.KindOrder:
-		s, err = state.ReadOrder(rec)
-	case storage.KindOutcome:
-		var of int64
-		if out, of, err = state.OutcomeOf(rec); err == nil {
-			s, err = r.order(ctx, of)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	before := r.plan(s)
-	tenant, ends := r.fold.EndedWith(s)
-	r.fold.Observe(state.EntryOf(rec))
-	if err := r.fold.Err(); err != nil {
-		return err
-	}
-	after, err := r.told(ctx, s.Tenant, r.planID(s))
-	if err != nil {
-		return err
-	}
-	switch rec.Kind {
-	case storage.KindOrder:
-		about := r.ofApproval(s)
-		if err := r.writeEvents(about, orderEvents(about, before, after), rec); err != nil {
+	var of about
+	var faults []error
+	try := func(project func() error) error {
+		err := guarded(project)
+		if err == nil || errors.As(err, new(*unreadError)) || ctx.Err() != nil {
 			return err
 		}
-		if err := errors.Join(r.writePlan(after, rec), r.writeTool(s, rec)); err != nil {
-			return err
-		}
-		for _, id := range ends {
-			if err := r.writePlanOf(ctx, tenant, id, rec); err != nil {
-				return err
-			}
-		}
-		if s.Decision.Verdict == intents.Allow {
-			if err := errors.Join(r.erased(ctx, s, rec), r.writeAgents(ctx, s, rec)); err != nil {
-				return err
-			}
-		}
-		return r.writeIndex(s)
-	case storage.KindRelease:
-		return r.released(ctx, rec)
-	case storage.KindOutcome:
-		if err := r.writeEvents(s, outcomeEvents(s, out, before, after), rec); err != nil {
-			return err
-		}
-		if err := errors.Join(r.writeCall(s, out, rec), r.writeToolOutcome(s, out, rec), r.writeLines(s, out, after, rec)); err != nil {
-			return err
-		}
-		return r.writePlan(after, rec)
-	default:
+		faults = append(faults, err)
 		return nil
 	}
+	if write {
+		if err := try(func() (err error) { of, err = r.about(ctx, rec); return err }); err != nil {
+			return err
+		}
+	}
+	known := len(faults) == 0
+	r.fold.Observe(state.EntryOf(rec))
+	if err := r.fold.Fault(rec.Position); err != nil {
+		faults = append(faults, err)
+	}
+	if write && known {
+		var parts []func() error
+		projecting := func() (err error) { parts, err = r.projecting(ctx, of, rec); return err }
+		if err := try(projecting); err != nil {
+			return err
+		}
+		for _, project := range parts {
+			if err := try(project); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case len(faults) > 0:
+		return r.setAside(ctx, rec.Position, errors.Join(faults...))
+	case write:
+		return r.takeBack(ctx, rec.Position)
+	}
+	return nil
 }
+
+// guarded has a panic end as an error: no record ends the process.
+func guarded(project func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return project()
+}
+
+// about reads what a record is about, on the state before it.
+func (r *Recorder) about(ctx context.Context, rec storage.Record) (of about, err error) {
+	switch rec.Kind { //nolint:exhaustive // others are about no order, or look for it themselves
+	case storage.KindOrder:
+		of.order, err = state.ReadOrder(rec)
+	case storage.KindOutcome:
+		var at int64
+		if of.outcome, at, err = state.OutcomeOf(rec); err == nil {
+			of.order, err = r.order(ctx, at)
+		}
+	}
+	if err != nil {
+		return of, err
+	}
+	of.before = r.plan(of.order)
+	of.tenant, of.ends = r.fold.EndedWith(of.order)
+	return of, nil
+}
+
+// projecting are the parts of what follows from a record that was folded. None needs another;
+// of a plan whose texts are lost the error says so, and the parts are without it.
+func (r *Recorder) projecting(ctx context.Context, of about, rec storage.Record) (list []func() error, err error) {
+	s, out := of.order, of.outcome
+	after, err := r.told(ctx, s.Tenant, r.planID(s))
+	switch rec.Kind { //nolint:exhaustive // nothing follows from others
+	case storage.KindOrder:
+		where := r.ofApproval(s)
+		list = append(list,
+			func() error { return r.writeEvents(where, orderEvents(where, of.before, after), rec) },
+			func() error { return r.writePlan(after, rec) },
+			func() error { return r.writeTool(s, rec) },
+		)
+		for _, id := range of.ends {
+			list = append(list, func() error { return r.writePlanOf(ctx, of.tenant, id, rec) })
+		}
+		if s.Decision.Verdict == intents.Allow {
+			list = append(list, func() error { return r.erased(ctx, s, rec) }, func() error { return r.writeAgents(ctx, s, rec) })
+		}
+		list = append(list, func() error { return r.writeIndex(s) })
+	case storage.KindRelease:
+		list = append(list, func() error { return r.released(ctx, rec) })
+	case storage.KindOutcome:
+		list = append(list,
+			func() error { return r.writeEvents(s, outcomeEvents(s, out, of.before, after), rec) },
+			func() error { return r.writeCall(s, out, rec) },
+			func() error { return r.writeToolOutcome(s, out, rec) },
+			func() error { return r.writeLines(s, out, after, rec) },
+			func() error { return r.writePlan(after, rec) },
+		)
+	}
+	return list, err
+}
+
+// unreadError is of a journal that cannot be read: nothing follows from it for a record.
+type unreadError struct{ error }
+
+func (e *unreadError) Unwrap() error { return e.error }
 
 // order reads the order at a position.
 func (r *Recorder) order(ctx context.Context, position int64) (state.Order, error) {
 	rec, err := r.records.Get(ctx, position)
 	if err != nil {
-		return state.Order{}, err
+		if errors.Is(err, storage.ErrNotFound) {
+			return state.Order{}, fmt.Errorf("record %d: %w", position, err)
+		}
+		return state.Order{}, &unreadError{err}
 	}
 	return state.ReadOrder(rec)
 }

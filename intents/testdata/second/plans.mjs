@@ -483,6 +483,7 @@ export class Plans {
     if (out.code === "CONTRACT_VIOLATION" && t && !t.ended && s.status === "running") {
       this.endTask(t, "contract violation", "failed");
       if (t.ask) return; // the task that asked goes on
+      if (p.graph) return this.runs.fails(p, s, this.state.at);
       s.status = "failed";
       this.replan(p);
     }
@@ -490,6 +491,7 @@ export class Plans {
 
   resolved(o, status) {
     if (o.plan) o.plan.pending--;
+    this.runs.resolved(o, this.of(o), status);
     if (o.noted) o.noted.status = status === "failed" ? "undelivered" : "done";
   }
 }

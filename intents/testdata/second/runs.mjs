@@ -54,6 +54,12 @@ export class Runs {
     return { id: n.id, node: n, agent: runs && n.fn, runs, step, skills, inputs: [], after: [], status: "pending", revision, results: [], attempts: 0 };
   }
 
+  // skill of a tenant, which a name without a server may name too.
+  skill(t, name) {
+    const found = t.pins.has(name) ? [name] : [...t.pins].filter((id) => id.slice(id.indexOf(".") + 1) === name && id.includes("."));
+    return found.length === 1 ? { skill: found[0], effect: t.effects.get(found[0]) } : undefined;
+  }
+
   // patch is a revision of a run: another graph, and steps more.
   patch(o) {
     const p = this.state.plans.plans.get(`${o.tenant}/${o.args.run_id}`);
@@ -63,11 +69,7 @@ export class Runs {
     must(!this.failed(p), "a node has failed for good");
     const values = new Map(p.steps.map((s) => [s.id, { runs: s.status === "running", begun: s.begun || s.status !== "pending", ended: FINAL.includes(s.status) }]));
     const t = this.state.directories.at(-1).tenants.get(o.tenant);
-    const skill = (name) => {
-      const found = t.pins.has(name) ? [name] : [...t.pins].filter((id) => id.slice(id.indexOf(".") + 1) === name && id.includes("."));
-      return found.length === 1 ? { skill: found[0], effect: t.effects.get(found[0]) } : undefined;
-    };
-    const { graph, fact } = patched(p.graph, o.args.patch, values, o.released ? o.facts.patch?.current : o.context.node_id, skill);
+    const { graph, fact } = patched(p.graph, o.args.patch, values, o.released ? o.facts.patch?.current : o.context.node_id, (name) => this.skill(t, name));
     must(jcs(fact) === jcs(o.facts.patch), "facts.patch is not what the patch comes to");
     Object.assign(p, { graph, revision: p.revision + 1, digest: o.d.intent_id });
     for (const [i, n] of graph.nodes.entries()) {
@@ -134,6 +136,7 @@ export class Runs {
     must(s.retryAt === undefined || o.now >= s.retryAt, "a node that is tried again too early");
     must(!s.node.timeout_sec || deadline <= o.now + s.node.timeout_sec * 1000 + 5000, "a deadline beyond the node's");
     this.comes(o, p, s, true);
+    s.idle = p.replays && !p.effects_again && s.node.type !== "python" && !(s.node.type === "function" && this.skill(this.state.directories.at(-1).tenants.get(o.tenant), s.node.fn)?.effect === "pure");
   }
 
   // types of the orders of a node's task.
@@ -149,9 +152,9 @@ export class Runs {
     s.status = "skipped";
   }
 
-  // node of the run of which a task has sealed an order for an executor.
+  // node of the run of which a task has sealed the order: one for an executor, or a question to people.
   node(o, p) {
-    if (!p?.graph || o.key.role !== "task" || o.d.executor === "router") return undefined;
+    if (!p?.graph || o.key.role !== "task" || (o.d.executor === "router" && o.type !== "approval.ask")) return undefined;
     const s = p.steps.find((x) => x.step === o.context.step);
     return s?.agent ? undefined : s;
   }
@@ -180,6 +183,12 @@ export class Runs {
     s.order.status = nothing || never ? "undelivered" : out.status;
   }
 
+  // resolved: an operator says what became of the order of a node.
+  resolved(o, p, status) {
+    const s = this.node(o, p);
+    if (s?.order?.id === o.d.intent_id) s.order.status = status === "failed" ? "undelivered" : status;
+  }
+
   // finishable: a node ends as its order has.
   finishable(o, p, s) {
     const { status, order } = o.args;
@@ -201,12 +210,18 @@ export class Runs {
       if (s.agent) s.said = o.d.intent_id;
       return;
     }
+    this.fails(p, s, o.now);
+  }
+
+  // fails is a failed attempt of a node: another follows where its definition says so, unless it may have acted.
+  fails(p, s, now) {
     s.attempts++;
-    const acted = s.order ? s.order.rejected || (s.order.once && s.order.status !== "undelivered") : s.agent && p.noted.some((e) => e.step === s.step && e.once && e.status !== "undelivered");
+    const mayHave = s.order ? s.order.rejected || (s.order.once && s.order.status !== "undelivered") : s.agent && p.noted.some((e) => e.step === s.step && e.once && e.status !== "undelivered");
+    const acted = s.idle || mayHave; // of a replay, what is not carried out comes to the same again
     const again = s.node.retry && s.attempts <= s.node.retry.max && !acted;
     s.status = again ? "pending" : "failed";
     if (!again) return;
     s.order = undefined;
-    s.retryAt = o.now + (s.node.retry.backoff_sec ?? 0) * 1000;
+    s.retryAt = now + (s.node.retry.backoff_sec ?? 0) * 1000;
   }
 }

@@ -1,0 +1,22 @@
+package upkeep
+
+import (
+	"testing"
+
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/health"
+)
+
+// The doctor says of a directory that nobody uses what its documents lack, and no other condition of the
+// process that has ended.
+func TestDoctorOfSetAside(t *testing.T) {
+	dir := t.TempDir()
+	aside := health.Condition{Name: datadir.ConditionAside, Reason: "2 records", Do: "writ audit fsck --data DIR"}
+	if err := datadir.WriteConditions(dir, []health.Condition{{Name: "disk", Reason: "full", Blocks: true}, aside}); err != nil {
+		t.Fatal(err)
+	}
+	got := examined(dir).running()
+	if len(got) != 1 || !got[0].OK || got[0].Found != aside.Reason || got[0].Do != "writ audit fsck --data "+dir {
+		t.Errorf("%+v", got)
+	}
+}
