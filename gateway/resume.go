@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
@@ -27,22 +29,17 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 		return
 	}
 	g.fireDue(ctx, reply.Due)
-	for _, p := range reply.Plans {
-		now := g.cfg.Now()
-		if now.Sub(p.OpenedAt) > lifeOf(p.Days) || g.turns.handedSince(p.PlanID, p.Epoch, now.Add(-g.pace.again)) {
-			continue
-		}
-		if err := g.resumePlan(ctx, p); err != nil && ctx.Err() == nil {
-			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
-		}
-	}
-	silent := 0
-	for _, p := range reply.Claimed {
-		if err := g.resumeLost(ctx, p, &silent); err != nil && ctx.Err() == nil {
-			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
-		}
-	}
 	g.turns.keepSilent(reply.Claimed)
+	g.turns.silentFrom(reply.Claimed, g.cfg.Now())
+	resumed := func(resume func(context.Context, bus.SilentPlan) error) func(bus.SilentPlan) {
+		return func(p bus.SilentPlan) {
+			if err := resume(ctx, p); err != nil && ctx.Err() == nil {
+				g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
+			}
+		}
+	}
+	besideEachOther(reply.Plans, resumed(g.resumeUnclaimed))
+	besideEachOther(reply.Claimed, resumed(g.resumeLost))
 	for _, p := range reply.Patched {
 		t, news := g.turns.news(p.PlanID, p.Revision)
 		if !news {
@@ -57,40 +54,58 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 	g.endLeft(ctx, reply.Left)
 }
 
+// atOnce bounds how many plans or schedules are looked at side by side. One whose process does not answer
+// holds up none of the others.
+const atOnce = 64
+
+func besideEachOther[T any](all []T, do func(T)) {
+	var g errgroup.Group
+	g.SetLimit(atOnce)
+	for _, x := range all {
+		g.Go(func() error { do(x); return nil })
+	}
+	_ = g.Wait()
+}
+
+// resumeUnclaimed hands a plan out that nobody has claimed, unless that was done a moment ago.
+func (g *Gateway) resumeUnclaimed(ctx context.Context, p bus.SilentPlan) error {
+	now := g.cfg.Now()
+	if now.Sub(p.OpenedAt) > lifeOf(p.Days) || g.turns.handedSince(p.PlanID, p.Epoch, now.Add(-g.pace.again)) {
+		return nil
+	}
+	return g.resumePlan(ctx, p)
+}
+
 // resumeLost hands a plan out again whose driver has died: its process is not there, or does
 // not know it. A process that does not answer may be held, and is left its plan.
-func (g *Gateway) resumeLost(ctx context.Context, p bus.SilentPlan, silent *int) error {
+func (g *Gateway) resumeLost(ctx context.Context, p bus.SilentPlan) error {
 	t, known := g.turns.find(p.PlanID)
 	if p.Epoch == 0 || known && g.turns.handedSince(p.PlanID, p.Epoch, g.cfg.Now().Add(-g.pace.again)) {
 		return nil
 	}
 	if !known || t.manager == "" || p.Epoch > t.epoch+1 { // another gateway has handed it out
-		return g.adopt(ctx, p, false, silent)
+		return g.adopt(ctx, p, false)
 	}
 	reply, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant(t.role(), t.manager), bus.FreshGrant{PlanID: t.plan, Driver: t.driver})
 	switch {
 	case err == nil && reply.Taken || err != nil && problem.Of(err).Code != intents.DispatchUnavailable:
 		return nil
 	case t.adopted:
-		return g.adopt(ctx, p, true, silent)
+		return g.adopt(ctx, p, true)
 	}
 	return g.resumePlan(ctx, p)
 }
 
-// Looking for drivers: how long they have to answer, and how many plans may go unanswered in
-// one round.
-const (
-	drivingTime = time.Second
-	mostSilent  = 5
-)
+// drivingTime is how long a driver has to answer.
+const drivingTime = time.Second
 
 // adopt a plan that another gateway has handed out, which may be gone: whoever drives it gets
 // its grants from here, too. If nobody says that he does, and the driver is gone or the last
 // grant of that gateway has surely run out, it is handed out again: a driver that was held until
 // then can do nothing any more.
-func (g *Gateway) adopt(ctx context.Context, p bus.SilentPlan, gone bool, silent *int) error {
+func (g *Gateway) adopt(ctx context.Context, p bus.SilentPlan, gone bool) error {
 	now := g.cfg.Now()
-	if *silent == mostSilent || now.Sub(p.OpenedAt) > lifeOf(p.Days) {
+	if now.Sub(p.OpenedAt) > lifeOf(p.Days) {
 		return nil
 	}
 	t := turnOf(p)
@@ -105,7 +120,6 @@ func (g *Gateway) adopt(ctx context.Context, p bus.SilentPlan, gone bool, silent
 	case problem.Of(err).Code != intents.ExecutorTimeout:
 		return nil // nobody could drive it now
 	}
-	*silent++
 	if !gone && now.Sub(g.turns.silentSince(p.PlanID, now)) <= intents.MaxGrantLife {
 		return nil
 	}

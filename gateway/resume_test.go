@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -198,6 +199,35 @@ func TestAdopt(t *testing.T) {
 	w.clock.advance(time.Second)
 	w.gateway.resumeSilent(t.Context())
 	wait(t, "the hand-out", handed)
+}
+
+// TestAllClocksAtOnce: however many plans have drivers that do not answer, their last grants are counted from the same
+// moment, and all are handed out when those have run out.
+func TestAllClocksAtOnce(t *testing.T) {
+	const plans = 38
+	handed := make(chan bus.HandOut, plans)
+	w := silentWorld(t, handed)
+	w.set(func(c *core) {
+		one := c.silent[0]
+		one.Epoch, c.silent = 2, nil
+		for i := range plans {
+			one.PlanID = fmt.Sprintf("plan_%d", i)
+			view := *c.plans["plan_1"]
+			view.PlanID = one.PlanID
+			c.plans[one.PlanID] = &view
+			c.claimed = append(c.claimed, one)
+		}
+	})
+	w.gateway.resumeSilent(t.Context())
+	w.clock.advance(intents.MaxGrantLife + time.Second)
+	w.gateway.resumeSilent(t.Context())
+	got := map[string]bool{}
+	for range plans {
+		got[wait(t, "a hand-out", handed).PlanID] = true
+	}
+	if len(got) != plans {
+		t.Errorf("%d plans are handed out", len(got))
+	}
 }
 
 // The driver of a patched run is told once of each revision.

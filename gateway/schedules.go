@@ -62,10 +62,10 @@ func nameOf(tenant, user, id string) string { return tenant + "/" + user + "/" +
 func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
 	var due []catalog.Schedule
 	_ = json.Unmarshal(reply, &due) // the router's own
-	for _, s := range due {
+	besideEachOther(due, func(s catalog.Schedule) {
 		name := nameOf(s.Tenant, s.User, s.ID)
 		if was := g.unfired.of(name); was.due.Equal(s.Next) || was.code != "" && was.put == s.Put {
-			continue
+			return
 		}
 		answer, err := g.fire(ctx, s, intents.Digest([]byte(name)))
 		if err != nil && ctx.Err() == nil {
@@ -80,7 +80,7 @@ func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
 			why = nil
 		}
 		g.unfired.set(name, why)
-	}
+	})
 }
 
 // fire orders the plan of one time, as a turn of the schedule's own session, which is named

@@ -58,6 +58,18 @@ func (o *openTurns) handed(t turn, now time.Time) {
 	delete(o.silent, t.plan)
 }
 
+// silentFrom begins the clocks of all plans whose drivers this gateway does not know: whose driver answers
+// loses it.
+func (o *openTurns) silentFrom(these []bus.SilentPlan, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range these {
+		if _, known := o.silent[p.PlanID]; !known && o.m[p.PlanID] == nil {
+			o.silent[p.PlanID] = now
+		}
+	}
+}
+
 // silentSince says since when the driver of a plan does not answer, which it does not now.
 func (o *openTurns) silentSince(plan string, now time.Time) time.Time {
 	o.mu.Lock()
