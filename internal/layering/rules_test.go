@@ -77,7 +77,6 @@ var columns = []column{
 	{"schemas", 0, nil},
 	{"internal/bus", 0, nil},
 	{"internal/bus/natsserver", 0, drivers},
-	{"internal/clock", 0, nil},
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
 	{"internal/egress", 0, nil},
@@ -90,6 +89,7 @@ var columns = []column{
 	{"internal/ratelimit", 0, nil},
 	{"internal/slack", 1, []string{"internal/cli"}},
 	{"internal/telemetry", 1, nil},
+	{"internal/clock", -1, nil},
 	{"internal/logging", -1, nil},
 	{"internal/tracing", -1, nil},
 }
