@@ -22,10 +22,16 @@ var errStale = errors.New("router: decide again")
 //
 // Crash before it: nothing is left. After it: an allowed order is open and
 // recovery ends it; an order of the router has its effect and its outcome.
-func (r *Router) commit(ctx context.Context, o *order) error {
+func (r *Router) commit(ctx context.Context, o *order) (err error) {
 	if o.duplicate != nil {
 		return nil
 	}
+	won := false
+	defer func() {
+		if !won {
+			r.release(o)
+		}
+	}()
 	if o.decision.Verdict == intents.Allow && o.row.Executor != catalog.ExecutorRouter {
 		if err := r.admit(o); err != nil {
 			return err
@@ -39,18 +45,15 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	}
 	c, err := r.entries(o)
 	if err != nil {
-		r.release(o)
 		return err
 	}
 	// If the caller went away, its context would end the wait but not the write, and
 	// nobody would carry out the committed order.
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
 	if x := r.notTaken(err); x != nil {
-		r.release(o)
 		return x
 	}
 	if err != nil {
-		r.release(o)
 		if o.decision.Verdict == intents.Deny {
 			return err
 		}
@@ -59,13 +62,11 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	}
 	switch res.Verdict {
 	case storage.Won:
-		o.position = res.Positions[0]
+		o.position, won = res.Positions[0], true
 		return nil
 	case storage.Lost:
-		r.release(o)
 		return r.lost(ctx, o, res.Winner)
 	default:
-		r.release(o)
 		return errStale
 	}
 }
@@ -226,29 +227,28 @@ func (r *Router) routerOutcome(o *order) (storage.Record, error) {
 // admit takes a slot for the run, or refuses: nothing queues without bound, and
 // tasks' orders have slots of their own, so that work begun can end.
 func (r *Router) admit(o *order) error {
+	slots := r.slots
+	if o.task != nil {
+		slots = r.childSlots
+	}
 	select {
-	case r.slotsFor(o) <- struct{}{}:
+	case slots <- struct{}{}:
+		o.slot = slots
 		return nil
 	default:
 		return intents.Refuse(intents.Overloaded, "", "too many orders are being carried out")
 	}
 }
 
-// release gives the slot of an order that will not run (any more) back.
+// release gives the slot back of an order that will not run (any more), and that of the one
+// that it releases.
 func (r *Router) release(o *order) {
 	if o.settled != nil && o.settled.released != nil {
-		<-r.slotsFor(o.settled.released)
+		r.release(o.settled.released)
 		o.settled.released = nil
 	}
-	if o.decision.Verdict != intents.Allow || o.row.Executor == catalog.ExecutorRouter || o.row.Executor == "" {
-		return
+	if o.slot != nil {
+		<-o.slot
+		o.slot = nil
 	}
-	<-r.slotsFor(o)
-}
-
-func (r *Router) slotsFor(o *order) chan struct{} {
-	if o.task != nil {
-		return r.childSlots
-	}
-	return r.slots
 }
