@@ -18,7 +18,8 @@ var errStale = errors.New("router: decide again")
 
 // commit is stage 8: one durable compare-and-set before anything happens. The
 // loser is a duplicate; what cannot be committed is not accepted. A denial is a
-// commit that takes no key, once per intent and code.
+// commit that takes no key, once per intent and code. It asserts what it rests on, as any
+// decision does: who reads the record judges it by the keys and grants at its position.
 //
 // Crash before it: nothing is left. After it: an allowed order is open and
 // recovery ends it; an order of the router has its effect and its outcome.
@@ -165,7 +166,6 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	switch {
 	case o.decision.Verdict == intents.Deny:
 		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody, true
-		c.Asserts = nil // a refusal relies on nothing that must still hold
 		c.Entries = []storage.Entry{entry}
 	case o.decision.Verdict == intents.Hold:
 		entry.Touches = o.inPlan().Touches()

@@ -213,7 +213,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 		return nil, signed(o, err)
 	}
 	o.view.RelyOnPolicy(o.env.Principal().Tenant) // before the engine is made of it
-	if o.policy, err = r.engine(ctx); err != nil {
+	if o.policy, err = r.engine(ctx, o.view); err != nil {
 		return nil, err // no policy: nothing is accepted
 	}
 	o.decision = intents.Decision{

@@ -53,7 +53,7 @@ func (r *Router) releaseSettled(ctx context.Context, w state.Hold) (err error) {
 		return nil
 	}
 	o.view.RelyOnPolicy(w.Tenant)
-	if o.policy, err = r.engine(ctx); err != nil {
+	if o.policy, err = r.engine(ctx, o.view); err != nil {
 		return err
 	}
 	if len(w.Approvals) == 1 {
