@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/schemas"
 )
 
@@ -78,6 +79,8 @@ func (w *worker) work(ctx context.Context) runReply {
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason, Usage: w.used()} // the record ended the step
+	case errors.Is(ctx.Err(), context.Canceled): // the process ends: the step is nobody's failure, and is opened anew
+		return runReply{Status: taskFailed, Reason: "the process of the task has ended", Usage: w.used()}
 	default:
 		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
 		reason, late := plain(err), errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -114,7 +117,7 @@ func (w *worker) used() []catalog.Usage {
 
 // finish seals the task's own end; its key is dead afterwards.
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	ctx, cancel := context.WithTimeout(clock.Lasting(ctx), 10*time.Second)
 	defer cancel()
 	var asked routing
 	f.Usage = w.used()

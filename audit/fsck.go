@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -21,7 +22,7 @@ type Health struct {
 	Records  int64 `json:"records"`
 	Leaves   int64 `json:"leaves"` // of the published checkpoint
 	Pending  int64 `json:"pending"`
-	Blobs    int64 `json:"blobs"`     // that records name, each once
+	Blobs    int64 `json:"blobs"`     // that records rest on, each once
 	FirstBad *Bad  `json:"first_bad"` // position -1: no record, but the directory
 	// Projections are documents that were made again and compared; Behind are those
 	// that the recorder has still to write. Not compared while a process uses the
@@ -44,11 +45,11 @@ type Health struct {
 // Fsck reads a whole data directory and names the first thing that is wrong:
 // the journal (positions without gaps, records that can be read, outcomes of
 // orders that were open), the ledger (every leaf its record's, tiles and root by
-// Tessera's own judge), and the blobs that records name. It writes nothing. The
+// Tessera's own judge), and the blobs that records rest on. It writes nothing. The
 // error is the context's or the reader's; what is wrong is no error. progress,
 // if not nil, is called with the number of records read and of all.
 func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done, total int64)) (Health, error) {
-	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), fold: newFold(), seen: map[string]bool{}, progress: progress}
+	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), fold: newFold(), seen: map[string]bool{}, named: map[int64]naming{}, progress: progress}
 	x.fold.origin, x.fold.content = s.Origin, func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
 	bad := x.run(ctx, keys)
 	if err := ctx.Err(); err != nil {
@@ -70,10 +71,17 @@ type checker struct {
 	tenants  *ledger.Tenants
 	fold     *fold
 	judge    *ledger.Judge
-	seen     map[string]bool // blobs, by tenant and digest
-	gone     []*Bad          // records that name a blob which is not there
+	seen     map[string]bool  // blobs, by tenant and digest
+	named    map[int64]naming // by open orders, by position
+	gone     []*Bad           // records that rest on a blob which is not there
 	found    Health
 	progress func(done, total int64)
+}
+
+// naming are the blobs that an order names as its inputs.
+type naming struct {
+	id   string
+	refs []string
 }
 
 func (x *checker) run(ctx context.Context, keys []intents.Key) error {
@@ -136,7 +144,7 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 	if err = cmp.Or(err, j.unfit); err != nil {
 		return err
 	}
-	return x.named(ctx, it, tenant)
+	return x.restsOn(ctx, it, tenant)
 }
 
 func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) error {
@@ -154,37 +162,61 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) e
 	return nil
 }
 
-// named looks for the blobs that a record rests on: what decided, and what an
-// accepted order takes as its input. One that is only mentioned holds nothing, and
-// may be gone.
-func (x *checker) named(ctx context.Context, it *item, tenant string) error {
+// restsOn looks for the blobs that a record rests on: what decided, what people were asked
+// about, and what an order that is done took as its input. One that is only named holds
+// nothing: it may be gone, or never have been there, which its order was told.
+func (x *checker) restsOn(ctx context.Context, it *item, tenant string) error {
 	policy, types := it.versions()
 	if err := errors.Join(x.versions(ctx, policy, types), x.listed(ctx, it.registry())); err != nil {
 		return err
 	}
-	o := it.order
-	if o == nil {
-		return nil
-	}
-	if o.decision.Verdict == intents.Deny {
+	switch o := it.order; {
+	case it.outcome != nil:
+		named := x.named[it.of]
+		delete(x.named, it.of)
+		if it.outcome.Status != intents.Done {
+			return nil
+		}
+		return x.there(ctx, it.of, named.id, tenant, named.refs)
+	case o == nil || o.decision.Verdict == intents.Deny:
 		return nil // it may name anything
-	}
-	var a struct {
-		From string `json:"from"`
-	}
-	if json.Unmarshal(o.body.Intent.Args, &a) != nil {
-		return nil //nolint:nilerr // arguments of another form have no reference
-	}
-	digest, is := strings.CutPrefix(a.From, "cas://")
-	if !is || !intents.IsDigest(digest) {
+	case o.decision.Verdict == intents.Hold:
+		var kept []string
+		for _, in := range o.facts.Inputs {
+			kept = append(kept, in.Ref)
+		}
+		return x.there(ctx, it.Position, o.id(), tenant, kept)
+	default:
+		row, _ := catalog.Builtin().Lookup(o.body.Intent.Type)
+		inputs, _ := catalog.InputsOf(row, o.body.Intent.Args) // of arguments that were erased: none
+		n := naming{id: o.id()}
+		for _, in := range inputs {
+			if strings.HasPrefix(in.Ref, "cas://") {
+				n.refs = append(n.refs, in.Ref)
+			}
+		}
+		if len(n.refs) > 0 {
+			x.named[it.Position] = n
+		}
 		return nil
 	}
-	_, err := x.blob(ctx, tenant, digest)
-	if errors.Is(err, storage.ErrNotFound) {
-		x.gone = append(x.gone, &Bad{it.Position, o.id(), err.Error()})
-		return nil
+}
+
+// there looks for the blobs among some references of an order.
+func (x *checker) there(ctx context.Context, position int64, id, tenant string, refs []string) error {
+	for _, ref := range refs {
+		digest, is := strings.CutPrefix(ref, "cas://")
+		if !is || !intents.IsDigest(digest) {
+			continue
+		}
+		_, err := x.blob(ctx, tenant, digest)
+		if errors.Is(err, storage.ErrNotFound) {
+			x.gone = append(x.gone, &Bad{position, id, err.Error()})
+		} else if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // lost is the first record that lacks a part or a blob which no record.erase in
@@ -208,8 +240,8 @@ func (x *checker) lost() error {
 }
 
 // versions that decided: a policy with all files of its list, and a catalog.
-func (x *checker) versions(ctx context.Context, policy, catalog string) error {
-	if _, err := x.blob(ctx, ledger.SystemTenant, catalog); err != nil {
+func (x *checker) versions(ctx context.Context, policy, types string) error {
+	if _, err := x.blob(ctx, ledger.SystemTenant, types); err != nil {
 		return err
 	}
 	return x.listed(ctx, policy)

@@ -173,11 +173,5 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 // it: the order is open, and recovery ends it by its effect.
 func (r *Router) dispatchAsync(ctx context.Context, o *order) {
 	failpoint.Hit(failpoint.HoldReleased)
-	ctx = context.WithoutCancel(ctx)
-	r.running.Add(1)
-	go func() {
-		defer r.running.Done()
-		defer func() { <-r.slotsFor(o) }()
-		r.finish(ctx, o, r.dispatch(ctx, o))
-	}()
+	r.running.Go(func() { r.carryOut(ctx, o) })
 }

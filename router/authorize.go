@@ -68,14 +68,14 @@ type generation struct {
 	data   *state.Directory
 }
 
-// engine is the policy in force over the directory data of now: new data makes
+// engine is the policy in force over the directory data that a decision sees: new data makes
 // a new generation, so nothing remembered outlives what it rested on.
-func (r *Router) engine(ctx context.Context) (*policies.Engine, error) {
+func (r *Router) engine(ctx context.Context, v *state.View) (*policies.Engine, error) {
 	base, err := r.inForce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	data := r.state.Directory()
+	data := v.Directory()
 	g := &r.generation
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +86,9 @@ func (r *Router) engine(ctx context.Context) (*policies.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.engine, g.base, g.data = e, base, data
+	if g.data == nil || g.data.At() <= data.At() { // a decision may still be on what was before
+		g.engine, g.base, g.data = e, base, data
+	}
 	return e, nil
 }
 

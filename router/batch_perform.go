@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -102,7 +103,7 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 
 // performBatch is stages 9 and 10, order by order.
 func (r *Router) performBatch(ctx context.Context, orders []*order) *intents.BatchAnswer {
-	ctx = context.WithoutCancel(ctx)
+	ctx = clock.Lasting(ctx)
 	if slot := firstDispatched(orders); slot != nil {
 		defer r.release(slot)
 	}
@@ -135,7 +136,7 @@ func (r *Router) inTurn(ctx context.Context, o *order, stopped bool) (*intents.A
 	} else {
 		out = r.dispatch(ctx, o)
 	}
-	r.finish(ctx, o, out)
+	r.finishAtLast(ctx, o, out) // the next one begins after it
 	return r.recorded(o)
 }
 
@@ -176,7 +177,7 @@ func (r *Router) stoppedBatch(ctx context.Context, x storage.OpenOrder, seen map
 	if err != nil && !errors.As(err, &refusal) {
 		return false, err
 	}
-	r.finish(ctx, o, cancelled(x.Position, x.Attempt, "a crash stopped its batch: it was not carried out"))
+	r.finishAtLast(ctx, o, cancelled(x.Position, x.Attempt, "a crash stopped its batch: it was not carried out"))
 	return true, nil
 }
 

@@ -18,14 +18,21 @@ var errStale = errors.New("router: decide again")
 
 // commit is stage 8: one durable compare-and-set before anything happens. The
 // loser is a duplicate; what cannot be committed is not accepted. A denial is a
-// commit that takes no key, once per intent and code.
+// commit that takes no key, once per intent and code. It asserts what it rests on, as any
+// decision does: who reads the record judges it by the keys and grants at its position.
 //
 // Crash before it: nothing is left. After it: an allowed order is open and
 // recovery ends it; an order of the router has its effect and its outcome.
-func (r *Router) commit(ctx context.Context, o *order) error {
+func (r *Router) commit(ctx context.Context, o *order) (err error) {
 	if o.duplicate != nil {
 		return nil
 	}
+	won := false
+	defer func() {
+		if !won {
+			r.release(o)
+		}
+	}()
 	if o.decision.Verdict == intents.Allow && o.row.Executor != catalog.ExecutorRouter {
 		if err := r.admit(o); err != nil {
 			return err
@@ -39,18 +46,15 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	}
 	c, err := r.entries(o)
 	if err != nil {
-		r.release(o)
 		return err
 	}
 	// If the caller went away, its context would end the wait but not the write, and
 	// nobody would carry out the committed order.
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
 	if x := r.notTaken(err); x != nil {
-		r.release(o)
 		return x
 	}
 	if err != nil {
-		r.release(o)
 		if o.decision.Verdict == intents.Deny {
 			return err
 		}
@@ -59,13 +63,11 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	}
 	switch res.Verdict {
 	case storage.Won:
-		o.position = res.Positions[0]
+		o.position, won = res.Positions[0], true
 		return nil
 	case storage.Lost:
-		r.release(o)
 		return r.lost(ctx, o, res.Winner)
 	default:
-		r.release(o)
 		return errStale
 	}
 }
@@ -164,7 +166,6 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	switch {
 	case o.decision.Verdict == intents.Deny:
 		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody, true
-		c.Asserts = nil // a refusal relies on nothing that must still hold
 		c.Entries = []storage.Entry{entry}
 	case o.decision.Verdict == intents.Hold:
 		entry.Touches = o.inPlan().Touches()
@@ -229,29 +230,28 @@ func (r *Router) routerOutcome(o *order) (storage.Record, error) {
 // admit takes a slot for the run, or refuses: nothing queues without bound, and
 // tasks' orders have slots of their own, so that work begun can end.
 func (r *Router) admit(o *order) error {
+	slots := r.slots
+	if o.task != nil {
+		slots = r.childSlots
+	}
 	select {
-	case r.slotsFor(o) <- struct{}{}:
+	case slots <- struct{}{}:
+		o.slot = slots
 		return nil
 	default:
 		return intents.Refuse(intents.Overloaded, "", "too many orders are being carried out")
 	}
 }
 
-// release gives the slot of an order that will not run (any more) back.
+// release gives the slot back of an order that will not run (any more), and that of the one
+// that it releases.
 func (r *Router) release(o *order) {
 	if o.settled != nil && o.settled.released != nil {
-		<-r.slotsFor(o.settled.released)
+		r.release(o.settled.released)
 		o.settled.released = nil
 	}
-	if o.decision.Verdict != intents.Allow || o.row.Executor == catalog.ExecutorRouter || o.row.Executor == "" {
-		return
+	if o.slot != nil {
+		<-o.slot
+		o.slot = nil
 	}
-	<-r.slotsFor(o)
-}
-
-func (r *Router) slotsFor(o *order) chan struct{} {
-	if o.task != nil {
-		return r.childSlots
-	}
-	return r.slots
 }

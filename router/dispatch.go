@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/tracing"
@@ -61,9 +62,28 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 	}
 	r.accepted(o)
 	failpoint.Hit(failpoint.OrderCommitted)
-	defer r.release(o)
-	r.finish(context.WithoutCancel(ctx), o, r.dispatch(context.WithoutCancel(ctx), o))
+	r.carryOut(ctx, o)
 	return r.recorded(o)
+}
+
+// carryOut is stages 9 and 10 of an accepted order, and gives its slot back. An outcome that
+// cannot be written is written later: until then the order keeps its slot, and is in flight.
+//
+// If the process ends meanwhile the order stays open, as after a crash.
+func (r *Router) carryOut(ctx context.Context, o *order) {
+	ctx = clock.Lasting(ctx)
+	out := r.dispatch(ctx, o)
+	err := r.finish(ctx, o, out)
+	if err == nil || ctx.Err() != nil {
+		r.release(o)
+		return
+	}
+	later := *o // the caller is answered meanwhile
+	later.view, o.slot = r.state.View(), nil
+	r.running.Go(func() {
+		defer r.release(&later)
+		r.finishLater(ctx, &later, out, err)
+	})
 }
 
 // wipe removes the temporary files of a step that its task has finished.
@@ -366,9 +386,40 @@ func recordedResult(typ string, result json.RawMessage) json.RawMessage {
 // typeLogs is the type whose result is the address of a stream.
 const typeLogs = "logs.stream"
 
-// finish is stage 10: the outcome is durable before anybody is answered. An outcome that
-// cannot be written leaves the order open, for recovery.
-func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
+// Pauses between attempts to write an outcome: the first one and the longest.
+const (
+	finishPause    = 100 * time.Millisecond
+	maxFinishPause = 5 * time.Second
+)
+
+// finishAtLast is finish until the outcome is durable: a disk that is full, or servers that are
+// away, come back. If the process ends before, the order stays open, for recovery.
+func (r *Router) finishAtLast(ctx context.Context, o *order, out intents.Outcome) {
+	ctx = clock.Lasting(ctx)
+	if err := r.finish(ctx, o, out); err != nil {
+		r.finishLater(ctx, o, out, err)
+	}
+}
+
+// finishLater goes on with a finish that failed.
+func (r *Router) finishLater(ctx context.Context, o *order, out intents.Outcome, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.cfg.Log.ErrorContext(ctx, "an outcome cannot be written: it is tried again until it is; make room, or see to the journal's servers",
+		slog.String("intent_id", o.env.ID()), slog.Int64("position", o.position), slog.String("error", err.Error()))
+	for wait := finishPause; err != nil && clock.Sleep(ctx, wait) == nil; wait = min(2*wait, maxFinishPause) {
+		err = r.finish(ctx, o, out)
+	}
+}
+
+// finish is stage 10: the outcome is durable before anybody is answered. The error is why it
+// was not written. An order that is left because the process ends gets no outcome, unless it
+// is done.
+func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) error {
+	if err := ctx.Err(); err != nil && out.Status != intents.Done {
+		return err
+	}
 	if out.Status == intents.Done && o.ofNode() {
 		out.Outputs = o.view.OutputsOf(*o.task, out.Result)
 		out.Facts = append(out.Facts, r.compared(ctx, o, out.Result)...)
@@ -378,16 +429,21 @@ func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 		kept.Result = recordedResult(o.env.Type(), out.Result)
 	}
 	rec, err := storage.OutcomeRecord(r.cfg.Now(), kept)
-	if err == nil {
-		_, err = r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, o.released))
+	if err != nil { // what was reported is no JSON
+		out = r.failed(o, intents.Outcome{Of: out.Of, Attempt: out.Attempt, MS: out.MS}, err)
+		if rec, err = storage.OutcomeRecord(r.cfg.Now(), out); err != nil {
+			return err
+		}
+	}
+	_, err = r.cfg.Journal.Finish(context.WithoutCancel(ctx), o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, o.released))
+	if errors.Is(err, storage.ErrFinished) {
+		return nil // the first outcome wins; recorded reads it
 	}
 	if err != nil {
-		if !errors.Is(err, storage.ErrFinished) {
-			r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
-		}
-		return // the first outcome wins; recorded reads it
+		return err
 	}
 	failpoint.Hit(failpoint.OrderFinished)
 	o.record.outcome, o.record.out = rec.Digest(), &out
 	r.metrics.finished(out.Code)
+	return nil
 }

@@ -2,6 +2,8 @@ package router_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"aob.dev/writ/intents"
@@ -9,6 +11,81 @@ import (
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
+
+// unwritable is a journal that takes no outcome for a while.
+type unwritable struct {
+	storage.Journal
+	err  error
+	left atomic.Int64 // outcomes that it does not take
+}
+
+func (j *unwritable) Finish(ctx context.Context, of int64, attempt int, out storage.Record, touches []storage.Subject) (int64, error) {
+	if j.left.Add(-1) >= 0 {
+		return storage.Nobody, j.err
+	}
+	return j.Journal.Finish(ctx, of, attempt, out, touches)
+}
+
+// TestOutcomesAreWrittenAtLast: an outcome that cannot be written for want of room, or for
+// another reason that goes by, is written later, whoever had the order carried out; its
+// submitter is told that it is in flight. Then its slot is free again.
+func TestOutcomesAreWrittenAtLast(t *testing.T) {
+	for why, fault := range map[string]error{"no room": storage.ErrFull, "another": errDisk} {
+		for name, submit := range map[string]func(w *routertest.World, j *unwritable, task *routertest.Task) (position int64){
+			"alone": func(w *routertest.World, j *unwritable, task *routertest.Task) int64 {
+				j.left.Store(2)
+				return *w.Want(task.Call("feed", `{}`), intents.InFlight).Position
+			},
+			"of a batch": func(w *routertest.World, j *unwritable, task *routertest.Task) int64 {
+				j.left.Store(2)
+				one, other := w.Seal(task.CallOrder("feed", `{}`)), w.Seal(task.CallOrder("feed", `{"n":2}`))
+				b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, one, other), 0)
+				if b.Code != intents.OK {
+					w.Errorf("%+v", b)
+				}
+				return *b.Answers[0].Position
+			},
+			"released": func(w *routertest.World, j *unwritable, task *routertest.Task) int64 {
+				w.Data("approval", `{"skills":["feed"]}`)
+				x := asked{w, task, w.Want(task.Call("feed", `{}`), intents.ApprovalRequired)}
+				j.left.Store(2)
+				w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
+				return *x.held.Position
+			},
+		} {
+			t.Run(name+", "+why, func(t *testing.T) {
+				j := &unwritable{err: fault}
+				w := routertest.New(t, routertest.Options{Slots: 1, ChildSlots: 1, Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
+				people(w)
+				task := started(w, catalog.Once)
+				position := submit(w, j, task)
+				a, err := w.Router.Await(t.Context(), position)
+				w.Must(err)
+				w.Want(a, intents.OK)
+				noneOpen(w)
+				if n := j.left.Load(); n >= 0 {
+					t.Errorf("%d outcomes were not refused", n)
+				}
+				w.Router.Quiet()
+				w.Want(task.Call("feed", `{"n":3}`), map[bool]intents.Code{true: intents.ApprovalRequired, false: intents.OK}[name == "released"])
+			})
+		}
+	}
+}
+
+// TestRecoveryWritesAtLast: so does recovery, with the end of an order that was left open and
+// with the attempt that it begins.
+func TestRecoveryWritesAtLast(t *testing.T) {
+	j := &unwritable{err: storage.ErrFull}
+	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
+	task := started(w, catalog.Once)
+	memory(w).FailNext(errDisk, true)
+	raw := w.Seal(task.CallOrder("feed", `{}`))
+	w.Want(w.Send(raw), intents.InFlight) // nobody carries it out
+	j.left.Store(2)
+	w = w.Restart()
+	w.Want(w.Send(raw), intents.Indeterminate)
+}
 
 // faulty lets the nth call of an order fail: before it does anything, or after
 // it has done everything.
@@ -76,7 +153,7 @@ func TestJournalFailsAtEachCall(t *testing.T) {
 			reached := 0
 			for at := 1; ; at++ {
 				j := &faulty{at: at, persist: persist}
-				w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
+				w := routertest.New(t, routertest.Options{Slots: 1, ChildSlots: 1, Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
 				task := started(w, catalog.Once)
 				raw := w.Seal(order(w, task))
 				j.on = true
@@ -94,6 +171,11 @@ func TestJournalFailsAtEachCall(t *testing.T) {
 					t.Errorf("%s, %s fails (persists %v): told %+v", name, failed, persist, first)
 				}
 				again := w.Send(raw)
+				if again.Code == intents.InFlight && failed == "finish" { // its outcome is written later
+					var err error
+					again, err = w.Router.Await(t.Context(), *again.Position)
+					w.Must(err)
+				}
 				if again.Code == intents.InFlight { // accepted, and nobody carries it out any more
 					w = w.Restart()
 					again = w.Send(raw)

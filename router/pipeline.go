@@ -40,6 +40,7 @@ type order struct {
 	duplicate *duplicate    // the same order was accepted before
 	effect    *state.Effect // of a router order
 	position  int64         // after commit
+	slot      chan struct{} // that it has taken a place in; nil: in none
 	attempt   int           // of the dispatch
 	unheard   bool          // its last dispatch found no executor
 	again     bool          // what it relied on has changed: decided before
@@ -212,7 +213,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 		return nil, signed(o, err)
 	}
 	o.view.RelyOnPolicy(o.env.Principal().Tenant) // before the engine is made of it
-	if o.policy, err = r.engine(ctx); err != nil {
+	if o.policy, err = r.engine(ctx, o.view); err != nil {
 		return nil, err // no policy: nothing is accepted
 	}
 	o.decision = intents.Decision{

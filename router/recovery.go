@@ -78,14 +78,14 @@ func (r *Router) notRecovered(ctx context.Context, x storage.OpenOrder, err erro
 // If ctx ends while it waits, it leaves the order open for the next start.
 func (r *Router) redispatch(ctx context.Context, o *order) {
 	until := time.Now().Add(o.row.Run())
-	out := r.dispatch(context.WithoutCancel(ctx), o)
+	out := r.dispatch(clock.Lasting(ctx), o)
 	for o.unheard && time.Now().Before(until) {
 		if clock.Sleep(ctx, listenerPause) != nil {
 			return
 		}
-		out = r.dispatch(context.WithoutCancel(ctx), o)
+		out = r.dispatch(clock.Lasting(ctx), o)
 	}
-	r.finish(context.WithoutCancel(ctx), o, out)
+	r.finishAtLast(ctx, o, out)
 	failpoint.Hit(failpoint.RecoveryEnded)
 }
 
@@ -100,7 +100,7 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder, seen map[int64
 	}
 	o, err := r.reopen(ctx, x)
 	if o != nil && o.facts.Breaker == intents.BreakerRefuses {
-		r.finish(ctx, o, r.unsent(o))
+		r.finishAtLast(ctx, o, r.unsent(o))
 		return nil, nil
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder, seen map[int64
 		if !errors.As(err, &refusal) {
 			return nil, err
 		}
-		r.finish(ctx, o, intents.Outcome{
+		r.finishAtLast(ctx, o, intents.Outcome{
 			Of: x.Position, Attempt: x.Attempt, Status: intents.StatusIndetermined,
 			Code: intents.Indeterminate, Reason: "the signer or its grant was revoked: " + refusal.Reason,
 		})
@@ -133,7 +133,7 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder, seen map[int64
 		out.Status, out.Code = intents.StatusIndetermined, intents.Indeterminate
 		out.Reason = "a crash came between dispatch and outcome: an operator must look"
 	}
-	r.finish(ctx, o, out)
+	r.finishAtLast(ctx, o, out)
 	failpoint.Hit(failpoint.RecoveryEnded)
 	return nil, nil
 }
@@ -149,13 +149,18 @@ func (r *Router) hopeless(o *order, x storage.OpenOrder) string {
 	return ""
 }
 
-// take begins another attempt.
-func (r *Router) take(ctx context.Context, o *order) (int, error) {
+// take begins another attempt, as soon as there is room to say so.
+func (r *Router) take(ctx context.Context, o *order) (attempt int, err error) {
 	rec, err := storage.RecordOf(storage.KindTakeover, r.cfg.Now(), state.Takeover{Of: o.position, Crashed: r.cfg.Crashed})
 	if err != nil {
 		return 0, err
 	}
-	return r.cfg.Journal.Take(ctx, o.position, rec)
+	for attempt, err = r.cfg.Journal.Take(ctx, o.position, rec); errors.Is(err, storage.ErrFull); attempt, err = r.cfg.Journal.Take(ctx, o.position, rec) {
+		if ended := clock.Sleep(ctx, maxFinishPause); ended != nil {
+			return 0, ended
+		}
+	}
+	return attempt, err
 }
 
 // reopen reads an accepted order back from its record. The order is returned

@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/router/routertest"
 )
 
@@ -59,10 +60,14 @@ func diesAgain(w *routertest.World) *routertest.World {
 	began, died := make(chan struct{}), make(chan struct{})
 	w.Bus.On("skill.call", dies(began, died))
 	gone := make(chan error, 1)
-	go func() { gone <- errors.Join(w.Router.Start(w.Context()), w.Router.Recover(w.Context())) }()
+	end, leave := context.WithCancel(w.Context())
+	defer leave()
+	ctx := clock.WithEnd(w.Context(), end)
+	go func() { gone <- errors.Join(w.Router.Start(ctx), w.Router.Recover(ctx)) }()
 	<-began
 	next := w.Reopen()
 	w.Must(w.Journal.(interface{ Close() error }).Close())
+	leave()
 	close(died)
 	<-gone
 	return next

@@ -16,8 +16,10 @@ import (
 )
 
 // Serve is the NATS entrance: orders, and what the gateway may ask of the
-// directory. It returns when ctx ends. ready is closed when it listens.
+// directory. It returns when ctx ends and what was accepted has its outcome, or is left
+// because the process ends. ready is closed when it listens.
 func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
+	defer r.running.Wait()
 	return r.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName("router"), Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots + r.cfg.Waits,
 		Endpoints: map[string]bus.Handler{

@@ -53,7 +53,7 @@ func (r *Router) releaseSettled(ctx context.Context, w state.Hold) (err error) {
 		return nil
 	}
 	o.view.RelyOnPolicy(w.Tenant)
-	if o.policy, err = r.engine(ctx); err != nil {
+	if o.policy, err = r.engine(ctx, o.view); err != nil {
 		return err
 	}
 	if len(w.Approvals) == 1 {
@@ -61,6 +61,7 @@ func (r *Router) releaseSettled(ctx context.Context, w state.Hold) (err error) {
 	}
 	o.decision.PolicyDigest, o.decision.Catalog, o.decision.Directory = o.policy.Digest(), r.cfg.Catalog.Digest(), o.view.Position()
 	if err := r.releaseHeld(ctx, o, w, &catalog.ApproveResult{}); err != nil || len(o.settled.entries) == 0 {
+		r.release(o)
 		return err
 	}
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), storage.Commit{ID: rand.Text(), Seen: o.view.Seen(), Asserts: o.view.Asserts(), Entries: o.settled.entries})

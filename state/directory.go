@@ -274,6 +274,9 @@ func (v *View) directory(tenant string) *Directory {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	v.rely(SubjectTenant(tenant))
+	if v.dir != nil {
+		return v.dir
+	}
 	v.s.dir.shared.Store(true)
 	return v.s.dir
 }

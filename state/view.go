@@ -11,11 +11,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// View reads the state for one decision and remembers what it relied on. One
-// goroutine uses it.
+// View reads the state for one decision and remembers what it relied on. The decision is one
+// on the state as it was when the view began: if a subject has changed since, its commit is
+// stale. One goroutine uses it.
 type View struct {
 	s       *State
 	seen    int64            // position after the last record when the view began
+	dir     *Directory       // in force then; nil: whoever holds the lock reads that of the state
 	types   *catalog.Catalog // while an order is judged
 	asserts map[storage.Subject]int64
 
@@ -28,7 +30,10 @@ type View struct {
 func (s *State) View() *View {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.view()
+	v := s.view()
+	s.dir.shared.Store(true)
+	v.dir = s.dir
+	return v
 }
 
 // view is View for whoever holds the lock.
@@ -39,14 +44,20 @@ func (s *State) view() *View {
 // Seen is the position after the last record when the view began, for its commit.
 func (v *View) Seen() int64 { return v.seen }
 
+// changed is where no subject is ever touched: who asserts it is stale.
+const changed = storage.Nobody - 1
+
 // rely remembers the position of a subject. The lock must be held.
 func (v *View) rely(subject storage.Subject) {
 	if _, ok := v.asserts[subject]; ok {
 		return // what was read first counts
 	}
 	at, ok := v.s.touched[subject]
-	if !ok {
+	switch {
+	case !ok:
 		at = storage.Nobody
+	case at >= v.seen:
+		at = changed // since the view began
 	}
 	v.asserts[subject] = at
 }
@@ -79,7 +90,11 @@ func (v *View) Asserts() []storage.Assert {
 }
 
 // Position is that of the last record that the view sees.
-func (v *View) Position() int64 { return v.s.Next() - 1 }
+func (v *View) Position() int64 { return v.seen - 1 }
+
+// Directory is all directory data at that position. What a decision reads of another tenant
+// than its own is as it was then, and may have changed since.
+func (v *View) Directory() *Directory { return v.dir }
 
 // Rules by which the router's own code judges. A start puts the current ones in
 // force before any order is judged, so new orders are always judged by these;

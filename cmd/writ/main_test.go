@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 //	provider                   a server of models, at $PROVIDER
 //	up ARGS…                   writ up on $WORK/data and a free port, at $URL, in the background
 //	down, die                  end it: told to, or with kill -9
+//	interrupted                end it with Ctrl-C, and when it says that it is ending with another one
+//	begun model|skill          waits until the slow model is asked, or a skill is called
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
 //	anyone PATH                the same without a key
 //	linked, forge NAME         addresses of artifacts: of the last answer, and our own
@@ -75,7 +77,7 @@ func scripts(dir string) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": positive(exits), "skills": positive(serveSkills), "provider": positive(provider), "calls": positive(calls),
-			"up": positive(up), "down": positive(down), "die": positive(die), "occupy": positive(occupy),
+			"up": positive(up), "down": positive(down), "die": positive(die), "interrupted": positive(interrupted), "begun": positive(begun), "occupy": positive(occupy),
 			"get": positive(get), "upload": positive(upload), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
@@ -93,9 +95,11 @@ type world struct {
 	dir, data string
 	up        *process
 	url       string
-	calls     func() int64 // of the skill server
-	task      *task        // that step opened
-	services  []func()     // end each service of somebody else
+	calls     func() int64  // of the skill server
+	called    chan struct{} // closed at the first one
+	asked     chan struct{} // closed when the model that never answers is asked for cities
+	task      *task         // that step opened
+	services  []func()      // end each service of somebody else
 }
 
 type worldKey struct{}

@@ -38,6 +38,7 @@ const (
 //	changed the same as cities, with another schema
 //	broken  the same, whose schema is none
 //	guarded the same as cities, for requests with the header that docs/skills.md shows
+//	stuck   the same as cities, whose first call is never answered
 //	down    nobody: the address of a server that is gone
 func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 1, "skills KIND")
@@ -45,7 +46,7 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 	switch args[0] {
 	case "quakes":
 		h = must[http.Handler](ts)(quakes.Handler())
-	case "cities", "down":
+	case "cities", "down", "stuck":
 		h = cityServer(citySchema, cities)
 	case "many":
 		h = cityServer(citySchema, manyCities())
@@ -61,10 +62,15 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 		ts.Fatalf("no skill server of kind %s", args[0])
 	}
 	var n atomic.Int64
-	w.calls = n.Load
+	first := make(chan struct{})
+	w.calls, w.called = n.Load, first
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Idempotency-Key") != "" {
-			n.Add(1)
+		if r.Header.Get("Idempotency-Key") != "" && n.Add(1) == 1 {
+			close(first)
+			if args[0] == "stuck" {
+				<-r.Context().Done()
+				return
+			}
 		}
 		h.ServeHTTP(rw, r)
 	}))

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,8 +19,9 @@ import (
 // process is a `writ up` in the background.
 type process struct {
 	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer // complete when ended is closed
-	announced      chan string  // gets the URL, once
+	stdout, stderr bytes.Buffer  // complete when ended is closed
+	announced      chan string   // gets the URL, once
+	ending         chan struct{} // closed when it says that it is ending
 	ended          chan struct{}
 	err            error // of Wait
 }
@@ -30,7 +33,7 @@ func up(ts *testscript.TestScript, w *world, args []string) {
 	if w.up != nil {
 		ts.Fatalf("it is up already")
 	}
-	p := &process{announced: make(chan string, 1), ended: make(chan struct{})}
+	p := &process{announced: make(chan string, 1), ending: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd = exec.Command("writ", append([]string{"up", "--data", w.data, "--listen", "127.0.0.1:0"}, args...)...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout = ts.MkAbs("."), environ(ts, w), &p.stdout
 	stderr, err := p.cmd.StderrPipe()
@@ -57,8 +60,11 @@ func (p *process) follow(stderr io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewScanner(io.TeeReader(stderr, &p.stderr))
 	lines.Buffer(nil, 1<<20)
-	var once sync.Once
+	var once, said sync.Once
 	for lines.Scan() {
+		if strings.Contains(lines.Text(), "Ctrl-C again") {
+			said.Do(func() { close(p.ending) })
+		}
 		if m := announcement.FindStringSubmatch(lines.Text()); m != nil {
 			once.Do(func() { p.announced <- m[1] })
 		}
@@ -93,6 +99,41 @@ func ending(ts *testscript.TestScript, w *world, sig syscall.Signal) *process {
 	must[int](ts)(ts.Stdout().Write(p.stdout.Bytes()))
 	must[int](ts)(ts.Stderr().Write(p.stderr.Bytes()))
 	return p
+}
+
+// interrupted sends Ctrl-C, and another one once writ says that it is ending. That ends it
+// at once: by the signal, and not with an exit code.
+func interrupted(ts *testscript.TestScript, w *world, _ []string) {
+	p := w.up
+	if p == nil {
+		ts.Fatalf("it is not up")
+	}
+	ts.Check(p.cmd.Process.Signal(os.Interrupt))
+	select {
+	case <-p.ending:
+	case <-p.ended:
+		ts.Fatalf("writ up has ended by itself")
+	case <-time.After(patience):
+		ts.Fatalf("writ up does not say that it is ending")
+	}
+	p = ending(ts, w, syscall.SIGINT)
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGINT {
+		ts.Fatalf("after a second Ctrl-C: %v", p.cmd.ProcessState)
+	}
+}
+
+// begun waits until something that does not end has begun.
+func begun(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 1, "begun model|skill")
+	ch, ok := map[string]chan struct{}{"model": w.asked, "skill": w.called}[args[0]]
+	if !ok || ch == nil {
+		ts.Fatalf("there is no %s", args[0])
+	}
+	select {
+	case <-ch:
+	case <-time.After(patience):
+		ts.Fatalf("no %s was asked", args[0])
+	}
 }
 
 // occupy takes a port, at $TAKEN.

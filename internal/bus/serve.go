@@ -13,19 +13,20 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/tracing"
 )
 
 // defaultWorkers is how many requests an endpoint works on at once unless its service says otherwise.
 const defaultWorkers = 64
 
-// Serve implements Conn. Handlers get a context that outlives ctx, so that a
+// Serve implements Conn. Handlers get a context that outlives ctx (clock.Lasting), so that a
 // request that has begun can end; what comes in beyond Workers waits its turn.
 func (c *conn) Serve(ctx context.Context, s Service, ready chan<- struct{}) error {
 	var running sync.WaitGroup
 	var svc micro.Service
 	err := c.permitted(ctx, func() (err error) {
-		svc, err = c.addService(context.WithoutCancel(ctx), s, &running)
+		svc, err = c.addService(clock.Lasting(ctx), s, &running)
 		return err
 	})
 	if err != nil {

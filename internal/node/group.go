@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // group owns the goroutines of a node. Services stop in the reverse order of their start,
@@ -15,12 +18,22 @@ import (
 type group struct {
 	ctx    context.Context // ends when the node does; services have contexts of their own
 	failed chan error      // the error of the first service that ended by itself
+	leave  func()          // ends what their work lasts for (clock.Lasting)
 
-	mu    sync.Mutex // guards stops
-	stops []func() error
+	mu       sync.Mutex // guards the rest
+	services []service
 }
 
-func newGroup(ctx context.Context) *group { return &group{ctx: ctx, failed: make(chan error, 1)} }
+// service is one that runs.
+type service struct {
+	cancel func()
+	done   chan error // gets its error
+}
+
+func newGroup(ctx context.Context) *group {
+	end, leave := context.WithCancel(context.Background())
+	return &group{ctx: clock.WithEnd(ctx, end), failed: make(chan error, 1), leave: leave}
+}
 
 // run starts a service that runs until its context ends.
 func (g *group) run(name string, fn func(context.Context) error) {
@@ -45,10 +58,7 @@ func (g *group) run(name string, fn func(context.Context) error) {
 	}()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stops = append(g.stops, func() error {
-		cancel()
-		return <-done
-	})
+	g.services = append(g.services, service{cancel, done})
 }
 
 // serve starts a bus service and waits until it listens.
@@ -65,13 +75,17 @@ func (g *group) serve(name string, fn func(context.Context, chan<- struct{}) err
 	}
 }
 
-// http serves HTTP; running requests have five seconds to end.
+// httpGrace is how long running requests may take to end.
+const httpGrace = 3 * time.Second
+
+// http serves HTTP.
 func (g *group) http(name string, s *http.Server, l net.Listener) {
+	s.BaseContext = func(net.Listener) context.Context { return clock.Lasting(g.ctx) }
 	g.run(name, func(ctx context.Context) error {
 		stopped := make(chan error, 1)
 		go func() {
 			<-ctx.Done()
-			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpGrace)
 			defer cancel()
 			err := s.Shutdown(grace)
 			if errors.Is(err, context.DeadlineExceeded) {
@@ -86,15 +100,29 @@ func (g *group) http(name string, s *http.Server, l net.Listener) {
 	})
 }
 
+// workGrace is how long what runs may run on when a node ends: a model that answers, a skill
+// that is called. Then it is left as a crash would leave it, for recovery.
+const workGrace = 5 * time.Second
+
 // stop ends all services, the last started first.
 func (g *group) stop() error {
 	g.mu.Lock()
-	stops := g.stops
-	g.stops = nil
+	services := g.services
+	g.services = nil
 	g.mu.Unlock()
+	slices.Reverse(services)
+	late := time.AfterFunc(workGrace, func() {
+		for _, s := range services { // first: who waits for what is left must not take it for a failure
+			s.cancel()
+		}
+		g.leave()
+	})
+	defer g.leave()
+	defer late.Stop()
 	var errs []error
-	for i := len(stops) - 1; i >= 0; i-- {
-		if err := stops[i](); err != nil && !errors.Is(err, context.Canceled) {
+	for _, s := range services {
+		s.cancel()
+		if err := <-s.done; err != nil && !errors.Is(err, context.Canceled) {
 			errs = append(errs, err)
 		}
 	}

@@ -362,16 +362,12 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	}
 	if n.box != nil {
 		// Before the services, which wait for running scripts.
-		n.box.Stop(scriptGrace)
+		n.box.Stop(workGrace)
 	}
 	err = errors.Join(err, group.stop())
 	n.ended = err == nil
 	return err
 }
-
-// scriptGrace is how long scripts may run on when the node ends. After that their results
-// are lost, and their orders may be sent again.
-const scriptGrace = 5 * time.Second
 
 // unblocked waits until no condition stops the node from accepting orders, witnesses' word
 // among them. Meanwhile nothing is written, and HTTP says why.

@@ -57,13 +57,16 @@ func (s *server) list(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), indexWait)
 	defer cancel()
 	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
-		return problem.New(intents.Overloaded, "", "the index of orders is behind")
+		return late("the index of orders is behind the record")
 	}
 	page, err := s.cfg.Documents.Search(ctx, grant.Tenant, storage.IndexOrders, q)
 	if err != nil && q.After != "" && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
 		return problem.New(intents.SchemaInvalid, "", "cursor is of no such list")
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, storage.ErrUnavailable) || err != nil && ctx.Err() != nil:
+		return late("the index of orders does not answer")
+	case err != nil:
 		return err
 	}
 	for _, d := range page.Documents {

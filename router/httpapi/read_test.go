@@ -1,13 +1,17 @@
 package httpapi_test
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/httpapi"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
 )
 
 // bearer is a grant for reading, of somebody who came with a token.
@@ -125,3 +129,45 @@ func TestReadersRolesOfToday(t *testing.T) {
 	put(catalog.AdminPut{APIKey: &key})
 	refused(t, e.do(http.MethodGet, path, nil, olga...), intents.RBACForbidden)
 }
+
+// lagging is a recorder that does not come on.
+type lagging struct{}
+
+func (lagging) Reach(context.Context, int64) error { return context.DeadlineExceeded }
+
+// away is an index that does not answer.
+type away struct{ storage.Documents }
+
+func (away) Get(context.Context, string, string, string) (storage.Document, error) {
+	return storage.Document{}, storage.ErrUnavailable
+}
+
+func (away) Search(context.Context, string, string, storage.Query) (storage.Page, error) {
+	return storage.Page{}, storage.ErrUnavailable
+}
+
+// TestIndexIsLate: a read that the index of orders cannot answer yet, or now, says so, and may be
+// asked again: whether there is such an order is not known.
+func TestIndexIsLate(t *testing.T) {
+	e := open(t)
+	id := e.OK(find(e)).IntentID
+	bearer := e.bearer("ana", "default", "user", "auditor")
+	for name, c := range map[string]httpapi.Config{
+		"the recorder is behind":    {Recorder: lagging{}},
+		"the index does not answer": {Recorder: reached{}, Documents: away{}},
+	} {
+		c.Router, c.State, c.Policy, c.Office, c.Log = e.Router, e.Dir, e.Policy, desk{w: e.World}, slog.New(slog.DiscardHandler)
+		e.handler = contract(t).Handler(t, httpapi.New(c))
+		for _, path := range []string{"/v1/intents/" + id, "/v1/intents/" + id + "/receipt", "/v1/approvals/" + id, "/v1/intents?type=skill.find"} {
+			w := e.do(http.MethodGet, path, nil, bearer...)
+			if p := refused(t, w, intents.Overloaded); !p.Retryable || w.Header().Get("Retry-After") == "" || p.Hint == "" || p.Detail == "" {
+				t.Errorf("%s, %s: %s, Retry-After %q", name, path, w.Body, w.Header().Get("Retry-After"))
+			}
+		}
+	}
+}
+
+// reached is a recorder that has everything.
+type reached struct{}
+
+func (reached) Reach(context.Context, int64) error { return nil }

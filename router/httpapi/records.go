@@ -80,11 +80,21 @@ func (s *server) find(ctx context.Context, tenant, id string) (recorder.Entry, e
 	ctx, cancel := context.WithTimeout(ctx, indexWait)
 	defer cancel()
 	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
-		return e, err
+		return e, late("the index of orders is behind the record: whether there is such an order is not known yet")
 	}
 	doc, err := s.cfg.Documents.Get(ctx, tenant, storage.IndexOrders, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, storage.ErrUnavailable) || err != nil && ctx.Err() != nil:
+		return e, late("the index of orders does not answer: whether there is such an order is not known now")
+	case err != nil:
 		return e, err
 	}
 	return e, json.Unmarshal(doc.Body, &e)
+}
+
+// late refuses a read that may be answered in a moment.
+func late(reason string) error {
+	x := intents.Refuse(intents.Overloaded, "", reason)
+	x.RetryAfter, x.Hint = indexWait, "ask again after Retry-After; if that goes on, writ doctor says why the recorder is behind"
+	return x
 }

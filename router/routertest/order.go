@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/router"
 )
 
@@ -164,8 +165,9 @@ func (w *World) Send(raw []byte) *intents.Answer {
 	return w.SendContext(w.Context(), raw)
 }
 
-// SendContext submits sealed bytes under a context.
+// SendContext submits sealed bytes under a context. What it leaves running ends with the test.
 func (w *World) SendContext(ctx context.Context, raw []byte) *intents.Answer {
+	ctx = clock.WithEnd(ctx, w.Context())
 	a, err := w.Router.Submit(ctx, raw)
 	if err != nil {
 		return router.Refused(raw, err)

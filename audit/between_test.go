@@ -1,0 +1,179 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// moment has something done once while an order is on its way: behind a stage of its
+// decision, or between that and its commit.
+type moment struct {
+	storage.Journal
+	mu   sync.Mutex // guards the rest
+	when string
+	then func()
+}
+
+const atCommit = "at the commit"
+
+func (m *moment) set(when string, then func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.when, m.then = when, then
+}
+
+func (m *moment) reached(when string) {
+	m.mu.Lock()
+	then := m.then
+	if m.when != when {
+		then = nil
+	} else {
+		m.then = nil
+	}
+	m.mu.Unlock()
+	if then != nil {
+		then()
+	}
+}
+
+func (m *moment) Stage(name string, _ time.Duration) { m.reached(name) }
+func (m *moment) Decided(string, string, []string)   {}
+
+func (m *moment) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	m.reached(atCommit)
+	return m.Journal.Commit(ctx, c)
+}
+
+// between is what a test does with a log while an order of a user is on its way.
+type between struct {
+	*world
+	user string
+	task *routertest.Task
+	n    int
+}
+
+// changes are made of everything that a decision may rest on.
+var changes = map[string]func(b *between){
+	"user is disabled": func(b *between) {
+		b.Want(b.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: b.user, Roles: []string{"user"}, Disabled: true}}), intents.OK)
+	},
+	"user loses roles": func(b *between) { b.world.user(b.user, "auditor") },
+	"role changes": func(b *between) {
+		caps := map[bool][]string{true: {"skills:read"}, false: {"policy:explain"}}[b.n%2 == 0]
+		b.Want(b.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "few", Capabilities: caps}}), intents.OK)
+	},
+	"data of the tenant": func(b *between) {
+		b.Data("approval", map[bool]string{true: `{"skills":["feed"]}`, false: `{}`}[b.n%2 == 0])
+	},
+	"data of another tenant": func(b *between) {
+		b.Want(b.Admin("admin.put", catalog.AdminPut{Tenant: "acme", Data: &catalog.Data{Key: "x.deny", Value: fmt.Appendf(nil, "%t", b.n%2 == 0)}}), intents.OK)
+	},
+	"pin of the skill": func(b *between) { b.Pin("feed", []catalog.Effect{catalog.Once, catalog.Pure}[b.n%2]) },
+	"grants are revoked": func(b *between) {
+		b.Clock.Move(time.Second)
+		b.Want(b.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: b.user, Before: intents.FormatTime(b.Clock.Now())}), intents.OK)
+	},
+	"key is revoked": func(b *between) {
+		next := b.NewKey(intents.RolePlanner)
+		b.Want(b.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, next.VerificationKey().ToJWK()) }), intents.OK)
+		b.RevokeKey(b.Planner)
+		b.Planner = next
+	},
+	"policy is pushed": func(b *between) {
+		b.put(policies.Tree{Revision: int64(b.n) + 1, Source: b.with("authz/between.rego", func(string) string {
+			return fmt.Sprintf("package writ.authz\n\n# METADATA\n# title: Between\n# description: Between.\n# custom:\n#   id: between\ndeny contains {\"id\": \"between\", \"reason\": \"n\", \"hint\": \"\"} if {\n\tinput.intent.type == \"skill.find\"\n\tstartswith(input.intent.args.query, \"q\")\n\t%t\n}\n", b.n%2 == 0)
+		}).Source()})
+	},
+	"task ends": func(b *between) { b.Want(b.task.Fail(), intents.OK) },
+}
+
+// submitted are orders that end in each stage, and accepted ones.
+var submitted = map[string]func(b *between) routertest.Order{
+	"done":                  func(b *between) routertest.Order { return b.find("q") },
+	"of few rights":         func(b *between) routertest.Order { o := b.find("q"); o.Roles = []string{"few"}; return o },
+	"refused by its schema": func(b *between) routertest.Order { o := b.find("q"); o.Args = map[string]any{"no": 1}; return o },
+	"refused for its signer": func(b *between) routertest.Order {
+		o := b.find("q")
+		o.By = b.Manager
+		return o
+	},
+	"refused for its roles": func(b *between) routertest.Order { o := b.find("q"); o.Roles = []string{"none"}; return o },
+	"refused by the policy": func(b *between) routertest.Order {
+		o := b.find("q")
+		o.Ctx.Labels = map[string]string{"writ.selfproof": "forbidden"}
+		return o
+	},
+	"call of a task": func(b *between) routertest.Order {
+		return b.mine(b.task.CallOrder("feed", fmt.Sprintf(`{"n":%d}`, b.n)))
+	},
+	"call of no skill of it": func(b *between) routertest.Order { return b.mine(b.task.CallOrder("other", `{}`)) },
+	"claim of an old epoch":  func(b *between) routertest.Order { return b.mine(b.task.ClaimOrder(1)) },
+}
+
+func (b *between) find(q string) routertest.Order {
+	return b.mine(routertest.Order{By: b.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: fmt.Sprint(q, b.n)}})
+}
+
+func (b *between) mine(o routertest.Order) routertest.Order {
+	if o.Roles == nil {
+		o.Roles = []string{"user", "few"}
+	}
+	o.User = b.user
+	return o
+}
+
+// TestChangesWhileDecided: whatever changes while an order is decided, or between its decision
+// and its commit, the log is an honest one, and every decision comes out again as it was
+// recorded: it is one on one state.
+func TestChangesWhileDecided(t *testing.T) {
+	for what, change := range changes {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			m, held := &moment{}, kept{}
+			w := worldOf(routertest.New(t, routertest.Options{
+				Blobs: blobs{routertest.NoBlobs{}, held}, Meter: m, Wrap: func(inner storage.Journal) storage.Journal { m.Journal = inner; return m },
+			}))
+			maps.Copy(held, w.blobs)
+			w.blobs = held
+			w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+			w.Pin("feed", catalog.Pure)
+			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "few", Capabilities: []string{"skills:read"}}}), intents.OK)
+			w.Approval("{}", "zoe")
+			b := &between{world: w}
+			for name, order := range submitted {
+				if what == "policy is pushed" && name != "done" && name != "refused by the policy" {
+					continue // each is compiled
+				}
+				for _, when := range []string{"signature", "schema", "freshness", "idempotency", "rbac", "policy", atCommit} {
+					b.n++
+					b.user = "ana"
+					b.world.user(b.user, "user", "few")
+					b.Clock.Move(2 * time.Minute) // no grant is issued right after a revocation
+					b.task = b.Begun(fmt.Sprintf("p_%d", b.n), "feed").Started(1)
+					raw, done := b.Seal(order(b)), false
+					m.set(when, func() { change(b); done = true })
+					a := b.Send(raw)
+					m.set("", nil)
+					if when == "signature" && !done {
+						t.Errorf("%s: it was not decided: %s %s", name, a.Code, a.Reason)
+					}
+				}
+			}
+			r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
+			if !r.OK {
+				t.Errorf("%+v", r.FirstBad)
+			}
+		})
+	}
+}
