@@ -58,6 +58,8 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
+	case reflect.Float64:
+		v.SetFloat(1)
 	default:
 	}
 }
@@ -100,6 +102,9 @@ func TestNothingActs(t *testing.T) {
 			s := &session{User: hostile, Tenant: hostile, CSRF: hostile, said: hostile}
 			c.render(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/now", nil), http.StatusOK, name, s, body)
 			text := w.Body.String()
+			if strings.Contains(text, "%!") {
+				t.Errorf("%s has a verb that does not fit its value:\n%s", name, text)
+			}
 			if w.Code != http.StatusOK || filled && !strings.Contains(text, "&lt;script&gt;") {
 				t.Fatalf("%s: %d, or nothing hostile in it\n%s", name, w.Code, text)
 			}

@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/gateway"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/monitor"
 	"aob.dev/writ/internal/office"
@@ -55,6 +57,9 @@ type healthPage struct {
 	Usage       catalog.PlanUsageResult
 }
 
+// usageOf is the stretch of time whose usage the page shows, as of its figures.
+const usageOf = time.Hour
+
 func (c *Console) health(q *request) (any, error) {
 	var d gateway.Deep
 	if err := q.get("/health/deep", &d); err != nil {
@@ -73,7 +78,7 @@ func (c *Console) health(q *request) (any, error) {
 			p.Conditions = append(p.Conditions, x)
 		}
 	}
-	body := map[string]any{"mode": "SQL", "query": "usage"}
+	body := map[string]any{"mode": "SQL", "query": "usage", "since": intents.FormatTime(time.Now().Add(-usageOf))}
 	if p.Figures != nil {
 		body["whole_tenant"] = true
 	}

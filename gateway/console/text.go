@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // functions of the templates.
-var functions = template.FuncMap{"short": short, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+var functions = template.FuncMap{"short": short, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
 
 // short is a digest or id as far as people tell it from others by.
 func short(id string) string {
@@ -42,6 +43,10 @@ func when(v any) string {
 	}
 	return "–"
 }
+
+// decimal is a number with so many places. Templates have no verbs of printf, which nobody
+// compares with the types that they get.
+func decimal(places int, n float64) string { return strconv.FormatFloat(n, 'f', places, 64) }
 
 // shown makes every character of a text visible, so that nothing looks like something else.
 func shown(s string) string { return visible.Text(s, "\n\t") }

@@ -10,8 +10,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
@@ -150,7 +153,32 @@ func logger(std IO, level string) *slog.Logger {
 	return logging.New(std.Err, l, terminal(std.Err))
 }
 
+// lastLines is how long a process that ends waits for whoever reads its log.
+const lastLines = time.Second
+
+// served is standard error of a process that serves: nothing waits for whoever reads it, and
+// the process outlives the reader. done writes what is left.
+func served(std IO, level string) (_ IO, dropped func() int64, done func()) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write then fails, and does not end the process
+	told := logger(std, level)
+	a := logging.NewAside(std.Err, func(n int64) {
+		told.Warn("lines of the log were dropped, since nobody read it in time", slog.Int64("lines", n))
+	})
+	std.Err = aside{a, terminal(std.Err)}
+	slog.SetDefault(logger(std, level)) // of libraries that have no logger of ours
+	return std, a.Dropped, func() { a.Close(lastLines) }
+}
+
+// aside remembers whether a person looks on.
+type aside struct {
+	*logging.Aside
+	terminal bool
+}
+
 func terminal(w io.Writer) bool {
+	if a, ok := w.(aside); ok {
+		return a.terminal
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

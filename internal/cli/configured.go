@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/internal/slack"
 	"aob.dev/writ/policies"
@@ -224,6 +226,12 @@ func sameServer(a, b string) bool {
 	return err1 == nil && err2 == nil && x.Host != "" && x.Scheme == y.Scheme && x.Host == y.Host
 }
 
+// regular says whether a file is one that nobody has to read.
+func regular(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
 // decisionLog writes to a file, or to standard output for "-"; empty: nil. done closes it.
 func decisionLog(std IO, at string) (log *policies.DecisionLog, done func() error, err error) {
 	w, done := std.Out, func() error { return nil }
@@ -237,6 +245,13 @@ func decisionLog(std IO, at string) (log *policies.DecisionLog, done func() erro
 			return nil, done, fmt.Errorf("policy_log: %w", err)
 		}
 		w, done = f, f.Close
+	}
+	if f, ok := w.(*os.File); !ok || !regular(f) {
+		a := logging.NewAside(w, func(n int64) {
+			logger(std, "warn").Warn("lines of the policy log were dropped, since nobody read it in time", slog.Int64("lines", n))
+		})
+		end := done
+		w, done = a, func() error { a.Close(lastLines); return end() }
 	}
 	host, _ := os.Hostname() // a label may be empty
 	return policies.NewDecisionLog(w, map[string]string{"app": "writ", "host": host}), done, nil

@@ -44,9 +44,13 @@ func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	if err != nil {
 		return e, err
 	}
+	docs, err := documents(cfg)
+	if err != nil {
+		return e, err
+	}
 	at, err := blobs(cfg)
 	return upkeep.Examination{
-		Dir: cfg.Data, Blobs: at, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
+		Dir: cfg.Data, Blobs: at, Documents: docs, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
 		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel),
 	}, err
 }

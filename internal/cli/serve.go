@@ -34,21 +34,23 @@ func serve(ctx context.Context, std IO, c config.Config, file string, roles []st
 		return usage(err)
 	}
 	cluster.Roles = roles
+	std, dropped, flush := served(std, c.LogLevel)
+	defer flush()
 	cfg, _, done, err := processConfig(ctx, std, c, file, extras{})
 	if err != nil {
 		return err
 	}
 	defer done()
-	cfg.Cluster = cluster
+	cfg.Cluster, cfg.Dropped = cluster, dropped
 	n, err := node.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	flush, err := sendTelemetry(ctx, c, n, cfg.Log)
+	sent, err := sendTelemetry(ctx, c, n, cfg.Log)
 	if err != nil {
 		return errors.Join(err, n.Close())
 	}
-	defer flush()
+	defer sent()
 	started, ready, ended := time.Now(), make(chan struct{}), make(chan error, 1)
 	go func() { ended <- n.Run(ctx, ready) }()
 	select {

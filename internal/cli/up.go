@@ -78,11 +78,14 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 }
 
 func up(ctx context.Context, std IO, c config.Config, file string, x extras) error {
+	std, dropped, flush := served(std, c.LogLevel)
+	defer flush()
 	cfg, models, done, err := processConfig(ctx, std, c, file, x)
 	if err != nil {
 		return err
 	}
 	defer done()
+	cfg.Dropped = dropped
 	started := time.Now()
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -91,11 +94,11 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	if err != nil {
 		return err
 	}
-	flush, err := sendTelemetry(ctx, c, n, cfg.Log)
+	sent, err := sendTelemetry(ctx, c, n, cfg.Log)
 	if err != nil {
 		return errors.Join(err, n.Close())
 	}
-	defer flush()
+	defer sent()
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- n.Run(ctx, ready) }()
 	select {

@@ -13,22 +13,51 @@ import (
 )
 
 // part of a data directory that is never made again, because what others have seen
-// depends on it.
+// depends on it, or because what it has is nowhere else.
 type part struct {
 	name  string // below the directory
 	there func(data string) (bool, error)
+	only  string // what is nowhere else; empty: nothing can replace it
+	empty string // the command that begins an empty one, by the directory
 }
 
 // parts are in the order in which a first start makes them. If one exists, those before
 // it existed, too.
 var parts = []part{
-	{"keys", func(data string) (bool, error) {
+	{name: "keys", there: func(data string) (bool, error) {
 		found, err := filepath.Glob(filepath.Join(Keys(data), "*.pem"))
 		return len(found) > 0, err
 	}},
-	{"journal", func(data string) (bool, error) { return holdsBytes(JournalFile(data)) }},
-	{"keys/tags", func(data string) (bool, error) { return holdsBytes(Tags(data)) }},
-	{"ledger", func(data string) (bool, error) { return holdsBytes(filepath.Join(Ledger(data), "checkpoint")) }},
+	{name: "journal", there: func(data string) (bool, error) { return holdsBytes(JournalFile(data)) }},
+	{name: "keys/tags", there: func(data string) (bool, error) { return holdsBytes(Tags(data)) }},
+	{name: "ledger", there: func(data string) (bool, error) { return holdsBytes(filepath.Join(Ledger(data), "checkpoint")) }},
+}
+
+// stores are made before all parts. They are none where a server keeps what they have.
+func stores(documents DocumentsAt) (list []part) {
+	if documents.URL == "" {
+		list = append(list, part{
+			name: "documents.db", there: func(data string) (bool, error) { return exists(DocumentsFile(data)) },
+			only: "memories, sessions and knowledge", empty: "touch %s/documents.db",
+		})
+	}
+	return append(list, part{
+		name: "blobs", only: "artifacts and files of steps", empty: "mkdir -p %s/blobs/cas",
+		there: func(data string) (bool, error) {
+			if at, err := PlaceOf(data); err != nil || !at.Local() {
+				return true, err
+			}
+			return exists(filepath.Join(data, "blobs", "cas"))
+		},
+	})
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func holdsBytes(path string) (bool, error) {
@@ -46,28 +75,34 @@ func startedFile(data string) string { return filepath.Join(data, "started") }
 var ErrPartMissing = errors.New("a part of the data directory is missing")
 
 // CheckParts refuses a directory if its log has begun and a part is missing. Before the
-// log has begun nothing is missing: the next start continues an interrupted one.
-func CheckParts(data string) error {
+// log has begun nothing is missing: the next start continues an interrupted one. documents
+// says where those of the directory are.
+func CheckParts(data string, documents DocumentsAt) error {
 	begun, err := holdsBytes(startedFile(data))
 	if err != nil {
 		return err
 	}
-	for i := len(parts) - 1; i >= 0; i-- {
-		there, err := parts[i].there(data)
+	all := append(stores(documents), parts...)
+	for i := len(all) - 1; i >= 0; i-- {
+		there, err := all[i].there(data)
 		switch {
 		case err != nil:
 			return err
 		case begun && !there:
-			return missing(filepath.Join(data, filepath.FromSlash(parts[i].name)))
+			return all[i].missing(data)
 		}
 		begun = begun || there
 	}
 	return nil
 }
 
-func missing(path string) error {
-	return fmt.Errorf("%w: %s. It is not made again, since what others have seen depends on it. Put it back, "+
-		"restore a backup to another directory (writ restore BACKUP --data DIR), or begin a new log in a new one", ErrPartMissing, path)
+func (p part) missing(data string) error {
+	why, or := "since what others have seen depends on it", "begin a new log in a new one"
+	if p.only != "" {
+		why, or = "since "+p.only+" are only there", "go on without them: "+fmt.Sprintf(p.empty, data)
+	}
+	return fmt.Errorf("%w: %s. It is not made again, %s. Put it back, restore a backup to another directory (writ restore BACKUP --data DIR), or %s",
+		ErrPartMissing, filepath.Join(data, filepath.FromSlash(p.name)), why, or)
 }
 
 // CheckUnbegun is CheckParts for an open journal without records. If the log has begun, a
@@ -75,11 +110,11 @@ func missing(path string) error {
 func CheckUnbegun(data string) error {
 	for _, p := range parts[2:] {
 		if there, err := p.there(data); err != nil || there {
-			return errors.Join(err, missing(Journal(data)))
+			return errors.Join(err, parts[1].missing(data))
 		}
 	}
 	if begun, err := holdsBytes(startedFile(data)); err != nil || begun {
-		return errors.Join(err, missing(Journal(data)))
+		return errors.Join(err, parts[1].missing(data))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/telemetry"
+	"aob.dev/writ/storage"
 )
 
 // Names of conditions.
@@ -23,8 +24,9 @@ const (
 	conditionWitness = datadir.ConditionWitness
 	conditionAltered = "altered" // stored data is not what was written
 	conditionDisk    = "disk"
-	conditionKeyLog  = "key_log"      // it was changed
-	conditionBehind  = "clock_behind" // it is before the last record
+	conditionLong    = "write_ahead_log" // of a database; it grows
+	conditionKeyLog  = "key_log"         // it was changed
+	conditionBehind  = "clock_behind"    // it is before the last record
 	conditionAside   = datadir.ConditionAside
 )
 
@@ -124,6 +126,7 @@ func (n *Node) look(ctx context.Context) {
 	if n.recorder != nil {
 		n.lookAside(ctx)
 	}
+	n.lookLogs(ctx)
 	n.takeConfirmed(ctx)
 	if err := datadir.Arm(n.cfg.Dir, n.Origin(), n.cfg.Now()); err != nil {
 		n.cfg.Log.WarnContext(ctx, "the file that marks the start of the log cannot be written", slog.String("error", err.Error()))
@@ -167,6 +170,31 @@ func (n *Node) lookAside(ctx context.Context) {
 		Name: conditionAside, Reason: fmt.Sprintf("%d records could not be projected, at the positions %s: documents lack what follows from them, and the journal has it", len(list), named),
 		Do: "see which: writ audit fsck --data DIR; with a writ that can project them, make each index again: writ storage reindex INDEX --data DIR",
 	})
+}
+
+// logs are the write-ahead logs of the databases that the process keeps itself, in bytes.
+func (n *Node) logs() map[string]float64 {
+	out := map[string]float64{}
+	for name, store := range map[string]any{"journal": n.journal, "documents": n.documents} {
+		if s, ok := store.(interface{ LogBytes() int64 }); ok {
+			out[name] = float64(s.LogBytes())
+		}
+	}
+	return out
+}
+
+// lookLogs checks whether a write-ahead log grows because somebody reads without an end.
+func (n *Node) lookLogs(ctx context.Context) {
+	for name, bytes := range n.logs() {
+		if bytes > storage.LongLog {
+			n.raise(ctx, health.Condition{
+				Name: conditionLong, Reason: fmt.Sprintf("the write-ahead log of the %s has more than %d MiB and cannot be started over", name, storage.LongLog>>20),
+				Do: "end what reads the database for long, such as a backup that hangs: writ storage status --data DIR",
+			})
+			return
+		}
+	}
+	n.clear(ctx, conditionLong)
 }
 
 // lookBehind checks whether the clock is before the last record. Nothing is refused then:

@@ -136,8 +136,17 @@ func (n *Node) recorderMetrics() []telemetry.Metric {
 }
 
 func (n *Node) processMetrics() []telemetry.Metric {
+	dropped := figure("writ_log_lines_dropped_total", "Lines of the log that were dropped, since nobody read it in time.", func() int64 {
+		if n.cfg.Dropped == nil {
+			return 0
+		}
+		return n.cfg.Dropped()
+	})
+	dropped.Counter = true
 	return []telemetry.Metric{
+		dropped,
 		{Name: "writ_scripts", Help: "Scripts in the sandbox: running, or waiting for their turn.", Label: "state", Values: n.scripts},
+		{Name: "writ_write_ahead_log_bytes", Help: "Bytes of the write-ahead logs of the databases of the data directory.", Label: "database", Values: n.logs},
 		{Name: "writ_degraded", Help: "1 for each condition that readyz reports.", Label: "condition", Values: func() map[string]float64 {
 			out := map[string]float64{}
 			for _, c := range n.health.List() {

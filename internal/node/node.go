@@ -88,6 +88,7 @@ type Config struct {
 	Profiles         gateway.Profiles         // of users; nil: none
 	Prices           map[string]catalog.Price // of models, by driver:model
 	Cluster          *Cluster                 // nil: everything is in one process
+	Dropped          func() int64             // lines of the log that nobody read in time; nil: none is dropped
 	Alerts           []monitor.Receiver       // who is told of alerts
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
@@ -157,6 +158,7 @@ type Node struct {
 	orders    *telemetry.Orders
 	monitor   *monitor.Watch
 	lag       lag
+	figures   shownFigures
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last process that served this directory ended in order
@@ -208,7 +210,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	if n.alone() {
-		if err := datadir.CheckParts(cfg.Dir); err != nil {
+		if err := datadir.CheckParts(cfg.Dir, cfg.Documents); err != nil {
 			return n, err
 		}
 	}

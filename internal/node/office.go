@@ -9,8 +9,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/audit"
@@ -216,10 +220,43 @@ func (n desk) Health(ctx context.Context, tenant string, figures bool) (any, err
 	if err == nil && figures {
 		var f monitor.Figures
 		now := n.cfg.Now()
-		f, err = monitor.Read(ctx, n.documents, []string{tenant}, now.Add(-figuresOf), now)
+		f, err = n.figures.of(tenant, now, func() (monitor.Figures, error) {
+			return monitor.Read(context.WithoutCancel(ctx), n.documents, []string{tenant}, now.Add(-figuresOf), now) // for all who ask
+		})
 		out.Figures = &f
 	}
 	return out, err
+}
+
+// shownFigures are those of a tenant, read at most once a minute however many ask.
+type shownFigures struct {
+	reading singleflight.Group
+	mu      sync.Mutex // guards all
+	all     map[string]monitor.Figures
+}
+
+func (s *shownFigures) of(tenant string, now time.Time, read func() (monitor.Figures, error)) (monitor.Figures, error) {
+	s.mu.Lock()
+	maps.DeleteFunc(s.all, func(_ string, f monitor.Figures) bool { return now.Sub(f.Until).Abs() >= time.Minute })
+	f, ok := s.all[tenant]
+	s.mu.Unlock()
+	if ok {
+		return f, nil
+	}
+	got, err, _ := s.reading.Do(tenant, func() (any, error) {
+		f, err := read()
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.all == nil {
+				s.all = map[string]monitor.Figures{}
+			}
+			s.all[tenant] = f
+		}
+		return f, err
+	})
+	f, _ = got.(monitor.Figures)
+	return f, err
 }
 
 // declared are the versions of skills that servers declare, as a skills executor has last seen

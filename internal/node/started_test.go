@@ -3,9 +3,12 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +40,7 @@ func begun(t *testing.T, cfg Config) {
 func TestMissingPartsAreNotRemade(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "data")
 	begun(t, config(whole))
-	for _, gone := range []string{"keys", "journal", "journal/journal.db", "keys/tags", "ledger"} {
+	for _, gone := range []string{"keys", "journal", "journal/journal.db", "keys/tags", "ledger", "documents.db", "blobs", "blobs/cas"} {
 		for _, marked := range []bool{true, false} {
 			if gone == "ledger" && !marked {
 				continue // it is the last part: a start may have been cut off before it
@@ -81,7 +84,8 @@ func (n *Node) close() error {
 	return n.Close()
 }
 
-// Before the log has begun whatever is missing is made, and projections always are.
+// Before the log has begun whatever is missing is made. Later an operator may begin empty
+// documents and blobs, by the commands that the refusal names.
 func TestUnbegunPartsAreMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	n, err := Open(t.Context(), config(dir))
@@ -100,6 +104,17 @@ func TestUnbegunPartsAreMade(t *testing.T) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.RemoveAll(filepath.Join(dir, "documents.db"+suffix)); err != nil {
 			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "blobs")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		n, err := Open(t.Context(), config(dir))
+		err = errors.Join(err, n.close())
+		_, command, _ := strings.Cut(fmt.Sprint(err), "go on without them: ")
+		if out, err := exec.Command("sh", "-c", command).CombinedOutput(); command == "" || err != nil {
+			t.Fatalf("%q: %s, %v", command, out, err)
 		}
 	}
 	begun(t, config(dir))

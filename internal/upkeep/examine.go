@@ -39,6 +39,7 @@ type Finding struct {
 type Examination struct {
 	Dir              string
 	Blobs            datadir.BlobsAt
+	Documents        datadir.DocumentsAt
 	Catalog          string   // directory of vendors' intent types; empty: none
 	Skills           []string // skill servers: URLs or commands
 	SkillServers     []mcp.Source

@@ -15,7 +15,7 @@ import (
 // everything for reading only.
 func (e Examination) log(ctx context.Context) Finding {
 	const check = "log"
-	if err := datadir.CheckParts(e.Dir); err != nil {
+	if err := datadir.CheckParts(e.Dir, e.Documents); err != nil {
 		return wrong(check, err, "put it back, or restore a backup: writ restore")
 	}
 	if begun, err := datadir.Begun(e.Dir); err == nil && !begun {

@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -52,6 +53,9 @@ func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
 	if r.Backup, err = unpack(ctx, from, stage); err != nil {
+		return r, err
+	}
+	if err := durable.MkdirAll(filepath.Join(stage, "blobs", "cas")); err != nil { // there may have been none
 		return r, err
 	}
 	if err := putKeys(&r, keys, stage); err != nil {
