@@ -88,6 +88,7 @@ func newTrial(origin string, o Trial) *trial {
 	}
 	t := &trial{Trial: o, origin: origin, fold: newFold(), before: newReplayer(o.Today), after: newReplayer(o.New), groups: map[flipKey]*FlipGroup{}}
 	t.fold.origin = origin
+	t.fold.inputs = newContents(func(_, digest string) ([]byte, error) { return t.before.content(digest) })
 	t.out = Backtest{Flips: []Flip{}, Groups: []FlipGroup{}, Why: map[string]int64{}, Policy: o.New.Digest()}
 	return t
 }
@@ -204,13 +205,7 @@ func (r *replayer) policy(ctx context.Context, j *job, e *intents.Envelope) (pol
 	if err != nil {
 		return policies.Result{}, err
 	}
-	res, err := engine.DecideOrder(ctx, e, j.order.facts)
-	if j.order.decision.Hold.Unsettled() {
-		res = res.Unsettled("") // whatever the policy is
-	}
-	if err == nil && res.Outlasts(e.TTL()) {
-		return policies.Result{}, nil // the router denies it
-	}
+	res, _, err := r.ask(ctx, engine, j.question(e, j.order.decision, j.order.facts))
 	return res, err
 }
 

@@ -84,7 +84,7 @@ func TestBacktest(t *testing.T) {
 			t.Errorf("%s, the same policy: %+v, of %d orders", from, b, orders)
 		}
 		b = try(audit.Trial{New: strict})
-		if d := cmp.Diff(append(slices.Clone(scripts), "skill.find allow hold strict.find acme"), said(b)); d != "" {
+		if d := cmp.Diff(append(slices.Clone(scripts), "skill.find allow deny strict.find acme"), said(b)); d != "" {
 			t.Errorf("%s, stricter (-want +got):\n%s", from, d)
 		}
 		if len(b.Groups) != 2 || b.Groups[0].Count != 9 || len(b.Groups[0].Samples) != 5 || b.Groups[0].Samples[0] != b.Flips[0].IntentID {

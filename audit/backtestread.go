@@ -16,6 +16,7 @@ import (
 func BacktestRecords(ctx context.Context, s Source, o Trial) (Backtest, error) {
 	t := newTrial(s.Origin, o)
 	t.before.find = func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
+	t.fold.inputs = newContents(s.blob(ctx))
 	pull, stop := iter.Pull2(s.Records.Scan(ctx, 0))
 	defer stop()
 	return t.run(ctx, func() (func() []*item, error) {

@@ -23,6 +23,7 @@ func Explain(ctx context.Context, s Source, id string, instead *policies.Engine)
 	f, r := newFold(), newReplayer(instead)
 	f.origin = s.Origin
 	r.find = func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
+	f.inputs = newContents(s.blob(ctx))
 	for rec, err := range s.Records.Scan(ctx, 0) {
 		if err != nil {
 			return Explained{}, err
@@ -62,7 +63,7 @@ func (r *replayer) explain(ctx context.Context, j *job, origin string) (Explaine
 	if err != nil {
 		return x, err
 	}
-	p, err := engine.Explain(ctx, policies.Input(e, j.order.facts))
+	p, err := engine.Explain(ctx, j.question(e, d, j.order.facts))
 	x.Policy = &p
 	return x, err
 }

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -206,4 +208,16 @@ func (x *exporter) blob(ctx context.Context, digest string) (lines []line, err e
 // fetch reads a blob of tenant system by digest.
 func fetch(ctx context.Context, blobs storage.Blobs, digest string) ([]byte, error) {
 	return storage.ReadSystem(ctx, blobs, digest)
+}
+
+// blob reads one of a tenant by its digest.
+func (s Source) blob(ctx context.Context) func(tenant, digest string) ([]byte, error) {
+	return func(tenant, digest string) ([]byte, error) {
+		f, _, err := s.Blobs.Fetch(ctx, tenant, "cas://"+digest)
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(io.LimitReader(f, policies.MaxSeen))
+		return data, errors.Join(err, f.Close())
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -87,6 +89,29 @@ func (x *exporter) choose(ctx context.Context, p *piece) error {
 			return err
 		}
 		p.before = append(p.before, lines...)
+	}
+	return x.seen(ctx, p, tenant)
+}
+
+// seen adds the blobs that an order works on and that policies saw. What was erased since is left
+// out, and what it decided cannot be replayed where the policy reads it.
+func (x *exporter) seen(ctx context.Context, p *piece, tenant string) error {
+	if p.order == nil || p.order.hidden() || x.sel.Masked && masks(p.order.decision) {
+		return nil
+	}
+	for _, in := range p.order.facts.Inputs {
+		if !strings.HasPrefix(in.Ref, "cas://") || in.Size >= policies.MaxSeen || x.blobs[in.SHA256] {
+			continue
+		}
+		x.blobs[in.SHA256] = true
+		data, err := x.Source.blob(ctx)(tenant, in.SHA256)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.before = append(p.before, line{Blob: &Blob{Digest: in.SHA256, Data: data}})
 	}
 	return nil
 }

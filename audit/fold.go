@@ -42,7 +42,8 @@ type fold struct {
 	blobs   map[int64]bool       // orders whose blobs were erased, by position
 	// content reads a blob of tenant system that the auditor has; nil: none.
 	content func(digest string) ([]byte, error)
-	sweepAt int // how many keys and erased tasks there are when they are looked through again
+	inputs  *contents // what policies saw of the inputs of orders; nil: nothing is decided again
+	sweepAt int       // how many keys and erased tasks there are when they are looked through again
 }
 
 // keySet is a version of the key set with where it came into force.
@@ -297,6 +298,7 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 	if o.memory != "" && it.missing != nil {
 		f.erased[o.memory] = true
 	}
+	f.inputs.noteResult(o, it)
 	if o.verdict == intents.Hold && !o.released {
 		if err := f.turnedDown(o, it); err != nil {
 			return err

@@ -31,6 +31,9 @@ func (f *fold) takeOrder(it *item, j *job) error {
 		return err
 	}
 	f.lacks(it, it.Position, o.decision.IntentID, tenant)
+	if err := f.inputs.given(o, &o.facts); err != nil {
+		return err
+	}
 	switch o.decision.Verdict {
 	case intents.Deny:
 		f.askedFor(j, view)
@@ -51,6 +54,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 		return fmt.Errorf("a second order under the idempotency key of record %d", h.position)
 	}
 	f.taken[key] = holder{position: it.Position}
+	f.inputs.noteOrder(o)
 	x := &open{
 		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task, mark: o.facts.Breaker,
 	}

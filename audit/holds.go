@@ -55,6 +55,9 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		return errors.New("releases an order that is not held")
 	}
 	o.released = true
+	if err := f.inputs.given(o.held, &rel.Facts); err != nil {
+		return err
+	}
 	view := f.state.View()
 	h, _ := view.Hold(o.tenant, o.intentID)
 	if f.whole && rel.By != o.last && !(rel.By == "" && h.Terms.Unsettled()) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 )
 
@@ -77,6 +76,9 @@ func (r *replayer) release(ctx context.Context, j *job, e *intents.Envelope) err
 	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Entitled(j.rules, caps, e.Type(), row.Capability, e.Args(), e.Principal().UserID) {
 		return agree(d, intents.Deny, intents.RBACForbidden, nil, nil)
 	}
+	if err := j.dir.CheckTool(j.rules, e); err != nil {
+		return agree(d, intents.Deny, intents.CodeOf(err), nil, nil)
+	}
 	if roles, err := j.dir.RolesFor(j.rules, e, true); j.rules >= intents.RulesStrict && (err != nil || !slices.Equal(f.Roles, roles)) {
 		return errors.New("replay: released with other roles than grant and directory give")
 	}
@@ -84,10 +86,12 @@ func (r *replayer) release(ctx context.Context, j *job, e *intents.Envelope) err
 	if err != nil {
 		return err
 	}
-	res, err := engine.Decide(ctx, policies.Input(e, f))
+	res, broken, err := r.ask(ctx, engine, j.question(e, d, f))
 	if err != nil {
 		return err
 	}
-	res = res.Approved(f.Approvals, j.askedFor(e))
+	if broken {
+		return unreplayable("the policy failed or took too long now")
+	}
 	return cmp.Or(agreeOn(d, res), j.judged())
 }

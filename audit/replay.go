@@ -131,32 +131,12 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if err != nil {
 		return err
 	}
-	res, err := ask(ctx, engine, e, f)
+	res, broken, err := r.ask(ctx, engine, j.question(e, d, f))
 	if err != nil {
 		return err
 	}
-	if ids := []string{policies.IDEngine}; slices.Equal(d.PolicyIDs, ids) != slices.Equal(res.PolicyIDs(), ids) {
+	if broken != slices.Equal(d.PolicyIDs, []string{policies.IDEngine}) {
 		return unreplayable("the policy failed or took too long, then or now")
-	}
-	if j.task != nil {
-		res = res.Held(j.task.Approvals(e.Type(), e.Args()))
-	}
-	res = res.Held(state.ReplayHolds(e.Type(), e.Args()))
-	switch e.Type() {
-	case state.TypeApprove:
-		res = res.Unheld()
-	case state.TypeApprovalAsk:
-		res = res.Held(j.dir.AskRule(e.Principal().Tenant, e.Args()))
-	}
-	if d.Hold.Unsettled() { // as the state of then is held to
-		res = res.Unsettled("")
-	}
-	if j.rules >= intents.RulesWorkflows {
-		asked := j.askedFor(e)
-		res = res.Met(func(rule intents.HoldRule) bool { return j.dir.CanMeet(e.Principal().Tenant, rule, asked) })
-	}
-	if res.Outlasts(e.TTL()) {
-		return agree(d, intents.Deny, intents.PolicyDenied, nil, nil)
 	}
 	return cmp.Or(agreeOn(d, res), sameTerms(d, res.HoldAt(j.now)), j.judged())
 }
@@ -195,13 +175,34 @@ func sameTerms(d intents.Decision, comes *intents.HoldTerms) error {
 // replays may be a busy one.
 const patience = 5
 
-func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f intents.Facts) (res policies.Result, err error) {
+func (r *replayer) ask(ctx context.Context, engine *policies.Engine, q policies.Question) (res policies.Result, broken bool, err error) {
 	for range patience {
-		if res, err = engine.DecideOrder(ctx, e, f); err != nil || !slices.Equal(res.PolicyIDs(), []string{policies.IDEngine}) {
+		if res, broken, err = engine.Judge(ctx, q); !broken {
 			break
 		}
 	}
-	return res, err
+	if errors.Is(err, policies.ErrNotKept) {
+		err = unreplayable("what the order works on is not in the record any more, and the policy reads it")
+	}
+	return res, broken, err
+}
+
+// question is what the router asked of stage 7.
+func (j *job) question(e *intents.Envelope, d intents.Decision, f intents.Facts) policies.Question {
+	var t *state.Task
+	if j.task != nil {
+		t = &j.task.Task
+	}
+	tenant := e.Principal().Tenant
+	q := policies.Question{
+		Order: e, Facts: f, Rules: j.dir.OwnRules(t, tenant, e.Type(), e.Args()), Approval: e.Type() == state.TypeApprove,
+		Unsettled: d.Hold.Unsettled(), // as the state of then is held to
+		Release:   j.release != nil, Asked: j.askedFor(e),
+	}
+	if j.rules >= intents.RulesWorkflows {
+		q.CanMeet = func(rule intents.HoldRule) bool { return j.dir.CanMeet(tenant, rule, q.Asked) }
+	}
+	return q
 }
 
 // agree compares what was decided with what comes out.

@@ -45,6 +45,9 @@ func Verify(ctx context.Context, r io.Reader, o Options) (Report, error) {
 	}
 	v := &verifier{opts: o, fold: newFold(), lines: newLines(r), replayer: newReplayer(o.Policy)}
 	v.fold.content = v.replayer.content
+	if o.Replay {
+		v.fold.inputs = newContents(func(_, digest string) ([]byte, error) { return v.replayer.content(digest) })
+	}
 	defer func() { v.report.Seconds = since(started) }()
 	if err := v.header(); err != nil {
 		return v.report, err

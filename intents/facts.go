@@ -35,8 +35,12 @@ type Facts struct {
 	// Edges that lead to the node of a run that an order begins or skips; no policy sees them.
 	Edges []FactEdge `json:"edges,omitempty"`
 
-	// Inputs that an order named when it was held; no policy sees them.
+	// Inputs that an order names, as they were when it was decided: policies see them in the
+	// arguments. Those of an order that was held are kept as they were then.
 	Inputs []HeldInput `json:"inputs,omitempty"`
+	// Data are the contents of inputs, by their pointer, as far as they are small and at hand. They
+	// stand in the records of what made them, and in blobs.
+	Data map[string][]byte `json:"-"`
 }
 
 // FactEdge is what a decision made of an edge of a run: whether it leads to its node.
@@ -69,12 +73,12 @@ type FactBudget struct {
 	Turn int `json:"turn"`
 }
 
-// HeldInput is what the member "from" of a held order stood for when it was
-// held: exactly these bytes go to its executor.
+// HeldInput is what an input that an order names stood for when it was decided: exactly these
+// bytes go to its executor.
 type HeldInput struct {
-	Pointer string `json:"pointer"` // where the data belongs in the arguments
-	Ref     string `json:"ref"`     // cas://sha256:<hex>, of the order's tenant
-	SHA256  string `json:"sha256"`
+	Pointer string `json:"pointer"`       // where the data belongs in the arguments
+	Ref     string `json:"ref,omitempty"` // cas://sha256:<hex>, of the order's tenant; of one that was not held also a file, or none
+	SHA256  string `json:"sha256"`        // empty: it was not there yet
 	Size    int64  `json:"size_bytes"`
 	Inline  bool   `json:"inline,omitempty"` // the executor gets the value, not the reference
 }

@@ -12,8 +12,8 @@ import (
 type Data struct {
 	// Tenants holds each tenant's own data: data.directory.tenants[tenant][key].
 	Tenants map[string]map[string]json.RawMessage `json:"tenants"`
-	// Roles maps a role to its capabilities.
-	Roles map[string][]string `json:"roles"`
+	// Roles maps each tenant's roles to their capabilities: data.directory.roles[tenant][role].
+	Roles map[string]map[string][]string `json:"roles"`
 	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
 	Pins map[string]map[string]intents.FactSkill `json:"pins"`
 	// Approvers are the people who may approve a tenant's held orders: users whose

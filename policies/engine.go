@@ -216,11 +216,12 @@ func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, erro
 	return r, err
 }
 
-// DecideOrder is Decide for the Input of an order. The decision is written to the
-// log, if there is one.
+// DecideOrder is Decide for the Input of an order. A rule that reads an input of the order which
+// it cannot see makes it a denial; the error is ErrNotKept where the input could be seen once. The
+// decision is written to the log, if there is one.
 func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
 	began := time.Now()
-	r, err := e.Decide(ctx, Input(order, f))
+	r, err := e.decideGiven(ctx, order, f)
 	if err == nil && e.log != nil {
 		e.log.write(ctx, e, order, f, r, time.Since(began))
 	}
@@ -297,7 +298,8 @@ func (e *Engine) begin(ctx context.Context, input ast.Value, tracer topdown.Quer
 			WithInput(ast.NewTerm(input)).WithCancel(cancel).WithMetrics(metrics.NoOp()).
 			WithStrictBuiltinErrors(true).WithTime(fixed)
 		if tracer != nil {
-			q = q.WithQueryTracer(tracer)
+			_, watches := tracer.(*watch) // which must see the rules that an index leaves out
+			q = q.WithQueryTracer(tracer).WithIndexing(!watches)
 		}
 		return q.Run(ctx)
 	}

@@ -25,9 +25,10 @@ type Fired struct {
 	RuleInfo
 }
 
-// Explain decides an input anew and says why.
-func (e *Engine) Explain(ctx context.Context, input map[string]any) (Explanation, error) {
-	r, err := e.Evaluate(ctx, input)
+// Explain judges an order anew and says why.
+func (e *Engine) Explain(ctx context.Context, q Question) (Explanation, error) {
+	input := Input(q.Order, q.Facts)
+	r, _, err := e.Judge(ctx, q)
 	if err != nil {
 		return Explanation{}, err
 	}

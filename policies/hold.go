@@ -56,7 +56,7 @@ func (r Result) Held(rules []intents.HoldRule) Result {
 	}
 	r.Hold = slices.Clone(r.Hold)
 	for _, h := range rules {
-		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Approvers: h.Approvers, Roles: h.Roles})
+		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Approvers: h.Approvers, Roles: h.Roles, Count: h.Count, FourEyes: h.FourEyes, Mask: h.Mask})
 	}
 	r.Allow = false
 	slices.SortStableFunc(r.Hold, byID)

@@ -12,9 +12,16 @@ import (
 // It is pure: the same order and facts give the same document. The grant stays
 // outside: who the actor is has been settled before policy is asked.
 func Input(e *intents.Envelope, f intents.Facts) map[string]any {
+	in, _ := input(e, f)
+	return in
+}
+
+// input is Input, and which inputs of the order marks stand for in it.
+func input(e *intents.Envelope, f intents.Facts) (map[string]any, []unseen) {
 	p, c := e.Principal(), e.Constraints()
+	args, hidden := given(e, f)
 	in := map[string]any{
-		"intent": map[string]any{"type": e.Type(), "args": e.Decoded()},
+		"intent": map[string]any{"type": e.Type(), "args": args},
 		"actor":  map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)},
 		"constraints": map[string]any{
 			"issued_at": c.IssuedAt, "ttl_sec": c.TTLSec, "audience": c.Audience,
@@ -48,7 +55,7 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 		}
 		in["skill"] = skill
 		if name := e.StringArg("skill"); (intents.Pin{Skill: s.Name}).OfTool(name) {
-			identify(in, e, f, name)
+			identify(in, e.Type(), args, f, name)
 		}
 	}
 	if p := f.Patch; p != nil {
@@ -62,16 +69,16 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 		}
 		in["patch"] = map[string]any{"nodes": nodes, "rewired": list(p.Rewired)}
 	}
-	return in
+	return in, hidden
 }
 
 // identify puts the id of a skill in the place of its tool's name, by which the order
 // names it, so that no rule about the id can be passed by with the name.
-func identify(in map[string]any, e *intents.Envelope, f intents.Facts, name string) {
-	args, _ := e.Decoded().(map[string]any)
+func identify(in map[string]any, typ string, given any, f intents.Facts, name string) {
+	args, _ := given.(map[string]any)
 	args = maps.Clone(args)
 	args["skill"] = f.Skill.Name
-	in["intent"] = map[string]any{"type": e.Type(), "args": args}
+	in["intent"] = map[string]any{"type": typ, "args": args}
 	task, ok := in["task"].(map[string]any)
 	if !ok {
 		return

@@ -45,6 +45,9 @@ type Result struct {
 	Deny        []Rule               `json:"deny,omitempty"`
 	Hold        []Rule               `json:"hold,omitempty"`
 	Obligations []intents.Obligation `json:"obligations,omitempty"`
+
+	// Outlived says that the order asks for a longer life than ttl_max allows: it is denied, by no rule.
+	Outlived bool `json:"-"`
 }
 
 // Verdict in one word.
@@ -90,10 +93,12 @@ func (r Result) Refusal() *intents.Refusal {
 		code  intents.Code
 		first Rule
 	)
-	switch r.Verdict() {
-	case intents.Allow:
+	switch v := r.Verdict(); {
+	case v == intents.Allow:
 		return nil
-	case intents.Hold:
+	case r.Outlived:
+		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
+	case v == intents.Hold:
 		code, first = intents.ApprovalRequired, r.Hold[0]
 	default:
 		code, first = intents.PolicyDenied, r.Deny[0]
@@ -106,9 +111,9 @@ func (r Result) Refusal() *intents.Refusal {
 	return refusal
 }
 
-// Outlasts says whether an order that is not denied asks for a longer life than
+// outlasts says whether an order that is not denied asks for a longer life than
 // ttl_max allows: that obligation is met by whoever decides, and by nobody after it.
-func (r Result) Outlasts(ttl time.Duration) bool {
+func (r Result) outlasts(ttl time.Duration) bool {
 	return r.Verdict() != intents.Deny && slices.ContainsFunc(r.Obligations, func(o intents.Obligation) bool {
 		limit, ok := o.Value.(float64)
 		return o.Name == "ttl_max" && (!ok || ttl.Seconds() > limit)
@@ -149,7 +154,7 @@ func (r Result) tighten(deny, hold *ast.Term) (Result, error) {
 // beat hold and hold beat allow.
 func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 	for _, rule := range slices.Concat(r.Deny, r.Hold) {
-		if _, ok := known[rule.ID]; !ok || rule.Reason == "" || rule.ID == intents.RuleUnsettled || rule.ID == intents.RuleAsk {
+		if _, ok := known[rule.ID]; !ok || rule.Reason == "" || rule.ID == intents.RuleUnsettled || rule.ID == intents.RuleAsk || rule.ID == IDInput {
 			return Result{}, fmt.Errorf("rule %q is not described by METADATA, gives no reason, or has the name of a rule of the router", rule.ID)
 		}
 	}

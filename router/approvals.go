@@ -3,12 +3,10 @@ package router
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/failpoint"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -145,14 +143,18 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 	h.decision.Verdict, h.decision.Code = intents.Allow, intents.OK
 	h.decision.Reason, h.decision.Hint, h.decision.PolicyIDs, h.decision.Approvers, h.decision.Hold = "", "", nil, nil, nil
 	h.decision.PolicyDigest, h.decision.Catalog, h.decision.Directory = o.decision.PolicyDigest, o.decision.Catalog, o.decision.Directory
-	res, err := h.policy.DecideOrder(ctx, h.env, h.facts)
+	if err := r.look(ctx, h); err != nil {
+		return h, err
+	}
+	q := h.question()
+	q.Asked = w.Asked
+	res, broken, err := h.policy.Judge(ctx, q)
 	if err != nil {
 		return h, err
 	}
-	if slices.Equal(res.PolicyIDs(), []string{policies.IDEngine}) {
+	if broken {
 		return h, intents.Refuse(intents.Overloaded, "", "the policy failed or took too long: approve again")
 	}
-	res = h.unsettled(res.Approved(w.By, w.Asked))
 	if x := res.Refusal(); x != nil {
 		return h, x
 	}

@@ -21,23 +21,12 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	} else if s := o.env.StringArg("skill"); s != "" && o.row.Executor == "skills" {
 		o.facts.Skill = &intents.FactSkill{Name: s}
 	}
-	res, err := o.policy.DecideOrder(ctx, o.env, o.facts)
-	if err != nil {
+	if err := r.look(ctx, o); err != nil {
 		return err
 	}
-	if o.task != nil {
-		res = res.Held(o.task.Approvals(o.env.Type(), o.env.Args()))
-	}
-	res = res.Held(state.ReplayHolds(o.env.Type(), o.env.Args()))
-	switch o.env.Type() {
-	case state.TypeApprove:
-		res = res.Unheld()
-	case state.TypeApprovalAsk:
-		res = res.Held(o.view.AskRule(o.env.Principal().Tenant, o.env.Args()))
-	}
-	res = o.meetable(o.unsettled(res))
-	if res.Outlasts(o.env.TTL()) {
-		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
+	res, _, err := o.policy.Judge(ctx, o.question())
+	if err != nil {
+		return err
 	}
 	if o.onlyDecided() {
 		return dryRun(res)
@@ -50,14 +39,20 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	return nil
 }
 
-// meetable denies what waits for people whom the tenant does not have.
-func (o *order) meetable(res policies.Result) policies.Result {
-	if o.view.Rules() < intents.RulesWorkflows || res.Verdict() != intents.Hold {
-		return res
+// question is what stage 7 asks about the order.
+func (o *order) question() policies.Question {
+	tenant := o.env.Principal().Tenant
+	q := policies.Question{
+		Order: o.env, Facts: o.facts, Rules: o.view.OwnRules(o.task, tenant, o.env.Type(), o.env.Args()), Approval: o.env.Type() == state.TypeApprove, Release: o.released,
 	}
-	tenant, so := o.env.Principal().Tenant, state.OrderOf(o.env, o.roles, o.now)
-	asked := o.view.Asked(&so)
-	return res.Met(func(rule intents.HoldRule) bool { return o.view.CanMeet(tenant, rule, asked) })
+	q.Unsettled, q.Hint = o.unsettled()
+	if o.view.Rules() >= intents.RulesWorkflows {
+		q.CanMeet = func(rule intents.HoldRule) bool {
+			so := state.OrderOf(o.env, o.roles, o.now)
+			return o.view.CanMeet(tenant, rule, o.view.Asked(&so))
+		}
+	}
+	return q
 }
 
 // generation is the policy engine over one state of the directory data.

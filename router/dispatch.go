@@ -291,7 +291,7 @@ func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error 
 			}
 		}
 	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
-		t.Pins = o.view.Pins(o.env.Principal().Tenant)
+		t.Pins = slices.DeleteFunc(o.view.Pins(o.env.Principal().Tenant), func(p intents.Pin) bool { return !o.view.KeyGives(o.env.Grant(), p.Skill) })
 		if o.task != nil {
 			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(o.task.Spec.Skills, p.Skill) })
 		}

@@ -28,6 +28,7 @@ func (r *Router) holdInputs(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
+	o.facts.Inputs = nil
 	for _, x := range in {
 		kept, err := r.keepInput(ctx, o, x)
 		if err != nil {

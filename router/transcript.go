@@ -147,6 +147,10 @@ func (r *Router) shownToday(ctx context.Context, o *order, position int64, resul
 		return intents.Mask(result, []string{""}), nil //nolint:nilerr // it was revoked since, say: nothing of it is shown
 	}
 	then.facts.Now = intents.FormatTime(o.now)
+	then.policy = o.policy
+	if err := r.look(ctx, then); err != nil {
+		return intents.Mask(result, []string{""}), nil //nolint:nilerr // what it was called with is gone: nothing of it is shown
+	}
 	res, err := o.policy.DecideOrder(ctx, then.env, then.facts)
 	if err != nil {
 		return nil, err

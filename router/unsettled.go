@@ -8,23 +8,22 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// unsettled is what a policy says of an order, and holds it while nobody knows what became
-// of an earlier call of its skill in the step.
-func (o *order) unsettled(res policies.Result) policies.Result {
+// unsettled says whether nobody knows what became of an earlier call of the order's skill in
+// the step, and what is to be done then.
+func (o *order) unsettled() (unknown bool, hint string) {
 	f := o.view.Unsettled(o.inPlan())
-	if f == nil {
-		return res
+	switch {
+	case f == nil:
+		return false, ""
+	case f.Status == string(intents.StatusIndetermined):
+		return true, "once somebody has looked whether it happened: writ order resolve " + f.IntentID + " done|failed --reason TEXT"
+	default:
+		return true, "it goes on by itself once " + f.IntentID + " has ended"
 	}
-	hint := "it goes on by itself once " + f.IntentID + " has ended"
-	if f.Status == string(intents.StatusIndetermined) {
-		hint = "once somebody has looked whether it happened: writ order resolve " + f.IntentID + " done|failed --reason TEXT"
-	}
-	return res.Unsettled(hint)
 }
 
 // ReleaseSettled releases the orders on hold that waited until it was known what became of

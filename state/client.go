@@ -76,13 +76,49 @@ func (d *Directory) clientSkills(tenant, key string) ([]string, bool) {
 	}
 	k, ok := t.Keys[key]
 	for id := range t.Pins {
-		server, _, _ := strings.Cut(id, ".")
-		if k.Tools == nil || slices.Contains(k.Tools, id) || slices.Contains(k.Tools, server+".*") {
+		if keyGives(k, id) {
 			skills = append(skills, id)
 		}
 	}
 	slices.Sort(skills)
 	return skills, ok
+}
+
+// keyGives says whether an API key gives a skill.
+func keyGives(k catalog.APIKey, id string) bool {
+	server, _, _ := strings.Cut(id, ".")
+	return k.Tools == nil || slices.Contains(k.Tools, id) || slices.Contains(k.Tools, server+".*")
+}
+
+// KeyGives says whether the API key through which a grant's user came gives a skill, whoever calls
+// it: the user's client, a task of a plan or of a workflow, a schedule, or a remote agent by its
+// endpoint. A grant that names no key is bound by none.
+func (d *Directory) KeyGives(g *intents.Grant, id string) bool {
+	if g == nil || d.tenants[g.Tenant] == nil {
+		return true
+	}
+	k, ok := d.tenants[g.Tenant].Keys[intents.KeyOfClient(g.Act.Client)]
+	return !ok || keyGives(k, id)
+}
+
+// KeyGives is that of the directory in force, which the decision relies on.
+func (v *View) KeyGives(g *intents.Grant, id string) bool {
+	return g == nil || v.directory(g.Tenant).KeyGives(g, id)
+}
+
+// CheckTool refuses the call of a skill that the API key of its grant does not give.
+func (d *Directory) CheckTool(rules intents.Rules, e *intents.Envelope) error {
+	if e.Type() != typeSkillCall {
+		return nil
+	}
+	id := e.StringArg("skill")
+	if pin, ok, err := d.SkillNamed(rules, e.Principal().Tenant, id); err == nil && ok {
+		id = pin.Skill
+	}
+	if !d.KeyGives(e.Grant(), id) {
+		return forbidden("/intent/args/skill", "the API key that this was asked with does not give the skill")
+	}
+	return nil
 }
 
 // ClientPins are the pins of the skills that MCP clients may use with an API key.

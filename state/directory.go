@@ -176,8 +176,8 @@ func without(a, b []string) []string {
 type PolicyData struct {
 	// Tenants holds each tenant's own data: data.directory.tenants[tenant][key].
 	Tenants map[string]map[string]json.RawMessage `json:"tenants"`
-	// Roles maps a role to its capabilities.
-	Roles map[string][]string `json:"roles"`
+	// Roles maps each tenant's roles to their capabilities: data.directory.roles[tenant][role].
+	Roles map[string]map[string][]string `json:"roles"`
 	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
 	Pins map[string]map[string]intents.FactSkill `json:"pins"`
 	// Approvers are the people who may approve a tenant's held orders: users whose
@@ -188,10 +188,11 @@ type PolicyData struct {
 // PolicyData gives it.
 func (d *Directory) PolicyData() PolicyData {
 	out := PolicyData{
-		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
+		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string]map[string][]string{},
 		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
 	}
 	for id, t := range d.tenants {
+		out.Roles[id] = t.Roles
 		out.Tenants[id], out.Pins[id] = t.Data, make(map[string]intents.FactSkill, len(t.Pins))
 		for name, p := range t.Pins {
 			out.Pins[id][name] = p.Fact()

@@ -14,6 +14,9 @@ func (d *Directory) Permits(rules intents.Rules, e *intents.Envelope, capability
 	if !known {
 		return roles, forbidden("/actor/tenant", "no such tenant")
 	}
+	if err := d.CheckTool(rules, e); err != nil {
+		return roles, err
+	}
 	needed := allNeeded(rules, e.Type(), capability, e.Args(), pr.UserID)
 	for _, c := range needed {
 		if !Covered(rules, caps, c) {

@@ -42,6 +42,9 @@ func TestOpenJudgesByTheSameRules(t *testing.T) {
 		if d := cmp.Diff(want, s.Directory().PolicyData().Approvers); d != "" {
 			t.Errorf("approvers: -want +got:\n%s", d)
 		}
+		if got := s.Directory().PolicyData().Roles["acme"]["lead"]; len(got) != 1 || got[0] != state.CapabilityApprove {
+			t.Errorf("capabilities of a role: %v", got)
+		}
 	}
 }
 

@@ -37,3 +37,26 @@ func InputsOf(row Row, args json.RawMessage) ([]NamedInput, error) {
 
 // InputAt is where an executor finds one of several inputs.
 func InputAt(name string) string { return "/inputs/" + name }
+
+// DataOf is what later orders get that name the order of a result: the data in it, or the
+// file that they went to.
+func DataOf(result json.RawMessage) (value json.RawMessage, file string, err error) {
+	var r struct {
+		Output json.RawMessage `json:"output"`
+		Data   json.RawMessage `json:"data"`
+		Lines  json.RawMessage `json:"lines"`
+		FileID string          `json:"file_id"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return nil, "", err
+	}
+	if r.FileID != "" {
+		return nil, r.FileID, nil
+	}
+	for _, v := range []json.RawMessage{r.Output, r.Data, r.Lines} {
+		if v != nil {
+			return v, "", nil
+		}
+	}
+	return result, "", nil
+}
