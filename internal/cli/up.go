@@ -20,7 +20,7 @@ import (
 )
 
 func upCommand(c *command) {
-	load := c.configFlags()
+	load := c.configFlags(config.Every)
 	var x extras
 	c.Flags().BoolVar(&x.sample, "sample", false, "also start a skill server with a week of earthquakes, to try things; it has no effects")
 	c.Flags().BoolVar(&x.debug, "debug", false, "for development: print each request to a model's server to standard error, as the JSON that is sent")
