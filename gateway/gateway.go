@@ -101,8 +101,8 @@ type Config struct {
 	// Gate are the switches of the gate; zero: DefaultGate.
 	Gate catalog.Gate
 
-	// Requests per window for each pair of key and user.
-	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
+	// Requests per window for each pair of key and user, beside ReadRate reads a minute.
+	RateLimit  int           // 0: DefaultRateLimit; negative: no limit, of reads neither
 	RateWindow time.Duration // 0: DefaultRateWindow
 	MCPRate    int           // calls of MCP clients a minute, of a tenant's user; 0: DefaultMCPRate; negative: no limit
 }
@@ -113,6 +113,10 @@ const (
 	DefaultRateWindow = 900 * time.Second
 )
 
+// ReadRate is how many reads a minute (GET) a user of a key has, whatever the limit of requests:
+// who polls must still be able to approve.
+const ReadRate = 600
+
 // maxCallers bounds the memory of what the gateway remembers by caller.
 const maxCallers = 10_000
 
@@ -121,6 +125,7 @@ type Gateway struct {
 	cfg     Config
 	keys    *keyCache
 	limit   *ratelimit.Limiter
+	reads   *ratelimit.Limiter
 	turns   *openTurns
 	clients *clients
 	pace    pace
@@ -182,6 +187,9 @@ func New(cfg Config) (*Gateway, error) {
 		patched: make(chan struct{}, 1),
 
 		clients: newClients(), unfired: unfired{by: make(map[string]notFired)},
+	}
+	if cfg.RateLimit >= 0 {
+		g.reads = ratelimit.New(ReadRate, time.Minute, maxCallers, cfg.Now)
 	}
 	g.mcps = newMCPServers(g, cmp.Or(cfg.MCPRate, DefaultMCPRate))
 	return g, nil

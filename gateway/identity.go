@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // caller is who sent a request, as far as its API key says.
@@ -22,6 +24,7 @@ type caller struct {
 	key    bus.APIKeyReply
 	header claim
 	trace  string
+	reads  bool
 	// metered says that the request has been counted against the user's rate. One
 	// that is refused before its user is known counts against the key.
 	metered *bool
@@ -60,7 +63,7 @@ type actor struct {
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who := caller{
 		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
-		trace:  edge.Trace(c), metered: new(bool),
+		trace:  edge.Trace(c), reads: c.Request.Method == http.MethodGet, metered: new(bool),
 	}
 	secret := cmp.Or(c.GetHeader("X-Api-Key"), bearerKey(c))
 	if secret == "" {
@@ -90,8 +93,10 @@ func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
 }
 
 // meter takes a request from somebody's rate.
-func (g *Gateway) meter(who string) error {
-	if wait, ok := g.limit.Allow(who); !ok {
+func (g *Gateway) meter(who string) error { return meter(g.limit, who) }
+
+func meter(limit *ratelimit.Limiter, who string) error {
+	if wait, ok := limit.Allow(who); !ok {
 		return limited(wait)
 	}
 	return nil
@@ -116,7 +121,11 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	}
 	*who.metered = true
 	if !isPaced(ctx) {
-		if err := g.meter(a.rated()); err != nil {
+		limit := g.limit
+		if who.reads {
+			limit = g.reads
+		}
+		if err := meter(limit, a.rated()); err != nil {
 			return a, err
 		}
 	}

@@ -112,7 +112,7 @@ func TestRolesAreCut(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 2 })
 	get := func(key, user string) int {
-		return w.call("GET", "/agent/memory/query?query_text=x", "", http.Header{"X-Api-Key": {key}, "X-User-Id": {user}}, nil).StatusCode
+		return w.call("POST", "/agent/memory/query", `{"query_text":"x"}`, http.Header{"X-Api-Key": {key}, "X-User-Id": {user}}, nil).StatusCode
 	}
 	var got []int
 	for _, by := range []struct{ key, user string }{
@@ -125,7 +125,7 @@ func TestRateLimit(t *testing.T) {
 	if want := []int{200, 200, 429, 200, 200, 401, 401, 429}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	resp := w.call("GET", "/agent/memory/query?query_text=x", "", http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}, nil)
+	resp := w.call("POST", "/agent/memory/query", `{"query_text":"x"}`, http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}, nil)
 	if after := resp.Header.Get("Retry-After"); after != "450" {
 		t.Errorf("Retry-After %q, want 450", after)
 	}

@@ -62,13 +62,35 @@ func TestEveryRouteAsksForTheKey(t *testing.T) {
 // By default 100 requests in 900 seconds.
 func TestDefaultRate(t *testing.T) {
 	w := newWorld(t, nil)
-	get := func() answered { return w.call("GET", "/agent/memory/query?query_text=x", "", nil, nil) }
+	post := func() answered { return w.call("POST", "/agent/memory/query", `{"query_text":"x"}`, nil, nil) }
 	for i := range 100 {
-		if status := get().StatusCode; status != http.StatusOK {
+		if status := post().StatusCode; status != http.StatusOK {
 			t.Fatalf("request %d: %d", i+1, status)
 		}
 	}
-	if resp := get(); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "9" {
+	if resp := post(); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "9" {
 		t.Errorf("request 101: %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+	}
+}
+
+// TestReadRate: who polls has a rate for it, and can still act; and it is a bound, too.
+func TestReadRate(t *testing.T) {
+	w := newWorld(t, nil)
+	w.gateway.limit = ratelimit.New(1, time.Hour, 10, w.clock.Now)
+	get := func() answered { return w.call("GET", "/agent/memory/query?query_text=x", "", nil, nil) }
+	for i := range ReadRate {
+		if status := get().StatusCode; status != http.StatusOK {
+			t.Fatalf("read %d: %d", i+1, status)
+		}
+	}
+	if resp := get(); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("read %d: %d, Retry-After %q", ReadRate+1, resp.StatusCode, resp.Header.Get("Retry-After"))
+	}
+	if resp := w.call("POST", "/agent/memory/query", `{"query_text":"x"}`, nil, nil); resp.StatusCode != http.StatusOK {
+		t.Errorf("whoever has read too much acts: %d", resp.StatusCode)
+	}
+	w.clock.advance(time.Second)
+	if status := get().StatusCode; status != http.StatusOK {
+		t.Errorf("%d after the wait", status)
 	}
 }

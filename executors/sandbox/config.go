@@ -3,7 +3,6 @@ package sandbox
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 )
 
@@ -38,8 +37,8 @@ type Config struct {
 	// all processors.
 	Workers int
 
-	// Concurrency bounds the runs at one time; others wait. 0 means two more
-	// than there are processors, which else idle while sandboxes are built and end.
+	// Concurrency bounds the runs at one time; others wait. 0 means two more than the
+	// control group of this process leaves processors, and no more than its memory holds.
 	Concurrency int
 }
 
@@ -55,7 +54,6 @@ func (c Config) normalize() (Config, error) {
 		return Config{}, err
 	}
 	c.Workers = max(cmp.Or(c.Workers, DefaultWorkers), 0)
-	c.Concurrency = cmp.Or(c.Concurrency, runtime.NumCPU()+2)
 	return c, nil
 }
 

@@ -3,11 +3,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
@@ -27,6 +27,7 @@ type Sandbox struct {
 	host   *host
 	pool   *pool
 	queue  *queue
+	most   int64 // bytes that one run may take
 
 	mu     sync.Mutex
 	closed bool           // guarded by mu; no run begins after it is set
@@ -54,7 +55,8 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), h.close())
 	}
 	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: []string{"json", "re"}}
-	s := &Sandbox{cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency)}
+	places, most := capacity(processors(), memoryLimit("/"), cfg.Limits.Memory+cfg.Limits.Scratch)
+	s := &Sandbox{cfg: cfg, driver: driver, host: h, queue: newQueue(cmp.Or(cfg.Concurrency, places)), most: most}
 	s.cut, s.cutOff = context.WithCancel(context.WithoutCancel(ctx))
 	s.pool = newPool(driver, profile, cfg.Workers, s.busy) //nolint:contextcheck // workers wait longer than Open
 	return s, nil
@@ -198,7 +200,7 @@ func (s *Sandbox) Load() (running, waiting int) { return s.queue.load() }
 func (s *Sandbox) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed || s.queue.inUse() >= runtime.NumCPU()
+	return s.closed || s.queue.inUse() >= processors()
 }
 
 // WaitWarm returns when all prewarmed workers wait for a script, or with ctx's
@@ -221,6 +223,9 @@ func (s *Sandbox) profile(job Job) (Profile, error) {
 	}
 	if job.InputSize > limits.Scratch/2 {
 		p.Room += job.InputSize
+	}
+	if limits.Memory+p.Room > s.most {
+		return Profile{}, ErrInputSize
 	}
 	return p, nil
 }

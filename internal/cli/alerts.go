@@ -78,7 +78,7 @@ func alertsSilence(c *command) {
 }
 
 func alertsTest(c *command) {
-	load := c.configFlags()
+	load := c.configFlags("alert_webhook_secret", "alert_slack", "alert_email_password")
 	c.answer = func([]string) (answer, error) {
 		cfg, err := load()
 		if err != nil {

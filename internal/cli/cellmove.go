@@ -13,7 +13,7 @@ import (
 
 // cellMoveTenant moves a tenant. The configuration that all commands have is the old cell's.
 func cellMoveTenant(c *command) {
-	load := c.configFlags()
+	load := c.configFlags(config.Every)
 	file := c.Flags().String("to-config", "", "configuration file of the new cell")
 	instance := c.Flags().String("to-instance", "", "name of the process in the new cell (default: that in the old one)")
 	wait := c.Flags().Duration("wait", 10*time.Minute, "how long what is open may take to end")
@@ -67,7 +67,7 @@ func (c *command) configOf(file string) (config.Config, error) {
 	if err := cfg.Validate(); err != nil {
 		return cfg, usage(fmt.Errorf("%s: %w", file, err))
 	}
-	if cfg, err = cfg.Resolve(c.std.Env); err != nil {
+	if cfg, err = cfg.Resolve(c.std.Env, config.Every); err != nil {
 		err = malformed(err)
 	}
 	return cfg, err

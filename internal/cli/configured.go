@@ -28,8 +28,8 @@ import (
 
 // configFlags declares the flags of the configuration. load reads the configuration: the
 // given flags override the environment, which overrides the file
-// (docs/configuration.md).
-func (c *command) configFlags() (load func() (config.Config, error)) {
+// (docs/configuration.md). It gets those secrets that the command needs, and no others.
+func (c *command) configFlags(secrets ...string) (load func() (config.Config, error)) {
 	read := configFlags(c.Command)
 	return func() (config.Config, error) {
 		cfg, err := read(c.std.Env)
@@ -39,7 +39,7 @@ func (c *command) configFlags() (load func() (config.Config, error)) {
 		if err := cfg.Validate(); err != nil {
 			return cfg, usage(err)
 		}
-		if cfg, err = cfg.Resolve(c.std.Env); err != nil {
+		if cfg, err = cfg.Resolve(c.std.Env, secrets...); err != nil {
 			return cfg, malformed(err)
 		}
 		return cfg, nil

@@ -11,7 +11,7 @@ import (
 )
 
 func doctorCommand(c *command) {
-	load := c.configFlags()
+	load := c.configFlags(config.Every)
 	c.answer = func([]string) (answer, error) {
 		cfg, err := load()
 		var e upkeep.Examination

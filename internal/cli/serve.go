@@ -14,7 +14,7 @@ import (
 )
 
 func serveCommand(c *command) {
-	load := c.configFlags()
+	load := c.configFlags(config.Every)
 	c.run = func(roles []string) error {
 		if err := node.CheckRoles(roles); err != nil {
 			return usage(err)
@@ -101,7 +101,7 @@ var cellRows = []row{
 }
 
 func cellCreate(c *command) {
-	load := c.configFlags()
+	load := c.configFlags("policy_token")
 	c.run = func(args []string) error {
 		cfg, err := load()
 		if err != nil {
@@ -131,7 +131,7 @@ func cellCreate(c *command) {
 
 // inCell has a command be a process of the cell whose keys are in its first argument.
 func inCell(c *command, do func(cfg node.Config, args []string) error) {
-	load := c.configFlags()
+	load := c.configFlags("bootstrap_key", "documents_auth", "policy_token")
 	c.run = func(args []string) error {
 		cfg, err := load()
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // onStores is a command over the stores of the configuration.
 func (c *command) onStores(run func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, args []string) (answer, error)) {
-	load := c.configFlags()
+	load := c.configFlags("documents_auth")
 	c.answer = func(args []string) (answer, error) {
 		cfg, err := load()
 		if err != nil {

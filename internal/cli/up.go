@@ -20,7 +20,7 @@ import (
 )
 
 func upCommand(c *command) {
-	load := c.configFlags()
+	load := c.configFlags(config.Every)
 	var x extras
 	c.Flags().BoolVar(&x.sample, "sample", false, "also start a skill server with a week of earthquakes, to try things; it has no effects")
 	c.Flags().BoolVar(&x.debug, "debug", false, "for development: print each request to a model's server to standard error, as the JSON that is sent")
@@ -195,6 +195,7 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	for _, b := range n.Breakers() {
 		fmt.Fprintf(std.Err, "tenant %s: skill server %s\n", printable(b.Tenant), printable(b.String()))
 	}
+	fmt.Fprintln(std.Err, limitsLine(c))
 	if line := n.AgentsLine(); line != "" {
 		fmt.Fprintln(std.Err, printable(line))
 	}
@@ -207,6 +208,19 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	case n.KeyUnknown:
 		fmt.Fprintln(std.Err, "the API key of bootstrap_key (API_KEY, API_KEY_SECRET_NAME) is none in force here: use the one of the first start, or make one with writ apikey create; to be rid of this line, unset it")
 	}
+}
+
+// limitsLine says how much one user of an API key may ask.
+func limitsLine(c config.Config) string {
+	line := "limits of each user of an API key: none of requests"
+	if c.RateLimit > 0 {
+		line = fmt.Sprintf("limits of each user of an API key: %d requests in %v (rate_limit, rate_window_ms), %d reads a minute",
+			c.RateLimit, time.Duration(c.RateWindowMS)*time.Millisecond, node.ReadRate)
+	}
+	if c.MCPRate > 0 {
+		line += fmt.Sprintf("; %d calls of tools a minute by MCP clients (mcp_rate)", c.MCPRate)
+	}
+	return line
 }
 
 // announceNext prints what can be done now.

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -62,6 +63,7 @@ type Config struct {
 	SlackToken                string
 	LogLevel                  string
 	SecretFiles               []string // that secrets were read from
+	Foreign                   bool     // the file was not named, and somebody else can write it
 
 	AlertWebhook, AlertSecret, AlertSlack, AlertEmail, AlertPassword string
 	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService            string
@@ -199,6 +201,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 		if err := decode(raw, path, &c); err != nil {
 			return c, fmt.Errorf("configuration %s: %v", path, err)
 		}
+		c.Foreign = !named && foreign(path)
 	}
 	for _, s := range Settings {
 		for _, name := range s.Variables() {
@@ -212,6 +215,16 @@ func Load(path string, getenv func(string) string) (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// foreign says whether others than this user and root can write a file.
+func foreign(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return true
+	}
+	of, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || info.Mode().Perm()&0o002 != 0 || of.Uid != 0 && int(of.Uid) != os.Geteuid()
 }
 
 // decode reads one YAML document, which may be empty. What stands in a second

@@ -29,12 +29,17 @@ func placed(text string) bool {
 	return strings.HasPrefix(text, inFile) || strings.HasPrefix(text, fromCommand)
 }
 
-// Resolve puts secrets in the place of texts that say where they are. Load leaves them as
-// they are, so that commands without need of them run nothing.
-func (c Config) Resolve(getenv func(string) string) (Config, error) {
+// Every stands for all secrets, those of models, too.
+const Every = "*"
+
+// Resolve puts secrets in the place of texts that say where they are: of the settings that are
+// needed, or Every. Load leaves them as they are, and so do commands that do not need them: nothing is
+// run for those.
+func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, error) {
+	every := slices.Contains(needed, Every)
 	for _, s := range Settings {
 		text, ok := s.Bind(&c).(*string)
-		if !s.Secret || !ok {
+		if !s.Secret || !ok || !every && !slices.Contains(needed, s.Name) {
 			continue
 		}
 		from := s.Name
@@ -44,14 +49,17 @@ func (c Config) Resolve(getenv func(string) string) (Config, error) {
 				break
 			}
 		}
-		if err := resolve(text, from, &c.SecretFiles); err != nil {
+		if err := c.resolve(text, from, from == s.Name); err != nil {
 			return c, err
 		}
+	}
+	if !every {
+		return c, nil
 	}
 	c.Models = maps.Clone(c.Models)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		m := c.Models[name]
-		if err := resolve(&m.Key, "models."+name+".key", &c.SecretFiles); err != nil {
+		if err := c.resolve(&m.Key, "models."+name+".key", true); err != nil {
 			return c, err
 		}
 		c.Models[name] = m
@@ -60,16 +68,18 @@ func (c Config) Resolve(getenv func(string) string) (Config, error) {
 }
 
 // resolve puts a secret in the place of the text that says where it is. from is the
-// setting or variable that has the text. No error has the secret, or what else the command
-// said: that may be one, too. files gets the file that it was read from.
-func resolve(text *string, from string, files *[]string) (err error) {
+// setting or variable that has the text, ofFile says that it stands in writ.yaml. No error has the
+// secret, or what else the command said: that may be one, too.
+func (c *Config) resolve(text *string, from string, ofFile bool) (err error) {
 	var raw []byte
 	file, isFile := strings.CutPrefix(*text, inFile)
 	command, isCommand := strings.CutPrefix(*text, fromCommand)
 	switch {
 	case isFile:
-		*files = append(*files, file)
+		c.SecretFiles = append(c.SecretFiles, file)
 		raw, err = secretFile(file)
+	case isCommand && ofFile && c.Foreign:
+		return fmt.Errorf("%s: its command is not run, since writ.yaml here was not named and is not yours alone to write: if you trust it, add --config writ.yaml", from)
 	case isCommand:
 		raw, err = secretCommand(strings.Fields(command))
 	case from == secretName:

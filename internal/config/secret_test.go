@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 // resolved loads a file under variables, with its secrets.
 func resolved(t *testing.T, text string, env map[string]string) (Config, error) {
 	t.Helper()
-	return loaded(t, text, env).Resolve(func(name string) string { return env[name] })
+	return loaded(t, text, env).Resolve(func(name string) string { return env[name] }, Every)
 }
 
 func secretIn(t *testing.T, text string) string {
@@ -151,5 +152,61 @@ func TestClassifierModel(t *testing.T) {
 	none := func(string) string { return "" }
 	if all, err = loaded(t, "classifier_model: small", nil).ModelsOf(none); err != nil || len(all) != 1 {
 		t.Errorf("without a server: %v, %v", all, err)
+	}
+}
+
+// TestNeededSecrets: a command of a secret runs only for who needs the secret, and never where
+// somebody else can write the file that nobody named.
+func TestNeededSecrets(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := "models:\n  strong: {driver: openai, name: m, key: 'cmd:touch ran-models'}\n"
+	for _, s := range Settings {
+		if s.Secret && s.Name != "model_key" {
+			text += s.Name + ": 'cmd:touch ran-" + s.Name + "'\n"
+		}
+	}
+	none := func(string) string { return "" }
+	ran := func() []string {
+		names, err := filepath.Glob("ran-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return names
+	}
+	write := func(mode os.FileMode) Config {
+		t.Helper()
+		if err := errors.Join(os.WriteFile("writ.yaml", []byte(text), 0o600), os.Chmod("writ.yaml", mode)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load("", none)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := write(0o644)
+	if _, err := c.Resolve(none); err != nil || len(ran()) != 0 {
+		t.Errorf("for no secret: %v", err)
+	}
+	for _, name := range []string{"documents_auth", "policy_token", "slack_token"} {
+		_, err := c.Resolve(none, name)
+		if got := ran(); err == nil || !cmp.Equal([]string{"ran-" + name}, got) { // it prints nothing, which is no secret
+			t.Errorf("for %s: %v ran, %v", name, got, err)
+		}
+	}
+	c = write(0o666)
+	if _, err := c.Resolve(none, Every); err == nil || !strings.Contains(err.Error(), "its command is not run") || len(ran()) != 0 {
+		t.Errorf("a file that everybody can write: %v", err)
+	}
+	if named, err := Load("writ.yaml", none); err != nil || named.Foreign {
+		t.Errorf("a file that was named: %v", err)
+	}
+	if _, err := c.Resolve(func(name string) string { return map[string]string{"WRIT_BOOTSTRAP_KEY": "x"}[name] }, "slack_token"); err == nil || len(ran()) != 0 {
+		t.Errorf("a foreign file with variables: %v", err)
 	}
 }

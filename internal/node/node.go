@@ -96,6 +96,9 @@ type Config struct {
 	Log     *slog.Logger
 }
 
+// ReadRate is how many reads a minute a user of an API key has.
+const ReadRate = gateway.ReadRate
+
 // Limits of a node. 0: the default; negative: none.
 type Limits struct {
 	Requests               int           // of one user in a window, at the gateway
