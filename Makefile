@@ -5,6 +5,7 @@
 GO       ?= go
 FUZZTIME ?= 30s
 CAMPAIGN ?= 10m
+JOURNALS ?= 10000
 CACHE    := $(CURDIR)/.cache
 
 # Pinned tools, built from their modules into .cache. OPA's own tool is of the
@@ -131,7 +132,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	test $$found = 1 || { echo "no fuzz target found" >&2; exit 1; }
 
 .PHONY: campaign
-campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flipped bits and a million log lines, again and again for CAMPAIGN (10m each)
+campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flipped bits, JOURNALS random journals and a million log lines, again and again for CAMPAIGN (10m each)
 	$(GO) test -count=1 -timeout=20m -run '^TestFailpoints$$' ./internal/e2e
 	$(GO) test -count=20 -timeout=20m -run 'PowerCut' ./storage/sqlite
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestCampaign$$' ./internal/node
@@ -139,6 +140,7 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flip
 	WRIT_GRAPHS=500 $(GO) test -count=1 -timeout=0 -v -run '^TestGraphs$$' ./internal/e2e/graphs
 	WRIT_RUNS=10000 $(GO) test -count=1 -timeout=0 -v -run '^TestRunsLeaveMemory$$' ./router
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestManyLines$$' ./internal/logging
+	WRIT_JOURNALS=$(JOURNALS) $(GO) test -tags=integration -count=1 -timeout=0 -run '^TestIntegrationSecondAuditorOfRandomJournals$$' ./audit
 	WRIT_KB_QUERIES=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestNoLeak$$' ./executors/knowledge
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationPowerCut$$' ./internal/e2e
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationServers$$' ./storage/jetstream

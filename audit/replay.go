@@ -75,9 +75,12 @@ func (r *replayer) tally(err error) error {
 	return err
 }
 
-// ofState are the codes of what rests on the state of plans and keys, which a
+// ofState are the codes of what rests on the state of plans, sessions, budgets, breakers and keys, which a
 // bundle need not have all of (stages 3 and 5).
-var ofState = []intents.Code{intents.TaskScope, intents.ConflictIdempotency, intents.InFlight, intents.KeyRevoked, intents.MalformedArgs, intents.SignatureInvalid}
+var ofState = []intents.Code{
+	intents.TaskScope, intents.ConflictIdempotency, intents.InFlight, intents.KeyRevoked, intents.MalformedArgs, intents.SignatureInvalid,
+	intents.SessionBusy, intents.RateLimited, intents.Overloaded, intents.DispatchUnavailable,
+}
 
 // decide takes an order through stages 3, 6 and 7. It is an error if the decision
 // comes out otherwise.

@@ -118,8 +118,9 @@ func (w *world) secondAgrees(bundle []byte) {
 func TestIntegrationSecondAuditorOfRandomJournals(t *testing.T) {
 	for seed := range seeds(t) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := randomJournal(t, seed)
-			w.secondAgrees(w.sound())
+			for _, w := range []*world{randomJournal(t, seed), randomRuns(t, seed)} {
+				w.secondAgrees(w.sound())
+			}
 		})
 	}
 }

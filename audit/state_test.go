@@ -137,3 +137,26 @@ hold contains {"id": "ext.plans", "reason": "Ben looks at plans.", "approvers": 
 		t.Errorf("%v, %v", r.FirstBad, r.Why)
 	}
 }
+
+// Refusals for what a session or a budget was in are decided again as well: a busy session, and tokens
+// that are spent.
+func TestRefusedForSessionAndBudget(t *testing.T) {
+	w := newWorld(t)
+	w.Pin("feed", catalog.Pure)
+	w.Data("budgets", `{"tokens_per_turn":1000}`)
+	p := w.Begun("plan_1", "feed")
+	task := p.Started(1)
+	w.Want(w.Do(task.Order("step.finish", catalog.StepFinish{
+		TaskID: task.TaskID, Status: "failed", Reason: "no", Usage: []catalog.Usage{{Agent: "executor", Model: "test:a", Calls: 1, InputTokens: 1000}},
+	})), intents.OK)
+	w.Want(p.Plan(routertest.Steps(2, "feed")), intents.OK)
+	w.Want(w.Do(p.StepOrder(p.NewTask(2).StepArgs())), intents.RateLimited)
+	first, second := w.NewPlan("plan_2"), w.NewPlan("plan_3")
+	first.Session, second.Session = "both", "both"
+	w.Want(first.Open(), intents.OK)
+	w.Want(second.Open(), intents.SessionBusy)
+	r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
+	if !r.OK || r.Unreplayable != 0 {
+		t.Errorf("%v, %v", r.FirstBad, r.Why)
+	}
+}
