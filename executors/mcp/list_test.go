@@ -214,7 +214,7 @@ func TestDigest(t *testing.T) {
 func TestDigestOfBigNumbers(t *testing.T) {
 	digests := map[string]string{}
 	for _, n := range []string{
-		"9223372036854775807", "9223372036854775806", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "-0.0", "1e400", "52.5200065999999991",
+		"9223372036854775807", "9223372036854775806", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "-0.0", "52.5200065999999991",
 		"null", `"9223372036854775807"`, `{"numbers":{"/input_schema/properties/n~1m/default":"9223372036854775807"}}`, "0",
 	} {
 		got := parseTool(json.RawMessage(`{"name":"get","inputSchema":{"type":"object","properties":{"n/m":{"default":`+n+`}}}}`), Source{})
