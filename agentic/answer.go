@@ -164,6 +164,8 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		response = "I could not complete this request: " + plain(err) + "." + line
 	case err != nil:
 		response = "I could not complete this request." + line
+	case !d.spent && !d.dreams() && line != "": // whatever the model makes of it
+		response = strings.TrimSpace(response + "\n\n" + strings.TrimSpace(line))
 	}
 	response = guarded(response)
 	if d.drives(ctx) {
@@ -191,7 +193,11 @@ func (d *drive) abandon(ctx context.Context, cause error) {
 	}
 	if err := d.fail(ctx, reason, reason); err != nil {
 		d.cfg.Log.WarnContext(ctx, "plan.close", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
-		d.frame(bus.FrameError, bus.ErrorData{Reason: "I could not complete this request."})
+		text := "I could not complete this request."
+		if line, _ := d.before(ctx); line != "" {
+			text += " Before it failed: " + line + "."
+		}
+		d.frame(bus.FrameError, bus.ErrorData{Reason: guarded(text)})
 		d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
 	}
 }

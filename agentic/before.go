@@ -15,15 +15,17 @@ import (
 // maxBefore bounds what a failure tells one by one of what came before it, in bytes.
 const maxBefore = 8 << 10
 
-// before is what was done all the same in a plan that fails: in one line the effects of
-// steps that were not completed, and each of them with what it was about, behind the
+// before is what was done all the same in a plan that fails: in one line the steps that were completed and the
+// effects of those that were not, and each of them with what it was about, behind the
 // results of those that were. Without any both are empty.
 func (d *drive) before(ctx context.Context) (line, each string) {
 	if d.def.Type == agents.Remote {
 		return "", "" // its one call has failed, which is told
 	}
+	var parts []string
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
+			parts = append(parts, "completed: "+cut(s.Task, maxWhy))
 			each += fmt.Sprintf("completed: %s %s\n", s.Task, cut(string(d.results[s.Step].show(planShow).Result), planShow))
 		}
 	}
@@ -47,7 +49,6 @@ func (d *drive) before(ctx context.Context) (line, each string) {
 		counts[name][f.Status]++
 		each += fmt.Sprintf("%s %s: %s\n", name, about, f.Status)
 	}
-	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		var of []string
 		for _, status := range slices.Sorted(maps.Keys(counts[name])) {

@@ -42,7 +42,11 @@ func TestToldBeforeFailure(t *testing.T) {
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Infeasible: "no more tickets can be closed"})}, agents.Composer: {"Twelve are closed."}})
 	layer(c, m, allRoles...)
 	handOut(c)
-	shown(c)
+	frames := shown(c)
+	const want = "Twelve are closed.\n\nBefore it failed: completed: Count the outlets; close_ticket: 12 done, 2 indeterminate."
+	if e := dataOf[bus.ErrorData](t, frames[len(frames)-2]); e.Reason != want {
+		t.Errorf("told %q, which names not all that was done", e.Reason)
+	}
 	why, _ := block[string](t, m.requests(agents.Composer)[0], "Failure")
 	for _, text := range []string{"no more tickets can be closed", "close_ticket: 12 done, 2 indeterminate", `close_ticket {"ticket":"T-12"}: done`, `{"ticket":"T-13"}: indeterminate`, `completed: Count the outlets {"count":10}`} {
 		if !strings.Contains(why, text) {
@@ -58,7 +62,7 @@ func TestToldWithoutModel(t *testing.T) {
 	layer(c, says(nil), allRoles...)
 	handOut(c)
 	frames := shown(c)
-	const want = "I could not complete this request: the model could not answer: nothing is scripted for composer. Before it failed: close_ticket: 12 done, 2 indeterminate."
+	const want = "I could not complete this request: the model could not answer: nothing is scripted for composer. Before it failed: completed: Count the outlets; close_ticket: 12 done, 2 indeterminate."
 	if e := dataOf[bus.ErrorData](t, frames[len(frames)-2]); e.Reason != want {
 		t.Errorf("told %q", e.Reason)
 	}

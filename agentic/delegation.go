@@ -138,6 +138,7 @@ const (
 	taskFailed       = "failed"
 	taskViolation    = "contract_violation"
 	taskHeld         = "held"
+	taskUnanswered   = "unanswered" // an order of it has no answer: the step is to go on from the record
 )
 
 // progress is what a task says while it works, for display.

@@ -3,10 +3,12 @@ package agentic
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/tracing"
@@ -88,4 +90,22 @@ func (d *driving) begin(ctx context.Context, h bus.HandOut) (_ *drive, stop func
 	}
 	out.patched = make(chan struct{}, 1)
 	return out, d.grants.follow(out.turn, out.sealer, out.patched)
+}
+
+// mostReopened is how often a plan is claimed anew because a process that worked for it was gone.
+const mostReopened = 3
+
+// reopening drives a plan. Where a process that worked for it is gone, the plan is claimed anew: that ends the
+// tasks that live, and the steps go on, with new tasks that are told the calls before.
+func (d *drive) reopening(ctx context.Context, work func(context.Context) error) error {
+	for again := 0; ; again++ {
+		err := work(ctx)
+		if !errors.Is(err, errGone) || again == mostReopened || ctx.Err() != nil {
+			return err
+		}
+		d.cfg.Log.WarnContext(ctx, "go on without a process that is gone", slog.String("plan_id", d.turn.PlanID))
+		d.epoch++
+		d.plan, d.at, d.next = catalog.PlanView{}, 0, nil
+		clear(d.held)
+	}
 }

@@ -37,7 +37,7 @@ func (e *Engine) take(ctx context.Context, h bus.HandOut) {
 	d, unfollow := e.begin(ctx, h)
 	defer unfollow()
 	d.queue = e.queue
-	err := d.nodes(ctx)
+	err := d.reopening(ctx, d.nodes)
 	if err == nil || ctx.Err() != nil {
 		return
 	}

@@ -18,6 +18,7 @@ import (
 type end struct {
 	step int
 	task string
+	gone bool // its process is: nobody says how it ended
 	runReply
 }
 
@@ -26,6 +27,8 @@ type end struct {
 // planner, the one of an agent, or the nodes of a run. The plan
 // is this goroutine's alone: those that wait for a task only report its end. A step
 // that fails lets the others end; none begins after it until the plan is revised.
+//
+// A task whose process is gone ends this with errGone: the plan is claimed anew.
 //
 // A crash in here leaves tasks that live. They go on until the plan is claimed again,
 // which ends them; their steps are then opened anew.
@@ -151,7 +154,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView, limit time.Duratio
 	return func() end {
 		e := end{step: s.Step, task: args.TaskID}
 		if err := d.helped(ctx, "task", instance, taskTime, turn.Grant, run, &e.runReply, func(p progress) { d.progress(&s, p) }); err != nil {
-			e.runReply = runReply{Status: taskFailed, Reason: "the task does not answer"}
+			e.runReply, e.gone = runReply{Status: taskFailed, Reason: "the task does not answer"}, errors.Is(err, errGone)
 		}
 		return e
 	}, nil
@@ -195,11 +198,20 @@ func (d *drive) ended(ctx context.Context, e end) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case e.gone || e.Status == taskUnanswered:
+		return errGone
 	case e.Plan != nil:
 		d.take(*e.Plan, e.At, e.Next)
 	case e.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
 		if err := d.look(ctx); err != nil {
 			return err
+		}
+	case e.Status != taskFailed: // it has said its end, and the answer was lost or the order was: the record knows
+		if err := d.look(ctx); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(d.plan.Steps, func(s catalog.StepView) bool { return s.Step == e.step && s.Status == catalog.StepRunning }) {
+			return errGone
 		}
 	default: // the task could not say its end itself: the manager may only say failed
 		reason := cmp.Or(e.Reason, "the task ended without a result")

@@ -30,6 +30,11 @@ func folding(c *core, p catalog.PlanView) {
 		var a catalog.PlanClaim
 		read(o, &a)
 		p.Epoch = a.Epoch
+		for i := range p.Steps {
+			if p.Steps[i].Status == catalog.StepRunning {
+				p.Steps[i].Status = catalog.StepPending
+			}
+		}
 		return done(p)(o)
 	})
 	c.on("plan", func(o placed) *intents.Answer {

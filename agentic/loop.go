@@ -53,6 +53,8 @@ type loop struct {
 	asked   bool     // by another agent, which tells the user what is missing
 	noData  int      // calls that could not have what they asked for
 	fanOut  int      // the most agents that one reply asked
+	waits   string   // which calls of the last reply wait for people, and which do not
+	unmade  bool     // some of them were neither made nor wait
 	dropped []string // agents that were not asked, being one too many of a reply
 }
 
@@ -305,6 +307,9 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	if err := l.corrected(calls, errs); err != nil {
 		return false, err
 	}
+	if held(errs) != nil {
+		l.waits, l.unmade = l.tally(calls, errs)
+	}
 	return ended, cmp.Or(fatal(errs), held(errs))
 }
 
@@ -329,10 +334,51 @@ func held(errs []error) error {
 	return nil
 }
 
+// tally says of the calls of a reply how many are done, wait for people, or were not carried out, and why not.
+func (l *loop) tally(calls []model.Call, errs []error) (text string, unmade bool) {
+	var kinds []string
+	counts := map[string]int{}
+	for i, c := range calls {
+		if l.isOutput(c.Name) {
+			continue
+		}
+		kind := c.Name + " is done"
+		var refused *OrderError
+		switch {
+		case errs[i] == nil:
+		case errors.As(errs[i], &refused) && refused.Answer.Code == intents.ApprovalRequired:
+			kind = c.Name + " waits for approval"
+		case errors.As(errs[i], &refused):
+			kind, unmade = c.Name+" was not carried out: "+cut(refused.Answer.Reason, maxWhy), true
+		default:
+			kind, unmade = c.Name+" was not carried out: "+cut(errs[i].Error(), maxWhy), true
+		}
+		if counts[kind]++; counts[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d × %s", counts[kind], kind)
+	}
+	return strings.Join(kinds, "; ") + ".", unmade
+}
+
+// maxWhy bounds why a call was not carried out, in bytes.
+const maxWhy = 200
+
 // waiting has the agent say what is done and what waits for people, with its outputs
-// alone. They are its words here: nothing of the reply is carried out.
+// alone. They are its words here: nothing of the reply is carried out. Where calls were not made that do not wait
+// either, that is said in any case.
 func (l *loop) waiting(ctx context.Context) string {
-	l.say("Some of your calls wait for people to approve them; you will not see what becomes of them. End now with " + l.outputs() + ": what is done, and what waits.")
+	text := l.lastWords(ctx)
+	if l.unmade { // what the model makes of it may be wrong
+		text = strings.TrimSpace(text + "\n\n" + l.waits)
+	}
+	return text
+}
+
+func (l *loop) lastWords(ctx context.Context) string {
+	l.say("Some of your calls wait for people to approve them; you will not see what becomes of them. Of your last calls: " + l.waits + " End now with " + l.outputs() + ": what is done, and what waits.")
 	reply, err := l.respond(ctx, l.outputTools())
 	if err != nil {
 		return "" // they wait all the same
@@ -398,6 +444,9 @@ func (l *loop) prepare(c model.Call) (*tool, json.RawMessage, error) {
 		if !json.Valid(args) || args[0] != '{' {
 			return nil, nil, mistaken("the arguments are not one JSON object")
 		}
+		if refused := (*intents.Refusal)(nil); errors.As(canonical(args), &refused) {
+			return nil, nil, unsignable(refused)
+		}
 		if t.check != nil {
 			if wrong := violations(t.check, args); len(wrong) > 0 {
 				return nil, nil, &mistake{wrong}
@@ -406,6 +455,16 @@ func (l *loop) prepare(c model.Call) (*tool, json.RawMessage, error) {
 		return t, args, nil
 	}
 	return nil, nil, mistaken("there is no tool %q", c.Name)
+}
+
+func canonical(args []byte) error {
+	_, err := intents.Canonical(args)
+	return err
+}
+
+// unsignable says to a model why what it has written can be in no intent.
+func unsignable(r *intents.Refusal) *mistake {
+	return &mistake{[]string{r.Pointer + ": " + r.Reason, "write each member once, numbers with at most 15 digits (a longer one as a string, where the schema takes that), and whole characters"}}
 }
 
 // maxViolations is how many violations a model is told.
@@ -435,7 +494,11 @@ func (l *loop) answer(c model.Call, result any, err error) {
 		l.noData++
 		result = map[string]any{"status": "error", "reason": "data unavailable: " + told(refused)}
 	case errors.As(err, &refused):
-		result = map[string]any{"error": map[string]any{"code": refused.Answer.Code, "reason": told(refused)}}
+		wrong := map[string]any{"code": refused.Answer.Code, "reason": told(refused)}
+		if after := refused.Answer.RetryAfter; after > 0 {
+			wrong["retry_after_sec"] = after
+		}
+		result = map[string]any{"error": wrong}
 	case err != nil:
 		result = map[string]any{"error": map[string]any{"reason": plain(err)}}
 	}
@@ -458,16 +521,16 @@ func fatal(errs []error) error {
 	return nil
 }
 
-// tellable codes are about the call itself, so the model is told and may try
-// something else.
+// tellable says whether a code is about one call, so that the model is told and may try something else. Those
+// that are not are about the task itself, which can order no more: its key, its grant, its plan. They, and what
+// only a defect of ours gives, end the run.
 func tellable(c intents.Code) bool {
 	switch c {
-	case intents.ExecutorFailed, intents.ExecutorTimeout, intents.MalformedArgs, intents.TaskScope, intents.PolicyDenied,
-		intents.DispatchUnavailable, intents.SchemaInvalid, intents.Indeterminate, intents.RBACForbidden, intents.ConflictIdempotency, intents.OversizedOutput, intents.ApprovalRequired:
-		return true
-	default:
+	case intents.OK, intents.SignatureInvalid, intents.KeyUnknown, intents.KeyRevoked, intents.GrantInvalid, intents.UnknownIntent, intents.KeyRole,
+		intents.ExpiredTTL, intents.NotYetValid, intents.Changed, intents.ContractViolation, intents.Cancelled, intents.Unauthorized, intents.Internal:
 		return false
 	}
+	return true
 }
 
 // told says why an order was refused or failed: the reason, and what the skill itself,

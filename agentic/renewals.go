@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -81,17 +82,61 @@ const (
 
 // helped delegates to one process of a role. While that works, fresh grants of
 // the turn are passed on to it; sent is the one that the request carries. on gets what
-// the process says meanwhile.
+// the process says meanwhile. The error is errGone if the process does not work on it any more
+// and has not answered: it has died, or its answer was lost.
 func (d *drive) helped(ctx context.Context, role, instance string, wait time.Duration, sent string, in, out any, on func(progress)) error {
-	working, end := context.WithCancel(ctx)
-	passed := make(chan struct{})
-	go func() {
-		defer close(passed)
-		d.passOn(working, role, instance, sent)
-	}()
-	defer func() { <-passed }()
-	defer end()
-	return delegateTo(ctx, following(d.cfg.Bus, on), bus.AgentInstance(role, instance), wait, in, out)
+	working, end := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { d.passOn(working, role, instance, sent) })
+	beside.Go(func() {
+		if d.gone(working, role, instance) {
+			end(errGone)
+		}
+	})
+	defer beside.Wait()
+	defer end(nil)
+	err := delegateTo(working, following(d.cfg.Bus, on), bus.AgentInstance(role, instance), wait, in, out)
+	if err != nil && errors.Is(context.Cause(working), errGone) {
+		return errGone
+	}
+	return err
+}
+
+// errGone says that the process that worked for a plan is not there any more, or works on something else.
+var errGone = errors.New("the process that worked on it is gone")
+
+// Looking after a process that works: how often it is asked whether it does, how often in a row it may be
+// missing or say that it does not, as when its answer is on its way, and how often it may be silent, as one that is
+// held for a while.
+const (
+	askEvery   = 5 * time.Second
+	mostAbsent = 2
+	mostSilent = 12
+)
+
+// gone asks a process again and again whether it works for this driver, until it does not or ctx ends.
+func (d *drive) gone(ctx context.Context, role, instance string) bool {
+	absent, silent := 0, 0
+	for absent < mostAbsent && silent < mostSilent {
+		select {
+		case <-d.cfg.after(askEvery):
+		case <-ctx.Done():
+			return false
+		}
+		var reply bus.FreshGrantReply
+		err := delegate(ctx, d.cfg.Bus, bus.Grant(role, instance), passTime, bus.FreshGrant{PlanID: d.turn.PlanID, Driver: d.driver}, &reply)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err == nil && reply.Taken:
+			absent, silent = 0, 0
+		case err == nil || errors.Is(err, bus.ErrNoResponders):
+			absent++
+		default:
+			silent++
+		}
+	}
+	return true
 }
 
 // passOn gives a process every grant that is fresher than the one it has, until

@@ -130,6 +130,70 @@ func TestHeldCall(t *testing.T) {
 	}
 }
 
+// TestUnsignable: what a model writes and no intent can say is told to it as a violation. The step goes on, and
+// nothing was ordered.
+func TestUnsignable(t *testing.T) {
+	for name, args := range map[string]string{
+		"a big integer":    `{"x":1234567890123456789}`,
+		"-0":               `{"x":{"y":[-0.0]}}`,
+		"too many digits":  `{"x":52.5200065999999991}`,
+		"no double":        `{"x":1e400}`,
+		"half a character": `{"x":"cut \ud83d"}`,
+		"a member twice":   `{"x":1,"x":2}`,
+		"NaN":              `{"x":NaN}`,
+		"too deep alone":   `{"x":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`,
+		"too deep inside":  `{"x":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`,
+		"too long":         `{"x":"` + strings.Repeat("x", 50<<10) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			working(c)
+			c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
+			got, m := worked(t, c, []model.Call{{ID: "a", Name: "outlets", Arguments: args}}, giveUp)
+			if got.Status != taskInsufficient {
+				t.Fatalf("%+v", got)
+			}
+			if said := lastResults(t, m); len(said) != 1 || !strings.Contains(said[0], `"violations"`) && !strings.Contains(said[0], string(intents.PayloadTooLarge)) {
+				t.Errorf("the model is told %v", said)
+			}
+			if n := len(c.of("skill.call")); n != 0 {
+				t.Errorf("%d calls were ordered", n)
+			}
+		})
+	}
+}
+
+// TestOneTooMany: a call that is refused for now is told to the model, for that call alone and with the time; those
+// beside it that wait for people wait on, and the user is told which do and which do not.
+func TestOneTooMany(t *testing.T) {
+	for _, code := range []intents.Code{intents.Overloaded, intents.RateLimited, intents.MemoryLock} {
+		t.Run(string(code), func(t *testing.T) {
+			c := newCore(t)
+			working(c)
+			c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
+			held := refuse(intents.ApprovalRequired, "somebody must agree")
+			c.on("skill.call", inTurn(held, later(code, 60), held))
+			var reply []model.Call
+			for i := range 3 {
+				reply = append(reply, call("outlets", map[string]any{"close": i}))
+			}
+			got, m := worked(t, c, reply, []model.Call{{ID: "end", Name: "insufficient", Arguments: `{"reason":"All wait."}`}})
+			if got.Status != taskHeld {
+				t.Fatalf("%+v", got)
+			}
+			said := lastResults(t, m)
+			for i, want := range []string{`"status":"held"`, `"retry_after_sec":60`, `"status":"held"`} {
+				if !strings.Contains(said[i], want) {
+					t.Errorf("result %d: %s, want %s", i, said[i], want)
+				}
+			}
+			if f := finish(c); f.Reply != "All wait.\n\n2 × outlets waits for approval; 1 × outlets was not carried out: not now." {
+				t.Errorf("%q", f.Reply)
+			}
+		})
+	}
+}
+
 // TestEqualCalls: two equal calls are meant twice, so they are two orders; one that was
 // refused was none, so the next is its equal again.
 func TestEqualCalls(t *testing.T) {

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/tracing"
 )
 
@@ -22,8 +22,14 @@ const orderTTL = 120
 // what the router waits for an equal order in flight.
 const answerTime = 4 * time.Minute
 
-// sealAttempts bounds how often an order that had no effect is sent again.
-const sealAttempts = 3
+// sealAttempts bounds how often an order that had no effect is sent again, unheardAttempts how often one for which
+// no router is there, which may be starting again, and mostWaited how long all of that may take, of which
+// a refusal may say how much.
+const (
+	sealAttempts    = 3
+	unheardAttempts = 7
+	mostWaited      = 30 * time.Second
+)
 
 // Turn says for which user and in which plan a role works. Its grant is replaced
 // when a fresh one comes for its driver.
@@ -51,6 +57,7 @@ type Sealer struct {
 	bus    bus.Conn
 	origin string
 	now    func() time.Time
+	after  func(time.Duration) <-chan time.Time
 
 	mu      sync.Mutex     // guards the rest
 	grant   string         // the freshest; empty: the turn's own
@@ -131,18 +138,23 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 		}()
 	}
 	key := row.Key(raw, t.UserID, c)
-	for attempt := range sealAttempts {
-		if attempt > 0 {
-			if err := clock.Sleep(ctx, time.Duration(attempt)*250*time.Millisecond); err != nil {
-				return nil, err
-			}
-		}
+	var waited time.Duration
+	for attempt := 1; ; attempt++ {
 		a, err = s.submit(ctx, t, in, c, key)
 		if err != nil && !errors.Is(err, bus.ErrNoResponders) { // nobody listened: it had no effect
 			return nil, err
 		}
-		if err == nil && !again(a) {
+		pause, attempts := time.Duration(attempt)*time.Second, unheardAttempts
+		if err == nil {
+			pause, attempts = again(a, pause/4), sealAttempts
+		}
+		if waited += pause; pause == 0 || attempt >= attempts || waited > mostWaited {
 			break
+		}
+		select {
+		case <-s.after(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 	if err != nil {
@@ -187,13 +199,19 @@ func toldBy(a *intents.Answer) (t catalog.Told) {
 	return t
 }
 
-// again says that, according to router or executor, the order had no effect and
-// may be sent again. A skill server that fails is not waited for.
-func again(a *intents.Answer) bool {
-	if a.Outcome != nil {
-		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable && a.RetryAfter == 0
+// again is how long to wait before an order is sent again that, according to router or executor, had no effect:
+// as long as a refusal says, else a pause; 0: it is not sent again. A skill server that fails is not waited for.
+func again(a *intents.Answer, pause time.Duration) time.Duration {
+	said := time.Duration(a.RetryAfter) * time.Second
+	switch {
+	case a.Outcome != nil && a.Outcome.Status == intents.Failed && a.Outcome.Retryable && a.RetryAfter == 0:
+		return pause
+	case a.Outcome != nil, a.Code == intents.RateLimited && said == 0: // a budget is spent
+		return 0
+	case a.Code == intents.RateLimited, a.Code == intents.Overloaded, a.Code == intents.InFlight, a.Code == intents.Internal:
+		return max(pause, said)
 	}
-	return a.Code == intents.Overloaded || a.Code == intents.InFlight
+	return 0
 }
 
 // seal signs an order. It states the capabilities that it needs, if any are named.
@@ -218,12 +236,16 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 		span.End()
 	}()
 	sealed, id, err := s.seal(t, in, c, key)
-	if err != nil {
+	var refused *intents.Refusal
+	switch {
+	case errors.As(err, &refused): // what no intent can say: as a router would refuse it
+		return &intents.Answer{Code: refused.Code, Pointer: refused.Pointer, Reason: strings.TrimPrefix(refused.Pointer+": "+refused.Reason, ": "), Hint: refused.Code.Info().Hint}, nil
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	reply, err := s.bus.Request(ctx, bus.Orders, sealed)
+	reply, err := bus.Submit(ctx, s.bus, sealed, s.after)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}

@@ -2,8 +2,10 @@ package agentic
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -64,24 +66,39 @@ func TestOrderAgain(t *testing.T) {
 		answer func(placed) *intents.Answer
 		times  int
 		code   intents.Code
+		wait   time.Duration
 	}{
-		{"done", ok, 1, intents.OK},
-		{"retryable, then done", inTurn(outcome(intents.Abandoned, intents.Failed, true), ok), 2, intents.OK},
-		{"retryable for good", outcome(intents.DispatchUnavailable, intents.Failed, true), sealAttempts, intents.DispatchUnavailable},
-		{"overloaded, then done", inTurn(refuse(intents.Overloaded, "later"), ok), 2, intents.OK},
-		{"in flight, then done", inTurn(refuse(intents.InFlight, "wait"), refuse(intents.InFlight, "wait"), ok), 3, intents.OK},
-		{"failed for good", outcome(intents.ExecutorFailed, intents.Failed, false), 1, intents.ExecutorFailed},
-		{"indeterminate", outcome(intents.Indeterminate, intents.StatusIndetermined, false), 1, intents.Indeterminate},
-		{"indeterminate, said to be retryable", outcome(intents.Indeterminate, intents.StatusIndetermined, true), 1, intents.Indeterminate},
-		{"denied", refuse(intents.PolicyDenied, "no"), 1, intents.PolicyDenied},
-		{"not yet valid", refuse(intents.NotYetValid, "no"), 1, intents.NotYetValid},
-		{"held", refuse(intents.ApprovalRequired, "ask"), 1, intents.ApprovalRequired},
+		{"done", ok, 1, intents.OK, 0},
+		{"retryable, then done", inTurn(outcome(intents.Abandoned, intents.Failed, true), ok), 2, intents.OK, 0},
+		{"retryable for good", outcome(intents.DispatchUnavailable, intents.Failed, true), sealAttempts, intents.DispatchUnavailable, 0},
+		{"overloaded, then done", inTurn(refuse(intents.Overloaded, "later"), ok), 2, intents.OK, 0},
+		{"in flight, then done", inTurn(refuse(intents.InFlight, "wait"), refuse(intents.InFlight, "wait"), ok), 3, intents.OK, 0},
+		{"failed for good", outcome(intents.ExecutorFailed, intents.Failed, false), 1, intents.ExecutorFailed, 0},
+		{"indeterminate", outcome(intents.Indeterminate, intents.StatusIndetermined, false), 1, intents.Indeterminate, 0},
+		{"indeterminate, said to be retryable", outcome(intents.Indeterminate, intents.StatusIndetermined, true), 1, intents.Indeterminate, 0},
+		{"denied", refuse(intents.PolicyDenied, "no"), 1, intents.PolicyDenied, 0},
+		{"not yet valid", refuse(intents.NotYetValid, "no"), 1, intents.NotYetValid, 0},
+		{"rate limited for a while, then done", inTurn(later(intents.RateLimited, 5), ok), 2, intents.OK, 5 * time.Second},
+		{"rate limited for long", later(intents.RateLimited, 900), 1, intents.RateLimited, 0},
+		{"a budget is spent", refuse(intents.RateLimited, "spent"), 1, intents.RateLimited, 0},
+		{"full for a minute", later(intents.Overloaded, 60), 1, intents.Overloaded, 0},
+		{"a fault, then done", inTurn(refuse(intents.Internal, "?"), ok), 2, intents.OK, 0},
+		{"held", refuse(intents.ApprovalRequired, "ask"), 1, intents.ApprovalRequired, 0},
 	}
 	c := newCore(t)
 	s := manager(c)
+	var waits []time.Duration
+	s.after = func(d time.Duration) <-chan time.Time {
+		if d == bus.AnswerTime {
+			return nil // it is answered
+		}
+		waits = append(waits, d)
+		return time.After(0)
+	}
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(c.taken())
+			waits = nil
 			c.on("plan.claim", tt.answer)
 			a, err := claim(t, s, c.turn(), i+1)
 			var refused *OrderError
@@ -97,7 +114,19 @@ func TestOrderAgain(t *testing.T) {
 					t.Error("sent again under another key")
 				}
 			}
+			if tt.wait != 0 && !slices.Equal(waits, []time.Duration{tt.wait}) {
+				t.Errorf("waited %v", waits)
+			}
 		})
+	}
+}
+
+// later refuses an order and says when it may be sent again.
+func later(code intents.Code, seconds int) func(placed) *intents.Answer {
+	return func(p placed) *intents.Answer {
+		a := refuse(code, "not now")(p)
+		a.RetryAfter = seconds
+		return a
 	}
 }
 
@@ -141,6 +170,7 @@ func TestOrderUnheard(t *testing.T) {
 	t.Cleanup(conn.Close)
 	sealer := manager(c)
 	sealer.bus = conn
+	sealer.after = func(time.Duration) <-chan time.Time { return time.After(0) }
 	if _, err := claim(t, sealer, c.turn(), 1); !errors.Is(err, bus.ErrNoResponders) || !strings.HasPrefix(err.Error(), "plan.claim: ") {
 		t.Errorf("error = %v", err)
 	}

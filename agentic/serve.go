@@ -49,7 +49,7 @@ func (c Config) figure(name, value string) {
 }
 
 func (c Config) sealer(key intents.Signer) *Sealer {
-	return &Sealer{key: key, bus: c.Bus, origin: c.Origin, now: c.Now}
+	return &Sealer{key: key, bus: c.Bus, origin: c.Origin, now: c.Now, after: time.After}
 }
 
 // Times that bound delegations. A manager that hears nothing for longer says

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
@@ -79,8 +78,11 @@ func (w *worker) work(ctx context.Context) runReply {
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason, Usage: w.used()} // the record ended the step
-	case errors.Is(ctx.Err(), context.Canceled): // the process ends: the step is nobody's failure, and is opened anew
-		return runReply{Status: taskFailed, Reason: "the process of the task has ended", Usage: w.used()}
+	case errors.Is(ctx.Err(), context.Canceled): // the process ends: the step is nobody's failure, and goes on from the record
+		return runReply{Status: taskUnanswered, Reason: "the process of the task has ended", Usage: w.used()}
+	case unanswered(err) && ctx.Err() == nil: // nobody knows how its last order ended: the next task reads it in the record
+		w.cfg.Log.WarnContext(ctx, "task without an answer", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
+		return runReply{Status: taskUnanswered, Reason: plain(err), Usage: w.used()}
 	default:
 		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
 		reason, late := plain(err), errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -91,6 +93,11 @@ func (w *worker) work(ctx context.Context) runReply {
 		reply.TimedOut = late
 		return reply
 	}
+}
+
+// unanswered says that an order got no answer, or that no router was there for it.
+func unanswered(err error) bool {
+	return errors.Is(err, bus.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func heldOf(e *OrderError) *bus.Approval {
@@ -115,9 +122,12 @@ func (w *worker) used() []catalog.Usage {
 	return w.loop.used
 }
 
+// finishTime is how long a task may take to say its end, which is sent again while there is no answer.
+const finishTime = 4 * bus.AnswerTime
+
 // finish seals the task's own end; its key is dead afterwards.
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
-	ctx, cancel := context.WithTimeout(clock.Lasting(ctx), 10*time.Second)
+	ctx, cancel := context.WithTimeout(clock.Lasting(ctx), finishTime)
 	defer cancel()
 	var asked routing
 	f.Usage = w.used()

@@ -36,7 +36,7 @@ func (g *Gateway) submit(ctx context.Context, a actor, o order) (*intents.Answer
 	}
 	ctx, cancel := context.WithTimeout(ctx, run+orderTTL)
 	defer cancel()
-	raw, err := g.cfg.Bus.Request(ctx, bus.Orders, sealed)
+	raw, err := bus.Submit(ctx, g.cfg.Bus, sealed, time.After)
 	if err != nil {
 		return nil, unanswered(err, "the router")
 	}

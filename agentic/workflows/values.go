@@ -3,6 +3,7 @@ package workflows
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"aob.dev/writ/intents"
 )
@@ -119,6 +120,38 @@ func masked(v any) bool {
 		}
 	}
 	return false
+}
+
+// handedOn is a foreign value as an intent can have it: a whole number beyond the exact ones of RFC 8785 is the text
+// of its digits, as is one that no double comes near; another number is the nearest double, as its readers take it.
+func handedOn(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if _, err := intents.Canonical([]byte(v)); err == nil {
+			return v
+		}
+		f, err := v.Float64()
+		switch {
+		case err != nil, f != 0 && !strings.ContainsAny(v.String(), ".eE"):
+			return v.String()
+		case f == 0: // -0, or too small for a double
+			return 0
+		}
+		return f
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = handedOn(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name := range v {
+			out[name] = handedOn(v[name])
+		}
+		return out
+	}
+	return v
 }
 
 // canonical JSON of a value.

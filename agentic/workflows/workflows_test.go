@@ -32,7 +32,7 @@ func valued(t *testing.T, inputs, condition string) (*Graph, Values) {
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	outputs := `{"n":3,"f":1.5,"big":12345678901234567890,"s":"text","yes":true,"nil":null,"list":[{"x":1},{"x":2}],"deep":{"er":{"x":"y"}},
+	outputs := `{"n":3,"f":1.5,"big":12345678901234567890,"odd":[-9007199254740993,-0.0,1e-400,52.5200065999999991,1e400,{"a":18446744073709551615}],"s":"text","yes":true,"nil":null,"list":[{"x":1},{"x":2}],"deep":{"er":{"x":"y"}},
 		"hidden":"[masked]","partly":{"a":1,"b":"[masked]"},"long":"` + strings.Repeat("x", 5000) + `"}`
 	return d.Graph, Values{RunID: "plan_1", Inputs: json.RawMessage(`{"s":"in","n":2,"f":2,"l":[1,2,3],"o":{"k":"v"}}`), Nodes: map[string]NodeValue{
 		"a":     {Status: Done, Order: "sha256:aa", Outputs: d.Cut("a", json.RawMessage(outputs), true)},
@@ -58,6 +58,9 @@ func TestTemplates(t *testing.T) {
 		`"${nodes.a.outputs[\"deep\"].er.x}"`: `"y"`,
 		`"${nodes.a.outputs.nil}"`:            `null`,
 		`"-${nodes.a.outputs.nil}"`:           `"-null"`,
+		`"${nodes.a.outputs.big}"`:            `"12345678901234567890"`,
+		`"#${nodes.a.outputs.big}"`:           `"#12345678901234567890"`,
+		`"${nodes.a.outputs.odd}"`:            `["-9007199254740993",0,0,52.5200066,"1e400",{"a":"18446744073709551615"}]`,
 		`"${nodes.a.outputs.success}"`:        `true`,
 		`"${nodes.a.order}"`:                  `"sha256:aa"`,
 		`"$${inputs.n} $ {} $1"`:              `"${inputs.n} $ {} $1"`,
@@ -96,7 +99,7 @@ func TestConditions(t *testing.T) {
 		"nodes.a.outputs.n > 2.5":                              "run",
 		"nodes.a.outputs.f > 1":                                "run",
 		"nodes.a.outputs.f + 1.0 == 2.5":                       "run",
-		"nodes.a.outputs.big > 1":                              "! /nodes/a/outputs/big: is not there",
+		"nodes.a.outputs.big == '12345678901234567890'":        "run",
 		"inputs.n * 2 == 4":                                    "run",
 		"inputs.f == 2":                                        "run",
 		"inputs.s + '!' == 'in!'":                              "run",

@@ -209,6 +209,30 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// TestDigestOfBigNumbers: a tool whose schema has numbers that RFC 8785 has not, such as the bounds of 64 bits, is there
+// as any other, and its digest tells each of them from every other value.
+func TestDigestOfBigNumbers(t *testing.T) {
+	digests := map[string]string{}
+	for _, n := range []string{
+		"9223372036854775807", "9223372036854775806", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "-0.0", "52.5200065999999991",
+		"null", `"9223372036854775807"`, `{"numbers":{"/input_schema/properties/n~1m/default":"9223372036854775807"}}`, "0",
+	} {
+		got := parseTool(json.RawMessage(`{"name":"get","inputSchema":{"type":"object","properties":{"n/m":{"default":`+n+`}}}}`), Source{})
+		digest := got.Digest()
+		if got.Err != nil || digest == "" {
+			t.Errorf("%s: %v", n, got.Err)
+		}
+		if other, twice := digests[digest]; twice {
+			t.Errorf("%s and %s have one digest", n, other)
+		}
+		digests[digest] = n
+	}
+	bound := parseTool(json.RawMessage(`{"name":"get","inputSchema":{"type":"object","properties":{"n":{"type":"integer","maximum":9223372036854775807}}}}`), Source{})
+	if bound.Err != nil {
+		t.Error(bound.Err)
+	}
+}
+
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`))
 	f.Add([]byte(`{"name":"b","inputSchema":{"$ref":"#/$defs/x","$defs":{"x":{"$ref":"#"}}}}`))

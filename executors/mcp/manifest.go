@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
@@ -42,8 +44,7 @@ const maxName = 128
 //
 // with null for what is not declared. White space and the order of members do not
 // matter. Any other change is another version, which needs approval, and so is the
-// same tool of another server. The digest of a manifest without canonical form is
-// empty.
+// same tool of another server. The digest of a manifest without one meaning is empty.
 func (m *Manifest) Digest() string {
 	if m.digest != "" {
 		return m.digest
@@ -59,12 +60,61 @@ func (m *Manifest) Digest() string {
 	if err != nil {
 		return ""
 	}
-	canonical, err := intents.Canonical(b)
+	canonical, err := exact(b)
 	if err != nil {
 		return ""
 	}
 	return intents.Digest(canonical)
 }
+
+// exact is the canonical JSON of a manifest. Numbers that it has and RFC 8785 does not, such as the largest
+// of 64 bits, are null there, and their digits stand in a member of their own, "numbers", by their pointers.
+func exact(manifest []byte) ([]byte, error) {
+	if canonical, err := intents.Canonical(manifest); err == nil {
+		return canonical, nil
+	}
+	if err := intents.Unambiguous(manifest); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(manifest))
+	d.UseNumber()
+	var doc map[string]any
+	if err := d.Decode(&doc); err != nil {
+		return nil, err
+	}
+	numbers := map[string]string{}
+	doc["numbers"] = numbers
+	for name, v := range doc {
+		doc[name] = withoutNumbers(v, "/"+name, numbers)
+	}
+	text, err := intents.MarshalPlain(doc)
+	if err != nil {
+		return nil, err
+	}
+	return intents.Canonical(text)
+}
+
+// withoutNumbers is a value with null for the numbers that have no canonical form. Those are put into numbers.
+func withoutNumbers(v any, pointer string, numbers map[string]string) any {
+	switch v := v.(type) {
+	case json.Number:
+		if _, err := intents.Canonical([]byte(v)); err != nil {
+			numbers[pointer] = v.String()
+			return nil
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutNumbers(v[i], pointer+"/"+strconv.Itoa(i), numbers)
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = withoutNumbers(v[name], pointer+"/"+escape.Replace(name), numbers)
+		}
+	}
+	return v
+}
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // tool is a manifest with its compiled output schema (nil: none declared).
 type tool struct {
@@ -111,7 +161,7 @@ func (t *tool) read(raw json.RawMessage) error {
 		return err
 	}
 	if t.digest = t.Digest(); t.digest == "" {
-		return errors.New("no canonical form: a member occurs twice, a number is not a double, or it is nested too deeply")
+		return errors.New("no canonical form: a member occurs twice, a character is not whole, or it is nested too deeply")
 	}
 	var known wire.Tool
 	if err := json.Unmarshal(raw, &known); err != nil {

@@ -29,9 +29,12 @@ type SkillVersion struct {
 const maxPinned = 16 << 10
 
 // PinnedSchema is the schema of a skill's input as its approval has it: none where it is
-// too large, so that graphs are checked when they run.
+// too large or has a number that no intent can have, so that graphs are checked when they run.
 func PinnedSchema(schema json.RawMessage) json.RawMessage {
 	if len(schema) > maxPinned {
+		return nil
+	}
+	if _, err := intents.Canonical(schema); err != nil {
 		return nil
 	}
 	return schema

@@ -1,0 +1,62 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// AnswerTime is how long a signed intent may go without an answer until it is sent again; each further wait is
+// twice as long.
+const AnswerTime = 10 * time.Second
+
+// maxSent bounds how often one is sent: the last time is well within the life of every intent.
+const maxSent = 4
+
+// Submit sends a signed intent to the routers and waits for its answer until ctx ends. Where none comes, since the
+// router that has it died or hangs, or the answer was lost, the same bytes are sent again: whichever router
+// gets them joins equal ones, so there is one effect, and one answer. after is time.After.
+func Submit(ctx context.Context, conn Conn, signed []byte, after func(time.Duration) <-chan time.Time) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		data []byte
+		err  error
+	}
+	answers := make(chan answer, maxSent)
+	send := func() {
+		data, err := conn.Request(ctx, Orders, signed)
+		answers <- answer{data, err}
+	}
+	go send()
+	wait := AnswerTime
+	again := after(wait)
+	for sent, open := 1, 1; ; {
+		select {
+		case a := <-answers:
+			if open--; open == 0 || a.err == nil && !underWay(a.data) {
+				return a.data, a.err
+			}
+		case <-again:
+			sent, open = sent+1, open+1
+			go send()
+			again = nil
+			if sent < maxSent {
+				wait *= 2
+				again = after(wait)
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// underWay says that an answer is none yet: the order is in flight, and another answer is waited for.
+func underWay(answer []byte) bool {
+	var a struct {
+		Code intents.Code `json:"code"`
+	}
+	return json.Unmarshal(answer, &a) == nil && a.Code == intents.InFlight
+}
