@@ -42,7 +42,7 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 		}
 	}
 	if s := f.Skill; s != nil && s.Digest != "" {
-		skill := map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}
+		skill := map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect, "destructive": s.Destroys()}
 		if s.Kind != "" {
 			skill["kind"] = s.Kind
 		}

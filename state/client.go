@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
@@ -76,8 +75,8 @@ func (d *Directory) clientSkills(tenant, key string) ([]string, bool) {
 	}
 	k, ok := t.Keys[key]
 	for id := range t.Pins {
-		server, _, _ := strings.Cut(id, ".")
-		if k.Tools == nil || slices.Contains(k.Tools, id) || slices.Contains(k.Tools, server+".*") {
+		like := func(tool string) bool { return intents.Like(tool, id) }
+		if k.Tools == nil || slices.ContainsFunc(k.Tools, like) {
 			skills = append(skills, id)
 		}
 	}
