@@ -18,6 +18,7 @@ func TestMaskOfALargeResult(t *testing.T) {
 	}
 	e := executortest.New(t, "files", nil, answering(large))
 	in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+	in.Ticket.Pins = []intents.Pin{{Skill: "people", Effect: "pure"}}
 	in.Ticket.Obligations = []intents.Obligation{{Name: "mask", Value: []string{"/output/*/mail"}}}
 	if r := e.Do(t, in); r.Status != intents.Failed || r.Code != intents.OversizedOutput || r.Result != nil || r.Retryable {
 		t.Errorf("%+v", r)

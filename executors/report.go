@@ -25,12 +25,12 @@ func succeeded(o *Order, res *Result) intents.Report {
 	}
 	raw, err := intents.MarshalPlain(res.Value)
 	if err != nil {
-		return failed(Fail(intents.ExecutorFailed, "the result is not JSON"))
+		return failed(o.unknown(Fail(intents.ExecutorFailed, "the result is not JSON")))
 	}
 	raw, f := oblige(o, raw)
 	if f != nil {
 		f.Facts = res.Facts
-		return failed(f)
+		return failed(o.unknown(f))
 	}
 	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Facts: res.Facts}
 }
@@ -68,7 +68,7 @@ func (s *Service) failure(ctx context.Context, o *Order, err error) intents.Repo
 		return cut(ctx, o)
 	}
 	s.logFailure(ctx, o, err)
-	return failed(Fail(intents.ExecutorFailed, "the executor failed; its log says why"))
+	return failed(o.unknown(Fail(intents.ExecutorFailed, "the executor failed; its log says why")))
 }
 
 func (s *Service) logFailure(ctx context.Context, o *Order, err error) {
@@ -91,6 +91,15 @@ func cut(ctx context.Context, o *Order) intents.Report {
 		return failed(Fail(intents.ExecutorTimeout, "the order did not end before its deadline"))
 	}
 	return failed(Fail(intents.Abandoned, "the executor is stopping"))
+}
+
+// unknown makes a failure after a handler has run one whose effect is not known, if the order
+// must happen at most once: nothing runs it again. Only a handler can say that it did nothing.
+func (o *Order) unknown(f *Failure) *Failure {
+	if o.Effect() == catalog.Once {
+		f.Code, f.Retryable, f.Reason = intents.Indeterminate, false, f.Reason+"; its effect is not known"
+	}
+	return f
 }
 
 // Effect of carrying the order out: that of its catalog row, or of the approved pin

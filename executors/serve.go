@@ -140,7 +140,7 @@ func (s *Service) run(ctx context.Context, o *Order) (r intents.Report) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", o.attr(), slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
-			r = failed(Fail(intents.ExecutorFailed, "the executor failed; its log says why"))
+			r = failed(o.unknown(Fail(intents.ExecutorFailed, "the executor failed; its log says why")))
 		}
 	}()
 	res, err := s.handlers[o.Type](ctx, o)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -255,6 +256,7 @@ func TestObligationsBindTheResult(t *testing.T) {
 	}
 	e := executortest.New(t, "files", nil, answering(people))
 	in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+	in.Ticket.Pins = []intents.Pin{{Skill: "people", Effect: "pure"}}
 	in.Ticket.Obligations = []intents.Obligation{{Name: "mask", Value: []string{"/output/*/mail"}}, {Name: "notify", Value: "ops"}}
 	if r := e.Do(t, in); string(r.Result) != `{"output":[{"mail":"[masked]","n":12345678901234567890},{"mail":"[masked]"}]}` {
 		t.Errorf("masked: %s", r.Result)
@@ -262,6 +264,30 @@ func TestObligationsBindTheResult(t *testing.T) {
 	in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: 20}}
 	if r := e.Do(t, in); r.Code != intents.OversizedOutput || r.Result != nil {
 		t.Errorf("max_bytes: %+v", r)
+	}
+}
+
+// TestOnceIsNotFailed: an order that must happen once, and whose handler has run, has not failed
+// because its result cannot be delivered or its handler did not say how it ended.
+func TestOnceIsNotFailed(t *testing.T) {
+	for name, handler := range map[string]executors.Handler{
+		"withheld": func(context.Context, *executors.Order) (*executors.Result, error) {
+			return &executors.Result{Value: json.RawMessage(`{"output":"far more than twenty bytes"}`)}, nil
+		},
+		"no JSON": func(context.Context, *executors.Order) (*executors.Result, error) {
+			return &executors.Result{Value: json.RawMessage(`{`)}, nil
+		},
+		"unknown error": func(context.Context, *executors.Order) (*executors.Result, error) { return nil, io.ErrUnexpectedEOF },
+		"panic":         func(context.Context, *executors.Order) (*executors.Result, error) { panic("x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "pay"}}
+			in.Ticket.Pins = []intents.Pin{{Skill: "pay", Effect: "once"}}
+			in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: 20}}
+			if r := executortest.New(t, "files", nil, answering(handler)).Do(t, in); r.Status != intents.StatusIndetermined || r.Code != intents.Indeterminate || r.Retryable {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 

@@ -72,7 +72,8 @@ func (c *clients) loaded(answer *intents.Answer) error {
 	return nil
 }
 
-// known are the skills of pins, each with the effect that it was approved with.
+// known are the skills of pins, each with the effect that it was approved with, and destructive
+// if the approval or the server says so.
 func (c *clients) known(pins []intents.Pin) []catalog.Manifest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,6 +81,7 @@ func (c *clients) known(pins []intents.Pin) []catalog.Manifest {
 	for _, p := range pins {
 		if m, ok := c.manifests[p.Digest]; ok {
 			m.Effect = catalog.Effect(p.Effect)
+			m.Destructive = m.Destructive || p.Fact().Destroys()
 			out = append(out, m)
 		}
 	}

@@ -83,8 +83,8 @@ const ticketSchema = `{"type":"object","properties":{"id":{"type":"string"}},"re
 
 var crmSkills = []catalog.Manifest{
 	{Name: "crm.list", Endpoint: "crm", Description: "Lists tickets.", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure},
-	{Name: "crm.close", Endpoint: "crm", InputSchema: json.RawMessage(ticketSchema), OutputSchema: json.RawMessage(`{"type":"object","properties":{"t":{"$ref":"#/$defs/T"}},"$defs":{"T":{"type":"object"}}}`), Effect: catalog.Once},
-	{Name: "git.close", Endpoint: "git", InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/properties/y"}}}`), Effect: catalog.Idempotent},
+	{Name: "crm.close", Endpoint: "crm", Destructive: true, InputSchema: json.RawMessage(ticketSchema), OutputSchema: json.RawMessage(`{"type":"object","properties":{"t":{"$ref":"#/$defs/T"}},"$defs":{"T":{"type":"object"}}}`), Effect: catalog.Once},
+	{Name: "git.close", Endpoint: "git", Destructive: true, InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/properties/y"}}}`), Effect: catalog.Idempotent},
 }
 
 // mcpWorld is a world whose skills are a desk's.
@@ -164,7 +164,7 @@ func TestMCPTools(t *testing.T) {
 				return [3]bool{*a.ReadOnlyHint, *a.IdempotentHint, *a.DestructiveHint}
 			}
 			got := map[string][3]bool{"list": hints("list"), "crm__close": hints("crm__close"), "git__close": hints("git__close")}
-			if diff := cmp.Diff(map[string][3]bool{"list": {true, true, false}, "crm__close": {false, false, true}, "git__close": {false, true, false}}, got); diff != "" {
+			if diff := cmp.Diff(map[string][3]bool{"list": {true, true, false}, "crm__close": {false, false, true}, "git__close": {false, true, true}}, got); diff != "" {
 				t.Errorf("hints (-want +got):\n%s", diff)
 			}
 			if tools["list"].Description != "Lists tickets." || len(tools["crm__close"].InputSchema.Required) != 1 || tools["git__close"].OutputSchema.Type != "" {

@@ -101,9 +101,8 @@ func openCapability() string {
 // skill is an approved skill as a tool.
 func (s *mcpServer) skill(m catalog.Manifest, name string) server.ServerTool {
 	t := wire.Tool{Name: name, Description: m.Description, RawInputSchema: m.InputSchema, RawOutputSchema: wireOutput(m.OutputSchema)}
-	pure, repeatable := m.Effect == catalog.Pure, m.Effect != catalog.Once
-	destructive := !repeatable
-	t.Annotations = wire.ToolAnnotation{ReadOnlyHint: &pure, IdempotentHint: &repeatable, DestructiveHint: &destructive}
+	pure, repeatable := m.Effect == catalog.Pure && !m.Destructive, m.Effect != catalog.Once
+	t.Annotations = wire.ToolAnnotation{ReadOnlyHint: &pure, IdempotentHint: &repeatable, DestructiveHint: &m.Destructive}
 	return s.tool(t, func(ctx context.Context, c *mcpCall) (*wire.CallToolResult, error) {
 		args := c.req.Params.RawArguments
 		if len(args) == 0 || string(args) == "null" {
@@ -125,7 +124,7 @@ var (
 )
 
 // ownAnswer is what writ itself answers instead of a skill.
-const ownAnswer = `{"type":"object","properties":{"status":{"enum":["held","by_reference","running","error"]}},"required":["status"]}`
+const ownAnswer = `{"type":"object","properties":{"status":{"enum":["held","by_reference","running","error","incomplete"]}},"required":["status"]}`
 
 // wireOutput is a skill's output schema as clients are shown it: they check results, and writ
 // has answers of its own. A schema that cannot be a part of another, or is none of objects, is

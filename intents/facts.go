@@ -117,4 +117,18 @@ type FactSkill struct {
 	Digest string `json:"digest"`
 	Effect string `json:"effect"`
 	Kind   string `json:"kind,omitempty"` // KindAgent: a remote agent
+
+	Destructive string `json:"destructive,omitempty"` // Yes or No, as approved; empty: see Destroys
+}
+
+// Whether a call of a skill may destroy something, as somebody who approved it said.
+const (
+	Yes = "yes"
+	No  = "no"
+)
+
+// Destroys says whether a call of the skill may destroy something: as it was approved, else
+// if it does more than read. That it may be repeated does not make it harmless.
+func (s FactSkill) Destroys() bool {
+	return s.Destructive == Yes || s.Destructive == "" && s.Effect != "pure"
 }

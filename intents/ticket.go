@@ -70,6 +70,7 @@ const KindAgent = "agent"
 type Pin struct {
 	CacheSeconds int    `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; 0: never
 	Digest       string `json:"digest"`
+	Destructive  string `json:"destructive,omitempty"` // see FactSkill
 	Effect       string `json:"effect"`
 	Kind         string `json:"kind,omitempty"` // KindAgent; empty: a skill
 	Server       string `json:"server,omitempty"`
@@ -88,7 +89,36 @@ type PayloadType struct {
 
 // Fact is the pin as a decision sees it.
 func (p Pin) Fact() FactSkill {
-	return FactSkill{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Kind: p.Kind}
+	return FactSkill{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Destructive: p.Destructive, Kind: p.Kind}
+}
+
+// Guarded says whether calls of the skill wait for people by default: it acts once, or may
+// destroy something.
+func (p Pin) Guarded() bool {
+	return p.Kind == "" && (p.Effect == "once" || p.Fact().Destroys())
+}
+
+// Named says whether a name in the data of a tenant is the skill's: its id or the name of its
+// tool, where * stands for any characters.
+func (p Pin) Named(name string) bool {
+	_, tool, _ := strings.Cut(p.Skill, ".")
+	return Like(name, p.Skill) || tool != "" && Like(name, tool)
+}
+
+// Like says whether a text is like a pattern, in which * stands for any characters.
+func Like(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	text, ok := strings.CutPrefix(text, parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && text == ""
+	}
+	last := len(parts) - 1
+	for _, part := range parts[1:last] { // the leftmost place leaves the most text to the others
+		if _, text, ok = strings.Cut(text, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(text, parts[last])
 }
 
 // OfTool says whether the skill is a server's tool of this name.

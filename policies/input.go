@@ -49,7 +49,7 @@ func input(e *intents.Envelope, f intents.Facts) (map[string]any, []unseen) {
 		}
 	}
 	if s := f.Skill; s != nil && s.Digest != "" {
-		skill := map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}
+		skill := map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect, "destructive": s.Destroys()}
 		if s.Kind != "" {
 			skill["kind"] = s.Kind
 		}

@@ -125,3 +125,16 @@ func TestHoldEndsFirst(t *testing.T) {
 	}
 	p.Started(1).Done()
 }
+
+// TestDestructiveIsHeld: what may be repeated is not thereby harmless. A skill that does more
+// than read waits for people, unless whoever approved it said that nothing is lost.
+func TestDestructiveIsHeld(t *testing.T) {
+	heldCall(routertest.New(t, routertest.Options{}), catalog.Idempotent, `{"once":true}`)
+	for destructive, want := range map[string]intents.Code{intents.Yes: intents.ApprovalRequired, intents.No: intents.OK} {
+		w := routertest.New(t, routertest.Options{})
+		people(w)
+		w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: "purge", Digest: intents.Digest(nil), Effect: catalog.Idempotent, Destructive: destructive}), intents.OK)
+		w.Data("approval", `{"once":true}`)
+		w.Want(w.Begun("p1", "purge", "purge").Started(1).Call("purge", `{}`), want)
+	}
+}

@@ -214,7 +214,7 @@ func (r *Router) reopenIn(ctx context.Context, v *state.View, x storage.OpenOrde
 		}
 	}
 	if s := o.facts.Skill; s != nil {
-		o.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect, Kind: s.Kind}
+		o.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect, Destructive: s.Destructive, Kind: s.Kind}
 		if o.task != nil && o.task.Remote != nil && o.task.Remote.Skill == s.Name {
 			o.pin = o.task.Remote // with the endpoint
 		}

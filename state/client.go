@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
@@ -86,8 +85,7 @@ func (d *Directory) clientSkills(tenant, key string) ([]string, bool) {
 
 // keyGives says whether an API key gives a skill.
 func keyGives(k catalog.APIKey, id string) bool {
-	server, _, _ := strings.Cut(id, ".")
-	return k.Tools == nil || slices.Contains(k.Tools, id) || slices.Contains(k.Tools, server+".*")
+	return k.Tools == nil || slices.ContainsFunc(k.Tools, func(tool string) bool { return intents.Like(tool, id) })
 }
 
 // KeyGives says whether the API key through which a grant's user came gives a skill, whoever calls
@@ -97,8 +95,9 @@ func (d *Directory) KeyGives(g *intents.Grant, id string) bool {
 	if g == nil || d.tenants[g.Tenant] == nil {
 		return true
 	}
-	k, ok := d.tenants[g.Tenant].Keys[intents.KeyOfClient(g.Act.Client)]
-	return !ok || keyGives(k, id)
+	key := intents.KeyOfClient(g.Act.Client)
+	k, ok := d.tenants[g.Tenant].Keys[key]
+	return key == "" || ok && keyGives(k, id)
 }
 
 // KeyGives is that of the directory in force, which the decision relies on.

@@ -29,9 +29,11 @@ type tenant struct {
 	Pins  map[string]intents.Pin  `json:"pins"`
 	// Inputs are the schemas of what pinned skills are called with, of those that have one.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
-	Data   map[string]json.RawMessage `json:"data"`
-	Keys   map[string]catalog.APIKey  `json:"keys"` // by id, without revoked ones
-	Place  Place                      `json:"place,omitzero"`
+	// Revoked are skills that were approved and are not any more.
+	Revoked map[string]bool            `json:"revoked,omitempty"`
+	Data    map[string]json.RawMessage `json:"data"`
+	Keys    map[string]catalog.APIKey  `json:"keys"` // by id, without revoked ones
+	Place   Place                      `json:"place,omitzero"`
 }
 
 // apiKeyRow is an API key with the tenant that put it.
@@ -53,7 +55,7 @@ func newTenant() *tenant {
 
 func (t *tenant) clone() *tenant {
 	return &tenant{
-		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins), Inputs: maps.Clone(t.Inputs),
+		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins), Inputs: maps.Clone(t.Inputs), Revoked: maps.Clone(t.Revoked),
 		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys), Place: t.Place,
 	}
 }
@@ -314,6 +316,12 @@ func (v *View) Pins(tenant string) []intents.Pin {
 		out = append(out, t.Pins[name])
 	}
 	return out
+}
+
+// SkillRevoked says whether a skill of a tenant was approved and is not any more.
+func (v *View) SkillRevoked(tenant, skill string) bool {
+	t, ok := v.directory(tenant).tenants[tenant]
+	return ok && t.Revoked[skill]
 }
 
 // TenantData is what policies see of a tenant as data. It must not be changed.

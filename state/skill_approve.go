@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// skillApprove pins a skill's manifest in a tenant. People of the tenant may have the gateway
+// skillApprove pins a skill's manifest in a tenant, or takes the pin away. People of the tenant may have the gateway
 // seal it for them. For a user of system it may not: such an approval could be for any tenant.
 var skillApprove = operators(TypeSkillApprove,
 	func(v *View, o Order, a catalog.SkillApprove) (Effect, error) {
@@ -26,12 +26,17 @@ var skillApprove = operators(TypeSkillApprove,
 		if s.dir.tenants[id] == nil {
 			return fmt.Errorf("skill.approve for a tenant that is not there")
 		}
-		pin := intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server, CacheSeconds: a.CacheSeconds, Shared: a.Shared}
+		pin := intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Destructive: a.Destructive, Server: a.Server, CacheSeconds: a.CacheSeconds, Shared: a.Shared}
 		if a.CacheSeconds > 0 {
 			pin.Since = o.Position
 		}
 		t := s.change(id, o.Position)
+		if a.Revoked {
+			t.revoke(a.Skill)
+			return nil
+		}
 		t.Pins[a.Skill] = pin
+		delete(t.Revoked, a.Skill)
 		if t.Inputs == nil { // of a snapshot that has none
 			t.Inputs = make(map[string]json.RawMessage)
 		}
@@ -41,3 +46,14 @@ var skillApprove = operators(TypeSkillApprove,
 		}
 		return nil
 	})
+
+// revoke takes the approval of a skill away. That it was revoked is kept, so that nothing but
+// an approval brings it back.
+func (t *tenant) revoke(skill string) {
+	delete(t.Pins, skill)
+	delete(t.Inputs, skill)
+	if t.Revoked == nil {
+		t.Revoked = make(map[string]bool)
+	}
+	t.Revoked[skill] = true
+}

@@ -31,9 +31,10 @@ type Aside struct {
 }
 
 // asides logs what a server says beside its answers: lines of standard error, log messages
-// and progress. Progress belongs to the call whose token it has; the rest to the call in
-// flight, if there is one alone. Secrets of the source are hidden and control characters
-// escaped.
+// and progress. Progress belongs to the call whose token it has. The rest names no call: it
+// belongs to the call in flight, if there is one alone and all calls so far were for the same
+// user. A server may say late what it did for another. Secrets of the source are hidden and
+// control characters escaped.
 type asides struct {
 	log   *slog.Logger
 	hide  func(string) string
@@ -43,6 +44,9 @@ type asides struct {
 	calls map[string]asked
 	last  int  // number of the last call
 	muted bool // what is said is not logged, which was logged
+
+	owner  *string // for whom the calls so far were
+	shared bool    // they were for several users
 
 	ended   string // token of the call that ended last
 	endedAt time.Time
@@ -58,13 +62,17 @@ func newAsides(log *slog.Logger, hide func(string) string) *asides {
 	return &asides{log: log, hide: hide, limit: ratelimit.New(maxAsides, asideTime, 1, time.Now), calls: map[string]asked{}}
 }
 
-// during gives a call in flight its token, until it ends.
-func (a *asides) during(log *slog.Logger, hear func(Aside)) (token string, end func()) {
+// during gives a call in flight for somebody its token, until it ends.
+func (a *asides) during(owner string, log *slog.Logger, hear func(Aside)) (token string, end func()) {
 	if log == nil {
 		log = a.log
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.owner == nil {
+		a.owner = &owner
+	}
+	a.shared = a.shared || *a.owner != owner
 	a.last++
 	token = strconv.Itoa(a.last)
 	a.calls[token] = asked{log, hear}
@@ -76,7 +84,8 @@ func (a *asides) during(log *slog.Logger, hear func(Aside)) (token string, end f
 	}
 }
 
-// of is a call, or the only one in flight or just ended, or else the server itself.
+// of is the call of a token. Without a token it is the only one in flight or just ended, if
+// that is for the only user so far, or else the server itself.
 func (a *asides) of(token string) asked {
 	if time.Since(a.endedAt) > asideLate {
 		delete(a.calls, a.ended)
@@ -84,7 +93,7 @@ func (a *asides) of(token string) asked {
 	if call, there := a.calls[token]; there {
 		return call
 	}
-	if len(a.calls) == 1 {
+	if token == "" && !a.shared && len(a.calls) == 1 {
 		for _, call := range a.calls {
 			return call
 		}

@@ -41,8 +41,8 @@ func TestAsidesOfSeveralCalls(t *testing.T) {
 	var text strings.Builder
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	a := newAsides(log.With(slog.String("of", "server")), (&Settings{Secrets: []string{"hunter2-of-the-crm"}}).hider())
-	first, end := a.during(log.With(slog.String("of", "first")), nil)
-	second, _ := a.during(log.With(slog.String("of", "second")), nil)
+	first, end := a.during("ana", log.With(slog.String("of", "first")), nil)
+	second, _ := a.during("ana", log.With(slog.String("of", "second")), nil)
 	say := func(token, line, of string) {
 		t.Helper()
 		text.Reset()
@@ -58,5 +58,27 @@ func TestAsidesOfSeveralCalls(t *testing.T) {
 	say(first, "late", "first")
 	a.endedAt = a.endedAt.Add(-2 * asideLate)
 	say("", "x", "second")
-	say(first, "too late", "second")
+	say(first, "too late", "server")
+}
+
+// TestAsidesOfSeveralUsers: once a server has served two users, what names no call is of none:
+// it may be about another user's.
+func TestAsidesOfSeveralUsers(t *testing.T) {
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	a := newAsides(log.With(slog.String("of", "server")), (&Settings{}).hider())
+	heard := 0
+	_, end := a.during("acme\x00ana", log, nil)
+	end()
+	token, _ := a.during("other\x00ben", log.With(slog.String("of", "ben")), func(Aside) { heard++ })
+	for kind, want := range map[string]string{"": "server", token: "ben", "unknown": "server"} {
+		text.Reset()
+		a.say(t.Context(), kind, Aside{Level: intents.LevelInfo, Kind: "stderr", Text: "row of ana"})
+		if got := text.String(); !strings.Contains(got, "of="+want+" ") {
+			t.Errorf("logged %s, want it to be of %s", got, want)
+		}
+	}
+	if heard != 1 {
+		t.Errorf("ben's call heard %d lines", heard)
+	}
 }

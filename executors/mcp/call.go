@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -29,6 +30,8 @@ type CallMeta struct {
 	// it, and the server proves in turn for whom an enricher response is: the member
 	// principal_hmac, see proof.
 	Principal string
+	// Owner tells users of all tenants apart. It is not sent.
+	Owner string
 	// AllowedSkills is sent as _meta "aob.dev/allowed_skills". The router has
 	// already refused calls of others.
 	AllowedSkills []string
@@ -59,6 +62,8 @@ type Result struct {
 	Text string
 	// Files are the content that is no text.
 	Files []File
+	// Odd says what of the answer was dropped or is not as the tool declares.
+	Odd []string
 	// Proof is the principal_hmac that an enricher response must have; empty: none.
 	Proof string
 }
@@ -77,10 +82,10 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return nil, c.conceal(err)
 	}
 	req := c.request(name, input, meta)
-	token, end := c.asides.during(meta.Log, meta.Hear)
+	token, end := c.asides.during(meta.Owner, meta.Log, meta.Hear)
 	defer end()
 	req.Params.Meta.ProgressToken = token
-	var res *wire.CallToolResult
+	var res answered
 	failed := c.attempt(ctx, meta.RetrySafe, func() (e *Error) {
 		res, e = c.callOnce(ctx, req)
 		return e
@@ -89,7 +94,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		failed.Tool = name
 		return nil, c.conceal(failed)
 	}
-	got, err := t.accept(ctx, res)
+	got, err := t.accept(ctx, res, meta.RetrySafe)
 	if got != nil {
 		got.Proof = c.proof("answer", meta)
 	}
@@ -193,7 +198,7 @@ func (c *Client) request(name string, input json.RawMessage, meta CallMeta) wire
 
 // callOnce sends the request once. Where the server no longer knows the session, it
 // has not run the call, which is sent again on a new connection.
-func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, *Error) {
+func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (answered, *Error) {
 	res, ended, err := c.send(ctx, req)
 	if ended {
 		res, _, err = c.send(ctx, req)
@@ -201,55 +206,68 @@ func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (*wire.
 	return res, err
 }
 
-func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res *wire.CallToolResult, ended bool, failed *Error) {
+func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res answered, ended bool, failed *Error) {
 	cn, err := c.acquire(ctx)
 	if err != nil {
-		return nil, false, asError(err)
+		return res, false, asError(err)
 	}
 	defer c.release(cn)
 	ctx, st := withState(ctx)
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	res, err = cn.rpc.CallTool(ctx, req)
-	if err == nil {
-		res.RawStructuredContent = st.structured
-		return res, false, nil
+	if _, err = cn.rpc.CallTool(ctx, req); err == nil {
+		return st.answer, false, nil
 	}
 	e := classify(ctx, st, err, cn)
 	// A server that restarts may come back with another protocol version.
 	if e.Retryable() && ctx.Err() == nil || st.status.Load() >= 400 {
 		c.drop(cn)
 	}
-	return nil, errors.Is(err, transport.ErrSessionTerminated), e
+	return res, errors.Is(err, transport.ErrSessionTerminated), e
 }
 
-// accept checks the answer and makes the result.
-func (t *tool) accept(ctx context.Context, r *wire.CallToolResult) (*Result, error) {
-	texts, files, err := contents(r.Content)
-	if err != nil {
-		e := asError(err)
-		e.Tool = t.Name
-		return nil, e
-	}
-	res := &Result{IsError: r.IsError, Files: files}
+// accept checks the answer and makes the result. What breaks the tool's schema is an error if
+// the tool may run again, and is said beside the answer if it may not.
+func (t *tool) accept(ctx context.Context, a answered, again bool) (*Result, error) {
+	texts, files, odd := contents(a.content)
+	res := &Result{IsError: a.isError, Files: files, Odd: slices.Concat(a.odd, odd)}
 	res.Text = strings.Join(texts, "\n")
 	res.Data = []byte(res.Text)
 	text := bytes.TrimSpace(res.Data)
 	res.IsJSON = len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(text)
-	if !none(r.RawStructuredContent) {
-		res.Data, res.IsJSON = r.RawStructuredContent, true
+	if a.structured != nil {
+		res.Data, res.IsJSON = a.structured, true
 	}
-	switch {
-	case r.IsError:
-		return res, &Error{Kind: ErrTool, Tool: t.Name, Reason: printable(res.Text, maxReason)}
-	case t.output != nil && !res.IsJSON:
-		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "it declares an output schema and sent no structured content"}
-	case t.output != nil:
-		if found := t.output.ValidateWithin(ctx, res.Data); len(found) > 0 {
-			return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "output does not match the declared schema at " + describe(found)}
+	if a.isError {
+		reason := res.Text
+		if reason == "" {
+			reason = string(a.structured)
 		}
+		return res, &Error{Kind: ErrTool, Tool: t.Name, Reason: printable(reason, maxReason), Unexplained: reason == "" || len(a.odd) > 0}
+	}
+	broken := t.breaks(ctx, res)
+	switch {
+	case broken == "":
+	case again:
+		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: broken}
+	default:
+		res.Odd = append(res.Odd, broken)
 	}
 	return res, nil
+}
+
+// breaks says how an answer breaks the schema that the tool declares; empty: it does not.
+func (t *tool) breaks(ctx context.Context, res *Result) string {
+	if t.output == nil {
+		return ""
+	}
+	if !res.IsJSON {
+		return "it declares an output schema and sent no structured content"
+	}
+	if found := t.output.ValidateWithin(ctx, res.Data); len(found) > 0 {
+		return "output does not match the declared schema at " + describe(found)
+	}
+	return ""
 }
 
 // asError returns the *Error that every method of Client fails with.

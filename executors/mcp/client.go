@@ -22,6 +22,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	wire "github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/sync/singleflight"
 )
 
 // Client talks to one server. It is safe for concurrent use, reconnects after the
@@ -35,6 +36,10 @@ type Client struct {
 	asides *asides
 
 	dialing chan struct{} // holds a token while a caller dials
+
+	life    context.Context // until Close
+	end     context.CancelFunc
+	listing singleflight.Group // one listing at a time serves all who wait for one
 
 	mu     sync.Mutex     // guards what follows, and refs of every conn
 	conn   *conn          // nil: connect before the next use
@@ -63,9 +68,11 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 		src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
 		hide: src.hider(), dialing: make(chan struct{}, 1), open: map[*conn]bool{},
 	}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.asides = newAsides(c.log, c.hide)
 	cn, err := c.acquire(ctx)
 	if err != nil {
+		c.end()
 		return nil, c.conceal(err)
 	}
 	c.release(cn)
@@ -75,6 +82,7 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 // Close ends the connection and fails the calls in flight. A child process is
 // dead when Close returns.
 func (c *Client) Close() error {
+	c.end()
 	c.mu.Lock()
 	c.closed, c.conn = true, nil
 	for cn := range c.open {

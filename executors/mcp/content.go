@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"mime"
 	"strings"
 
@@ -17,32 +19,94 @@ type File struct {
 	Data     []byte
 }
 
-// contents divides the content of an answer into its texts and files.
-func contents(list []wire.Content) (texts []string, files []File, err error) {
-	for _, content := range list {
-		switch c := content.(type) {
-		case wire.TextContent:
-			texts = append(texts, c.Text)
-			continue
-		case wire.ImageContent:
-			err = addFile(&files, File{Type: "image", MIMEType: c.MIMEType}, c.Data)
-		case wire.AudioContent:
-			err = addFile(&files, File{Type: "audio", MIMEType: c.MIMEType}, c.Data)
-		case wire.ResourceLink:
-			files = append(files, File{Type: "link", MIMEType: mimeType(c.MIMEType), Name: printable(c.Name, maxName), URI: printable(c.URI, maxURI)})
-		case wire.EmbeddedResource:
-			switch r := c.Resource.(type) {
-			case wire.TextResourceContents:
-				texts = append(texts, r.Text)
-			case wire.BlobResourceContents:
-				err = addFile(&files, File{Type: "resource", MIMEType: r.MIMEType, URI: printable(r.URI, maxURI)}, r.Blob)
-			}
-		}
-		if err != nil || len(files) > maxFiles {
-			return nil, nil, &Error{Kind: ErrSchema, Reason: "its content is no base64, or has too many parts", Err: err}
+// answered is the result of a tool, as received. Nothing in it is a reason not to read the
+// rest: the tool has run, and what is odd is said beside what there is.
+type answered struct {
+	content    []json.RawMessage
+	structured json.RawMessage
+	isError    bool
+	odd        []string
+}
+
+// readAnswer takes a result apart, and leaves what the protocol library needs of it.
+func readAnswer(result json.RawMessage) (a answered, rest json.RawMessage) {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(result, &members) != nil || members == nil {
+		a.odd = append(a.odd, "its answer is no object")
+		a.content = []json.RawMessage{result}
+		return a, json.RawMessage(`{"content":[]}`)
+	}
+	content := members["content"]
+	if json.Unmarshal(content, &a.content) != nil && !none(content) {
+		a.odd = append(a.odd, "its content is no list")
+		a.content = []json.RawMessage{content}
+	}
+	if structured := members["structuredContent"]; len(structured) > maxStructured {
+		a.odd = append(a.odd, fmt.Sprintf("its structured content has more than %d bytes and was dropped", maxStructured))
+	} else if !none(structured) {
+		a.structured = structured
+	}
+	if failed := members["isError"]; !none(failed) && json.Unmarshal(failed, &a.isError) != nil {
+		a.isError = true
+		a.odd = append(a.odd, "its isError is neither true nor false")
+	}
+	delete(members, "structuredContent")
+	delete(members, "isError")
+	members["content"] = json.RawMessage("[]")
+	rest, err := json.Marshal(members)
+	if err != nil {
+		rest = json.RawMessage(`{"content":[]}`)
+	}
+	return a, rest
+}
+
+// contents divides the content of an answer into its texts and files. A part of a kind that
+// is not known is a text. odd says what was dropped.
+func contents(list []json.RawMessage) (texts []string, files []File, odd []string) {
+	for n, raw := range list {
+		part, f := partOf(raw)
+		switch {
+		case f == nil:
+			texts = append(texts, part)
+		case len(files) == maxFiles:
+			odd = append(odd, fmt.Sprintf("the %d parts from part %d on were dropped: an answer has at most %d files", len(list)-n, n+1, maxFiles))
+			return texts, files, odd
+		case f.Data == nil && f.Type != "link":
+			odd = append(odd, fmt.Sprintf("part %d was dropped: its data is no base64", n+1))
+		default:
+			files = append(files, *f)
 		}
 	}
-	return texts, files, nil
+	return texts, files, odd
+}
+
+// partOf is one part of an answer: a text, or a file, which has no data if that cannot be read.
+func partOf(raw json.RawMessage) (text string, f *File) {
+	content, err := wire.UnmarshalContent(raw)
+	if err != nil {
+		if json.Unmarshal(raw, &text) != nil {
+			text = strings.ToValidUTF8(string(raw), "\uFFFD")
+		}
+		return text, nil
+	}
+	switch c := content.(type) {
+	case wire.TextContent:
+		return c.Text, nil
+	case wire.ImageContent:
+		return "", newFile(File{Type: "image", MIMEType: c.MIMEType}, c.Data)
+	case wire.AudioContent:
+		return "", newFile(File{Type: "audio", MIMEType: c.MIMEType}, c.Data)
+	case wire.ResourceLink:
+		return "", &File{Type: "link", MIMEType: mimeType(c.MIMEType), Name: printable(c.Name, maxName), URI: printable(c.URI, maxURI)}
+	case wire.EmbeddedResource:
+		switch r := c.Resource.(type) {
+		case wire.TextResourceContents:
+			return r.Text, nil
+		case wire.BlobResourceContents:
+			return "", newFile(File{Type: "resource", MIMEType: r.MIMEType, URI: printable(r.URI, maxURI)}, r.Blob)
+		}
+	}
+	return string(raw), nil
 }
 
 // Bounds of the files of one answer, beside that of the answer itself.
@@ -51,13 +115,15 @@ const (
 	maxURI   = 2048 // bytes
 )
 
-func addFile(files *[]File, f File, data string) (err error) {
+// newFile reads data as base64 of either alphabet, with or without its padding.
+func newFile(f File, data string) *File {
 	f.MIMEType = mimeType(f.MIMEType)
-	if f.Data, err = base64.StdEncoding.DecodeString(data); err != nil {
-		return err
+	plain := strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "").Replace(data)
+	decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(plain, "="))
+	if err == nil {
+		f.Data = append([]byte{}, decoded...) // not nil
 	}
-	*files = append(*files, f)
-	return nil
+	return &f
 }
 
 // mimeType is a media type without its parameters, or that of any bytes.

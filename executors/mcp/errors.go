@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/schemas"
@@ -36,6 +37,9 @@ type Error struct {
 	Reason string // one clause, without control characters
 	// Undelivered says that the tool has certainly not seen the call.
 	Undelivered bool
+	// Unexplained says that the server reports a failure and not what it did before: the tool
+	// may have had its effect.
+	Unexplained bool
 	// Malformed says that the answer was none of the protocol.
 	Malformed bool
 	// Barred says that the server may not be called from here.
@@ -150,7 +154,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 		e.Undelivered = !st.taken.Load() && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && e.after > 0)
 	case st.rpc.Load() != nil:
 		r := st.rpc.Load()
-		*e = Error{Kind: ErrTool, Reason: fmt.Sprintf("%s (%d)", printable(r.Message, maxReason), r.Code)}
+		*e = Error{Kind: ErrTool, Reason: fmt.Sprintf("%s (%d)", printable(r.Message, maxReason), r.Code), Unexplained: r.Code == wire.INTERNAL_ERROR}
 	case errors.As(err, &broken):
 		if cn.gone() {
 			e.Reason = "the server process ended"

@@ -22,7 +22,7 @@ type tappedHTTP struct{ *transport.StreamableHTTP }
 func (t tappedHTTP) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	r, err := t.StreamableHTTP.SendRequest(ctx, req)
 	if err == nil {
-		err = stateOf(ctx).see(req.Method, r)
+		stateOf(ctx).see(req.Method, r)
 	} else if t.GetSessionId() != "" {
 		cancelled(ctx, t, req)
 	}

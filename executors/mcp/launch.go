@@ -39,6 +39,9 @@ func (c *Client) launch(ctx context.Context) (*sandbox.ServerProcess, error) {
 		c.log.WarnContext(ctx, "a skill server is not given paths that its command names: declare each with files=PATH, or files=PATH:rw, in front of the command, or under files in the configuration file",
 			slog.String("server", c.src.Title()), slog.String("paths", strings.Join(p.Unseen, " ")))
 	}
+	for _, why := range p.Barred {
+		c.log.WarnContext(ctx, "a skill server may not use files that are declared for it", slog.String("server", c.src.Title()), slog.String("why", why))
+	}
 	return p, nil
 }
 

@@ -34,16 +34,27 @@ func (c *Client) Manifests(ctx context.Context) ([]Manifest, error) {
 	return out, nil
 }
 
-// list fetches the tools and remembers them for Call.
-func (c *Client) list(ctx context.Context) (list []*tool, err error) {
-	failed := c.attempt(ctx, true, func() (e *Error) {
-		list, e = c.listOnce(ctx)
-		return e
+// list fetches the tools and remembers them for Call. Callers at one time share a listing,
+// which goes on when one of them gives up.
+func (c *Client) list(ctx context.Context) ([]*tool, error) {
+	done := c.listing.DoChan("", func() (any, error) {
+		var list []*tool
+		failed := c.attempt(c.life, true, func() (e *Error) {
+			list, e = c.listOnce(c.life)
+			return e
+		})
+		if failed != nil {
+			return nil, failed
+		}
+		return list, nil
 	})
-	if failed != nil {
-		return nil, failed
+	select {
+	case got := <-done:
+		list, _ := got.Val.([]*tool)
+		return list, got.Err
+	case <-ctx.Done():
+		return nil, &Error{Kind: ErrUnavailable, Reason: "it has not listed its tools in time", Undelivered: true, Err: ctx.Err()}
 	}
-	return list, nil
 }
 
 func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {

@@ -39,7 +39,7 @@ func TestManifestsAllPages(t *testing.T) {
 			want := Manifest{
 				Name: fmt.Sprintf("t%d", i), Description: fmt.Sprintf("The tool t%d.", i),
 				InputSchema: m.InputSchema, OutputSchema: m.OutputSchema, Annotations: json.RawMessage(`{"readOnlyHint":true}`),
-				ReadOnlyHint: &yes, Server: src.Server(),
+				Hints: Hints{ReadOnlyHint: &yes}, Server: src.Server(),
 			}
 			if d := cmp.Diff(want, m, cmpopts.IgnoreUnexported(m)); d != "" || want.Digest() != m.Digest() {
 				t.Error(d, want.Digest(), m.Digest())

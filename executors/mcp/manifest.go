@@ -22,10 +22,9 @@ type Manifest struct {
 	OutputSchema json.RawMessage
 	// Annotations as declared. Hints are claims of the server; they become an
 	// effect only when somebody approves them.
-	Annotations    json.RawMessage
-	ReadOnlyHint   *bool
-	IdempotentHint *bool
-	Server         string // whose tool it is, see Source.Server: for the digest only
+	Annotations json.RawMessage
+	Hints
+	Server string // whose tool it is, see Source.Server: for the digest only
 
 	digest string // what Digest found when the tool was read; empty: Digest computes it
 
@@ -33,6 +32,16 @@ type Manifest struct {
 	// not compile, a name that is taken or no name. It wraps ErrSchema.
 	Err error
 }
+
+// Hints are what the annotations of a tool say of its calls; nil: nothing.
+type Hints struct {
+	ReadOnlyHint    *bool `json:"readOnlyHint"`
+	IdempotentHint  *bool `json:"idempotentHint"`
+	DestructiveHint *bool `json:"destructiveHint"`
+}
+
+// Destroys says whether the server itself says that a call may destroy something.
+func (h Hints) Destroys() bool { return h.DestructiveHint != nil && *h.DestructiveHint }
 
 // maxName bounds a tool's name in bytes, as the protocol does.
 const maxName = 128
@@ -147,16 +156,11 @@ func (t *tool) read(raw json.RawMessage) error {
 	if err := validName(in.Name); err != nil {
 		return err
 	}
-	var hints struct {
-		ReadOnlyHint   *bool `json:"readOnlyHint"`
-		IdempotentHint *bool `json:"idempotentHint"`
-	}
 	if len(in.Annotations) > 0 {
-		if err := json.Unmarshal(in.Annotations, &hints); err != nil {
+		if err := json.Unmarshal(in.Annotations, &t.Hints); err != nil {
 			return fmt.Errorf("annotations: %w", err)
 		}
 	}
-	t.ReadOnlyHint, t.IdempotentHint = hints.ReadOnlyHint, hints.IdempotentHint
 	if err := t.compile(); err != nil {
 		return err
 	}

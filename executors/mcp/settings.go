@@ -30,6 +30,7 @@ import (
 //	timeout_sec=10       how long one call may take, from 1 to 30
 //	rpm=60               how many calls a minute the server gets at most
 //	tenant=acme          who may see its skills; without one: every tenant
+//	trust=true           its hints are believed, see Settings.Trust
 //
 // env, files, effect and tenant may be repeated. A configuration file has headers and
 // principal_hmac, too, which have no place in a command line that others can read.
@@ -44,6 +45,9 @@ type Settings struct {
 	Timeout   time.Duration     // of one call; 0: DefaultTimeout
 	RPM       int               // calls a minute; 0: any number
 	Tenants   []string          // nil: all
+	// Trust says that the operator believes the hints of the server's tools. Of any other
+	// server a hint is a claim, which people are shown and nothing follows from.
+	Trust bool
 	// PrincipalKey is a secret that the server shares, see CallMeta.Principal; nil: none.
 	PrincipalKey []byte
 	// Secrets are values, or parts of them, that neither logs nor errors show, even where
@@ -85,7 +89,7 @@ func parseSettings(words []string) (Settings, []string, error) {
 func isSetting(word string) bool {
 	key, _, ok := strings.Cut(word, "=")
 	switch key {
-	case "name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "header", "principal_hmac":
+	case "name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "header", "principal_hmac":
 		return ok
 	}
 	return false
@@ -117,12 +121,16 @@ func (s *Settings) Set(key, value string) error {
 		s.NoNetwork = value == "off"
 	case key == "isolation" && (value == "box" || value == "none"):
 		s.Plain = value == "none"
+	case key == "trust" && (value == "true" || value == "false"):
+		s.Trust = value == "true"
+	case key == "trust":
+		return errors.New("trust is true or false")
 	case key == "network":
 		return errors.New("network is on or off")
 	case key == "isolation":
 		return errors.New("isolation is box or none")
 	default:
-		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect, timeout_sec, rpm, tenant", printable(key, maxServerName))
+		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect, timeout_sec, rpm, tenant, trust", printable(key, maxServerName))
 	}
 	return nil
 }

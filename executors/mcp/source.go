@@ -19,9 +19,11 @@ type Source struct {
 	builtin string // name of a server of this process
 }
 
-// Builtin is a server of this process. Its name identifies it across restarts, whatever
-// its address. Configuration cannot name one.
-func Builtin(name, url string) Source { return Source{URL: url, builtin: name} }
+// Builtin is a server of this process, which is trusted. Its name identifies it across
+// restarts, whatever its address. Configuration cannot name one.
+func Builtin(name, url string) Source {
+	return Source{URL: url, builtin: name, Settings: Settings{Trust: true}}
+}
 
 // ParseSource reads what configuration and flags hold:
 //

@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -23,7 +21,7 @@ type state struct {
 	undelivered atomic.Bool // there was none: refused, no such name, nobody there, no TLS
 	rpc         atomic.Pointer[wire.JSONRPCErrorDetails]
 	result      atomic.Pointer[[]byte] // result of the last response, as received
-	structured  json.RawMessage        // structured content, taken out of the result
+	answer      answered               // of a tool, taken out of the result
 }
 
 type stateKey struct{}
@@ -41,50 +39,19 @@ func stateOf(ctx context.Context) *state {
 }
 
 // see records a response for the caller.
-func (st *state) see(method string, r *transport.JSONRPCResponse) error {
+func (st *state) see(method string, r *transport.JSONRPCResponse) {
 	if r == nil {
-		return nil
+		return
 	}
 	st.rpc.Store(r.Error)
-	if method == string(wire.MethodToolsCall) {
-		if err := st.takeStructured(r); err != nil {
-			return err
-		}
+	if method == string(wire.MethodToolsCall) && len(r.Result) > 0 {
+		st.answer, r.Result = readAnswer(r.Result)
 	}
 	b := []byte(r.Result)
 	st.result.Store(&b)
-	return nil
 }
 
 // maxStructured bounds structured content in bytes: it is decoded into values and
 // checked against a schema, which takes many times the memory and time of a text.
 // Larger content can be sent as a text.
 const maxStructured = 8 << 20
-
-var errStructured = errors.New("structured content too large")
-
-// takeStructured takes the structured content out of a result, so that the library does
-// not decode it: only the schema check does.
-func (st *state) takeStructured(r *transport.JSONRPCResponse) error {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(r.Result, &members) != nil {
-		return nil //nolint:nilerr // the reader of the result reports what is wrong with it
-	}
-	const name = "structuredContent"
-	content, ok := members[name]
-	if !ok || none(content) {
-		return nil
-	}
-	if len(content) > maxStructured {
-		st.limit.Store(maxStructured)
-		st.tooLarge.Store(true)
-		return errStructured
-	}
-	delete(members, name)
-	rest, err := json.Marshal(members)
-	if err != nil {
-		return err
-	}
-	st.structured, r.Result = content, rest
-	return nil
-}

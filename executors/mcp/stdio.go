@@ -30,7 +30,7 @@ func (t tappedStdio) SendRequest(ctx context.Context, req transport.JSONRPCReque
 	st := stateOf(ctx)
 	r, err := t.Stdio.SendRequest(ctx, req)
 	if err == nil {
-		err = st.see(req.Method, r)
+		st.see(req.Method, r)
 	} else {
 		cancelled(ctx, t, req)
 	}

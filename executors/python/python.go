@@ -33,6 +33,16 @@ func Handlers(runner sandbox.Runner, blobs storage.Blobs) map[string]executors.H
 	return map[string]executors.Handler{"exec_python": executors.WithArgs(p.exec)}
 }
 
+// Refusing are the handlers where there is no sandbox, and why.
+func Refusing(why string) map[string]executors.Handler {
+	return map[string]executors.Handler{"exec_python": func(context.Context, *executors.Order) (*executors.Result, error) {
+		return nil, executors.Fail(intents.ExecutorFailed, "scripts cannot run here: "+executors.Cut(why, maxWhy))
+	}}
+}
+
+// maxWhy bounds the reason, in bytes.
+const maxWhy = 1024
+
 type python struct {
 	runner sandbox.Runner
 	blobs  storage.Blobs

@@ -36,6 +36,7 @@ type ServerProcess struct {
 	Stdin, Stdout, Stderr *os.File
 
 	Unseen []string     // paths that the command names and the server cannot see
+	Barred []string     // why it may not read or write files that are declared for it
 	Wait   func() error // returns when the server and all that it started have ended
 	Kill   func()       // ends them
 }

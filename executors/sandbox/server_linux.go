@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -71,12 +72,12 @@ func (s *Servers) Start(srv Server) (*ServerProcess, error) {
 	for _, try := range serverDrivers() {
 		proc, err := forks.server(spec.with(try), srv.Offline, try.user)
 		if err == nil {
-			proc.Unseen = view.unseen
+			proc.Unseen, proc.Barred = view.unseen, srv.barred(spec.ID)
 			return proc, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", try.name, err))
 		if failed := (*startError)(nil); errors.As(err, &failed) {
-			return nil, err // isolated, but the program does not start
+			return nil, spec.whose(err) // isolated, but the program does not start
 		}
 	}
 	return nil, fmt.Errorf("cannot be isolated on this machine: %w", errors.Join(errs...))
@@ -99,6 +100,67 @@ func serverDrivers() []serverDriver {
 
 // startError is a program that was isolated and could not be executed.
 type startError struct{ error }
+
+// whose says who may not run the program, where the server has a uid that nobody else has.
+func (s *serverSpec) whose(err error) error {
+	if s.ID < 0 || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w: the server has the uid %d, which may not run %s: let others read and execute it (chmod o+rx)", err, s.ID, s.visible.argv[0])
+}
+
+// barred says which declared files the server may not read or write, as far as their modes
+// tell: a server of root has a uid that nobody else has. Of a directory it looks at what is
+// in it, too, up to the first that is barred.
+func (srv *Server) barred(uid int) (list []string) {
+	if uid < 0 {
+		return nil
+	}
+	for _, f := range srv.Files {
+		paths := []string{f.Path}
+		if entries, err := os.ReadDir(f.Path); err == nil {
+			for _, e := range entries[:min(len(entries), maxEntries)] {
+				paths = append(paths, filepath.Join(f.Path, e.Name()))
+			}
+		}
+		for _, path := range paths {
+			if why := f.bars(path, uid); why != "" {
+				list = append(list, why)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// maxEntries is how many entries of a declared directory are looked at.
+const maxEntries = 256
+
+// bars says why a uid may not use a path as it is declared; empty: it may.
+func (f ServerFile) bars(path string, uid int) string {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return ""
+	}
+	need, verb, how := uint32(4), "read", "r"
+	if f.Write {
+		need, verb, how = 6, "write", "rw"
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		need, how = need|1, how+"x"
+	}
+	has := st.Mode & 7
+	switch {
+	case st.Uid == uint32(uid): //nolint:gosec // G115: a uid
+		has = st.Mode >> 6 & 7
+	case st.Gid == uint32(uid): //nolint:gosec // G115: the server's gid is the same number
+		has = st.Mode >> 3 & 7
+	}
+	if has&need == need {
+		return ""
+	}
+	return fmt.Sprintf("the uid %d of the server may not %s %s, which belongs to uid %d with mode %04o: chown -R %d %s, or chmod -R o+%s %s", uid, verb, path, st.Uid, st.Mode&0o7777, uid, f.Path, how, f.Path)
+}
 
 // spec prepares the directories of the server. Its home keeps its files and their owner,
 // so that a uid of its own finds them again.

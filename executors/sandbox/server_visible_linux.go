@@ -179,11 +179,61 @@ func (v *visible) look() {
 		if !filepath.IsAbs(word) {
 			continue
 		}
-		real, err := filepath.EvalSymlinks(word)
-		if err == nil && !v.sees(filepath.Clean(word), real) && !slices.ContainsFunc(v.binds, func(b bind) bool { return b.target == filepath.Clean(word) }) {
+		if _, err := os.Stat(word); err == nil && !v.reaches(filepath.Clean(word)) {
 			v.unseen = append(v.unseen, word)
 		}
 	}
+}
+
+// reaches reports whether a path leads to a file inside, by the symlinks that are there.
+func (v *visible) reaches(path string) bool {
+	at, rest := "/", strings.Split(path, "/")
+	for links := 0; len(rest) > 0; rest = rest[1:] {
+		next := filepath.Join(at, rest[0])
+		to := v.linkAt(next)
+		if to == "" {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return false
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(at, to)
+		}
+		at, rest = "/", append(strings.Split(to, "/"), rest...) // the first is empty
+	}
+	_, err := os.Lstat(v.sourceOf(at))
+	return err == nil
+}
+
+// linkAt is what a place inside points to; empty: it is no symlink.
+func (v *visible) linkAt(place string) string {
+	for _, l := range v.links {
+		if l[0] == place {
+			return l[1]
+		}
+	}
+	to, err := os.Readlink(v.sourceOf(place))
+	if err != nil {
+		return ""
+	}
+	return to
+}
+
+// sourceOf is what is shown at a place inside; empty: nothing is.
+func (v *visible) sourceOf(place string) (source string) {
+	nearest := -1
+	for _, b := range v.binds {
+		in, ok := below(place, b.target)
+		if ok && (!b.file || in == ".") && len(b.target) > nearest {
+			source, nearest = filepath.Join(b.source, in), len(b.target)
+		}
+	}
+	if v.isHidden(source) {
+		return ""
+	}
+	return source
 }
 
 // below reports whether path is dir or in it; rel is its path below dir.

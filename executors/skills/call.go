@@ -99,7 +99,7 @@ func (s *skills) send(ctx context.Context, in invocation, key string) (*executor
 func (s *skills) meta(in invocation) mcp.CallMeta {
 	o := in.order
 	m := mcp.CallMeta{
-		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
+		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Owner: o.Ticket.Actor.Tenant + "\x00" + o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
 		Hear: func(x mcp.Aside) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
 		Log:  s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
 	}
@@ -174,8 +174,13 @@ const maxViolations = 20
 // where all would share it.
 func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key string) (*executors.Result, error) {
 	content := executors.Content{Text: res.Text}
-	if res.IsJSON {
+	switch {
+	case !res.IsJSON:
+	case intents.Unambiguous(res.Data) == nil:
 		content.JSON = res.Data
+	default:
+		content.Text = string(res.Data)
+		res.Odd = append(res.Odd, "its JSON can be read in two ways, and is given as a text")
 	}
 	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID, res.Proof)
 	if err != nil {
@@ -189,6 +194,7 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 			log.LogAttrs(ctx, slog.LevelWarn, "an enricher response is not shown: declare its type under enrichers of an agent, or mend its server", slog.String("reason", why))
 			f := executors.Fail(intents.ExecutorFailed, "data unavailable")
 			f.Facts = []intents.Fact{*event, called(in, len(res.Data), false)}
+			in.unknown(f)
 			return nil, f
 		}
 		content = executors.Content{JSON: envelope.Payload}
@@ -202,10 +208,37 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 			return nil, s.lost(in, []intents.Fact{called(in, size, false)}, err)
 		}
 	}
-	if key != "" && len(res.Files) == 0 && (envelope == nil || !in.pin.Shared) {
+	if len(res.Odd) > 0 && envelope == nil {
+		if content, err = incomplete(content, res.Odd); err != nil {
+			return nil, s.lost(in, []intents.Fact{called(in, size, false)}, err)
+		}
+	}
+	if key != "" && len(res.Files) == 0 && len(res.Odd) == 0 && (envelope == nil || !in.pin.Shared) {
 		s.cache.keep(key, in.kept(key, content, s.Now()), in.swept)
 	}
 	return s.result(ctx, in, content, []intents.Fact{called(in, size, content.Large())})
+}
+
+// incomplete says beside what there is of an answer what was dropped or does not fit. Clients
+// that check results by the tool's schema take the status for an answer of writ's own.
+func incomplete(c executors.Content, odd []string) (executors.Content, error) {
+	out := struct {
+		Status string   `json:"status"`
+		Result any      `json:"result,omitempty"`
+		Text   string   `json:"text,omitempty"` // beside a result that is not made from it
+		Odd    []string `json:"odd"`
+	}{Status: catalog.Incomplete, Odd: odd}
+	switch {
+	case len(c.JSON) > 0:
+		out.Result = c.JSON
+		if strings.TrimSpace(c.Text) != string(bytes.TrimSpace(c.JSON)) {
+			out.Text = c.Text
+		}
+	case c.Text != "":
+		out.Result = c.Text
+	}
+	raw, err := intents.MarshalPlain(out)
+	return executors.Content{JSON: raw}, err
 }
 
 // kept is the answer as it is kept.

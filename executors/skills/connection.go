@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"aob.dev/writ/executors/mcp"
 )
 
@@ -30,8 +32,11 @@ type server struct {
 	terms Terms
 	open  func(ctx context.Context) (Server, error)
 
+	listing singleflight.Group // one listing at a time serves all who wait for one
+
 	mu       sync.Mutex
-	service  bool // it is a Skill Service
+	service  bool      // it is a Skill Service
+	asked    time.Time // since when a listing is under way; zero: none is
 	client   Server
 	err      error         // of the last attempt to connect
 	opening  chan struct{} // closed when the attempt under way has ended
@@ -43,16 +48,41 @@ type server struct {
 	rest     time.Duration // until is never further away, should the clock be set back
 }
 
-// list gives a server's tools, no older than age.
+// list gives a server's tools, no older than age. A listing under way serves all who wait for
+// one, and goes on when a caller gives up, so that a server that is slow is listed at last.
 func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Skill, error) {
 	if skills, ok := s.known(r.now(), age); ok {
 		return skills, nil
 	}
-	tools, err := r.tools(ctx, s)
-	if err != nil {
+	done := s.listing.DoChan("", func() (any, error) {
+		var skills []Skill
+		var err error
+		ended := make(chan struct{})
+		r.working.Go(func() {
+			defer close(ended)
+			skills, err = r.listNow(s)
+		})
+		<-ended
+		return skills, err
+	})
+	select {
+	case got := <-done:
+		skills, _ := got.Val.([]Skill)
+		return skills, got.Err
+	case <-ctx.Done():
 		if !errors.Is(ctx.Err(), context.Canceled) { // else the caller gave up
-			s.failed(err, r.now())
+			s.late(ctx.Err())
 		}
+		return nil, fmt.Errorf("skill server %s: %w", s.name, ctx.Err())
+	}
+}
+
+// listNow asks the server.
+func (r *Registry) listNow(s *server) ([]Skill, error) {
+	s.begins(r.now())
+	tools, err := r.tools(r.ctx, s)
+	if err != nil {
+		s.failed(err, r.now())
 		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
 	}
 	skills := make([]Skill, 0, len(tools))
@@ -70,9 +100,25 @@ func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Sk
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.service = own == 2
+	s.service, s.asked = own == 2, time.Time{}
 	s.skills, s.listed, s.failures, s.problem = skills, r.now(), 0, nil
 	return skills, nil
+}
+
+// begins notes that a listing is under way.
+func (s *server) begins(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = now
+}
+
+// late notes that a listing under way has not ended in time.
+func (s *server) late(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.asked.IsZero() {
+		s.problem = err
+	}
 }
 
 func (r *Registry) tools(ctx context.Context, s *server) ([]mcp.Manifest, error) {
@@ -87,7 +133,7 @@ func (r *Registry) tools(ctx context.Context, s *server) ([]mcp.Manifest, error)
 func (s *server) failed(err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.problem = err
+	s.problem, s.asked = err, time.Time{}
 	s.rest = min(shortestRest<<s.failures, longestRest)
 	if s.failures < maxDoublings {
 		s.failures++
@@ -95,10 +141,14 @@ func (s *server) failed(err error, now time.Time) {
 	s.until = now.Add(s.rest)
 }
 
-// resting is an error while a server that failed is left alone.
+// resting is an error while a server that failed is left alone, or has been listing for so long
+// that nobody waits for it.
 func (s *server) resting(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if since := now.Sub(s.asked); !s.asked.IsZero() && since >= listingWait {
+		return fmt.Errorf("skill server %s: %w", s.name, context.DeadlineExceeded)
+	}
 	left := s.until.Sub(now)
 	if s.failures == 0 || left <= 0 || left > s.rest {
 		return nil

@@ -2,6 +2,7 @@ package skills
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 
@@ -21,6 +22,12 @@ func (s *skills) failure(ctx context.Context, in invocation, res *mcp.Result, er
 		return err
 	}
 	f := s.judge(ctx, in, e)
+	if res != nil && res.IsError && res.IsJSON {
+		f.WithDetails(map[string]any{"error": executors.Cut(e.Reason, toolText), "structured": json.RawMessage(res.Data)})
+	}
+	if mayHaveRun(e) {
+		in.unknown(f)
+	}
 	if !e.Undelivered {
 		size := 0
 		if res != nil {
@@ -58,6 +65,23 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	return f
 }
 
+// mayHaveRun says whether the tool may have had its effect, as far as the failure tells: it had
+// the call, and neither said itself that it failed, nor did its server refuse it.
+func mayHaveRun(e *mcp.Error) bool {
+	said := errors.Is(e, mcp.ErrTool) && !e.Unexplained
+	return !e.Undelivered && !said && !errors.Is(e, mcp.ErrRefused) && !errors.Is(e, mcp.ErrChanged)
+}
+
+// unknown makes the failure of a call that must not happen twice, and may have happened, one
+// whose effect is not known: nothing runs it again. A message to a remote agent is part of a
+// conversation, and fails.
+func (in invocation) unknown(f *executors.Failure) {
+	if repeatable(in.pin) || in.pin.Kind == intents.KindAgent || f.Code == intents.Indeterminate {
+		return
+	}
+	f.Code, f.Retryable, f.Reason = intents.Indeterminate, false, f.Reason+"; the skill may have acted"
+}
+
 // toolError is the server's text, already without control characters. Only the caller
 // gets it.
 func toolError(e *mcp.Error) any {
@@ -75,5 +99,6 @@ func (*skills) lost(in invocation, facts []intents.Fact, err error) error {
 	if !repeatable(in.pin) {
 		f.Retryable = false
 	}
+	in.unknown(f)
 	return f
 }

@@ -101,6 +101,28 @@ func (r *Registry) Skills(ctx context.Context) ([]Skill, error) {
 	return slices.Concat(lists...), errors.Join(errs...)
 }
 
+// firstListing is how long the first listing of a server that takes connections is waited for.
+const firstListing = 30 * time.Second
+
+// Await has all servers listed for the first time. It does not wait for one that takes no
+// connection, and for long for one that is slow to list.
+func (r *Registry) Await(ctx context.Context) {
+	var asked sync.WaitGroup
+	for _, s := range r.all() {
+		asked.Go(func() {
+			soon, cancel := context.WithTimeout(ctx, listingWait)
+			defer cancel()
+			if _, err := r.connect(soon, s); err != nil {
+				return
+			}
+			ctx, cancel := context.WithTimeout(ctx, firstListing)
+			defer cancel()
+			_, _ = r.list(ctx, s, listingAge) // its health has the error
+		})
+	}
+	asked.Wait()
+}
+
 func (r *Registry) all() []*server {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -142,7 +142,7 @@ func (s *skills) manifest(ctx context.Context, o *executors.Order, name string) 
 	return catalog.Manifest{
 		Name: pin.Skill, Description: executors.Cut(skill.Description, longDescription),
 		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
-		Endpoint: executors.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect),
+		Endpoint: executors.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Destructive: skill.Destroys(),
 	}, nil
 }
 

@@ -55,7 +55,13 @@ type skillPage struct {
 	Effect  catalog.Effect // of the approval, or else of the hints
 	Effects []catalog.Effect
 	Diff    []diffLine
+
+	Destructive string // of the approval, or else of the hints
+	Destroys    []struct{ Value, Text string }
 }
+
+// destroys are the answers to whether a call may destroy something.
+var destroys = []struct{ Value, Text string }{{"", "if it does more than read"}, {intents.Yes, "yes"}, {intents.No, "no"}}
 
 func (q *request) skillNamed() (p skillPage, err error) {
 	var all []office.Skill
@@ -66,12 +72,15 @@ func (q *request) skillNamed() (p skillPage, err error) {
 	if i < 0 {
 		return p, problem.New(intents.NotFound, "", "no skill server declares it, and nothing is approved under this name")
 	}
-	p = skillPage{Skill: all[i], Effects: []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once}}
+	p = skillPage{Skill: all[i], Effects: []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once}, Destroys: destroys}
 	if p.Now != nil {
-		p.Effect = p.Now.Effect
+		p.Effect, p.Destructive = p.Now.Effect, p.Now.Destructive
 	}
 	if p.Pin != nil {
 		p.Effect = catalog.Effect(p.Pin.Effect)
+		if p.Destructive != intents.Yes {
+			p.Destructive = p.Pin.Destructive
+		}
 	}
 	if p.Before != nil && p.Now != nil {
 		p.Diff = diff("approved", p.Before.Text, "declared now", p.Now.Text)
@@ -90,7 +99,7 @@ func (c *Console) approveSkill(q *request) (any, error) {
 	if p.Now == nil || p.Now.Digest != q.PostFormValue("digest") {
 		return nil, problem.New(intents.StaleWrite, "", "the server declares another version by now: look at the page again")
 	}
-	a := catalog.SkillApprove{Skill: p.Name, Digest: p.Now.Digest, Effect: catalog.Effect(q.PostFormValue("effect")), Server: p.Now.Server, InputSchema: p.Now.InputSchema}
+	a := catalog.SkillApprove{Skill: p.Name, Digest: p.Now.Digest, Effect: catalog.Effect(q.PostFormValue("effect")), Destructive: q.PostFormValue("destructive"), Server: p.Now.Server, InputSchema: p.Now.InputSchema}
 	if p.Pin != nil && a.Effect == catalog.Pure {
 		a.CacheSeconds, a.Shared = p.Pin.CacheSeconds, p.Pin.Shared
 	}

@@ -92,7 +92,12 @@ type SkillApprove struct {
 	Tenant string `json:"tenant,omitempty"` // operators of system only
 	Skill  string `json:"skill"`
 	Digest string `json:"digest"`
-	Effect Effect `json:"effect"`           // pure, idempotent, once
+	Effect Effect `json:"effect"` // pure, idempotent, once
+
+	// Destructive says whether a call may destroy something: yes or no; empty: if it does more
+	// than read.
+	Destructive string `json:"destructive,omitempty"`
+
 	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
 
 	// InputSchema of the manifest, by which graphs are checked before they run; absent: their
@@ -101,6 +106,8 @@ type SkillApprove struct {
 
 	CacheSeconds int  `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; pure skills only
 	Shared       bool `json:"shared,omitempty"`        // and those of other users
+
+	Revoked bool `json:"revoked,omitempty"` // no version of the skill is approved any more
 }
 
 // GrantRevoke are the arguments of grant.revoke: grants of sub issued before.

@@ -60,6 +60,7 @@ type Manifest struct {
 	Endpoint      string          `json:"endpoint"`       // the server's name, never an address
 	Digest        string          `json:"digest"`
 	Effect        Effect          `json:"effect"`
+	Destructive   bool            `json:"destructive,omitempty"` // as its server declares
 }
 
 // Tool is the name of the skill's tool, without that of its server.
@@ -71,6 +72,10 @@ type SkillCall struct {
 	Input json.RawMessage `json:"input,omitempty"` // object
 	From  string          `json:"from,omitempty"`
 }
+
+// Incomplete is the member status of an output {status, result, odd} that stands for an answer
+// of which something was dropped, or that is not as its skill declares: odd says what.
+const Incomplete = "incomplete"
 
 // SkillCallResult is the result of skill.call: what the skill answered, or a
 // reference when that has 50,000 bytes or more.

@@ -43,7 +43,7 @@ func ask(ctx context.Context, o Options) ([]Row, error) {
 		}
 		m := &prompt{}
 		n, end, err := node.Start(ctx, node.Config{
-			Dir: filepath.Join(dir, "data"), Agents: dir, Listen: "127.0.0.1:0", Skills: []string{"name=quakes -- " + url}, Model: m,
+			Dir: filepath.Join(dir, "data"), Agents: dir, Listen: "127.0.0.1:0", Skills: []string{"name=quakes trust=true -- " + url}, Model: m,
 			Limits: node.Limits{Requests: -1, Rates: router.Rates{Signer: -1, Tenant: -1}}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

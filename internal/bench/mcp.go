@@ -42,7 +42,7 @@ func mcpCalls(ctx context.Context, o Options) ([]Row, error) {
 			return nil, err
 		}
 		n, end, err := node.Start(ctx, node.Config{
-			Dir: filepath.Join(dir, "data"), Listen: "127.0.0.1:0", Skills: []string{"name=quakes -- " + direct},
+			Dir: filepath.Join(dir, "data"), Listen: "127.0.0.1:0", Skills: []string{"name=quakes trust=true -- " + direct},
 			Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

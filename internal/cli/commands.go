@@ -216,14 +216,18 @@ var apikeyRows = []row{
 
 var skillRows = []row{
 	{
-		use: "approve NAME [--digest DIGEST] [--effect pure|idempotent|once]", short: "Approve one version of a skill of one server; no other version may be called",
-		make: skillApprove,
+		use: "approve NAME … [--effect pure|idempotent|once] [--destructive yes|no]", short: "Approve one version of a skill of one server, or of several skills; no other version may be called",
+		make: skillApprove, args: cobra.MinimumNArgs(1),
+	},
+	{
+		use: "revoke NAME …", short: "Take the approval of skills away; they stay refused until they are approved again",
+		make: skillRevoke, args: cobra.MinimumNArgs(1),
 	},
 	{
 		use: "diff NAME", short: "Compare what a skill declares now with what is approved; exit 1 if they differ",
 		make: skillDiff,
 	},
-	listing("List approved skills", "skills", func(r state.TenantRows) any { return r.Skills }),
+	{use: "list", short: "List approved skills, from the record of the data directory, and those that wait for an approval", make: skillList},
 }
 
 var grantRows = []row{{use: "revoke USER", short: "End a user's grants, plans and runs", make: grantRevoke}}

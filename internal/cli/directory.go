@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,6 +54,33 @@ func (c *command) submit(typ string, args func(tenant string) any) (answer, erro
 	return ordered(a, err)
 }
 
+// checked submits an admin.put, and warns of names in what it has put that match nothing.
+func (c *command) checked(where string, args func(tenant string) any) (answer, error) {
+	a, tenant, err := c.tenantOrder("admin.put", func(t string) (any, error) { return args(t), nil })
+	out, err := ordered(a, err)
+	if err == nil {
+		out.note = c.unmatched(tenant, where)
+	}
+	return out, err
+}
+
+// unmatched says which names in a row of a tenant match nothing. Without the record of the data
+// directory it says nothing; doctor and the next start do.
+func (c *command) unmatched(tenant, where string) (text string) {
+	d, err := c.folded()
+	if err != nil {
+		return ""
+	}
+	rows, _ := d.Rows(tenant)
+	versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
+	for _, u := range datadir.UnmatchedNames(rows, versions) {
+		if u.Where == where {
+			text += "warning: " + visible(u.String(), "") + ", and has no effect: it is misspelt, or not there yet\n"
+		}
+	}
+	return text
+}
+
 // folded reads the directory from the record of the data directory.
 func (c *command) folded() (d *state.State, err error) {
 	err = c.archive(func(a *datadir.Archive) error {
@@ -67,31 +93,39 @@ func (c *command) folded() (d *state.State, err error) {
 // tenantsList is `writ … list`, for all tenants or one of them: the rows of each, and the text
 // that says them.
 func tenantsList(named string, of func(state.TenantRows) any) func(*command) {
-	return func(c *command) {
-		c.dataFlag()
-		c.answer = func([]string) (answer, error) {
-			d, err := c.folded()
-			if err != nil {
-				return answer{}, err
-			}
-			tenants := d.Tenants()
-			if c.tenant != "" {
-				tenants = []string{c.tenant}
-			}
-			var text strings.Builder
-			all := make(map[string]any, len(tenants))
-			for _, t := range tenants {
-				rows, ok := d.Rows(t)
-				if !ok {
-					return answer{}, fmt.Errorf("no such tenant: %s", t)
-				}
-				all[t] = of(rows)
-				text.WriteString(render(named, rows))
-			}
-			return answer{data: all, text: text.String()}, nil
+	return func(c *command) { c.listing(named, of) }
+}
+
+func (c *command) listing(named string, of func(state.TenantRows) any) {
+	c.dataFlag()
+	c.answer = func([]string) (answer, error) {
+		d, err := c.folded()
+		if err != nil {
+			return answer{}, err
 		}
-		c.Flags().StringVar(&c.tenant, "tenant", "", "only this tenant")
+		tenants := d.Tenants()
+		if c.tenant != "" {
+			tenants = []string{c.tenant}
+		}
+		var text strings.Builder
+		all := make(map[string]any, len(tenants))
+		for _, t := range tenants {
+			rows, ok := d.Rows(t)
+			if !ok {
+				return answer{}, fmt.Errorf("no such tenant: %s", t)
+			}
+			all[t] = of(rows)
+			text.WriteString(render(named, listed{rows, all[t]}))
+		}
+		return answer{data: all, text: text.String()}, nil
 	}
+	c.Flags().StringVar(&c.tenant, "tenant", "", "only this tenant")
+}
+
+// listed are the rows of a tenant, and what is told of them.
+type listed struct {
+	state.TenantRows
+	Told any
 }
 
 func tenantAdd(c *command) {
@@ -110,7 +144,7 @@ func tenantData(c *command) {
 		if !json.Valid([]byte(args[1])) {
 			return answer{}, malformed(errors.New("JSON: the value is not JSON; quote it for the shell"))
 		}
-		return c.submit("admin.put", func(t string) any {
+		return c.checked("data "+args[0], func(t string) any {
 			return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: args[0], Value: json.RawMessage(args[1])}}
 		})
 	}
@@ -131,7 +165,7 @@ func userPut(c *command) {
 	roles := c.Flags().StringArray("role", nil, "role of the tenant (repeatable)")
 	disabled := c.Flags().Bool("disabled", false, "the user may do nothing, and open plans of the user end")
 	c.answer = func(args []string) (answer, error) {
-		return c.submit("admin.put", func(t string) any {
+		return c.checked("user "+args[0], func(t string) any {
 			return catalog.AdminPut{Tenant: t, User: &catalog.User{UserID: args[0], Roles: notNil(*roles), Disabled: *disabled}}
 		})
 	}
@@ -150,6 +184,7 @@ func apikeyCreate(c *command) {
 			return answer{}, err
 		}
 		note := fmt.Sprintf("API key %s of user %s in tenant %s. It is shown only this once; only its hash %s was sent\n", row.ID, row.UserID, tenant, row.Hash)
+		note += c.unmatched(tenant, "API key "+row.ID)
 		return answer{text: key + "\n", note: note, data: struct {
 			put
 			Key    string `json:"key"`
@@ -192,43 +227,6 @@ func apikeyRevoke(c *command) {
 		})
 		return ordered(a, err)
 	}
-}
-
-func skillApprove(c *command) {
-	var digest, effect, server string
-	var schema json.RawMessage
-	c.tenantFlags()
-	sure := c.Flags().Bool("yes", false, "do not ask")
-	seconds := c.Flags().Int("cache-seconds", 0, "how long an answer may serve equal calls of the same user, 1 to 86400; pure skills only (default: never)")
-	shared := c.Flags().Bool("shared", false, "with --cache-seconds: equal calls of all users of the tenant")
-	c.answer = func(args []string) (answer, error) {
-		id := args[0]
-		if digest == "" {
-			s, err := c.declaredNow(id, *sure)
-			if err != nil {
-				return answer{}, err
-			}
-			id = s.now.Name
-			digest, server, effect = s.now.Digest, s.now.Server, cmp.Or(effect, s.pinned.Effect)
-		}
-		if versions, err := datadir.ReadSkillVersions(c.dir); err == nil { // without them it is as it is written
-			for _, x := range versions {
-				if x.Digest == digest {
-					id, schema = x.Name, datadir.PinnedSchema(x.InputSchema)
-				}
-			}
-		}
-		known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}
-		if !slices.Contains(known, effect) {
-			return answer{}, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))
-		}
-		return c.submit("skill.approve", func(t string) any {
-			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server, InputSchema: schema, CacheSeconds: *seconds, Shared: *shared}
-		})
-	}
-	c.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")
-	c.Flags().StringVar(&effect, "effect", "", "effect of a call: pure, idempotent, once")
-	c.Flags().StringVar(&server, "server", "", "server of the tool, shown in lists; the digest binds the server")
 }
 
 func grantRevoke(c *command) {

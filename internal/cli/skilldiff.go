@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
@@ -71,7 +70,7 @@ func (c *command) versionsOf(name string) (s skillVersions, err error) {
 		return s, fmt.Errorf("no skill server of %s declares %q%s", c.dir, name, meant(name, known))
 	case len(ids) > 1:
 		return s, usage(fmt.Errorf("%d skill servers have this tool: write one of %s", len(ids), strings.Join(ids, ", ")))
-	case s.now.Tenants != nil && !slices.Contains(s.now.Tenants, tenant):
+	case !s.now.For(tenant):
 		return s, fmt.Errorf("%s is not there for the tenant %s: see tenants of its server in the configuration file", s.now.Name, tenant)
 	}
 	s.pinned, _ = s.now.Pin(rows.Skills)
@@ -90,7 +89,7 @@ func (s skillVersions) print(w io.Writer) error {
 	if s.pinned.Digest != "" {
 		was = "approved " + s.pinned.Digest + " as " + s.pinned.Effect
 	}
-	fmt.Fprintf(w, "%s of %s\n%s\ndeclared %s, with hints of effect %s\n", visible.Text(s.now.Name, ""), visible.Text(s.now.Server, ""), was, s.now.Digest, s.now.Effect)
+	fmt.Fprintf(w, "%s of %s\n%s\ndeclared %s, with hints of effect %s\n", visible.Text(s.now.Name, ""), visible.Text(s.now.Server, ""), was, s.now.Digest, hintsOf(s.now))
 	after := versionText(s.now)
 	switch {
 	case s.pinned.Digest == s.now.Digest:
@@ -113,10 +112,22 @@ func (s skillVersions) print(w io.Writer) error {
 	return err
 }
 
+// hintsOf is what a version's hints claim, and whether anything follows from it.
+func hintsOf(s datadir.SkillVersion) string {
+	claim := string(s.Claim)
+	if s.Destructive == intents.Yes {
+		claim += ", destructive"
+	}
+	if s.Claim != s.Effect {
+		claim += fmt.Sprintf(" (only a claim: first seen it counts as %s)", s.Effect)
+	}
+	return claim
+}
+
 // versionText is a version, one line for each property, with nothing hidden in it.
 func versionText(s datadir.SkillVersion) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n", visible.Text(s.Server, ""), s.Effect)
+	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n", visible.Text(s.Server, ""), hintsOf(s))
 	for line := range strings.SplitSeq(s.Description, "\n") {
 		fmt.Fprintf(&b, "  | %s\n", visible.Text(line, "\t"))
 	}

@@ -36,7 +36,7 @@ func TestTexts(t *testing.T) {
 		"documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
 		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
 		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
-		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": state.TenantRows{Skills: []intents.Pin{{CacheSeconds: 1}}},
+		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": listed{Told: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
 		"plan":            catalog.PlanView{Steps: []catalog.StepView{{FailureReason: "x"}}, Facts: []catalog.OrderFact{{}}, Usage: []catalog.Usage{{}}, Response: "x"},

@@ -31,7 +31,7 @@ type SkillSetting struct {
 
 // The members of an entry, by the kind of server that can have them.
 var (
-	ofAll     = []string{"name", "url", "command", "tenants", "timeout_sec", "rpm", "effects", "principal_hmac"}
+	ofAll     = []string{"name", "url", "command", "tenants", "timeout_sec", "rpm", "effects", "trust", "principal_hmac"}
 	ofURL     = []string{"headers"}
 	ofCommand = []string{"env", "files", "network", "isolation"}
 )
@@ -70,7 +70,7 @@ func skillEntries(list *yaml.Node, path string) (servers []SkillServer, err erro
 func (s *SkillServer) read(n *yaml.Node) (name string, err error) {
 	err = members(n, func(key string, value *yaml.Node) error {
 		switch key {
-		case "name", "url", "command", "timeout_sec", "rpm", "network", "isolation":
+		case "name", "url", "command", "timeout_sec", "rpm", "trust", "network", "isolation":
 			text, err := scalar(value)
 			switch {
 			case err != nil:

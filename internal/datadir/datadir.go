@@ -51,6 +51,9 @@ func Ledger(dir string) string { return filepath.Join(dir, "ledger") }
 // DocumentsFile is the database of documents that the directory keeps itself.
 func DocumentsFile(dir string) string { return filepath.Join(dir, "documents.db") }
 
+// SandboxFile names the driver that scripts ran under, where no setting says which.
+func SandboxFile(dir string) string { return filepath.Join(dir, "sandbox") }
+
 // Runtime is the directory of the sandbox's runtime.
 func Runtime(dir string) string { return filepath.Join(dir, "runtime") }
 

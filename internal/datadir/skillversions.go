@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -17,12 +18,19 @@ type SkillVersion struct {
 	Server       string          `json:"server"`            // its title
 	Tenants      []string        `json:"tenants,omitempty"` // for whom it is there; none: for all
 	Digest       string          `json:"digest"`
-	Effect       catalog.Effect  `json:"effect"` // as its hints claim
+	Effect       catalog.Effect  `json:"effect"`                // as it is approved at first sight
+	Claim        catalog.Effect  `json:"claim"`                 // as its hints claim
+	Destructive  string          `json:"destructive,omitempty"` // as it is approved unless somebody says otherwise
 	Declared     bool            `json:"declared"`
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
+}
+
+// For says whether the skill is there for a tenant.
+func (v SkillVersion) For(tenant string) bool {
+	return v.Tenants == nil || slices.Contains(v.Tenants, tenant)
 }
 
 // maxPinned bounds a schema that stands in an approval, in bytes.

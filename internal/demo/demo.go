@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	n, stop, err := node.Start(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: offline.Model{}, Now: time.Now, Log: o.Log})
+	n, stop, err := node.Start(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{"trust=true -- " + url}, Model: offline.Model{}, Now: time.Now, Log: o.Log})
 	if err != nil {
 		return res, err
 	}

@@ -292,7 +292,7 @@ func puts(r state.TenantRows) (out []put) {
 	}
 	for _, p := range r.Skills {
 		out = append(out, put{"skill " + p.Skill, state.TypeSkillApprove, catalog.SkillApprove{
-			Tenant: r.Tenant, Skill: p.Skill, Digest: p.Digest, Effect: catalog.Effect(p.Effect), Server: p.Server,
+			Tenant: r.Tenant, Skill: p.Skill, Digest: p.Digest, Effect: catalog.Effect(p.Effect), Destructive: p.Destructive, Server: p.Server,
 			InputSchema: r.Inputs[p.Skill], CacheSeconds: p.CacheSeconds, Shared: p.Shared,
 		}})
 	}

@@ -48,7 +48,7 @@ func (n *Node) startExecutors(g *group) error {
 		plans.Name: n.handlers(func() map[string]executors.Handler {
 			return n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans))
 		}),
-		python.Name: n.handlers(func() map[string]executors.Handler { return python.Handlers(n.box, n.blobs) }),
+		python.Name: n.handlers(n.scriptHandlers),
 		sessions.Name: n.handlers(func() map[string]executors.Handler {
 			return n.fresh(sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns}), map[string][]string{"session.list": {storage.IndexSessions}})
 		}),

@@ -139,6 +139,7 @@ type Node struct {
 	server    *natsserver.Server // nil: the process is on a cluster
 	bus       connector
 	box       *sandbox.Sandbox
+	noSandbox string // why there is none
 	registry  *skills.Registry
 	skills    *skillWatcher
 	agents    *agentWatcher

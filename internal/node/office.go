@@ -55,7 +55,7 @@ func (n desk) Skills(ctx context.Context, tenant string) (out []office.Skill, er
 	pins := n.directory.View().Pins(tenant)
 	used := map[string]bool{}
 	for _, v := range versions {
-		if !v.Declared || v.Tenants != nil && !slices.Contains(v.Tenants, tenant) {
+		if !v.Declared || !v.For(tenant) {
 			continue
 		}
 		s := office.Skill{Name: v.Name, Now: version(v)}
@@ -81,7 +81,7 @@ func (n desk) Skills(ctx context.Context, tenant string) (out []office.Skill, er
 // version of a skill for people.
 func version(v datadir.SkillVersion) *office.Version {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n%s\n", v.Server, v.Effect, v.Description)
+	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n%s\n", v.Server, v.Claim, v.Description)
 	for _, part := range []struct {
 		name string
 		raw  json.RawMessage
@@ -92,7 +92,7 @@ func version(v datadir.SkillVersion) *office.Version {
 		}
 		b.WriteByte('\n')
 	}
-	return &office.Version{Server: v.Server, Digest: v.Digest, Effect: v.Effect, Text: b.String(), InputSchema: datadir.PinnedSchema(v.InputSchema)}
+	return &office.Version{Server: v.Server, Digest: v.Digest, Effect: v.Effect, Claim: v.Claim, Destructive: v.Destructive, Text: b.String(), InputSchema: datadir.PinnedSchema(v.InputSchema)}
 }
 
 // Agents implements httpapi.Office.

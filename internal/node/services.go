@@ -5,24 +5,12 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
-	"aob.dev/writ/internal/datadir"
 )
-
-// openSandbox chooses how scripts are isolated on this machine.
-func (n *Node) openSandbox(ctx context.Context) error {
-	var err error
-	if n.box, err = sandbox.Open(ctx, sandbox.Config{Dir: datadir.Runtime(n.cfg.Dir), Minimum: n.cfg.Driver}); err != nil {
-		return err
-	}
-	n.cfg.Log.InfoContext(ctx, "sandbox", slog.String("driver", n.box.Driver()), slog.String("python", n.box.Python()))
-	return nil
-}
 
 // openBus starts the server in this process.
 func (n *Node) openBus(ctx context.Context) error {

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -43,6 +45,7 @@ const (
 
 // startSkills asks the skill servers once, and then again and again.
 func (n *Node) startSkills(g *group) error {
+	n.registry.Await(g.ctx)
 	if err := n.skills.look(g.ctx); err != nil {
 		return err
 	}
@@ -99,9 +102,12 @@ func (w *skillWatcher) look(ctx context.Context) error {
 		}
 	}
 	w.sayEffects(ctx, found)
+	w.sayUnmatched(ctx)
 	w.summarize(found)
 	return nil
 }
+
+const saysRefused = "skill is refused until this version is approved"
 
 // propose says how skills are approved, once for each version. A process that does not
 // follow the record approves none, and does not know which are.
@@ -116,7 +122,7 @@ func (w *skillWatcher) propose(ctx context.Context, found []skills.Skill) {
 			tenants = []string{"default"}
 		}
 		for _, tenant := range tenants {
-			w.say(ctx, s, tenant, "skill is refused until this version is approved", w.approveWith(s, tenant, intents.Pin{}))
+			w.say(ctx, s, tenant, saysRefused, w.approveWith(s, tenant, intents.Pin{}))
 		}
 	}
 }
@@ -199,13 +205,13 @@ func (w *skillWatcher) judge(ctx context.Context, s skills.Skill, tenant string)
 }
 
 // approveWith is the command that approves a skill with its approved effect, or else with
-// the effect of its hints.
+// the effect of its hints, which an operator compares with what the tool does.
 func (w *skillWatcher) approveWith(s skills.Skill, tenant string, pin intents.Pin) slog.Attr {
-	effect := pin.Effect
-	if effect == "" {
-		effect = string(w.effectOf(s))
-	}
+	effect := cmp.Or(pin.Effect, w.sources[s.Server].Effects[s.Name], string(claimOf(s)))
 	line := fmt.Sprintf("writ skill approve %s --digest %s --effect %s", s.ID(), s.Digest(), effect)
+	if pin.Destructive != "" {
+		line += " --destructive " + pin.Destructive
+	}
 	if pin.CacheSeconds > 0 {
 		line += fmt.Sprintf(" --cache-seconds %d", pin.CacheSeconds)
 	}
@@ -219,48 +225,115 @@ func (w *skillWatcher) approveWith(s skills.Skill, tenant string, pin intents.Pi
 }
 
 // firstSight decides on a skill that nobody has approved, of a server that the operator
-// has named. It approves a skill that only reads, and one whose effect the operator has
-// declared. It approves a skill with effect once if each call is held until people approve
-// it. It leaves an idempotent skill to the operator, because nothing would hold its calls.
+// has named. It approves a skill that only reads by the word of the operator or of a server
+// that the operator trusts, and one whose effect the operator has declared. It approves a
+// skill with effect once if each call is held until people approve it. It leaves every other
+// one to the operator, and so one that was revoked.
 func (w *skillWatcher) firstSight(ctx context.Context, s skills.Skill, tenant string) error {
 	effect := w.effectOf(s)
 	_, declared := w.sources[s.Server].Effects[s.Name]
+	with := w.approveWith(s, tenant, intents.Pin{})
 	switch {
+	case w.node.directory.View().SkillRevoked(tenant, s.ID()):
+		w.say(ctx, s, tenant, "skill was revoked, and is refused until it is approved again", with)
+		return nil
+	case !w.operates():
+		w.say(ctx, s, tenant, saysRefused, with)
+		return nil
 	case effect == catalog.Once && w.approvalOf(tenant).Once:
 		w.note(ctx, s, tenant, "skill approved; each call of it waits for the approval of people")
 	case effect == catalog.Pure || declared:
 		w.note(ctx, s, tenant, "skill approved")
 	case effect == catalog.Once:
-		w.say(ctx, s, tenant, "skill that acts once is not approved, as nothing would hold its calls", w.approveWith(s, tenant, intents.Pin{}))
+		w.say(ctx, s, tenant, "skill that acts once is not approved, as nothing would hold its calls", with)
 		return nil
 	default:
-		w.say(ctx, s, tenant, "skill that acts is not approved", w.approveWith(s, tenant, intents.Pin{}))
+		w.say(ctx, s, tenant, "skill that acts is not approved", with)
 		return nil
 	}
 	return w.node.operator(ctx, "skill.approve", catalog.SkillApprove{
-		Tenant: tenant, Skill: s.ID(), Digest: s.Digest(), Effect: effect, Server: w.pinTitle(s), InputSchema: datadir.PinnedSchema(s.InputSchema),
+		Tenant: tenant, Skill: s.ID(), Digest: s.Digest(), Effect: effect, Destructive: w.destructive(s), Server: w.pinTitle(s), InputSchema: datadir.PinnedSchema(s.InputSchema),
 	})
+}
+
+// operates says whether the process has the key of an operator, which approvals take.
+func (w *skillWatcher) operates() bool { return w.node.alone() || w.node.cfg.Cluster.operates }
+
+// sayUnmatched warns once of each name in the data of a tenant that matches nothing, and of
+// each tenant of a server that is not there. While a server is down its skills are not known.
+func (w *skillWatcher) sayUnmatched(ctx context.Context) {
+	if slices.ContainsFunc(w.node.registry.Health(), func(h skills.Health) bool { return h.Err != nil }) {
+		return
+	}
+	tenants := w.node.directory.Tenants()
+	now := map[string]bool{}
+	for _, tenant := range tenants {
+		rows, _ := w.node.directory.Rows(tenant)
+		for _, u := range datadir.UnmatchedNames(rows, w.noted) {
+			now[u.String()] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.sources)) {
+		for _, tenant := range w.sources[name].Tenants {
+			if !slices.Contains(tenants, tenant) {
+				now[fmt.Sprintf("skill server %s: there is no tenant %q", w.title(name), tenant)] = true
+			}
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(now)) {
+		if w.news("name "+text, "said") {
+			w.node.cfg.Log.WarnContext(ctx, "a name in the settings matches nothing, and has no effect: correct it or leave it out", slog.String("name", text))
+		}
+	}
 }
 
 // note logs the effect of a new skill.
 func (w *skillWatcher) note(ctx context.Context, s skills.Skill, tenant, text string) {
-	w.node.cfg.Log.LogAttrs(ctx, slog.LevelInfo, text, //nolint:sloglint // its callers give literals
-		slog.String("skill", s.ID()), slog.String("server", w.title(s.Server)), slog.String("tenant", tenant), slog.String("effect", string(w.effectOf(s))))
+	attrs := []slog.Attr{slog.String("skill", s.ID()), slog.String("server", w.title(s.Server)), slog.String("tenant", tenant), slog.String("effect", string(w.effectOf(s)))}
+	if claim := claimOf(s); claim == catalog.Pure && w.effectOf(s) == catalog.Once {
+		attrs = append(attrs, slog.String("claims", string(claim)), w.approveWith(s, tenant, intents.Pin{}))
+	}
+	w.node.cfg.Log.LogAttrs(ctx, slog.LevelInfo, text, attrs...) //nolint:sloglint // its callers give literals
 }
 
 // effectOf is the effect that the operator has declared, or else that of the server's
-// hints. Without either it is once.
+// hints. That a tool only reads is believed of servers that the operator trusts alone.
+// Without either it is once.
 func (w *skillWatcher) effectOf(s skills.Skill) catalog.Effect {
-	if declared := w.sources[s.Server].Effects[s.Name]; declared != "" {
-		return catalog.Effect(declared)
+	src := w.sources[s.Server]
+	effect := catalog.Effect(cmp.Or(src.Effects[s.Name], string(claimOf(s))))
+	if effect == catalog.Pure && src.Effects[s.Name] == "" && !src.Trust {
+		return catalog.Once
 	}
+	return effect
+}
+
+// claimOf is the effect that the server's hints claim.
+func claimOf(s skills.Skill) catalog.Effect {
 	switch {
-	case s.ReadOnlyHint != nil && *s.ReadOnlyHint:
+	case s.Destroys() && !isTrue(s.IdempotentHint):
+		return catalog.Once
+	case isTrue(s.ReadOnlyHint) && !s.Destroys():
 		return catalog.Pure
-	case s.IdempotentHint != nil && *s.IdempotentHint:
+	case isTrue(s.IdempotentHint):
 		return catalog.Idempotent
 	default:
 		return catalog.Once
+	}
+}
+
+func isTrue(hint *bool) bool { return hint != nil && *hint }
+
+// destructive says what an approval says of it: yes by anybody's word, no by that of a server
+// that the operator trusts.
+func (w *skillWatcher) destructive(s skills.Skill) string {
+	switch {
+	case s.Destroys():
+		return intents.Yes
+	case s.DestructiveHint != nil && w.sources[s.Server].Trust:
+		return intents.No
+	default:
+		return ""
 	}
 }
 
@@ -270,9 +343,9 @@ type approvalRule struct {
 	Skills []string `json:"skills"`
 }
 
-// names says whether the rule names the skill, by its id or by its tool.
-func (r approvalRule) names(pin intents.Pin) bool {
-	return slices.ContainsFunc(r.Skills, func(name string) bool { return name == pin.Skill || pin.OfTool(name) })
+// holds says whether the rule holds calls of the skill.
+func (r approvalRule) holds(pin intents.Pin) bool {
+	return r.Once && pin.Guarded() || slices.ContainsFunc(r.Skills, pin.Named)
 }
 
 // approvalOf reads a tenant's rule. A rule that cannot be read holds nothing.
@@ -284,15 +357,14 @@ func (w *skillWatcher) approvalOf(tenant string) (rule approvalRule) {
 	return rule
 }
 
-// sayHolds warns once of each tenant that has approved skills with effect once whose calls
-// are not held. That is so in logs from before it was the default, or if somebody has
-// turned it off.
+// sayHolds warns once of each tenant that has approved skills that act once or may destroy
+// something and whose calls are not held. That is so if somebody has turned it off.
 func (w *skillWatcher) sayHolds(ctx context.Context) {
 	for _, tenant := range w.node.directory.Tenants() {
 		rule := w.approvalOf(tenant)
 		var acting []string
 		for _, pin := range w.node.directory.View().Pins(tenant) {
-			if pin.Effect == string(catalog.Once) && !rule.Once && !rule.names(pin) {
+			if pin.Guarded() && !rule.holds(pin) {
 				acting = append(acting, pin.Skill)
 			}
 		}
@@ -301,7 +373,7 @@ func (w *skillWatcher) sayHolds(ctx context.Context) {
 			now = "none"
 		}
 		if w.news(key, now) && now != "" {
-			w.node.cfg.Log.WarnContext(ctx, "skills that act once are called without anybody's approval", slog.String("tenant", tenant),
+			w.node.cfg.Log.WarnContext(ctx, "skills that act once or may destroy something are called without anybody's approval", slog.String("tenant", tenant),
 				slog.Any("skills", acting), slog.String("hold", `writ tenant data approval '{"once":true}' --tenant `+tenant))
 		}
 	}

@@ -110,7 +110,7 @@ func (w *skillWatcher) writeVersions(ctx context.Context, found []skills.Skill) 
 		if d := s.Digest(); s.Err == nil && d != "" && !seen[d] {
 			seen[d] = true
 			list = append(list, datadir.SkillVersion{
-				Name: s.ID(), Server: w.title(s.Server), Tenants: w.sources[s.Server].Tenants, Digest: d, Effect: w.effectOf(s), Declared: true,
+				Name: s.ID(), Server: w.title(s.Server), Tenants: w.sources[s.Server].Tenants, Digest: d, Effect: w.effectOf(s), Claim: claimOf(s), Destructive: w.destructive(s), Declared: true,
 				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations,
 			})
 		}

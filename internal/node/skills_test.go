@@ -21,7 +21,7 @@ import (
 // withSkills is a configuration with one skill server.
 func withSkills(dir string, s *skillServer) (Config, *messages) {
 	cfg, log := config(dir), newMessages()
-	cfg.Skills = []string{s.url()}
+	cfg.Skills = []string{"trust=true -- " + s.url()}
 	cfg.Log = log.logger()
 	return cfg, log
 }
@@ -32,7 +32,7 @@ const (
 	saysOther   = "skill is approved for another skill server, and is refused until it is approved for this one"
 	saysActs    = "skill that acts is not approved"
 	saysHeld    = "skill approved; each call of it waits for the approval of people"
-	saysFree    = "skills that act once are called without anybody's approval"
+	saysFree    = "skills that act once or may destroy something are called without anybody's approval"
 	saysNoHold  = "skill that acts once is not approved, as nothing would hold its calls"
 )
 
@@ -145,7 +145,7 @@ func TestNewSkillServerDown(t *testing.T) {
 	s, other := newSkillServer(t, tool{Name: "feed", ReadOnly: true}), newSkillServer(t, tool{Name: "rank", ReadOnly: true})
 	s.stop()
 	cfg, log := withSkills(t.TempDir(), s)
-	cfg.Skills = append(cfg.Skills, other.url())
+	cfg.Skills = append(cfg.Skills, "trust=true -- "+other.url())
 	n := open(t, cfg)
 	run(t, n)
 	if log.count(saysDown) != 1 || len(pins(n)) != 1 {
@@ -177,7 +177,7 @@ func TestSkillDeclaredTwice(t *testing.T) {
 	one, two := newSkillServer(t, feed), newSkillServer(t, feed)
 	cfg, log := withSkills(t.TempDir(), one)
 	both := cfg
-	both.Skills = []string{two.url(), one.url()}
+	both.Skills = []string{"trust=true -- " + two.url(), "trust=true -- " + one.url()}
 	n := open(t, both)
 	run(t, n)
 	for id, server := range map[string]string{"skills-1.feed": two.url(), "skills-2.feed": one.url()} {
@@ -250,7 +250,7 @@ func TestTenantsOfServer(t *testing.T) {
 	if err := errors.Join(stop(), n.Close()); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Skills = []string{"name=crm tenant=acme tenant=later -- " + s.url()}
+	cfg.Skills = []string{"name=crm trust=true tenant=acme tenant=later -- " + s.url()}
 	n = open(t, cfg)
 	run(t, n)
 	pin, ok := n.directory.View().Pin("acme", "crm.feed")
@@ -411,7 +411,7 @@ func TestHoldsOfEveryTenant(t *testing.T) {
 func TestDeclaredEffect(t *testing.T) {
 	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true}, tool{Name: "save", Idempotent: true}, tool{Name: "list"})
 	cfg, _ := withSkills(t.TempDir(), s)
-	cfg.Skills[0] = "effect=feed:once effect=save:idempotent effect=list:pure -- " + cfg.Skills[0]
+	cfg.Skills[0] = "effect=feed:once effect=save:idempotent effect=list:pure " + cfg.Skills[0]
 	n := open(t, cfg)
 	run(t, n)
 	got := pins(n)
@@ -427,7 +427,7 @@ func TestSkillServers(t *testing.T) {
 	gone := newSkillServer(t)
 	gone.stop()
 	cfg, log := withSkills(t.TempDir(), crm)
-	source := mcp.Source{URL: crm.url(), Settings: mcp.Settings{Name: "crm", Effects: map[string]string{"fed": "once"}}}
+	source := mcp.Source{URL: crm.url(), Settings: mcp.Settings{Name: "crm", Trust: true, Effects: map[string]string{"fed": "once"}}}
 	cfg.SkillServers, cfg.Skills = []mcp.Source{source}, []string{gone.url()}
 	n, err := Open(t.Context(), cfg)
 	if err != nil {
@@ -468,3 +468,105 @@ func TestSkillServerNames(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+// TestClaims: that a tool only reads is believed of a server that the operator trusts. Of any
+// other it is a claim, and each call of the tool waits for people; so does one of a tool that
+// says itself that it destroys.
+func TestClaims(t *testing.T) {
+	tools := []tool{{Name: "drop_all_tables", ReadOnly: true}, {Name: "save", Idempotent: true}, {Name: "wipe", ReadOnly: true, Destructive: true}}
+	for trust, want := range map[string]map[string]intents.Pin{
+		"false": {"drop_all_tables": {Effect: "once"}, "wipe": {Effect: "once", Destructive: intents.Yes}},
+		"true":  {"drop_all_tables": {Effect: "pure"}, "wipe": {Effect: "once", Destructive: intents.Yes}},
+	} {
+		t.Run(trust, func(t *testing.T) {
+			s := newSkillServer(t, tools...)
+			cfg, log := withSkills(t.TempDir(), s)
+			cfg.Skills[0] = "trust=" + trust + " -- " + s.url()
+			n := open(t, cfg)
+			run(t, n)
+			got := map[string]intents.Pin{}
+			for name, p := range pins(n) {
+				got[name] = intents.Pin{Effect: p.Effect, Destructive: p.Destructive}
+			}
+			if d := cmp.Diff(want, got); d != "" || log.count(saysActs) != 1 {
+				t.Errorf("told %d times; (-want +got):\n%s", log.count(saysActs), d)
+			}
+			versions, err := datadir.ReadSkillVersions(cfg.Dir)
+			for _, v := range versions {
+				if v.Name == "skills-1.drop_all_tables" && (v.Claim != catalog.Pure || string(v.Effect) != want["drop_all_tables"].Effect) {
+					t.Errorf("people are shown %+v", v)
+				}
+			}
+			if err != nil || len(versions) != len(tools) {
+				t.Errorf("versions %+v, error %v", versions, err)
+			}
+		})
+	}
+}
+
+// TestRevokedSkill: a skill that was revoked is not approved on sight again, but by an operator.
+func TestRevokedSkill(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true})
+	cfg, log := withSkills(t.TempDir(), s)
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	pin := pins(n)["feed"]
+	again := catalog.SkillApprove{Tenant: "default", Skill: pin.Skill, Digest: pin.Digest, Effect: catalog.Pure}
+	revoke := again
+	revoke.Revoked = true
+	if err := n.operator(t.Context(), "skill.approve", revoke); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	run(t, n)
+	if len(pins(n)) != 0 || log.count("skill was revoked, and is refused until it is approved again") != 1 {
+		t.Errorf("approved %v", pins(n))
+	}
+	if err := n.operator(t.Context(), "skill.approve", again); err != nil || len(pins(n)) != 1 {
+		t.Errorf("approved again: %v, error %v", pins(n), err)
+	}
+}
+
+// TestUnmatchedNames: names in the data of a tenant and in the settings that match nothing are
+// warned of at the start, once; globs match.
+func TestUnmatchedNames(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "delete_note", ReadOnly: true})
+	cfg, log := withSkills(t.TempDir(), s)
+	cfg.Skills[0] = "name=memory tenant=default tenant=nobody " + cfg.Skills[0]
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{User: &catalog.User{UserID: "ben", Roles: []string{"approver"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{
+		"approval": `{"skills":["memory.delete_*","delete_*","memroy.delete_*"]}`, "skills_allow": `["*","memory.read_*"]`,
+	} {
+		if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Data: &catalog.Data{Key: key, Value: []byte(value)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{APIKey: &catalog.APIKey{
+		ID: "laptop", Hash: intents.Digest([]byte("k")), UserID: "ana", MaxRoles: []string{"user", "usr"}, Tools: []string{"memory.*", "delete_note"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before := log.count(saysUnmatched)
+	run(t, open(t, cfg))
+	if got := log.count(saysUnmatched) - before; before != 1 || got != 5 {
+		t.Errorf("the operator was told of %d names at first, and of %d", before, got)
+	}
+}
+
+const saysUnmatched = "a name in the settings matches nothing, and has no effect: correct it or leave it out"

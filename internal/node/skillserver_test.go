@@ -14,6 +14,7 @@ type tool struct {
 	Name, Description string
 	ReadOnly          bool
 	Idempotent        bool
+	Destructive       bool
 }
 
 // skillServer is the part of MCP over streamable HTTP that listing needs.
@@ -105,6 +106,9 @@ func (s *skillServer) list() []map[string]any {
 		}
 		if x.Idempotent {
 			annotations["idempotentHint"] = true
+		}
+		if x.Destructive {
+			annotations["destructiveHint"] = true
 		}
 		out = append(out, map[string]any{"name": x.Name, "description": x.Description, "inputSchema": map[string]any{"type": "object"}, "annotations": annotations})
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"aob.dev/writ/executors/skills"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 )
 
@@ -75,7 +74,7 @@ func (w *skillWatcher) summarize(found []skills.Skill) {
 				continue
 			}
 			s.Usable++
-			if pin.Effect == string(catalog.Once) && (held.Once || held.names(pin)) {
+			if held.holds(pin) {
 				s.Held++
 			}
 		}

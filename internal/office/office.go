@@ -36,7 +36,9 @@ type Skill struct {
 type Version struct {
 	Server      string          `json:"server"`
 	Digest      string          `json:"digest"`
-	Effect      catalog.Effect  `json:"effect"`                 // as hints claim
+	Effect      catalog.Effect  `json:"effect"`                 // as it is approved at first sight
+	Claim       catalog.Effect  `json:"claim"`                  // as hints claim
+	Destructive string          `json:"destructive,omitempty"`  // as it is approved unless somebody says otherwise
 	Text        string          `json:"text"`                   // the declaration, one line for each property
 	InputSchema json.RawMessage `json:"input_schema,omitempty"` // as an approval of it carries it
 }

@@ -36,6 +36,13 @@ func (e Examination) directory(ctx context.Context) []Finding {
 	if len(list) == 0 {
 		list = append(list, found(check, "every row is as an order of today could put it"))
 	}
+	versions, _ := datadir.ReadSkillVersions(e.Dir) // without them those that are approved
+	for _, tenant := range d.Tenants() {
+		rows, _ := d.Rows(tenant)
+		for _, u := range datadir.UnmatchedNames(rows, versions) {
+			list = append(list, Finding{Check: "names", OK: true, Found: u.String(), Do: "correct the name, or leave it out: writ skill list and writ role list show what there is"})
+		}
+	}
 	for _, b := range d.Breakers("", e.Now()) {
 		if b.Status != state.BreakerClosed {
 			list = append(list, Finding{Check: "breakers", OK: true, Found: "tenant " + b.Tenant + ": skill server " + b.String(), Do: "see whether it runs; nothing need be done here"})

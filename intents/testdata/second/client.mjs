@@ -31,7 +31,8 @@ export class Clients {
     const t = this.state.directories.at(-1).tenants.get(o.tenant);
     const key = t.keys.get(o.args.api_key);
     must(key, "no such API key");
-    const gives = (id) => !key.tools || key.tools.includes(id) || key.tools.includes(`${id.split(".")[0]}.*`);
+    const like = (tool) => new RegExp(`^${tool.split("*").map((s) => s.replace(/[^A-Za-z0-9_]/g, "\\$&")).join(".*")}$`);
+    const gives = (id) => !key.tools || key.tools.some((tool) => like(tool).test(id));
     return { apiKey: o.args.api_key, types: TYPES, skills: [...t.pins].filter(gives).sort(), seconds: 3600, holds: [], asks: new Map() };
   }
 

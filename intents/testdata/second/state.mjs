@@ -506,6 +506,10 @@ export class State {
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
         return this.change((tenants) => {
           const t = tenants.get(tenant);
+          if (args.revoked) {
+            t.pins.delete(args.skill);
+            return t.effects.delete(args.skill);
+          }
           t.pins.add(args.skill);
           t.effects.set(args.skill, args.effect);
         });

@@ -52,7 +52,15 @@ deny contains words(rego.metadata.rule()) if {
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
 	some skill in named
-	count(skill_names(skill) & {name | some name in object.get(tenant, "skills_allow", [skill])}) == 0
+	not listed(skill, object.get(tenant, "skills_allow", ["*"]))
+}
+
+# METADATA
+# description: A list of the tenant names the skill. In a name * stands for any characters.
+listed(skill, list) if {
+	some name in skill_names(skill)
+	some pattern in list
+	glob.match(pattern, null, name)
 }
 
 # METADATA
@@ -79,18 +87,28 @@ default step_skills := []
 step_skills := input.task.skills
 
 # METADATA
-# title: Skill with an effect that cannot be repeated
-# description: The tenant wants named people to approve skills that act once. A remote agent is none.
+# title: Skill that acts once or may destroy something
+# description: >-
+#   The tenant wants named people to approve skills that act once or may destroy something,
+#   however often they may be repeated. A remote agent is none.
 # custom:
 #   id: writ.skill.once
 #   hint: nothing is carried out until enough approvers have approved
 hold contains object.union(words(rego.metadata.rule()), terms) if {
 	input.intent.type == "skill.call"
-	input.skill.effect == "once"
+	guarded
 	not input.skill.kind
 	tenant.approval.once
 	count(approved) < terms.count
 }
+
+# METADATA
+# description: A call cannot be repeated.
+guarded if input.skill.effect == "once"
+
+# METADATA
+# description: A call may destroy something.
+guarded if input.skill.destructive
 
 # METADATA
 # title: Skill that the tenant names
@@ -100,8 +118,7 @@ hold contains object.union(words(rego.metadata.rule()), terms) if {
 #   hint: nothing is carried out until enough approvers have approved
 hold contains object.union(words(rego.metadata.rule()), terms) if {
 	input.intent.type == "skill.call"
-	some name in skill_names(input.intent.args.skill)
-	name in tenant.approval.skills
+	listed(input.intent.args.skill, tenant.approval.skills)
 	count(approved) < terms.count
 }
 

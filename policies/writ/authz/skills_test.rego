@@ -152,3 +152,36 @@ test_skill_that_people_approve_by_id_and_by_tool if {
 	hold := authz.hold with input as close_ticket with data.directory as directory({"approval": {"skills": ["git.close_ticket"]}})
 	hold == set()
 }
+
+test_destructive_is_held_whatever_the_effect if {
+	some effect in ["pure", "idempotent", "once"]
+	deleting := object.union(order, {"skill": {"effect": effect, "destructive": true}})
+	hold := authz.hold with input as deleting with data.directory as directory({"approval": {"once": true}})
+	ids(hold) == {"writ.skill.once"}
+}
+
+test_what_destroys_nothing_is_not_held if {
+	harmless := object.union(order, {"skill": {"effect": "idempotent", "destructive": false}})
+	hold := authz.hold with input as harmless with data.directory as directory({"approval": {"once": true}})
+	hold == set()
+}
+
+test_names_of_skills_may_have_stars if {
+	close_ticket := object.union(order, {
+		"intent": {"args": {"skill": "crm.close_ticket"}},
+		"skill": {"name": "crm.close_ticket"},
+		"task": {"skills": ["crm.close_ticket"]},
+	})
+	every pattern in ["crm.close_*", "close_*", "*", "crm.*", "*ticket"] {
+		hold := authz.hold with input as close_ticket with data.directory as directory({"approval": {"skills": [pattern]}})
+		ids(hold) == {"writ.skill.approval"}
+		allowed := authz.deny with input as close_ticket with data.directory as directory({"skills_allow": [pattern]})
+		allowed == set()
+	}
+	every pattern in ["git.*", "crm.open_*", "ticket"] {
+		hold := authz.hold with input as close_ticket with data.directory as directory({"approval": {"skills": [pattern]}})
+		hold == set()
+		denied := authz.deny with input as close_ticket with data.directory as directory({"skills_allow": [pattern]})
+		ids(denied) == {"writ.skill.tenant"}
+	}
+}

@@ -30,7 +30,7 @@ deny contains words(rego.metadata.rule()) if {
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type == "plan"
 	some skill in input.intent.args.steps[_].skills
-	count(skill_names(skill) & {name | some name in object.get(tenant, "skills_allow", [skill])}) == 0
+	not listed(skill, object.get(tenant, "skills_allow", ["*"]))
 }
 
 # METADATA

@@ -55,7 +55,7 @@ readable("approval", value) if {
 	is_object(value)
 	object.keys(value) - {"once", "skills", "count", "within_sec"} == set()
 	is_boolean(object.get(value, "once", false))
-	names(object.get(value, "skills", []))
+	skill_list(object.get(value, "skills", []))
 	bound(object.get(value, "count", 1))
 	bound(object.get(value, "within_sec", 1))
 }
@@ -78,17 +78,20 @@ readable("python", value) if is_boolean(value)
 
 # METADATA
 # description: The only skills.
-readable("skills_allow", value) if names(value)
+readable("skills_allow", value) if skill_list(value)
 
 # METADATA
 # description: The longest lives of orders.
 readable("ttl_max", value) if bounds(value)
 
 # METADATA
-# description: A list of names.
-names(value) if {
+# description: A list of names of skills, in which * stands for any characters.
+skill_list(value) if {
 	is_array(value)
-	every name in value { is_string(name) }
+	every name in value {
+		is_string(name)
+		regex.match(`^[A-Za-z0-9_./*-]{1,128}$`, name)
+	}
 }
 
 # METADATA

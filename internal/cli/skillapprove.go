@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/state"
+)
+
+// approving is what `writ skill approve` was told.
+type approving struct {
+	digest, effect, destructive, server string
+	seconds                             int
+	shared, sure                        bool
+}
+
+func skillApprove(c *command) {
+	var told approving
+	c.tenantFlags()
+	f := c.Flags()
+	f.BoolVar(&told.sure, "yes", false, "do not ask")
+	f.IntVar(&told.seconds, "cache-seconds", 0, "how long an answer may serve equal calls of the same user, 1 to 86400; pure skills only (default: never)")
+	f.BoolVar(&told.shared, "shared", false, "with --cache-seconds: equal calls of all users of the tenant")
+	f.StringVar(&told.digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")
+	f.StringVar(&told.effect, "effect", "", "effect of a call: pure, idempotent, once")
+	f.StringVar(&told.destructive, "destructive", "", "whether a call may destroy something, and so waits for people by default: yes or no (default: yes if the server says so, else if it does more than read)")
+	f.StringVar(&told.server, "server", "", "server of the tool, shown in lists; the digest binds the server")
+	c.answer = func(args []string) (answer, error) {
+		names, err := c.expanded(args)
+		switch {
+		case err != nil:
+			return answer{}, err
+		case told.digest != "" && (len(names) > 1 || strings.Contains(args[0], "*")):
+			return answer{}, usage(errors.New("--digest is one version of one skill: name that skill alone"))
+		}
+		var list []catalog.SkillApprove
+		for _, name := range names { // all before the first is sent
+			a, err := c.approval(name, told)
+			if err != nil {
+				return answer{}, err
+			}
+			list = append(list, a)
+		}
+		return c.submitEach("skill.approve", list)
+	}
+}
+
+// expanded puts the skills that servers declare in the place of names with *.
+func (c *command) expanded(args []string) (names []string, err error) {
+	var versions []datadir.SkillVersion
+	for _, arg := range args {
+		if !strings.Contains(arg, "*") {
+			names = append(names, arg)
+			continue
+		}
+		if versions, err = datadir.ReadSkillVersions(c.dir); err != nil {
+			return nil, malformed(err)
+		}
+		before := len(names)
+		for _, x := range versions {
+			if x.Declared && x.For(cmp.Or(c.tenant, "default")) && (intents.Pin{Skill: x.Name}).Named(arg) {
+				names = append(names, x.Name)
+			}
+		}
+		if len(names) == before {
+			return nil, fmt.Errorf("no skill server of %s declares a skill like %q: see writ skill list", c.dir, arg)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// approval is that of one skill.
+func (c *command) approval(name string, told approving) (a catalog.SkillApprove, err error) {
+	var pinned intents.Pin
+	a = catalog.SkillApprove{Skill: name, Digest: told.digest, Server: told.server, CacheSeconds: told.seconds, Shared: told.shared}
+	if a.Digest == "" {
+		s, err := c.declaredNow(name, told.sure)
+		if err != nil {
+			return a, err
+		}
+		pinned = s.pinned
+		a.Skill, a.Digest, a.Server = s.now.Name, s.now.Digest, s.now.Server
+	}
+	declared := ""
+	if versions, err := datadir.ReadSkillVersions(c.dir); err == nil { // without them it is as it is written
+		for _, x := range versions {
+			if x.Digest == a.Digest {
+				a.Skill, a.InputSchema, declared = x.Name, datadir.PinnedSchema(x.InputSchema), x.Destructive
+			}
+		}
+	}
+	a.Destructive = cmp.Or(told.destructive, declared, pinned.Destructive)
+	if !slices.Contains([]string{"", intents.Yes, intents.No}, a.Destructive) {
+		return a, usage(fmt.Errorf("--destructive: %q is neither yes nor no", a.Destructive))
+	}
+	effect := cmp.Or(told.effect, pinned.Effect)
+	known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}
+	if !slices.Contains(known, effect) {
+		return a, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))
+	}
+	a.Effect = catalog.Effect(effect)
+	return a, nil
+}
+
+// submitEach sends one order for each skill, in turn. What was accepted before one fails stays.
+func (c *command) submitEach(typ string, list []catalog.SkillApprove) (answer, error) {
+	var done []answer
+	for _, a := range list {
+		one, err := c.submit(typ, func(tenant string) any {
+			a.Tenant = tenant
+			return a
+		})
+		if err != nil && len(done) > 0 {
+			err = fmt.Errorf("%s: %w; %d skills before it were changed", a.Skill, err, len(done))
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		done = append(done, one)
+	}
+	if len(done) == 1 {
+		return done[0], nil
+	}
+	var out answer
+	all := make([]any, len(done))
+	for i, one := range done {
+		all[i] = one.data
+		out.text += list[i].Skill + "\t" + one.text
+	}
+	out.data = all
+	return out, nil
+}
+
+func skillRevoke(c *command) {
+	c.tenantFlags()
+	c.answer = func(args []string) (answer, error) {
+		d, err := c.folded()
+		if err != nil {
+			return answer{}, err
+		}
+		tenant := cmp.Or(c.tenant, "default")
+		rows, ok := d.Rows(tenant)
+		if !ok {
+			return answer{}, fmt.Errorf("no such tenant: %s%s", tenant, meant(tenant, d.Tenants()))
+		}
+		var list []catalog.SkillApprove
+		for _, arg := range args {
+			before := len(list)
+			for _, pin := range rows.Skills {
+				if pin.Named(arg) {
+					list = append(list, catalog.SkillApprove{Skill: pin.Skill, Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Revoked: true})
+				}
+			}
+			if len(list) == before {
+				return answer{}, fmt.Errorf("no skill %q is approved for tenant %s: see writ skill list", arg, tenant)
+			}
+		}
+		return c.submitEach("skill.approve", list)
+	}
+}
+
+// listedSkill is a skill that is approved, or one that a server declares and nobody has approved.
+type listedSkill struct {
+	intents.Pin
+	Approved bool   `json:"approved"`
+	Claims   string `json:"claims,omitempty"` // the effect that its server's hints claim
+}
+
+func skillList(c *command) {
+	c.listing("skills", func(rows state.TenantRows) any {
+		list := []listedSkill{}
+		for _, pin := range rows.Skills {
+			list = append(list, listedSkill{Pin: pin, Approved: true})
+		}
+		versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
+		for _, x := range versions {
+			if _, pinned := x.Pin(rows.Skills); x.Declared && !pinned && x.For(rows.Tenant) {
+				list = append(list, listedSkill{Pin: intents.Pin{Skill: x.Name, Digest: x.Digest, Server: x.Server}, Claims: string(x.Claim)})
+			}
+		}
+		return list
+	})
+}

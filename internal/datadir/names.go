@@ -1,0 +1,62 @@
+package datadir
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
+)
+
+// Unmatched is a name in what operators have put down for a tenant that names nothing, so that
+// it has no effect: most likely it is misspelt.
+type Unmatched struct {
+	Tenant, Where, Name string
+	What                string // what it should name
+}
+
+func (u Unmatched) String() string {
+	return fmt.Sprintf("%s of tenant %s: %q matches no %s", u.Where, u.Tenant, u.Name, u.What)
+}
+
+// UnmatchedNames finds the names of skills and roles in the rows of a tenant that match nothing:
+// no approved skill or declared one, no role of the tenant.
+func UnmatchedNames(rows state.TenantRows, declared []SkillVersion) (out []Unmatched) {
+	miss := func(where, what string, names []string, known func(string) bool) {
+		for _, name := range names {
+			if !known(name) {
+				out = append(out, Unmatched{rows.Tenant, where, name, what})
+			}
+		}
+	}
+	skill := func(like func(intents.Pin, string) bool) func(string) bool {
+		return func(name string) bool {
+			return slices.ContainsFunc(rows.Skills, func(p intents.Pin) bool { return like(p, name) }) ||
+				slices.ContainsFunc(declared, func(v SkillVersion) bool {
+					return v.Declared && v.For(rows.Tenant) && like(intents.Pin{Skill: v.Name}, name)
+				})
+		}
+	}
+	id := func(p intents.Pin, name string) bool { return intents.Like(name, p.Skill) }
+	role := func(name string) bool {
+		return slices.ContainsFunc(rows.Roles, func(r catalog.RoleData) bool { return r.Role == name })
+	}
+	var approval struct{ Skills []string }
+	var allowed []string
+	_ = json.Unmarshal(rows.Data["approval"], &approval) // what cannot be read is denied elsewhere
+	_ = json.Unmarshal(rows.Data["skills_allow"], &allowed)
+	miss("data approval", "skill", approval.Skills, skill(intents.Pin.Named))
+	miss("data skills_allow", "skill", allowed, skill(intents.Pin.Named))
+	for _, k := range rows.APIKeys {
+		if !k.Revoked {
+			miss("API key "+k.ID, "skill", k.Tools, skill(id))
+			miss("API key "+k.ID, "role of the tenant", k.MaxRoles, role)
+		}
+	}
+	for _, u := range rows.Users {
+		miss("user "+u.UserID, "role of the tenant", u.Roles, role)
+	}
+	return out
+}
