@@ -167,7 +167,8 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		if err := r.writeEvents(about, orderEvents(about, before, after), rec); err != nil {
 			return err
 		}
-		if err := errors.Join(r.writePlan(after, rec), r.writeTool(s, rec)); err != nil {
+		r.writePlan(after, rec)
+		if err := r.writeTool(s, rec); err != nil {
 			return err
 		}
 		for _, id := range ends {
@@ -190,7 +191,8 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		if err := errors.Join(r.writeCall(s, out, rec), r.writeToolOutcome(s, out, rec), r.writeLines(s, out, after, rec)); err != nil {
 			return err
 		}
-		return r.writePlan(after, rec)
+		r.writePlan(after, rec)
+		return nil
 	default:
 		return nil
 	}
