@@ -70,11 +70,10 @@ func (r *Router) eraseBlobs(ctx context.Context, e state.Erasure) ([]staying, er
 // heldFor says who holds a blob.
 func (r *Router) heldFor(ctx context.Context, tenant, digest string) (staying, error) {
 	s := staying{digest: digest}
-	orders, err := r.cfg.Holdings.store.Of(ctx, tenant, digest)
-	if err != nil {
+	var err error
+	if s.orders, err = r.cfg.Holdings.store.Of(ctx, tenant, digest); err != nil {
 		return s, err
 	}
-	s.orders = slices.DeleteFunc(orders, r.state.BlobsErased)
 	if r.cfg.Remembered != nil {
 		s.documents, err = r.cfg.Remembered(ctx, tenant, digest)
 	}

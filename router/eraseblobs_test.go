@@ -221,7 +221,7 @@ func TestHoldingsAreMadeAnew(t *testing.T) {
 	used := k.from(ref)
 	k.Want(k.erase(made), intents.InFlight) // the index has reached this
 	k.Must(store.Clear(t.Context()))
-	k.Must(store.Put(t.Context(), 2, "sha256:of another journal", []storage.Holding{{Tenant: "default", Digest: "sha256:0", Position: 1}}))
+	k.Must(store.Put(t.Context(), 2, "sha256:of another journal", []storage.Holding{{Tenant: "default", Digest: "sha256:0", Position: 1}}, nil))
 	k.World = k.Restart()
 	// What the order named was noted there alone.
 	if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "not known any more") || !k.there(ref) {
@@ -241,13 +241,13 @@ type stuck struct {
 	free chan struct{}
 }
 
-func (s stuck) Put(ctx context.Context, next int64, last string, held []storage.Holding) error {
+func (s stuck) Put(ctx context.Context, next int64, last string, held []storage.Holding, freed []int64) error {
 	select {
 	case <-s.free:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.Holdings.Put(ctx, next, last, held)
+	return s.Holdings.Put(ctx, next, last, held, freed)
 }
 
 // An erasure waits until the index has reached its own position: what holds the

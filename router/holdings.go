@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ type HoldingStore interface {
 	// Next is the position behind the last record that was looked at, and that
 	// record's digest. A store that is new gives 0 and "".
 	Next(ctx context.Context) (next int64, last string, err error)
-	// Put adds what the records before next hold.
-	Put(ctx context.Context, next int64, last string, held []storage.Holding) error
+	// Put adds what the records before next hold, and then forgets what some orders did.
+	Put(ctx context.Context, next int64, last string, held []storage.Holding, freed []int64) error
 	// Clear forgets everything.
 	Clear(ctx context.Context) error
 	// Of are the orders that hold a blob, by position.
@@ -38,7 +39,8 @@ type HoldingStore interface {
 // Holdings follows the journal and knows who holds a blob, so that an erasure
 // needs no look at every record. An order holds the blob that its member "from"
 // names, those that its inputs were kept as while it was held, the script that it
-// ran, and the artifact that it made. To mention a digest is not to hold it.
+// ran, and the artifact that it made, until its blobs are erased. To mention a digest is not to
+// hold it.
 type Holdings struct {
 	records storage.Records
 	store   HoldingStore
@@ -113,23 +115,26 @@ func (h *Holdings) begin(ctx context.Context) (int64, error) {
 // catchUp looks at the records from next on. Records that hold nothing are written to
 // the store only now and then: to look at them again costs little.
 func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
-	var held []storage.Holding
 	for rec, err := range h.records.Scan(ctx, next) {
 		if err != nil {
 			return next, err
 		}
-		some, err := heldBy(ctx, h.records, rec)
+		held, err := heldBy(ctx, h.records, rec)
 		if err != nil {
 			return next, fmt.Errorf("record %d: %w", rec.Position, err)
 		}
-		held, next = append(held, some...), rec.Position+1
-		if h.seen++; h.seen < holdingBatch && len(held) == 0 {
+		freed, err := freedBy(ctx, h.records, rec)
+		if err != nil {
+			return next, fmt.Errorf("record %d: %w", rec.Position, err)
+		}
+		next = rec.Position + 1
+		if h.seen++; h.seen < holdingBatch && len(held)+len(freed) == 0 {
 			continue
 		}
-		if err := h.store.Put(ctx, next, rec.Digest(), held); err != nil {
+		if err := h.store.Put(ctx, next, rec.Digest(), held, freed); err != nil {
 			return next, err
 		}
-		held, h.seen = nil, 0
+		h.seen = 0
 		h.Move(next)
 	}
 	h.Move(next)
@@ -168,6 +173,40 @@ func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([
 	default:
 		return nil, nil
 	}
+}
+
+// freedBy are the orders whose blobs a record erases: a record.erase that takes effect.
+func freedBy(ctx context.Context, records storage.Records, rec storage.Record) ([]int64, error) {
+	if rec.Kind == storage.KindRelease {
+		rel, err := state.ReleaseOf(rec)
+		if err != nil {
+			return nil, err
+		}
+		held, err := records.Get(ctx, rel.Of)
+		if err != nil {
+			return nil, err
+		}
+		return erasedBy(held, intents.Hold)
+	}
+	if rec.Kind == storage.KindOrder {
+		return erasedBy(rec, intents.Allow)
+	}
+	return nil, nil
+}
+
+func erasedBy(rec storage.Record, as intents.Verdict) ([]int64, error) {
+	if !bytes.Contains(rec.Parts[storage.PartOrder], []byte(state.TypeErase)) && !bytes.Contains(rec.Parts[storage.PartSummary], []byte(state.TypeErase)) {
+		return nil, nil // nearly all of them: no need to read more
+	}
+	o, err := state.ReadOrder(rec)
+	if err != nil || o.Type != state.TypeErase || o.Decision.Verdict != as {
+		return nil, err
+	}
+	var a catalog.RecordErase
+	if err := json.Unmarshal(o.Args, &a); err != nil || !slices.Contains(a.Parts, catalog.ErasesBlobs) {
+		return nil, err
+	}
+	return []int64{a.Position}, nil
 }
 
 func holdingsOf(o state.Order, digests []string) []storage.Holding {

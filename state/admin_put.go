@@ -60,7 +60,7 @@ var adminPut = operators(TypeAdminPut,
 		t := s.change(id, o.Position)
 		switch {
 		case a.APIKey != nil:
-			s.putAPIKey(*a.APIKey, id, t)
+			s.putAPIKey(*a.APIKey, id, t, o.At)
 		case a.User != nil:
 			t.Users[a.User.UserID] = *a.User
 			if s.endsPlans(a.User) {
@@ -99,11 +99,11 @@ func (s *State) legalAPIKey(k *catalog.APIKey, tenant string) error {
 }
 
 // putAPIKey puts an API key of a tenant, in the place of what was known under its hash.
-func (s *State) putAPIKey(k catalog.APIKey, id string, t *tenant) {
+func (s *State) putAPIKey(k catalog.APIKey, id string, t *tenant, at time.Time) {
 	if before, ok := s.apiKeys[k.Hash]; ok && before.Tenant == id && t.Keys[before.ID].Hash == k.Hash {
 		delete(t.Keys, before.ID)
 	}
-	s.apiKeys[k.Hash] = apiKeyRow{k, id}
+	s.apiKeys[k.Hash], s.keyed = apiKeyRow{k, id, at}, true
 	if !k.Revoked {
 		t.Keys[k.ID] = k
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -40,6 +41,7 @@ type tenant struct {
 type apiKeyRow struct {
 	catalog.APIKey
 	Tenant string
+	At     time.Time // of the record that put it
 }
 
 func newDirectory() *Directory {
@@ -269,7 +271,7 @@ func (s *State) APIKey(hash string) (key catalog.APIKey, tenant string, ok bool)
 func (s *State) HasAPIKeys() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.apiKeys) > 0
+	return s.keyed
 }
 
 // directory is the directory data in force. The decision relies on those of the tenant.

@@ -36,10 +36,31 @@ func (l *leaving) close(p *plan, at time.Time) {
 	l.closed = slices.Insert(l.closed, i, closedPlan{at, p})
 }
 
+// passTo lets time pass up to a record's; in early logs it may lie before.
+func (s *State) passTo(at time.Time) {
+	if at.After(s.last) {
+		s.sweeps = s.sweeps || !at.Truncate(time.Hour).Equal(s.last.Truncate(time.Hour))
+		s.last = at
+	}
+}
+
+// sweep forgets, each hour, what nothing can rest on any more: revocations of grants that have
+// all ended, those under which people have approved what waits a day among them, and API keys
+// that were revoked long ago.
+func (s *State) sweep() {
+	if !s.sweeps {
+		return
+	}
+	s.sweeps = false
+	maps.DeleteFunc(s.revoked, func(_ string, before time.Time) bool { return s.over(before) })
+	maps.DeleteFunc(s.apiKeys, func(_ string, k apiKeyRow) bool { return k.Revoked && s.over(k.At) })
+}
+
 // leave removes closed plans that were kept for PlanKept. It is called after every record:
 // which plans are in the state follows from the records alone.
 func (s *State) leave() {
 	s.leaving.left = nil
+	s.sweep()
 	s.leaving.most = max(s.leaving.most, len(s.plans))
 	if s.rules < intents.RulesTimed {
 		s.leaving.ended = nil // they are among the closed ones still

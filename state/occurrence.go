@@ -19,6 +19,7 @@ type fact struct {
 	Task       string `json:"task,omitempty"`    // "tenant/task_id", as its context says
 	Skill      string `json:"skill,omitempty"`   // whose pin its decision saw
 	Erased     bool   `json:"erased,omitempty"`  // nobody knows any more what it is equal to
+	Digest     string `json:"digest,omitempty"`  // of the arguments of a closed plan's, which keeps no others
 }
 
 func (f *fact) at(c intents.Context) bool {
@@ -26,7 +27,20 @@ func (f *fact) at(c intents.Context) bool {
 }
 
 func (f *fact) equals(typ string, args json.RawMessage) bool {
-	return f.Effect == catalog.Once && f.Type == typ && string(f.Args) == string(args)
+	if f.Effect != catalog.Once || f.Type != typ {
+		return false
+	}
+	if f.Digest != "" {
+		return f.Digest == intents.Digest(args)
+	}
+	return string(f.Args) == string(args)
+}
+
+// dropArgs leaves of the arguments what tells whether others are equal to them.
+func (f *fact) dropArgs() {
+	if !f.Erased && f.Digest == "" {
+		f.Args, f.Digest = json.RawMessage(`{}`), intents.Digest(f.Args)
+	}
 }
 
 // Again refuses an order of a plan that may act only once where an equal one of its place,

@@ -2,6 +2,8 @@ package state
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -30,6 +32,9 @@ var orderResolve = operators(TypeResolve,
 		}
 		delete(s.unknown, a.IntentID)
 		s.settled[x.Position] = a.Status
+		if len(s.settled) > maxSettled {
+			delete(s.settled, slices.Min(slices.Collect(maps.Keys(s.settled))))
+		}
 		p := s.plans[x.Plan]
 		s.settle(p)
 		if p != nil {
@@ -45,6 +50,10 @@ var orderResolve = operators(TypeResolve,
 		}
 		return nil
 	})
+
+// maxSettled bounds what is remembered of resolved orders. An older one is indeterminate again
+// for who sends it once more or reads it: nothing of it is carried out.
+const maxSettled = 1 << 14
 
 // Resolve replaces the indeterminate outcome of the order at a position with the
 // operator's statement: an order that failed frees its key, one that is done is never

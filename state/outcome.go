@@ -104,6 +104,9 @@ func (p *plan) addFact(x *openOrder, o Order, status string) {
 	if status == factHeld && o.Signer == intents.RoleTask {
 		f.HeldBy = o.Context.TaskID
 	}
+	if final(p.View.Status) {
+		f.dropArgs()
+	}
 	x.Fact = len(p.Facts)
 	p.Facts = append(p.Facts, f)
 }

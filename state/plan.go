@@ -288,6 +288,9 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	clear(p.ByIntent)          // nobody orders from a step of it any more, nor reads its results
 	clear(p.Results)
 	p.Calls, p.Numbers = nil, nil
+	for _, f := range p.Facts {
+		f.dropArgs()
+	}
 }
 
 // end is the effect of its end on a plan: nothing runs any more.

@@ -22,9 +22,6 @@ var recordErase = operators(TypeErase,
 		s.erasures.number++
 		e := Erasure{s.erasures.number, Named(o.Tenant, a.Tenant), a.Position, a.Parts}
 		s.erasures.pending = append(s.erasures.pending, e)
-		if slices.Contains(a.Parts, catalog.ErasesBlobs) {
-			s.erasures.blobs[a.Position] = true
-		}
 		if !slices.Contains(a.Parts, catalog.ErasesOrder) {
 			return nil
 		}
@@ -34,7 +31,7 @@ var recordErase = operators(TypeErase,
 			}
 			for _, f := range p.Facts {
 				if p.View.TenantID == e.Tenant && f.IntentID == a.IntentID {
-					f.Args, f.Erased = json.RawMessage(`{}`), true
+					f.Args, f.Digest, f.Erased = json.RawMessage(`{}`), "", true
 				}
 			}
 		}
@@ -51,9 +48,8 @@ type Erasure struct {
 
 // erasures are those that are to be carried out, in the order of the records.
 type erasures struct {
-	number  int            // of the last one
-	pending []Erasure      // not known to be carried out
-	blobs   map[int64]bool // orders whose blobs were erased, by position
+	number  int       // of the last one
+	pending []Erasure // not known to be carried out
 }
 
 // Erasures is how many were ever accepted.
@@ -79,11 +75,4 @@ func (s *State) Erased(done ...Erasure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erasures.pending = slices.DeleteFunc(s.erasures.pending, func(x Erasure) bool { return gone[x.Number] })
-}
-
-// BlobsErased says of an order that its blobs were.
-func (s *State) BlobsErased(position int64) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.erasures.blobs[position]
 }

@@ -38,6 +38,7 @@ type image struct {
 	DirectoryAt int64                  `json:"directory_at"`
 	Tenants     map[string]*tenant     `json:"tenants"`
 	APIKeys     map[string]apiKeyRow   `json:"api_keys"`
+	Keyed       bool                   `json:"keyed"`
 	Retained    map[string][]retention `json:"retained"`
 	Revoked     map[string]time.Time   `json:"revoked"`
 
@@ -56,7 +57,6 @@ type image struct {
 	Released map[int64]int64       `json:"released"`
 	Settled  map[int64]string      `json:"settled"`
 	Erased   int                   `json:"erased"` // how many record.erase there were
-	Blobless map[int64]bool        `json:"blobless"`
 }
 
 // besideImage is what two states that saw the same records may differ in: what a record
@@ -104,9 +104,9 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 	err := enc.Encode(image{
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
-		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
+		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Keyed: s.keyed, Retained: s.retained, Revoked: s.revoked,
 		Agents: s.agents, Schedules: s.schedules, Used: s.used, Breakers: s.breakers, BreakerTerms: terms, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
-		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
+		Settled: s.settled, Erased: s.erasures.number,
 	})
 	if err != nil {
 		return err
@@ -141,11 +141,12 @@ func Open(r io.Reader) (*State, error) {
 	s.keySetToken, s.policy, s.catalog, s.rules = m.KeySet, m.Policy, m.Catalog, m.Rules
 	s.dir.rules = m.Rules
 	s.dir.at, s.dir.tenants, s.apiKeys, s.retained, s.revoked = m.DirectoryAt, m.Tenants, m.APIKeys, m.Retained, m.Revoked
+	s.keyed = m.Keyed
 	for id := range m.Tenants {
 		s.dir.own[id] = true
 	}
 	s.orders, s.unknown, s.holds.released, s.settled = m.Orders, m.Unknown, m.Released, m.Settled
-	s.erasures.number, s.erasures.blobs, s.used = m.Erased, m.Blobless, m.Used
+	s.erasures.number, s.used = m.Erased, m.Used
 	if m.Beside != nil {
 		maps.Copy(s.touched, m.Beside.Touched)
 		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing

@@ -35,11 +35,13 @@ type State struct {
 	rules       intents.Rules
 
 	dir *Directory
-	// apiKeys by hash, revoked ones too; those that are not are also in their tenant.
+	// apiKeys by hash, for a time revoked ones too; those that are not are also in their
+	// tenant. keyed: there was one.
 	apiKeys map[string]apiKeyRow
+	keyed   bool
 	// retained are the retentions of each tenant; of everyTenant, the default.
 	retained map[string][]retention
-	revoked  map[string]time.Time // "tenant/sub": grants issued before are dead
+	revoked  map[string]time.Time // "tenant/sub": grants issued before are dead, as long as one may live
 
 	plans    map[string]*plan // "tenant/plan_id"
 	turns    map[string]*plan // the open turn of each session, by "tenant/user/session"
@@ -53,7 +55,7 @@ type State struct {
 	orders   map[int64]*openOrder  // open and held orders, by position
 	unknown  map[string]*openOrder // indeterminate orders by intent_id, until order.resolve
 	holds    holds                 // orders that wait for people
-	settled  map[int64]string      // resolved orders by position: done, failed
+	settled  map[int64]string      // resolved orders by position, the latest maxSettled: done, failed
 	erasures erasures              // that are not known to be carried out
 	// schedules by "tenant/user/id".
 	schedules map[string]catalog.Schedule
@@ -62,6 +64,7 @@ type State struct {
 	breakerTerms intents.BreakerTerms
 	onBreaker    func(Breaker)  // called for one with another status
 	leaving      leaving        // closed plans whose time runs out
+	sweeps       bool           // an hour has begun with the record that is folded
 	used         used           // tokens of a day
 	outcome      func(of int64) // called for every outcome, after it is folded
 	faults       []fault        // records that could not be folded
@@ -83,7 +86,7 @@ func New() *State {
 		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents: make(map[string]*revision),
 		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
-		schedules: make(map[string]catalog.Schedule), breakers: make(map[string]breaker), breakerTerms: intents.DefaultBreakers, erasures: erasures{blobs: make(map[int64]bool)},
+		schedules: make(map[string]catalog.Schedule), breakers: make(map[string]breaker), breakerTerms: intents.DefaultBreakers,
 	}
 }
 
@@ -103,9 +106,7 @@ func (s *State) Observe(e storage.Entry) {
 		s.touched[subject] = e.Record.Position
 	}
 	s.next = e.Record.Position + 1
-	if e.Record.At.After(s.last) { // in early logs times may go back
-		s.last = e.Record.At
-	}
+	s.passTo(e.Record.At)
 	s.leave()
 	if s.window.Pass(e.Record.Position, s.last) {
 		s.forgetTouched()

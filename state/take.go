@@ -28,9 +28,7 @@ func (s *State) Take(c Content) error {
 	defer s.mu.Unlock()
 	defer s.leave()
 	s.next = c.Position + 1
-	if c.At.After(s.last) {
-		s.last = c.At
-	}
+	s.passTo(c.At)
 	switch {
 	case c.Control != nil:
 		return s.control(*c.Control, c.Position)

@@ -22,9 +22,9 @@ const (
 	endTime = 9 * time.Second
 )
 
-// end ends the process when it was told to and does not: at a second signal at once.
-func end(ctx context.Context, stop func()) {
-	<-ctx.Done()
+// end ends the process, which was told to, if it does not end by itself: at a second signal at
+// once.
+func end(stop func()) {
 	stop() // a second signal has its usual effect
 	time.Sleep(endSaid)
 	fmt.Fprintln(os.Stderr, "writ: ending; what still runs is given a few seconds (Ctrl-C again: end at once)")
@@ -40,7 +40,7 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	go end(ctx, stop)
+	context.AfterFunc(ctx, func() { end(stop) })
 	slog.SetDefault(logging.New(os.Stderr, slog.LevelInfo, false)) // of libraries that have no logger of ours
 	return cli.Main(ctx, os.Args[1:], cli.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv})
 }

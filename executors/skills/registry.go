@@ -196,14 +196,22 @@ func (r *Registry) Close() error {
 	r.working.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var errs []error
-	for _, s := range r.servers {
-		s.mu.Lock()
-		if c, ok := s.client.(io.Closer); ok {
-			errs = append(errs, c.Close())
-		}
-		s.client, s.err, s.listed = nil, errors.New("the registry is closed"), time.Time{}
-		s.mu.Unlock()
+	errs := make([]error, len(r.servers))
+	var closing sync.WaitGroup // side by side: each may take a moment to end
+	for i, s := range r.servers {
+		closing.Go(func() { errs[i] = s.close() })
 	}
+	closing.Wait()
 	return errors.Join(errs...)
+}
+
+// close ends the connection, if there is one.
+func (s *server) close() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c, ok := s.client.(io.Closer); ok {
+		err = c.Close()
+	}
+	s.client, s.err, s.listed = nil, errors.New("the registry is closed"), time.Time{}
+	return err
 }

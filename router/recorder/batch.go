@@ -26,7 +26,7 @@ type batch struct {
 	public   []bus.Event                // of these, for other systems
 	calls    projections                // of skills
 	messages projections                // of tools
-	plans    map[place]storage.Document // as of the last record
+	plans    map[place]planAt           // as of the last record
 	agents   map[place]storage.Document // likewise
 	orders   map[place]storage.Document // accepted ones
 	refused  map[place]storage.Document // the first refusal of an intent is the one to keep
@@ -52,7 +52,7 @@ type place struct{ tenant, id string }
 
 func newBatch() *batch {
 	return &batch{
-		events: projections{}, calls: projections{}, messages: projections{}, plans: map[place]storage.Document{}, agents: map[place]storage.Document{},
+		events: projections{}, calls: projections{}, messages: projections{}, plans: map[place]planAt{}, agents: map[place]storage.Document{},
 		orders: map[place]storage.Document{}, refused: map[place]storage.Document{},
 	}
 }
@@ -82,7 +82,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 	if err := r.project(ctx, storage.IndexMessages, b.messages); err != nil {
 		return err
 	}
-	if err := r.project(ctx, storage.IndexPlans, byTenant(b.plans, nil)); err != nil {
+	plans, err := r.planDocuments(ctx, b.plans)
+	if err != nil {
+		return err
+	}
+	if err := r.project(ctx, storage.IndexPlans, byTenant(plans, nil)); err != nil {
 		return err
 	}
 	if err := r.project(ctx, storage.IndexSchemas, byTenant(b.agents, nil)); err != nil {

@@ -65,7 +65,8 @@ func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, 
 			f.Args = json.RawMessage(`{}`)
 		}
 	}
-	return r.writePlan(p, rec)
+	r.writePlan(p, rec)
+	return nil
 }
 
 // eraseEvents takes the reasons out of the events of an order.

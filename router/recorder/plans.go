@@ -86,22 +86,40 @@ func documentOf(p *catalog.PlanView) planDoc {
 // writePlanOf gathers the document of a plan as it is told now.
 func (r *Recorder) writePlanOf(ctx context.Context, tenant, id string, rec storage.Record) error {
 	p, err := r.told(ctx, tenant, id)
-	if err != nil {
-		return err
+	if err == nil {
+		r.writePlan(p, rec)
 	}
-	return r.writePlan(p, rec)
+	return err
 }
 
-// writePlan gathers the plan's document, if there is a plan, fenced by the record's
-// position. It takes the place of an earlier one of the batch.
-func (r *Recorder) writePlan(p *catalog.PlanView, rec storage.Record) error {
-	if p == nil {
-		return nil
+// planAt is a plan as a record left it.
+type planAt struct {
+	*catalog.PlanView
+	position int64
+}
+
+// writePlan gathers the plan, if there is one, fenced by the record's position. It takes the
+// place of an earlier one of the batch: its document has the arguments of all its calls, and is
+// made once, of the last one.
+func (r *Recorder) writePlan(p *catalog.PlanView, rec storage.Record) {
+	if p != nil {
+		r.batch.plans[place{p.TenantID, p.PlanID}] = planAt{p, rec.Position}
 	}
-	body, err := json.Marshal(documentOf(p))
-	if err != nil {
-		return err
+}
+
+// planDocuments makes the documents of plans. The record of one that is none is set aside.
+func (r *Recorder) planDocuments(ctx context.Context, plans map[place]planAt) (map[place]storage.Document, error) {
+	out := make(map[place]storage.Document, len(plans))
+	for at, p := range plans {
+		body, err := json.Marshal(documentOf(p.PlanView))
+		if err != nil {
+			err = r.setAside(ctx, p.position, err)
+		} else {
+			out[at] = storage.Document{ID: p.PlanID, Position: p.position, Body: body}
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	r.batch.plans[place{p.TenantID, p.PlanID}] = storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}
-	return nil
+	return out, nil
 }

@@ -225,7 +225,7 @@ func (r *Recorder) projecting(ctx context.Context, of about, rec storage.Record)
 		where := r.ofApproval(s)
 		list = append(list,
 			func() error { return r.writeEvents(where, orderEvents(where, of.before, after), rec) },
-			func() error { return r.writePlan(after, rec) },
+			func() error { r.writePlan(after, rec); return nil },
 			func() error { return r.writeTool(s, rec) },
 		)
 		for _, id := range of.ends {
@@ -243,7 +243,7 @@ func (r *Recorder) projecting(ctx context.Context, of about, rec storage.Record)
 			func() error { return r.writeCall(s, out, rec) },
 			func() error { return r.writeToolOutcome(s, out, rec) },
 			func() error { return r.writeLines(s, out, after, rec) },
-			func() error { return r.writePlan(after, rec) },
+			func() error { r.writePlan(after, rec); return nil },
 		)
 	}
 	return list, err

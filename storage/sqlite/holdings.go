@@ -22,6 +22,7 @@ const holdingsSchema = `
 	CREATE TABLE IF NOT EXISTS holdings(
 		tenant TEXT NOT NULL, digest TEXT NOT NULL, position INTEGER NOT NULL,
 		PRIMARY KEY(tenant, digest, position)) STRICT, WITHOUT ROWID;
+	CREATE INDEX IF NOT EXISTS held_by ON holdings(position);
 	CREATE TABLE IF NOT EXISTS wanted(position INTEGER PRIMARY KEY, digests TEXT NOT NULL) STRICT;
 	CREATE TABLE IF NOT EXISTS reached(one INTEGER PRIMARY KEY CHECK (one = 1), next INTEGER NOT NULL, last TEXT NOT NULL) STRICT`
 
@@ -81,7 +82,7 @@ func (h *Holdings) Next(ctx context.Context) (next int64, last string, err error
 }
 
 // Put implements router.HoldingStore.
-func (h *Holdings) Put(ctx context.Context, next int64, last string, held []storage.Holding) error {
+func (h *Holdings) Put(ctx context.Context, next int64, last string, held []storage.Holding, freed []int64) error {
 	tx, err := h.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -89,6 +90,11 @@ func (h *Holdings) Put(ctx context.Context, next int64, last string, held []stor
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	for _, x := range held {
 		if _, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO holdings VALUES (?, ?, ?)", x.Tenant, x.Digest, x.Position); err != nil {
+			return err
+		}
+	}
+	for _, position := range freed {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM holdings WHERE position = ?", position); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func TestHoldings(t *testing.T) {
 	h := openHoldings(t, path)
 	held := []storage.Holding{{Tenant: "acme", Digest: "sha256:a", Position: 9}, {Tenant: "acme", Digest: "sha256:a", Position: 3}, {Tenant: "other", Digest: "sha256:a", Position: 4}}
 	for range 2 {
-		if err := h.Put(t.Context(), 10, "sha256:last", held); err != nil {
+		if err := h.Put(t.Context(), 10, "sha256:last", held, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
