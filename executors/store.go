@@ -34,6 +34,8 @@ func Store(err error) error {
 		return Fail(intents.Overloaded, "there is not enough free disk to write")
 	case errors.Is(err, storage.ErrSlow):
 		return Fail(intents.Overloaded, "the query took too long: narrow it, by a shorter time or one more term")
+	case errors.Is(err, storage.ErrBusy):
+		return Fail(intents.Overloaded, "another statement of the tenant is being carried out: ask again when it has ended")
 	case errors.Is(err, storage.ErrStale):
 		return Fail(intents.StaleWrite, "a later order has written already")
 	case errors.As(err, &schema):

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -19,10 +20,13 @@ import (
 // Bounds of what is kept for MCP clients. Of too many sessions, the one that was used least
 // recently ends: its client begins anew.
 const (
-	maxMCPServers  = 2000
 	maxMCPSessions = 64        // of one caller
 	mcpIdle        = time.Hour // without a request or a stream
+	keyRates       = 10        // times the rate of a user, for a key that acts for many
 )
+
+// mcpShares are of the servers: of all callers, of a tenant's, and of those of a key.
+var mcpShares = ratelimit.Shares{All: 2000, Tenant: 500, Key: 100}
 
 // skillClient calls skills for MCP clients.
 type skillClient interface {
@@ -38,6 +42,7 @@ type mcpServers struct {
 	g      *Gateway
 	skills skillClient
 	limit  *ratelimit.Limiter // of tenant and user
+	keys   *ratelimit.Limiter // of keys, which may act for many users
 
 	mu  sync.Mutex
 	all map[string]*mcpServer // by key, tenant and user
@@ -70,11 +75,17 @@ type mcpSession struct {
 }
 
 func newMCPServers(g *Gateway, rate int) *mcpServers {
-	return &mcpServers{g: g, skills: g, limit: ratelimit.New(rate, mcpWindow, maxCallers, g.cfg.Now), all: map[string]*mcpServer{}}
+	return &mcpServers{
+		g: g, skills: g, limit: ratelimit.New(rate, mcpWindow, maxCallers, g.cfg.Now), keys: ratelimit.New(keyRates*rate, mcpWindow, maxCallers, g.cfg.Now),
+		all: map[string]*mcpServer{},
+	}
 }
 
-// meter takes a request from the rate of a tenant's user.
+// meter takes a request from the rates of the key and of a tenant's user.
 func (s *mcpServers) meter(a actor) error {
+	if wait, ok := s.keys.Allow(a.tenant + "\n" + a.keyID); !ok {
+		return limited(wait)
+	}
 	if wait, ok := s.limit.Allow("tenant " + a.tenant + " user " + a.user); !ok {
 		return limited(wait)
 	}
@@ -88,8 +99,10 @@ func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 	defer s.mu.Unlock()
 	one, ok := s.all[name]
 	if !ok {
-		if len(s.all) >= maxMCPServers {
-			return nil, problem.New(intents.Overloaded, "", "there are too many callers of MCP clients")
+		if id, must := mcpShares.Evict(s.holders(), a.tenant, a.keyID); must {
+			old := s.all[id]
+			delete(s.all, id)
+			go old.close() // its client begins anew
 		}
 		one = s.newServer()
 		s.all[name] = one
@@ -98,6 +111,24 @@ func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 	defer one.mu.Unlock()
 	one.who, one.used = a, s.g.cfg.Now()
 	return one, nil
+}
+
+// holders of the servers; the caller holds s.mu.
+func (s *mcpServers) holders() iter.Seq2[string, ratelimit.Holder] {
+	return func(yield func(string, ratelimit.Holder) bool) {
+		for name, one := range s.all {
+			who, used := one.last()
+			if !yield(name, ratelimit.Holder{Tenant: who.tenant, Key: who.keyID, Used: used}) {
+				return
+			}
+		}
+	}
+}
+
+func (s *mcpServer) last() (actor, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.who, s.used
 }
 
 func (s *mcpServers) newServer() *mcpServer {

@@ -49,6 +49,9 @@ const LongLog = 512 << 20
 // ErrSlow is that a read took longer than the store allows one.
 var ErrSlow = errors.New("storage: the query took too long: narrow it, by a shorter time or one more term")
 
+// ErrBusy is that the tenant uses its share already.
+var ErrBusy = errors.New("storage: another statement of the tenant is being carried out")
+
 // ErrUnavailable is that the store cannot be reached, or has no room for now. The same
 // call may work later. Whether a write took place is not known; its fence makes it safe to
 // repeat.

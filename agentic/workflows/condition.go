@@ -57,6 +57,19 @@ const maxCondition = 1024
 type condition struct {
 	program cel.Program
 	paths   []path // by number of the variable
+
+	mu   sync.Mutex // guards last
+	last *judged    // nil: none yet
+}
+
+// judged is what a condition made of values. It depends on them alone, and those of a run do
+// not change once they are there: so a run evaluates each of its conditions once, however often
+// somebody asks what comes next.
+type judged struct {
+	run   string
+	saw   string
+	holds bool
+	err   error
 }
 
 // compile a condition. types are those of paths; what is wrong is for people.
@@ -212,9 +225,19 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// holds evaluates the condition. What it reads and is not there is an error, unless the rest
-// decides it: true || x, false && x.
-func (c *condition) holds(r *reading) (bool, error) {
+// holds says whether the condition does. What it reads and is not there is an error, unless the
+// rest decides it: true || x, false && x. saw is the digest of what it reads; empty: unknown.
+func (c *condition) holds(r *reading, saw string) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if saw == "" || c.last == nil || c.last.run != r.RunID || c.last.saw != saw {
+		holds, err := c.eval(r)
+		c.last = &judged{r.RunID, saw, holds, err}
+	}
+	return c.last.holds, c.last.err
+}
+
+func (c *condition) eval(r *reading) (bool, error) {
 	a := &activation{reading: r, condition: c}
 	out, _, err := c.program.Eval(a)
 	if err != nil {

@@ -92,10 +92,11 @@ func (g *Graph) edge(e Edge, r *reading, saw bool) (EdgeVerdict, error) {
 	if c == nil {
 		return out, &Fault{Reason: "the condition cannot be read"}
 	}
+	seen := c.saw(r)
 	if saw {
-		out.Saw = c.saw(r)
+		out.Saw = seen
 	}
 	var err error
-	out.Holds, err = c.holds(r)
+	out.Holds, err = c.holds(r, seen)
 	return out, err
 }

@@ -163,6 +163,38 @@ func TestSaw(t *testing.T) {
 	}
 }
 
+// TestJudgedOnce: a condition of a run is evaluated once, however often somebody asks what comes
+// next, and again when what it reads has changed.
+func TestJudgedOnce(t *testing.T) {
+	const text = "nodes.a.outputs.n == 3"
+	g, v := valued(t, "", text)
+	for _, n := range []string{"a", "a.b-c"} {
+		v.Nodes[n] = NodeValue{Status: Done, Outputs: json.RawMessage(`{"n":3,"success":true}`)}
+	}
+	last := func() *judged {
+		t.Helper()
+		g.Next(v)
+		return g.indexed().conditions[text].last
+	}
+	before := last()
+	if before == nil || !before.holds {
+		t.Fatalf("%+v", before)
+	}
+	for range 10 {
+		if g.Ready("b", v); last() != before {
+			t.Fatal("the condition was evaluated again")
+		}
+	}
+	v.Nodes["a"] = NodeValue{Status: Done, Outputs: json.RawMessage(`{"n":4,"success":true}`)}
+	if now := last(); now == before || now.holds {
+		t.Errorf("other values: %+v", now)
+	}
+	v.Nodes["a"] = NodeValue{Status: Done}
+	if now := last(); now.err == nil {
+		t.Errorf("no values: %+v", now)
+	}
+}
+
 // TestCut: an outcome keeps what is read, in 4 KiB, and whether the node succeeded.
 func TestCut(t *testing.T) {
 	g := &Graph{Nodes: []Node{{ID: "a", Outputs: []string{"/a", "/b/c", "/b/d", "/success", "/z"}}}}

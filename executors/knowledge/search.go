@@ -176,19 +176,27 @@ func fuse(lists [][]candidate) []candidate {
 // living are the first chunks of live documents, as many as are enough: those of documents
 // that are half written, or half removed, are left out.
 func (k *knowledge) living(ctx context.Context, tenant string, found []candidate, enough int) (out []candidate, err error) {
-	live := map[string]bool{}
+	var ids []string // at most two lists of depth
 	for _, c := range found {
-		if len(out) == enough {
-			break
+		if !slices.Contains(ids, c.DocumentID) {
+			ids = append(ids, c.DocumentID)
 		}
-		if _, known := live[c.DocumentID]; !known {
-			h, err := k.head(ctx, tenant, c.DocumentID)
-			if err != nil {
-				return nil, err
-			}
-			live[c.DocumentID] = h.State == stateLive
-		}
-		if live[c.DocumentID] {
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	page, err := k.Documents.Search(ctx, tenant, storage.IndexChunks, storage.Query{
+		Terms: map[string][]string{"id": ids, "kind": {kindDocument}, "state": {stateLive}}, Limit: len(ids),
+	})
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	live := map[string]bool{}
+	for _, doc := range page.Documents {
+		live[doc.ID] = true
+	}
+	for _, c := range found {
+		if live[c.DocumentID] && len(out) < enough {
 			out = append(out, c)
 		}
 	}

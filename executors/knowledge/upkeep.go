@@ -62,17 +62,10 @@ func (u Upkeep) Fill(ctx context.Context, tenant string) (made int, err error) {
 	if u.Embedder == nil {
 		return 0, nil
 	}
-	others, err := u.Documents.Aggregate(ctx, tenant, storage.IndexChunks, storage.Query{Terms: map[string][]string{"kind": {kindChunk}}}, storage.Aggregation{By: "embedder"})
-	if err != nil {
-		return 0, err
-	}
-	for _, other := range others {
-		if other.Key == u.Embedder.Name() {
-			continue
-		}
+	for _, other := range []storage.Range{{LT: u.Embedder.Name()}, {GT: u.Embedder.Name()}} { // none is looked at that has its vector
 		for after := ""; ; {
 			page, err := u.Documents.Search(ctx, tenant, storage.IndexChunks, storage.Query{
-				Terms: map[string][]string{"kind": {kindChunk}, "embedder": {other.Key}}, Sort: "id", After: after, Limit: batch,
+				Terms: map[string][]string{"kind": {kindChunk}}, Ranges: map[string]storage.Range{"embedder": other}, Sort: "id", After: after, Limit: batch,
 			})
 			if err != nil {
 				return made, err

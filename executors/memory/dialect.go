@@ -3,7 +3,9 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/executors"
@@ -110,21 +112,30 @@ func (m *memory) lookup(ctx context.Context, o *executors.Order, key string) (*e
 	return &executors.Result{Value: catalog.MemoryQueryResult{ReadMemoryResult: &found}}, err
 }
 
-// sql carries a statement out over the newest of the user's own documents, where the store can.
+// sql carries a statement out over the user's own documents, where the store can. Of more
+// than it takes it sees the newest, and says so.
 func (m *memory) sql(ctx context.Context, o *executors.Order, statement string) (*executors.Result, error) {
 	store, ok := m.Documents.(interface {
-		Rows(ctx context.Context, tenant string, views map[string]storage.Query, statement string) ([]map[string]any, error)
+		Rows(ctx context.Context, tenant string, views map[string]storage.Query, statement string) (rows []map[string]any, cut []string, err error)
 	})
 	if !ok {
 		return nil, executors.Fail(intents.MalformedArgs, "SQL needs the embedded store of documents: use LOOKUP, SEARCH, FUZZY or TRAVERSE")
 	}
 	newest := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000})
 	memories := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000, Terms: map[string][]string{"scope": {scopeUser}}, Ranges: map[string]storage.Range{"source": {GTE: "sha256:"}}}) // locks have none
-	rows, err := store.Rows(ctx, o.Ticket.Actor.Tenant, map[string]storage.Query{
+	rows, cut, err := store.Rows(ctx, o.Ticket.Actor.Tenant, map[string]storage.Query{
 		storage.IndexMemory: memories, storage.IndexMoments: newest, storage.IndexMessages: newest,
 	}, strings.TrimRight(statement, "; \n"))
+	if errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrSlow) || ctx.Err() != nil {
+		return nil, executors.Store(err)
+	}
 	if err != nil {
 		return nil, executors.Fail(intents.MalformedArgs, executors.Cut("the statement cannot be used: "+err.Error(), 500))
 	}
-	return &executors.Result{Value: catalog.MemoryQueryResult{Rows: rows}}, nil
+	result := catalog.MemoryQueryResult{Rows: rows}
+	if len(cut) > 0 {
+		slices.Sort(cut)
+		result.Reason = "there are more rows than a statement reads: only the newest are counted of " + strings.Join(cut, ", ")
+	}
+	return &executors.Result{Value: result}, nil
 }

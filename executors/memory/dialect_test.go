@@ -171,6 +171,56 @@ func TestSQL(t *testing.T) {
 	}
 }
 
+// TestSQLBombs: a statement that would take hours or all memory, in one call of a function that
+// SQLite does not look up from too, is ended, and others go on.
+func TestSQLBombs(t *testing.T) {
+	b := recalled(t, open(t))
+	for name, statement := range map[string]string{
+		"like":    "SELECT hex(zeroblob(500000)) LIKE '" + strings.Repeat("%0", 120) + "1'",
+		"glob":    "SELECT hex(zeroblob(500000)) GLOB '" + strings.Repeat("*0", 120) + "1'",
+		"pattern": "SELECT '' LIKE '" + strings.Repeat("%a", 200) + "'",
+		"instr":   "WITH s(t) AS (SELECT hex(zeroblob(500000))) SELECT instr(t, substr(t, 1, 400000) || '1') FROM s",
+		"replace": "WITH s(t) AS (SELECT hex(zeroblob(500000))) SELECT replace(t, substr(t, 1, 400000) || '1', '') FROM s",
+		"memory":  "WITH RECURSIVE n(t) AS (SELECT hex(randomblob(100000)) UNION SELECT hex(randomblob(100000)) FROM n) SELECT count(*) FROM n",
+		"sorting": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT hex(randomblob(1000)) AS t FROM n ORDER BY t",
+		"printf":  "SELECT printf('%.*c', 2000000, 'x')",
+		"join":    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT sum(a.i) FROM n a, n b, n c, n d",
+	} {
+		if r := b.Do(t, asks("ana", "SQL", statement)); r.Code != intents.MalformedArgs && r.Code != intents.OK {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if got := b.asked(t, asks("ben", "SQL", "SELECT 1 AS n")); len(got.Rows) != 1 {
+			t.Errorf("after %s: %+v", name, got)
+		}
+	}
+}
+
+// TestSQLCountsAll: a statement sees all rows of the user. Where there are too many, it says so.
+func TestSQLCountsAll(t *testing.T) {
+	b := open(t)
+	put := func(from, to int) {
+		t.Helper()
+		var docs []storage.Document
+		for i := from; i < to; i++ {
+			id := fmt.Sprintf("m_%06d", i)
+			docs = append(docs, storage.Document{ID: id, Position: 1, Body: fmt.Appendf(nil,
+				`{"message_id":%q,"tenant_id":"acme","user_id":"ana","session_id":"sess_1","message_type":"user","content":"x","created_at":"2026-11-20T09:00:00Z"}`, id)})
+		}
+		if _, err := b.docs.Create(t.Context(), "acme", storage.IndexMessages, docs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0, 2500)
+	count := asks("ana", "SQL", "SELECT count(*) AS n FROM messages")
+	if got := b.asked(t, count); len(got.Rows) != 1 || got.Rows[0]["n"] != 2500.0 || got.Reason != "" {
+		t.Errorf("%+v", got)
+	}
+	put(2500, 10_500)
+	if got := b.asked(t, count); len(got.Rows) != 1 || got.Rows[0]["n"] != 10_000.0 || !strings.Contains(got.Reason, "only the newest are counted of messages") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestMomentsRefused: tasks write none, and data that is no moment is none.
 func TestMomentsRefused(t *testing.T) {
 	b := open(t)

@@ -45,10 +45,15 @@ type Embeddings struct {
 // Run goes through the memories of all tenants at once and then again and again,
 // until ctx ends; that is no error. What fails is logged and tried again.
 func (e Embeddings) Run(ctx context.Context) error {
+	looked := map[string]time.Time{} // when the memories of a tenant were looked at, all of which then had vectors
 	for ctx.Err() == nil {
 		next := FillEvery
 		for _, tenant := range e.Tenants() {
-			made, err := e.Fill(ctx, tenant)
+			began := e.Now()
+			made, err := e.fillSince(ctx, tenant, looked[tenant])
+			if err == nil {
+				looked[tenant] = began
+			}
 			switch {
 			case err != nil && ctx.Err() == nil:
 				next = fillAgain
@@ -72,6 +77,14 @@ const markID = ownPrefix + "embedder"
 // at the same time is left as it is. After an error or a crash, the same call makes the
 // rest.
 func (e Embeddings) Fill(ctx context.Context, tenant string) (made int, err error) {
+	return e.fillSince(ctx, tenant, time.Time{})
+}
+
+// lateWrite is how long before a look a memory may have got its time and not been there.
+const lateWrite = time.Hour
+
+// fillSince is Fill for memories written since a look; zero: for all.
+func (e Embeddings) fillSince(ctx context.Context, tenant string, since time.Time) (made int, err error) {
 	m := &memory{Config{Documents: e.Documents}}
 	mark, version, err := m.get(ctx, tenant, markID)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -81,8 +94,12 @@ func (e Embeddings) Fill(ctx context.Context, tenant string) (made int, err erro
 		return 0, err
 	}
 	others := mark.Source != e.Embedder.Name() // also when there is no mark yet
+	var when map[string]storage.Range
+	if !since.IsZero() && !others {
+		when = map[string]storage.Range{"created_at": {GTE: intents.FormatTime(since.Add(-lateWrite))}}
+	}
 	for after := ""; ; {
-		page, err := e.Documents.Search(ctx, tenant, storage.IndexMemory, storage.Query{After: after, Limit: fillPage, Now: intents.FormatTime(e.Now())})
+		page, err := e.Documents.Search(ctx, tenant, storage.IndexMemory, storage.Query{Ranges: when, After: after, Limit: fillPage, Now: intents.FormatTime(e.Now())})
 		if err != nil {
 			return made, err
 		}

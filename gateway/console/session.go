@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // cookieName of the session. It holds a random number, which no interface but the console
@@ -22,6 +24,9 @@ const (
 	sessionLife = time.Hour
 	maxSessions = 10_000
 )
+
+// shares are of the sessions: of all, of a tenant's, and of those that came by one key.
+var shares = ratelimit.Shares{All: maxSessions, Tenant: 2000, Key: 200}
 
 // credentials are what requests to the API carry.
 type credentials struct{ key, user, address string }
@@ -71,8 +76,8 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, by: map[string]*session{}}
 }
 
-// begin makes a session; token is for the cookie. Without a place there is none.
-func (t *sessions) begin(s *session) (token string, ok bool) {
+// begin makes a session; token is for the cookie. Of too many the oldest ends.
+func (t *sessions) begin(s *session) (token string) {
 	token, s.CSRF, s.until = rand.Text(), rand.Text(), t.now().Add(sessionLife)
 	s.id = intents.Digest([]byte(token))
 	t.mu.Lock()
@@ -82,11 +87,22 @@ func (t *sessions) begin(s *session) (token string, ok bool) {
 			delete(t.by, id)
 		}
 	}
-	if len(t.by) >= maxSessions {
-		return "", false
+	if id, must := shares.Evict(t.holders(), s.Tenant, intents.Digest([]byte(s.key))); must {
+		delete(t.by, id)
 	}
 	t.by[s.id] = s
-	return token, true
+	return token
+}
+
+// holders of the sessions; the caller holds t.mu.
+func (t *sessions) holders() iter.Seq2[string, ratelimit.Holder] {
+	return func(yield func(string, ratelimit.Holder) bool) {
+		for id, s := range t.by {
+			if !yield(id, ratelimit.Holder{Tenant: s.Tenant, Key: intents.Digest([]byte(s.key)), Used: s.until}) {
+				return
+			}
+		}
+	}
 }
 
 func (t *sessions) find(token string) (*session, bool) {
@@ -169,10 +185,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	token := ""
 	if err == nil {
 		s.Tenant, s.User = found.Tenant, found.User
-		var ok bool
-		if token, ok = c.sessions.begin(s); !ok {
-			err = problem.New(intents.Overloaded, "", "there are too many sessions")
-		}
+		token = c.sessions.begin(s)
 	}
 	to := next(r.PostFormValue("next"))
 	if err != nil {

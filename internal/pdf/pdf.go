@@ -24,12 +24,14 @@ import (
 var (
 	ErrBroken = errors.New("the PDF is broken, or needs a password")
 	ErrLarge  = errors.New("the text of the PDF is too large: split it")
+	ErrPages  = fmt.Errorf("the PDF has more than %d pages: split it", maxPages)
 	errEngine = errors.New("the reader of PDF does not start")
 )
 
 const (
 	memoryPages = 4096 // of 64 KiB, for one document
 	atOnce      = 2    // documents
+	maxPages    = 5000 // of one, whatever is on them: each costs time
 )
 
 var engine = sync.OnceValues(func() (pdfium.Pool, error) {
@@ -74,6 +76,9 @@ func read(reader pdfium.Pdfium, raw []byte, limit int) (text string, err error) 
 	pages, err := reader.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc.Document})
 	if err != nil {
 		return "", ErrBroken
+	}
+	if pages.PageCount > maxPages {
+		return "", ErrPages
 	}
 	var out strings.Builder
 	for i := range pages.PageCount {

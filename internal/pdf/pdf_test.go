@@ -50,6 +50,14 @@ func TestPDF(t *testing.T) {
 	if _, err := Text(t.Context(), whole, 10); !errors.Is(err, ErrLarge) {
 		t.Errorf("too much text: %v", err)
 	}
+	// One page that is there as often as its document says.
+	many := bytes.Replace(document(), []byte("/Kids[]"), []byte("/Kids["+strings.Repeat("4 0 R ", 6000)+"]"), 1)
+	if text, err := Text(t.Context(), document(make([]string, 5001)...), 1<<20); !errors.Is(err, ErrPages) {
+		t.Errorf("5,001 pages: %q, %v", text, err)
+	}
+	if text, err := Text(t.Context(), many, 1<<20); !errors.Is(err, ErrPages) && !errors.Is(err, ErrBroken) && strings.TrimSpace(text) != "" {
+		t.Errorf("a page 6,000 times: %q, %v", text, err)
+	}
 	for name, raw := range map[string][]byte{
 		"empty": nil, "no PDF": []byte("harbour"), "header alone": []byte("%PDF-1.7\n"), "cut": whole[:len(whole)/3],
 		"no page": document(), "cycle": bytes.ReplaceAll(whole, []byte("/Kids[4 0 R"), []byte("/Kids[2 0 R")),

@@ -1,111 +1,183 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
-	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"time"
-
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"aob.dev/writ/storage"
 )
 
 // Bounds of a statement.
 const (
-	viewTime  = 2 * time.Second
-	viewRows  = 100
-	viewValue = 1 << 20 // bytes of the longest value that may be made
-	viewBytes = 4 << 20 // of all values together
+	viewCPU       = 2                // seconds of the processor
+	viewTime      = 15 * time.Second // with the start of the process, on a busy machine
+	viewRows      = 100
+	viewValue     = 1 << 20  // bytes of the longest value that may be made
+	viewPattern   = 256      // bytes of a pattern of LIKE or GLOB
+	viewMemory    = 1 << 30  // bytes of the process, with the views
+	viewBytes     = 4 << 20  // of all values together
+	viewDocuments = 10_000   // of one view
+	viewStored    = 32 << 20 // bytes of one view
+	viewsAtOnce   = 2        // statements, of all tenants
 )
 
-// Rows carries one SELECT out over the documents that queries select, by index. A view has
-// the name of its index without agent_, and the members as columns. The statement runs in a
-// database of its own, in memory, which is gone afterwards and can attach no file; it is
-// read as a part of another SELECT, so it is one. An error is for who wrote it.
-func (d *Documents) Rows(ctx context.Context, tenant string, views map[string]storage.Query, statement string) (rows []map[string]any, err error) {
-	if strings.Contains(statement, ";") {
-		return nil, errors.New("one SELECT, without a semicolon")
-	}
-	ctx, cancel := context.WithTimeout(ctx, viewTime)
-	defer cancel()
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	c, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	for index, q := range views {
-		if err := d.fillView(ctx, c, tenant, index, q); err != nil {
-			return nil, err
-		}
-	}
-	for id, limit := range map[int]int{sqlite3.SQLITE_LIMIT_ATTACHED: 0, sqlite3.SQLITE_LIMIT_LENGTH: viewValue} {
-		if _, err := sqlite.Limit(c, id, limit); err != nil {
-			return nil, err
-		}
-	}
-	found, err := c.QueryContext(ctx, fmt.Sprintf("SELECT * FROM (%s\n) LIMIT %d", statement, viewRows))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, found.Close()) }()
-	columns, err := found.Columns()
-	size := 0
-	for rows = []map[string]any{}; err == nil && found.Next(); {
-		values, at, row := make([]any, len(columns)), make([]any, len(columns)), map[string]any{}
-		for i := range values {
-			at[i] = &values[i]
-		}
-		err = found.Scan(at...)
-		for i, name := range columns {
-			row[name] = values[i]
-			switch v := values[i].(type) {
-			case string:
-				size += len(v)
-			case []byte:
-				size += len(v)
-			}
-		}
-		if rows = append(rows, row); size > viewBytes {
-			return nil, fmt.Errorf("the rows have more than %d bytes together", viewBytes)
-		}
-	}
-	return rows, errors.Join(err, found.Err())
+// lanes let one statement of a tenant run, and few at once.
+type lanes struct {
+	mu    sync.Mutex // guards taken
+	taken map[string]bool
+	slots chan struct{}
 }
 
-// fillView copies documents, and makes a view of their members but vectors.
-func (d *Documents) fillView(ctx context.Context, c *sql.Conn, tenant, index string, q storage.Query) error {
-	page, err := d.Search(ctx, tenant, index, q)
-	if err != nil {
-		return err
+var views = lanes{taken: map[string]bool{}, slots: make(chan struct{}, viewsAtOnce)}
+
+// enter a lane; storage.ErrBusy if the tenant has it already.
+func (l *lanes) enter(ctx context.Context, tenant string) (leave func(), err error) {
+	if !l.take(tenant) {
+		return nil, storage.ErrBusy
 	}
+	select {
+	case l.slots <- struct{}{}:
+		return func() { <-l.slots; l.free(tenant) }, nil
+	case <-ctx.Done():
+		l.free(tenant)
+		return nil, ctx.Err()
+	}
+}
+
+func (l *lanes) take(tenant string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.taken[tenant]
+	l.taken[tenant] = true
+	return !was
+}
+
+func (l *lanes) free(tenant string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.taken, tenant)
+}
+
+// view is a copy of documents, with their members as columns.
+type view struct {
+	Name    string            `json:"name"`
+	Columns []string          `json:"columns"`
+	Rows    []json.RawMessage `json:"rows"`
+}
+
+// selecting is what the process gets that carries a statement out.
+type selecting struct {
+	Statement string `json:"statement"`
+	Views     []view `json:"views"`
+}
+
+// selected is its answer.
+type selected struct {
+	Rows  []map[string]any `json:"rows"`
+	Error string           `json:"error,omitempty"`
+}
+
+// errView says that a statement was ended.
+var errView = fmt.Errorf("it took more than %d s of the processor", viewCPU)
+
+// Rows carries one SELECT out over the documents that queries select, by index. A view has
+// the name of its index without agent_, and the members as columns; cut are those of which
+// only the first documents of the query are in it. The statement runs in a process of its own,
+// which has a copy of the views and nothing else, and is killed when it takes too much: one
+// function can keep SQLite from looking up for hours. A tenant has one at a time;
+// storage.ErrBusy else. Any other error is for who wrote it.
+func (d *Documents) Rows(ctx context.Context, tenant string, of map[string]storage.Query, statement string) (rows []map[string]any, cut []string, err error) {
+	if strings.Contains(statement, ";") {
+		return nil, nil, errors.New("one SELECT, without a semicolon")
+	}
+	leave, err := views.enter(ctx, tenant)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	in := selecting{Statement: statement}
+	for index, q := range of {
+		v, whole, err := d.view(ctx, tenant, index, q)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !whole {
+			cut = append(cut, v.Name)
+		}
+		in.Views = append(in.Views, v)
+	}
+	rows, err = in.run(ctx)
+	return rows, cut, err
+}
+
+// view copies documents, as many as there may be.
+func (d *Documents) view(ctx context.Context, tenant, index string, q storage.Query) (v view, whole bool, err error) {
+	v.Name = strings.TrimPrefix(index, "agent_")
 	fields, err := storage.Fields(index)
 	if err != nil {
-		return err
+		return v, false, err
 	}
-	var columns []string
 	for _, f := range fields {
 		if f.Kind != storage.Dense {
-			columns = append(columns, fmt.Sprintf(`body->>'$.%s' AS %q`, f.Name, f.Name))
+			v.Columns = append(v.Columns, f.Name)
 		}
 	}
-	name := strings.TrimPrefix(index, "agent_")
-	if _, err := c.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %[1]s_rows(body); CREATE VIEW %[1]s AS SELECT %[2]s FROM %[1]s_rows", name, strings.Join(columns, ", "))); err != nil {
-		return err
+	for size := 0; ; {
+		page, err := d.Search(ctx, tenant, index, q)
+		if err != nil {
+			return v, false, err
+		}
+		for _, doc := range page.Documents {
+			if size += len(doc.Body); size > viewStored || len(v.Rows) == viewDocuments {
+				return v, false, nil
+			}
+			v.Rows = append(v.Rows, doc.Body)
+		}
+		if page.Cursor == "" {
+			return v, true, nil
+		}
+		q.After = page.Cursor
 	}
-	insert := fmt.Sprintf("INSERT INTO %s_rows VALUES (?)", name) //nolint:gosec // G201: the name of an index, which Search has found
-	for _, doc := range page.Documents {
-		if _, err := c.ExecContext(ctx, insert, string(doc.Body)); err != nil {
-			return err
+}
+
+// run starts the process, this program under another name, and waits for its answer.
+func (in selecting) run(ctx context.Context) ([]map[string]any, error) {
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	self := "/proc/self/exe" // even if the file has been replaced
+	if _, err := os.Stat(self); err != nil {
+		if self, err = os.Executable(); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	short, cancel := context.WithTimeout(ctx, viewTime)
+	defer cancel()
+	cmd := exec.CommandContext(short, self) //nolint:gosec // G204: this program
+	var out bytes.Buffer
+	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout = []string{selectName}, []string{"GOMAXPROCS=2"}, "/", bytes.NewReader(raw), &out
+	if err := cmd.Run(); err != nil && ctx.Err() == nil {
+		return nil, errView
+	} else if err != nil {
+		return nil, ctx.Err()
+	}
+	var answer selected
+	dec := json.NewDecoder(&out)
+	dec.UseNumber()
+	if err := dec.Decode(&answer); err != nil {
+		return nil, errView
+	}
+	if answer.Error != "" {
+		return nil, errors.New(answer.Error)
+	}
+	return answer.Rows, nil
 }
