@@ -210,11 +210,11 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	}
 }
 
-// limitsLine says how much one user of an API key may ask.
+// limitsLine says how much one user may ask.
 func limitsLine(c config.Config) string {
-	line := "limits of each user of an API key: none of requests"
+	line := "limits of each user: none of requests"
 	if c.RateLimit > 0 {
-		line = fmt.Sprintf("limits of each user of an API key: %d requests in %v (rate_limit, rate_window_ms), %d reads a minute",
+		line = fmt.Sprintf("limits of each user: %d requests in %v (rate_limit, rate_window_ms), %d reads a minute",
 			c.RateLimit, time.Duration(c.RateWindowMS)*time.Millisecond, node.ReadRate)
 	}
 	if c.MCPRate > 0 {
