@@ -80,7 +80,7 @@ func TestLinesOfAReport(t *testing.T) {
 		t.Errorf("%d lines of 1,000 bytes", len(large))
 	}
 	for _, lines := range [][]intents.Line{many, large} {
-		if d := cmp.Diff(lines, intents.Bounded(lines)); d != "" {
+		if d := cmp.Diff(lines, intents.Bounded("skills", lines)); d != "" {
 			t.Errorf("a router would change them (-ours +its)\n%s", d)
 		}
 	}

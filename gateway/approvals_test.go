@@ -21,7 +21,7 @@ func (c *core) approvals(_ context.Context, data []byte) []byte {
 		c.t.Error(err)
 	}
 	g, err := intents.OpenGrant(q.Grant, origin, c.keys(), c.now())
-	if err != nil || g.For != "" {
+	if err != nil || !g.Reads() {
 		return marshal(c.t, bus.ApprovalsReply{Code: string(intents.GrantInvalid)})
 	}
 	if q.Limit > 100 {

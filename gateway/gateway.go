@@ -101,6 +101,9 @@ type Config struct {
 	// Gate are the switches of the gate; zero: DefaultGate.
 	Gate catalog.Gate
 
+	// PublicURL is where people reach the gateway; empty: where it listens.
+	PublicURL string
+
 	// Requests per window for each pair of key and user, beside ReadRate reads a minute.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit, of reads neither
 	RateWindow time.Duration // 0: DefaultRateWindow

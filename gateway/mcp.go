@@ -104,7 +104,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		done := s.use("")
 		defer done()
 	}
-	r := &mcpRequest{actor: a, base: baseURL(c.Request), over: func(bool) {}}
+	r := &mcpRequest{actor: a, base: g.baseURL(c.Request), over: func(bool) {}}
 	if !modern {
 		r.rpc = string(m.ID)
 	}
@@ -143,22 +143,20 @@ func mcpError(p problem.Problem) any {
 	return gin.H{"jsonrpc": wire.JSONRPC_VERSION, "id": nil, "error": gin.H{"code": code, "message": p.Error(), "data": p}}
 }
 
-// baseURL is where the client has found this server.
-func baseURL(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
-}
-
 // mcpRoute is a route of MCP clients. Who brings no key that is known is told where it is said
 // how to come by one (RFC 9728).
 func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error {
 	return func(c *gin.Context) error {
+		if err := g.expected(c.Request); err != nil {
+			return err
+		}
 		err := h(c)
 		if err != nil && problem.Of(err).Code == intents.Unauthorized {
-			c.Header("WWW-Authenticate", `Bearer resource_metadata="`+baseURL(c.Request)+server.WellKnownProtectedResourcePath+routeMCP+`"`)
+			wrong := ""
+			if c.GetHeader("X-Api-Key") != "" || c.GetHeader("Authorization") != "" {
+				wrong = `error="invalid_token", `
+			}
+			c.Header("WWW-Authenticate", `Bearer `+wrong+`resource_metadata="`+g.baseURL(c.Request)+server.WellKnownProtectedResourcePath+routeMCP+`"`)
 		}
 		return err
 	}
@@ -168,7 +166,7 @@ func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error 
 // server, since the bearer is an API key, which an operator gives out.
 func (g *Gateway) protectedResource(c *gin.Context) error {
 	c.JSON(http.StatusOK, server.ProtectedResourceMetadataConfig{
-		Resource: baseURL(c.Request) + routeMCP, ResourceName: "writ", BearerMethodsSupported: []string{"header"},
+		Resource: g.baseURL(c.Request) + routeMCP, ResourceName: "writ", BearerMethodsSupported: []string{"header"},
 	})
 	return nil
 }

@@ -334,7 +334,7 @@ func TestMCPSessions(t *testing.T) {
 func TestMCPUnauthorized(t *testing.T) {
 	w, _ := mcpWorld(t, nil)
 	a := w.refusedMCP("POST", http.Header{"X-Api-Key": {"writ_wrong"}}, intents.Unauthorized)
-	at := strings.TrimSuffix(strings.TrimPrefix(a.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="`), `"`)
+	at := strings.TrimSuffix(strings.TrimPrefix(a.Header.Get("WWW-Authenticate"), `Bearer error="invalid_token", resource_metadata="`), `"`)
 	rest, ok := strings.CutPrefix(at, w.http.URL)
 	if !ok {
 		t.Fatalf("%q", a.Header)

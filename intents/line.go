@@ -102,10 +102,14 @@ func printable(s string, limit int) string {
 	return b.String()
 }
 
-// Bounded are the lines that a record takes of a report.
-func Bounded(lines []Line) []Line {
+// Bounded are the lines that a record takes of an executor's report. Those of an executor of
+// somebody else (x-<name>) come from it, whatever they say: only writ speaks as writ.
+func Bounded(executor string, lines []Line) []Line {
 	out, size := make([]Line, 0, len(lines)), 0
 	for _, x := range lines[:min(len(lines), MaxLines+1)] { // with the one that says that others were left out
+		if own := executor + ":"; strings.HasPrefix(executor, "x-") && !strings.HasPrefix(x.Source, own) {
+			x.Source = own + x.Source
+		}
 		x = x.bounded()
 		if size += len(x.Text) + len(x.Data); size > MaxLineBytes+MaxLine {
 			break

@@ -32,7 +32,7 @@ var errApart = fmt.Errorf("the policy took more than %d MiB of memory, %d s of p
 // compiled and asked in a process of its own, with limits, and sees the directory
 // data of one tenant. Its Engine may be asked by several goroutines, one at a time.
 type Apart struct {
-	ctx  context.Context //nolint:containedctx // it ends with the process, and who asks follows it
+	ctx  context.Context // ends with the process
 	end  context.CancelCauseFunc
 	stop context.CancelFunc
 	cmd  *exec.Cmd

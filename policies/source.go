@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/util"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/rootdir"
 )
 
 // maxSource bounds a policy tree as a whole: a mistaken directory is refused
@@ -45,10 +45,15 @@ func Embedded() Source {
 }
 
 // ReadDir reads the tree below a directory. Files and directories whose name
-// begins with a dot are no part of it.
+// begins with a dot are no part of it. People read policies, so no link leads to
+// anything else.
 func ReadDir(dir string) (Source, error) {
-	s, err := Read(os.DirFS(dir))
+	d, err := rootdir.Open(dir)
 	if err != nil {
+		return nil, fmt.Errorf("policies in %s: %w", dir, err)
+	}
+	s, err := Read(d)
+	if err = errors.Join(err, d.Close()); err != nil {
 		return nil, fmt.Errorf("policies in %s: %w", dir, err)
 	}
 	return s, nil

@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/internal/rootdir"
 )
 
 func TestReadKeepsWhatBelongsToATree(t *testing.T) {
@@ -150,5 +152,24 @@ func TestLiveFollow(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("follow ended with %v", err)
+	}
+}
+
+// TestReadDirFollowsNoLink: a file of the machine does not become policy data, which people read.
+func TestReadDirFollowsNoLink(t *testing.T) {
+	dir, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret.json")
+	for name, text := range map[string]string{filepath.Join(dir, "a.rego"): "package writ.authz\n", secret: `{"password": "x"}`} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ReadDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, "data.json")); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := ReadDir(dir); !errors.Is(err, rootdir.ErrNotPlain) {
+		t.Errorf("%q, %v", s["data.json"], err)
 	}
 }

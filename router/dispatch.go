@@ -130,7 +130,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 		// Facts of a refused report count too: the executor has run.
 		out.Facts = r.sound(o, report.Facts)
 		if intents.Keepable(o.decision.Obligations) {
-			out.Lines = intents.Bounded(report.Lines)
+			out.Lines = intents.Bounded(o.row.Executor, report.Lines)
 		}
 		if o.inPlan().BreakerName() != "" {
 			out.Transport = report.Transport
@@ -215,7 +215,26 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	case err != nil:
 		return report, fmt.Errorf("request: %w", err)
 	}
-	return report, json.Unmarshal(reply, &report)
+	return report, readReport(reply, &report)
+}
+
+// readReport reads an executor's report, of which no member may stand twice, also not in another
+// case. What is within a result, a fact or a line is judged with it.
+func readReport(raw []byte, report *intents.Report) error {
+	var members map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(raw, &members), json.Unmarshal(raw, report)); err != nil {
+		return err
+	}
+	for name := range members {
+		if lower := strings.ToLower(name); lower != name && members[lower] != nil {
+			return intents.Refuse(intents.ExecutorFailed, "/"+lower, "the executor's report can be read in two ways: a member stands twice")
+		}
+	}
+	var refusal *intents.Refusal
+	if errors.As(intents.Unambiguous(raw), &refusal) && strings.Count(refusal.Pointer, "/") == 1 {
+		return intents.Refuse(intents.ExecutorFailed, refusal.Pointer, "the executor's report can be read in two ways: "+refusal.Reason)
+	}
+	return nil
 }
 
 // revokedError is why an accepted order is not handed to its executor.

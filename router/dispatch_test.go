@@ -61,15 +61,24 @@ func TestExecutorAnswers(t *testing.T) {
 	}
 }
 
+// said is an answer as it stands there.
+func said(text string) func(context.Context) ([]byte, error) {
+	return func(context.Context) ([]byte, error) { return []byte(text), nil }
+}
+
 // A bus that breaks, or answers late or no JSON, tells nothing about the effect.
 func TestBusFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply      func(context.Context) ([]byte, error)
 		pure, once intents.Code
 	}{
-		"breaks":  {func(context.Context) ([]byte, error) { return nil, errors.New("connection closed") }, intents.ExecutorFailed, intents.Indeterminate},
-		"is late": {func(context.Context) ([]byte, error) { return nil, context.DeadlineExceeded }, intents.ExecutorTimeout, intents.Indeterminate},
-		"is mute": {func(context.Context) ([]byte, error) { return nil, nil }, intents.ExecutorFailed, intents.Indeterminate},
+		"breaks":                       {func(context.Context) ([]byte, error) { return nil, errors.New("connection closed") }, intents.ExecutorFailed, intents.Indeterminate},
+		"is late":                      {func(context.Context) ([]byte, error) { return nil, context.DeadlineExceeded }, intents.ExecutorTimeout, intents.Indeterminate},
+		"says two statuses":            {said(`{"status":"failed","status":"done","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says two results":             {said(`{"status":"done","code":"OK","result":{"output":1},"result":{"output":2}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says one in capitals, too":    {said(`{"status":"done","code":"OK","result":{"output":1},"Status":"failed"}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says a code in capitals, too": {said(`{"CODE":"EXECUTOR_FAILED","status":"done","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"is mute":                      {func(context.Context) ([]byte, error) { return nil, nil }, intents.ExecutorFailed, intents.Indeterminate},
 	} {
 		for effect, want := range map[catalog.Effect]intents.Code{catalog.Pure: c.pure, catalog.Once: c.once} {
 			w := routertest.New(t, routertest.Options{})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // recordErase takes parts of an order out of its records. Its effect is at its own
@@ -16,7 +17,7 @@ var recordErase = operators(TypeErase,
 		if x, open := v.s.unknown[a.IntentID]; open && x.Tenant == Named(o.Tenant, a.Tenant) {
 			return Effect{}, illegal("/intent/args/intent_id", "nobody knows how the order ended: resolve it first")
 		}
-		return accepted(SubjectOrder(a.IntentID)), nil
+		return Effect{catalog.Erased{Accepted: true, Stays: catalog.Stays(a.Parts)}, []storage.Subject{SubjectOrder(a.IntentID)}}, nil
 	},
 	func(s *State, o Order, a catalog.RecordErase) error {
 		s.erasures.number++

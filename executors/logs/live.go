@@ -31,7 +31,7 @@ type writing struct {
 // has told this executor to carry out, as its ticket says, and that may still run.
 func (l *Logs) written(executor string, data []byte) {
 	var w executors.Written
-	if json.Unmarshal(data, &w) != nil {
+	if intents.Unambiguous(data) != nil || json.Unmarshal(data, &w) != nil {
 		return
 	}
 	begun := l.begun(executor, w)
@@ -49,7 +49,7 @@ func (l *Logs) written(executor string, data []byte) {
 	if w.Over {
 		delete(l.live.orders, w.Position)
 	} else if w.First == len(now.lines) { // else some were lost: the record will have them
-		now.lines = intents.Bounded(append(now.lines, w.Lines...))
+		now.lines = intents.Bounded(executor, append(now.lines, w.Lines...))
 	}
 }
 

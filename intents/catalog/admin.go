@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
 
 	"aob.dev/writ/intents"
 )
@@ -147,6 +148,30 @@ type PolicyPush struct {
 	Revision int64  `json:"revision"` // higher than the one in force; the bundle's manifest says the same
 	Digest   string `json:"digest"`   // of the tree (policies.Source.Digest)
 	Bundle   string `json:"bundle"`   // gzipped tar, base64
+}
+
+// Erased is the result of record.erase. Stays says where copies of what is erased are, and what to do
+// about each: the erasure takes from the records of one order, and from nothing else.
+type Erased struct {
+	Accepted bool     `json:"accepted"`
+	Stays    []string `json:"stays"`
+}
+
+// Stays is where what an erasure of some parts is about may still be.
+func Stays(parts []string) []string {
+	const erase = ", and erase each with writ order erase INTENT_ID --reason TEXT"
+	out := []string{
+		"in results of reads that showed it (plan.get, plan.list, message.list, transcript.get, session.get, session.list, memory.query, read_memory, read_lines, kb.search): list them with writ audit search --kind order --type TYPE" + erase + " --parts result",
+		"in other orders of its plan (plan.open, plan, step.finish, plan.close, write_memory, session.append): list them with writ audit search --plan PLAN --kind order" + erase,
+		"in documents that its plan wrote: sessions, and memories with what was remembered of it, stay until their retention ends; knowledge goes with kb.remove",
+		"elsewhere: backups, bundles that were handed out, and what skill servers and external executors were sent",
+	}
+	for _, part := range []string{ErasesOrder, ErasesResult, ErasesBlobs} {
+		if !slices.Contains(parts, part) {
+			out = append(out, "in this order itself: --parts "+part+" was not asked for")
+		}
+	}
+	return out
 }
 
 // Accepted is the result of every order whose effect is only the fold.

@@ -154,7 +154,7 @@ var examples = map[string]example{
 	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
 	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}, SkillApprove{Skill: "feed", Digest: digest, Effect: Pure, CacheSeconds: 60, Shared: true}}, []any{accepted}},
 	"grant.revoke":    {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
-	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{accepted}},
+	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{Erased{Accepted: true, Stays: Stays([]string{ErasesOrder})}}},
 	"order.resolve":   {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
 	"registry.push":   {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
 	"agent.get":       {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}, AgentGetResult{Others: []OtherAgent{{Agent: "shop", DisplayName: "Shop", Description: "Sells.", TimeLimitSec: 300}}}}},

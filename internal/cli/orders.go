@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
@@ -45,9 +46,13 @@ func orderErase(c *command) {
 				return a, err
 			}
 		}
-		return c.submit("record.erase", func(tenant string) any {
-			return catalog.RecordErase{Tenant: tenant, IntentID: args[0], Position: position, Parts: parts, Reason: reason}
+		done, _, err := c.tenantOrder("record.erase", func(tenant string) (any, error) {
+			return catalog.RecordErase{Tenant: tenant, IntentID: args[0], Position: position, Parts: parts, Reason: reason}, nil
 		})
+		if a, err = ordered(done, err); err == nil {
+			a.note = "the parts of this order are gone; copies may stay:\n- " + strings.Join(catalog.Stays(parts), "\n- ") + "\n"
+		}
+		return a, err
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; it is recorded and stays, so it must not contain what you erase")
 	c.Flags().StringSliceVar(&parts, "parts", erasable[:2], "what to erase: order, result, blobs")

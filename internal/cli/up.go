@@ -205,16 +205,19 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	case n.KeyTaken:
 		fmt.Fprintln(std.Err, "first start: the API key of user local is the one that you gave; writ keeps its hash alone")
 		announceRoot(std, c)
+		if n.KeyWeak {
+			fmt.Fprintln(std.Err, "warning: that API key can be guessed, and is taken because only this machine reaches writ; with another --listen, writ does not start with it")
+		}
 	case n.KeyUnknown:
 		fmt.Fprintln(std.Err, "the API key of bootstrap_key (API_KEY, API_KEY_SECRET_NAME) is none in force here: use the one of the first start, or make one with writ apikey create; to be rid of this line, unset it")
 	}
 }
 
-// limitsLine says how much one user of an API key may ask.
+// limitsLine says how much one user may ask.
 func limitsLine(c config.Config) string {
-	line := "limits of each user of an API key: none of requests"
+	line := "limits of each user: none of requests"
 	if c.RateLimit > 0 {
-		line = fmt.Sprintf("limits of each user of an API key: %d requests in %v (rate_limit, rate_window_ms), %d reads a minute",
+		line = fmt.Sprintf("limits of each user: %d requests in %v (rate_limit, rate_window_ms), %d reads a minute",
 			c.RateLimit, time.Duration(c.RateWindowMS)*time.Millisecond, node.ReadRate)
 	}
 	if c.MCPRate > 0 {

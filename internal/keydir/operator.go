@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -54,21 +56,48 @@ func NewAPIKey() string {
 
 // Bounds of an API key that somebody else has made. Whoever gets its hash can guess at it.
 const (
-	minKey, maxKey = 32, 512
-	minVariety     = 12 // different characters
+	maxKey  = 512
+	minBits = 80
 )
 
-// CheckAPIKey says what is wrong with an API key that somebody else has made.
+// ErrWeakKey is an API key that can be guessed. This machine alone may be asked with it.
+var ErrWeakKey = errors.New("bootstrap_key (API_KEY): it is too weak: it can be guessed; make one with `openssl rand -hex 32`, or unset it, and writ makes one")
+
+// CheckAPIKey says what is wrong with an API key that somebody else has made: ErrWeakKey, or that
+// no request could bring it.
 func CheckAPIKey(key string) error {
-	variety := map[rune]bool{}
-	for _, r := range key {
-		variety[r] = true
-	}
 	switch {
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return errors.New("bootstrap_key (API_KEY): it has characters that no header may have: use letters, digits and signs of ASCII")
-	case len(key) < minKey || len(key) > maxKey || len(variety) < minVariety:
-		return errors.New("bootstrap_key (API_KEY): it is too weak, or too long: make one with `openssl rand -hex 32`, or unset it, and writ makes one")
+	case len(key) > maxKey:
+		return fmt.Errorf("bootstrap_key (API_KEY): it is too long: use %d characters at most", maxKey)
+	case bits(key) < minBits:
+		return ErrWeakKey
 	}
 	return nil
+}
+
+// bits that a text has at most: for each character what the frequencies of all give, but none for
+// one that goes on a sequence (abc, 321, aaa) or repeats what stands before.
+func bits(text string) float64 {
+	count := map[byte]float64{}
+	fresh, seen := 0, map[string]bool{}
+	for i := range len(text) {
+		count[text[i]]++
+		if i < 2 {
+			fresh++
+			continue
+		}
+		before := strings.ToLower(text[i-2 : i+1])
+		if text[i]-text[i-1] != text[i-1]-text[i-2] && !seen[before] {
+			fresh++
+		}
+		seen[before] = true
+	}
+	each := 0.0
+	for _, n := range count {
+		p := n / float64(len(text))
+		each -= p * math.Log2(p)
+	}
+	return each * float64(fresh)
 }

@@ -173,6 +173,7 @@ type Node struct {
 	// one instead. KeyUnknown: the given one is not in force.
 	APIKey               string
 	KeyTaken, KeyUnknown bool
+	KeyWeak              bool // the given one can be guessed
 }
 
 // Open prepares a node: it locks the data directory, opens the stores, which replays the
@@ -291,7 +292,7 @@ func (n *Node) begin(ctx context.Context) error {
 // beginLog makes the keys that are missing, and the genesis.
 func (n *Node) beginLog(ctx context.Context) error {
 	if n.cfg.FirstKey != "" {
-		if err := keydir.CheckAPIKey(n.cfg.FirstKey); err != nil {
+		if err := n.checkKey(n.cfg.FirstKey); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -40,6 +42,23 @@ func (n *Node) operatorUnder(ctx context.Context, key, typ string, args any) (*i
 // startOperator does what the operator of a single process would.
 func (n *Node) startOperator(g *group) error { return n.firstKey(g.ctx) }
 
+// checkKey refuses an API key that can be guessed, unless this machine alone reaches writ.
+func (n *Node) checkKey(key string) error {
+	err := keydir.CheckAPIKey(key)
+	n.KeyWeak = errors.Is(err, keydir.ErrWeakKey)
+	if n.KeyWeak && n.alone() && nearby(n.cfg.Listen) && n.cfg.PublicURL == "" {
+		n.cfg.Log.Warn("the API key of user local can be guessed, and is taken because only this machine reaches writ; to let others in, make another one: writ apikey create")
+		return nil
+	}
+	return err
+}
+
+// nearby says whether only this machine reaches an address.
+func nearby(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
 // firstKey makes the API key of user "local" at the first start, or takes the one that was
 // given, which stands in no file. Only its hash is sent. If a crash comes before the order
 // is committed, the next start makes another key and replaces the file.
@@ -49,6 +68,9 @@ func (n *Node) firstKey(ctx context.Context) (err error) {
 		if key != "" {
 			row, _, known := n.directory.APIKey(intents.Digest([]byte(key)))
 			n.KeyUnknown = !known || row.Revoked
+		}
+		if key != "" && !n.KeyUnknown {
+			return n.checkKey(key)
 		}
 		return nil
 	}
@@ -60,7 +82,7 @@ func (n *Node) firstKey(ctx context.Context) (err error) {
 		}
 	} else {
 		n.KeyTaken = true
-		err = keydir.CheckAPIKey(key)
+		err = n.checkKey(key)
 	}
 	if err != nil {
 		return err

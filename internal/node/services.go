@@ -48,7 +48,7 @@ func (n *Node) openGateway(ctx context.Context) error {
 	}
 	n.gateway, err = gateway.New(gateway.Config{
 		Bus: agents, Frames: frames, Key: n.keys.signer(intents.RoleGateway), Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log,
-		Artifacts: kept{n.blobs}, Links: links, Registry: n, Profiles: n.cfg.Profiles,
+		Artifacts: kept{n.blobs}, Links: links, Registry: n, Profiles: n.cfg.Profiles, PublicURL: n.cfg.PublicURL,
 		RunAgent: n.cfg.RunAgent, Gate: n.cfg.Gate, RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window, MCPRate: n.cfg.Limits.MCPRate,
 	})
 	return err

@@ -38,6 +38,14 @@ func (d desk) Sealed(ctx context.Context, position int64) (office.Sealed, error)
 
 func (desk) Policy() map[string]string { return map[string]string{"a.rego": ""} }
 
+func (desk) Agents(_ context.Context, tenant string, foreign bool) ([]office.Revision, error) {
+	r := office.Revision{Tenant: tenant}
+	if foreign {
+		r.Files = map[string]string{"agents/a.yaml": "of system"}
+	}
+	return []office.Revision{r}, nil
+}
+
 func (desk) Explain(context.Context, string) (json.RawMessage, error) {
 	return json.RawMessage(`{}`), nil
 }
@@ -96,6 +104,13 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 		refused(t, at(path, []string{"X-Api-Key", "key"}), intents.Unauthorized)
 	}
 	refused(t, at("bundle", ana), intents.RBACForbidden)
+	e.Want(e.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "author", Capabilities: []string{"agents:read"}}}), intents.OK)
+	e.Want(e.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "amy", Roles: []string{"user", "author"}}}), intents.OK)
+	for role, sees := range map[string]bool{"user": false, "author": true} {
+		if got := decoded[[]office.Revision](t, at("agents", e.bearer("amy", "default", role))); len(got) != 1 || (got[0].Files != nil) != sees {
+			t.Errorf("the texts of system's agents for %s: %+v", role, got)
+		}
+	}
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // it is that value
 			t.Errorf("a bundle that breaks off ends with %v", v)

@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// expected refuses a request of MCP that a page of somebody else may have had a browser send: one
+// whose Origin is neither public_url nor the host that was asked, or which came to this machine
+// alone under a name that is not this machine's (DNS rebinding).
+func (g *Gateway) expected(r *http.Request) error {
+	loopback := nearby(localAddress(r))
+	if loopback && !nearby(r.Host) && !g.public(r.Host) {
+		return stranger("the header Host names another machine")
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return nil
+	}
+	u, err := url.Parse(origin)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+	case g.public(u.Host), loopback && nearby(u.Host), strings.EqualFold(u.Host, r.Host) && net.ParseIP(hostname(r.Host)) != nil:
+		return nil
+	}
+	return stranger("the header Origin names a page of another site")
+}
+
+func stranger(why string) error {
+	return problem.New(intents.RBACForbidden, "", why+": if people reach writ there, set public_url to that address")
+}
+
+// baseURL is where the client has found this server, as far as it is known: public_url, or else the
+// address of the connection. A name in the header Host is repeated only if it is an address.
+func (g *Gateway) baseURL(r *http.Request) string {
+	if g.cfg.PublicURL != "" {
+		return strings.TrimSuffix(g.cfg.PublicURL, "/")
+	}
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	host := localAddress(r)
+	if name := hostname(r.Host); name == "localhost" || net.ParseIP(name) != nil {
+		host = r.Host
+	}
+	return scheme + "://" + host
+}
+
+// public says whether a host, with its port, is that of public_url.
+func (g *Gateway) public(host string) bool {
+	u, err := url.Parse(g.cfg.PublicURL)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+}
+
+// localAddress is where the connection of a request has come to.
+func localAddress(r *http.Request) string {
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		return at.String()
+	}
+	return ""
+}
+
+// nearby says whether a host, with or without a port, is this machine and no other.
+func nearby(host string) bool {
+	name := hostname(host)
+	return strings.EqualFold(name, "localhost") || net.ParseIP(name).IsLoopback()
+}
+
+// hostname is a host without its port.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.Trim(host, "[]")
+}
