@@ -72,7 +72,9 @@ func scripts(dir string) testscript.Params {
 				return err
 			}
 			e.Setenv("GOLDEN", golden)
-			e.Values[worldKey{}] = &world{vars: e.Vars, dir: e.WorkDir, data: e.WorkDir + "/data"}
+			w := &world{vars: e.Vars, dir: e.WorkDir, data: e.WorkDir + "/data"}
+			e.Values[worldKey{}] = w
+			e.Defer(audited(e, w.data)) // last: what runs has ended
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

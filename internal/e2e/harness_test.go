@@ -79,6 +79,8 @@ type setup struct {
 	Limits node.Limits
 	Gate   catalog.Gate     // zero: as by default
 	Now    func() time.Time // nil: time.Now
+
+	Unaudited string // why the test cannot end with the audit of what it leaves
 }
 
 // system is a running node and the key of its user "local", who may assert others.
@@ -90,6 +92,7 @@ type system struct {
 	key  string
 
 	skilled []string // data directories of who asks skill servers
+	setup
 }
 
 // start opens a node and runs it until the test ends.
@@ -115,16 +118,12 @@ func start(t *testing.T, s setup) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Errorf("node: %v", err)
-		}
-	})
-	key, err := n.LocalKey()
-	if err != nil {
+	out := &system{t: t, node: n, dir: s.Dir, url: "http://" + n.Addr().String(), skilled: []string{s.Dir}, setup: s}
+	t.Cleanup(func() { out.audited(stop) })
+	if out.key, err = n.LocalKey(); err != nil {
 		t.Fatal(err)
 	}
-	return &system{t: t, node: n, dir: s.Dir, url: "http://" + n.Addr().String(), key: key, skilled: []string{s.Dir}}
+	return out
 }
 
 // trusted are skill servers whose hints count.

@@ -101,7 +101,7 @@ func (s *said) Reset() {
 func boot(t *testing.T, m model.Model, skills string, more ...string) *machine {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	x := &machine{system: &system{t: t, dir: dir}, args: append([]string{
+	x := &machine{system: &system{t: t, dir: dir, setup: setup{Now: time.Now}}, args: append([]string{
 		"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills, "--rate-limit", "0", // a test asks again and again how far a plan is
 		"--model", "openai:mock", "--model-url", serveModel(t, m),
 	}, more...)}
@@ -111,6 +111,8 @@ func boot(t *testing.T, m model.Model, skills string, more ...string) *machine {
 		}
 		if t.Failed() {
 			t.Logf("the last writ said:\n%s", x.stderr.Bytes())
+		} else if x.Unaudited == "" {
+			x.sound(context.WithoutCancel(t.Context()))
 		}
 	})
 	x.start()

@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -107,6 +108,9 @@ func (n *Node) Archive(ctx context.Context) (*datadir.Archive, error) {
 
 // Records of the journal, for checks in the same process.
 func (n *Node) Records() storage.Records { return n.journal }
+
+// State of the node, for checks in the same process.
+func (n *Node) State() *state.State { return n.directory }
 
 // Router of the node, for checks in the same process.
 func (n *Node) Router() *router.Router { return n.router }

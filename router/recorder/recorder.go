@@ -138,8 +138,8 @@ type about struct {
 	order   state.Order
 	outcome intents.Outcome
 	before  *catalog.PlanView
-	tenant  string   // that an order takes its users' rights in
-	ends    []string // plans that end with it
+	tenant  string   // of the plans that end with it
+	ends    []string // their ids
 }
 
 // observe folds one record and, if write is set, gathers what follows from it. The error is
