@@ -608,6 +608,7 @@ func TestMCPOneID(t *testing.T) {
 		if _, got := w.mcpPost(call, x.header); got["result"] == nil {
 			t.Fatalf("%v", got)
 		}
+		w.clock.advance(readAgain)
 	}
 	calls, names := d.called(), map[string]bool{}
 	for _, c := range calls {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"testing"
+	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
@@ -9,11 +10,11 @@ import (
 // TestRepeats: under one id a call is sent again while its answer has not been given. What was answered, and what
 // has other arguments, another tool or another session, is another call.
 func TestRepeats(t *testing.T) {
-	r := newRepeats()
+	r := newRepeats(time.Now)
 	r.bound = 2
 	pay := wire.CallToolParams{Name: "bank__pay", RawArguments: []byte(`{"n":1}`)}
-	first, done := r.begin("s", "1", pay)
-	again, doneAgain := r.begin("s", "1", pay)
+	first, done := r.begin("s", "1", pay, false)
+	again, doneAgain := r.begin("s", "1", pay, false)
 	if first != again {
 		t.Error("a resend while the first is under way is another call")
 	}
@@ -26,7 +27,7 @@ func TestRepeats(t *testing.T) {
 		"another session": {"t", "1", pay},
 		"another id":      {"s", `"1"`, pay},
 	} {
-		name, ended := r.begin(at.session, at.id, at.call)
+		name, ended := r.begin(at.session, at.id, at.call, false)
 		if name == first {
 			t.Errorf("%s: the same call", what)
 		}
@@ -34,23 +35,51 @@ func TestRepeats(t *testing.T) {
 	}
 	done(false) // its client went away
 	doneAgain(false)
-	third, gone := r.begin("s", "1", pay)
+	third, gone := r.begin("s", "1", pay, false)
 	if third != first {
 		t.Error("what a client did not get to hear is another call when it is sent again")
 	}
 	gone(true)
-	next, _ := r.begin("s", "1", pay)
+	next, _ := r.begin("s", "1", pay, false)
 	if next == first {
 		t.Error("an id that was answered is no repeat")
 	}
 	for _, id := range []string{"2", "3", "4", "5"} {
-		_, ended := r.begin("s", id, pay)
+		_, ended := r.begin("s", id, pay, false)
 		ended(false)
 	}
 	if len(r.open) > 2 {
 		t.Errorf("%d calls are remembered", len(r.open))
 	}
-	if name, _ := r.begin("s", "1", pay); name != next {
+	if name, _ := r.begin("s", "1", pay, false); name != next {
 		t.Error("a call under way is forgotten")
+	}
+}
+
+// TestReadsAgain: a call that only reads and is sent again under its id gets the first answer for a few seconds, which may
+// have been lost, unless something may have changed since.
+func TestReadsAgain(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	r := newRepeats(func() time.Time { return now })
+	rates, pay := wire.CallToolParams{Name: "bank__rates"}, wire.CallToolParams{Name: "bank__pay"}
+	read := func() string {
+		name, ended := r.begin("s", "1", rates, true)
+		ended(true)
+		return name
+	}
+	first := read()
+	now = now.Add(readAgain - time.Second)
+	if read() != first {
+		t.Error("a read that is sent again at once is another call")
+	}
+	now = now.Add(time.Second)
+	second := read()
+	if second == first {
+		t.Error("an old answer serves a read")
+	}
+	_, paid := r.begin("s", "1", pay, false)
+	paid(true)
+	if read() == second {
+		t.Error("a read shows what was before a payment")
 	}
 }

@@ -132,7 +132,7 @@ func (s *mcpServer) last() (actor, time.Time) {
 }
 
 func (s *mcpServers) newServer() *mcpServer {
-	one := &mcpServer{of: s, alone: newID("mcp"), repeats: newRepeats(), sessions: map[string]*mcpSession{}}
+	one := &mcpServer{of: s, alone: newID("mcp"), repeats: newRepeats(s.g.cfg.Now), sessions: map[string]*mcpSession{}}
 	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithResourceCapabilities(false, true), server.WithInstructions(mcpInstructions))
 	one.http = server.NewStreamableHTTPServer(one.rpc, server.WithSessionIdManager(one), server.WithDisableLocalhostProtection(true), server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	return one

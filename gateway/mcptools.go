@@ -223,7 +223,7 @@ func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.
 		case c.rpc == "":
 			c.id = `"` + newID("call") + `"`
 		default:
-			c.id, c.over = s.repeats.begin(c.session, c.rpc, req.Params)
+			c.id, c.over = s.repeats.begin(c.session, c.rpc, req.Params, t.Annotations.ReadOnlyHint != nil && *t.Annotations.ReadOnlyHint)
 		}
 		stop := c.progress(ctx)
 		defer stop()
