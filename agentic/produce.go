@@ -189,7 +189,7 @@ func (p producer) seal(ctx context.Context, made envelope, row catalog.Row) bus.
 	t := p.turn()
 	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID}
 	s := p.cfg.sealer(*p.cfg.Key)
-	sealed, id, err := s.seal(t, intents.Intent{Type: made.Type, Args: made.Args}, c, row.Key(made.Args, t.UserID, c), row.Needs(made.Args))
+	sealed, id, err := s.seal(t, intents.Intent{Type: made.Type, Args: made.Args}, c, row.Key(made.Args, t.UserID, c), row.Declared(made.Args, t.UserID)...)
 	if err != nil {
 		return unproduced(ctx, p.cfg, err)
 	}

@@ -183,26 +183,9 @@ func (p Proof) Check(trust Trust) error {
 			all, known[kid] = append(all, k), k
 		}
 	}
-	if len(p.Inclusion) == 0 {
-		return errors.New("the proof proves nothing")
-	}
-	var leaves []ledger.Leaf
-	for _, in := range p.Inclusion {
-		c, err := ledger.OpenCheckpoint(in.Note, p.Origin, all...)
-		if err != nil {
-			return err
-		}
-		leaf, err := ledger.ParseLeaf([]byte(in.Leaf))
-		if err != nil {
-			return err
-		}
-		if leaf.Position != in.Position || ledger.VerifyInclusion(c, in.Position, leaf.Hash(), in.Hashes) != nil {
-			return fmt.Errorf("record %d is not in the log of the checkpoint", in.Position)
-		}
-		leaves = append(leaves, leaf)
-	}
-	if p.Receipt == "" {
-		return nil
+	leaves, err := inLog(p.Origin, all, p.Inclusion)
+	if err != nil || p.Receipt == "" {
+		return err
 	}
 	r, err := intents.OpenReceipt(p.Receipt, intents.KeysFunc(func(kid string) (intents.Key, error) {
 		if k, ok := known[kid]; ok {
@@ -218,4 +201,41 @@ func (p Proof) Check(trust Trust) error {
 		return errors.New("the receipt names other records")
 	}
 	return nil
+}
+
+// InLog checks that the records that a receipt names are in the log: the first proof is of the
+// order's, and the last one, if there are several, of its outcome's. keys are those of the
+// receipt's log.
+func InLog(r intents.Receipt, keys []intents.Key, all []ledger.Inclusion) error {
+	leaves, err := inLog(r.Issuer, keys, all)
+	if err != nil {
+		return err
+	}
+	last := leaves[len(leaves)-1]
+	if r.Position != leaves[0].Position || r.RecordDigest != leaves[0].RecordDigest || len(leaves) > 1 && r.OutcomeDigest != last.RecordDigest {
+		return errors.New("the receipt names other records")
+	}
+	return nil
+}
+
+// inLog verifies proofs of inclusion, and returns their leaves.
+func inLog(origin string, keys []intents.Key, all []ledger.Inclusion) (leaves []ledger.Leaf, err error) {
+	if len(all) == 0 {
+		return nil, errors.New("the proof proves nothing")
+	}
+	for _, in := range all {
+		c, err := ledger.OpenCheckpoint(in.Note, origin, keys...)
+		if err != nil {
+			return nil, err
+		}
+		leaf, err := ledger.ParseLeaf([]byte(in.Leaf))
+		if err != nil {
+			return nil, err
+		}
+		if leaf.Position != in.Position || ledger.VerifyInclusion(c, in.Position, leaf.Hash(), in.Hashes) != nil {
+			return nil, fmt.Errorf("record %d is not in the log of the checkpoint", in.Position)
+		}
+		leaves = append(leaves, leaf)
+	}
+	return leaves, nil
 }

@@ -69,7 +69,7 @@ func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err 
 		Actor: intents.Actor{UserID: a.user, Tenant: a.tenant, Grant: o.grant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(g.cfg.Now()), TTLSec: int(min(orderTTL, row.TTL()).Seconds()),
-			Audience: g.cfg.Origin, IdempotencyKey: cmp.Or(o.key, row.Key(args, a.user, o.at)), Capabilities: []string{row.Needs(args)},
+			Audience: g.cfg.Origin, IdempotencyKey: cmp.Or(o.key, row.Key(args, a.user, o.at)), Capabilities: row.Declared(args, a.user),
 		},
 		Context: &o.at, TraceID: a.trace,
 	})

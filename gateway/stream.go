@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
@@ -21,7 +23,8 @@ import (
 //	event: status
 //	data: {"seq":1792540800000007,"kind":"status","data":{…}}
 //
-// It ends after done, and after held, with which the plan waits for people.
+// It ends after done, and after held, with which the plan waits for people; a held event of an
+// order that waits no more ends nothing.
 // A client that lost it goes on with GET /agent/plans/{plan_id}/events and the
 // header Last-Event-ID; without the header it gets the turn from its beginning,
 // as far back as ten minutes. The first event of POST /agent/run names the plan
@@ -104,7 +107,7 @@ func (s *sse) write(text string) {
 func (g *Gateway) streamTurn(c *gin.Context, t turn) error {
 	out := newSSE(c.Writer)
 	out.send(newEvent(bus.FrameStatus, bus.StatusData{State: "accepted", PlanID: t.plan, SessionID: t.session, TurnID: t.id}))
-	return g.stream(c, t, 0, g.pace.quiet, out)
+	return g.stream(c, t, 0, g.pace.quiet, out, out.send)
 }
 
 // getEvents is GET /agent/plans/{plan_id}/events.
@@ -123,17 +126,35 @@ func (g *Gateway) getEvents(c *gin.Context, who caller) error {
 	}
 	t := turn{actor: a, id: view.TurnID, plan: view.PlanID}
 	out := newSSE(c.Writer)
+	send := func(e event) bool {
+		more := out.send(e)
+		return more || out.err == nil && e.Kind == bus.FrameHeld && g.released(c.Request.Context(), a, view, e)
+	}
 	if closed(view) {
-		return g.stream(c, t, after, g.pace.settled, out)
+		return g.stream(c, t, after, g.pace.settled, out, send)
 	}
 	out.send(event{}) // so that the client knows that it is listening
-	return g.stream(c, t, after, g.pace.quiet, out)
+	return g.stream(c, t, after, g.pace.quiet, out, send)
+}
+
+// released says of an event from before that what waited then waits no more. Of the work of
+// others it is not known: then the stream ends, and goes on after Last-Event-ID.
+func (g *Gateway) released(ctx context.Context, a actor, view catalog.PlanView, e event) bool {
+	var h bus.HeldData
+	switch {
+	case closed(view):
+		return true
+	case json.Unmarshal(e.Data, &h) != nil || h.Approval.IntentID == "" || view.UserID != a.user:
+		return false
+	}
+	page, err := g.approvals(ctx, a, bus.ApprovalsRequest{IntentID: h.Approval.IntentID})
+	return err == nil && len(page.Approvals) == 0
 }
 
 // stream follows a turn to its end. If the frames end before the turn does, the
 // rest is made from the plan.
-func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Duration, out *sse) error {
-	view, err := g.follow(c.Request.Context(), t, after, quiet, out.send)
+func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Duration, out *sse, send func(event) bool) error {
+	view, err := g.follow(c.Request.Context(), t, after, quiet, send)
 	switch {
 	case c.Request.Context().Err() != nil:
 		return nil //nolint:nilerr // the client has gone; the plan goes on

@@ -187,6 +187,45 @@ func TestStreamHeldAndBack(t *testing.T) {
 	}
 }
 
+// TestStreamPastHolds: who opens a stream from its beginning gets it up to the order that waits
+// now, or to its end; what was released since ends nothing.
+func TestStreamPastHolds(t *testing.T) {
+	held := func(say func(bus.FrameKind, any), plan, id string) {
+		say(bus.FrameHeld, bus.HeldData{PlanID: plan, Approval: bus.Approval{IntentID: id}})
+	}
+	for name, tt := range map[string]struct {
+		turn func(h bus.HandOut, say func(bus.FrameKind, any))
+		end  func(*catalog.PlanView)
+		want []string
+	}{
+		"waits again": {func(h bus.HandOut, say func(bus.FrameKind, any)) {
+			held(say, h.PlanID, "sha256:1")
+			held(say, h.PlanID, "sha256:2")
+			held(say, h.PlanID, heldID)
+			say(bus.FrameToken, bus.ContentData{Text: "never"})
+		}, func(*catalog.PlanView) {}, []string{"held", "held", "held"}},
+		"has ended": {func(h bus.HandOut, say func(bus.FrameKind, any)) {
+			held(say, h.PlanID, "sha256:1")
+			held(say, h.PlanID, heldID)
+			say(bus.FrameAnswer, bus.AnswerData{Response: "Two."})
+			say(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: "complete"})
+		}, func(p *catalog.PlanView) { p.Status = catalog.PlanComplete }, []string{"held", "held", "answer", "done"}},
+	} {
+		w := newWorld(t, tt.turn)
+		resp := w.do(t.Context(), "POST", "/agent/run", runBody(`,"stream":true`), nil)
+		plan := resp.Header.Get("X-Plan-Id")
+		allEvents(t, resp.Body)
+		_ = resp.Body.Close()
+		w.change(plan, tt.end)
+		back := w.do(t.Context(), "GET", "/agent/plans/"+plan+"/events", "", nil)
+		got := kinds(allEvents(t, back.Body))
+		_ = back.Body.Close()
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
 // A closed plan whose frames are gone still tells how it ended.
 func TestStreamOfPlanWithoutFrames(t *testing.T) {
 	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) {}, func(_ *Config, p *pace) { p.wait = time.Millisecond })

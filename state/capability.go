@@ -9,11 +9,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// capabilityTenantMemory lets a user's tasks write what everybody of the tenant
-// reads. From intents.RulesStrict on, only a capability that names the resource gives
-// it: every user has memory:*, in logs of before it was one of its own, too.
-const capabilityTenantMemory = "memory:write:tenant"
-
 // CapabilityApprove is what every approver must have.
 const CapabilityApprove = "runs:approve"
 
@@ -26,30 +21,13 @@ func allNeeded(rules intents.Rules, typ, ofType string, args json.RawMessage, us
 	return append([]string{needed(rules, typ, ofType, args, user)}, catalog.AlsoNeeds(typ, args)...)
 }
 
-// needed is the capability that an order needs: that of its type, with the resource
-// where the arguments decide it. A soul or knowledge of one's own is less than the tenant's,
-// and a memory for the whole tenant more than one's own.
+// needed is the capability that an order needs. Before intents.RulesStrict every user could
+// write memories for the whole tenant.
 func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) string {
-	var a struct {
-		UserID string `json:"user_id"`
-		Scope  string `json:"scope"`
-	}
-	switch typ {
-	case TypePlanOpen, intents.TypeAgentAsk, TypeWorkflowStart, "kb.index", "kb.remove":
-		return catalog.Row{Type: typ, Capability: ofType}.Needs(args)
-	case "write_memory":
-		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
-			return capabilityTenantMemory
-		}
-		return ofType
-	case "soul.put":
-		if json.Unmarshal(args, &a) == nil && a.UserID == user {
-			return ofType + ":own"
-		}
-		return ofType + ":tenant"
-	default:
+	if typ == "write_memory" && rules < intents.RulesStrict {
 		return ofType
 	}
+	return catalog.Row{Type: typ, Capability: ofType}.Needs(args, user)
 }
 
 // Covered says whether capabilities give one: area:verb[:resource], where * stands
@@ -67,7 +45,7 @@ func covers(rules intents.Rules, have, need string) bool {
 	if !ok1 || !ok2 || area != "*" && area != needArea || verb != "*" && verb != needVerb {
 		return false
 	}
-	reserved := need == capabilityTenantMemory && rules >= intents.RulesStrict || need == catalog.ReplayAnyRuns
+	reserved := need == catalog.CapabilityTenantMemory && rules >= intents.RulesStrict || need == catalog.ReplayAnyRuns
 	return !limited && !reserved || resource == "*" || named && resource == needResource
 }
 

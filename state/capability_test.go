@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // What memory:* gave is judged by the rules of then.
@@ -14,13 +15,13 @@ func TestCoveredByRules(t *testing.T) {
 		need  string
 		want  bool
 	}{
-		{intents.RulesFirst, "memory:*", capabilityTenantMemory, true},
-		{intents.RulesFirst, "*:*", capabilityTenantMemory, true},
-		{intents.RulesStrict, "memory:*", capabilityTenantMemory, false},
-		{intents.RulesStrict, "memory:write", capabilityTenantMemory, false},
-		{intents.RulesStrict, "*:*", capabilityTenantMemory, false},
-		{intents.RulesStrict, "memory:write:*", capabilityTenantMemory, true},
-		{intents.RulesStrict, "memory:write:tenant", capabilityTenantMemory, true},
+		{intents.RulesFirst, "memory:*", catalog.CapabilityTenantMemory, true},
+		{intents.RulesFirst, "*:*", catalog.CapabilityTenantMemory, true},
+		{intents.RulesStrict, "memory:*", catalog.CapabilityTenantMemory, false},
+		{intents.RulesStrict, "memory:write", catalog.CapabilityTenantMemory, false},
+		{intents.RulesStrict, "*:*", catalog.CapabilityTenantMemory, false},
+		{intents.RulesStrict, "memory:write:*", catalog.CapabilityTenantMemory, true},
+		{intents.RulesStrict, "memory:write:tenant", catalog.CapabilityTenantMemory, true},
 		{intents.RulesStrict, "memory:*", "memory:write", true},
 		{intents.RulesStrict, "souls:*", "souls:write:tenant", true},
 	} {

@@ -16,13 +16,38 @@ var readers = []string{"audit:read", "policy:explain", "agents:read"}
 // RunAgent is the capability to run an agent, without the agent's name.
 const RunAgent = "agents:run"
 
-// Needs is the capability that an order of the row needs: of one that names an agent or a
-// workflow to run the one that names it, too, and of one that writes knowledge the one that says whose.
-func (r Row) Needs(args json.RawMessage) string {
+// CapabilityTenantMemory lets a user's tasks write what everybody of the tenant reads. Only a
+// capability that names the resource gives it.
+const CapabilityTenantMemory = "memory:write:tenant"
+
+// Declared are the capabilities that an order of a user needs, and so those to declare in it:
+// a declared one that the user does not have refuses the order.
+func (r Row) Declared(args json.RawMessage, user string) []string {
+	return append([]string{r.Needs(args, user)}, AlsoNeeds(r.Type, args)...)
+}
+
+// Needs is the capability that an order of the row needs, with the resource where the
+// arguments decide it: of one that names an agent or a workflow to run the one that names it;
+// of a soul or knowledge the one that says whose, since one's own is less than the tenant's; and
+// of a memory for the whole tenant the one for that.
+func (r Row) Needs(args json.RawMessage, user string) string {
 	var a struct {
 		Agent      string `json:"agent"`
 		Scope      string `json:"scope"`
+		UserID     string `json:"user_id"`
 		WorkflowID string `json:"workflow_id"`
+	}
+	switch r.Type {
+	case "soul.put":
+		if json.Unmarshal(args, &a) == nil && a.UserID == user {
+			return r.Capability + ":own"
+		}
+		return r.Capability + ":tenant"
+	case "write_memory":
+		if json.Unmarshal(args, &a) != nil || a.Scope == "tenant" {
+			return CapabilityTenantMemory
+		}
+		return r.Capability
 	}
 	if r.Type == "kb.index" || r.Type == "kb.remove" {
 		if json.Unmarshal(args, &a) == nil && a.Scope != KnowledgeOfTenant {

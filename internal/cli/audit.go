@@ -90,7 +90,12 @@ func auditVerify(replay bool) func(*command) {
 			if err != nil {
 				return answer{}, malformed(err)
 			}
-			return answer{data: report, text: report.String(), end: unless(report.OK, "not valid")}, nil
+			a := answer{data: report, text: report.String(), end: unless(report.OK, "not valid")}
+			if report.OK && trust == "" {
+				fmt.Fprint(c.std.Err, "without --trust nothing says whose log this is: anybody can make such a bundle. The operator of the log prints the trust file: writ audit trust > trust.json\n")
+				a.end = silent("not anchored")
+			}
+			return a, nil
 		}
 		c.Flags().StringVar(&trust, "trust", "", "trust file: the pinned root key and log origin (see writ audit trust)")
 		if replay {

@@ -131,8 +131,11 @@ func auditSearch(c *command) {
 			show, done := c.bar()
 			defer done()
 			found, err := c.printRecords(a, 0, limit, filter, show)
-			if err == nil && found == 0 {
+			switch {
+			case err == nil && found == 0:
 				err = &exitError{code: ExitNo, err: errors.New("no record matches"), silent: c.asJSON}
+			case err == nil && found > limit:
+				fmt.Fprintf(c.std.Err, "the first %d of %d records that match; all: --limit %d\n", limit, found, found)
 			}
 			return err
 		})
@@ -164,8 +167,8 @@ func (c *command) filterFlags() *audit.Filter {
 	return &f
 }
 
-// printRecords prints the records that match, one per line, and counts them. show, if
-// not nil, receives the progress.
+// printRecords prints the first records that match, one per line, and counts all that do. show,
+// if not nil, receives the progress.
 func (c *command) printRecords(a *datadir.Archive, from int64, limit int, filter *audit.Filter, show func(done, total int64)) (found int, err error) {
 	for s, err := range audit.Read(c.Context(), a.Records, from) {
 		if err != nil {
@@ -177,8 +180,10 @@ func (c *command) printRecords(a *datadir.Archive, from int64, limit int, filter
 		if !filter.Wants(s) {
 			continue
 		}
-		err = printShown(c.std.Out, s, c.asJSON)
-		if found++; err != nil || found == limit {
+		if found++; found > limit {
+			continue
+		}
+		if err := printShown(c.std.Out, s, c.asJSON); err != nil {
 			return found, err
 		}
 	}

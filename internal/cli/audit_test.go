@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
 )
 
 // TestAudit: a bundle is exported beside the running process, taken to an empty
@@ -55,7 +57,7 @@ func TestAudit(t *testing.T) {
 			}
 		}
 	}
-	if r := writ(t, "audit", "verify", bundle); r.code != 0 || !strings.Contains(r.out, "valid: ") || !strings.Contains(r.out, "unanchored: ") {
+	if r := writ(t, "audit", "verify", bundle); r.code != ExitNo || !strings.Contains(r.err, "writ audit trust") || !strings.Contains(r.out, "valid: ") || !strings.Contains(r.out, "unanchored: ") {
 		t.Errorf("%+v", r)
 	}
 	raw, err := os.ReadFile(bundle)
@@ -66,7 +68,7 @@ func TestAudit(t *testing.T) {
 	z := gzip.NewWriter(&zipped)
 	_, _ = z.Write(raw) // to memory
 	_ = z.Close()
-	if r := (call{args: []string{"audit", "verify", "-"}, stdin: zipped.String()}).run(t.Context()); r.code != 0 {
+	if r := (call{args: []string{"audit", "verify", "-", "--trust", trust}, stdin: zipped.String()}).run(t.Context()); r.code != 0 {
 		t.Errorf("gzip on standard input: %+v", r)
 	}
 	i := bytes.LastIndex(raw, []byte(`"salt":"`)) + 12
@@ -125,6 +127,7 @@ func TestAuditReads(t *testing.T) {
 	if err := proof.Check(*trust); err != nil {
 		t.Error(err)
 	}
+	proofsAreVerified(t, data, r.out, proof)
 	if r := writ(t, "audit", "show", "sha256:0", "--data", data); r.code != ExitNo {
 		t.Errorf("an unknown order: %+v", r)
 	}
@@ -166,7 +169,7 @@ func auditSearches(t *testing.T, data string, order audit.Shown) {
 			t.Errorf("%v: %+v", c.wrong, r)
 		}
 	}
-	if r := writ(t, "audit", "search", "--data", data, "--limit", "1"); r.code != 0 || strings.Count(r.out, "\n") != 1 {
+	if r := writ(t, "audit", "search", "--data", data, "--limit", "1"); r.code != 0 || strings.Count(r.out, "\n") != 1 || !strings.Contains(r.err, "the first 1 of ") {
 		t.Errorf("--limit: %+v", r)
 	}
 	for _, bad := range [][]string{{"--limit", "0"}, {"--since", "yesterday"}} {
@@ -187,6 +190,83 @@ func TestSinceTime(t *testing.T) {
 	for _, text := range []string{"", "7", "-3h", "7days"} {
 		if _, err := sinceTime(text, now); err == nil {
 			t.Errorf("%q is a time", text)
+		}
+	}
+}
+
+// proofsAreVerified: receipt verify reads what audit prove prints, whole, and with it what the
+// interface gives; whatever is not so in it is found.
+func proofsAreVerified(t *testing.T, data, proof string, p audit.Proof) {
+	t.Helper()
+	dir := t.TempDir()
+	trust, keys := filepath.Join(dir, "trust.json"), filepath.Join(dir, "jwks.json")
+	pinned := writ(t, "audit", "trust", "--data", data).out
+	from, err := audit.ReadTrust([]byte(pinned))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := from.Root.ToKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, set, err := intents.OpenKeySet(p.KeySets[len(p.KeySets)-1], root.Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwks := intents.JWKS{Origin: p.Origin}
+	for _, k := range set {
+		jwks.Keys = append(jwks.Keys, k.ToJWK())
+	}
+	served, err := json.Marshal(jwks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{trust: pinned, keys: string(served)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := func(change func(p *audit.Proof)) string {
+		q := p
+		q.Inclusion = slices.Clone(p.Inclusion)
+		change(&q)
+		raw, err := json.Marshal(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	one, err := json.Marshal(map[string]any{"intent_id": p.IntentID, "receipt": p.Receipt, "inclusion": p.Inclusion[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		in, flag, file string
+		code           int
+		says           string
+	}{
+		"whole":            {proof, "--trust", trust, ExitOK, "which is in the log"},
+		"by keys":          {proof, "--keys", keys, ExitOK, "which is in the log"},
+		"of the interface": {string(one), "--keys", keys, ExitOK, "which is in the log"},
+		"receipt alone":    {p.Receipt, "--keys", keys, ExitOK, "no proof came along"},
+		"alone, by trust":  {p.Receipt, "--trust", trust, ExitMalformed, ""},
+		"no receipt":       {changed(func(p *audit.Proof) { p.Receipt = "" }), "--trust", trust, ExitNo, "no receipt"},
+		"another order":    {changed(func(p *audit.Proof) { p.IntentID = "sha256:0" }), "--trust", trust, ExitNo, "SIGNATURE_INVALID"},
+		"other order":      {changed(func(p *audit.Proof) { p.IntentID = "sha256:0" }), "--keys", keys, ExitNo, "SIGNATURE_INVALID"},
+		"no inclusion":     {changed(func(p *audit.Proof) { p.Inclusion = nil }), "--trust", trust, ExitNo, "proves nothing"},
+		"none, by keys":    {changed(func(p *audit.Proof) { p.Inclusion = nil }), "--keys", keys, ExitNo, "proves nothing"},
+		"another record":   {changed(func(p *audit.Proof) { p.Inclusion[0] = p.Inclusion[1] }), "--trust", trust, ExitNo, "SIGNATURE_INVALID"},
+		"another, by keys": {changed(func(p *audit.Proof) { p.Inclusion[0] = p.Inclusion[1] }), "--keys", keys, ExitNo, "SIGNATURE_INVALID"},
+		"no key sets":      {changed(func(p *audit.Proof) { p.KeySets = p.KeySets[:0] }), "--trust", trust, ExitNo, "SIGNATURE_INVALID"},
+		"a spoilt hash":    {changed(func(p *audit.Proof) { p.Inclusion[1].Hashes = nil }), "--trust", trust, ExitNo, "not in the log"},
+	} {
+		if r := (call{args: []string{"receipt", "verify", x.flag, x.file}, stdin: x.in}).run(t.Context()); r.code != x.code || !strings.Contains(r.out, x.says) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	for _, wrong := range [][]string{{}, {"--keys", keys, "--trust", trust}} {
+		if r := (call{args: append([]string{"receipt", "verify"}, wrong...), stdin: proof}).run(t.Context()); r.code != ExitUsage {
+			t.Errorf("%v: %+v", wrong, r)
 		}
 	}
 }

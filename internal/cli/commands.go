@@ -120,7 +120,7 @@ var workflowRows = []row{
 
 var receiptRows = []row{
 	{use: "get INTENT_ID", short: "Get the receipt of an accepted order", make: receiptGet},
-	{use: "verify [FILE|-] --keys JWKS", short: "Check a receipt, offline", make: receiptVerify},
+	{use: "verify [FILE|-] --keys JWKS|--trust FILE", short: "Check a receipt, and the proof that it is in the log, offline", make: receiptVerify},
 }
 
 var approvalRows = []row{

@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/state"
 )
 
@@ -75,7 +76,7 @@ func (c *command) unmatched(tenant, where string) (text string) {
 	versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
 	for _, u := range datadir.UnmatchedNames(rows, versions) {
 		if u.Where == where {
-			text += "warning: " + visible(u.String(), "") + ", and has no effect: it is misspelt, or not there yet\n"
+			text += "warning: " + visible.Text(u.String(), "") + ", and has no effect: it is misspelt, or not there yet\n"
 		}
 	}
 	return text

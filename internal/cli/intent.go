@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -87,17 +89,23 @@ func line(v verdict) string {
 
 // readKeys makes a verifier of a JWKS file.
 func readKeys(path string) (intents.Verifier, error) {
+	v, _, err := readKeyList(path)
+	return v, err
+}
+
+// readKeyList reads a key set, and gives its keys beside the verifier.
+func readKeyList(path string) (intents.Verifier, []intents.Key, error) {
 	raw, err := readFile(path)
 	if err != nil {
-		return intents.Verifier{}, err
+		return intents.Verifier{}, nil, err
 	}
 	var set intents.JWKS
 	if err := json.Unmarshal(raw, &set); err != nil {
-		return intents.Verifier{}, malformed(fmt.Errorf("%s: not a JWKS: %v", path, err))
+		return intents.Verifier{}, nil, malformed(fmt.Errorf("%s: not a JWKS: %v", path, err))
 	}
 	keys, err := set.Admit()
 	if err != nil {
-		return intents.Verifier{}, malformed(fmt.Errorf("%s: %v", path, err))
+		return intents.Verifier{}, nil, malformed(fmt.Errorf("%s: %v", path, err))
 	}
 	return intents.Verifier{Origin: set.Origin, Keys: intents.KeysFunc(func(kid string) (intents.Key, error) {
 		k, ok := keys[kid]
@@ -108,7 +116,7 @@ func readKeys(path string) (intents.Verifier, error) {
 			return intents.Key{}, intents.Refuse(intents.KeyRevoked, "/sig", "key is revoked")
 		}
 		return k, nil
-	})}, nil
+	})}, slices.Collect(maps.Values(keys)), nil
 }
 
 // refused is the answer to a refused order. It has the shape of the answer to an

@@ -72,7 +72,7 @@ func (n *newOrder) order(row catalog.Row) (b intents.Body, err error) {
 		return b, err
 	}
 	b.Actor, b.Constraints.Audience = n.actor, n.audience
-	b.Constraints.IssuedAt, b.Constraints.Capabilities = intents.FormatTime(time.Now()), []string{row.Needs(b.Intent.Args)}
+	b.Constraints.IssuedAt, b.Constraints.Capabilities = intents.FormatTime(time.Now()), row.Declared(b.Intent.Args, b.Actor.UserID)
 	b.Constraints.TTLSec = min(newTTL, int(row.TTL().Seconds()))
 	if c := n.at; c.SessionID != "" || c.TurnID != "" || c.PlanID != "" || c.TaskID != "" || c.Step > 0 || c.Revision > 0 {
 		b.Context = &c

@@ -46,7 +46,7 @@ func (t *Turn) Take(f Frame) (err error) {
 	case bus.FrameError:
 		var e bus.ErrorData
 		err = json.Unmarshal(f.Data, &e)
-		t.Response, t.Failure = e.Reason, e.Failure
+		t.Response, t.Failure, t.Data = e.Reason, e.Failure, nil
 	case bus.FrameHeld:
 		var d bus.HeldData
 		err = json.Unmarshal(f.Data, &d)
