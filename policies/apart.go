@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -49,12 +50,14 @@ type apartQuestion struct {
 	Source Source         `json:"source,omitempty"`
 	Data   *Data          `json:"data,omitempty"` // not answered
 	Input  map[string]any `json:"input,omitempty"`
+	Hidden [][]string     `json:"hidden,omitempty"` // paths of the input where marks stand
 }
 
 // apartAnswered is what it answers.
 type apartAnswered struct {
-	Refused string `json:"refused,omitempty"` // the tree is none: why
-	Result  Result `json:"result"`
+	Refused string     `json:"refused,omitempty"` // the tree is none: why
+	Result  Result     `json:"result"`
+	Read    [][]string `json:"read,omitempty"` // those of the hidden paths that rules came to read
 }
 
 // NewApart starts the process and compiles a tree in it. The error says what is wrong with the
@@ -122,18 +125,25 @@ func (a *Apart) Close() {
 	}
 }
 
-// ask decides an input, over a generation of data.
-func (a *Apart) ask(data Data, generation storage.Store, input map[string]any) (Result, error) {
+// ask decides an input, over a generation of data, and says which of the hidden values rules read.
+func (a *Apart) ask(data Data, generation storage.Store, input map[string]any, hidden []unseen) (Result, []unseen, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.knows != generation {
 		if err := a.in.Encode(apartQuestion{Data: &data}); err != nil {
-			return Result{}, a.lost()
+			return Result{}, nil, a.lost()
 		}
 		a.knows = generation
 	}
-	got, err := a.exchange(apartQuestion{Input: input})
-	return got.Result, err
+	q := apartQuestion{Input: input}
+	for _, u := range hidden {
+		q.Hidden = append(q.Hidden, u.path)
+	}
+	got, err := a.exchange(q)
+	read := slices.DeleteFunc(slices.Clone(hidden), func(u unseen) bool {
+		return !slices.ContainsFunc(got.Read, func(path []string) bool { return slices.Equal(path, u.path) })
+	})
+	return got.Result, read, err
 }
 
 func (a *Apart) exchange(q apartQuestion) (got apartAnswered, err error) {
@@ -189,7 +199,7 @@ func serveApart(in *json.Decoder, out *json.Encoder) error {
 			err = out.Encode(apartAnswered{})
 		default:
 			var got apartAnswered
-			if got.Result, err = e.Evaluate(ctx, q.Input); err == nil {
+			if got, err = e.tried(ctx, q); err == nil {
 				err = out.Encode(got)
 			}
 		}
@@ -198,4 +208,19 @@ func serveApart(in *json.Decoder, out *json.Encoder) error {
 		}
 	}
 	return nil
+}
+
+// tried decides the input of a question.
+func (e *Engine) tried(ctx context.Context, q apartQuestion) (got apartAnswered, err error) {
+	var hidden, read []unseen
+	for _, path := range q.Hidden {
+		if e.reads.touches(path) {
+			hidden = append(hidden, unseen{path: path})
+		}
+	}
+	got.Result, read, err = e.watched(ctx, q.Input, hidden)
+	for _, u := range read {
+		got.Read = append(got.Read, u.path)
+	}
+	return got, err
 }

@@ -68,9 +68,9 @@ func TestApartSeesOneTenant(t *testing.T) {
 		Tenants:   map[string]map[string]json.RawMessage{"acme": {"x.n": json.RawMessage(`1`)}, "beta": {"x.secret": json.RawMessage(`"hunter2"`)}},
 		Pins:      map[string]map[string]intents.FactSkill{"beta": {"pay": {Name: "pay"}}},
 		Approvers: map[string][]string{"beta": {"bob"}},
-		Roles:     map[string][]string{"user": {"skills:call"}},
+		Roles:     map[string]map[string][]string{"beta": {"hunter": {"skills:call"}}},
 	}
-	for _, others := range []string{`data.directory.tenants.beta`, `data.directory.pins.beta`, `data.directory.approvers.beta`, "count(data.directory.tenants) > 1"} {
+	for _, others := range []string{`data.directory.tenants.beta`, `data.directory.pins.beta`, `data.directory.approvers.beta`, `data.directory.roles.beta`, "count(data.directory.tenants) > 1"} {
 		a, err := policies.NewApart(t.Context(), tried("ext/tried/tried.rego", denyAll+"	"+others+"\n}\n"), "acme")
 		if err != nil {
 			t.Fatal(err)
@@ -131,5 +131,23 @@ func TestNestingIsBounded(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "nested too deeply") {
 			t.Errorf("%s: %.200v", name, err)
 		}
+	}
+}
+
+// TestApartDeniesWhatItCannotSee: a tree on trial judges an input that is only a mark as the router does.
+func TestApartDeniesWhatItCannotSee(t *testing.T) {
+	for rule, want := range map[string]bool{`input.intent.args.input.region != "eu"`: true, `input.intent.args.skill == "x"`: false} {
+		text := denyAll + "	" + rule + "\n}\n"
+		a, err := policies.NewApart(t.Context(), tried("ext/tried/tried.rego", text), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		here := must(policies.New(t.Context(), tried("ext/tried/tried.rego", text)))
+		for name, e := range map[string]*policies.Engine{"apart": a.Engine(), "here": here} {
+			if got := must(policies.ReadsMark(t.Context(), e, "intent", "args", "input")); got != want {
+				t.Errorf("%s, %s: read: %v", rule, name, got)
+			}
+		}
+		a.Close()
 	}
 }

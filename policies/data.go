@@ -21,9 +21,9 @@ type Data struct {
 	Approvers map[string][]string `json:"approvers"`
 }
 
-// of is what one tenant's people may know of it. Roles are the same for all.
+// of is what one tenant's people may know of it.
 func (d Data) of(tenant string) Data {
-	return Data{Tenants: alone(d.Tenants, tenant), Roles: d.Roles, Pins: alone(d.Pins, tenant), Approvers: alone(d.Approvers, tenant)}
+	return Data{Tenants: alone(d.Tenants, tenant), Roles: alone(d.Roles, tenant), Pins: alone(d.Pins, tenant), Approvers: alone(d.Approvers, tenant)}
 }
 
 func alone[V any](all map[string]V, key string) map[string]V {

@@ -238,7 +238,7 @@ func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, er
 // itself answered: only then may the result be remembered.
 func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topdown.QueryTracer) (r Result, sound bool, err error) {
 	if e.apart != nil {
-		r, err = e.apart.ask(e.data, e.store, input)
+		r, _, err = e.apart.ask(e.data, e.store, input, nil)
 		return r, false, err
 	}
 	value, err := ast.InterfaceToValue(input)

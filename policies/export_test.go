@@ -1,4 +1,13 @@
 package policies
 
+import "context"
+
 // ApartCPU bounds the processor time of trees in processes of their own, for a test.
 func ApartCPU(seconds int) { apartCPU = seconds }
+
+// ReadsMark says whether rules of an engine come to read a value at a path of the input that a mark stands for.
+func ReadsMark(ctx context.Context, e *Engine, path ...string) (bool, error) {
+	in := map[string]any{"intent": map[string]any{"type": "skill.call", "args": map[string]any{"skill": "y", "input": map[string]any{reference: map[string]any{}}}}}
+	_, read, err := e.watched(ctx, in, []unseen{{path: path}})
+	return len(read) > 0, err
+}

@@ -111,17 +111,26 @@ func (e *Engine) decideGiven(ctx context.Context, order *intents.Envelope, f int
 	if len(hidden) == 0 {
 		return e.Decide(ctx, in)
 	}
-	w := &watch{paths: hidden}
-	r, _, err := e.evaluate(ctx, in, w)
+	r, read, err := e.watched(ctx, in, hidden)
 	switch {
 	case err != nil:
 		return r, err
-	case slices.ContainsFunc(w.read, func(u unseen) bool { return u.lost }):
+	case slices.ContainsFunc(read, func(u unseen) bool { return u.lost }):
 		return Result{}, ErrNotKept
-	case len(w.read) > 0:
+	case len(read) > 0:
 		return Result{Deny: []Rule{{ID: IDInput, Reason: "a policy reads the input, which comes by a reference and cannot be shown to it: it has " + strconv.Itoa(MaxSeen) + " bytes or more, is not there yet, or is neither JSON nor text", Hint: "send the input by value, or a smaller one"}}}, nil
 	}
 	return r, nil
+}
+
+// watched decides an input anew, and says which of the hidden values in it rules came to read.
+func (e *Engine) watched(ctx context.Context, in map[string]any, hidden []unseen) (Result, []unseen, error) {
+	if e.apart != nil {
+		return e.apart.ask(e.data, e.store, in, hidden)
+	}
+	w := &watch{paths: hidden}
+	r, _, err := e.evaluate(ctx, in, w)
+	return r, w.read, err
 }
 
 // watch notes which of some paths an evaluation reads, as far as its expressions say: one
