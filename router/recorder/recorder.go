@@ -130,6 +130,9 @@ func (r *Recorder) Projected(ctx context.Context) (position int64, err error) {
 	return position, nil
 }
 
+// State is what the recorder has of the records that it has seen, once Run has ended.
+func (r *Recorder) State() *state.State { return r.fold }
+
 // observe folds one record and, if write is set, gathers what follows from it.
 func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) error {
 	if !write {
