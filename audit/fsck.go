@@ -127,7 +127,8 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 			return fmt.Errorf("part %q has no salt of 32 bytes", name)
 		}
 	}
-	tenant, err := x.tenants.Of(ctx, rec)
+	it := ownItem(rec)
+	tenant, err := x.tenant(ctx, it)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,6 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 			return err
 		}
 	}
-	it := ownItem(rec)
 	if it.err != nil {
 		return it.err
 	}
@@ -145,6 +145,16 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 		return err
 	}
 	return x.restsOn(ctx, it, tenant)
+}
+
+// tenant of a record. An order that was read is not read for this once more.
+func (x *checker) tenant(ctx context.Context, it *item) (string, error) {
+	if it.order == nil || it.err != nil {
+		return x.tenants.Of(ctx, it.Record)
+	}
+	tenant := strings.Clone(it.order.body.Actor.Tenant)
+	x.tenants.Note(it.Position, tenant)
+	return tenant, nil
 }
 
 func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) error {

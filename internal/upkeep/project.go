@@ -36,10 +36,7 @@ func project(ctx context.Context, dir string, records storage.Records) (p *proje
 	if p.Documents, err = openChecked(ctx, filepath.Join(p.dir, "ours")); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.dir))
 	}
-	if p.fold, err = datadir.Fold(ctx, records); err == nil {
-		err = p.record(ctx, dir, records)
-	}
-	if err != nil {
+	if err = p.record(ctx, dir, records); err != nil {
 		return nil, errors.Join(fmt.Errorf("the journal cannot be projected: %w", err), p.Close())
 	}
 	return p, nil
@@ -66,7 +63,7 @@ func (p *projection) record(ctx context.Context, dir string, records storage.Rec
 	if err := <-ended; err != nil {
 		return err
 	}
-	p.aside = r.SetAside()
+	p.aside, p.fold = r.SetAside(), r.State()
 	return reached
 }
 

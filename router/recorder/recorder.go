@@ -133,6 +133,9 @@ func (r *Recorder) Projected(ctx context.Context) (position int64, err error) {
 	return position, nil
 }
 
+// State is what the recorder has of the records that it has seen, once Run has ended.
+func (r *Recorder) State() *state.State { return r.fold }
+
 // about is what a record is or ends, and the plan of that before the record.
 type about struct {
 	order   state.Order

@@ -58,11 +58,16 @@ func (t *Tenants) order(r storage.Record) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("record %d: %w", r.Position, err)
 	}
+	t.Note(r.Position, tenant)
+	return tenant, nil
+}
+
+// Note is Of for an order that the caller has read.
+func (t *Tenants) Note(position int64, tenant string) {
 	if len(t.seen) >= maxTenants {
 		clear(t.seen)
 	}
-	t.seen[r.Position] = tenant
-	return tenant, nil
+	t.seen[position] = tenant
 }
 
 // tenantOf an order: its summary names it, and stays where the order is erased. One
