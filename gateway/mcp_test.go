@@ -330,6 +330,39 @@ func TestMCPSessions(t *testing.T) {
 	}
 }
 
+// TestMCPShares: a key that acts for many users takes places of its own, keeps nobody else out,
+// and is metered itself.
+func TestMCPShares(t *testing.T) {
+	w, _ := mcpWorld(t, nil, func(c *Config, _ *pace) { c.MCPRate = 60 })
+	mine := w.mcpSession(nil)
+	as := func(n int) http.Header {
+		return http.Header{"X-Api-Key": {appKey}, "X-User-Id": {fmt.Sprint("user", n)}}
+	}
+	for n := range mcpShares.Key + 30 {
+		w.clock.advance(time.Second)
+		w.mcpSession(as(n))
+	}
+	w.gateway.mcps.mu.Lock()
+	held := len(w.gateway.mcps.all)
+	w.gateway.mcps.mu.Unlock()
+	if held != mcpShares.Key+1 {
+		t.Errorf("%d callers are held", held)
+	}
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	if a, got := w.mcpPost(list, mine); a.StatusCode != 200 {
+		t.Errorf("another's session: %d %v", a.StatusCode, got)
+	}
+	limited := 0
+	for n := range 2 * keyRates * 60 {
+		if a, _ := w.mcpPost(initialize, as(n)); a.StatusCode == 429 {
+			limited++
+		}
+	}
+	if limited == 0 {
+		t.Error("the key is not metered")
+	}
+}
+
 // Who is not known is told where to ask (RFC 9728).
 func TestMCPUnauthorized(t *testing.T) {
 	w, _ := mcpWorld(t, nil)

@@ -80,7 +80,7 @@ func (k *knowledge) document(ctx context.Context, o *executors.Order, args catal
 	if err != nil {
 		return doc, nil, executors.Store(err)
 	}
-	text, err := textOf(ctx, args.MediaType, raw)
+	text, err := textOf(ctx, o.Ticket.Actor.Tenant, args.MediaType, raw)
 	switch {
 	case ctx.Err() != nil:
 		return doc, nil, ctx.Err()

@@ -23,12 +23,12 @@ var (
 )
 
 // textOf reads the text of a document. Markdown is read as it is: a model reads it so, too.
-func textOf(ctx context.Context, mediaType string, raw []byte) (text string, err error) {
+func textOf(ctx context.Context, tenant, mediaType string, raw []byte) (text string, err error) {
 	switch {
 	case len(raw) > MaxDocument:
 		return "", errLarge
 	case mediaType == "application/pdf":
-		text, err = pdf.Text(ctx, raw, MaxDocument)
+		text, err = pdf.Text(ctx, tenant, raw, MaxDocument)
 	case !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0:
 		err = errNotText
 	case mediaType == "text/html":

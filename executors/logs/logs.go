@@ -38,9 +38,10 @@ const Life = 90 * time.Second
 
 // Bounds of what is in memory.
 const (
-	maxStreams = 10_000
-	maxOfUser  = 50
-	idle       = time.Minute // a stream for which nobody asks ends
+	maxStreams  = 10_000
+	maxOfTenant = maxStreams / 4
+	maxOfUser   = 50
+	idle        = time.Minute // a stream for which nobody asks ends
 )
 
 // Config of the executor. All members but Log are required.
@@ -131,15 +132,19 @@ func (l *Logs) stream(ctx context.Context, o *executors.Order, args catalog.Logs
 func (l *Logs) keep(id string, s *stream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := 0
+	own, ofTenant := 0, 0
 	for other, x := range l.streams {
-		if l.Now().After(x.until) {
+		switch {
+		case l.Now().After(x.until):
 			delete(l.streams, other)
-		} else if x.tenant == s.tenant && x.user == s.user {
+		case x.tenant == s.tenant && x.user == s.user:
 			own++
+			fallthrough
+		case x.tenant == s.tenant:
+			ofTenant++
 		}
 	}
-	if own >= maxOfUser || len(l.streams) >= maxStreams {
+	if own >= maxOfUser || ofTenant >= maxOfTenant || len(l.streams) >= maxStreams {
 		return false
 	}
 	l.streams[id] = s

@@ -42,8 +42,51 @@ var engine = sync.OnceValues(func() (pdfium.Pool, error) {
 	})
 })
 
-// Text is the text of all pages, of at most so many bytes. When ctx ends, it stops.
-func Text(ctx context.Context, raw []byte, limit int) (string, error) {
+// turns are taken by tenants: one document of each is read at a time.
+var turns = struct {
+	mu sync.Mutex // guards of
+	of map[string]*turn
+}{of: map[string]*turn{}}
+
+type turn struct {
+	mine chan struct{} // holds what has it
+	wait int           // those who have it, or wait for it; guarded by turns.mu
+}
+
+// take waits for a tenant's turn.
+func take(ctx context.Context, tenant string) (leave func(), err error) {
+	turns.mu.Lock()
+	t := turns.of[tenant]
+	if t == nil {
+		t = &turn{mine: make(chan struct{}, 1)}
+		turns.of[tenant] = t
+	}
+	t.wait++
+	turns.mu.Unlock()
+	gone := func() {
+		turns.mu.Lock()
+		defer turns.mu.Unlock()
+		if t.wait--; t.wait == 0 {
+			delete(turns.of, tenant)
+		}
+	}
+	select {
+	case t.mine <- struct{}{}:
+		return func() { <-t.mine; gone() }, nil
+	case <-ctx.Done():
+		gone()
+		return nil, ctx.Err()
+	}
+}
+
+// Text is the text of all pages, of at most so many bytes. When ctx ends, it stops. A tenant's
+// documents are read one after another, so that they hold one of the readers.
+func Text(ctx context.Context, tenant string, raw []byte, limit int) (string, error) {
+	leave, err := take(ctx, tenant)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	pool, err := engine()
 	if err != nil {
 		return "", errEngine

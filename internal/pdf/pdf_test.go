@@ -43,26 +43,26 @@ func document(pages ...string) []byte {
 // TestPDF: the text of all pages, and no document, however broken, that does more than fail.
 func TestPDF(t *testing.T) {
 	whole := document("The harbour opens at six.", "The lock opens at seven.")
-	text, err := Text(t.Context(), whole, 1000)
+	text, err := Text(t.Context(), "a", whole, 1000)
 	if err != nil || !strings.Contains(text, "harbour opens at six.") || !strings.Contains(text, "lock opens at seven.") {
 		t.Fatalf("%q, %v", text, err)
 	}
-	if _, err := Text(t.Context(), whole, 10); !errors.Is(err, ErrLarge) {
+	if _, err := Text(t.Context(), "a", whole, 10); !errors.Is(err, ErrLarge) {
 		t.Errorf("too much text: %v", err)
 	}
 	// One page that is there as often as its document says.
 	many := bytes.Replace(document(), []byte("/Kids[]"), []byte("/Kids["+strings.Repeat("4 0 R ", 6000)+"]"), 1)
-	if text, err := Text(t.Context(), document(make([]string, 5001)...), 1<<20); !errors.Is(err, ErrPages) {
+	if text, err := Text(t.Context(), "a", document(make([]string, 5001)...), 1<<20); !errors.Is(err, ErrPages) {
 		t.Errorf("5,001 pages: %q, %v", text, err)
 	}
-	if text, err := Text(t.Context(), many, 1<<20); !errors.Is(err, ErrPages) && !errors.Is(err, ErrBroken) && strings.TrimSpace(text) != "" {
+	if text, err := Text(t.Context(), "a", many, 1<<20); !errors.Is(err, ErrPages) && !errors.Is(err, ErrBroken) && strings.TrimSpace(text) != "" {
 		t.Errorf("a page 6,000 times: %q, %v", text, err)
 	}
 	for name, raw := range map[string][]byte{
 		"empty": nil, "no PDF": []byte("harbour"), "header alone": []byte("%PDF-1.7\n"), "cut": whole[:len(whole)/3],
 		"no page": document(), "cycle": bytes.ReplaceAll(whole, []byte("/Kids[4 0 R"), []byte("/Kids[2 0 R")),
 	} {
-		if text, err := Text(t.Context(), raw, 1000); !errors.Is(err, ErrBroken) && strings.TrimSpace(text) != "" {
+		if text, err := Text(t.Context(), "a", raw, 1000); !errors.Is(err, ErrBroken) && strings.TrimSpace(text) != "" {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
@@ -72,14 +72,26 @@ func TestPDF(t *testing.T) {
 		for range 1 + random.IntN(20) {
 			raw[random.IntN(len(raw))] = byte(random.IntN(256))
 		}
-		_, _ = Text(t.Context(), raw, 1000)
+		_, _ = Text(t.Context(), "a", raw, 1000)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Text(over, whole, 1000); !errors.Is(err, context.Canceled) {
+	if _, err := Text(over, "a", whole, 1000); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end: %v", err)
 	}
-	if text, err := Text(t.Context(), whole, 1000); err != nil || !strings.Contains(text, "harbour") {
+	// A tenant has one turn, and others have theirs.
+	leave, err := take(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Text(over, "b", whole, 1000); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second document of a tenant: %v", err)
+	}
+	leave()
+	if len(turns.of) != 0 {
+		t.Errorf("%d turns are left", len(turns.of))
+	}
+	if text, err := Text(t.Context(), "a", whole, 1000); err != nil || !strings.Contains(text, "harbour") {
 		t.Errorf("after all that: %q, %v", text, err)
 	}
 }
