@@ -78,6 +78,7 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 		srv.CloseClientConnections()
 		srv.Close()
 	}
+	ts.Setenv("SKILL_URL", srv.URL+quakes.Path)
 	ts.Setenv("SKILLS", "trust=true -- "+srv.URL+quakes.Path) // whose word counts: tests of skills that nobody has approved say otherwise
 	if args[0] == "down" {
 		stop()

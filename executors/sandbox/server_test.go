@@ -268,19 +268,51 @@ func TestServerRefused(t *testing.T) {
 	}
 }
 
-// TestServerUnseen: a path that the command names and the server cannot see is said.
+// TestServerUnseen: a path that the command names and the server cannot see is said, and one
+// that it sees by symlinks is not.
 func TestServerUnseen(t *testing.T) {
 	dir := t.TempDir()
 	seen, unseen := filepath.Join(dir, "seen"), filepath.Join(dir, "unseen")
 	if err := errors.Join(os.Mkdir(seen, 0o755), os.Mkdir(unseen, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	p, err := servers(t).Start(sandbox.Server{Command: []string{"/bin/true", seen, unseen, "/usr/bin", dir + "/none"}, Dir: t.TempDir(), Files: []sandbox.ServerFile{{Path: seen}}})
+	inside, outside := filepath.Join(seen, "inside"), filepath.Join(seen, "outside")
+	if err := errors.Join(os.Symlink("/bin/true", inside), os.Symlink(unseen, outside)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := servers(t).Start(sandbox.Server{Command: []string{"/bin/true", seen, inside, outside, unseen, "/usr/bin", "/bin/sh", dir + "/none"}, Dir: t.TempDir(), Files: []sandbox.ServerFile{{Path: seen}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = errors.Join(p.Wait(), p.Stdin.Close(), p.Stdout.Close(), p.Stderr.Close())
-	if !slices.Equal(p.Unseen, []string{unseen}) {
+	if !slices.Equal(p.Unseen, []string{outside, unseen}) {
 		t.Errorf("unseen are %v", p.Unseen)
+	}
+}
+
+// TestServerBarred: where writ is root, whose servers have uids of their own, it says which declared
+// file the server may not use, who it belongs to, and what lets the server use it.
+func TestServerBarred(t *testing.T) {
+	dir := t.TempDir()
+	free, closed := filepath.Join(dir, "free"), filepath.Join(dir, "closed")
+	if err := errors.Join(os.Mkdir(free, 0o700), os.Chmod(free, 0o777), os.Mkdir(closed, 0o755), os.WriteFile(filepath.Join(free, "x"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := servers(t).Start(sandbox.Server{Command: []string{"/bin/true"}, Dir: t.TempDir(), Files: []sandbox.ServerFile{{Path: free}, {Path: closed}, {Path: closed, Write: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = errors.Join(p.Wait(), p.Stdin.Close(), p.Stdout.Close(), p.Stderr.Close())
+	want := []string{filepath.Join(free, "x"), closed}
+	if os.Geteuid() != 0 {
+		want = nil
+	}
+	if len(p.Barred) != len(want) {
+		t.Fatalf("barred: %q", p.Barred)
+	}
+	for i, path := range want {
+		if !strings.Contains(p.Barred[i], path+", which belongs to uid 0") || !strings.Contains(p.Barred[i], "chown -R ") {
+			t.Errorf("barred: %s", p.Barred[i])
+		}
 	}
 }

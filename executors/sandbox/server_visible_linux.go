@@ -201,7 +201,7 @@ func (v *visible) reaches(path string) bool {
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(at, to)
 		}
-		at, rest = "/", append(strings.Split(to, "/"), rest...) // the first is empty
+		at, rest = "/", append(strings.Split(to, "/"), rest[1:]...) // the first is empty
 	}
 	_, err := os.Lstat(v.sourceOf(at))
 	return err == nil

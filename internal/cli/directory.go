@@ -55,16 +55,6 @@ func (c *command) submit(typ string, args func(tenant string) any) (answer, erro
 	return ordered(a, err)
 }
 
-// checked submits an admin.put, and warns of names in what it has put that match nothing.
-func (c *command) checked(where string, args func(tenant string) any) (answer, error) {
-	a, tenant, err := c.tenantOrder("admin.put", func(t string) (any, error) { return args(t), nil })
-	out, err := ordered(a, err)
-	if err == nil {
-		out.note = c.unmatched(tenant, where)
-	}
-	return out, err
-}
-
 // unmatched says which names in a row of a tenant match nothing. Without the record of the data
 // directory it says nothing; doctor and the next start do.
 func (c *command) unmatched(tenant, where string) (text string) {
@@ -145,9 +135,14 @@ func tenantData(c *command) {
 		if !json.Valid([]byte(args[1])) {
 			return answer{}, malformed(errors.New("JSON: the value is not JSON; quote it for the shell"))
 		}
-		return c.checked("data "+args[0], func(t string) any {
-			return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: args[0], Value: json.RawMessage(args[1])}}
+		a, tenant, err := c.tenantOrder("admin.put", func(t string) (any, error) {
+			return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: args[0], Value: json.RawMessage(args[1])}}, nil
 		})
+		out, err := ordered(a, err)
+		if err == nil {
+			out.note = c.unmatched(tenant, "data "+args[0])
+		}
+		return out, err
 	}
 }
 
@@ -166,7 +161,7 @@ func userPut(c *command) {
 	roles := c.Flags().StringArray("role", nil, "role of the tenant (repeatable)")
 	disabled := c.Flags().Bool("disabled", false, "the user may do nothing, and open plans of the user end")
 	c.answer = func(args []string) (answer, error) {
-		return c.checked("user "+args[0], func(t string) any {
+		return c.submit("admin.put", func(t string) any {
 			return catalog.AdminPut{Tenant: t, User: &catalog.User{UserID: args[0], Roles: notNil(*roles), Disabled: *disabled}}
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 )
 
@@ -14,20 +13,19 @@ import (
 // it has no effect: most likely it is misspelt.
 type Unmatched struct {
 	Tenant, Where, Name string
-	What                string // what it should name
 }
 
 func (u Unmatched) String() string {
-	return fmt.Sprintf("%s of tenant %s: %q matches no %s", u.Where, u.Tenant, u.Name, u.What)
+	return fmt.Sprintf("%s of tenant %s: %q matches no skill", u.Where, u.Tenant, u.Name)
 }
 
-// UnmatchedNames finds the names of skills and roles in the rows of a tenant that match nothing:
-// no approved skill or declared one, no role of the tenant.
+// UnmatchedNames finds the names of skills in the rows of a tenant that match no approved skill and
+// none that a server declares. Names of roles and types that are not there are refused when they are put.
 func UnmatchedNames(rows state.TenantRows, declared []SkillVersion) (out []Unmatched) {
-	miss := func(where, what string, names []string, known func(string) bool) {
+	miss := func(where string, names []string, known func(string) bool) {
 		for _, name := range names {
 			if !known(name) {
-				out = append(out, Unmatched{rows.Tenant, where, name, what})
+				out = append(out, Unmatched{rows.Tenant, where, name})
 			}
 		}
 	}
@@ -40,23 +38,16 @@ func UnmatchedNames(rows state.TenantRows, declared []SkillVersion) (out []Unmat
 		}
 	}
 	id := func(p intents.Pin, name string) bool { return intents.Like(name, p.Skill) }
-	role := func(name string) bool {
-		return slices.ContainsFunc(rows.Roles, func(r catalog.RoleData) bool { return r.Role == name })
-	}
 	var approval struct{ Skills []string }
 	var allowed []string
 	_ = json.Unmarshal(rows.Data["approval"], &approval) // what cannot be read is denied elsewhere
 	_ = json.Unmarshal(rows.Data["skills_allow"], &allowed)
-	miss("data approval", "skill", approval.Skills, skill(intents.Pin.Named))
-	miss("data skills_allow", "skill", allowed, skill(intents.Pin.Named))
+	miss("data approval", approval.Skills, skill(intents.Pin.Named))
+	miss("data skills_allow", allowed, skill(intents.Pin.Named))
 	for _, k := range rows.APIKeys {
 		if !k.Revoked {
-			miss("API key "+k.ID, "skill", k.Tools, skill(id))
-			miss("API key "+k.ID, "role of the tenant", k.MaxRoles, role)
+			miss("API key "+k.ID, k.Tools, skill(id))
 		}
-	}
-	for _, u := range rows.Users {
-		miss("user "+u.UserID, "role of the tenant", u.Roles, role)
 	}
 	return out
 }

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"strings"
 	"testing"
 
+	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 )
 
 // begins is an input that says when its box reads it.
@@ -45,5 +50,33 @@ func TestEndOfScripts(t *testing.T) {
 	}
 	if err := ended(t, end); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("the script that ran: %v", err)
+	}
+}
+
+// TestWeakerSandbox: where the machine has a weaker sandbox than the data directory had, scripts are
+// refused with the reason, and the node starts. An operator may accept it.
+func TestWeakerSandbox(t *testing.T) {
+	cfg := config(t.TempDir())
+	if err := os.WriteFile(datadir.SandboxFile(cfg.Dir), []byte(sandbox.GVisor+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	if n.box != nil || !strings.Contains(n.noSandbox, "accept it with --driver ") {
+		t.Errorf("scripts are not refused: %q", n.noSandbox)
+	}
+	_, err = n.scriptHandlers()["exec_python"](t.Context(), nil)
+	if f := (*executors.Failure)(nil); !errors.As(err, &f) || f.Code != intents.ExecutorFailed || !strings.Contains(f.Reason, "this data directory had gvisor") {
+		t.Errorf("refused with %v", err)
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, cfg.Driver, _ = strings.Cut(n.noSandbox, "--driver ")
+	if n = open(t, cfg); n.box == nil {
+		t.Errorf("not accepted: %s", n.noSandbox)
 	}
 }

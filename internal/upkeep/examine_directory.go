@@ -40,7 +40,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 	for _, tenant := range d.Tenants() {
 		rows, _ := d.Rows(tenant)
 		for _, u := range datadir.UnmatchedNames(rows, versions) {
-			list = append(list, Finding{Check: "names", OK: true, Found: u.String(), Do: "correct the name, or leave it out: writ skill list and writ role list show what there is"})
+			list = append(list, Finding{Check: "names", OK: true, Found: u.String(), Do: "correct the name, or leave it out: writ skill list shows what there is"})
 		}
 	}
 	for _, b := range d.Breakers("", e.Now()) {
