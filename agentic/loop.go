@@ -342,16 +342,16 @@ func (l *loop) tally(calls []model.Call, errs []error) (text string, unmade bool
 		if l.isOutput(c.Name) {
 			continue
 		}
-		kind := c.Name + " is done"
+		kind := c.Name + ": done"
 		var refused *OrderError
 		switch {
 		case errs[i] == nil:
 		case errors.As(errs[i], &refused) && refused.Answer.Code == intents.ApprovalRequired:
-			kind = c.Name + " waits for approval"
+			kind = c.Name + ": waiting for approval"
 		case errors.As(errs[i], &refused):
-			kind, unmade = c.Name+" was not carried out: "+cut(refused.Answer.Reason, maxWhy), true
+			kind, unmade = c.Name+": not carried out, "+cut(refused.Answer.Reason, maxWhy), true
 		default:
-			kind, unmade = c.Name+" was not carried out: "+cut(errs[i].Error(), maxWhy), true
+			kind, unmade = c.Name+": not carried out, "+cut(errs[i].Error(), maxWhy), true
 		}
 		if counts[kind]++; counts[kind] == 1 {
 			kinds = append(kinds, kind)
@@ -529,8 +529,9 @@ func tellable(c intents.Code) bool {
 	case intents.OK, intents.SignatureInvalid, intents.KeyUnknown, intents.KeyRevoked, intents.GrantInvalid, intents.UnknownIntent, intents.KeyRole,
 		intents.ExpiredTTL, intents.NotYetValid, intents.Changed, intents.ContractViolation, intents.Cancelled, intents.Unauthorized, intents.Internal:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // told says why an order was refused or failed: the reason, and what the skill itself,

@@ -187,7 +187,7 @@ func TestOneTooMany(t *testing.T) {
 					t.Errorf("result %d: %s, want %s", i, said[i], want)
 				}
 			}
-			if f := finish(c); f.Reply != "All wait.\n\n2 × outlets waits for approval; 1 × outlets was not carried out: not now." {
+			if f := finish(c); f.Reply != "All wait.\n\n2 × outlets: waiting for approval; 1 × outlets: not carried out, not now." {
 				t.Errorf("%q", f.Reply)
 			}
 		})

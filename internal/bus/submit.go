@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"time"
-
-	"aob.dev/writ/intents"
 )
 
 // AnswerTime is how long a signed intent may go without an answer until it is sent again; each further wait is
@@ -53,10 +51,13 @@ func Submit(ctx context.Context, conn Conn, signed []byte, after func(time.Durat
 	}
 }
 
-// underWay says that an answer is none yet: the order is in flight, and another answer is waited for.
+// inFlight is the code of an answer that is none yet, intents.InFlight, which this floor does not see.
+const inFlight = "IN_FLIGHT"
+
+// underWay says that an answer is none yet: the intent is in flight, and another answer is waited for.
 func underWay(answer []byte) bool {
 	var a struct {
-		Code intents.Code `json:"code"`
+		Code string `json:"code"`
 	}
-	return json.Unmarshal(answer, &a) == nil && a.Code == intents.InFlight
+	return json.Unmarshal(answer, &a) == nil && a.Code == inFlight
 }

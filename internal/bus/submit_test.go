@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"aob.dev/writ/intents"
 )
 
 // asked is a Conn whose requests a test answers.
@@ -39,7 +41,7 @@ func (a asked) Request(ctx context.Context, _ string, data []byte) ([]byte, erro
 // TestSubmit: an intent without an answer is sent again, the same bytes, after ten seconds and then ever later. The
 // first answer that is one counts, whichever request it comes to.
 func TestSubmit(t *testing.T) {
-	const inFlight = `{"code":"IN_FLIGHT"}`
+	const inFlight = `{"code":"` + string(intents.InFlight) + `"}`
 	type to struct {
 		request int
 		reply
