@@ -191,6 +191,9 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	if err := shakeHands(ctx, cn.rpc); err != nil {
 		e := classify(ctx, st, err, cn)
 		e.Undelivered = true
+		if c.src.URL == "" && cn.gone() { // what the transport says of it helps nobody
+			e.Reason, e.Err = "its program ended before it answered: run its command by itself to see why", nil
+		}
 		cn.close()
 		return nil, e
 	}

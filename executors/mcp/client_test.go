@@ -260,7 +260,7 @@ func TestServerDown(t *testing.T) {
 	wantKind(t, err, ErrUnavailable, "writ-no-such-command")
 	opt := quick()
 	_, err = Dial(t.Context(), self(t, stdioServer+"=silent"), opt)
-	wantKind(t, err, ErrUnavailable, "ended")
+	wantKind(t, err, ErrUnavailable, "run its command by itself")
 }
 
 func TestServerRestartedBetweenCalls(t *testing.T) {

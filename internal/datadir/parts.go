@@ -71,13 +71,37 @@ func holdsBytes(path string) (bool, error) {
 // startedFile says that the log of a directory has begun and all parts existed.
 func startedFile(data string) string { return filepath.Join(data, "started") }
 
+// Restoring is where a restore into a directory puts what is not checked yet: inside of the
+// directory if that exists, or else beside it.
+func Restoring(data string) (inside, beside string) {
+	return filepath.Join(data, ".restoring"), filepath.Clean(data) + ".restoring"
+}
+
+// ErrRestoring says that a restore into a directory is at work, or was cut off.
+var ErrRestoring = errors.New("a restore into this directory is at work, or was cut off")
+
+func checkRestored(data string) error {
+	inside, beside := Restoring(data)
+	for _, stage := range []string{inside, beside} {
+		if _, err := os.Stat(stage); err == nil {
+			return fmt.Errorf("%w: a log that began here would not be the restored one. If none is at work, remove %s and restore again (writ restore BACKUP --data DIR)", ErrRestoring, stage)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // ErrPartMissing says that a part is gone that is never made again.
 var ErrPartMissing = errors.New("a part of the data directory is missing")
 
 // CheckParts refuses a directory if its log has begun and a part is missing. Before the
-// log has begun nothing is missing: the next start continues an interrupted one. documents
-// says where those of the directory are.
+// log has begun nothing is missing: the next start continues an interrupted one. Nothing begins
+// where a restore is at work or was cut off. documents says where those of the directory are.
 func CheckParts(data string, documents DocumentsAt) error {
+	if err := checkRestored(data); err != nil {
+		return err
+	}
 	begun, err := holdsBytes(startedFile(data))
 	if err != nil {
 		return err

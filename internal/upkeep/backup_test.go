@@ -251,6 +251,35 @@ func TestRestoreRefuses(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a directory that is there", func(t *testing.T) {
+		at := t.TempDir()
+		must(t, os.Mkdir(filepath.Join(at, "lost+found"), 0o700))
+		if r, err := Restore(t.Context(), good, at, ""); err != nil || !r.Verified {
+			t.Fatalf("%+v %v", r, err)
+		}
+		if h, err := Fsck(t.Context(), at, nil); err != nil || !h.OK {
+			t.Errorf("%+v %v", h, err)
+		}
+		if err := datadir.CheckParts(at); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("one that was cut off", func(t *testing.T) {
+		for _, there := range []bool{true, false} {
+			at := filepath.Join(t.TempDir(), "at")
+			inside, stage := datadir.Restoring(at)
+			if there {
+				stage = inside
+			}
+			must(t, os.MkdirAll(stage, 0o700))
+			if err := datadir.CheckParts(at); !errors.Is(err, datadir.ErrRestoring) {
+				t.Errorf("a log may begin there: %v", err)
+			}
+			if _, err := Restore(t.Context(), good, at, ""); err == nil || !strings.Contains(err.Error(), stage) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
 	t.Run("a directory in use", func(t *testing.T) {
 		if _, err := Restore(t.Context(), good, dir, ""); !errors.Is(err, ErrNotEmpty) {
 			t.Error(err)

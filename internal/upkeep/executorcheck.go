@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"aob.dev/writ/executors/ticketvectors"
@@ -27,6 +28,7 @@ type ExecutorCheck struct {
 	// Result is the schema of what is done; nil: any result will do.
 	Result *schemas.Schema
 
+	now    func() time.Time
 	dir    string
 	keys   ticketvectors.Keys
 	target ticketvectors.Target
@@ -39,7 +41,7 @@ type ExecutorCheck struct {
 // OpenExecutorCheck prepares a check of an executor. types are those that it
 // carries out, of which the first is ordered with args.
 func OpenExecutorCheck(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *ExecutorCheck, err error) {
-	c = &ExecutorCheck{target: ticketvectors.Target{Executor: name, Types: types, Args: args}}
+	c = &ExecutorCheck{now: time.Now, target: ticketvectors.Target{Executor: name, Types: types, Args: args}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -130,24 +132,35 @@ func (c *ExecutorCheck) Wait(ctx context.Context) error {
 // answerWait is how long a service may take over one vector.
 const answerWait = 10 * time.Second
 
-// Run sends every vector and judges the answers.
-func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
+// vectors are all that the service is asked, as they are at this moment.
+func (c *ExecutorCheck) vectors() ([]*ticketvectors.Vector, error) {
 	t := c.target
-	t.Now = time.Now().UTC().Truncate(time.Second)
-	vectors, err := ticketvectors.Make(c.keys, t)
+	t.Now = c.now().UTC().Truncate(time.Second)
+	list, err := ticketvectors.Make(c.keys, t)
+	return slices.DeleteFunc(list, func(v *ticketvectors.Vector) bool {
+		return v.Name == "ok-deadline" // needs a clock that stands still
+	}), err
+}
+
+// Run sends every vector and judges the answers. Each is made when it is sent: a deadline of
+// the check's beginning would have passed when a service is slow, and every forgery with it.
+func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
+	all, err := c.vectors()
 	if err != nil {
 		return err
 	}
-	for _, v := range vectors {
-		if v.Name == "ok-deadline" {
-			continue // needs a clock that stands still
+	for i := range all {
+		fresh, err := c.vectors()
+		if err != nil {
+			return err
 		}
+		v := fresh[i]
 		raw, err := v.Bytes()
 		if err != nil {
 			return err
 		}
 		one, cancel := context.WithTimeout(ctx, answerWait)
-		reply, err := c.conn.Request(one, bus.Exec(t.Types[0]), raw)
+		reply, err := c.conn.Request(one, bus.Exec(c.target.Types[0]), raw)
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -158,7 +171,7 @@ func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
 }
 
 // judge: what had to be carried out is done, with a result that matches its
-// schema; anything else is failed.
+// schema; anything else is failed, and not by its deadline alone.
 func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) CheckResult {
 	res := CheckResult{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
 	if err != nil {
@@ -172,6 +185,9 @@ func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) 
 	}
 	res.Status, res.Got, res.Reason = r.Status, r.Code, r.Reason
 	res.OK = (r.Status == intents.Done) == (v.Expect == intents.OK)
+	if r.Code == intents.ExecutorTimeout && v.Expect != intents.ExecutorTimeout {
+		res.OK, res.Reason = false, "its deadline passed before it was judged, which shows nothing: answer sooner"
+	}
 	if res.OK && c.Result != nil && r.Status == intents.Done {
 		if bad := c.Result.ValidateBytes(r.Result); len(bad) > 0 {
 			res.OK, res.Reason = false, fmt.Sprintf("the result does not match its schema at %q: %s", bad[0].Pointer, bad[0].Reason)

@@ -15,16 +15,20 @@ import (
 
 // settle gives a finished directory its name, for good.
 func settle(from, to string) error {
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+	if err := syncBelow(from); err != nil {
+		return err
+	}
+	return durable.Rename(from, to)
+}
+
+// syncBelow makes the names in a directory, and below it, durable.
+func syncBelow(from string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
 		return durable.SyncDir(path)
 	})
-	if err != nil {
-		return err
-	}
-	return durable.Rename(from, to)
 }
 
 // pack puts a finished directory into one file, backup.json first.

@@ -39,17 +39,28 @@ type Restored struct {
 // What does not keep the digests of the backup is ErrBackup; what does, and is no
 // sound record, is in Health. Nothing is left of either.
 //
-// Crash: what is written is in a directory with .restoring behind its name, which
-// gets its name when all of it is durable and was checked.
+// Crash: what is written is in a directory .restoring, inside of one that exists (which may be
+// a volume of its own) or else beside it, and gets its place when all of it is durable and was
+// checked. As long as it is there nothing starts on the directory.
 func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error) {
-	if held, err := os.ReadDir(dir); err == nil && len(held) > 0 {
-		return r, fmt.Errorf("%s %w", dir, ErrNotEmpty)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	dir = filepath.Clean(dir)
+	inside, stage := datadir.Restoring(dir)
+	held, err := os.ReadDir(dir)
+	switch {
+	case err == nil:
+		stage = inside
+		for _, e := range held {
+			if e.Name() != filepath.Base(inside) && e.Name() != "lost+found" {
+				return r, fmt.Errorf("%s %w", dir, ErrNotEmpty)
+			}
+		}
+	case !errors.Is(err, fs.ErrNotExist):
 		return r, err
 	}
-	stage := filepath.Clean(dir) + ".restoring"
-	if err := os.Mkdir(stage, 0o700); err != nil {
-		return r, fmt.Errorf("%w: another restore is at work there, or one was cut off: then remove it", err)
+	if err := os.Mkdir(stage, 0o700); errors.Is(err, fs.ErrExist) {
+		return r, fmt.Errorf("%s is there: another restore is at work, or one was cut off: then remove it", stage)
+	} else if err != nil {
+		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
 	if r.Backup, err = unpack(ctx, from, stage); err != nil {
@@ -75,7 +86,31 @@ func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error
 	} else if err := ledger.CheckAhead(datadir.Ledger(stage), r.Records); err != nil {
 		return r, err
 	}
-	return r, settle(stage, filepath.Clean(dir))
+	if stage == inside {
+		return r, moveIn(stage, dir)
+	}
+	return r, settle(stage, dir)
+}
+
+// moveIn is settle into a directory that is there. Crash: the stage is there still, so nothing
+// starts on what is there by halves.
+func moveIn(stage, dir string) error {
+	if err := syncBelow(stage); err != nil {
+		return err
+	}
+	parts, err := os.ReadDir(stage)
+	for _, e := range parts {
+		if err == nil {
+			err = os.Rename(filepath.Join(stage, e.Name()), filepath.Join(dir, e.Name()))
+		}
+	}
+	if err != nil { // nothing is left of it
+		for _, e := range parts {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+		return err
+	}
+	return durable.SyncDir(dir)
 }
 
 // putKeys beside a record that came without.
