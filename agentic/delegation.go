@@ -118,7 +118,9 @@ type runRequest struct {
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
 	// Order is what the task of a node of a run has to seal; nil: the step is none.
-	Order *catalog.NodeOrder `json:"order,omitempty"`
+	Order  *catalog.NodeOrder `json:"order,omitempty"`
+	DryRun bool               `json:"dry_run,omitempty"` // of a shadow: the order is decided, and sent nowhere
+	Kept   *catalog.KeptNode  `json:"kept,omitempty"`    // of a replay: the task ends as the node did, and seals nothing else
 
 	say  func(progress)          // to who asked; nil: nobody listens
 	told *catalog.AgentGetResult // the agent, where who asked was told it

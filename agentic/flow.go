@@ -148,7 +148,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView, limit time.Duratio
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Agent: cmp.Or(s.Agent, d.plan.Agent), Route: d.given, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls, Tokens: told.Tokens, Order: told.Order,
+		Inputs: d.inputs(s), Agent: cmp.Or(s.Agent, d.plan.Agent), Route: d.given, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls, Tokens: told.Tokens, Order: told.Order, DryRun: told.DryRun, Kept: told.Kept,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {

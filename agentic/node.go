@@ -125,11 +125,27 @@ func (w *worker) asNode(ctx context.Context) error {
 	at := w.at
 	at.Number = w.req.Order.Occurrence
 	a, err := w.sealer.Order(ctx, w.req.Turn, at, w.req.Order.Type, w.req.Order.Args, nil)
+	var refused *OrderError
+	if w.req.DryRun && errors.As(err, &refused) && refused.Answer.Decision != nil && slices.Contains(refused.Answer.Decision.PolicyIDs, intents.RuleReplayAllowed) {
+		a, err = refused.Answer, nil
+	}
 	if err == nil {
 		w.sealed = a.IntentID
 	}
 	return err
 }
+
+// asKept ends as the node has in the run that is repeated.
+func (w *worker) asKept() error {
+	if w.req.Kept.Status != taskDone {
+		return errKept
+	}
+	w.sealed = w.req.Kept.Order
+	return nil
+}
+
+// errKept says that a replay, which does not carry a node out, has no result of it.
+var errKept = errors.New("the run that is repeated has no result of the node, or it was erased")
 
 // nodeMessage is what an agent's node is given: its task, behind its other inputs.
 func nodeMessage(inputs json.RawMessage) string {

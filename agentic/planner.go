@@ -196,7 +196,7 @@ func plain(err error) string {
 	if errors.As(err, &unanswered) {
 		return "the model could not answer: " + unanswered.Reason
 	}
-	if errors.Is(err, errNoOutput) || errors.Is(err, errLimit) {
+	if errors.Is(err, errNoOutput) || errors.Is(err, errLimit) || errors.Is(err, errKept) {
 		return err.Error()
 	}
 	return "internal error"

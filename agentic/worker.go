@@ -164,6 +164,8 @@ func (e *stopError) Error() string { return e.reason }
 // attempt runs the executor until the result of the step is remembered.
 func (w *worker) attempt(ctx context.Context) error {
 	switch {
+	case w.req.Kept != nil:
+		return w.asKept()
 	case w.req.Order != nil:
 		return w.asNode(ctx)
 	case w.req.Agent != "":

@@ -159,7 +159,7 @@ func seeds(t *testing.T) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(os.Getenv(journals), 10, 64)
 	if err != nil {
-		return 6
+		return 4
 	}
 	return n
 }

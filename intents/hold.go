@@ -29,6 +29,10 @@ const RuleUnsettled = "writ.unsettled"
 // RuleAsk is the hold rule by which the router holds every question to people.
 const RuleAsk = "writ.ask"
 
+// RuleReplayAllowed is among the ids of a refusal by which a shadow says that a dry run allows the intent of a
+// node.
+const RuleReplayAllowed = "writ.replay.allowed"
+
 // Unsettled says whether the router's own rule is one of the terms.
 func (h *HoldTerms) Unsettled() bool {
 	return h != nil && slices.ContainsFunc(h.Rules, func(r HoldRule) bool { return r.ID == RuleUnsettled })

@@ -71,11 +71,15 @@ func (r *Router) outputsAt(ctx context.Context, src state.Source, node string, p
 		}
 		return state.Said(src.Graph, node, of)
 	}
-	out, err := r.outcomeRecord(ctx, position)
+	rec, err = r.outcomeRecord(ctx, position)
 	if err != nil {
 		return nil, err
 	}
-	return out.Parts[storage.PartOutputs], nil
+	out, err := rec.Outcome()
+	if err == nil && out.Status == intents.StatusIndetermined { // an operator has said that it is done
+		return src.Graph.Cut(node, nil, true), nil
+	}
+	return rec.Parts[storage.PartOutputs], err
 }
 
 func (r *Router) outcomeRecord(ctx context.Context, position int64) (storage.Record, error) {
@@ -98,11 +102,8 @@ func (r *Router) mayAct(o *order) error {
 // which nothing is recorded.
 func (o *order) onlyDecided() bool { return o.ofNode() && o.task.DryRun }
 
-// Ids of what a shadow says of an order that a dry run allows, or would hold.
-const (
-	shadowAllowed = "writ.replay.allowed"
-	shadowHeld    = "writ.replay.held"
-)
+// shadowHeld is what a shadow says of an order that a dry run would hold.
+const shadowHeld = "writ.replay.held"
 
 // dryRun is the refusal of an order that is decided and never accepted.
 func dryRun(res policies.Result) error {
@@ -110,7 +111,7 @@ func dryRun(res policies.Result) error {
 	switch {
 	case x == nil:
 		x = intents.Refuse(intents.TaskScope, "", "a replay sends nothing: a dry run allows the order")
-		x.PolicyIDs = []string{shadowAllowed}
+		x.PolicyIDs = []string{intents.RuleReplayAllowed}
 	case x.Code == intents.ApprovalRequired:
 		ids := append([]string{shadowHeld}, x.PolicyIDs...)
 		x = intents.Refuse(intents.TaskScope, "", "a replay sends nothing: a dry run holds the order for approval")

@@ -67,8 +67,8 @@ func (s *system) cancelAll(ctx context.Context) {
 // audited ends a test with the audit of what it has left: everything open is cancelled and the node
 // stopped; the data directory is sound, what it has in memory is what its records make, the whole log
 // verifies and comes out the same when it is decided again, a node opens the directory again, and a
-// backup of it can be restored. Under the race detector, which makes these twelve times slower, nothing is decided
-// again, opened or restored.
+// backup of it can be restored. Under the race detector, which makes these twelve times slower, the directory is
+// only checked.
 func (s *system) audited(stop func() error) {
 	s.t.Helper()
 	ctx := context.WithoutCancel(s.t.Context())
@@ -96,13 +96,10 @@ func (s *system) sound(ctx context.Context) {
 	if err != nil || !h.OK || len(h.SetAside) > 0 {
 		s.t.Errorf("fsck: %v, %v, set aside %v", err, h.FirstBad, h.SetAside)
 	}
-	if err := s.verifies(ctx); err != nil {
-		s.t.Error(err)
-	}
 	if raced {
 		return
 	}
-	if err := errors.Join(s.opens(ctx), s.restores(ctx)); err != nil {
+	if err := errors.Join(s.verifies(ctx), s.opens(ctx), s.restores(ctx)); err != nil {
 		s.t.Error(err)
 	}
 }
@@ -169,7 +166,7 @@ func (s *system) verifies(ctx context.Context) error {
 		return err
 	}
 	trust := audit.NewTrust(a.Root)
-	r, err := audit.Verify(ctx, bytes.NewReader(bundle.Bytes()), audit.Options{Trust: &trust, Replay: !raced})
+	r, err := audit.Verify(ctx, bytes.NewReader(bundle.Bytes()), audit.Options{Trust: &trust, Replay: true})
 	if err != nil {
 		return err
 	}

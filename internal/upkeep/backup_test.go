@@ -260,7 +260,7 @@ func TestRestoreRefuses(t *testing.T) {
 		if h, err := Fsck(t.Context(), at, nil); err != nil || !h.OK {
 			t.Errorf("%+v %v", h, err)
 		}
-		if err := datadir.CheckParts(at); err != nil {
+		if err := datadir.CheckParts(at, datadir.DocumentsAt{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -272,7 +272,7 @@ func TestRestoreRefuses(t *testing.T) {
 				stage = inside
 			}
 			must(t, os.MkdirAll(stage, 0o700))
-			if err := datadir.CheckParts(at); !errors.Is(err, datadir.ErrRestoring) {
+			if err := datadir.CheckParts(at, datadir.DocumentsAt{}); !errors.Is(err, datadir.ErrRestoring) {
 				t.Errorf("a log may begin there: %v", err)
 			}
 			if _, err := Restore(t.Context(), good, at, ""); err == nil || !strings.Contains(err.Error(), stage) {

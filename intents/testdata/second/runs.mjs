@@ -88,12 +88,14 @@ export class Runs {
     must(of.steps.some((s) => s.id === from_node), "no such node");
     const p = this.open(o, of.graph);
     Object.assign(p, { replays: of, mode, effects_again: repeat_effects });
+    if (!repeat_effects) for (const s of p.steps) Object.assign(s, { agent: undefined, runs: undefined, skills: s.node.type === "agent" ? [] : s.skills }); // agents say what they have said
     const behind = new Set([from_node]);
     for (const id of behind) for (const e of of.graph.edges) if (e.from === id) behind.add(e.to);
     for (const [i, was] of of.steps.entries()) {
       const stays = ["done", "skipped"].includes(was.status) || (was.status === "failed" && this.tolerates(of, was));
-      if (was.status === "done") p.steps[i].kept = was.order?.id ?? was.said;
-      if (stays && !behind.has(was.id)) p.steps[i].status = was.status;
+      const known = was.status !== "done" || o.replay?.outputs?.[was.id] !== undefined || o.replay === undefined;
+      if (was.status === "done" && known) p.steps[i].kept = was.order?.id ?? was.said;
+      if (stays && known && !behind.has(was.id)) p.steps[i].status = was.status;
     }
   }
 
@@ -193,9 +195,9 @@ export class Runs {
   finishable(o, p, s) {
     const { status, order } = o.args;
     must(status !== "insufficient", "a node is done, failed or held");
-    if (status === "done" && s.agent) return must((o.args.reply ?? o.args.reply_bytes) !== undefined, "an agent's node without a reply");
     const kept = p.replays && !p.effects_again && !s.order;
     if (kept && status === "done") return must(order === s.kept || (s.kept === undefined && p.mode === "shadow"), "done with what is not kept");
+    if (status === "done" && s.agent) return must((o.args.reply ?? o.args.reply_bytes) !== undefined, "an agent's node without a reply");
     if (status === "done") must(order !== undefined && s.order?.id === order && s.order.status === "done", "done without an order that is");
     if (status === "failed" && !s.agent) {
       must(s.order?.status !== "done", "failed with an order that is done");

@@ -215,6 +215,7 @@ export class State {
     must(d.intent_id === digest(input), "the record names another intent_id");
     const o = { body, d, facts, position: r.position, digest: r.digest, context: body.context ?? {}, ...body.actor, ...body.intent };
     o.kid = kidOf(sealed.header, "writ-intent+jws");
+    o.replay = part(r, "replay");
     o.now = this.timed(facts.now);
     const tenants = this.seen(d.directory);
     this.inForce(d);
