@@ -68,6 +68,7 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 		if r.Header.Get("Idempotency-Key") != "" && n.Add(1) == 1 {
 			close(first)
 			if args[0] == "stuck" {
+				_, _ = new(bytes.Buffer).ReadFrom(r.Body) // else nobody sees that the caller goes away
 				<-r.Context().Done()
 				return
 			}
