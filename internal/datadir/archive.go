@@ -28,6 +28,9 @@ type Archive struct {
 
 // OpenArchive opens a data directory for reading.
 func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
+	if err := Exists(dir); err != nil {
+		return nil, err
+	}
 	held, err := keydir.LoadAll(Keys(dir))
 	if err != nil {
 		return nil, fmt.Errorf("%w: name a data directory with --data", err)

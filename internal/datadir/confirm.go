@@ -45,6 +45,9 @@ func Confirm(ctx context.Context, data, name string, now func() time.Time) error
 	if !slices.Contains(Confirmable, name) {
 		return fmt.Errorf("%q cannot be confirmed: only %s", name, strings.Join(Confirmable, ", "))
 	}
+	if _, err := os.Stat(data); err != nil {
+		return Exists(data)
+	}
 	if free, err := Lock(data); err == nil {
 		return errors.Join(fmt.Errorf("%w: %s", ErrNobodyRuns, data), free.Close())
 	}

@@ -71,6 +71,17 @@ func holdsBytes(path string) (bool, error) {
 // startedFile says that the log of a directory has begun and all parts existed.
 func startedFile(data string) string { return filepath.Join(data, "started") }
 
+// Exists refuses a directory that is missing, or in which no log has begun.
+func Exists(data string) error {
+	if _, err := os.Stat(data); err != nil {
+		return fmt.Errorf("no data directory: %w. Name the one of your writ with --data or WRIT_DATA; writ up --data %s makes a new one", err, data)
+	}
+	if begun, err := Begun(data); err != nil || !begun {
+		return errors.Join(err, fmt.Errorf("no log has begun in %s: %w. Name the data directory of your writ with --data or WRIT_DATA; writ up --data %s begins one there", data, fs.ErrNotExist, data))
+	}
+	return nil
+}
+
 // Restoring is where a restore into a directory puts what is not checked yet: inside of the
 // directory if that exists, or else beside it.
 func Restoring(data string) (inside, beside string) {
