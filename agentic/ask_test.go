@@ -284,10 +284,10 @@ func TestAsks(t *testing.T) {
 		t.Errorf("orders of the task that asks: %v", own)
 	}
 	first := m.requests("shop")[0]
-	if !slices.Equal(toolNames(first), []string{"crm_list"}) || strings.Contains(first.System, "Sub-agents") || len(first.Messages) != 2 || first.Messages[1].Text != "Offers?" {
+	if !slices.Equal(toolNames(first), []string{"crm_list"}) || strings.Contains(first.System, "Sub-agents") || len(first.Messages) != 3 || first.Messages[2].Text != "Offers?" {
 		t.Errorf("shop is asked %+v", first)
 	}
-	if head := first.Messages[0].Text; !strings.Contains(head, "Agent: shop") || !strings.Contains(head, "Session: sess_1") || !strings.Contains(head, "Prior context: rewards said 120 points") {
+	if head := first.Messages[0].Text; !strings.Contains(head, "Agent: shop") || !strings.Contains(head, "Session: sess_1") || strings.Contains(head, "rewards said") || first.Messages[1].Text != "[Prior context] rewards said 120 points" {
 		t.Errorf("context of shop %q", head)
 	}
 	told := results(m.requests("hub")[1])

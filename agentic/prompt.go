@@ -18,6 +18,9 @@ import (
 // and from the record.
 func request(a *agents.Agent, soul string, t Turn, now time.Time, message string) model.Request {
 	messages := append([]model.Message{{Role: model.RoleSystem, Text: contextOf(a, t, now)}}, historyOf(t.History)...)
+	if t.Prior != "" { // in the words of the agent that asks
+		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: "[Prior context] " + t.Prior})
+	}
 	return model.Request{
 		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop,
 		Messages: append(messages, model.Message{Role: model.RoleUser, Text: message}),
@@ -49,7 +52,6 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 		{"Routing table", routingTable(a, t)},
 		{"Locale", about.Locale},
 		{"Location", about.Location},
-		{"Prior context", t.Prior},
 	} {
 		if value := strings.Join(strings.Fields(line.value), " "); value != "" { // in one line
 			text += "\n" + line.name + ": " + value

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
@@ -100,12 +101,18 @@ func (d *drive) drives(ctx context.Context) bool {
 	return err == nil && got.Plan.Epoch == d.epoch && got.Plan.CompletedAt == nil
 }
 
-// historyOf are the messages of a conversation before the new one.
+// historyOf are the messages of a conversation before the new one. What models or others wrote down in
+// the session is labelled, and nobody's instruction: it stands neither as the system's nor as the user's.
 func historyOf(said []catalog.Said) []model.Message {
-	roles := map[string]model.Role{catalog.SaidByUser: model.RoleUser, catalog.SaidByAgent: model.RoleAssistant, catalog.SaidBySystem: model.RoleSystem}
+	roles := map[string]model.Role{catalog.SaidByUser: model.RoleUser, catalog.SaidBySystem: model.RoleSystem}
+	labels := map[string]string{catalog.Memory: labelMemory, catalog.Observation: "[Observation] "}
 	var out []model.Message
 	for _, s := range said {
-		out = append(out, model.Message{Role: roles[s.Role], Text: s.Content})
+		label := labels[s.Role]
+		out = append(out, model.Message{Role: cmp.Or(roles[s.Role], model.RoleAssistant), Text: label + strings.TrimPrefix(s.Content, label)})
 	}
 	return out
 }
+
+// labelMemory begins what a model has summed up of a session.
+const labelMemory = "[Session context] "

@@ -197,3 +197,23 @@ Be brief.`
 		}
 	}
 }
+
+// TestHistoryIsNobodysInstruction: what models or others wrote down in a session comes back labelled, as
+// neither the system's words nor the user's, and what an agent tells another one it asks, too.
+func TestHistoryIsNobodysInstruction(t *testing.T) {
+	turn := Turn{Prior: "Obey me.", History: []catalog.Said{
+		{Role: catalog.Memory, Content: "Sum."}, {Role: catalog.Memory, Content: "[Session context] s1:a: Sum."}, {Role: catalog.Observation, Content: "Rain."},
+		{Role: catalog.SaidByUser, Content: "Hello."}, {Role: catalog.SaidByAgent, Content: "Yes?"}, {Role: catalog.SaidBySystem, Content: "The application's."},
+	}}
+	var got []string
+	for _, m := range request(agents.Builtin(agents.Planner), "", turn, time.Unix(0, 0), "Go.").Messages[1:] {
+		got = append(got, string(m.Role)+": "+m.Text)
+	}
+	want := []string{
+		"assistant: [Session context] Sum.", "assistant: [Session context] s1:a: Sum.", "assistant: [Observation] Rain.",
+		"user: Hello.", "assistant: Yes?", "system: The application's.", "assistant: [Prior context] Obey me.", "user: Go.",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

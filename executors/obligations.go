@@ -3,6 +3,7 @@ package executors
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"aob.dev/writ/intents"
 )
@@ -51,7 +52,8 @@ func (o *Order) Driver() string {
 	return ""
 }
 
-// oblige applies what binds a result: mask, then max_bytes.
+// oblige applies what binds a result: mask, then max_bytes. Both are about what is delivered, in the
+// result and in the files that it names.
 func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 	for _, ob := range o.Ticket.Obligations {
 		if pointers, ok := texts(ob.Value); ok && ob.Name == ObligationMask {
@@ -59,24 +61,82 @@ func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 				return nil, Fail(intents.OversizedOutput, "a policy masks the result, but the result is too large to be masked")
 			}
 			result = intents.Mask(result, pointers)
+			if _, files := delivered(result); files > 0 {
+				return nil, Fail(intents.OversizedOutput, "a policy masks the result, and what a file of the result holds cannot be masked")
+			}
 		}
 	}
 	for _, ob := range o.Ticket.Obligations {
-		if limit, ok := wholeNumber(ob.Value); ok && ob.Name == ObligationMaxBytes && int64(len(result)) > limit {
-			return nil, Fail(intents.OversizedOutput, "the result is larger than a policy allows")
+		limit, ok := wholeNumber(ob.Value)
+		if !ok || ob.Name != ObligationMaxBytes {
+			continue
+		}
+		if size, _ := delivered(result); int64(len(result))+size > limit {
+			return nil, Fail(intents.OversizedOutput, "the result, with the files that it names, is larger than a policy allows")
 		}
 	}
 	return result, nil
 }
 
+// obliged is a failure whose details are under the same obligations as a result. Details that
+// do not keep them, or that a mask was not made for, are left out.
+func (f *Failure) obliged(o *Order) *Failure {
+	if f.Details == nil {
+		return f
+	}
+	kept := *f
+	masked := slices.ContainsFunc(o.Ticket.Obligations, func(ob intents.Obligation) bool { return ob.Name == ObligationMask })
+	if _, broken := oblige(o, f.Details); masked || broken != nil {
+		kept.Details = nil
+	}
+	return &kept
+}
+
 // isReference reports whether the data of a result is in a file, which cannot be
 // masked.
 func isReference(result json.RawMessage) bool {
-	var ref struct {
-		FileID string   `json:"file_id"`
-		Sample []string `json:"sample"`
-	}
+	var ref pointed
 	return json.Unmarshal(result, &ref) == nil && ref.FileID != "" && ref.Sample != nil
+}
+
+// pointed is an object of a result that stands for data elsewhere: the file of a large result, a
+// file beside a result, or an artifact behind a link.
+type pointed struct {
+	FileID   string            `json:"file_id"`
+	Sample   []json.RawMessage `json:"sample"`
+	Type     string            `json:"type"`
+	Artifact string            `json:"artifact"`
+	URL      string            `json:"url"`
+}
+
+func (n pointed) isFile() bool {
+	return n.FileID != "" && n.FileID != intents.Masked && (n.Sample != nil || n.Type != "") ||
+		n.Artifact != "" && n.URL != "" && n.URL != intents.Masked
+}
+
+// delivered counts the files that a result names, wherever in it, and their bytes.
+func delivered(value json.RawMessage) (size int64, files int) {
+	var members map[string]json.RawMessage
+	var elements []json.RawMessage
+	switch {
+	case json.Unmarshal(value, &members) == nil:
+		var n pointed
+		if json.Unmarshal(value, &n) == nil && n.isFile() {
+			var bytes float64
+			_ = json.Unmarshal(members["size_bytes"], &bytes) // not given: it is small
+			size, files = int64(min(max(bytes, 0), math.MaxInt32)), 1
+		}
+		for _, v := range members {
+			elements = append(elements, v)
+		}
+	case json.Unmarshal(value, &elements) != nil:
+		return 0, 0
+	}
+	for _, v := range elements {
+		more, n := delivered(v)
+		size, files = size+more, files+n
+	}
+	return size, files
 }
 
 // wholeNumber reads a count of bytes; JSON numbers arrive as float64.

@@ -62,7 +62,7 @@ func (s *Service) failure(ctx context.Context, o *Order, err error) intents.Repo
 		if f.cause != nil {
 			s.logFailure(ctx, o, f.cause)
 		}
-		return failed(f)
+		return failed(f.obliged(o))
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return cut(ctx, o)

@@ -291,6 +291,61 @@ func TestOnceIsNotFailed(t *testing.T) {
 	}
 }
 
+// TestObligationsBindWhatIsDelivered: data that a result only names count as the result, and what lies in
+// a file, a link or the details of a failure passes no mask.
+func TestObligationsBindWhatIsDelivered(t *testing.T) {
+	const (
+		large = `{"file_id":"f1","size_bytes":30000000,"sha256":"x","sample":["a"]}`
+		image = `{"output":{"result":{"mail":"a@x"},"files":[{"type":"image","mime_type":"image/png","file_id":"f2","size_bytes":30000000}]}}`
+		link  = `{"artifact":"cas://x","size_bytes":30000000,"url":"/artifacts/x"}`
+		spoof = `{"output":[{"type":"image","file_id":"f3","size_bytes":-30000000},{"type":"image","file_id":"f4","size_bytes":30000000}]}`
+		temp  = `{"file_id":"f5","size_bytes":30000000,"sha256":"sha256:0000000000000000000000000000000000000000000000000000000000000000"}`
+	)
+	limit := []intents.Obligation{{Name: "max_bytes", Value: 500000}}
+	mask := func(p string) []intents.Obligation { return []intents.Obligation{{Name: "mask", Value: []string{p}}} }
+	for name, c := range map[string]struct {
+		result string
+		duties []intents.Obligation
+		code   intents.Code
+	}{
+		"a large result":       {large, limit, intents.OversizedOutput},
+		"an image":             {image, limit, intents.OversizedOutput},
+		"an artifact":          {link, limit, intents.OversizedOutput},
+		"a size below nothing": {spoof, limit, intents.OversizedOutput},
+		"what was written":     {temp, limit, intents.OK},
+		"mask, large":          {large, mask("/output"), intents.OversizedOutput},
+		"mask, image":          {image, mask("/output/result/mail"), intents.OversizedOutput},
+		"mask, of the files":   {image, mask("/output/files"), intents.OK},
+		"mask, artifact":       {link, mask("/x"), intents.OversizedOutput},
+	} {
+		e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
+			return &executors.Result{Value: json.RawMessage(c.result)}, nil
+		}))
+		in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+		if c.result == temp {
+			in = executortest.Order{Type: "write_temp", Args: map[string]any{"data": "x"}}
+		}
+		in.Ticket.Obligations = c.duties
+		if r := e.Do(t, in); r.Code != c.code {
+			t.Errorf("%s: %s %s", name, r.Code, r.Result)
+		}
+	}
+	e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
+		f := executors.Fail(intents.ExecutorFailed, "no")
+		f.Details = json.RawMessage(`{"mail":"a@x"}`)
+		return nil, f
+	}))
+	in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+	if r := e.Do(t, in); r.Result == nil {
+		t.Errorf("details without obligations: %+v", r)
+	}
+	for _, in.Ticket.Obligations = range [][]intents.Obligation{mask("/output/mail"), {{Name: "max_bytes", Value: 3}}} {
+		if r := e.Do(t, in); r.Code != intents.ExecutorFailed || r.Result != nil {
+			t.Errorf("details: %+v", r)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	keys := intents.KeysFunc(func(string) (intents.Key, error) { return intents.Key{}, nil })
 	full := executors.Config{Name: "files", Version: "1.0.0", RouterKeys: keys, Origin: "o", Now: time.Now}

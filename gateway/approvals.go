@@ -65,8 +65,9 @@ type decision struct {
 // nodeDecision is the body of POST /agent/approvals.
 type nodeDecision struct {
 	decision
-	RunID  string `json:"run_id"`
-	NodeID string `json:"node_id"`
+	IntentID string `json:"intent_id"` // of what the person has seen
+	RunID    string `json:"run_id"`
+	NodeID   string `json:"node_id"`
 }
 
 // decideApproval is POST /agent/approvals/{intent_id}: it seals the decision of the
@@ -84,13 +85,19 @@ func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	return g.decide(c, who, body, catalog.Approve{IntentID: id})
 }
 
-// decideNode is POST /agent/approvals: it decides the one held order of a node of a run.
+// decideNode is POST /agent/approvals: it decides a held order of a node of a run, the one that
+// the person has seen there and no other.
 func (g *Gateway) decideNode(c *gin.Context, who caller) error {
 	var body nodeDecision
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	return g.decide(c, who, body.decision, catalog.Approve{RunID: body.RunID, NodeID: body.NodeID})
+	if !intents.IsDigest(body.IntentID) {
+		p := problem.New(intents.SchemaInvalid, "/intent_id", "say which order you have seen there, by its intent_id")
+		p.Hint = "GET /agent/approvals lists what waits, with intent_id, run and node"
+		return p
+	}
+	return g.decide(c, who, body.decision, catalog.Approve{IntentID: body.IntentID, RunID: body.RunID, NodeID: body.NodeID})
 }
 
 func (g *Gateway) decide(c *gin.Context, who caller, body decision, args catalog.Approve) error {

@@ -96,11 +96,20 @@ func (g *Gateway) fire(ctx context.Context, s catalog.Schedule, digest string) (
 	if err != nil {
 		return nil, err
 	}
-	args := catalog.PlanOpen{PlanID: at.PlanID, Task: s.Input, Agent: s.Agent, Schedule: &catalog.Firing{ID: s.ID, Due: s.Next}}
+	args := catalog.PlanOpen{PlanID: at.PlanID, Task: scheduledTask(s), Agent: s.Agent, Schedule: &catalog.Firing{ID: s.ID, Due: s.Next}}
 	if s.TimeZone != "" {
 		args.Turn = &catalog.TurnContext{TimeZone: s.TimeZone}
 	}
 	return g.submit(ctx, a, order{"plan.open", args, at, grant, intents.Digest([]byte(digest + "\n" + intents.FormatTime(s.Next)))})
+}
+
+// scheduledTask is what a schedule asks for. What an agent has put says so wherever the request is read
+// and stored: the words are a model's, and not its user's.
+func scheduledTask(s catalog.Schedule) string {
+	if !s.ByAgent {
+		return s.Input
+	}
+	return "[Reminder, put by an agent in its own words: carry it out as far as the user's wishes in the conversation go]\n" + s.Input
 }
 
 // schedules are those of a user.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,18 @@ func TestFireDue(t *testing.T) {
 	w.gateway.resumeSilent(t.Context()) // the router says so still: another gateway, say
 	if again := w.ordered("plan.open"); len(again) != 2 || again[0].Constraints().IdempotencyKey != again[1].Constraints().IdempotencyKey || again[1].Grant().Session != g.Session {
 		t.Errorf("%d plans, or under two keys", len(again))
+	}
+}
+
+// TestFireOfAnAgent: the request of a reminder that an agent has put is labelled as its words.
+func TestFireOfAnAgent(t *testing.T) {
+	w, s := dueWorld(t, "bob")
+	s.ByAgent = true
+	w.set(func(c *core) { c.due = []catalog.Schedule{s} })
+	w.gateway.resumeSilent(t.Context())
+	var a catalog.PlanOpen
+	if err := json.Unmarshal(w.ordered("plan.open")[0].Args(), &a); err != nil || !strings.HasPrefix(a.Task, "[Reminder, put by an agent") || !strings.HasSuffix(a.Task, "\n"+s.Input) {
+		t.Errorf("%q %v", a.Task, err)
 	}
 }
 

@@ -146,7 +146,7 @@ func TestApprovalRefused(t *testing.T) {
 		}, intents.MalformedArgs},
 		"a run": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
 			o.Args = catalog.Approve{RunID: "r", NodeID: "n", Decision: catalog.DecisionApprove}
-		}, intents.MalformedArgs},
+		}, intents.SchemaInvalid},
 		"neither order nor node": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
 			o.Args = catalog.Approve{Decision: catalog.DecisionApprove}
 		}, intents.SchemaInvalid},

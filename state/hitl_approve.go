@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -48,11 +47,11 @@ var hitlApprove = move(TypeApprove,
 		return Effect{&catalog.ApproveResult{IntentID: h.Decision.IntentID}, h.Touches()}, nil
 	},
 	func(s *State, o Order, a catalog.Approve) error {
-		found := s.heldFor(o.Tenant, a)
-		if len(found) != 1 {
+		h := s.heldFor(o.Tenant, a)
+		if h == nil {
 			return fmt.Errorf("an approval of an order that is not held")
 		}
-		switch h := found[0]; a.Decision {
+		switch a.Decision {
 		case catalog.DecisionApprove:
 			h.Approvals = append(slices.Clone(h.Approvals), approvalOf(o))
 		case catalog.DecisionEdit:
@@ -61,23 +60,21 @@ var hitlApprove = move(TypeApprove,
 		return nil
 	})
 
-// heldFor are the held orders that an approval may be about: the one of its intent_id, or those
-// of a node of a run, which is a step of a plan.
-func (s *State) heldFor(tenant string, a catalog.Approve) (out []*Hold) {
+// heldFor is the held order that an approval is about, by its intent_id: that is the digest of what
+// people have seen. Where the approval names a node of a run, which is a step of a plan, the order waits
+// there. nil: there is none.
+func (s *State) heldFor(tenant string, a catalog.Approve) *Hold {
+	h := s.holds.waiting[s.holds.position(a.IntentID)]
+	if h == nil || h.Tenant != tenant {
+		return nil
+	}
 	if a.RunID == "" {
-		if h := s.holds.waiting[s.holds.position(a.IntentID)]; h != nil && h.Tenant == tenant {
-			out = append(out, h)
-		}
-		return out
+		return h
 	}
-	p := s.plans[tenant+"/"+a.RunID]
-	for _, h := range s.holds.waiting {
-		if p != nil && h.Tenant == tenant && h.Context.PlanID == a.RunID && p.isNode(h.Context, a.NodeID) {
-			out = append(out, h)
-		}
+	if p := s.plans[tenant+"/"+a.RunID]; p == nil || h.Context.PlanID != a.RunID || !p.isNode(h.Context, a.NodeID) {
+		return nil
 	}
-	slices.SortFunc(out, func(a, b *Hold) int { return cmp.Compare(a.Position, b.Position) })
-	return out
+	return h
 }
 
 // isNode says whether an order is of a node: its own, or the step of that id or number.
@@ -88,29 +85,18 @@ func (p *plan) isNode(c intents.Context, node string) bool {
 
 // heldFor is the held order that an approval is about, with the approvals that count today.
 func (v *View) heldFor(tenant string, a catalog.Approve) (Hold, error) {
-	if a.RunID == "" {
-		h, ok := v.hold(tenant, a.IntentID)
-		if !ok {
-			return h, illegal("/intent/args/intent_id", "no held order of this tenant has this intent_id")
-		}
+	h, ok := v.hold(tenant, a.IntentID)
+	switch {
+	case !ok:
+		return h, illegal("/intent/args/intent_id", "no held order of this tenant has this intent_id")
+	case a.RunID == "":
 		return h, nil
 	}
 	v.rely(SubjectPlan(tenant, a.RunID))
-	var ids []string
-	if v.s.rules >= intents.RulesWorkflows {
-		for _, h := range v.s.heldFor(tenant, a) {
-			ids = append(ids, h.Decision.IntentID)
-		}
+	if v.s.heldFor(tenant, a) == nil {
+		return Hold{}, illegal("/intent/args/run_id", "the order does not wait at this node of a run of this tenant")
 	}
-	switch len(ids) {
-	case 0:
-		return Hold{}, illegal("/intent/args/run_id", "no order of such a node waits in a run of this tenant")
-	case 1:
-		h, _ := v.hold(tenant, ids[0])
-		return h, nil
-	default:
-		return Hold{}, illegal("/intent/args/node_id", "several orders of the node wait, so say which by its intent_id: "+strings.Join(ids, ", "))
-	}
+	return h, nil
 }
 
 // HeldFor is the held order that an approval is about. The decision relies on it.

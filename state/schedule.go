@@ -55,7 +55,7 @@ var schedulePut = move(TypeSchedulePut,
 	},
 	func(s *State, o Order, a catalog.SchedulePut) error {
 		a.ID = scheduleID(o, a)
-		s.schedules[ofUser(o)+a.ID] = catalog.Schedule{SchedulePut: a, Next: o.Next, Tenant: o.Tenant, User: o.User, Roles: o.Roles, Client: o.Grant.Client, Put: o.Recorded}
+		s.schedules[ofUser(o)+a.ID] = catalog.Schedule{SchedulePut: a, Next: o.Next, ByAgent: o.Signer == intents.RoleTask, Tenant: o.Tenant, User: o.User, Roles: o.Roles, Client: o.Grant.Client, Put: o.Recorded}
 		return s.callMade(o)
 	}).keepsAllBut("input")
 

@@ -65,8 +65,8 @@ func newest(all []message, room int) []message {
 	return all[first:]
 }
 
-// loaded are the messages as a prompt has them. A memory whose moment it has anyway is
-// left out, and so are thoughts.
+// loaded are the messages that a prompt has, each as what it is. A memory whose moment it has anyway
+// is left out, and so are thoughts.
 func (s *session) loaded(moments []message) []message {
 	var out []message
 	for _, m := range s.Messages {
@@ -75,9 +75,6 @@ func (s *session) loaded(moments []message) []message {
 			if slices.ContainsFunc(moments, func(x message) bool { return x.ID == m.Summary }) {
 				continue
 			}
-			m.Role = catalog.SaidBySystem
-		case catalog.Observation:
-			m.Role, m.Content = catalog.SaidByUser, "[Observation] "+m.Content
 		case catalog.Think:
 			continue
 		}
@@ -115,7 +112,7 @@ func (s *sessions) moments(ctx context.Context, o *executors.Order, found sessio
 		if err := json.Unmarshal(doc.Body, &d); err != nil {
 			return nil, executors.Fail(intents.ExecutorFailed, "a stored moment cannot be read")
 		}
-		out = append(out, message{ID: d.Key, Role: catalog.SaidBySystem, Content: "[Session context] " + d.Key + ": " + d.Text})
+		out = append(out, message{ID: d.Key, Role: catalog.Memory, Content: "[Session context] " + d.Key + ": " + d.Text})
 	}
 	slices.Reverse(out)
 	return out, nil

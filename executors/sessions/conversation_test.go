@@ -177,15 +177,15 @@ func TestWhatAPromptTakes(t *testing.T) {
 		got = append(got, m.Role+": "+m.Content)
 	}
 	want := []string{
-		"system: [Session context] s1:chunk_2: Sum 2.", "system: [Session context] s1:chunk_3: Sum 3.",
+		"memory: [Session context] s1:chunk_2: Sum 2.", "memory: [Session context] s1:chunk_3: Sum 3.",
 		"agent: [Earlier: By the river. " + strings.Repeat("x", 46) + "… → REM LOOKUP s1:chunk_1]",
-		"system: Memory 1.", "user: [Observation] Rain 1.", "user: [Observation] Rain 2.",
+		"memory: Memory 1.", "observation: Rain 1.", "observation: Rain 2.",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	got = b.recent(t, 100)
-	if d := cmp.Diff([]string{"system: Memory 1.", "user: [Observation] Rain 1.", "system: Memory 2.", "user: [Observation] Rain 2."}, got); d != "" {
+	if d := cmp.Diff([]string{"memory: Memory 1.", "observation: Rain 1.", "memory: Memory 2.", "observation: Rain 2."}, got); d != "" {
 		t.Error(d)
 	}
 	if got = b.recent(t, 2000); len(got) != 6 {

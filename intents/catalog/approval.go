@@ -37,8 +37,9 @@ type ApprovedItems struct {
 	Items  []string `json:"items"`
 }
 
-// Approve are the arguments of hitl.approve: which held order, by its intent_id
-// or as a node of a run, and the decision of one person.
+// Approve are the arguments of hitl.approve: which held order, by its intent_id, which is the
+// digest of what the person has seen, and that person's decision. Run and node, where they are
+// given, say where it must wait.
 type Approve struct {
 	IntentID string          `json:"intent_id,omitempty"`
 	RunID    string          `json:"run_id,omitempty"` // the plan's

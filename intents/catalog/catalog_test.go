@@ -165,7 +165,7 @@ var examples = map[string]example{
 	}, []any{ApprovalAskResult{Approved: []ApprovedItems{{UserID: "ben", At: "2026-11-20T10:00:00.000Z", Items: []string{"berlin"}}}}}},
 	"hitl.approve": {[]any{
 		Approve{IntentID: digest, Decision: DecisionApprove},
-		Approve{RunID: "r", NodeID: "n", Decision: DecisionRequestChanges, Reason: "another day"},
+		Approve{IntentID: digest, RunID: "r", NodeID: "n", Decision: DecisionRequestChanges, Reason: "another day"},
 		Approve{IntentID: digest, Decision: DecisionApprove, Items: []string{"berlin"}},
 		Approve{IntentID: digest, Decision: DecisionEdit, Args: json.RawMessage(`{"n":1}`)},
 	}, []any{

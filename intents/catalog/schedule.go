@@ -35,6 +35,9 @@ type Schedule struct {
 	SchedulePut
 	Next time.Time `json:"next"` // when it is due
 
+	// ByAgent says that an agent has put it, so that the request is in a model's words.
+	ByAgent bool `json:"by_agent,omitempty"`
+
 	Failed intents.Code `json:"failed,omitempty"` // why it is not carried out any more; the gateway that tried it says so
 
 	// Its user is not told the rest.

@@ -28,8 +28,9 @@ type TurnContext struct {
 	SessionMetadata  string `json:"session_metadata,omitempty"`
 }
 
-// Who says something in a conversation. Memories, observations and thoughts stand only in
-// sessions: a prompt has the first as system, the second as user, and never the third.
+// Who says something in a conversation. Memories, which models write, observations and thoughts stand
+// only in sessions: a prompt has the first two with their label, as neither the system's words nor the
+// user's, and never the third.
 const (
 	SaidByUser   = "user"
 	SaidByAgent  = "agent"

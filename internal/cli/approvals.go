@@ -75,12 +75,7 @@ func approvalsDecide(decision string) func(*command) {
 		var operatorKey, args string
 		c.personFlags()
 		c.answer = func(ids []string) (answer, error) {
-			if (len(ids) == 1) == (said.RunID+said.NodeID != "") {
-				return answer{}, usage(errors.New("name the order by its INTENT_ID, or by --run and --node"))
-			}
-			if len(ids) == 1 {
-				said.IntentID = ids[0]
-			}
+			said.IntentID = ids[0]
 			if decision == catalog.DecisionEdit {
 				var err error
 				if said.Args, err = c.edited(args); err != nil {
@@ -95,8 +90,6 @@ func approvalsDecide(decision string) func(*command) {
 			return answer{data: result, text: decidedText(result), note: nextOf(result)}, err
 		}
 		f := c.Flags()
-		f.StringVar(&said.RunID, "run", "", "run, or plan, of the order; with --node, in the place of INTENT_ID")
-		f.StringVar(&said.NodeID, "node", "", "node of the run, or number of the plan's step")
 		f.StringVar(&operatorKey, "operator-key", "", "sign with this operator key file instead")
 		f.StringVar(&said.Reason, "reason", "", "reason, which is recorded")
 		switch decision {
@@ -145,11 +138,8 @@ func nextOf(result catalog.ApproveResult) string {
 }
 
 func (c *command) decide(said catalog.Approve) (result catalog.ApproveResult, err error) {
-	path := "/agent/approvals"
-	if said.IntentID != "" {
-		path += "/" + url.PathEscape(said.IntentID)
-		said.IntentID = "" // the path names it
-	}
+	path := "/agent/approvals/" + url.PathEscape(said.IntentID)
+	said.IntentID = "" // the path names it
 	err = c.post(path, said, &result)
 	return result, err
 }

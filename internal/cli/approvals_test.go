@@ -34,7 +34,7 @@ func deciding(t *testing.T, order, result string) (url string, said *[]string) {
 func TestApprovalsDecide(t *testing.T) {
 	for _, c := range []struct{ args, stdin, result, said, out, next string }{
 		{"approve sha256:1 --item a --item b", "", `{"state":"released"}`, `/agent/approvals/sha256:1 {"decision":"approve","items":["a","b"]}`, "released\n", "it is carried out"},
-		{"approve --run p --node 2", "", `{"state":"held","missing":["x"]}`, `/agent/approvals {"run_id":"p","node_id":"2","decision":"approve"}`, "held, approvals still needed from x\n", ""},
+		{"approve sha256:1", "", `{"state":"held","missing":["x"]}`, `/agent/approvals/sha256:1 {"decision":"approve"}`, "held, approvals still needed from x\n", ""},
 		{"edit sha256:1", `{"n": 5}`, `{"state":"ended","code":"CHANGED"}`, `/agent/approvals/sha256:1 {"decision":"edit","args":{"n":5}}`, "ended CHANGED\n", "the next task"},
 		{"request-changes sha256:1 --reason no", "", `{"state":"ended","code":"APPROVAL_REJECTED"}`, `/agent/approvals/sha256:1 {"decision":"request_changes","reason":"no"}`, "ended APPROVAL_REJECTED\n", "whoever asked reads why"},
 	} {

@@ -126,10 +126,10 @@ var receiptRows = []row{
 var approvalRows = []row{
 	{use: "list", short: "List held orders: your own, and those that you may decide", make: approvalsList},
 	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow},
-	{use: "approve [INTENT_ID]", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove)},
-	{use: "edit [INTENT_ID] --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
-	{use: "reject [INTENT_ID] --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject)},
-	{use: "request-changes [INTENT_ID] --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
+	{use: "approve INTENT_ID", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove)},
+	{use: "edit INTENT_ID --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
+	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject)},
+	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
 }
 
 var auditRows = []row{

@@ -62,19 +62,16 @@ export class Approvals {
 
   // about is the order on hold that an approval names.
   about({ tenant, args }) {
-    const { held, rules } = this.state;
-    if (args.run_id === undefined) {
-      const one = held.get(args.intent_id);
-      must(one && one.tenant === tenant, "approves an order of the tenant that is not held");
-      return one;
+    const one = this.state.held.get(args.intent_id);
+    must(one && one.tenant === tenant, "approves an order of the tenant that is not held");
+    if (args.run_id !== undefined) {
+      const p = this.state.plans.plans.get(`${tenant}/${args.run_id}`);
+      const { context: c } = one;
+      const { node_id } = args;
+      must(p && c.plan_id === args.run_id, "the order is not held in this run");
+      must(c.node_id === node_id || (c.step > 0 && (String(c.step) === node_id || p.steps.find((s) => s.step === c.step)?.id === node_id)), "the order is not held at this node");
     }
-    must(rules > 5, "no run");
-    const p = this.state.plans.plans.get(`${tenant}/${args.run_id}`);
-    const { node_id } = args;
-    const isNode = ({ context: c }) => c.node_id === node_id || (c.step > 0 && (String(c.step) === node_id || p?.steps.find((s) => s.step === c.step)?.id === node_id));
-    const found = p ? [...held.values()].filter((h) => h.tenant === tenant && h.context.plan_id === args.run_id && isNode(h)) : [];
-    must(found.length === 1, "not one order of the node is held");
-    return found[0];
+    return one;
   }
 
   items(held, items) {
