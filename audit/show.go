@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,9 +205,17 @@ func (p Proof) Check(trust Trust) error {
 }
 
 // InLog checks that the records that a receipt names are in the log: the first proof is of the
-// order's, and the last one, if there are several, of its outcome's. keys are those of the
-// receipt's log.
-func InLog(r intents.Receipt, keys []intents.Key, all []ledger.Inclusion) error {
+// intent's, and the last one, if there are several, of its outcome's. inclusion is one proof, or an
+// array of them. keys are those of the receipt's log.
+func InLog(r intents.Receipt, keys []intents.Key, inclusion json.RawMessage) error {
+	all := make([]ledger.Inclusion, 1)
+	into := any(&all)
+	if bytes.HasPrefix(inclusion, []byte("{")) {
+		into = &all[0]
+	}
+	if err := json.Unmarshal(inclusion, into); err != nil {
+		return err
+	}
 	leaves, err := inLog(r.Issuer, keys, all)
 	if err != nil {
 		return err

@@ -95,9 +95,8 @@ func (d *Directory) KeyGives(g *intents.Grant, id string) bool {
 	if g == nil || d.tenants[g.Tenant] == nil {
 		return true
 	}
-	key := intents.KeyOfClient(g.Act.Client)
-	k, ok := d.tenants[g.Tenant].Keys[key]
-	return key == "" || ok && keyGives(k, id)
+	k, ok := d.tenants[g.Tenant].Keys[intents.KeyOfClient(g.Act.Client)]
+	return !ok || keyGives(k, id) // a key that is not there gives no role any more (RolesNow)
 }
 
 // KeyGives is that of the directory in force, which the decision relies on.

@@ -9,7 +9,6 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/storage/ledger"
 )
 
 func receiptGet(c *command) {
@@ -90,15 +89,6 @@ func receiptIn(raw []byte) (doc receiptDoc, err error) {
 	return doc, nil
 }
 
-// inclusion are the proofs of the document, whichever form it has.
-func (d receiptDoc) inclusion() (all []ledger.Inclusion, err error) {
-	if strings.HasPrefix(string(d.Inclusion), "{") {
-		all = make([]ledger.Inclusion, 1)
-		return all, json.Unmarshal(d.Inclusion, &all[0])
-	}
-	return all, json.Unmarshal(d.Inclusion, &all)
-}
-
 // judgedByTrust verifies what writ audit prove has printed, from the root key on.
 func (d receiptDoc) judgedByTrust(c *command, file string) (v receiptVerdict, err error) {
 	o, err := verifyOptions(c.Context(), file, "")
@@ -136,11 +126,7 @@ func (d receiptDoc) judgedByKeys(file string) (v receiptVerdict, err error) {
 	if !v.Valid || d.Inclusion == nil {
 		return v, nil
 	}
-	all, err := d.inclusion()
-	if err != nil {
-		return v, malformed(fmt.Errorf("inclusion: %w", err))
-	}
-	if err = audit.InLog(*v.Receipt, list, all); d.IntentID != "" && d.IntentID != v.Receipt.IntentID {
+	if err = audit.InLog(*v.Receipt, list, d.Inclusion); d.IntentID != "" && d.IntentID != v.Receipt.IntentID {
 		err = errors.New("the receipt is about another order than the document")
 	}
 	if err != nil {
