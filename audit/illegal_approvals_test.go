@@ -241,9 +241,8 @@ var approvalMisdeeds = []misdeed{
 		d.releases(*d.held.Position, by, ben)
 		return d.answers(*d.held.Position, catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{{UserID: "ben", At: ben.At, Items: []string{"berlin", "oslo"}}}})
 	}},
-	{"approved-one-of-two-of-a-node", "questioned", "hitl.approve: by run_id and node_id it names one order", "several orders", func(d *dishonest) int64 {
-		d.accepted(d.task.Order("approval.ask", other), d.waits())
-		return d.saysSo(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{RunID: d.plan.ID, NodeID: "1", Decision: catalog.DecisionApprove}})
+	{"approved-at-another-node", "questioned", "hitl.approve: the order waits at the node that it names", "does not wait at this node", func(d *dishonest) int64 {
+		return d.saysSo(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, RunID: d.plan.ID, NodeID: "2", Decision: catalog.DecisionApprove}})
 	}},
 	{"held-though-nobody-can-approve", "questioned", meetable, "nobody could meet", func(d *dishonest) int64 {
 		return d.callHeld(`{}`, "frank")

@@ -320,6 +320,7 @@ func TestObligationsBindWhatIsDelivered(t *testing.T) {
 			return &executors.Result{Value: json.RawMessage(c.result)}, nil
 		}))
 		in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+		in.Ticket.Pins = []intents.Pin{{Skill: "people", Effect: "pure"}}
 		in.Ticket.Obligations = c.duties
 		if r := e.Do(t, in); r.Code != c.code {
 			t.Errorf("%s: %s %s", name, r.Code, r.Result)
