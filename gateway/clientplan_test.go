@@ -20,6 +20,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	ending "aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
@@ -90,7 +91,8 @@ func startOn(w *routertest.World, journal storage.Journal) *clientWorld {
 	w.Must(err)
 	w.Must(r.Start(w.Context()))
 	w.Must(r.Recover(w.Context()))
-	ctx, cancel := context.WithCancel(w.Context())
+	end, leave := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ending.WithEnd(w.Context(), end))
 	var all sync.WaitGroup
 	serve := func(fn func(context.Context, chan<- struct{}) error) {
 		ready := make(chan struct{})
@@ -106,6 +108,7 @@ func startOn(w *routertest.World, journal storage.Journal) *clientWorld {
 	all.Go(func() { _ = g.Run(ctx) })
 	stop := sync.OnceFunc(func() {
 		cancel()
+		leave()
 		for _, c := range conns {
 			c.Close()
 		}

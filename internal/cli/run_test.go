@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 		{
 			"complete",
 			[]string{working, news, answered, done("complete")},
-			ExitOK, "**Ten**[2J\n", "· step 1 started: count\n· step 2 paused\n",
+			ExitOK, "**Ten**<U+001B>[2J\n", "· step 1 started: count\n· step 2 paused\n",
 			[]string{"data", "plan_id", "response", "status"},
 		},
 		{"failed", []string{refused1, done("failed")}, ExitNo, "I could not.\n", "", []string{"failure", "plan_id", "response", "status"}},
@@ -138,7 +138,7 @@ func (l *leaver) Write(b []byte) (int, error) {
 func TestPlanWatch(t *testing.T) {
 	url, _ := gateway(t, working, news, answered, done("complete"))
 	got := writ(t, "plan", "watch", "plan_1", "--url", url, "--key", "k")
-	if d := cmp.Diff(result{ExitOK, "**Ten**[2J\n", "· step 1 started: count\n· step 2 paused\n"}, got, cmp.AllowUnexported(result{})); d != "" {
+	if d := cmp.Diff(result{ExitOK, "**Ten**<U+001B>[2J\n", "· step 1 started: count\n· step 2 paused\n"}, got, cmp.AllowUnexported(result{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	url, _ = gateway(t, refused1, done("failed"))

@@ -101,7 +101,7 @@ func moveIn(stage, dir string) error {
 	parts, err := os.ReadDir(stage)
 	for _, e := range parts {
 		if err == nil {
-			err = os.Rename(filepath.Join(stage, e.Name()), filepath.Join(dir, e.Name()))
+			err = durable.Rename(filepath.Join(stage, e.Name()), filepath.Join(dir, e.Name()))
 		}
 	}
 	if err != nil { // nothing is left of it
