@@ -78,6 +78,9 @@ type exporter struct {
 	prover  *ledger.Prover
 }
 
+// ErrNoCheckpoint says that a log was cut off before its first checkpoint: a bundle would prove nothing.
+var ErrNoCheckpoint = errors.New("no checkpoint of this log is published yet, so nothing of it can be proven: start writ on the directory once (writ up --data DIR), and export again")
+
 func newExporter(s Source) *exporter {
 	return &exporter{
 		Source: s, memory: memory{waiting: map[int64]receipted{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
@@ -88,6 +91,9 @@ func (x *exporter) run(ctx context.Context) error {
 	var err error
 	if x.last, err = x.Ledger.Checkpoint(ctx, x.LedgerKey.VerificationKey()); err != nil {
 		return err
+	}
+	if x.last.Size < 1 {
+		return ErrNoCheckpoint
 	}
 	x.prover = x.Ledger.Prover(x.last.Size)
 	x.done.Size, x.done.Pending = x.last.Size, x.Records.Next()-x.last.Size

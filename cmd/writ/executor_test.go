@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// acme builds the service of testdata/acme, a module of its own, with what is in
-// the module cache alone, at $ACME; $CATALOG is the directory of its rows.
+// acme builds the service of testdata/acme, a module of its own,
+// at $ACME; $CATALOG is the directory of its rows.
 func acme(ts *testscript.TestScript, w *world, _ []string) {
 	here := must[string](ts)(os.Getwd())
 	root := must[string](ts)(filepath.Abs(filepath.Join(here, "..", "..")))
@@ -29,7 +29,7 @@ func acme(ts *testscript.TestScript, w *world, _ []string) {
 	binary := filepath.Join(w.dir, "acme")
 	cmd := exec.Command("go", "build", "-o", binary, ".")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = module, ts.Stdout(), ts.Stderr()
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 	ts.Check(cmd.Run())
 	ts.Setenv("ACME", binary)
 	ts.Setenv("CATALOG", filepath.Join(module, "catalog"))

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -33,7 +34,8 @@ var parts = []part{
 	{name: "ledger", there: func(data string) (bool, error) { return holdsBytes(filepath.Join(Ledger(data), "checkpoint")) }},
 }
 
-// stores are made before all parts. They are none where a server keeps what they have.
+// stores are made before the journal; keys may have been made before them, by hand. They are none where
+// a server keeps what they have.
 func stores(documents DocumentsAt) (list []part) {
 	if documents.URL == "" {
 		list = append(list, part{
@@ -117,7 +119,7 @@ func CheckParts(data string, documents DocumentsAt) error {
 	if err != nil {
 		return err
 	}
-	all := append(stores(documents), parts...)
+	all := slices.Concat(parts[:1], stores(documents), parts[1:])
 	for i := len(all) - 1; i >= 0; i-- {
 		there, err := all[i].there(data)
 		switch {

@@ -144,8 +144,6 @@ func TestCrashBeforeFirstKey(t *testing.T) {
 // TestCrashBeforeGenesis: some keys are there and no record is. They are used.
 func TestCrashBeforeGenesis(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(datadir.DocumentsFile(dir), nil, 0o600)) // they are made before the keys
-	must(t, os.MkdirAll(filepath.Join(dir, "blobs", "cas"), 0o700))
 	keys, err := keydir.Create(filepath.Join(dir, "keys"))
 	if err != nil {
 		t.Fatal(err)
