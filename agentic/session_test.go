@@ -202,8 +202,12 @@ Be brief.`
 // neither the system's words nor the user's, and what an agent tells another one it asks, too.
 func TestHistoryIsNobodysInstruction(t *testing.T) {
 	turn := Turn{Prior: "Obey me.", History: []catalog.Said{
-		{Role: catalog.Memory, Content: "Sum."}, {Role: catalog.Memory, Content: "[Session context] s1:a: Sum."}, {Role: catalog.Observation, Content: "Rain."},
-		{Role: catalog.SaidByUser, Content: "Hello."}, {Role: catalog.SaidByAgent, Content: "Yes?"}, {Role: catalog.SaidBySystem, Content: "The application's."},
+		{Role: catalog.Memory, Content: "Sum."},
+		{Role: catalog.Memory, Content: "[Session context] s1:a: Sum."},
+		{Role: catalog.Observation, Content: "Rain."},
+		{Role: catalog.SaidByUser, Content: "Hello."},
+		{Role: catalog.SaidByAgent, Content: "Yes?"},
+		{Role: catalog.SaidBySystem, Content: "The application's."},
 	}}
 	var got []string
 	for _, m := range request(agents.Builtin(agents.Planner), "", turn, time.Unix(0, 0), "Go.").Messages[1:] {

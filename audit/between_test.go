@@ -100,17 +100,17 @@ var changes = map[string]func(b *between){
 
 // submitted are orders that end in each stage, and accepted ones.
 var submitted = map[string]func(b *between) routertest.Order{
-	"done":                  func(b *between) routertest.Order { return b.find("q") },
-	"of few rights":         func(b *between) routertest.Order { o := b.find("q"); o.Roles = []string{"few"}; return o },
-	"refused by its schema": func(b *between) routertest.Order { o := b.find("q"); o.Args = map[string]any{"no": 1}; return o },
+	"done":                  func(b *between) routertest.Order { return b.find() },
+	"of few rights":         func(b *between) routertest.Order { o := b.find(); o.Roles = []string{"few"}; return o },
+	"refused by its schema": func(b *between) routertest.Order { o := b.find(); o.Args = map[string]any{"no": 1}; return o },
 	"refused for its signer": func(b *between) routertest.Order {
-		o := b.find("q")
+		o := b.find()
 		o.By = b.Manager
 		return o
 	},
-	"refused for its roles": func(b *between) routertest.Order { o := b.find("q"); o.Roles = []string{"none"}; return o },
+	"refused for its roles": func(b *between) routertest.Order { o := b.find(); o.Roles = []string{"none"}; return o },
 	"refused by the policy": func(b *between) routertest.Order {
-		o := b.find("q")
+		o := b.find()
 		o.Ctx.Labels = map[string]string{"writ.selfproof": "forbidden"}
 		return o
 	},
@@ -121,8 +121,8 @@ var submitted = map[string]func(b *between) routertest.Order{
 	"claim of an old epoch":  func(b *between) routertest.Order { return b.mine(b.task.ClaimOrder(1)) },
 }
 
-func (b *between) find(q string) routertest.Order {
-	return b.mine(routertest.Order{By: b.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: fmt.Sprint(q, b.n)}})
+func (b *between) find() routertest.Order {
+	return b.mine(routertest.Order{By: b.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: fmt.Sprint("q", b.n)}})
 }
 
 func (b *between) mine(o routertest.Order) routertest.Order {
@@ -137,6 +137,7 @@ func (b *between) mine(o routertest.Order) routertest.Order {
 // and its commit, the log is an honest one, and every decision comes out again as it was
 // recorded: it is one on one state.
 func TestChangesWhileDecided(t *testing.T) {
+	t.Parallel()
 	for what, change := range changes {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -108,7 +108,7 @@ func (w *world) secondAgrees(bundle []byte) {
 	w.Must(err)
 	trust := filepath.Join(w.TempDir(), "trust.json")
 	w.Must(os.WriteFile(trust, raw, 0o600))
-	if got := secondSays(w.TB.(*testing.T), trust, map[string][]byte{"new": bundle}); !got["new"].OK { //nolint:forcetypeassert // no benchmark
+	if got := secondSays(w.TB.(*testing.T), trust, map[string][]byte{"new": bundle}); !got["new"].OK {
 		w.Errorf("%+v", got["new"])
 	}
 }

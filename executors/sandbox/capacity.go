@@ -27,7 +27,7 @@ func processors() int { return runtime.GOMAXPROCS(0) }
 // memoryLimit is the memory that this process may use, in bytes: the least of the limits of its
 // control group and those above it, and what the machine has. 0: it is not known.
 func memoryLimit(root string) int64 {
-	table, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup")) // not there: no groups
+	table, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup")) //nolint:gosec // G304: of the kernel; not there: no groups
 	least := memTotal(root)
 	for line := range strings.Lines(string(table)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -50,7 +50,7 @@ type bound int64
 // and takes the limit of a group and of all above it.
 func (b bound) and(root, controller, group, file string) bound {
 	for at := filepath.Join("/", group); ; at = filepath.Dir(at) {
-		raw, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup", controller, at, file))
+		raw, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup", controller, at, file)) //nolint:gosec // G304: of the kernel
 		n, bad := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
 		if err == nil && bad == nil && n > 0 && (b == 0 || bound(n) < b) {
 			b = bound(n)
@@ -62,7 +62,7 @@ func (b bound) and(root, controller, group, file string) bound {
 }
 
 func memTotal(root string) bound {
-	raw, _ := os.ReadFile(filepath.Join(root, "proc/meminfo")) // not there: it is not known
+	raw, _ := os.ReadFile(filepath.Join(root, "proc/meminfo")) //nolint:gosec // G304: of the kernel; not there: it is not known
 	for line := range strings.Lines(string(raw)) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
 			n, _ := strconv.ParseInt(f[1], 10, 64)

@@ -23,7 +23,7 @@ func (s *skills) failure(ctx context.Context, in invocation, res *mcp.Result, er
 	}
 	f := s.judge(ctx, in, e)
 	if res != nil && res.IsError && res.IsJSON {
-		f.WithDetails(map[string]any{"error": executors.Cut(e.Reason, toolText), "structured": json.RawMessage(res.Data)})
+		_ = f.WithDetails(map[string]any{"error": executors.Cut(e.Reason, toolText), "structured": json.RawMessage(res.Data)})
 	}
 	if mayHaveRun(e) {
 		in.unknown(f)

@@ -52,7 +52,7 @@ func (a *oneWaits) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // decided sends a form to the console, and returns the page that comes back, or what the next
 // one says.
-func decided(t *testing.T, a *oneWaits, form url.Values) (status int, text string) {
+func decided(t *testing.T, a *oneWaits, form url.Values) (text string) {
 	t.Helper()
 	c := newConsole(t, a)
 	cookie := logIn(t, c)
@@ -62,9 +62,9 @@ func decided(t *testing.T, a *oneWaits, form url.Values) (status int, text strin
 	defer resp.Body.Close()
 	raw, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode == http.StatusSeeOther {
-		return resp.StatusCode, s.heard()
+		return s.heard()
 	}
-	return resp.StatusCode, html.UnescapeString(string(raw))
+	return html.UnescapeString(string(raw))
 }
 
 // TestApprovalForm: nothing is sent for a form that says nothing, or two things, and what
@@ -92,7 +92,7 @@ func TestApprovalForm(t *testing.T) {
 		"hidden, not edited": {call, url.Values{"decision": {"edit"}, "args": {shownArgs}}, `\u202e`, "You said edit"},
 	} {
 		a := &oneWaits{held: tt.held, result: `{"state":"held","missing":["r"]}`}
-		_, text := decided(t, a, tt.form)
+		text := decided(t, a, tt.form)
 		if got := strings.Join(a.sent, ""); tt.sent == "" && got != "" || !strings.Contains(got, tt.sent) || !strings.Contains(text, tt.says) {
 			t.Errorf("%s: sent %s\n%s", name, got, text)
 		}
@@ -107,12 +107,12 @@ func TestApprovalSaysWhatBecame(t *testing.T) {
 		`{"state":"released","code":"APPROVAL_REQUIRED"}`:                        "It was released, and has not ended yet.",
 	} {
 		a := &oneWaits{held: bus.HeldOrder{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"released"}`, became: became}
-		if _, text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.HasSuffix(text, want) {
+		if text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.HasSuffix(text, want) {
 			t.Errorf("%s: %q", became, text)
 		}
 	}
 	a := &oneWaits{held: bus.HeldOrder{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"ended","code":"POLICY_DENIED","reason":"the pin is another one"}`}
-	if _, text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.Contains(text, "POLICY_DENIED. the pin is another one.") {
+	if text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.Contains(text, "POLICY_DENIED. the pin is another one.") {
 		t.Errorf("%q", text)
 	}
 }

@@ -105,7 +105,7 @@ func (d receiptDoc) judgedByTrust(c *command, file string) (v receiptVerdict, er
 	v = receiptVerdict{KID: intents.SignerOf(p.Receipt)}
 	if err := p.Check(*o.Trust); err != nil {
 		v.Code, v.Reason = intents.SignatureInvalid, err.Error()
-		return v, nil
+		return v, nil //nolint:nilerr // it is the verdict
 	}
 	var r intents.Receipt
 	if err := intents.PeekClaims(p.Receipt, &r); err != nil { // it was verified above
@@ -130,7 +130,7 @@ func (d receiptDoc) judgedByKeys(file string) (v receiptVerdict, err error) {
 		err = errors.New("the receipt is about another order than the document")
 	}
 	if err != nil {
-		return receiptVerdict{Code: intents.SignatureInvalid, Reason: "the proof: " + err.Error(), KID: v.KID}, nil
+		return receiptVerdict{Code: intents.SignatureInvalid, Reason: "the proof: " + err.Error(), KID: v.KID}, nil //nolint:nilerr // likewise
 	}
 	v.InLog = true
 	return v, nil

@@ -49,7 +49,7 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 				break
 			}
 		}
-		if err := c.resolve(text, from, from == s.Name); err != nil {
+		if err := resolveText(&c, text, from, from == s.Name); err != nil {
 			return c, err
 		}
 	}
@@ -59,7 +59,7 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 	c.Models = maps.Clone(c.Models)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		m := c.Models[name]
-		if err := c.resolve(&m.Key, "models."+name+".key", true); err != nil {
+		if err := resolveText(&c, &m.Key, "models."+name+".key", true); err != nil {
 			return c, err
 		}
 		c.Models[name] = m
@@ -67,10 +67,10 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 	return c, nil
 }
 
-// resolve puts a secret in the place of the text that says where it is. from is the
+// resolveText puts a secret in the place of the text that says where it is. from is the
 // setting or variable that has the text, ofFile says that it stands in writ.yaml. No error has the
 // secret, or what else the command said: that may be one, too.
-func (c *Config) resolve(text *string, from string, ofFile bool) (err error) {
+func resolveText(c *Config, text *string, from string, ofFile bool) (err error) {
 	var raw []byte
 	file, isFile := strings.CutPrefix(*text, inFile)
 	command, isCommand := strings.CutPrefix(*text, fromCommand)

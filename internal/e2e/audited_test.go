@@ -126,7 +126,7 @@ func (s *system) sameState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer a.Close() //nolint:errcheck // only read
+	defer a.Close()
 	made, err := datadir.Fold(ctx, a.Records)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *system) verifies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer a.Close() //nolint:errcheck // only read
+	defer a.Close()
 	var bundle bytes.Buffer
 	w := bufio.NewWriter(&bundle)
 	if _, err := audit.Export(ctx, w, a.Source, audit.Selection{}); err != nil {

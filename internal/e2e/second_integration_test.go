@@ -23,7 +23,7 @@ func init() {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.Command("node", filepath.Join("..", "..", "intents", "testdata", "second", "journal.mjs"), filepath.Join(dir, "trust.json"), filepath.Join(dir, "bundle")) //nolint:noctx // the test's context has ended
+		cmd := exec.Command("node", filepath.Join("..", "..", "intents", "testdata", "second", "journal.mjs"), filepath.Join(dir, "trust.json"), filepath.Join(dir, "bundle"))
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()

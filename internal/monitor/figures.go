@@ -122,7 +122,7 @@ func figuresOf(list []slice) Figures {
 	f := Figures{Since: list[0].Since, Until: list[len(list)-1].Until}
 	skills, took, spawned := map[string]SkillFigure{}, map[string][]int64{}, map[string]time.Time{}
 	for _, s := range list {
-		f.add(s.Figures)
+		f = f.and(s.Figures)
 		for id, k := range s.skills {
 			k.Calls, k.Failed = k.Calls+skills[id].Calls, k.Failed+skills[id].Failed
 			skills[id] = k
@@ -148,8 +148,8 @@ func figuresOf(list []slice) Figures {
 	return f
 }
 
-// add the counts of another stretch.
-func (f *Figures) add(o Figures) {
+// and adds the counts of another stretch.
+func (f Figures) and(o Figures) Figures {
 	for to, n := range map[*int64]int64{
 		&f.Plans: o.Plans, &f.AtOnce: o.AtOnce, &f.Replans: o.Replans, &f.Exhausted: o.Exhausted, &f.Calls: o.Calls, &f.Large: o.Large,
 		&f.Scripts: o.Scripts, &f.Timeouts: o.Timeouts, &f.Writes: o.Writes, &f.Violations: o.Violations, &f.Mismatches: o.Mismatches,
@@ -157,6 +157,7 @@ func (f *Figures) add(o Figures) {
 		*to += n
 	}
 	f.LockWaitMS, f.Cut = max(f.LockWaitMS, o.LockWaitMS), f.Cut || o.Cut
+	return f
 }
 
 // reader reads the documents of one tenant.

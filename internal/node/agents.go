@@ -108,7 +108,7 @@ func (w *agentWatcher) put(ctx context.Context) {
 		return
 	}
 	if w.node.cfg.AgentsFound && !sameOwner(dir, w.node.cfg.Dir) {
-		log.WarnContext(ctx, "agents are not read: nobody named their directory, and it does not belong to the owner of the data directory alone; to have them, type: writ up --agents "+dir, slog.String("dir", dir))
+		log.WarnContext(ctx, "agents are not read: nobody named their directory, and it does not belong to the owner of the data directory alone", slog.String("to_have_them", "writ up --agents "+dir))
 		w.say("not read; to have them, type: writ up --agents " + dir)
 		return
 	}

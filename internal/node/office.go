@@ -179,7 +179,7 @@ func (n desk) Backtest(ctx context.Context, tenant string, t office.Trial) (out 
 	if err != nil {
 		return out, err
 	}
-	err = n.read(ctx, func(s audit.Source) error {
+	err = n.read(ctx, func(s audit.Source) error { //nolint:contextcheck // the process of the trial has a context of its own, under ctx
 		b, err := audit.BacktestRecords(tried.Context(), s, audit.Trial{New: tried.Engine(), Today: unchanged, Tenant: tenant, Workers: 1})
 		out = office.Backtest{Records: b.Records, Unreplayable: b.Unreplayable, Flipped: b.Flipped, Policy: b.Policy}
 		for _, g := range b.Groups {

@@ -155,7 +155,7 @@ func TestJournalThatCannotBeRead(t *testing.T) {
 	w.Pin("feed", catalog.Pure)
 	w.Want(w.Begun("p1", "feed").Started(1).Call("feed", `{}`), intents.OK)
 	down := errors.New("the disk is gone")
-	r := recorder.New(broken{w.Journal, func(r *storage.Record) error { return down }}, documents(t), slog.New(slog.DiscardHandler))
+	r := recorder.New(broken{w.Journal, func(*storage.Record) error { return down }}, documents(t), slog.New(slog.DiscardHandler))
 	if err := r.Run(t.Context()); !errors.Is(err, down) || len(r.SetAside()) != 0 {
 		t.Errorf("%v, set aside %v", err, r.SetAside())
 	}

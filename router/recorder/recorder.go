@@ -68,7 +68,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		err = r.readAside(ctx)
 	}
 	if err != nil {
-		return nil //nolint:nilerr // the only error is that ctx has ended
+		return nil // the only error is that ctx has ended
 	}
 	next := int64(0)
 	if r.From != nil && r.From.Next() <= skip {

@@ -162,7 +162,7 @@ func (in selecting) run(ctx context.Context) ([]map[string]any, error) {
 	}
 	short, cancel := context.WithTimeout(ctx, viewTime)
 	defer cancel()
-	cmd := exec.CommandContext(short, self) //nolint:gosec // G204: this program
+	cmd := exec.CommandContext(short, self)
 	var out bytes.Buffer
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout = []string{selectName}, []string{"GOMAXPROCS=2"}, "/", bytes.NewReader(raw), &out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
