@@ -301,6 +301,8 @@ type PlanView struct {
 	Agents bool         `json:"agents,omitempty"` // there are some that its steps may name; likewise
 	Gate   *Gated       `json:"gate,omitempty"`   // its request is to be routed; likewise
 
+	ByAgent bool `json:"by_agent,omitempty"` // its Task is a reminder in an agent's words, not in its user's; likewise
+
 	Route *Route `json:"route,omitempty"` // how the gate has chosen the agent; its texts are left out as the Task is
 
 	Run *RunView `json:"run,omitempty"` // the plan is the run of a workflow
