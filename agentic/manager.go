@@ -154,6 +154,9 @@ func (d *drive) run(ctx context.Context) error {
 	}
 	d.saying = d.tokens()
 	d.task, d.answer, d.components, d.agents = d.plan.Task, d.plan.Response, d.plan.Components, d.plan.Agents // no other move tells these
+	if d.plan.ByAgent {
+		d.turn.Reminder = d.task
+	}
 	d.gate, d.given = d.plan.Gate, d.plan.Route
 	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err

@@ -123,6 +123,12 @@ func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err 
 		return made, row, err
 	}
 	l := &loop{model: p.cfg.modelOf(agent), log: p.cfg.Log, agent: agent, req: request(agent, "", p.turn(), p.cfg.Now(), m.task(p.req.Request))}
+	l.read()
+	defer func() {
+		if failed := p.report(ctx, l.used); err == nil {
+			err = failed
+		}
+	}()
 	var wrong *mistake
 	for range 2 {
 		reply, err := l.respond(ctx, []*tool{output})
@@ -140,6 +146,17 @@ func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err 
 		}
 	}
 	return envelope{Reason: "no single order could be made of the request: " + wrong.Error()}, row, nil
+}
+
+// report records what the model has used, for the user's budgets: there is no plan that says it. A crash
+// before leaves it uncounted, and the sentence unanswered.
+func (p producer) report(ctx context.Context, used []catalog.Usage) error {
+	if len(used) == 0 {
+		return nil
+	}
+	s := p.cfg.sealer(*p.cfg.Key)
+	_, err := s.Order(context.WithoutCancel(ctx), p.turn(), Place{}, "usage.report", catalog.UsageReport{Usage: used}, nil)
+	return err
 }
 
 // read takes the one envelope of a reply.

@@ -21,6 +21,10 @@ func request(a *agents.Agent, soul string, t Turn, now time.Time, message string
 	if t.Prior != "" { // in the words of the agent that asks
 		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: "[Prior context] " + t.Prior})
 	}
+	if t.Reminder != "" { // nor is that the user's: this stands where it would
+		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: t.Reminder})
+		message = t.said(message)
+	}
 	return model.Request{
 		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop,
 		Messages: append(messages, model.Message{Role: model.RoleUser, Text: message}),

@@ -48,6 +48,8 @@ type Turn struct {
 	History []catalog.Said       `json:"history,omitempty"`
 	Before  *catalog.Did         `json:"before,omitempty"` // the turn before
 	Prior   string               `json:"prior,omitempty"`  // what an asked agent is told of it
+
+	Reminder string `json:"reminder,omitempty"` // that an agent has put, and the turn carries out
 }
 
 // Sealer seals orders with one key and submits them: the only way in which a

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/agentic/model"
@@ -70,10 +71,14 @@ func (d *drive) remember(ctx context.Context, key, answer string, used *catalog.
 		return answer
 	}
 	shown := cut(answer, maxRemembered)
+	turns := []catalog.Turn{
+		{Role: catalog.SaidByUser, Content: d.turn.said(d.task), Timestamp: d.plan.CreatedAt.UTC()}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: d.cfg.Now().UTC()},
+	}
+	if d.turn.Reminder != "" && key == "turn:"+d.turn.TurnID { // once, whatever was said on the way
+		turns = slices.Insert(turns, 1, catalog.Turn{Role: catalog.Observation, Content: d.turn.Reminder, Timestamp: turns[0].Timestamp})
+	}
 	var s catalog.Session
-	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Did: d.did(answer), Used: used, Turns: []catalog.Turn{
-		{Role: catalog.SaidByUser, Content: d.task, Timestamp: d.plan.CreatedAt.UTC()}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: d.cfg.Now().UTC()},
-	}}, &s)
+	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Did: d.did(answer), Used: used, Turns: turns}, &s)
 	if err != nil {
 		d.cfg.Log.WarnContext(ctx, "the turn is not remembered", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
 		return answer

@@ -31,7 +31,7 @@ type stepBlock struct {
 // are not done, the step, and the results that it starts from.
 func (w *worker) message(ctx context.Context) (string, error) {
 	var m blocks
-	m.add("Request", w.req.UserTask)
+	m.add("Request", w.req.Turn.said(w.req.UserTask))
 	if len(w.returns) > 0 {
 		m.add("Returns", w.returns)
 	}

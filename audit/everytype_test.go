@@ -35,6 +35,7 @@ func (w *world) rest() {
 	w.OK(show)
 	w.Want(task.Reply("These."), intents.OK)
 	w.Want(p.Complete(), intents.OK)
+	w.OK(routertest.Order{By: w.Manager, Type: "usage.report", Args: catalog.UsageReport{Usage: []catalog.Usage{{Agent: "producer", Model: "test:a", Calls: 1, InputTokens: 9, OutputTokens: 1}}}})
 	w.OK(routertest.Order{By: w.Gateway, Type: "schedule.put", Args: catalog.SchedulePut{ID: "s", Input: "Sell.", Cron: "0 * * * *"}})
 	w.OK(routertest.Order{By: w.Gateway, Type: "schedule.list", Args: struct{}{}})
 	w.OK(routertest.Order{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"aob.dev/writ/intents"
@@ -98,5 +99,30 @@ func TestDecide(t *testing.T) {
 	}
 	if n := len(w.ordered("hitl.approve")); n != 1 {
 		t.Errorf("%d orders", n)
+	}
+}
+
+// TestDecideNode: whoever decides at a node names the order that was seen there. Nothing that waits there by
+// now is released for a run and a node alone.
+func TestDecideNode(t *testing.T) {
+	w := newWorld(t, nil)
+	for name, body := range map[string]string{
+		"no order":            `{"run_id":"r1","node_id":"n1","decision":"approve"}`,
+		"an empty one":        `{"intent_id":"","run_id":"r1","node_id":"n1","decision":"approve"}`,
+		"one that is no id":   `{"intent_id":"*","run_id":"r1","node_id":"n1","decision":"approve"}`,
+		"a part of an id":     `{"intent_id":"` + heldID[:20] + `","run_id":"r1","node_id":"n1","decision":"approve"}`,
+		"an edit of anything": `{"run_id":"r1","node_id":"n1","decision":"edit","args":{}}`,
+	} {
+		if p := w.refused("POST", "/agent/approvals", body, nil, intents.SchemaInvalid, "/intent_id"); !strings.Contains(p.Hint, "GET /agent/approvals") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if n := len(w.ordered("hitl.approve")); n != 0 {
+		t.Fatalf("%d orders", n)
+	}
+	w.call("POST", "/agent/approvals", `{"intent_id":"`+heldID+`","run_id":"r1","node_id":"n1","decision":"approve"}`, nil, nil)
+	var args catalog.Approve
+	if all := w.ordered("hitl.approve"); len(all) != 1 || json.Unmarshal(all[0].Args(), &args) != nil || args.IntentID != heldID || args.RunID != "r1" || args.NodeID != "n1" {
+		t.Errorf("%+v", args)
 	}
 }

@@ -44,6 +44,7 @@ type core struct {
 	refuse    map[string]*intents.Answer // by type: answered instead
 	shelf     *shelf                     // of artifacts; nil: none
 	mayNot    string                     // a capability that no role has
+	spent     string                     // which budget is
 	pins      []intents.Pin              // of the tenant
 	agents    []string
 }
@@ -110,6 +111,7 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 	if q.Agents {
 		row.Agents = append(row.Agents, c.agents...)
 	}
+	row.Spent = c.spent
 	row.May = q.Capability != "" && q.Capability != c.mayNot
 	return marshal(c.t, row)
 }

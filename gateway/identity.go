@@ -209,14 +209,17 @@ func (g *Gateway) may(ctx context.Context, a actor, typ string) error {
 
 // covers says whether an actor's roles cover a capability.
 func (g *Gateway) covers(ctx context.Context, a actor, capability string) error {
+	_, err := g.covered(ctx, a, capability)
+	return err
+}
+
+// covered is covers, with all that the directory says.
+func (g *Gateway) covered(ctx context.Context, a actor, capability string) (bus.UserReply, error) {
 	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: capability})
-	if err != nil {
-		return err
+	if err == nil && (reply.Disabled || !reply.May) {
+		err = problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+capability)
 	}
-	if reply.Disabled || !reply.May {
-		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+capability)
-	}
-	return nil
+	return reply, err
 }
 
 func (c claim) check() error {

@@ -33,7 +33,7 @@ type produceReply struct {
 }
 
 // produce is POST /v1/produce, the first of two calls: the agents' side seals one order under
-// the caller's grant. Nothing is submitted or recorded: POST /v1/intents is the second call.
+// the caller's grant. The order is neither submitted nor recorded: POST /v1/intents is the second call.
 func (g *Gateway) produce(c *gin.Context, who caller) error {
 	var body produceRequest
 	if err := readBody(c, &body); err != nil {
@@ -48,7 +48,7 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := g.covers(ctx, a, catalog.RunAgent+":"+agents.Producer); err != nil {
+	if err := g.affords(ctx, a); err != nil {
 		return err
 	}
 	turn := newID("turn")
@@ -73,4 +73,16 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	}
 	c.JSON(http.StatusOK, produceReply{made.Envelope, made.IntentID, made.Type, made.Reason})
 	return nil
+}
+
+// affords refuses who may not run the producer, and where a budget of the user's day is spent: no plan
+// stands for this work, so no step is refused for it.
+func (g *Gateway) affords(ctx context.Context, a actor) error {
+	reply, err := g.covered(ctx, a, catalog.RunAgent+":"+agents.Producer)
+	if err == nil && reply.Spent != "" {
+		p := problem.New(intents.RateLimited, "", reply.Spent)
+		p.Hint = "an operator can change it: writ tenant data budgets"
+		return p
+	}
+	return err
 }

@@ -47,6 +47,10 @@ func TestProduce(t *testing.T) {
 	if len(asked) != 0 {
 		t.Error("the manager is asked for who may not")
 	}
+	w.mayNot, w.spent = "", "the token budget of this user and day is spent: 9 of 9."
+	if p := w.refused("POST", "/v1/produce", body, nil, intents.RateLimited, ""); p.Detail != w.spent || len(asked) != 0 {
+		t.Errorf("where a budget is spent: %+v", p)
+	}
 	w.mayNot = "logs:read"
 	w.refused("GET", "/v1/logs/i1.secret", "", nil, intents.RBACForbidden, "")
 }

@@ -108,6 +108,8 @@ type FactPlan struct {
 	Revision    int    `json:"revision"`
 	ReplanCount int    `json:"replan_count"`
 	Steps       int    `json:"steps"` // how many it has
+
+	ByAgent bool `json:"by_agent,omitempty"` // an agent has put the reminder that it carries out
 }
 
 // FactSkill is the approved pin of the skill that the order names; of an unpinned

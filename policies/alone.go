@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -24,9 +25,33 @@ func IsExtension(s Source) bool {
 	return len(s) > 0
 }
 
-// Alone is an extension on the embedded tree, whose own tests are left out.
-func Alone(s Source) (Source, error) {
-	return Extend(Embedded().Deciding(), map[string]Source{aloneName: s})
+// Alone is an extension on the embedded tree.
+func Alone(s Source) (Source, error) { return On(Embedded(), s) }
+
+// On is an extension on a tree, whose own tests are left out, in the place of what the tree has of the
+// same packages.
+func On(base, s Source) (Source, error) {
+	kept := base.Deciding()
+	theirs, own := packagesOf(kept), map[string]bool{}
+	for _, name := range packagesOf(s.Deciding()) {
+		own[name] = true
+	}
+	maps.DeleteFunc(kept, func(file string, _ []byte) bool { return own[theirs[file]] })
+	return Extend(kept, map[string]Source{aloneName: s})
+}
+
+// packagesOf are the packages of the modules of a tree, by file. What cannot be read is refused where it is compiled.
+func packagesOf(s Source) map[string]string {
+	out := map[string]string{}
+	for file, content := range s {
+		if !isModule(file) {
+			continue
+		}
+		if m, err := parseModule(file, content); err == nil {
+			out[file] = m.Package.Path.String()
+		}
+	}
+	return out
 }
 
 // CheckAny is Check for a tree that decides, or for an extension by itself: then the

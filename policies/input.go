@@ -43,10 +43,14 @@ func input(e *intents.Envelope, f intents.Facts) (map[string]any, []unseen) {
 		in["task"] = task
 	}
 	if p := f.Plan; p != nil {
-		in["plan"] = map[string]any{
+		plan := map[string]any{
 			"plan_id": p.PlanID, "status": p.Status, "epoch": p.Epoch, "revision": p.Revision,
 			"replan_count": p.ReplanCount, "steps": p.Steps,
 		}
+		if p.ByAgent {
+			plan["by_agent"] = true
+		}
+		in["plan"] = plan
 	}
 	if s := f.Skill; s != nil && s.Digest != "" {
 		skill := map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect, "destructive": s.Destroys()}

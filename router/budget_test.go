@@ -71,6 +71,28 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// TestBudgetOutsideOfPlans: what models used outside of all plans counts for the day of its actor and tenant.
+func TestBudgetOutsideOfPlans(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("feed", catalog.Pure)
+	w.Data("budgets", `{"tokens_per_user_day":1000,"tokens_per_turn":1}`)
+	report := func(input int) {
+		w.OK(routertest.Order{By: w.Manager, Type: "usage.report", Args: catalog.UsageReport{Usage: []catalog.Usage{{Agent: "producer", Model: "test:a", Calls: 1, InputTokens: input}}}})
+	}
+	report(999)
+	w.Must(w.Dir.Spent("default", "ana", w.Clock.Now()))
+	report(1)
+	w = w.Restart()
+	if err := w.Dir.Spent("default", "ana", w.Clock.Now()); err == nil || !strings.Contains(err.Error(), "of this user and day is spent: 1000 of 1000") {
+		t.Errorf("%v", err)
+	}
+	w.Must(w.Dir.Spent("default", "ben", w.Clock.Now()))
+	p := w.Begun("p1", "feed")
+	w.Want(opens(p, 1), intents.RateLimited)
+	w.Clock.Move(24 * time.Hour)
+	w.Must(w.Dir.Spent("default", "ana", w.Clock.Now()))
+}
+
 // TestBudgetOfALostTask: a task that ends without a report is charged for one request more than it is known to have made.
 func TestBudgetOfALostTask(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})

@@ -41,3 +41,47 @@ func TestKeyBoundsAllCalls(t *testing.T) {
 		t.Errorf("found %v", found)
 	}
 }
+
+// TestKeyBoundsRuns: a key bounds the nodes of a workflow that is run with it, and those that a patch adds.
+func TestKeyBoundsRuns(t *testing.T) {
+	r, one, two := patchWorld(t, catalog.Pure)
+	r.ClientKey("crm.*", "mail.*")
+	a := r.Want(r.Do(r.PatchOrder("two", referencePatch)), intents.OK)
+	r.Patched(a)
+	one.Done()
+	two.Done()
+	up := r.Begin("upload_to_s3")
+	if a := r.Want(up.Seal(), intents.RBACForbidden); a.Pointer != "/intent/args/skill" {
+		t.Errorf("of a patch: %+v", a)
+	}
+	if calls := r.Bus.Calls("skill.call"); len(calls) != 2 {
+		t.Errorf("%d calls", len(calls))
+	}
+	r, one, _ = patchWorld(t, catalog.Pure)
+	r.ClientKey("mail.*")
+	if a := r.Want(one.Seal(), intents.RBACForbidden); a.Pointer != "/intent/args/skill" {
+		t.Errorf("of the workflow: %+v", a)
+	}
+}
+
+// TestKeyBoundsSchedules: a key bounds what is called for a schedule that was put with it.
+func TestKeyBoundsSchedules(t *testing.T) {
+	w := clientWorld(t, "bank.rates")
+	due := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, catalog.SchedulePut{ID: "daily", Agent: "general", Input: "Pay.", Cron: "0 9 * * *"}), intents.OK)).Next
+	w.Clock.Move(due.Sub(w.Clock.Now()))
+	if s := w.Dir.Due(w.Clock.Now()); len(s) != 1 || s[0].Client != intents.ClientOfKey("k1") {
+		t.Fatalf("the key is not known any more: %+v", s)
+	}
+	p := w.NewPlan("fired")
+	p.Digest = w.Want(w.Do(fire(w, "fired", "daily", due, nil)), intents.OK).IntentID
+	w.Want(p.Claim(), intents.OK)
+	task := p.Started(1)
+	for skill, code := range map[string]intents.Code{"bank.rates": intents.OK, "bank.pay": intents.RBACForbidden, "mail.send": intents.RBACForbidden} {
+		o := task.CallOrder(skill, `{}`)
+		o.Ctx.Call = "1.0"
+		if skill != "bank.rates" {
+			o.Ctx.Call = "2.0"
+		}
+		w.Want(w.Do(o), code)
+	}
+}

@@ -199,3 +199,30 @@ func TestOfAgentsAlone(t *testing.T) {
 	refused(t, w.Do(step.Order("action", catalog.Action{Type: "open_page"})), intents.TaskScope, "no tool")
 	refused(t, w.Do(step.Order("schedule.put", catalog.SchedulePut{Input: "Ask again.", Cron: "0 9 * * *"})), intents.TaskScope, "no tool")
 }
+
+// TestReminderOfAnAgent: the plan of a reminder that an agent has put says so to whoever drives it and to policy,
+// with every intent of it; that of one that its user has put does not.
+func TestReminderOfAnAgent(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	put := catalog.SchedulePut{ID: "users", Agent: "general", Input: "Water the plants.", Cron: "0 9 * * *"}
+	w.Want(later(w, put), intents.OK)
+	task := w.BegunAgent("p", "general").Started(1)
+	put.ID = "agents"
+	remind := task.Order("schedule.put", put)
+	remind.Ctx.Call = "1.0"
+	due := routertest.Result[catalog.ScheduleNext](w, w.Want(w.Do(remind), intents.OK)).Next
+	w = w.Restart()
+	w.Clock.Move(due.Sub(w.Clock.Now()))
+	for schedule, byAgent := range map[string]bool{"users": false, "agents": true} {
+		w.Want(w.Do(fire(w, schedule, schedule, due, nil)), intents.OK)
+		w = w.Restart()
+		p := w.NewPlan(schedule)
+		a := w.Want(p.Claim(), intents.OK)
+		if v := routertest.Result[catalog.PlanView](w, a); v.ByAgent != byAgent {
+			t.Errorf("%s: %+v", schedule, v)
+		}
+		if f, _, _ := w.Dir.View().PlanFacts("default", p.ID); f.ByAgent != byAgent {
+			t.Errorf("%s: %+v", schedule, f)
+		}
+	}
+}

@@ -116,6 +116,10 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 		may = state.Covered(intents.CurrentRules, caps, q.Capability)
 	}
 	reply := bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().Revoked(q.Tenant, q.UserID)}
+	var spent *intents.Refusal
+	if q.Capability != "" && errors.As(r.state.Spent(q.Tenant, q.UserID, r.cfg.Now()), &spent) {
+		reply.Spent = spent.Reason
+	}
 	if q.Agents {
 		reply.Agents = r.state.AgentsOf(q.Tenant)
 		if len(q.Roles) > 0 {

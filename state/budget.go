@@ -35,14 +35,29 @@ func (s *State) spend(p *plan, tokens int, at time.Time) {
 	if s.rules < intents.RulesAsks || tokens == 0 {
 		return
 	}
+	s.spendFor(p.View.TenantID, p.View.UserID, tokens, at)
+	p.Used = catalog.AddTokens(p.Used, tokens)
+}
+
+// spendFor counts what was used for a user.
+func (s *State) spendFor(tenant, user string, tokens int, at time.Time) {
 	if day := dayOf(at); day > s.used.Day || s.used.Tokens == nil {
 		s.used = used{day, make(map[string]int)}
 	}
-	for _, name := range []string{p.View.TenantID, p.View.TenantID + "/" + p.View.UserID} {
+	for _, name := range []string{tenant, tenant + "/" + user} {
 		s.used.Tokens[name] = catalog.AddTokens(s.used.Tokens[name], tokens)
 	}
-	p.Used = catalog.AddTokens(p.Used, tokens)
 }
+
+// usageReport counts what was used for the actor, in no plan.
+var usageReport = move("usage.report",
+	func(*View, Order, catalog.UsageReport) (Effect, error) { return accepted(), nil },
+	func(s *State, o Order, a catalog.UsageReport) error {
+		if n := catalog.Tokens(a.Usage); n > 0 {
+			s.spendFor(o.Tenant, o.User, n, o.At)
+		}
+		return nil
+	})
 
 // usedBy is what a plan and, on a day, its user and tenant have used.
 func (s *State) usedBy(p *plan, day int64) *intents.FactBudget {
@@ -112,6 +127,11 @@ func (v *View) affordable(o Order, p *plan) error {
 	case saw.Turn != is.Turn || v.s.used.Day <= day && (saw.User > is.User || saw.Day > is.Day):
 		return illegal("/intent/args/plan_id", "decided by other sums of tokens than the record gives")
 	}
+	return b.spent(saw, day)
+}
+
+// spent refuses where one of the budgets is.
+func (b budgets) spent(saw *intents.FactBudget, day int64) error {
 	tomorrow := time.Unix((day+1)*86400, 0).UTC().Format("It is free again at 2006-01-02 15:04 MST")
 	for _, of := range []struct {
 		whose     string
@@ -129,4 +149,14 @@ func (v *View) affordable(o Order, p *plan) error {
 		}
 	}
 	return nil
+}
+
+// Spent refuses work of models that is of no plan, where a budget of its user's day is spent.
+func (s *State) Spent(tenant, user string, now time.Time) error {
+	v := s.View()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b := v.budgets(tenant)
+	b.Turn = 0
+	return b.spent(s.usedBy(&plan{View: catalog.PlanView{TenantID: tenant, UserID: user}}, dayOf(now)), dayOf(now))
 }

@@ -98,7 +98,7 @@ func argsOf[A any](o Order) (a A, err error) {
 
 var allMoves = []Move{
 	workflowStart, nodeSkip, graphPatch, runReplay,
-	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
+	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, usageReport, cancel,
 	hitlApprove, approvalAsk,
 	registryPush, agentGet, agentAsk,
 	schedulePut, scheduleList, scheduleDelete, action,

@@ -43,6 +43,7 @@ type plan struct {
 	Used    int                  `json:"used,omitempty"`    // tokens
 
 	Scheduled bool `json:"scheduled,omitempty"` // it was opened for a schedule: nobody drives it at once
+	ByAgent   bool `json:"by_agent,omitempty"`  // which an agent has put
 
 	Numbers map[int]bool `json:"numbers,omitempty"` // of calls of a client, while it is open
 

@@ -25,7 +25,7 @@ var planClaim = move("plan.claim",
 		after.claim(a.Epoch, v.s.rules, o.At)
 		told := after.shown()
 		told.Run = withoutEdges(told.Run)
-		told.Turn, told.Agents = p.Turn, p.Registry != nil
+		told.Turn, told.Agents, told.ByAgent = p.Turn, p.Registry != nil, p.ByAgent
 		if p.Gate != nil && told.Status == catalog.PlanPlanning {
 			told.Gate = &catalog.Gated{Clarify: p.Gate.Clarify && p.Before == nil, Before: p.Before}
 		}

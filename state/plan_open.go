@@ -84,7 +84,7 @@ func restoreRequest(p *catalog.PlanView, o Order) error {
 // and the id of its plan.open for a digest.
 func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 	p := &plan{
-		Turn: a.Turn, Scheduled: a.Schedule != nil,
+		Turn: a.Turn, Scheduled: a.Schedule != nil, ByAgent: a.Schedule != nil && s.schedules[ofUser(o)+a.Schedule.ID].ByAgent,
 		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
 		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
 		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),

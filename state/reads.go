@@ -94,7 +94,7 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 	}
 	return &intents.FactPlan{
 		PlanID: p.View.PlanID, Status: string(p.View.Status), Epoch: p.View.Epoch, Revision: p.View.Revision,
-		ReplanCount: p.View.ReplanCount, Steps: len(p.View.Steps),
+		ReplanCount: p.View.ReplanCount, Steps: len(p.View.Steps), ByAgent: p.ByAgent,
 	}, p.View.UserID, true
 }
 

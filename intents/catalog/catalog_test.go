@@ -150,6 +150,7 @@ var examples = map[string]example{
 	},
 	"schedule.list":   {[]any{struct{}{}}, []any{ScheduleCount{Schedules: 1}}},
 	"schedule.delete": {[]any{ScheduleDelete{ID: "s"}}, []any{accepted}},
+	"usage.report":    {[]any{UsageReport{[]Usage{{Agent: "producer", Model: "openai:m", Calls: 1, InputTokens: 9, OutputTokens: 1}}}}, []any{accepted}},
 	"action":          {[]any{Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/"}`)}, Action{Type: "wave"}}, []any{accepted}},
 	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
 	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}, SkillApprove{Skill: "feed", Digest: digest, Effect: Pure, CacheSeconds: 60, Shared: true}}, []any{accepted}},

@@ -19,6 +19,7 @@ var planRows = []Row{
 	{Type: "plan.open", Title: "Open a plan for a user's request", Capability: "plans:write", Signers: []intents.Role{intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "plan.close", Title: "Close a plan with its answer or failure", Capability: "plans:write", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "plan", Title: "Submit a plan or a revision of it", Capability: "plans:write", Signers: []intents.Role{intents.RolePlanner, intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "usage.report", Title: "Report what models were used for a user, outside of all plans", Capability: "plans:write", Signers: []intents.Role{intents.RoleManager, intents.RolePlanner}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "plan.claim", Title: "Drive a plan from now on", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "step", Title: "Open a task for a step of the plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "step.finish", Title: "End a task", Capability: "plans:run", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
@@ -112,6 +113,11 @@ type Usage struct {
 	InputTokens  int    `json:"input_tokens"`
 	OutputTokens int    `json:"output_tokens"`
 	LatencyMS    int64  `json:"latency_ms"` // of all calls together
+}
+
+// UsageReport are the arguments of usage.report.
+type UsageReport struct {
+	Usage []Usage `json:"usage"`
 }
 
 // maxUsage bounds a sum: what agents say of themselves is not believed without limit.
@@ -294,6 +300,8 @@ type PlanView struct {
 	Turn   *TurnContext `json:"turn,omitempty"`   // plan.claim's answer alone has it
 	Agents bool         `json:"agents,omitempty"` // there are some that its steps may name; likewise
 	Gate   *Gated       `json:"gate,omitempty"`   // its request is to be routed; likewise
+
+	ByAgent bool `json:"by_agent,omitempty"` // its Task is a reminder in an agent's words, not in its user's; likewise
 
 	Route *Route `json:"route,omitempty"` // how the gate has chosen the agent; its texts are left out as the Task is
 

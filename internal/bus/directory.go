@@ -46,7 +46,8 @@ type UserRequest struct {
 type UserReply struct {
 	Roles    []string `json:"roles"`
 	Disabled bool     `json:"disabled,omitempty"`
-	May      bool     `json:"may,omitempty"` // these roles cover the capability
+	May      bool     `json:"may,omitempty"`   // these roles cover the capability
+	Spent    string   `json:"spent,omitempty"` // beside it: which budget of models is spent; empty: none
 	// Grants of the user from before this time are void: none is issued until then.
 	RevokedBefore time.Time       `json:"revoked_before,omitzero"`
 	Error         string          `json:"error,omitempty"`

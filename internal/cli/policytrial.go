@@ -41,14 +41,24 @@ func printExplained(w io.Writer, x audit.Explained) error {
 	return printJSON(w, x.Policy.Input)
 }
 
-// namedEngine compiles the tree that a flag names; none: nil.
+// namedEngine compiles the tree that a flag names, an extension on the embedded one; none: nil.
 func namedEngine(ctx context.Context, place string) (*policies.Engine, error) {
+	return namedOn(ctx, place, policies.Embedded())
+}
+
+// namedOn is namedEngine with an extension on another tree.
+func namedOn(ctx context.Context, place string, base policies.Source) (*policies.Engine, error) {
 	if place == "" {
 		return nil, nil
 	}
 	tree, err := readTree([]string{place})
 	if err != nil {
 		return nil, err
+	}
+	if policies.IsExtension(tree.Source) {
+		if tree.Source, err = policies.On(base, tree.Source); err != nil {
+			return nil, malformed(err)
+		}
 	}
 	e, err := policies.NewTree(ctx, tree)
 	if err != nil {
@@ -62,9 +72,6 @@ func policyBacktest(c *command) {
 	var o audit.Trial
 	c.dataFlag()
 	c.answer = func([]string) (a answer, err error) {
-		if o.New, err = namedEngine(c.Context(), policy); err != nil {
-			return a, err
-		}
 		if o.Today, err = namedEngine(c.Context(), today); err != nil {
 			return a, err
 		}
@@ -72,14 +79,14 @@ func policyBacktest(c *command) {
 			o.Progress = func(n int64) { show(n, 0) }
 			defer done()
 		}
-		b, err := c.backtest(bundle, o)
+		b, err := c.backtest(bundle, policy, o)
 		if b.Flipped > 0 {
 			a.end = fmt.Errorf("%d of %d decisions change", b.Flipped, b.Records)
 		}
 		a.data, a.text = b, render("backtest.table", b)
 		return a, err
 	}
-	c.Flags().StringVar(&policy, "policy", "", "new policy: directory or bundle")
+	c.Flags().StringVar(&policy, "policy", "", "new policy: directory or bundle; an extension is tried on today's")
 	c.Flags().StringVar(&today, "today", "", "today's policy: directory or bundle (default: the one in force in the record)")
 
 	c.Flags().StringVar(&bundle, "bundle", "", "take the records of this bundle (writ audit export); verify it first")
@@ -88,8 +95,11 @@ func policyBacktest(c *command) {
 	c.mustGive("policy")
 }
 
-func (c *command) backtest(bundle string, o audit.Trial) (b audit.Backtest, err error) {
+func (c *command) backtest(bundle, policy string, o audit.Trial) (b audit.Backtest, err error) {
 	if bundle != "" {
+		if o.New, err = c.trialOf(policy, o.Today); err != nil {
+			return b, err
+		}
 		r, closeAll, err := openBundle(c.std, bundle)
 		if err != nil {
 			return b, malformed(err)
@@ -110,10 +120,22 @@ func (c *command) backtest(bundle string, o audit.Trial) (b audit.Backtest, err 
 				return malformed(fmt.Errorf("today's policy: %w: name one with --today", err))
 			}
 		}
+		if o.New, err = c.trialOf(policy, o.Today); err != nil {
+			return err
+		}
 		if b, err = audit.BacktestRecords(c.Context(), a.Source, o); err != nil {
 			return malformed(err)
 		}
 		return nil
 	})
 	return b, err
+}
+
+// trialOf compiles the policy that is tried: an extension on today's, or else on the embedded one.
+func (c *command) trialOf(policy string, today *policies.Engine) (*policies.Engine, error) {
+	base := policies.Embedded()
+	if today != nil {
+		base = today.Source()
+	}
+	return namedOn(c.Context(), policy, base)
 }

@@ -41,6 +41,12 @@ func TestUsage(t *testing.T) {
 	if planner := 18 * (replies(first, second) - told); used != spent+planner || got.Failure == nil || strings.Contains(got.Reason, "_") {
 		t.Errorf("%d tokens are used of %d; failure %+v", used, spent, got.Failure)
 	}
+	if status, p := s.call(s.as("ana"), http.MethodPost, "/v1/produce", map[string]any{"request": "Show me the errors of run r1"}, nil); status != http.StatusTooManyRequests || p.Code != "RATE_LIMITED" || !strings.Contains(p.Detail, "the token budget of this user and day is spent") {
+		t.Errorf("a sentence: HTTP %d %+v", status, p)
+	}
+	if after := 18 * replies(first, second); after != used {
+		t.Errorf("a model was asked for it: %d tokens, before %d", after, used)
+	}
 	if other := s.ask(s.as("ben"), "How many orders per outlet?"); other.Status != "complete" {
 		t.Errorf("another user: %s: %s", other.Status, other.Reason)
 	}

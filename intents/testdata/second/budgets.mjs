@@ -24,6 +24,11 @@ export class Budgets {
     p.used = add(p.used ?? 0, n);
   }
 
+  // reported is use in no plan.
+  reported(o) {
+    this.spend({ tenant: o.tenant, user: o.user_id }, tokens(o.args.usage));
+  }
+
   report(p, usage = []) {
     this.spend(p, tokens(usage));
   }

@@ -533,6 +533,8 @@ export class State {
         return this.schedules.delete(o);
       case "order.resolve":
         return this.resolve(o);
+      case "usage.report":
+        return this.plans.budgets.reported(o);
       default:
         return this.plans.apply(o);
     }
