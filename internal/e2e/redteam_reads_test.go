@@ -92,6 +92,9 @@ func TestRedTeamReads(t *testing.T) {
 	}
 	for name, who := range map[string]person{"same tenant": bob, "another tenant": eve, "a namesake of another tenant": namesake, "in her session": {key: bob.key, user: bob.user, session: plan.Session}, "as her": {key: bob.key, user: "ana"}, "nobody": {}} {
 		for _, path := range paths {
+			if strings.HasPrefix(path, "/agent/artifacts/") && who.key == bob.key {
+				continue // artifacts are the tenant's
+			}
 			attack(t, attempt{name + ": GET " + path, func() string {
 				status, _, text := w.knock(who, http.MethodGet, path, nil)
 				if status >= http.StatusBadRequest {
