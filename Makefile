@@ -131,6 +131,10 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	done; \
 	test $$found = 1 || { echo "no fuzz target found" >&2; exit 1; }
 
+.PHONY: redteam
+redteam: python-or-say-so ## what strangers, users, models and skill servers must not get past a running node
+	cd internal/e2e && $(GO) test $(TAGS) -count=1 -timeout=10m -run '^TestRedTeam'
+
 .PHONY: campaign
 campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flipped bits, JOURNALS random journals and a million log lines, again and again for CAMPAIGN (10m each)
 	$(GO) test -count=1 -timeout=20m -run '^TestFailpoints$$' ./internal/e2e

@@ -45,7 +45,7 @@ type Approve struct {
 	RunID    string          `json:"run_id,omitempty"` // the plan's
 	NodeID   string          `json:"node_id,omitempty"`
 	Decision string          `json:"decision"`         // approve, reject, request_changes, edit
-	Items    []string        `json:"items,omitempty"`  // of approval.ask: what the yes is for; nil: all
+	Items    []string        `json:"items,omitzero"`   // of approval.ask: what the yes is for; nil: all, empty: refused
 	Args     json.RawMessage `json:"args,omitempty"`   // edit: what is to be ordered in its place
 	Reason   string          `json:"reason,omitempty"` // of reject and request_changes required
 }

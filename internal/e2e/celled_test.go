@@ -100,7 +100,7 @@ func (c *celled) config(role, instance string) node.Config {
 	}
 	cfg := node.Config{
 		Dir: filepath.Join(c.TempDir(), "data"), Documents: documents(c.at), Blobs: datadir.BlobsAt{URL: c.blobs}, Listen: "127.0.0.1:0", PublicURL: c.public,
-		AgentHosts: c.Hosts, Model: c.Model, Limits: c.Limits, Gate: c.Gate, Now: c.Now,
+		AgentHosts: c.Hosts, Model: c.Model, Limits: c.Limits, Gate: c.Gate, Now: c.Now, PolicyExtensions: c.Extensions,
 		Cluster: &node.Cluster{
 			Roles: []string{role}, Bus: node.BusAt{URLs: c.urls, Seeds: c.seeds, Instance: instance}, Keys: []string{node.CellKeys(c.at, keys)},
 			Routers: c.routers, Recorders: c.recorders,

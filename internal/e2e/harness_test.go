@@ -24,6 +24,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 	beWrit() // nor in a process that was started as the command line
 	beCRM()
 	code := m.Run()
+	toldAttempts()
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+left)
 		code = 1
@@ -80,6 +82,8 @@ type setup struct {
 	Gate   catalog.Gate     // zero: as by default
 	Now    func() time.Time // nil: time.Now
 
+	Extensions []policies.Extension // policies beside the embedded ones
+
 	Unaudited string // why the test cannot end with the audit of what it leaves
 }
 
@@ -112,7 +116,7 @@ func start(t *testing.T, s setup) *system {
 		return startCell(t, s)
 	}
 	n, stop, err := node.Start(context.WithoutCancel(t.Context()), node.Config{ // t's own ends before the clean-up
-		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Gate: s.Gate, Now: s.Now,
+		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Gate: s.Gate, Now: s.Now, PolicyExtensions: s.Extensions,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -126,9 +130,13 @@ func start(t *testing.T, s setup) *system {
 	return out
 }
 
-// trusted are skill servers whose hints count.
+// trusted are skill servers whose hints count, unless a test says that they do not.
 func trusted(servers []string) (out []string) {
 	for _, s := range servers {
+		if strings.HasPrefix(s, "trust=") { // the test says itself whether they do
+			out = append(out, s)
+			continue
+		}
 		if first, _, _ := strings.Cut(s, " "); !strings.Contains(first, "=") || strings.Contains(first, "://") {
 			s = "-- " + s
 		}

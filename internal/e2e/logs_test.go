@@ -145,6 +145,12 @@ func (s *system) open(who person, address string, also ...func(line catalog.LogL
 // seal seals an order under a person's grant with the gateway's key, and submits it.
 func (s *system) seal(who person, typ string, args any) (status int, a intents.Answer, p problem) {
 	s.t.Helper()
+	return s.sealAs(intents.RoleGateway, who, typ, args)
+}
+
+// sealAs seals an order under a person's grant with the key of a role, and submits it.
+func (s *system) sealAs(role intents.Role, who person, typ string, args any) (status int, a intents.Answer, p problem) {
+	s.t.Helper()
 	keys, err := keydir.Load(filepath.Join(s.dir, "keys"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -156,7 +162,7 @@ func (s *system) seal(who person, typ string, args any) (status int, a intents.A
 		Turn          string `json:"turn_id"`
 	}
 	s.call(who, http.MethodPost, "/v1/grants", nil, &g)
-	sealed, _, err := intents.Seal(keys[intents.RoleGateway], intents.Body{
+	sealed, _, err := intents.Seal(keys[role], intents.Body{
 		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: json.RawMessage(marshalled(args))}, Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: g.Grant}, Context: &intents.Context{TurnID: g.Turn},
 		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: g.Origin, IdempotencyKey: catalog.RandomKey()},
 	})

@@ -16,7 +16,8 @@ import (
 // skill is one tool of a skill server of a test. It is read-only.
 type skill struct {
 	name, about   string
-	input, output string // JSON Schema; no output: none is declared
+	input, output string              // JSON Schema; no output: none is declared
+	hints         *mcp.ToolAnnotation // nil: it only reads, and may be repeated
 	do            func(input json.RawMessage) (any, error)
 }
 
@@ -57,6 +58,9 @@ func (sk skill) tool() mcp.Tool {
 	}
 	yes := true
 	tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &yes, IdempotentHint: &yes}
+	if sk.hints != nil {
+		tool.Annotations = *sk.hints
+	}
 	return tool
 }
 
