@@ -86,7 +86,7 @@ func serveDepot(t *testing.T, gates map[string]*gate) *depot {
 		case catalog.Pure:
 			tool.Annotations.ReadOnlyHint = &yes
 		case catalog.Idempotent:
-			tool.Annotations.IdempotentHint = &yes
+			tool.Annotations.IdempotentHint, tool.Annotations.DestructiveHint = &yes, new(bool)
 		default:
 		}
 		m.AddTool(tool, func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {

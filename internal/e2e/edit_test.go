@@ -40,7 +40,7 @@ func TestEditedTurn(t *testing.T) {
 	if len(waits) != 1 || waits[0].IntentID == held.IntentID || !strings.Contains(string(waits[0].Args), "p-edited") {
 		t.Fatalf("%+v", waits)
 	}
-	node := map[string]any{"run_id": turn.PlanID, "node_id": "2", "decision": "approve"}
+	node := map[string]any{"intent_id": waits[0].IntentID, "run_id": turn.PlanID, "node_id": "2", "decision": "approve"}
 	if _, p := x.call(ben, http.MethodPost, "/agent/approvals", node, nil); p.Code != intents.RBACForbidden { // four eyes
 		t.Errorf("%+v", p)
 	}

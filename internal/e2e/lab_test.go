@@ -33,7 +33,8 @@ func serveLab(t *testing.T, gates map[string]*gate) *lab {
 	add := func(name, about, output string, readOnly bool, do func(mcp.CallToolRequest) (any, string)) {
 		tool := mcp.NewToolWithRawSchema(name, about, json.RawMessage(`{"type":"object"}`))
 		tool.RawOutputSchema = json.RawMessage(output)
-		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &readOnly}
+		destroys := name == "notify" // it cannot be undone
+		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &readOnly, DestructiveHint: &destroys}
 		m.AddTool(tool, func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			l.mu.Lock()
 			out, wrong := do(req)

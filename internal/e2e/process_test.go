@@ -102,7 +102,7 @@ func boot(t *testing.T, m model.Model, skills string, more ...string) *machine {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	x := &machine{system: &system{t: t, dir: dir, setup: setup{Now: time.Now}}, args: append([]string{
-		"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills, "--rate-limit", "0", // a test asks again and again how far a plan is
+		"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", trusted([]string{skills})[0], "--rate-limit", "0", // a test asks again and again how far a plan is
 		"--model", "openai:mock", "--model-url", serveModel(t, m),
 	}, more...)}
 	t.Cleanup(func() {
