@@ -50,6 +50,12 @@ func readAnswer(result json.RawMessage) (a answered, rest json.RawMessage) {
 		a.isError = true
 		a.odd = append(a.odd, "its isError is neither true nor false")
 	}
+	if kind := members["resultType"]; !none(kind) && string(kind) != `"complete"` {
+		// The library would call again with what is asked for, and nobody answers.
+		a.isError = true
+		a.odd = append(a.odd, "it is not complete: it asks for more than was sent")
+		delete(members, "resultType")
+	}
 	delete(members, "structuredContent")
 	delete(members, "isError")
 	members["content"] = json.RawMessage("[]")

@@ -65,6 +65,8 @@ func TestOddAnswers(t *testing.T) {
 		"an unexplained failure":    {"", result(`{"isError":true}`), intents.StatusIndetermined, ""},
 		"a failure that may be one": {"", result(`{"isError":"perhaps","content":[{"type":"text","text":"x"}]}`), intents.StatusIndetermined, ""},
 		"an internal error":         {"", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"x"}}`, intents.StatusIndetermined, ""},
+		"a question":                {"", result(`{"resultType":"input_required","inputRequests":{}}`), intents.StatusIndetermined, ""},
+		"a question with content":   {"", result(`{"resultType":"input_required","content":[{"type":"text","text":"who?"}]}`), intents.StatusIndetermined, ""},
 		"an explained failure":      {"", result(`{"isError":true,"content":[],"structuredContent":{"code":"NEEDS_LOGIN"}}`), intents.Failed, `NEEDS_LOGIN`},
 		"arguments refused":         {"", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"x"}}`, intents.Failed, ""},
 	} {

@@ -93,7 +93,8 @@ func (p puppet) Respond(ctx context.Context, req model.Request, on func(model.Ev
 		words.WriteString(m.Text)
 	}
 	skill, input := commanded(words.String())
-	if skill == "" || len(exchanges(req)) > 2 { // a model that is refused tries again
+	done := exchanges(req)
+	if skill == "" || len(done) > 2 || len(done) > 0 && done[len(done)-1].error() == "" { // a model that is refused tries again
 		return &model.Response{Text: "Done.", Model: p.Name()}, nil
 	}
 	name := strings.ReplaceAll(skill, ".", "__")
