@@ -125,7 +125,7 @@ func (s *Server) find(table string, id any) (row, error) {
 func (s *Server) Archive(n int) {
 	for i := range n {
 		name := fmt.Sprintf("archive_%d", i)
-		s.mcp.AddTool(mcp.NewTool(name, mcp.WithDescription(fmt.Sprintf("Gives what department %d has kept of its records.", i)), mcp.WithReadOnlyHintAnnotation(true)), s.handler(tool{
+		s.mcp.AddTool(mcp.NewTool(name, mcp.WithDescription(fmt.Sprintf("Gives what department %d has kept of its records.", i)), mcp.WithReadOnlyHintAnnotation(true), mcp.WithDestructiveHintAnnotation(false)), s.handler(tool{
 			name: name, do: func(*Server, map[string]any) (any, error) { return row{"department": i, "kept": "all"}, nil },
 		}))
 	}
