@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
@@ -65,6 +66,8 @@ type run struct {
 	journal *sqlite.Journal
 	bus     bus.Conn // of the router
 	serves  chan error
+	end     context.Context // of the work of the router
+	leave   func()
 	stop    context.CancelFunc
 
 	agents  []process
@@ -229,9 +232,9 @@ func (x *run) call(_ context.Context, c routertest.Call) intents.Report {
 // serve lets the router take orders.
 func (x *run) serve() {
 	x.bus = x.connect(natsserver.Router)
-	ctx, stop := context.WithCancel(x.Context())
+	ctx, stop := context.WithCancel(x.lasting())
 	ready := make(chan struct{})
-	x.stop, x.serves = stop, make(chan error, 1)
+	x.stop, x.serves = func() { stop(); x.leave() }, make(chan error, 1)
 	r, conn := x.w.Router, x.bus
 	take := func(_ context.Context, raw []byte) []byte { // as Router.Serve; here who waits for another's order dies, too
 		a, err := r.SubmitAndWait(ctx, raw, patience)
@@ -246,6 +249,14 @@ func (x *run) serve() {
 		x.serves <- conn.Serve(ctx, bus.Service{Name: bus.ServiceName("router"), Version: "1.0.0", Queue: "router", Endpoints: map[string]bus.Handler{bus.Orders: take}}, ready)
 	}()
 	x.await(ready)
+}
+
+// lasting is what the work of a router runs under until it dies.
+func (x *run) lasting() context.Context {
+	if x.end == nil || x.end.Err() != nil {
+		x.end, x.leave = context.WithCancel(context.Background())
+	}
+	return clock.WithEnd(x.Context(), x.end)
 }
 
 // connect waits for a busy machine: the handshake of the bus has two seconds.
@@ -301,8 +312,11 @@ func (x *run) startAgents() {
 	x.start(natsserver.Workflow, func(c agentic.Config) func(context.Context, chan<- struct{}) error { return agentic.NewEngine(c).Serve })
 }
 
-// after does not wait: the clock is moved.
+// after does not wait: the clock is moved. Only who asks whether a process still works does.
 func (x *run) after(d time.Duration) <-chan time.Time {
+	if d == 5*time.Second {
+		return time.After(d)
+	}
 	if d > 0 {
 		x.w.Clock.Move(d)
 	}
@@ -408,11 +422,11 @@ func (x *run) mortal(l *life) {
 // recovered starts the router on what its predecessor left, unless it dies meanwhile. An operator
 // who has seen whether a call arrived says so.
 func (x *run) recovered(l *life) bool {
-	started := make(chan error, 1)
+	started, ctx := make(chan error, 1), x.lasting()
 	go func() {
-		err := x.w.Router.Start(x.Context())
+		err := x.w.Router.Start(ctx)
 		if err == nil {
-			err = x.w.Router.Recover(x.Context())
+			err = x.w.Router.Recover(ctx)
 		}
 		started <- err
 	}()
@@ -426,6 +440,7 @@ func (x *run) recovered(l *life) bool {
 	select {
 	case <-l.due:
 		close(l.dead)
+		x.leave()
 		<-started
 		x.reopen()
 		return false
