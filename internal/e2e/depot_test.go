@@ -108,7 +108,7 @@ func serveDepot(t *testing.T, gates map[string]*gate) *depot {
 		srv.Close()
 	})
 	// Whoever has a depot approves what it does.
-	d.skills = "effect=parcel_label:idempotent effect=parcel_send:once -- " + srv.URL + "/mcp"
+	d.skills = "trust=true effect=parcel_label:idempotent effect=parcel_send:once -- " + srv.URL + "/mcp"
 	return d
 }
 

@@ -70,7 +70,7 @@ func serveLab(t *testing.T, gates map[string]*gate) *lab {
 		srv.CloseClientConnections()
 		srv.Close()
 	})
-	l.skills = "name=lab effect=upload:idempotent effect=notify:once -- " + srv.URL + "/mcp"
+	l.skills = "trust=true name=lab effect=upload:idempotent effect=notify:once -- " + srv.URL + "/mcp"
 	return l
 }
 
