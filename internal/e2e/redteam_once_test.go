@@ -126,20 +126,20 @@ func TestRedTeamRepeats(t *testing.T) {
 		params := func(region string) map[string]any {
 			return map[string]any{"name": "pay", "arguments": map[string]string{"region": region}}
 		}
-		first := w.rpc(ana, id, "tools/call", params("eu"))
+		first := w.callTool(ana, id, params("eu"))
 		attack(
 			t,
 			attempt{fmt.Sprintf("the id %v with other arguments", id), func() string {
-				if got := w.calls(pay, func() { w.rpc(ana, id, "tools/call", params("ch")) }); got == "" {
+				if got := w.calls(pay, func() { w.callTool(ana, id, params("ch")) }); got == "" {
 					return "the call was not made"
 				}
 				return ""
 			}},
 			attempt{fmt.Sprintf("the id %v with denied arguments", id), func() string {
-				return w.calls(pay, func() { w.rpc(ana, id, "tools/call", params("us")) })
+				return w.calls(pay, func() { w.callTool(ana, id, params("us")) })
 			}},
 			attempt{fmt.Sprintf("the id %v of somebody else", id), func() string {
-				if second := w.rpc(bob, id, "tools/call", params("eu")); second == first {
+				if second := w.callTool(bob, id, params("eu")); second == first {
 					return "the answer of another's call"
 				}
 				return ""

@@ -63,18 +63,24 @@ func TestRedTeamReads(t *testing.T) {
 		"/console/now", "/console/plans", "/console/plans/" + held.PlanID, "/console/approvals", "/console/approvals/" + waiting, "/console/record",
 	}
 	for _, id := range intentIDs {
-		for _, p := range []string{"/v1/intents/" + id, "/v1/intents/" + id + "/receipt", "/v1/intents/" + id + "/proof", "/v1/approvals/" + id, "/agent/approvals/" + id, "/office/orders/" + id, "/office/explain/" + id, "/console/orders/" + id, "/console/policies/explain/" + id} {
-			paths = append(paths, p)
-		}
+		paths = append(paths, "/v1/intents/"+id, "/v1/intents/"+id+"/receipt", "/v1/intents/"+id+"/proof", "/v1/approvals/"+id, "/agent/approvals/"+id, "/office/orders/"+id, "/office/explain/"+id, "/console/orders/"+id, "/console/policies/explain/"+id)
 	}
 	posts := map[string][]any{
 		"/query/": {
-			map[string]string{"mode": "SQL", "query": "messages", "session_id": plan.Session}, map[string]string{"mode": "SQL", "query": "usage"},
+			map[string]string{"mode": "SQL", "query": "messages", "session_id": plan.Session},
+			map[string]string{"mode": "SQL", "query": "usage"},
 			map[string]any{"mode": "SQL", "query": "usage", "whole_tenant": true, "tenant_id": "default"},
-			map[string]string{"mode": "SQL", "query": "SELECT * FROM memories"}, map[string]string{"mode": "SQL", "query": "SELECT * FROM main.memories"}, map[string]string{"mode": "SQL", "query": "SELECT * FROM documents"},
-			map[string]string{"mode": "SQL", "query": "SELECT * FROM sqlite_master"}, map[string]string{"mode": "SQL", "query": "SELECT * FROM memories WHERE tenant = 'default'"}, map[string]string{"mode": "SQL", "query": "SELECT * FROM memories UNION SELECT * FROM memories"},
-			map[string]string{"mode": "SQL", "query": "SELECT text FROM terms"}, map[string]string{"mode": "SQL", "query": "ATTACH DATABASE 'documents.db' AS x"}, map[string]string{"mode": "SQL", "query": "SELECT readfile('documents.db')"},
-			map[string]string{"mode": "SEMANTIC", "query": canary}, map[string]string{"mode": "SEMANTIC", "query": canary, "tenant_id": "default", "user_id": "ana"},
+			map[string]string{"mode": "SQL", "query": "SELECT * FROM memories"},
+			map[string]string{"mode": "SQL", "query": "SELECT * FROM main.memories"},
+			map[string]string{"mode": "SQL", "query": "SELECT * FROM documents"},
+			map[string]string{"mode": "SQL", "query": "SELECT * FROM sqlite_master"},
+			map[string]string{"mode": "SQL", "query": "SELECT * FROM memories WHERE tenant = 'default'"},
+			map[string]string{"mode": "SQL", "query": "SELECT * FROM memories UNION SELECT * FROM memories"},
+			map[string]string{"mode": "SQL", "query": "SELECT text FROM terms"},
+			map[string]string{"mode": "SQL", "query": "ATTACH DATABASE 'documents.db' AS x"},
+			map[string]string{"mode": "SQL", "query": "SELECT readfile('documents.db')"},
+			map[string]string{"mode": "SEMANTIC", "query": canary},
+			map[string]string{"mode": "SEMANTIC", "query": canary, "tenant_id": "default", "user_id": "ana"},
 		},
 		"/agent/kb/search":    {map[string]any{"q": "kumquat", "k": 10}, map[string]any{"q": canary, "filters": map[string]string{"tenant": "default"}}, map[string]any{"q": canary, "filters": map[string]string{"user": "ana"}}},
 		"/agent/memory/query": {map[string]string{"query_text": canary, "tenant_id": "default", "user_id": "ana", "session_id": plan.Session}},

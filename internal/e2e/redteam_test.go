@@ -138,15 +138,15 @@ func (s *system) knock(who person, method, path string, body any, headers ...str
 	return resp.StatusCode, resp.Header, string(answer)
 }
 
-// rpc sends one request of MCP in a session of its own, and gives the answer's text.
-func (s *system) rpc(who person, id any, method string, params any) string {
+// callTool sends one call of a tool under an id of JSON-RPC, in a session of its own, and gives the answer's text.
+func (s *system) callTool(who person, id, params any) string {
 	s.t.Helper()
 	accept := []string{"Accept", "application/json, text/event-stream"}
 	_, header, _ := s.knock(who, http.MethodPost, "/mcp", map[string]any{"jsonrpc": "2.0", "id": "begin", "method": "initialize", "params": map[string]any{
 		"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]string{"name": "t", "version": "1"},
 	}}, accept...)
 	who.session = ""
-	_, _, text := s.knock(who, http.MethodPost, "/mcp", map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params},
+	_, _, text := s.knock(who, http.MethodPost, "/mcp", map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params},
 		append(accept, "Mcp-Session-Id", header.Get("Mcp-Session-Id"))...)
 	return text
 }
@@ -154,7 +154,7 @@ func (s *system) rpc(who person, id any, method string, params any) string {
 // tool calls a tool over MCP.
 func (s *system) tool(who person, name string, args json.RawMessage) string {
 	s.t.Helper()
-	return s.rpc(who, 1, "tools/call", map[string]any{"name": name, "arguments": args})
+	return s.callTool(who, 1, map[string]any{"name": name, "arguments": args})
 }
 
 // cause is what somebody wants to have happen: the call of a skill, which a workflow of the
@@ -262,7 +262,7 @@ type redWorld struct {
 
 const anyInput = `{"type":"object"}`
 
-func newRedWorld(t *testing.T, more ...func(*setup)) *redWorld {
+func newRedWorld(t *testing.T) *redWorld {
 	t.Helper()
 	done := always(map[string]bool{"done": true})
 	yes := true
@@ -275,9 +275,6 @@ func newRedWorld(t *testing.T, more ...func(*setup)) *redWorld {
 		Skills:     []string{"trust=false name=shady -- " + w.servers["shady"].url, "trust=true name=bank -- " + w.servers["bank"].url},
 		Agents:     registryDir(t, redWorkflows()),
 		Extensions: []policies.Extension{{Name: "pay", Place: policies.Place{At: registryDir(t, map[string]string{"pay.rego": noPayToUS})}}},
-	}
-	for _, f := range more {
-		f(&cfg)
 	}
 	w.system = start(t, cfg)
 	return w
