@@ -20,6 +20,13 @@ func TestNoDataDirectory(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
+	file := filepath.Join(empty, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenArchive(t.Context(), file); err == nil || !strings.Contains(err.Error(), "cannot be read") || strings.Contains(err.Error(), "writ up") {
+		t.Errorf("a file in its place: %v", err)
+	}
 	if err := Confirm(t.Context(), missing, Confirmable[0], time.Now); err == nil || !strings.Contains(err.Error(), "no data directory") {
 		t.Error(err)
 	}

@@ -75,11 +75,17 @@ func startedFile(data string) string { return filepath.Join(data, "started") }
 
 // Exists refuses a directory that is missing, or in which no log has begun.
 func Exists(data string) error {
-	if _, err := os.Stat(data); err != nil {
+	switch _, err := os.Stat(data); {
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("no data directory: %w. Name the one of your writ with --data or WRIT_DATA; writ up --data %s makes a new one", err, data)
+	case err != nil:
+		return fmt.Errorf("the data directory cannot be read: %w. Name the one of your writ with --data or WRIT_DATA, as a user who may read it", err)
 	}
-	if begun, err := Begun(data); err != nil || !begun {
-		return errors.Join(err, fmt.Errorf("no log has begun in %s: %w. Name the data directory of your writ with --data or WRIT_DATA; writ up --data %s begins one there", data, fs.ErrNotExist, data))
+	switch begun, err := Begun(data); {
+	case err != nil:
+		return fmt.Errorf("the data directory cannot be read: %w. Name the one of your writ with --data or WRIT_DATA, as a user who may read it", err)
+	case !begun:
+		return fmt.Errorf("no log has begun in %s: %w. Name the data directory of your writ with --data or WRIT_DATA; writ up --data %s begins one there", data, fs.ErrNotExist, data)
 	}
 	return nil
 }
