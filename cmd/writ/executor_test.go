@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// acme builds the service of testdata/acme, a module of its own,
-// at $ACME; $CATALOG is the directory of its rows.
+// acme builds the service of testdata/acme, a module of its own, at $ACME; $CATALOG is the
+// directory of its rows.
 func acme(ts *testscript.TestScript, w *world, _ []string) {
 	here := must[string](ts)(os.Getwd())
 	root := must[string](ts)(filepath.Abs(filepath.Join(here, "..", "..")))
