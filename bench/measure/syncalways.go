@@ -1,34 +1,40 @@
-package natsserver
+package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// SyncAlways is a server in process, or a cluster of some, that syncs each JetStream
+// syncAlways is a server in process, or a cluster of some, that syncs each JetStream
 // message to its directory before it acknowledges it: what durable messages cost without
 // writ.
-type SyncAlways struct {
-	servers []*Server
+type syncAlways struct {
+	servers []*server.Server
 	js      jetstream.JetStream
 }
+
+// startTimeout bounds the wait for a server to take connections.
+const startTimeout = 10 * time.Second
 
 // syncAlwaysStream is its stream, and the subject of that.
 const syncAlwaysStream = "bench"
 
-// StartSyncAlways starts so many servers, of which several listen on 127.0.0.1 alone, and
+// startSyncAlways starts so many servers, of which several listen on 127.0.0.1 alone, and
 // makes a stream that each of them has.
-func StartSyncAlways(ctx context.Context, dir string, servers int) (s *SyncAlways, err error) {
-	s = &SyncAlways{}
+func startSyncAlways(ctx context.Context, dir string, servers int) (s *syncAlways, err error) {
+	s = &syncAlways{}
 	defer func() {
 		if err != nil {
-			s.Close()
+			s.close()
 		}
 	}()
 	options := make([]*server.Options, servers)
@@ -38,31 +44,39 @@ func StartSyncAlways(ctx context.Context, dir string, servers int) (s *SyncAlway
 		options[i] = &server.Options{
 			ServerName: name, DontListen: servers == 1, Host: "127.0.0.1", Port: server.RANDOM_PORT,
 			JetStream: true, StoreDir: filepath.Join(dir, name), SyncAlways: true,
-			DisableJetStreamBanner: true, MaxPayload: maxPayload, NoLog: true, NoSigs: true,
+			DisableJetStreamBanner: true, MaxPayload: 8 << 20, NoLog: true, NoSigs: true,
 		}
 		if servers == 1 {
 			continue
 		}
-		addr, err := freeAddr(ctx, "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // for a free port
 		if err != nil {
 			return s, err
 		}
+		if err := l.Close(); err != nil {
+			return s, err
+		}
+		addr := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // a listener for "tcp"
 		options[i].Cluster = server.ClusterOpts{Name: "writ-sync-always", Host: addr.IP.String(), Port: addr.Port}
 		routes = append(routes, &url.URL{Scheme: "nats-route", Host: addr.String()})
 	}
 	for _, o := range options {
 		o.Routes = routes
-		one := &Server{}
-		if err := one.begin(o); err != nil {
+		one, err := server.NewServer(o)
+		if err != nil {
 			return s, err
 		}
+		one.Start()
 		s.servers = append(s.servers, one)
+		if !one.ReadyForConnections(startTimeout) {
+			return s, errors.New("nats server: not ready in time")
+		}
 	}
 	return s, s.makeStream(ctx)
 }
 
 // makeStream waits until the servers have agreed on who leads them.
-func (s *SyncAlways) makeStream(ctx context.Context) error {
+func (s *syncAlways) makeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*startTimeout)
 	defer cancel()
 	nc, err := nats.Connect("", nats.InProcessServer(s.servers[0]))
@@ -87,21 +101,19 @@ func (s *SyncAlways) makeStream(ctx context.Context) error {
 	}
 }
 
-// Publish returns when the server has stored the message; of a cluster, when most have.
-func (s *SyncAlways) Publish(ctx context.Context, data []byte) error {
+// publish returns when the server has stored the message; of a cluster, when most have.
+func (s *syncAlways) publish(ctx context.Context, data []byte) error {
 	_, err := s.js.Publish(ctx, syncAlwaysStream, data)
 	return err
 }
 
-// JetStream is the connection.
-func (s *SyncAlways) JetStream() jetstream.JetStream { return s.js }
-
-// Close ends the connection and the servers.
-func (s *SyncAlways) Close() {
+// close ends the connection and the servers.
+func (s *syncAlways) close() {
 	if s.js != nil {
 		s.js.Conn().Close()
 	}
 	for _, one := range s.servers {
-		one.Close()
+		one.Shutdown()
+		one.WaitForShutdown()
 	}
 }

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"aob.dev/writ/bench/scale"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/internal/scale"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"

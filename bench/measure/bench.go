@@ -1,4 +1,4 @@
-// Package bench measures what the product promises to be fast at, each thing
+// Package measure measures what the product promises to be fast at, each thing
 // beside a baseline that is taken in turns with it in the same run:
 //
 //	decide   process CPU of a decision (decode to policy, no I/O) over one bare
@@ -25,7 +25,7 @@
 //
 // Only the ratios carry over to another machine or another hour. Everything
 // runs in this process, on temporary files that are removed.
-package bench
+package measure
 
 import (
 	"context"

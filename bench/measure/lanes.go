@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"aob.dev/writ/internal/bus/natsserver"
 )
 
 // recordBytes is about the size of an order with grant, decision and facts.
@@ -145,13 +143,13 @@ func against(ctx context.Context, dir string, each time.Duration, name string, o
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing()) }()
-	js, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "jetstream"), 1)
+	js, err := startSyncAlways(ctx, filepath.Join(dir, "jetstream"), 1)
 	if err != nil {
 		return nil, err
 	}
-	defer js.Close()
+	defer js.close()
 	record := make([]byte, recordBytes)
-	publish := func(ctx context.Context, _ int) error { return js.Publish(ctx, record) }
+	publish := func(ctx context.Context, _ int) error { return js.publish(ctx, record) }
 	lanes := []*lane{bare}
 	var theirs []*lane
 	for _, l := range ours {

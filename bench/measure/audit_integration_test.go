@@ -1,6 +1,6 @@
 //go:build integration
 
-package bench
+package measure
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -54,16 +54,16 @@ func orders(ctx context.Context, o Options) ([]Row, error) {
 // ordersOnJetStream is orders with the journal of a cell, on three servers that sync each
 // message, beside publishing to three such servers.
 func ordersOnJetStream(ctx context.Context, dir string, o Options) (rows []Row, err error) {
-	server, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "cell"), cellServers)
+	server, err := startSyncAlways(ctx, filepath.Join(dir, "cell"), cellServers)
 	if err != nil {
 		return nil, err
 	}
-	defer server.Close()
-	if err := jetstream.Create(ctx, server.JetStream(), cellServers); err != nil {
+	defer server.close()
+	if err := jetstream.Create(ctx, server.js, cellServers); err != nil {
 		return nil, err
 	}
 	w, err := newWorldOn(ctx, dir, time.Now, func(observe storage.Observer) (journalOf, error) {
-		return jetstream.Open(ctx, server.JetStream(), jetstream.Options{Instance: "bench", Observer: observe})
+		return jetstream.Open(ctx, server.js, jetstream.Options{Instance: "bench", Observer: observe})
 	})
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func ordersOnJetStream(ctx context.Context, dir string, o Options) (rows []Row, 
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	record := make([]byte, recordBytes)
-	publish := func(ctx context.Context, _ int) error { return server.Publish(ctx, record) }
+	publish := func(ctx context.Context, _ int) error { return server.publish(ctx, record) }
 	ours, one, many := w.lane(64), &lane{callers: 1, do: publish}, &lane{callers: 64, do: publish}
 	if err := race(ctx, o.Time, ours, one, many); err != nil {
 		return nil, err

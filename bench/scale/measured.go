@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The rows of `writ bench cell`, each of one order that acts (an order and its outcome:
+// The rows of `go run ./bench cell`, each of one order that acts (an order and its outcome:
 // two commits, two records).
 const (
 	Decision      = "policy decision" // µs of CPU; part of Router
@@ -39,7 +39,7 @@ func Group(n int) string { return fmt.Sprintf("journal, group of %d", n) }
 // Measured is what the rows say, by name.
 type Measured map[string]float64
 
-// builtin is the output of `writ bench cell --json`; docs/scale.md says when and where.
+// builtin is the output of `go run ./bench cell --json`; docs/scale.md says when and where.
 //
 //go:embed measured.json
 var builtin []byte
@@ -47,14 +47,14 @@ var builtin []byte
 // Builtin are the figures to go by where nobody gives others.
 func Builtin() (Measured, error) { return ReadMeasured(bytes.NewReader(builtin)) }
 
-// ReadMeasured reads what `writ bench cell --json` has written.
+// ReadMeasured reads what `go run ./bench cell --json` has written.
 func ReadMeasured(r io.Reader) (Measured, error) {
 	var rows []struct {
 		Name string  `json:"name"`
 		Ours float64 `json:"ours"`
 	}
 	if err := json.NewDecoder(r).Decode(&rows); err != nil {
-		return nil, fmt.Errorf("not the output of writ bench cell --json: %w", err)
+		return nil, fmt.Errorf("not the output of go run ./bench cell --json: %w", err)
 	}
 	m := Measured{}
 	for _, row := range rows {
@@ -66,7 +66,7 @@ func ReadMeasured(r io.Reader) (Measured, error) {
 	}
 	for _, name := range names {
 		if !(m[name] > 0 && m[name] < 1e9) {
-			return nil, fmt.Errorf("no row %q with a figure that can be: take the output of writ bench cell --json", name)
+			return nil, fmt.Errorf("no row %q with a figure that can be: take the output of go run ./bench cell --json", name)
 		}
 	}
 	return m, nil

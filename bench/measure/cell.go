@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"aob.dev/writ/bench/scale"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus/natsserver"
-	"aob.dev/writ/internal/scale"
 )
 
 // cellOrders are submitted at once by cellCallers in each turn.
@@ -121,11 +120,11 @@ func (w *world) cpu(ctx context.Context) func() (float64, error) {
 // grouped publishes messages of so many commits to a stream of three servers, in turns
 // with syncing as many bytes to a file.
 func grouped(ctx context.Context, dir string, d time.Duration, commit int) (rows []Row, err error) {
-	js, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "jetstream"), cellServers)
+	js, err := startSyncAlways(ctx, filepath.Join(dir, "jetstream"), cellServers)
 	if err != nil {
 		return nil, err
 	}
-	defer js.Close()
+	defer js.close()
 	for _, size := range scale.GroupSizes {
 		message := make([]byte, size*commit)
 		sync, closing, err := syncs(dir, len(message))
@@ -133,7 +132,7 @@ func grouped(ctx context.Context, dir string, d time.Duration, commit int) (rows
 			return nil, err
 		}
 		took, err := inTurns(ctx, d/time.Duration(len(scale.GroupSizes)),
-			timed(func() error { return sync.do(ctx, 0) }), timed(func() error { return js.Publish(ctx, message) }))
+			timed(func() error { return sync.do(ctx, 0) }), timed(func() error { return js.publish(ctx, message) }))
 		if err := errors.Join(err, closing()); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package bench_test
+package measure_test
 
 import (
 	"context"
@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/internal/bench"
+	"aob.dev/writ/bench/measure"
 )
 
 // TestMeasures everything for a moment: the figures say nothing, that there
 // are some does.
 func TestMeasures(t *testing.T) {
-	for _, name := range bench.Names() {
+	for _, name := range measure.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			rows, err := bench.Run(t.Context(), name, bench.Options{Time: 50 * time.Millisecond, Orders: 300, Documents: 300})
+			rows, err := measure.Run(t.Context(), name, measure.Options{Time: 50 * time.Millisecond, Orders: 300, Documents: 300})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,11 +40,11 @@ func TestMeasures(t *testing.T) {
 }
 
 func TestRunUnknown(t *testing.T) {
-	_, err := bench.Run(t.Context(), "nonsense", bench.Options{})
+	_, err := measure.Run(t.Context(), "nonsense", measure.Options{})
 	if err == nil {
 		t.Fatal("measured nonsense")
 	}
-	for _, name := range bench.Names() {
+	for _, name := range measure.Names() {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%v does not name %s", err, name)
 		}
@@ -54,8 +54,8 @@ func TestRunUnknown(t *testing.T) {
 func TestRunEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, name := range bench.Names() {
-		if _, err := bench.Run(ctx, name, bench.Options{Time: time.Hour}); !errors.Is(err, context.Canceled) {
+	for _, name := range measure.Names() {
+		if _, err := measure.Run(ctx, name, measure.Options{Time: time.Hour}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -63,10 +63,10 @@ func TestRunEndsWithContext(t *testing.T) {
 
 func benchmark(b *testing.B, name string) {
 	b.Helper()
-	var rows []bench.Row
+	var rows []measure.Row
 	for b.Loop() {
 		var err error
-		if rows, err = bench.Run(b.Context(), name, bench.Options{Time: time.Second}); err != nil {
+		if rows, err = measure.Run(b.Context(), name, measure.Options{Time: time.Second}); err != nil {
 			b.Fatal(err)
 		}
 	}
