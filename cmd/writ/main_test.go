@@ -17,7 +17,7 @@ import (
 // TestMain makes this test binary the writ of the scripts: they run the real
 // command line in processes of their own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"writ": main, "notes-server": notesServer})
+	testscript.Main(m, map[string]func(){"writ": main, "p8": main, "notes-server": notesServer, "curl": curl, "jq": jq})
 }
 
 // TestScripts runs testdata/script. Beside the usual commands they have those
@@ -95,6 +95,7 @@ func scripts(dir string) testscript.Params {
 type world struct {
 	vars      []string // environment of a script's commands
 	dir, data string
+	args      []string // of the last up
 	up        *process
 	url       string
 	calls     func() int64  // of the skill server

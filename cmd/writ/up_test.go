@@ -46,7 +46,7 @@ func up(ts *testscript.TestScript, w *world, args []string) {
 	})
 	select {
 	case w.url = <-p.announced:
-		w.up = p
+		w.up, w.args = p, args
 		ts.Setenv("URL", w.url)
 	case <-p.ended:
 		ts.Fatalf("writ up ended: %v\n%s", p.err, p.stderr.Bytes())
