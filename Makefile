@@ -41,7 +41,7 @@ BESIDE  := ^(TestBundleVerifies|TestGoldenBundles)$$
 # And of other packages, tests that go through thousands of cases one after another, or that
 # kill programs: what they would show, the tests beside them show.
 LONG    := ^(TestEvalCRM|TestFailpoints|TestGateKilled|TestGuardAtEveryByte|TestHybridIsBest|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestNoLeak|TestPDF|TestRandomMoves|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestSchemaBombs)$$
-LONG_IN := ./agentic ./executors/knowledge ./internal/bench ./internal/e2e ./internal/pdf ./policies ./router
+LONG_IN := ./agentic ./executors/knowledge ./bench/measure ./internal/e2e ./internal/pdf ./policies ./router
 RACED    = $(filter-out $(PLAIN:./%=aob.dev/writ/%),$(shell $(GO) list $(TAGS) ./...))
 
 .PHONY: help
@@ -152,7 +152,7 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flip
 	eval "$$(./.ci/opensearch env)" && WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationCellFaults$$' ./internal/e2e
 
 .PHONY: bench
-bench: ## benchmarks of every package
+bench: ## benchmarks of every package (whole paths: go run ./bench)
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: generate

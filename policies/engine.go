@@ -51,7 +51,6 @@ type Engine struct {
 	data  Data
 	store storage.Store
 	memo  *memo
-	log   *DecisionLog // nil: none
 }
 
 // tree is the part of an engine that new data does not change.
@@ -62,7 +61,6 @@ type tree struct {
 	compiler *ast.Compiler
 	decision ast.Body
 	extended ast.Body // nil without extension packages
-	masks    ast.Body // of the decision log; nil without
 	rules    map[string]RuleInfo
 	reads    *ReadSet
 	static   map[string]any // data files
@@ -106,11 +104,6 @@ func NewTree(ctx context.Context, from Tree) (*Engine, error) {
 			return nil, err
 		}
 	}
-	if len(t.compiler.GetRulesExact(ast.MustParseRef(maskQuery))) > 0 {
-		if t.masks, err = t.prepare("mask = " + maskQuery); err != nil {
-			return nil, err
-		}
-	}
 	if len(t.compiler.GetRulesExact(ast.MustParseRef(Query))) == 0 {
 		return nil, fmt.Errorf("policies: the tree does not define %s", Query)
 	}
@@ -141,23 +134,15 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 		root[key] = value
 	}
 	store := inmem.NewFromObjectWithOpts(root, inmem.OptReturnASTValuesOnRead(true))
-	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads), log: e.log}, nil
+	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads)}, nil
 }
 
 // Of is the same tree over the directory data of one tenant: it and its later generations
-// see no other's. They write no log.
+// see no other's.
 func (e *Engine) Of(ctx context.Context, tenant string) (*Engine, error) {
 	t := *e.tree
 	t.tenant = tenant
 	return (&Engine{tree: &t}).WithData(ctx, e.data)
-}
-
-// Logged is the same engine with its decisions about orders, and those of its
-// later generations, written to a log.
-func (e *Engine) Logged(l *DecisionLog) *Engine {
-	next := *e
-	next.log = l
-	return &next
 }
 
 // Forgetful is the same tree and data, evaluated for every order: none of its
@@ -165,7 +150,7 @@ func (e *Engine) Logged(l *DecisionLog) *Engine {
 func (e *Engine) Forgetful() *Engine {
 	t := *e.tree
 	t.reads = &ReadSet{All: true}
-	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads), log: e.log}
+	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
 }
 
 // Unhurried is the same tree and data with a minute for each evaluation: for
@@ -174,7 +159,7 @@ func (e *Engine) Forgetful() *Engine {
 func (e *Engine) Unhurried() *Engine {
 	t := *e.tree
 	t.timeout = time.Minute
-	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads), log: e.log}
+	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
 }
 
 // Digest names the tree that decides (Source.Digest).
@@ -217,15 +202,9 @@ func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, erro
 }
 
 // DecideOrder is Decide for the Input of an order. A rule that reads an input of the order which
-// it cannot see makes it a denial; the error is ErrNotKept where the input could be seen once. The
-// decision is written to the log, if there is one.
+// it cannot see makes it a denial; the error is ErrNotKept where the input could be seen once.
 func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
-	began := time.Now()
-	r, err := e.decideGiven(ctx, order, f)
-	if err == nil && e.log != nil {
-		e.log.write(ctx, e, order, f, r, time.Since(began))
-	}
-	return r, err
+	return e.decideGiven(ctx, order, f)
 }
 
 // Evaluate answers like Decide, always anew.

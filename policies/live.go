@@ -58,7 +58,6 @@ func (l *Live) ReplaceTree(ctx context.Context, tree Tree, prove Proof) (next *E
 	if err := prove(ctx, next); err != nil {
 		return nil, err
 	}
-	next = next.Logged(l.Engine().log)
 	l.put(next)
 	return next, nil
 }

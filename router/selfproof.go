@@ -123,7 +123,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	own := r.cfg
-	own.State, own.Journal, own.Policy = fresh, emptyJournal{}, policies.NewLive(engine.Logged(nil))
+	own.State, own.Journal, own.Policy = fresh, emptyJournal{}, policies.NewLive(engine)
 	world := &Router{cfg: own, state: fresh}
 	return &proof{router: world, planner: signers[intents.RolePlanner], grant: grant, origin: origin, now: now}, nil
 }

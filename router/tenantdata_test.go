@@ -78,7 +78,7 @@ func TestWellTypedDirectoryData(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Approval(`{"once":true,"skills":["pay"],"count":2,"within_sec":600}`, "ben", "cleo")
 	for key, value := range map[string]string{
-		"skills_allow": `["pay","notes.add"]`, "max_steps": `3`, "python": `false`, "driver": `"landlock+chroot"`,
+		"skills_allow": `["pay","notes.add"]`, "max_steps": `3`, "python": `false`, "driver": `"landlock"`,
 		"ttl_max": `{"*":60,"skill.call":30,"x.acme.echo":10}`, "max_bytes": `{"*":0}`, "x.ours": `{"any":"thing"}`,
 	} {
 		w.Data(key, value)

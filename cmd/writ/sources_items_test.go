@@ -39,7 +39,7 @@ var (
 		`\{ [a-z_]+: [^{}|]{1,80} \}`,                                                              // { fragments: of objects }
 	}, "|"))
 	// prose is a run of words, with one at least of those that only sentences have.
-	words    = regexp.MustCompile(`(?:[A-Za-z][A-Za-z'’-]*|…)(?:[,.;!?)]*\s+[(]?(?:[A-Za-z][A-Za-z'’-]*|…))*`)
+	words    = regexp.MustCompile(`(?:[A-Za-z][A-Za-z'’-]*|…)(?:[,.;!?)]*\s+[(]?(?:[A-Za-z][A-Za-z'’-]*|…))*[.!?]*`)
 	sentence = regexp.MustCompile(`(?i)(?:^|\s)(?:a|an|the|to|of|is|are|be|and|or|for|with|without|in|on|by|from|your|you|when|if|that|this|using|about|must|should|no|not|has)[,.;!?)]*(?:\s|$)`)
 )
 

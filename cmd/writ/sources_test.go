@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -58,6 +59,7 @@ const (
 // TestSources runs docs/sources: each page is a script, and what it says of each thing that its
 // document prints is held to what the script has seen. See docs/sources/README.md.
 func TestSources(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(sourcesDir, "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +73,14 @@ func TestSources(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := readPage(t, file)
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := readPage(name, string(raw))
+			if err != nil {
+				t.Error(err)
+			}
 			for _, m := range missing(want[name], p.items(), texts) {
 				t.Errorf("not on the page: %s", m)
 			}
@@ -79,52 +88,48 @@ func TestSources(t *testing.T) {
 				t.Errorf("the document's own words: %s", q)
 			}
 			p.totals(t)
-			p.judge(t, p.run(t))
+			for _, f := range p.faults(p.run(t)) {
+				t.Error(f)
+			}
 		})
 	}
 }
 
-func readPage(t *testing.T, file string) *sourcePage {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &sourcePage{name: strings.TrimSuffix(filepath.Base(file), ".md"), text: string(raw)}
-	lines := strings.Split(p.text, "\n")
-	p.lines = len(lines)
+var (
+	fence  = regexp.MustCompile("^`{3,}")
+	header = "| printed | outcome | what writ does |"
+)
+
+// readPage reads a page as far as it can, and tells all that is wrong with its form.
+func readPage(name, text string) (*sourcePage, error) {
+	lines := strings.Split(text, "\n")
+	p := &sourcePage{name: name, text: text, lines: len(lines)}
+	var errs []error
 	table := false
 	for i := 0; i < len(lines); i++ {
-		line := lines[i]
-		if fence := regexp.MustCompile("^`{3,}").FindString(line); fence != "" {
-			end := i + 1 + slices.Index(lines[i+1:], fence)
-			if end == i {
-				t.Fatalf("%s:%d: the block has no end", p.name, i+1)
+		at, line, err := i+1, lines[i], error(nil)
+		if f := fence.FindString(line); f != "" {
+			length := slices.Index(lines[i+1:], f)
+			if length < 0 {
+				return p, fmt.Errorf("%s:%d: the block has no end", name, at)
 			}
-			b, err := newBlock(line[len(fence):], strings.Join(lines[i+1:end], "\n"))
-			if err != nil {
-				t.Errorf("%s:%d: %v", p.name, i+1, err)
-			}
-			b.line, b.note = i+1, paragraph(lines[end+1:])
+			end := i + 1 + length
+			var b block
+			b, err = newBlock(line[len(f):], strings.Join(lines[i+1:end], "\n"))
+			b.line, b.note = at, paragraph(lines[end+1:])
 			p.blocks = append(p.blocks, b)
 			i = end
-			continue
-		}
-		switch {
-		case strings.HasPrefix(line, "| printed |"):
-			table = true
-		case !strings.HasPrefix(line, "|"):
-			table = false
-		case table && !strings.HasPrefix(line, "| :--"):
-			r, err := newRow(line)
-			if err != nil {
-				t.Errorf("%s:%d: %v", p.name, i+1, err)
-			}
-			r.line = i + 1
+		} else if table = line == header || table && strings.HasPrefix(line, "|"); table && line != header && !strings.HasPrefix(line, "| :--") {
+			var r row
+			r, err = newRow(line)
+			r.line = at
 			p.rows = append(p.rows, r)
 		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %w", name, at, err))
+		}
 	}
-	return p
+	return p, errors.Join(errs...)
 }
 
 // newBlock reads an info string: run, sh, or LANG [own] [FILE] [shape|differs|not yet].
@@ -181,8 +186,8 @@ func newRow(line string) (row, error) {
 		return r, fmt.Errorf("nothing is printed: %s", line)
 	case !slices.Contains([]string{asPrinted, differs, notYet, noItem}, r.outcome):
 		return r, fmt.Errorf("%q is no outcome", r.outcome)
-	case r.outcome != asPrinted && r.note == "":
-		return r, fmt.Errorf("%s is %s, but nothing is said about it", r.printed[0], r.outcome)
+	case r.outcome == noItem && r.note == "":
+		return r, fmt.Errorf("%s is %s, but not why", r.printed[0], r.outcome)
 	}
 	return r, nil
 }
@@ -257,7 +262,7 @@ func (p *sourcePage) script() string {
 			lines[b.line-1] = fmt.Sprintf("printed %d", i)
 		}
 	}
-	return strings.Join(append(lines, "ended"), "\n") + "\n"
+	return strings.Join(lines, "\n") + "\nended\n"
 }
 
 // recorder keeps what a script has seen.
@@ -316,47 +321,45 @@ func (p *sourcePage) run(t *testing.T) string {
 // here are the addresses that the documents have for the node.
 var here = regexp.MustCompile(`http://localhost:80[08]0`)
 
-// judge holds what the page says to what was seen.
-func (p *sourcePage) judge(t *testing.T, seen string) {
-	t.Helper()
+// faults are where the page says something else than what was seen.
+func (p *sourcePage) faults(seen string) []string {
+	var all []string
+	fault := func(line int, format string, args ...any) {
+		all = append(all, fmt.Sprintf("%s:%d: ", p.name, line)+fmt.Sprintf(format, args...))
+	}
+	shown := func(line int, texts []string) {
+		for _, s := range texts {
+			if !strings.Contains(seen, s) {
+				fault(line, "nothing that is run has shown %s", s)
+			}
+		}
+	}
+	instead := func(line int, outcome, note string) {
+		if note == "" || outcome == differs && len(spans(note)) == 0 {
+			fault(line, "it does not say and show what writ does instead")
+		}
+		shown(line, spans(note))
+	}
 	for _, r := range p.rows {
 		switch r.outcome {
 		case asPrinted:
-			lacking(t, p, r.line, r.printed, seen)
-		case differs:
-			if len(spans(r.note)) == 0 {
-				t.Errorf("%s:%d: what writ does instead is not shown", p.name, r.line)
-			}
-			fallthrough
-		case notYet:
-			lacking(t, p, r.line, spans(r.note), seen)
+			shown(r.line, r.printed)
+		case differs, notYet:
+			instead(r.line, r.outcome, r.note)
 		}
 	}
 	for _, b := range p.blocks {
 		if b.file != "" && b.use != useOwn && !p.uses(b.file) {
-			t.Errorf("%s:%d: nothing that is run uses the file %s", p.name, b.line, b.file)
+			fault(b.line, "nothing that is run uses the file %s", b.file)
 		}
 		switch b.use {
 		case useShape:
-			lacking(t, p, b.line, members(b.text), seen)
+			shown(b.line, members(b.text))
 		case differs, notYet:
-			s := spans(b.note)
-			if b.note == "" || b.use == differs && len(s) == 0 {
-				t.Errorf("%s:%d: the paragraph after the block does not show what writ does instead", p.name, b.line)
-			}
-			lacking(t, p, b.line, s, seen)
+			instead(b.line, b.use, b.note)
 		}
 	}
-}
-
-// lacking fails for texts that were not seen.
-func lacking(t *testing.T, p *sourcePage, line int, texts []string, seen string) {
-	t.Helper()
-	for _, s := range texts {
-		if !strings.Contains(seen, s) {
-			t.Errorf("%s:%d: nothing that is run has shown %s", p.name, line, s)
-		}
-	}
+	return all
 }
 
 var member = regexp.MustCompile(`"([\w.$-]+)"\s*:`)
@@ -384,4 +387,57 @@ func (p *sourcePage) uses(file string) bool {
 		}
 	}
 	return false
+}
+
+// TestSourcesFail: a page fails for what it does not have, does not run, and does not show.
+func TestSourcesFail(t *testing.T) {
+	const form = "| printed | outcome | what writ does |\n| :-- | :-- | :-- |\n"
+	for name, c := range map[string]struct{ page, seen, want string }{
+		"seen":           {form + "| `a_b` | as printed | |", "a_b", ""},
+		"not seen":       {form + "| `a_b` | as printed | |", "> exec", "page:3: nothing that is run has shown a_b"},
+		"not shown":      {form + "| `a_b` | differs | c |", "a_b", "page:3: it does not say and show"},
+		"other":          {form + "| `a_b` | differs | `c` |", "a_b", "page:3: nothing that is run has shown c"},
+		"not said":       {form + "| `a_b` | not yet | |", "a_b", "page:3: it does not say and show"},
+		"said":           {form + "| `a_b` | not yet | c |", "", ""},
+		"no outcome":     {form + "| `a_b` | done | c |", "a_b", `page:3: "done" is no outcome`},
+		"no use":         {"```json\n{}\n```", "", "page:1: the block"},
+		"no end":         {"```json\n{}", "", "page:1: the block has no end"},
+		"not used":       {"```json x.json\na_b\n```", "", "page:1: nothing that is run uses the file x.json"},
+		"member":         {"```json shape\n{\"a_b\": 1}\n```", "", "page:1: nothing that is run has shown a_b"},
+		"block":          {"```json differs\na_b\n```\n\nBut `c`.", "", "page:1: nothing that is run has shown c"},
+		"missing":        {form + "| `a_c` | as printed | |", "a_c", "item 1 of 1"},
+		"own":            {"```json own x.json\na_b\n```", "", "item 1 of 1"},
+		"of a script":    {"```run\nexec a_b\n```", "> exec a_b", "item 1 of 1"},
+		"no such reason": {form + "| `#" + digest("a_b") + "` | no item | |", "", "page:3: #"},
+		"no item":        {form + "| `#" + digest("a_b") + "` | no item | a word |", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := readPage("page", c.page)
+			got := append(p.faults(c.seen), missing([]string{digest("a_b")}, p.items(), nil)...)
+			if err != nil {
+				got = append([]string{err.Error()}, got...)
+			}
+			if c.want == "" && len(got) > 0 || !strings.Contains(strings.Join(got, "\n"), c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestItemsOf: what is taken for an item of a document, and what of one counts.
+func TestItemsOf(t *testing.T) {
+	const doc = "Read `a b` of my\\_name at /x/{id}. ``` json {\"k\": 1} ```\n\nPUT /y  \n{ \"m\": 2 }\n\n| state | The plan |\n"
+	want := []string{`{"k": 1} `, "PUT /y  \n{ \"m\": 2 }", "state", "a b", "my_name", "/x/{id}"}
+	if got := itemsOf(doc); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, pair := range [][2]string{
+		{"{\"a\": 1}", "{ \"a\":1 }\n"},
+		{"text: \"You are a friendly helper.\"\nb: 1", "text: \"…\"\nb: 1"},
+		{"pnpm install pnpm build pnpm", "pnpm install\npnpm build\npnpm"},
+	} {
+		if digest(pair[0]) != digest(pair[1]) {
+			t.Errorf("%q counts as %q, %q as %q", pair[0], reduced(pair[0]), pair[1], reduced(pair[1]))
+		}
+	}
 }

@@ -44,7 +44,6 @@ func fill(ts *testscript.TestScript, _ *world, args []string) {
 		text = strings.ReplaceAll(text, args[i], args[i+1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
-	ts.Logf("%s", text)
 }
 
 // submitPrinted wraps a printed {type, args} into an envelope, signs it and submits it, which

@@ -229,7 +229,7 @@ func TestExecDriverObligation(t *testing.T) {
 		if refused := r.Code == intents.PolicyDenied; enough == refused {
 			t.Errorf("%s: %+v", name, r)
 		}
-		if name == runner.Driver() && !enough || name == sandbox.GVisor && enough {
+		if name == runner.Driver() && !enough {
 			t.Errorf("%s under %s: %+v", name, runner.Driver(), r)
 		}
 	}

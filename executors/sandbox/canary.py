@@ -1,7 +1,6 @@
 """Tried in a real box at start: prints one line per right it should not have.
 
-Defined in front by Go: SECRET is a file of the host that any user may read,
-PROC a directory about its processes.
+Defined in front by Go: SECRET is a file of the host that any user may read.
 """
 import errno
 import os
@@ -30,7 +29,7 @@ def unix_sockets():
 refused("socket", sockets)
 refused("unix socket", unix_sockets)
 refused("file of the host", open, SECRET)
-refused("/proc", os.listdir, PROC)
+refused("/proc", os.listdir, "/proc")
 refused("list /", os.listdir, "/etc")
 refused("write outside", open, "/escaped", "w")
 refused("signal the parent", os.kill, os.getppid() or 2, 0)

@@ -32,35 +32,18 @@ const groupOverhead = 64 << 20
 // is nil. A group bounds what no limit of a process counts: memory that the kernel uses
 // for it.
 type groups struct {
-	dir   string // in which those of the sandboxes are made
-	files groupFiles
+	dir string // in which those of the sandboxes are made
 }
 
-// groupFiles are names of files of a group, which differ between the versions.
-type groupFiles struct {
-	limit, swap, usage string
-	drop, all          string // file that makes the kernel reclaim memory, and what to write to it
-	weight             string // of processor time; empty: none
-}
-
-var (
-	filesV1 = groupFiles{limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", usage: "memory.usage_in_bytes", drop: "memory.force_empty", all: "0"}
-	filesV2 = groupFiles{limit: "memory.max", swap: "memory.swap.max", usage: "memory.current", drop: "memory.reclaim", all: "1G", weight: "cpu.weight"}
-)
-
-// openGroups finds where groups can be made: of version 2 where a directory is
-// delegated, of version 1 where root may write. It removes what a crash left.
+// openGroups finds where groups can be made: in a directory of version 2 that was
+// delegated. It removes what a crash left.
 func openGroups() *groups {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil
 	}
-	g := &groups{}
-	if dir := delegated(ownGroup(string(raw), "")); dir != "" {
-		g.dir, g.files = dir, filesV2
-	} else if path := ownGroup(string(raw), "memory"); path != "" && os.Geteuid() == 0 {
-		g.dir, g.files = filepath.Join(cgroupMount, "memory", path), filesV1
-	} else {
+	g := &groups{dir: delegated(ownGroup(string(raw)))}
+	if g.dir == "" {
 		return nil
 	}
 	g.sweep()
@@ -72,13 +55,11 @@ func openGroups() *groups {
 	return g
 }
 
-// ownGroup is the path of this process's group: of a controller of version 1, or
-// with none of version 2.
-func ownGroup(table, controller string) string {
+// ownGroup is the path of this process's group of version 2.
+func ownGroup(table string) string {
 	for line := range strings.Lines(table) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) == 3 && parts[1] == controller && (controller != "" || parts[0] == "0") {
-			return parts[2]
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return path
 		}
 	}
 	return ""
@@ -122,29 +103,20 @@ func (g *groups) sweep() {
 }
 
 // group is that of one sandbox.
-type group struct {
-	dir   string
-	files groupFiles
-}
+type group struct{ dir string }
 
 // make makes a group that may take memory bytes.
 func (g *groups) make(memory int64) (*group, error) {
-	b := &group{filepath.Join(g.dir, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), rand.Text())), g.files}
+	b := &group{filepath.Join(g.dir, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), rand.Text()))}
 	if err := os.Mkdir(b.dir, 0o755); err != nil { //nolint:gosec // G301: the kernel's
 		return nil, err
 	}
-	if err := b.write(b.files.limit, strconv.FormatInt(memory, 10)); err != nil {
+	if err := b.write("memory.max", strconv.FormatInt(memory, 10)); err != nil {
 		b.remove()
 		return nil, err
 	}
-	swap := "0" // version 2 counts it apart
-	if b.files == filesV1 {
-		swap = strconv.FormatInt(memory, 10)
-	}
-	_ = b.write(b.files.swap, swap) // not there where swap is not counted
-	if b.files.weight != "" {
-		_ = b.write(b.files.weight, "10") // optional; the default is 100
-	}
+	_ = b.write("memory.swap.max", "0") // not there where swap is not counted
+	_ = b.write("cpu.weight", "10")     // optional; the default is 100
 	return b, nil
 }
 
@@ -161,9 +133,9 @@ const keptSize = 32 << 20
 
 // remove removes the group of a process that ended.
 func (b *group) remove() {
-	raw, err := os.ReadFile(filepath.Join(b.dir, b.files.usage))
+	raw, err := os.ReadFile(filepath.Join(b.dir, "memory.current"))
 	if n, bad := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && bad == nil && n > keptSize {
-		_ = b.write(b.files.drop, b.files.all)
+		_ = b.write("memory.reclaim", "1G")
 	}
 	// The process leaves the group a moment after its exit was reported.
 	const tries, pause = 20, time.Millisecond

@@ -21,8 +21,7 @@ type Config struct {
 	Python string
 
 	// Drivers are the only ones tried, in this order; empty means all, strongest
-	// first. The exception is gvisor, which costs ten times as much and is tried
-	// only if it is named here or is the Minimum.
+	// first.
 	Drivers []string
 
 	// Minimum is the weakest driver accepted: those after it in DriverNames are
@@ -69,9 +68,6 @@ func atLeast(named []string, minimum string) ([]string, error) {
 		known = known[:i+1]
 	}
 	if len(named) == 0 {
-		if len(known) > 1 {
-			known = slices.DeleteFunc(known, func(name string) bool { return name == GVisor })
-		}
 		return known, nil
 	}
 	var order []string

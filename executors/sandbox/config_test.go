@@ -14,13 +14,11 @@ func TestDriversAccepted(t *testing.T) {
 		minimum string
 		want    []string // nil: refused
 	}{
-		{nil, "", DriverNames()[1:]},
-		{nil, GVisor, []string{GVisor}},
-		{[]string{GVisor, Namespaces}, "", []string{GVisor, Namespaces}},
-		{nil, Rootful, []string{Namespaces, Rootful}},
+		{nil, "", DriverNames()},
+		{nil, Namespaces, []string{Namespaces}},
 		{[]string{Landlock, Namespaces}, "", []string{Landlock, Namespaces}},
 		{[]string{Landlock, Namespaces}, Namespaces, []string{Namespaces}},
-		{[]string{Landlock}, Rootful, nil},
+		{[]string{Landlock}, Namespaces, nil},
 		{[]string{"magic"}, "", nil},
 		{nil, "magic", nil},
 	} {

@@ -23,13 +23,10 @@
 //	  ├──fd 3: script, input──▶ boot.py ──fd 1──▶ result
 //	  ◀──fd 4: ready, traceback──┘
 //
-// Four drivers differ only in which of these layers the machine permits:
+// Two drivers differ only in which of these layers the machine permits:
 //
-//	namespaces       all of them; needs user namespaces, no privilege
-//	rootful          the same without the user namespace; needs CAP_SYS_ADMIN
-//	landlock+chroot  chroot and own uid in place of namespaces; root in a
-//	                 container with default capabilities
-//	landlock         Landlock, seccomp and rlimits alone; no privilege at all
+//	namespaces  all of them; needs user namespaces, no privilege
+//	landlock    Landlock, seccomp and rlimits alone; no privilege at all
 //
 // Open runs a canary script through each, in that order, and takes the first
 // that holds; what the kernel claims to support is never believed. None holds:
@@ -37,12 +34,11 @@
 //
 // # Honest limits
 //
-// All four share the host's kernel: one kernel bug reachable through the
+// Both share the host's kernel: one kernel bug reachable through the
 // allowlist is an escape, and timers are precise enough for side channels. A
 // run may hold Limits.Memory and Limits.Scratch at the same time. CPU share,
 // disk bandwidth and page cache are not bounded beyond the number of concurrent
-// runs. Under the landlock drivers the script cannot create files,
-// because the scratch directory is on a disk without quota; under plain
-// landlock stat(2) still reveals which host paths exist. Where hostile tenants
-// share a machine, a virtual machine or gVisor is the right sandbox.
+// runs. Under landlock the script cannot create files, because the scratch
+// directory is on a disk without quota, and stat(2) reveals which host paths exist.
+// Where hostile tenants share a machine, a virtual machine is the right sandbox.
 package sandbox

@@ -4,16 +4,13 @@ import "context"
 
 // Names of the drivers, strongest first: the order in which Open tries them.
 const (
-	GVisor         = "gvisor" // only where it is asked for: see Config
-	Namespaces     = "namespaces"
-	Rootful        = "rootful"
-	LandlockChroot = "landlock+chroot"
-	Landlock       = "landlock"
+	Namespaces = "namespaces"
+	Landlock   = "landlock"
 )
 
 // DriverNames are all drivers, strongest first.
 func DriverNames() []string {
-	return []string{GVisor, Namespaces, Rootful, LandlockChroot, Landlock}
+	return []string{Namespaces, Landlock}
 }
 
 // Profile is what a sandbox is built with, before it gets a script.
@@ -57,12 +54,8 @@ type Prepared struct {
 func Uncovered(driver string) string {
 	const kernel = "a bug of the host's kernel, which it shares"
 	switch driver {
-	case GVisor:
-		return "the number of files in its scratch, which takes memory"
-	case Namespaces, Rootful:
+	case Namespaces:
 		return kernel
-	case LandlockChroot:
-		return kernel + "; the network, but for seccomp, which refuses every socket"
 	case Landlock:
 		return kernel + "; the network, but for seccomp, which refuses every socket; it can tell which paths exist; for a plain user only memory bounds its threads"
 	}

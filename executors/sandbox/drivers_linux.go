@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linuxDriver is all drivers but gvisor: they differ in data only.
+// linuxDriver is both drivers: they differ in data only.
 type linuxDriver struct {
 	name     string
 	clone    uintptr // namespaces besides the user namespace
 	user     bool    // inside a user namespace
-	needRoot bool
 	root     string
 	landlock int // lowest ABI
 	layers   layers
@@ -43,10 +42,7 @@ const insideID = 1000
 
 func (h *host) drivers() []Driver {
 	return []Driver{
-		gvisorDriver{h},
 		&linuxDriver{name: Namespaces, clone: sandboxNamespaces, user: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
-		&linuxDriver{name: Rootful, clone: sandboxNamespaces, needRoot: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
-		&linuxDriver{name: LandlockChroot, needRoot: true, root: rootChroot, landlock: abiTruncate, layers: allLayers, host: h},
 		&linuxDriver{name: Landlock, root: rootKeep, landlock: abiTruncate, layers: allLayers, host: h},
 	}
 }
@@ -54,9 +50,6 @@ func (h *host) drivers() []Driver {
 func (d *linuxDriver) Name() string { return d.name }
 
 func (d *linuxDriver) Start(p Profile) (*Instance, error) {
-	if d.needRoot && os.Geteuid() != 0 {
-		return nil, errors.New("needs root")
-	}
 	id := -1
 	if d.host.ids != nil && d.layers&layerUser != 0 {
 		id = d.host.ids.next()

@@ -15,9 +15,6 @@ func (s *sandboxSpec) changeRoot(p *program) {
 	switch s.Root {
 	case rootPivot:
 		s.pivot(p)
-	case rootChroot:
-		p.step = "chroot"
-		p.call(unix.SYS_CHROOT, p.text(s.Runtime))
 	case rootKeep:
 	default:
 		p.fail(fmt.Errorf("unknown root %q", s.Root))

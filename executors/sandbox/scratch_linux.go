@@ -96,7 +96,6 @@ func sweepSessions(tasks string) {
 		if err != nil {
 			continue
 		}
-		sweepContainers(dir)
 		os.RemoveAll(dir)
 		lock.Close()
 	}

@@ -70,7 +70,7 @@ func (s *Servers) Start(srv Server) (*ServerProcess, error) {
 	}
 	var errs []error
 	for _, try := range serverDrivers() {
-		proc, err := forks.server(spec.with(try), srv.Offline, try.user)
+		proc, err := forks.server(spec.with(try), srv.Offline)
 		if err == nil {
 			proc.Unseen, proc.Barred = view.unseen, srv.barred(spec.ID)
 			return proc, nil
@@ -83,19 +83,15 @@ func (s *Servers) Start(srv Server) (*ServerProcess, error) {
 	return nil, fmt.Errorf("cannot be isolated on this machine: %w", errors.Join(errs...))
 }
 
-// serverDriver is a way to isolate a server, with a /proc or without: where the machine
+// serverDriver is a way to isolate a server, with a /proc of its own or without: where the machine
 // has masked parts of its own, a new one cannot be mounted.
 type serverDriver struct {
-	name       string
-	user, proc bool
+	name string
+	proc bool
 }
 
 func serverDrivers() []serverDriver {
-	list := []serverDriver{{Namespaces, true, true}, {Namespaces + " without /proc", true, false}}
-	if os.Geteuid() == 0 {
-		list = append(list, serverDriver{Rootful, false, true})
-	}
-	return list
+	return []serverDriver{{Namespaces, true}, {Namespaces + " without /proc", false}}
 }
 
 // startError is a program that was isolated and could not be executed.
@@ -254,17 +250,17 @@ func (srv *Server) environment() []string {
 // with is the server as a driver isolates it.
 func (s *serverSpec) with(d serverDriver) *serverSpec {
 	c := *s
-	c.proc, c.OwnRoot = d.proc, d.user
+	c.proc, c.OwnRoot = d.proc, true
 	return &c
 }
 
 // server forks one and waits until it has become the program.
-func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, error) {
+func (s *spawner) server(spec *serverSpec, offline bool) (*ServerProcess, error) {
 	namespaces := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS)
 	if offline {
 		namespaces |= unix.CLONE_NEWNET
 	}
-	b, p, err := s.isolate(namespaces, user, &spec.sandboxSpec, spec.compile)
+	b, p, err := s.isolate(namespaces, true, &spec.sandboxSpec, spec.compile)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,8 @@ import (
 
 // How the sandbox changes its root directory.
 const (
-	rootPivot  = "pivot"  // own mount namespace: the runtime becomes /, scratch is a tmpfs
-	rootChroot = "chroot" // the runtime becomes /
-	rootKeep   = "keep"   // paths stay those of the host
+	rootPivot = "pivot" // own mount namespace: the runtime becomes /, scratch is a tmpfs
+	rootKeep  = "keep"  // paths stay those of the host
 )
 
 // layers are the parts of a sandbox that a driver may lack, besides its namespaces
@@ -40,7 +39,7 @@ const (
 type sandboxSpec struct {
 	Runtime  string // host path of the runtime directory
 	Image    image  // what to execute in it
-	Root     string // rootPivot, rootChroot or rootKeep
+	Root     string // rootPivot or rootKeep
 	Layers   layers // those it gets
 	Scratch  string // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
 	ID       int    // uid and gid to become, as seen inside; -1 keeps them

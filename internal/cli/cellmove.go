@@ -29,15 +29,12 @@ func cellMoveTenant(c *command) {
 		}
 		to.Instance = cmp.Or(*instance, from.Instance)
 		m := node.Moving{Tenant: args[0], Wait: *wait, Tell: func(format string, args ...any) { fmt.Fprintf(c.std.Err, format+"\n", args...) }}
-		var done [2]func()
-		if m.From, done[0], err = c.cellAt(from, c.configFile(), args[1]); err != nil {
+		if m.From, err = c.cellAt(from, c.configFile(), args[1]); err != nil {
 			return answer{}, err
 		}
-		defer done[0]()
-		if m.To, done[1], err = c.cellAt(to, *file, args[2]); err != nil {
+		if m.To, err = c.cellAt(to, *file, args[2]); err != nil {
 			return answer{}, err
 		}
-		defer done[1]()
 		if *stay {
 			return answer{data: node.Moved{Tenant: m.Tenant}, text: m.Tenant + " stays\n"}, node.StayTenant(c.Context(), m)
 		}
@@ -52,10 +49,10 @@ func cellMoveTenant(c *command) {
 
 // cellAt is a cell that the command is a process of. Its data directory is kept, so that a later
 // run begins with the snapshot of an earlier one.
-func (c *command) cellAt(cfg config.Config, file, dir string) (node.CellAt, func(), error) {
-	n, done, err := c.ofCell(cfg, file, dir)
+func (c *command) cellAt(cfg config.Config, file, dir string) (node.CellAt, error) {
+	n, err := c.ofCell(cfg, file, dir)
 	n.Dir = filepath.Join(dir, "mover")
-	return node.CellAt{Config: n, Dir: dir}, done, err
+	return node.CellAt{Config: n, Dir: dir}, err
 }
 
 // configOf reads the configuration in a file, which no flag changes.

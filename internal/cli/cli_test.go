@@ -78,8 +78,6 @@ func TestUsage(t *testing.T) {
 		{"intent verify", `"keys"`},
 		{"intent verify one two --keys k", "accepts at most 1 arg"},
 		{"intent verify --keys", "--keys"},
-		{"bench nonsense", `"nonsense"`},
-		{"bench decide --time soon", "--time"},
 	}
 	for _, tt := range tests {
 		got := writ(t, strings.Fields(tt.args)...)
@@ -185,24 +183,5 @@ func TestSandboxRunText(t *testing.T) {
 	got := writ(t, "sandbox", "run", file(t, "x.py", "print('just words')"), "--data", t.TempDir())
 	if got.code != ExitOK || got.out != "just words\n" {
 		t.Errorf("exit %d: %q, stderr %q", got.code, got.out, got.err)
-	}
-}
-
-func TestBenchJSON(t *testing.T) {
-	got := writ(t, "bench", "decide", "--json", "--time", "1ms")
-	if got.code != ExitOK {
-		t.Fatalf("exit %d: %s", got.code, got.err)
-	}
-	var rows []map[string]any
-	if err := json.NewDecoder(strings.NewReader(got.out)).Decode(&rows); err != nil {
-		t.Fatal(err)
-	}
-	if len(rows) == 0 {
-		t.Fatal("no rows")
-	}
-	for _, row := range rows {
-		if d := cmp.Diff([]string{"baseline", "n", "name", "ours", "ratio", "unit"}, slices.Sorted(maps.Keys(row))); d != "" {
-			t.Errorf("members (-want +got):\n%s", d)
-		}
 	}
 }

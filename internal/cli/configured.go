@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"strconv"
@@ -18,7 +17,6 @@ import (
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
-	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/internal/slack"
 	"aob.dev/writ/policies"
@@ -224,35 +222,4 @@ func sameServer(a, b string) bool {
 	x, err1 := url.Parse(a)
 	y, err2 := url.Parse(b)
 	return err1 == nil && err2 == nil && x.Host != "" && x.Scheme == y.Scheme && x.Host == y.Host
-}
-
-// regular says whether a file is one that nobody has to read.
-func regular(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode().IsRegular()
-}
-
-// decisionLog writes to a file, or to standard output for "-"; empty: nil. done closes it.
-func decisionLog(std IO, at string) (log *policies.DecisionLog, done func() error, err error) {
-	w, done := std.Out, func() error { return nil }
-	switch at {
-	case "":
-		return nil, done, nil
-	case "-":
-	default:
-		f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // G304: the operator names it
-		if err != nil {
-			return nil, done, fmt.Errorf("policy_log: %w", err)
-		}
-		w, done = f, f.Close
-	}
-	if f, ok := w.(*os.File); !ok || !regular(f) {
-		a := logging.NewAside(w, func(n int64) {
-			logger(std, "warn").Warn("lines of the policy log were dropped, since nobody read it in time", slog.Int64("lines", n))
-		})
-		end := done
-		w, done = a, func() error { a.Close(lastLines); return end() }
-	}
-	host, _ := os.Hostname() // a label may be empty
-	return policies.NewDecisionLog(w, map[string]string{"app": "writ", "host": host}), done, nil
 }

@@ -36,11 +36,10 @@ func serve(ctx context.Context, std IO, c config.Config, file string, roles []st
 	cluster.Roles = roles
 	std, dropped, flush := served(std, c.LogLevel)
 	defer flush()
-	cfg, _, done, err := processConfig(ctx, std, c, file, extras{})
+	cfg, _, err := processConfig(ctx, std, c, file, extras{})
 	if err != nil {
 		return err
 	}
-	defer done()
 	cfg.Cluster, cfg.Dropped = cluster, dropped
 	n, err := node.Open(ctx, cfg)
 	if err != nil {
@@ -137,25 +136,24 @@ func inCell(c *command, do func(cfg node.Config, args []string) error) {
 		if err != nil {
 			return err
 		}
-		n, done, err := c.ofCell(cfg, c.configFile(), args[0])
+		n, err := c.ofCell(cfg, c.configFile(), args[0])
 		if err != nil {
 			return err
 		}
-		defer done()
 		return do(n, args)
 	}
 }
 
 // ofCell is the configuration of a process of the cell whose keys are in a directory.
-func (c *command) ofCell(cfg config.Config, file, dir string) (n node.Config, done func(), err error) {
+func (c *command) ofCell(cfg config.Config, file, dir string) (n node.Config, err error) {
 	cfg.Keys = []string{node.CellKeys(dir, "router")}
 	cluster, err := clusterOf(cfg)
 	if err != nil {
-		return n, nil, usage(fmt.Errorf("%s: %w", dir, err))
+		return n, usage(fmt.Errorf("%s: %w", dir, err))
 	}
-	n, _, done, err = processConfig(c.Context(), c.std, cfg, file, extras{})
+	n, _, err = processConfig(c.Context(), c.std, cfg, file, extras{})
 	n.Cluster = cluster
-	return n, done, err
+	return n, err
 }
 
 func cellBegin(c *command) {

@@ -46,45 +46,39 @@ type extras struct {
 	record        string
 }
 
-// processConfig is the configuration of a process, and its models. done ends what was opened.
-func processConfig(ctx context.Context, std IO, c config.Config, file string, x extras) (cfg node.Config, m *models, done func(), err error) {
+// processConfig is the configuration of a process, and its models.
+func processConfig(ctx context.Context, std IO, c config.Config, file string, x extras) (cfg node.Config, m *models, err error) {
 	if m, err = x.models(std, c, file); err != nil {
-		return cfg, nil, nil, err
+		return cfg, nil, err
 	}
 	if cfg, err = nodeConfig(c); err != nil {
-		return cfg, nil, nil, usage(err)
+		return cfg, nil, usage(err)
 	}
 	feed, err := policyFeed(c)
 	if err != nil {
-		return cfg, nil, nil, malformed(err)
+		return cfg, nil, malformed(err)
 	}
 	cfg.Models, cfg.Policy, cfg.PolicyExtensions = m.named, feed.Main, feed.Extensions
 	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
 	if cfg.Alerts, err = receivers(c); err != nil {
-		return cfg, nil, nil, malformed(err)
+		return cfg, nil, malformed(err)
 	}
 	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
-		return cfg, nil, nil, malformed(err)
+		return cfg, nil, malformed(err)
 	}
 	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
-		return cfg, nil, nil, err
+		return cfg, nil, err
 	}
-	events, closed, err := decisionLog(std, c.PolicyLog)
-	if err != nil {
-		return cfg, nil, nil, malformed(err)
-	}
-	cfg.PolicyLog = events
-	return cfg, m, func() { _ = closed() }, nil // every line was written by itself
+	return cfg, m, nil
 }
 
 func up(ctx context.Context, std IO, c config.Config, file string, x extras) error {
 	std, dropped, flush := served(std, c.LogLevel)
 	defer flush()
-	cfg, models, done, err := processConfig(ctx, std, c, file, x)
+	cfg, models, err := processConfig(ctx, std, c, file, x)
 	if err != nil {
 		return err
 	}
-	defer done()
 	cfg.Dropped = dropped
 	started := time.Now()
 	probing, stop := context.WithCancel(ctx)

@@ -46,7 +46,6 @@ type Config struct {
 
 	Policies, PolicyKey, PolicyToken string
 	PolicyExtensions                 []string
-	PolicyLog                        string
 
 	Documents, DocumentsAuth, DocumentsCA, DocumentsPrefix string
 	VectorEngine                                           string

@@ -111,7 +111,7 @@ func TestRequirementsShown(t *testing.T) {
 		}
 		for _, name := range r.shownBy {
 			if !tests[name] {
-				t.Errorf("%s names %s, which is neither package.TestName nor a script nor sources/page.md", r.id, name)
+				t.Errorf("%s names %s, which is neither package.TestName nor a script nor a page or heading of sources", r.id, name)
 			}
 		}
 	}
@@ -123,7 +123,8 @@ var (
 )
 
 // testNames finds the Go tests of the tree, as package.TestName, its scripts, as
-// name.txt, and its pages that are run, as sources/<name>.md. A command is named by its folder.
+// name.txt, and its pages that are run, as sources/<name>.md
+// or with one of its headings. A command is named by its folder.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -149,6 +150,13 @@ func testNames(t *testing.T) map[string]bool {
 			names[path.Base(name)] = true
 		case strings.HasPrefix(name, "docs/sources/") && path.Ext(name) == ".md":
 			names[strings.TrimPrefix(name, "docs/")] = true
+			text, err := os.ReadFile(filepath.Join(root, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for a := range anchors(text) {
+				names[strings.TrimPrefix(name, "docs/")+"#"+a] = true
+			}
 		}
 	})
 	if !names["docs.TestRequirementsShown"] {

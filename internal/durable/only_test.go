@@ -18,7 +18,7 @@ var writers = []string{"WriteFile", "Create", "CreateTemp", "OpenFile", "Rename"
 var others = map[string]string{
 	"internal/durable/durable.go":      "it syncs",
 	"executors/sandbox/":               "a runtime that is made again at every start",
-	"internal/bench/":                  "measures",
+	"bench/":                           "measures",
 	"internal/demo/":                   "files that are removed at its end",
 	"storage/blobs3/servertest/":       "a server for tests",
 	"storage/opensearch/servertest/":   "a server for tests",

@@ -35,14 +35,14 @@ var columns = []column{
 	{"internal/cli", 8, nil},
 	{"internal/demo", 7, nil},
 	{"internal/docs", 7, nil},
-	{"internal/bench", 7, nil},
+	{"bench", 7, nil},
 	{"internal/demo/quakes", 6, nil},
 	{"internal/node", 6, nil},
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
 	{"internal/eval", 5, []string{"internal/cli"}},
-	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
+	{"internal/snapshot", 5, []string{"internal/node", "bench"}},
 
 	{"router", 4, nil},
 	{"gateway", 4, nil},
@@ -53,13 +53,13 @@ var columns = []column{
 
 	{"internal/monitor", 3, []string{"internal", "gateway"}},
 	{"internal/office", 3, []string{"router/httpapi", "gateway", "internal/node"}},
-	{"state", 3, []string{"router", "audit", "internal"}},
+	{"state", 3, []string{"router", "audit", "bench", "internal"}},
 
 	{"agentic/agents", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},
 	{"agentic/document", 2, []string{"agentic"}},
 	{"agentic/workflows", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},
-	{"policies", 2, []string{"router", "audit", "internal"}},
-	{"storage", 2, []string{"state", "router", "executors", "audit", "internal"}},
+	{"policies", 2, []string{"router", "audit", "bench", "internal"}},
+	{"storage", 2, []string{"state", "router", "executors", "audit", "bench", "internal"}},
 	{"storage/sqlite", 2, drivers},
 	{"storage/blobdir", 2, drivers},
 	{"storage/blobnats", 2, drivers},
@@ -84,7 +84,7 @@ var columns = []column{
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
 	{"internal/layering", 0, nil},
-	{"internal/scale", 0, []string{"internal/bench", "internal/cli"}},
+	{"bench/scale", 0, []string{"bench"}},
 	{"internal/pdf", 0, []string{"executors/knowledge"}},
 	{"internal/ratelimit", 0, nil},
 	{"internal/rootdir", 0, nil},
@@ -98,14 +98,14 @@ var columns = []column{
 
 // drivers are opened by the one who wires a process and by those who look after
 // its data directory, and measured bare by bench.
-var drivers = []string{"internal/node", "internal/datadir", "internal/snapshot", "internal/upkeep", "internal/bench"}
+var drivers = []string{"internal/node", "internal/datadir", "internal/snapshot", "internal/upkeep", "bench"}
 
 // only says who may import what others wrote. A path covers all below it.
 var only = map[string][]string{
 	"github.com/coder/websocket":            {"gateway", "internal/client"},
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway", "internal/problem/edge"},
-	"github.com/nats-io/nats.go":            {"internal/bus", "storage/blobnats", "storage/jetstream"},
-	"github.com/nats-io/nats-server":        {"internal/bus/natsserver", "storage/jetstream/servertest"},
+	"github.com/nats-io/nats.go":            {"bench/measure", "internal/bus", "storage/blobnats", "storage/jetstream"},
+	"github.com/nats-io/nats-server":        {"bench/measure", "internal/bus/natsserver", "storage/jetstream/servertest"},
 	"github.com/open-policy-agent/opa":      {"policies"},
 	"github.com/go-jose/go-jose":            {"intents"},
 	"filippo.io/edwards25519":               {"intents"},
@@ -114,7 +114,7 @@ var only = map[string][]string{
 	"github.com/openai/openai-go":           {"agentic/model"},
 	"github.com/opensearch-project":         {"storage/opensearch"},
 	"github.com/minio/minio-go":             {"storage/blobs3"},
-	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/bench", "internal/client", "internal/demo"},
+	"github.com/mark3labs/mcp-go":           {"executors/mcp", "bench", "gateway", "internal/client", "internal/demo"},
 	"github.com/transparency-dev/tessera":   {"storage/ledger"},
 	"modernc.org/sqlite":                    {"storage/sqlite"},
 	"github.com/spf13/cobra":                {"internal/cli"},

@@ -74,8 +74,7 @@ type Config struct {
 	// PolicyExtensions are further policies, which can only refuse more.
 	Policy           policies.Place
 	PolicyExtensions []policies.Extension
-	PolicyLog        *policies.DecisionLog // nil: none
-	Driver           string                // minimum sandbox driver; empty: the best there is
+	Driver           string // minimum sandbox driver; empty: the best there is
 	Limits           Limits
 	Witnesses        []Witness // who cosigns checkpoints
 	Model            model.Model

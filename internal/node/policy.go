@@ -14,7 +14,7 @@ func (n *Node) loadPolicy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.policy = policies.NewLive(engine.Logged(n.cfg.PolicyLog))
+	n.policy = policies.NewLive(engine)
 	return nil
 }
 

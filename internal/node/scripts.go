@@ -55,8 +55,8 @@ func (n *Node) noWeaker(driver string) error {
 		return err
 	}
 	before, known := strings.TrimSpace(string(raw)), sandbox.DriverNames()
-	if i := slices.Index(known, before); i >= 0 && i < slices.Index(known, driver) {
-		return fmt.Errorf("this machine has no better sandbox than %s, and this data directory had %s: mend the machine, or accept it with --driver %s", driver, before, driver)
+	if before != "" && slices.Index(known, before) < slices.Index(known, driver) { // one that is not known is taken for better
+		return fmt.Errorf("this machine has no better sandbox than %s, and this data directory had %s: mend the machine, or accept it with --sandbox %s", driver, before, driver)
 	}
 	if before == driver {
 		return nil

@@ -57,7 +57,7 @@ func TestEndOfScripts(t *testing.T) {
 // refused with the reason, and the node starts. An operator may accept it.
 func TestWeakerSandbox(t *testing.T) {
 	cfg := config(t.TempDir())
-	if err := os.WriteFile(datadir.SandboxFile(cfg.Dir), []byte(sandbox.GVisor+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(datadir.SandboxFile(cfg.Dir), []byte("stronger\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n, err := Open(t.Context(), cfg)
@@ -65,17 +65,17 @@ func TestWeakerSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := run(t, n)
-	if n.box != nil || !strings.Contains(n.noSandbox, "accept it with --driver ") {
+	if n.box != nil || !strings.Contains(n.noSandbox, "accept it with --sandbox ") {
 		t.Errorf("scripts are not refused: %q", n.noSandbox)
 	}
 	_, err = n.scriptHandlers()["exec_python"](t.Context(), nil)
-	if f := (*executors.Failure)(nil); !errors.As(err, &f) || f.Code != intents.ExecutorFailed || !strings.Contains(f.Reason, "this data directory had gvisor") {
+	if f := (*executors.Failure)(nil); !errors.As(err, &f) || f.Code != intents.ExecutorFailed || !strings.Contains(f.Reason, "this data directory had stronger") {
 		t.Errorf("refused with %v", err)
 	}
 	if err := errors.Join(stop(), n.Close()); err != nil {
 		t.Fatal(err)
 	}
-	_, cfg.Driver, _ = strings.Cut(n.noSandbox, "--driver ")
+	_, cfg.Driver, _ = strings.Cut(n.noSandbox, "--sandbox ")
 	if n = open(t, cfg); n.box == nil {
 		t.Errorf("not accepted: %s", n.noSandbox)
 	}

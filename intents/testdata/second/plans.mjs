@@ -373,7 +373,8 @@ export class Plans {
     must(jcs(f.skills ?? []) === jcs(t.skills), "decided with other skills than the task's");
     must(f.agent === t.agent, "decided with another agent");
     must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool that orders this");
-    if (t.node && !t.agent) must(t.types.includes(o.type) && (!o.facts.skill || t.skills.includes(o.facts.skill.name)), "not the order that the node is");
+    const called = o.facts.skill?.name; // a node may name it by its tool alone
+    if (t.node && !t.agent) must(t.types.includes(o.type) && (!called || t.skills.some((s) => called === s || called.endsWith(`.${s}`))), "not the order that the node is");
     if (!t.agent) return;
     if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.skills.includes(name)), "loads a skill that is not one of the task's");
     this.clients.scope(o, t);

@@ -44,9 +44,9 @@ test_scripts_switched_off if {
 }
 
 test_obligations if {
-	tenant := {"max_bytes": {"*": 1000, "exec_python": 500}, "driver": "gvisor"}
+	tenant := {"max_bytes": {"*": 1000, "exec_python": 500}, "driver": "namespaces"}
 	duties := authz.obligations with input as script with data.directory as directory(tenant)
-	duties == {{"name": "max_bytes", "value": 500}, {"name": "driver", "value": "gvisor"}}
+	duties == {{"name": "max_bytes", "value": 500}, {"name": "driver", "value": "namespaces"}}
 	others := authz.obligations with input as order with data.directory as directory(tenant)
 	others == {{"name": "max_bytes", "value": 1000}}
 }

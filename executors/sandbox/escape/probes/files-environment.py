@@ -1,5 +1,4 @@
 # layer: environment
-# open: gvisor
 for k, v in os.environ.items():
     if "TOPSECRET" in k or "TOPSECRET" in v:
         print("ESCAPED", k)

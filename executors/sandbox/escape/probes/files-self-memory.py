@@ -1,5 +1,4 @@
 # layer: root, landlock
-# open: gvisor
 for p in ["self/mem", "self/maps", "self/environ", "self/auxv", "thread-self/mem", "self/task", "1/root", "self/root"]:
     attempt("open /proc/" + p, os.open, "/proc/" + p, os.O_RDONLY)
 for p in ("mem", "environ", "fd/0", "fd/1", "maps", "root", "cwd", "exe"):

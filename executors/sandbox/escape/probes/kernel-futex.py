@@ -1,5 +1,4 @@
 # layer: seccomp
-# open: gvisor
 # On a page of a file that all boxes have, one would wake another.
 import mmap
 with open(os.__file__, "rb") as f:

@@ -1,5 +1,4 @@
 # layer: seccomp
-# open: gvisor
 # A lock on a file that all boxes have is a bit that all can read.
 import fcntl, struct
 one, other = os.open(os.__file__, os.O_RDONLY), os.open(os.__file__, os.O_RDONLY)

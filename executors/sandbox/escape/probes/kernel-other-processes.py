@@ -1,5 +1,4 @@
 # layer: seccomp, namespaces
-# open: gvisor
 # Where there is no namespace of processes, these would tell which there are.
 one = ctypes.create_string_buffer(128) if ctypes.Array else b""
 for name in ("sched_getscheduler", "getpgid", "getsid"):

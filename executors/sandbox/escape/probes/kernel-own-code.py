@@ -1,5 +1,5 @@
 # layer: scratch
-# open: landlock, landlock+chroot, gvisor
+# open: landlock
 # Machine code of its own, mapped from a file. It gets no further than Python
 # does; on a disk that must hold files that can be executed, it can be mapped.
 import mmap

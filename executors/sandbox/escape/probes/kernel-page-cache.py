@@ -1,5 +1,4 @@
 # layer: seccomp
-# open: gvisor
 # What of a file that all boxes have lies in memory is a bit for each of its pages.
 import mmap
 NOWAIT, DONTNEED, PAGEOUT, COLD, POPULATE_READ = 8, 4, 21, 20, 22

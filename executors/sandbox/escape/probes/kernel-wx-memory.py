@@ -1,5 +1,4 @@
 # layer: seccomp
-# open: gvisor
 import mmap
 rwx = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
 attempt("anonymous rwx", mmap.mmap, -1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, rwx)

@@ -1,6 +1,4 @@
 # layer: scratch, landlock
-# open: gvisor
-# gVisor bounds the bytes of its own file system, not how many there are.
 most = 5000
 made = 0
 try:

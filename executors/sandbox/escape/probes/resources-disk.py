@@ -1,5 +1,4 @@
 # layer: scratch, rlimits, landlock
-# open: gvisor
 def bomb():
     block = b"x" * (1 << 20)
     for i in range(20):

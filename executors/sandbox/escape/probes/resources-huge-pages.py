@@ -1,5 +1,4 @@
 # layer: seccomp
-# open: gvisor
 import mmap
 HUGETLB, HUGEPAGE, COLLAPSE = 0x40000, 14, 25
 attempt("map huge pages", lambda: mmap.mmap(-1, 2 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | HUGETLB))

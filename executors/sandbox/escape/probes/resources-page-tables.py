@@ -1,6 +1,5 @@
 # layer: parent
 # expect: memory
-# open: gvisor
 # A page here and there needs tables of its own, which no limit counts.
 import mmap, time
 if not ctypes.Array:

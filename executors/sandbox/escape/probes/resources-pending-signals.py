@@ -1,5 +1,4 @@
 # layer: seccomp, rlimits
-# open: gvisor
 # Each that waits with something to tell is memory of the kernel.
 import signal, struct
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])

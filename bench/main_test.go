@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestBenchSimulate: a column for each load, by figures of a file and assumptions of the caller.
+func TestBenchSimulate(t *testing.T) {
+	type simulated struct {
+		Plans []struct {
+			SaturatesFirst string `json:"saturates_first"`
+			Figures        []struct {
+				Name  string  `json:"name"`
+				Value float64 `json:"value"`
+			} `json:"figures"`
+		} `json:"plans"`
+		Measured    map[string]float64 `json:"measured"`
+		Assumptions []struct {
+			Name    string  `json:"name"`
+			Value   float64 `json:"value"`
+			Meaning string  `json:"meaning"`
+		} `json:"assumptions"`
+	}
+	simulate := func(args ...string) (s simulated) {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), append([]string{"cell", "--simulate", "--json"}, args...), &out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	plain := simulate("--orders-per-second", "5,50")
+	if len(plain.Plans) != 2 || plain.Plans[0].SaturatesFirst == "" || len(plain.Measured) == 0 || len(plain.Assumptions) == 0 {
+		t.Fatalf("%+v", plain)
+	}
+	if f := plain.Plans[1].Figures[0]; f.Name != "orders_per_second" || f.Value != 50 {
+		t.Errorf("%+v", f)
+	}
+	var rows []map[string]any
+	for name, value := range plain.Measured {
+		rows = append(rows, map[string]any{"name": name, "ours": 2 * value})
+	}
+	raw, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := filepath.Join(t.TempDir(), "here.json")
+	if err := os.WriteFile(here, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := simulate("--agents", "50", "--assume", "agent_seconds=10", "--assume", "price_core=1", "--measured", here)
+	if f := other.Plans[0].Figures[0]; f.Value != 5 {
+		t.Errorf("50 agents with an order every 10 seconds: %+v", f)
+	}
+	if other.Measured["router"] != 2*plain.Measured["router"] {
+		t.Errorf("router: %g and %g", other.Measured["router"], plain.Measured["router"])
+	}
+	var table bytes.Buffer
+	if err := run(t.Context(), []string{"cell", "--simulate", "--orders-per-second", "5,50"}, &table, io.Discard); err != nil || !strings.Contains(table.String(), "saturates_first") {
+		t.Errorf("%v: %s", err, table.String())
+	}
+	for args, want := range map[string]string{
+		"cell --simulate": "--orders-per-second", "decide --simulate": "cell alone", "cell --simulate --orders-per-second 0": "0 orders/s", "nonsense": "decide|", "decide --time soon": "-time",
+		"cell --simulate --agents 5 --assume zipf": "--assume", "cell --simulate --agents 5 --measured /nowhere": "--measured",
+		"cell --simulate --orders-per-second 100000 --assume zipf=1": "largest tenant",
+	} {
+		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// TestRows: the rows of a measurement as JSON, each with all its members.
+func TestRows(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"decide", "--json", "--time", "1ms"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(out.Bytes(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) == 0 {
+		t.Fatal("no rows")
+	}
+	for _, row := range rows {
+		if d := cmp.Diff([]string{"baseline", "n", "name", "ours", "ratio", "unit"}, slices.Sorted(maps.Keys(row))); d != "" {
+			t.Errorf("members (-want +got):\n%s", d)
+		}
+	}
+}

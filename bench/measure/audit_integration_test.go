@@ -1,0 +1,95 @@
+//go:build integration
+
+package measure
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+
+	"aob.dev/writ/audit"
+)
+
+// TestIntegrationAuditChangedBit: in a bundle of 10,000 real orders, a changed bit
+// is found wherever it is, and the record that it stands in is named.
+func TestIntegrationAuditChangedBit(t *testing.T) {
+	const orders, flips = 10_000, 24
+	m, err := makeLog(t.Context(), t.TempDir(), orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := os.ReadFile(m.bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends, positions []int // of lines: where each ends, and its record or -1
+	next := 0
+	for line := range bytes.Lines(bundle) {
+		at := -1
+		if bytes.HasPrefix(line, []byte(`{"record":`)) {
+			at = next
+			next++
+		}
+		last := 0
+		if len(ends) > 0 {
+			last = ends[len(ends)-1]
+		}
+		ends, positions = append(ends, last+len(line)), append(positions, at)
+	}
+	if next < orders {
+		t.Fatalf("%d records", next)
+	}
+	random := rand.New(rand.NewPCG(7, 8))
+	for range flips {
+		i, bit := random.IntN(len(bundle)), random.IntN(8)
+		bundle[i] ^= 1 << bit
+		r, err := audit.Verify(t.Context(), bytes.NewReader(bundle), audit.Options{Trust: m.trust})
+		bundle[i] ^= 1 << bit
+		line, _ := slices.BinarySearch(ends, i+1)
+		switch at := positions[line]; {
+		case line == 0 && errors.Is(err, audit.ErrMalformed):
+		case err != nil:
+			t.Fatal(err)
+		case r.OK || r.FirstBad == nil:
+			t.Fatalf("byte %d, bit %d was changed and not found", i, bit)
+		case at >= 0 && r.FirstBad.Position != int64(at):
+			t.Fatalf("byte %d is in record %d, named is %v", i, at, r.FirstBad)
+		}
+	}
+	for _, cut := range []int{len(bundle) - 1, len(bundle) / 2, ends[len(ends)-2]} {
+		if r, err := audit.Verify(t.Context(), bytes.NewReader(bundle[:cut]), audit.Options{Trust: m.trust}); err != nil || r.OK {
+			t.Errorf("cut at %d: %+v %v", cut, r, err)
+		}
+	}
+	if r, err := m.verify(context.WithoutCancel(t.Context()), true); err != nil || !r.OK {
+		t.Errorf("unchanged: %v %v", r, err)
+	}
+}
+
+// TestIntegrationAuditMemory: 100,000 orders stay within a quarter of what a
+// million may need, verified only and replayed, too.
+func TestIntegrationAuditMemory(t *testing.T) {
+	const orders = 100_000
+	m, err := makeLog(t.Context(), t.TempDir(), orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, replay := range []bool{false, true} {
+		runtime.GC()
+		peak := watchHeap()
+		r, err := m.verify(t.Context(), replay)
+		top := peak()
+		if err != nil || r.Orders < orders {
+			t.Fatalf("%d orders, %v", r.Orders, err)
+		}
+		t.Logf("replay %v: %.0f MiB", replay, top)
+		if top > auditMemory/4 {
+			t.Errorf("replay %v: %.0f MiB", replay, top)
+		}
+	}
+}

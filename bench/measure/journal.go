@@ -1,0 +1,66 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// journal measures durable commits: one order record each, which takes a key
+// that no other has and touches a subject of its own. With a number of records
+// it measures instead what becomes of them as the journal grows.
+func journal(ctx context.Context, o Options) ([]Row, error) {
+	return within(func(dir string) ([]Row, error) {
+		if o.Records > 0 {
+			return growth(ctx, dir, o)
+		}
+		j, err := sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{})
+		if err != nil {
+			return nil, err
+		}
+		commits := committer{journal: j, body: recordBody()}
+		rows, err := against(ctx, dir, o.Time, "commits", commits.lane(1), commits.lane(16), commits.lane(64), commits.lane(128))
+		return rows, errors.Join(err, j.Close())
+	})
+}
+
+func recordBody() json.RawMessage {
+	return json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", recordBytes)))
+}
+
+type committer struct {
+	journal *sqlite.Journal
+	body    json.RawMessage
+	ends    bool // every order has its outcome in its own commit
+	last    atomic.Int64
+}
+
+func (c *committer) lane(callers int) *lane {
+	return &lane{callers: callers, do: func(ctx context.Context, _ int) error { return c.commit(ctx) }}
+}
+
+func (c *committer) commit(ctx context.Context) error {
+	id := fmt.Sprint(c.last.Add(1))
+	record := storage.NewRecord(storage.KindOrder, time.Now(), map[string]json.RawMessage{storage.PartOrder: c.body})
+	entries := []storage.Entry{{
+		Record: record, Take: true, Key: storage.OrderKey(tenant, "u", "t", id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
+		Touches: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
+	}}
+	if c.ends {
+		outcome := storage.NewRecord(storage.KindOutcome, time.Now(), map[string]json.RawMessage{storage.PartOutcome: c.body[:recordBytes/10]})
+		entries = append(entries, storage.Entry{Record: outcome, OfPrevious: true, Of: storage.Nobody})
+	}
+	res, err := c.journal.Commit(ctx, storage.Commit{ID: id, Entries: entries})
+	if err == nil && res.Verdict != storage.Won {
+		err = fmt.Errorf("commit %s: verdict %d", id, res.Verdict)
+	}
+	return err
+}
