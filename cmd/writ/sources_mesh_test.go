@@ -27,7 +27,8 @@ func hangup(ts *testscript.TestScript, w *world, _ []string) {
 }
 
 // serveAgent serves a remote agent, at $MY_AGENT_ENDPOINT on $AGENT_HOST: it answers each message with
-// the next line of answers.jsonl, and that with 500 when there is none. messages.jsonl has the messages.
+// the next line of answers.jsonl, and everything with 500 while there is a file broken. messages.jsonl has
+// the messages.
 func serveAgent(ts *testscript.TestScript, _ *world, _ []string) {
 	s := server.NewMCPServer("my-agent", "1", server.WithToolCapabilities(false))
 	var mu sync.Mutex
@@ -50,7 +51,13 @@ func serveAgent(ts *testscript.TestScript, _ *world, _ []string) {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", server.NewStreamableHTTPServer(s, server.WithStateLess(true), server.WithDisableStreaming(true)))
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
-	srv := httptest.NewServer(mux)
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if _, err := os.Stat(ts.MkAbs("broken")); err == nil {
+			http.Error(rw, "broken", http.StatusInternalServerError)
+			return
+		}
+		mux.ServeHTTP(rw, r)
+	}))
 	ts.Defer(func() {
 		srv.CloseClientConnections()
 		srv.Close()
