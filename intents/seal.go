@@ -28,11 +28,11 @@ func Seal(key Signer, b Body) (sealed []byte, id string, err error) {
 
 // Bytes is the order as it travels, canonical, sig included.
 func (u *Unverified) Bytes() []byte {
-	// Of the members that an envelope may have these alone stand behind sig, and
-	// neither can hold an escape.
+	// Of the members that an envelope may have these alone stand behind sig.
 	behind := `,"version":"` + u.body.Version + `"}`
 	if u.body.TraceID != "" {
-		behind = `,"trace_id":"` + u.body.TraceID + `"` + behind
+		trace, _ := marshalCanonical(u.body.TraceID) // a string of a canonical text
+		behind = `,"trace_id":` + string(trace) + behind
 	}
 	at := len(u.canonical) - len(behind)
 	sig := `,"sig":"` + u.header + ".." + u.sig + `"`
