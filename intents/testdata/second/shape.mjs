@@ -37,6 +37,7 @@ export const isEnvelope = closed({
     "user_id!": id,
     "tenant!": id,
     roles: list(64, id),
+    kid: text(/^[A-Za-z0-9_-]{43}$/),
     grant: all(characters(1, 16384), text(/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/)),
   }),
   "constraints!": closed({
