@@ -38,6 +38,9 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		return r.decided(o), nil // stage 6 refused it: no record, and nothing about the first order
 	case o.duplicate != nil:
 		a, err := r.answerDuplicate(o.duplicate, o.env.TraceID())
+		if err == nil {
+			a.Duplicate = true
+		}
 		if err == nil && a.Code == intents.OK && o.env.Type() == state.TypeErase {
 			err = r.eraseFor(ctx, o) // what stayed then may go now
 		}

@@ -4,7 +4,7 @@
 // them, too.
 //
 // logs.stream makes the address of a stream, which can be opened once within Life by who
-// ordered it. The gateway opens it, and asks for its lines as long as its client follows.
+// ordered it: through the same client, or if an operator's key signed through any of its user. The gateway opens it, and asks for its lines as long as its client follows.
 // Streams are in the memory of this process: after a restart a follower orders a new one, and
 // names the cursor of the last line that it has.
 package logs
@@ -207,7 +207,7 @@ func (l *Logs) open(q bus.LogsRequest) (bus.LogsReply, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.streams[q.ID]
-	if s == nil || s.opened || !l.Now().Before(s.until) || q.Tenant != s.tenant || q.UserID != s.user || q.Client != s.client {
+	if s == nil || s.opened || !l.Now().Before(s.until) || q.Tenant != s.tenant || q.UserID != s.user || s.client != "" && q.Client != s.client {
 		return bus.LogsReply{}, noStream()
 	}
 	s.opened, s.until = true, l.Now().Add(idle)

@@ -57,6 +57,9 @@ func changes(before, next intents.KeySet) []string {
 		if j.Subject != "" {
 			s += " (" + j.Subject + "@" + j.Tenant + ")"
 		}
+		if j.Raw {
+			s += ", raw signatures"
+		}
 		return s
 	}
 	was := make(map[string]intents.JWK, len(before.Keys))
