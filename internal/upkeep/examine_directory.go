@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 )
 
@@ -41,6 +42,12 @@ func (e Examination) directory(ctx context.Context) []Finding {
 		rows, _ := d.Rows(tenant)
 		for _, u := range datadir.UnmatchedNames(rows, versions) {
 			list = append(list, Finding{Check: "names", OK: true, Found: u.String(), Do: "correct the name, or leave it out: writ skill list shows what there is"})
+		}
+	}
+	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}
+	if engine, err := feed.Engine(ctx); err == nil { // else policy says so
+		for _, u := range datadir.UnmatchedInPolicy(engine, d, types, versions) {
+			list = append(list, Finding{Check: "names", OK: true, Found: u.String(), Do: "correct the name in the policy, if it is not one that comes later"})
 		}
 	}
 	for _, b := range d.Breakers("", e.Now()) {
