@@ -55,7 +55,7 @@ func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error
 			}
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return r, err
+		return r, fmt.Errorf("nothing can be restored there: %w. Name a directory that is missing or empty with --data", err)
 	}
 	if err := os.Mkdir(stage, 0o700); errors.Is(err, fs.ErrExist) {
 		return r, fmt.Errorf("%s is there: another restore is at work, or one was cut off: then remove it", stage)
