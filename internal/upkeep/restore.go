@@ -43,6 +43,9 @@ type Restored struct {
 // a volume of its own) or else beside it, and gets its place when all of it is durable and was
 // checked. As long as it is there nothing starts on the directory.
 func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error) {
+	if _, err := os.Stat(from); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrBackup, err)
+	}
 	dir = filepath.Clean(dir)
 	inside, stage := datadir.Restoring(dir)
 	held, err := os.ReadDir(dir)
