@@ -47,7 +47,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}
 	if engine, err := feed.Engine(ctx); err == nil { // else policy says so
 		for _, u := range datadir.UnmatchedInPolicy(engine, d, types, versions) {
-			list = append(list, Finding{Check: "names", OK: true, Found: u.String(), Do: "correct the name in the policy, if it is not one that comes later"})
+			list = append(list, warned("names", u.String(), "correct the name in the policy, if it is not one that comes later"))
 		}
 	}
 	for _, b := range d.Breakers("", e.Now()) {
