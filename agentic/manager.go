@@ -44,7 +44,7 @@ func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d, unfollow := m.begin(ctx, h)
 	defer unfollow()
-	d.heard, d.batches = make(map[string]*tokens), ratelimit.New(1, batchTime, 64, m.cfg.Now)
+	d.heard, d.batches = make(map[string]*tokens), ratelimit.New(1, batchTime, ratelimit.Of(64), m.cfg.Now)
 	err := d.reopening(ctx, d.run)
 	if err == nil || ctx.Err() != nil {
 		return

@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // stillWorking is the status of a call that takes long and shows none of its own. It is told
@@ -72,7 +73,7 @@ func (d *drive) event(name string, step int) {
 	case e.Show == "transform":
 		data.Event = ""
 	case e.Show == "batch":
-		if _, first := d.batches.Allow(name); !first {
+		if _, first := d.batches.Allow(ratelimit.Caller{Name: name}); !first {
 			return
 		}
 	}

@@ -107,7 +107,7 @@ func TestStatuses(t *testing.T) {
 	now := time.Now()
 	cfg := c.config(natsserver.Manager, nil)
 	cfg.Now = func() time.Time { return now }
-	d := &drive{cfg: cfg, turn: theTurn, def: *agent, batches: ratelimit.New(1, batchTime, 64, cfg.Now)}
+	d := &drive{cfg: cfg, turn: theTurn, def: *agent, batches: ratelimit.New(1, batchTime, ratelimit.Of(64), cfg.Now)}
 	d.turn.About = &catalog.TurnContext{Locale: "fr"}
 	s := &catalog.StepView{PlanStep: catalog.PlanStep{Step: 1, Skills: []string{"crm.list"}}}
 	balance := progress{Event: "looking_up_points_balance"}

@@ -20,7 +20,7 @@ type misdeed struct {
 }
 
 // misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
-var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unsettledMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, gateMisdeeds, runMisdeeds, patchMisdeeds, approvalMisdeeds, moveMisdeeds)
+var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, rawMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unsettledMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, gateMisdeeds, runMisdeeds, patchMisdeeds, approvalMisdeeds, moveMisdeeds)
 
 // step is the order that opens another task for a step of the plan, after a change
 // that its proof of possession covers.

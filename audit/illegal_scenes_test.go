@@ -244,6 +244,8 @@ func scenes() map[string]func(d *dishonest) {
 			d.Want(d.Do(wrong), intents.KeyRole)
 			d.Clock.Move(time.Minute)
 		},
+		// An operator whose key makes raw signatures, and an order of hers.
+		"raw": func(d *dishonest) { d.rawly() },
 		// Ana's grants were revoked.
 		"revoked": func(d *dishonest) {
 			d.Want(d.Do(d.finds("before", "")), intents.OK)

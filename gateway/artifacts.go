@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // Artifacts are bytes of a tenant under cas://sha256:<hex>.
@@ -168,7 +169,7 @@ func (g *Gateway) getArtifact(c *gin.Context) error {
 		if !ok {
 			return g.unauthorized(c, "the link is not valid, or has expired")
 		}
-		if err := g.meter("link of tenant " + tenant + " address " + edge.Address(c.Request.RemoteAddr)); err != nil {
+		if err := meter(g.doors, ratelimit.Caller{Tenant: tenant, Name: edge.Address(c.Request.RemoteAddr)}); err != nil {
 			return err
 		}
 		return g.serveArtifact(c, tenant, digest)

@@ -120,15 +120,18 @@ const (
 // who polls must still be able to approve.
 const ReadRate = 600
 
-// maxCallers bounds the memory of what the gateway remembers by caller.
+// maxCallers bounds the memory of what the gateway remembers by caller, callers that of its buckets.
 const maxCallers = 10_000
+
+var callers = ratelimit.Shares{All: maxCallers, Tenant: 4000, Key: 2000}
 
 // Gateway answers HTTP. Run keeps its plans going.
 type Gateway struct {
 	cfg     Config
 	keys    *keyCache
-	limit   *ratelimit.Limiter
-	reads   *ratelimit.Limiter
+	limit   rates
+	doors   *ratelimit.Limiter // of keys and addresses whose user is not known
+	reads   rates
 	turns   *openTurns
 	clients *clients
 	pace    pace
@@ -182,9 +185,11 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
 	g := &Gateway{
-		cfg:     cfg,
-		keys:    newKeyCache(cfg.Now),
-		limit:   ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
+		cfg:   cfg,
+		keys:  newKeyCache(cfg.Now),
+		limit: newRates(cfg.RateLimit, cfg.RateWindow, cfg.Now),
+		doors: ratelimit.New(cfg.RateLimit, cfg.RateWindow, callers, cfg.Now),
+
 		turns:   newOpenTurns(),
 		pace:    defaultPace,
 		patched: make(chan struct{}, 1),
@@ -192,7 +197,7 @@ func New(cfg Config) (*Gateway, error) {
 		clients: newClients(), unfired: unfired{by: make(map[string]notFired)},
 	}
 	if cfg.RateLimit >= 0 {
-		g.reads = ratelimit.New(ReadRate, time.Minute, maxCallers, cfg.Now)
+		g.reads = newRates(ReadRate, time.Minute, cfg.Now)
 	}
 	g.mcps = newMCPServers(g, cmp.Or(cfg.MCPRate, DefaultMCPRate))
 	return g, nil

@@ -101,7 +101,7 @@ func (g *Gateway) authenticated(h func(*gin.Context, caller) error) func(*gin.Co
 		}
 		err = h(c, who)
 		if err != nil && !*who.metered {
-			_ = g.meter(who.refused()) // the next request is refused
+			_ = meter(g.doors, who.refused()) // the next request is refused
 		}
 		return err
 	}

@@ -31,12 +31,14 @@ type caller struct {
 }
 
 // refused names the count of requests that are refused before their user is known.
-func (c caller) refused() string { return "tenant " + c.key.Tenant + " key " + c.key.ID + " refused" }
+func (c caller) refused() ratelimit.Caller {
+	return ratelimit.Caller{Tenant: c.key.Tenant, Key: c.key.ID}
+}
 
 // mayGoOn refuses, before anything is read, a key that has sent too much that
 // could not be read.
 func (g *Gateway) mayGoOn(who caller) error {
-	if wait, spent := g.limit.Spent(who.refused()); spent {
+	if wait, spent := g.doors.Spent(who.refused()); spent {
 		return limited(wait)
 	}
 	return nil
@@ -86,16 +88,14 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 }
 
 func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
-	if err := g.meter("address " + edge.Address(c.Request.RemoteAddr)); err != nil {
+	if err := meter(g.doors, ratelimit.Caller{Name: edge.Address(c.Request.RemoteAddr)}); err != nil {
 		return err
 	}
 	return problem.New(intents.Unauthorized, "", detail)
 }
 
 // meter takes a request from somebody's rate.
-func (g *Gateway) meter(who string) error { return meter(g.limit, who) }
-
-func meter(limit *ratelimit.Limiter, who string) error {
+func meter(limit *ratelimit.Limiter, who ratelimit.Caller) error {
 	if wait, ok := limit.Allow(who); !ok {
 		return limited(wait)
 	}
@@ -125,7 +125,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 		if who.reads {
 			limit = g.reads
 		}
-		if err := meter(limit, a.rated()); err != nil {
+		if err := limit.meter(a); err != nil {
 			return a, err
 		}
 	}
@@ -133,8 +133,23 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	return a, err
 }
 
-// rated names the count of a user's requests.
-func (a actor) rated() string { return "tenant " + a.tenant + " key " + a.keyID + " user " + a.user }
+// usersOfKey is how many times the rate of a user a key has, which may act for many.
+const usersOfKey = 100
+
+// rates are of a user by one key, and of a key.
+type rates struct{ users, keys *ratelimit.Limiter }
+
+func newRates(requests int, window time.Duration, now func() time.Time) rates {
+	return rates{ratelimit.New(requests, window, callers, now), ratelimit.New(usersOfKey*requests, window, callers, now)}
+}
+
+// meter takes a request from the rates of a user and of the key.
+func (r rates) meter(a actor) error {
+	if err := meter(r.users, ratelimit.Caller{Tenant: a.tenant, Key: a.keyID, Name: a.user}); err != nil {
+		return err
+	}
+	return meter(r.keys, ratelimit.Caller{Tenant: a.tenant, Key: a.keyID})
+}
 
 // claims settles who asks, without roles.
 func (c caller) claims(body claim) (actor, error) {

@@ -343,7 +343,7 @@ func TestMCPShares(t *testing.T) {
 		w.mcpSession(as(n))
 	}
 	w.gateway.mcps.mu.Lock()
-	held := len(w.gateway.mcps.all)
+	held := w.gateway.mcps.all.Len()
 	w.gateway.mcps.mu.Unlock()
 	if held != mcpShares.Key+1 {
 		t.Errorf("%d callers are held", held)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -45,7 +44,7 @@ type mcpServers struct {
 	keys   *ratelimit.Limiter // of keys, which may act for many users
 
 	mu  sync.Mutex
-	all map[string]*mcpServer // by key, tenant and user
+	all *ratelimit.Table[*mcpServer] // by key, tenant and user
 }
 
 // mcpServer serves one caller.
@@ -76,17 +75,17 @@ type mcpSession struct {
 
 func newMCPServers(g *Gateway, rate int) *mcpServers {
 	return &mcpServers{
-		g: g, skills: g, limit: ratelimit.New(rate, mcpWindow, maxCallers, g.cfg.Now), keys: ratelimit.New(keyRates*rate, mcpWindow, maxCallers, g.cfg.Now),
-		all: map[string]*mcpServer{},
+		g: g, skills: g, limit: ratelimit.New(rate, mcpWindow, callers, g.cfg.Now), keys: ratelimit.New(keyRates*rate, mcpWindow, callers, g.cfg.Now),
+		all: ratelimit.NewTable(mcpShares, func(old *mcpServer) { go old.close() }), // its client begins anew
 	}
 }
 
 // meter takes a request from the rates of the key and of a tenant's user.
 func (s *mcpServers) meter(a actor) error {
-	if wait, ok := s.keys.Allow(a.tenant + "\n" + a.keyID); !ok {
+	if wait, ok := s.keys.Allow(ratelimit.Caller{Tenant: a.tenant, Key: a.keyID}); !ok {
 		return limited(wait)
 	}
-	if wait, ok := s.limit.Allow("tenant " + a.tenant + " user " + a.user); !ok {
+	if wait, ok := s.limit.Allow(ratelimit.Caller{Tenant: a.tenant, Name: a.user}); !ok {
 		return limited(wait)
 	}
 	return nil
@@ -97,38 +96,15 @@ func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 	name := a.tenant + "\n" + a.keyID + "\n" + a.user
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one, ok := s.all[name]
+	one, ok := s.all.Get(name)
 	if !ok {
-		if id, must := mcpShares.Evict(s.holders(), a.tenant, a.keyID); must {
-			old := s.all[id]
-			delete(s.all, id)
-			go old.close() // its client begins anew
-		}
 		one = s.newServer()
-		s.all[name] = one
+		s.all.Put(name, a.tenant, a.keyID, 1, one)
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.who, one.used = a, s.g.cfg.Now()
 	return one, nil
-}
-
-// holders of the servers; the caller holds s.mu.
-func (s *mcpServers) holders() iter.Seq2[string, ratelimit.Holder] {
-	return func(yield func(string, ratelimit.Holder) bool) {
-		for name, one := range s.all {
-			who, used := one.last()
-			if !yield(name, ratelimit.Holder{Tenant: who.tenant, Key: who.keyID, Used: used}) {
-				return
-			}
-		}
-	}
-}
-
-func (s *mcpServer) last() (actor, time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.who, s.used
 }
 
 func (s *mcpServers) newServer() *mcpServer {
@@ -142,7 +118,7 @@ func (s *mcpServers) newServer() *mcpServer {
 // changed. Who may do nothing any more is served no longer.
 func (s *mcpServers) tick(ctx context.Context) {
 	s.mu.Lock()
-	all := maps.Clone(s.all)
+	all := maps.Collect(s.all.All())
 	s.mu.Unlock()
 	for name, one := range all {
 		open, unused := one.sweep()
@@ -151,7 +127,7 @@ func (s *mcpServers) tick(ctx context.Context) {
 		}
 		if unused {
 			s.mu.Lock()
-			delete(s.all, name)
+			s.all.Remove(name)
 			s.mu.Unlock()
 			one.close() //nolint:contextcheck // the ends of its plans outlive the tick
 		}

@@ -19,7 +19,7 @@ func (c *mcpCall) run(ctx context.Context, agent, task string) (*wire.CallToolRe
 	if err := checkMessage(task, "/task"); err != nil {
 		return nil, err
 	}
-	if err := g.meter(c.actor.rated()); err != nil {
+	if err := g.limit.meter(c.actor); err != nil {
 		return nil, err
 	}
 	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)

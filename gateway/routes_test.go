@@ -21,7 +21,7 @@ var free = []string{"/openapi.json", "/livez", "/readyz", "/health", "/.well-kno
 // no order is sealed for a stranger.
 func TestEveryRouteAsksForTheKey(t *testing.T) {
 	w, _ := withShelf(t)
-	w.gateway.limit = ratelimit.New(1000, time.Hour, 10, w.clock.Now) // one address asks for all routes
+	w.gateway.doors = ratelimit.New(1000, time.Hour, callers, w.clock.Now) // one address asks for all routes
 	engine, ok := w.gateway.Handler().(*gin.Engine)
 	if !ok {
 		t.Fatal("the interface is not gin's")
@@ -76,7 +76,7 @@ func TestDefaultRate(t *testing.T) {
 // TestReadRate: who polls has a rate for it, and can still act; and it is a bound, too.
 func TestReadRate(t *testing.T) {
 	w := newWorld(t, nil)
-	w.gateway.limit = ratelimit.New(1, time.Hour, 10, w.clock.Now)
+	w.gateway.limit = newRates(1, time.Hour, w.clock.Now)
 	get := func() answered { return w.call("GET", "/agent/memory/query?query_text=x", "", nil, nil) }
 	for i := range ReadRate {
 		if status := get().StatusCode; status != http.StatusOK {

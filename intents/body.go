@@ -49,6 +49,7 @@ func bodyOf(tree any, args json.RawMessage) (Body, error) {
 		Intent:  Intent{Type: t.text(intent["type"]), Args: args},
 		Actor: Actor{
 			UserID: t.text(actor["user_id"]), Tenant: t.text(actor["tenant"]), Roles: t.texts(actor["roles"]), Grant: t.text(actor["grant"]),
+			KID: t.text(actor["kid"]),
 		},
 		Constraints: Constraints{
 			IssuedAt: t.text(constraints["issued_at"]), TTLSec: t.count(constraints["ttl_sec"]), Audience: t.text(constraints["audience"]),

@@ -226,7 +226,7 @@ func TestBodyMutations(t *testing.T) {
 // TestBodyViolations: what is wrong is told as the schema tells it.
 func TestBodyViolations(t *testing.T) {
 	b := fullBody()
-	b.Constraints.TTLSec, b.TraceID = 301, "x"
+	b.Constraints.TTLSec, b.TraceID = 301, "x\u200b"
 	_, err := ReadBody(canonicalBody(t, b))
 	var invalid *Refusal
 	if !errors.As(err, &invalid) || len(invalid.Violations) != 2 {

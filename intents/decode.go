@@ -30,7 +30,7 @@ func Parse(raw []byte) (*Unverified, error) {
 		return nil, Refuse(SchemaInvalid, "", "order is not a JSON object")
 	}
 	if c.sig.to == 0 {
-		return nil, Refuse(SignatureInvalid, "/sig", "sig is missing: <protected header>..<signature>")
+		return nil, Refuse(SignatureInvalid, "/sig", "sig is missing: "+SigForms)
 	}
 	payload, sig := c.without()
 	header, signature, err := cutSig(sig)
@@ -42,16 +42,24 @@ func Parse(raw []byte) (*Unverified, error) {
 	return assemble(c, header, signature)
 }
 
-// cutSig takes a detached compact JWS apart (RFC 7515 appendix F). sig is a
-// canonical JSON value: in a well-formed one nothing is escaped.
+// SigForms are the two forms of sig.
+const SigForms = "<protected header>..<signature>, a detached compact JWS, or ed25519:<base64>"
+
+// cutSig takes a detached compact JWS apart (RFC 7515 appendix F); a raw signature stays
+// whole, without a header. sig is a canonical JSON value: in a well-formed one nothing is
+// escaped.
 func cutSig(sig []byte) (header, signature string, err error) {
 	text, ok := strings.CutPrefix(string(sig), `"`)
 	if !ok {
-		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be a string: <protected header>..<signature>")
+		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be a string: "+SigForms)
 	}
-	header, signature, ok = strings.Cut(strings.TrimSuffix(text, `"`), "..")
+	text = strings.TrimSuffix(text, `"`)
+	if strings.HasPrefix(text, RawPrefix) {
+		return "", text, nil
+	}
+	header, signature, ok = strings.Cut(text, "..")
 	if !ok {
-		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be a detached compact JWS: <protected header>..<signature>")
+		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be "+SigForms)
 	}
 	return header, signature, nil
 }
@@ -79,24 +87,39 @@ const signatureText = 86
 // assemble makes an order of a canonical payload and its signature parts.
 func assemble(c canonical, header, sig string) (*Unverified, error) {
 	payload := c.bytes
-	if len(payload)+len(`"sig":"..",`)+len(header)+len(sig) > MaxSize {
+	if len(payload)+len(`"sig":"",`)+len(sigOf(header, sig)) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 canonical bytes")
 	}
 	body, err := c.body()
 	if err != nil {
 		return nil, err
 	}
-	kid, err := parseHeader(header, TypIntent)
+	u := &Unverified{body: body, args: argsOf(c.tree), canonical: payload, header: header, sig: sig}
+	if u.raw() {
+		err = u.readRaw()
+	} else {
+		err = u.readJWS()
+	}
 	if err != nil {
 		return nil, err
 	}
-	u := &Unverified{body: body, args: argsOf(c.tree), canonical: payload, header: header, sig: sig, kid: kid}
-	if !u.decodeSignature() {
-		return nil, Refuse(SignatureInvalid, "/sig", "signature must be 64 bytes in base64url without padding")
-	}
-	u.input = signingInput(header, payload)
 	u.id = Digest(u.input)
 	return u, nil
+}
+
+// readJWS reads header and signature of a detached JWS.
+func (u *Unverified) readJWS() (err error) {
+	if u.kid, err = parseHeader(u.header, TypIntent); err != nil {
+		return err
+	}
+	if !u.decodeSignature() {
+		return Refuse(SignatureInvalid, "/sig", "signature must be 64 bytes in base64url without padding")
+	}
+	if kid := u.body.Actor.KID; kid != "" && kid != u.kid {
+		return Refuse(SignatureInvalid, "/actor/kid", "is not the kid of the protected header")
+	}
+	u.input = signingInput(u.header, u.canonical)
+	return nil
 }
 
 // decodeSignature reads sig in its one spelling.

@@ -20,6 +20,9 @@ func TestParseKeepsNothing(t *testing.T) {
 		for i := range raw {
 			raw[i] = 'x'
 		}
+		if canonical, err := Canonical(u.Bytes()); err != nil || !bytes.Equal(canonical, u.Bytes()) {
+			t.Errorf("%q: its Bytes are not canonical: %v", raw, err)
+		}
 		if IntentID(u.header, u.canonical) != u.ID() || !json.Valid(u.Bytes()) {
 			t.Error("the order has changed with the buffer")
 		}
@@ -73,6 +76,9 @@ func FuzzParse(f *testing.F) {
 		again, err := Parse(u.Bytes())
 		if err != nil || again.ID() != u.ID() || !bytes.Equal(again.Bytes(), u.Bytes()) {
 			t.Errorf("%q parses to %s, its Bytes to %v, %v", raw, u.ID(), again, err)
+		}
+		if canonical, err := Canonical(u.Bytes()); err != nil || !bytes.Equal(canonical, u.Bytes()) {
+			t.Errorf("%q: its Bytes are not canonical: %v", raw, err)
 		}
 		if IntentID(u.header, u.canonical) != u.ID() {
 			t.Errorf("intent_id %s is not of header and payload", u.ID())

@@ -8,7 +8,8 @@
 //
 // sig is a detached compact JWS (RFC 7515 appendix F) over the RFC 8785 bytes
 // of the envelope without sig. Its protected header is exactly the canonical
-// JSON of alg (EdDSA), kid and typ (writ-intent+jws).
+// JSON of alg (EdDSA), kid and typ (writ-intent+jws). Of a key whose record says
+// so, sig is ed25519:<base64> over the same bytes instead, and actor.kid names it.
 //
 // [Parse] takes bytes and trusts nothing: it gives an [Unverified]. Only
 // [Unverified.Verify] gives an [Envelope], so the compiler keeps unverified
@@ -40,6 +41,7 @@ type Intent struct {
 // Actor is for whom; the router believes only the grant.
 type Actor struct {
 	Grant  string   `json:"grant,omitempty"`
+	KID    string   `json:"kid,omitempty"` // the key that signs; a raw signature needs it
 	Roles  []string `json:"roles,omitempty"`
 	Tenant string   `json:"tenant"`
 	UserID string   `json:"user_id"`
@@ -93,9 +95,9 @@ type Unverified struct {
 	body      Body
 	args      any    // the tree of the arguments
 	canonical []byte // RFC 8785 bytes without sig: the JWS payload
-	header    string // encoded protected header
+	header    string // encoded protected header; empty: sig is raw
 	sig       string // encoded signature
-	input     []byte // JWS signing input of header and canonical
+	input     []byte // what is signed: the JWS signing input, or canonical itself
 	signature [64]byte
 	kid       string
 	id        string
@@ -190,7 +192,7 @@ func (e *Envelope) TraceID() string {
 }
 
 // Header is the encoded protected header, Canonical the signed payload and Sig
-// the encoded signature: together they are the order.
+// the encoded signature: together they are the order. A raw one has no header.
 func (e *Envelope) Header() string { return e.u.header }
 
 // Canonical bytes of the envelope without sig. Do not modify.
@@ -226,8 +228,14 @@ func (s Sealed) Body() (Body, error) {
 // Open parses a recorded order again.
 func (s Sealed) Open() (*Unverified, error) { return newUnverified([]byte(s.Payload), s.Header, s.Sig) }
 
-// IntentID computes the intent_id from the encoded header and canonical payload.
-func IntentID(header string, canonical []byte) string { return Digest(signingInput(header, canonical)) }
+// IntentID computes the intent_id from the encoded header and canonical payload. An order
+// with a raw signature has no header, and names its key in the payload.
+func IntentID(header string, canonical []byte) string {
+	if header == "" {
+		return Digest(canonical)
+	}
+	return Digest(signingInput(header, canonical))
+}
 
 // Digest is "sha256:" and the hex SHA-256 of b.
 func Digest(b []byte) string {

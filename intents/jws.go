@@ -80,6 +80,9 @@ func signingInput(header string, payload []byte) []byte {
 // sign makes protected header and signature over payload.
 func sign(key Signer, typ string, payload []byte) (header, sig string, err error) {
 	key = key.Now() // once: header and signature are of the same key
+	if key.Raw {
+		return "", "", fmt.Errorf("sign %s: the key %s makes raw signatures of envelopes, and signs nothing else", typ, key.KID)
+	}
 	header = b64.EncodeToString([]byte(protectedHeader(typ, key.KID)))
 	raw, err := key.Key.Sign(rand.Reader, signingInput(header, payload), crypto.Hash(0))
 	if err != nil {

@@ -45,13 +45,14 @@ type Key struct {
 	Tenant   string    // operator: of which tenant
 	NotAfter time.Time // zero: no end
 	Revoked  bool
+	Raw      bool   // it makes raw signatures of orders, and signs nothing else
 	Task     string // RoleTask: "tenant/task_id" of the task that the key belongs to
 }
 
-// verifies says whether sig is the key's signature of message: crypto/ed25519
-// decides, always.
+// verifies says whether sig is the key's signature of the signing input of a JWS:
+// crypto/ed25519 decides, always. A key for raw signatures has none.
 func (k Key) verifies(message, sig []byte) bool {
-	return len(k.Public) == ed25519.PublicKeySize && ed25519.Verify(k.Public, message, sig)
+	return !k.Raw && len(k.Public) == ed25519.PublicKeySize && ed25519.Verify(k.Public, message, sig)
 }
 
 // Keys chooses the key for a kid. The error is a *Refusal with KEY_UNKNOWN or KEY_REVOKED.
@@ -70,6 +71,7 @@ func (f KeysFunc) Key(kid string) (Key, error) { return f(kid) }
 type Signer struct {
 	KID  string
 	Role Role
+	Raw  bool // it makes raw signatures of orders, and nothing else
 	Key  crypto.Signer
 }
 
@@ -98,7 +100,7 @@ func (s Signer) Public() ed25519.PublicKey {
 // VerificationKey is the signer's key as Keys would return it.
 func (s Signer) VerificationKey() Key {
 	s = s.Now()
-	return Key{KID: s.KID, Role: s.Role, Public: s.Public()}
+	return Key{KID: s.KID, Role: s.Role, Raw: s.Raw, Public: s.Public()}
 }
 
 // NewSigner wraps a crypto.Signer after admission of its public key.

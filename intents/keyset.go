@@ -19,13 +19,14 @@ type JWK struct {
 	Tenant   string `json:"tenant,omitempty"`
 	NotAfter string `json:"not_after,omitempty"`
 	Revoked  bool   `json:"revoked,omitempty"`
+	Raw      bool   `json:"raw,omitempty"` // signs orders as ed25519:<base64>, and nothing else
 }
 
 // ToJWK publishes a key.
 func (k Key) ToJWK() JWK {
 	j := JWK{
 		KID: k.KID, Kty: "OKP", Crv: "Ed25519", X: b64.EncodeToString(k.Public), Alg: "EdDSA", Use: "sig",
-		Role: k.Role, Subject: k.Subject, Tenant: k.Tenant, Revoked: k.Revoked,
+		Role: k.Role, Subject: k.Subject, Tenant: k.Tenant, Revoked: k.Revoked, Raw: k.Raw,
 	}
 	if !k.NotAfter.IsZero() {
 		j.NotAfter = k.NotAfter.UTC().Format(time.RFC3339)
@@ -50,7 +51,10 @@ func (j JWK) ToKey() (Key, error) {
 	if j.KID != Thumbprint(pub) {
 		return Key{}, fmt.Errorf("key %q: kid is not the key's thumbprint", j.KID)
 	}
-	k := Key{KID: j.KID, Role: j.Role, Public: pub, Subject: j.Subject, Tenant: j.Tenant, Revoked: j.Revoked}
+	k := Key{KID: j.KID, Role: j.Role, Public: pub, Subject: j.Subject, Tenant: j.Tenant, Revoked: j.Revoked, Raw: j.Raw}
+	if k.Raw && k.Role != RoleOperator {
+		return Key{}, fmt.Errorf("key %q: raw is for operator keys: a %s signs tokens as well", j.KID, k.Role)
+	}
 	if j.NotAfter != "" {
 		if k.NotAfter, err = time.Parse(time.RFC3339, j.NotAfter); err != nil {
 			return Key{}, fmt.Errorf("key %q: not_after is not RFC 3339", j.KID)

@@ -52,7 +52,9 @@ type Answer struct {
 	Outcome  *Outcome  `json:"outcome,omitempty"`
 	Replayed bool      `json:"replayed,omitempty"`
 	Receipt  string    `json:"receipt,omitempty"`
-	Approval string    `json:"approval,omitempty"` // of a held order: the path at which its approval is followed
+	// Duplicate: it was submitted before by somebody; the answer is about that submission.
+	Duplicate bool   `json:"-"`
+	Approval  string `json:"approval,omitempty"` // of a held order: the path at which its approval is followed
 
 	// Told is what a move of a plan is answered with and no record has (catalog.Told).
 	Told json.RawMessage `json:"told,omitempty"`

@@ -1,7 +1,6 @@
 package intents
 
 import (
-	"crypto/ed25519"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,13 +8,23 @@ import (
 )
 
 // Seal signs an order: the envelope with sig, in canonical form, ready to
-// submit, and its intent_id. The body is validated as a router would.
+// submit, and its intent_id. The body is validated as a router would. actor.kid is set
+// where the signature is raw, or where it is there.
 func Seal(key Signer, b Body) (sealed []byte, id string, err error) {
+	key = key.Now()
+	if key.Raw || b.Actor.KID != "" {
+		b.Actor.KID = key.KID
+	}
 	payload, err := marshalCanonical(b)
 	if err != nil {
 		return nil, "", fmt.Errorf("seal: %w", err)
 	}
-	header, sig, err := sign(key, TypIntent, payload)
+	var header, sig string
+	if key.Raw {
+		sig, err = signRaw(key, payload)
+	} else {
+		header, sig, err = sign(key, TypIntent, payload)
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -28,14 +37,14 @@ func Seal(key Signer, b Body) (sealed []byte, id string, err error) {
 
 // Bytes is the order as it travels, canonical, sig included.
 func (u *Unverified) Bytes() []byte {
-	// Of the members that an envelope may have these alone stand behind sig, and
-	// neither can hold an escape.
+	// Of the members that an envelope may have these alone stand behind sig.
 	behind := `,"version":"` + u.body.Version + `"}`
 	if u.body.TraceID != "" {
-		behind = `,"trace_id":"` + u.body.TraceID + `"` + behind
+		trace, _ := marshalCanonical(u.body.TraceID) // a string of a canonical text
+		behind = `,"trace_id":` + string(trace) + behind
 	}
 	at := len(u.canonical) - len(behind)
-	sig := `,"sig":"` + u.header + ".." + u.sig + `"`
+	sig := `,"sig":"` + sigOf(u.header, u.sig) + `"`
 	return slices.Concat(u.canonical[:at], []byte(sig), u.canonical[at:])
 }
 
@@ -71,7 +80,7 @@ func VerifyPoP(pop string, key Key, args any) error {
 		return Refuse(SignatureInvalid, "/intent/args/pop", "proof of possession is not by the key that the step introduces")
 	}
 	sig, err := b64.DecodeString(encoded)
-	if err != nil || !oneSpelling(encoded) || !ed25519.Verify(key.Public, signingInput(header, payload), sig) {
+	if err != nil || !oneSpelling(encoded) || !key.verifies(signingInput(header, payload), sig) {
 		return Refuse(SignatureInvalid, "/intent/args/pop", "proof of possession does not match")
 	}
 	return nil

@@ -76,9 +76,11 @@ func shapeVectors(s *vectorSet) {
 		{"key-missing", "idempotency_key is required", drop("constraints", "idempotency_key")},
 		{"key-empty", "a key has a character", put("", "constraints", "idempotency_key")},
 		{"key-number", "a string", put(1, "constraints", "idempotency_key")},
-		{"key-upper-hex", "a digest is lower case", put("sha256:"+strings.Repeat("0A", 32), "constraints", "idempotency_key")},
-		{"key-other-digest", "a colon stands in sha256: only", put("sha512:"+strings.Repeat("0a", 32), "constraints", "idempotency_key")},
-		{"key-blank", "no white space", put("a b", "constraints", "idempotency_key")},
+		{"key-null", "a string", put(nil, "constraints", "idempotency_key")},
+		{"key-control", "no control character", put("a\x00b", "constraints", "idempotency_key")},
+		{"key-line-break", "no line break hides at the end", put("a\n", "constraints", "idempotency_key")},
+		{"key-invisible", "no invisible character: a zero-width space", put("a\u200bb", "constraints", "idempotency_key")},
+		{"key-blank-other", "the plain space is the only blank", put("a\u00a0b", "constraints", "idempotency_key")},
 		{"capabilities-string", "an array", put("skills:call", "constraints", "capabilities")},
 		{"capabilities-twice", "no two alike", put([]string{"skills:call", "skills:call"}, "constraints", "capabilities")},
 		{"capabilities-null", "an array", put(nil, "constraints", "capabilities")},
@@ -97,11 +99,16 @@ func shapeVectors(s *vectorSet) {
 		{"agent-no-digest", "digest is required", put(object{"name": "ranker"}, "context", "agent")},
 		{"agent-member", "agent is closed", put(object{"name": "ranker", "digest": Digest(nil), "model": "x"}, "context", "agent")},
 		{"agent-digest-form", "a digest", put(object{"name": "ranker", "digest": "1"}, "context", "agent")},
-		{"trace-upper", "32 lower-case hexadecimal digits", put(strings.Repeat("A", 32), "trace_id")},
-		{"trace-letters", "32 lower-case hexadecimal digits", put(strings.Repeat("g", 32), "trace_id")},
-		{"trace-dashes", "no UUID with dashes", put("0af76519-16cd-43dd-8448-eb211c80319c", "trace_id")},
-		{"trace-empty", "absent or 32 digits", put("", "trace_id")},
-		{"trace-null", "absent or 32 digits", put(nil, "trace_id")},
+		{"trace-empty", "absent, or one character at least", put("", "trace_id")},
+		{"trace-null", "absent or a string", put(nil, "trace_id")},
+		{"trace-number", "a string", put(1, "trace_id")},
+		{"trace-control", "no control character", put("a\x1b[2Jb", "trace_id")},
+		{"trace-delete", "DEL and what follows are control characters", put("a\u0085b", "trace_id")},
+		{"trace-tab", "no tab", put("a\tb", "trace_id")},
+		{"trace-direction", "no mark of direction", put("a\u202eb", "trace_id")},
+		{"trace-separator", "no line separator", put("a\u2028b", "trace_id")},
+		{"trace-byte-order-mark", "no byte order mark", put("\ufeffa", "trace_id")},
+		{"trace-tag", "no invisible character beyond the BMP", put("a\U000e0041", "trace_id")},
 	} {
 		s.body("shape-"+v.name, v.doc, v.change, SchemaInvalid)
 	}
@@ -172,9 +179,9 @@ func boundVectors(s *vectorSet) {
 		put(FormatTime(vectorNow), "constraints", "issued_at")(o)
 	}, put(0, "constraints", "ttl_sec"))
 	both("ttl-most", "300 seconds", put(300, "constraints", "ttl_sec"), put(301, "constraints", "ttl_sec"))
-	both("key", "128 characters", put(long(128), "constraints", "idempotency_key"), put(long(129), "constraints", "idempotency_key"))
-	both("key-digest", "64 digits", put(Digest(nil), "constraints", "idempotency_key"), put(Digest(nil)+"0", "constraints", "idempotency_key"))
-	s.body("bound-key-digest-short", "63 digits", put(Digest(nil)[:70], "constraints", "idempotency_key"), SchemaInvalid)
+	both("key", "256 characters beyond the BMP", put(strings.Repeat("\U0001F600", 256), "constraints", "idempotency_key"), put(strings.Repeat("\U0001F600", 257), "constraints", "idempotency_key"))
+	s.body("ok-key-formula", "a key is any text: the formula that it was made by", put("sha256(run_id|args)", "constraints", "idempotency_key"), OK)
+	s.body("ok-key-unicode", "a key is any text, quotes, slashes and wildcards included", put(`7f3e… "a\b"/../* > $1'; <b>`, "constraints", "idempotency_key"), OK)
 	both("capabilities", "32 capabilities", put(many(32, "skills:call:s%d"), "constraints", "capabilities"), put(many(33, "skills:call:s%d"), "constraints", "capabilities"))
 	capability := func(c string) func(o object) { return put([]string{c}, "constraints", "capabilities") }
 	both("capability-area", "64 characters", capability(long(64)+":call"), capability(long(65)+":call"))
@@ -187,8 +194,9 @@ func boundVectors(s *vectorSet) {
 	// No log has an origin of 256 characters here: at the bound it is another log.
 	s.body("bound-audience-most", "256 characters, of another log", put(strings.Repeat("ä", 256), "constraints", "audience"), SignatureInvalid)
 	s.body("bound-audience", "257 characters", put(strings.Repeat("ä", 257), "constraints", "audience"), SchemaInvalid)
-	both("trace", "32 digits", put(strings.Repeat("0", 32), "trace_id"), put(strings.Repeat("0", 33), "trace_id"))
-	s.body("bound-trace-short", "31 digits", put(strings.Repeat("0", 31), "trace_id"), SchemaInvalid)
+	both("trace", "128 characters beyond the BMP", put(strings.Repeat("\U0001F600", 128), "trace_id"), put(strings.Repeat("\U0001F600", 129), "trace_id"))
+	s.body("ok-trace-short", "a trace is any text", put("abcd-1234", "trace_id"), OK)
+	s.body("ok-trace-unicode", "a trace is any text, quotes, slashes and wildcards included", put(`7f3e… "a\b"/../* > $1'; <b>`, "trace_id"), OK)
 	contextVectors(s, both, long)
 	granting := func(n int) func(o object) {
 		return func(o object) { at(o, "actor")["grant"] = grantOfLength(n) }

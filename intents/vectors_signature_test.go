@@ -105,7 +105,7 @@ func signatureVectors(s *vectorSet) {
 		{"carriage-return", "no line breaks at the end", withSig(o, header+".."+sig+"\r\n")},
 		{"blank", "no white space", withSig(o, header+".. "+sig)},
 		{"base64-standard", "base64url, not base64", withSig(o, header+".."+base64.RawStdEncoding.EncodeToString(raw))},
-		{"without-header", "the form ed25519:<base64> names no key and no purpose", withSig(o, "ed25519:"+base64.StdEncoding.EncodeToString(raw))},
+		{"raw-without-kid", "a raw signature names no key, and actor.kid does not either", withSig(o, "ed25519:"+base64.StdEncoding.EncodeToString(raw))},
 		{"hex", "base64url, not hexadecimal", withSig(o, header+".."+hex.EncodeToString(raw))},
 		{"zero", "64 zero bytes", withSig(o, header+".."+strings.Repeat("A", 86))},
 		{"ones", "64 bytes of ones", withSig(o, header+".."+b64.EncodeToString(slices.Repeat([]byte{0xff}, 64)))},

@@ -53,7 +53,9 @@ var (
 	vManager    = fixedSigner(RoleManager, "manager")
 	vTask       = fixedSigner(RoleTask, "task")
 	vOperator   = fixedSigner(RoleOperator, "operator")
+	vRaw        = rawSigner("raw operator")
 	vRouter     = fixedSigner(RoleRouter, "router")
+	vRevokedRaw = rawSigner("revoked raw operator")
 	vRevoked    = fixedSigner(RoleManager, "revoked")
 	vOld        = fixedSigner(RoleManager, "old")
 	vLast       = fixedSigner(RoleManager, "last moment")
@@ -71,6 +73,13 @@ func fixedSigner(role Role, name string) Signer {
 	if err != nil {
 		panic(err)
 	}
+	return s
+}
+
+// rawSigner is the key of an operator, for raw signatures.
+func rawSigner(name string) Signer {
+	s := fixedSigner(RoleOperator, name)
+	s.Raw = true
 	return s
 }
 
@@ -107,6 +116,8 @@ func vectorKeys() []Key {
 	return []Key{
 		key(vGateway, plain), key(vManager, plain), key(vTask, plain), key(vRouter, plain),
 		key(vOperator, func(k *Key) { k.Subject, k.Tenant = "bob", "default" }),
+		key(vRaw, func(k *Key) { k.Subject, k.Tenant = "bob", "default" }),
+		key(vRevokedRaw, func(k *Key) { k.Subject, k.Tenant, k.Revoked = "bob", "default", true }),
 		key(vRevoked, revoked), key(vOldGateway, revoked),
 		key(vOld, until(vectorNow.Add(-time.Second))), key(vLast, until(vectorNow)), key(vEndGateway, until(vectorNow.Add(-time.Second))),
 	}
@@ -251,6 +262,7 @@ func vectors() []*vector {
 	boundVectors(&s)
 	signatureVectors(&s)
 	headerVectors(&s)
+	rawVectors(&s)
 	keyVectors(&s)
 	weakKeyVectors(&s)
 	grantVectors(&s)

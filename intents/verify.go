@@ -24,7 +24,16 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !key.verifies(u.input, u.signature[:]) {
+	verifies := key.verifies
+	switch {
+	case key.Raw && !u.raw():
+		return nil, Refuse(SignatureInvalid, "/sig", "the record of this key says raw: sign with ed25519:<base64> (writ intent sign --raw)")
+	case u.raw() && !key.Raw:
+		return nil, Refuse(SignatureInvalid, "/sig", "the record of this key allows no raw signature: sign as a JWS, or with a key of writ keys new --raw")
+	case key.Raw:
+		verifies = key.verifiesRaw
+	}
+	if !verifies(u.input, u.signature[:]) {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature does not match the canonical bytes")
 	}
 	if !v.Now.IsZero() && !key.NotAfter.IsZero() && v.Now.After(key.NotAfter) {

@@ -38,6 +38,9 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		return r.decided(o), nil // stage 6 refused it: no record, and nothing about the first order
 	case o.duplicate != nil:
 		a, err := r.answerDuplicate(o.duplicate, o.env.TraceID())
+		if err == nil {
+			a.Duplicate = true
+		}
 		if err == nil && a.Code == intents.OK && o.env.Type() == state.TypeErase {
 			err = r.eraseFor(ctx, o) // what stayed then may go now
 		}
@@ -387,16 +390,27 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	return out
 }
 
-// recordedResult is what the record keeps of a result: of a transcript its digest, and of a
-// stream the digest of its id, since whoever reads the record must not open it.
+// recordedResult is what the record keeps of a result: of a transcript its digest, of a
+// stream the digest of its id, and of an artifact all but the link, since whoever reads the record must not
+// open them.
 func recordedResult(typ string, result json.RawMessage) json.RawMessage {
 	told := result
-	if typ == typeLogs {
+	switch typ {
+	case typeLogs:
 		var r catalog.LogsStreamResult
 		if json.Unmarshal(result, &r) == nil {
 			told = []byte(path.Base(r.StreamURL))
 		}
-	} else if typ != typeTranscript {
+	case typeArtifact:
+		var r catalog.ArtifactGetResult
+		if json.Unmarshal(result, &r) == nil {
+			r.URL = ""
+			if kept, err := json.Marshal(r); err == nil {
+				return kept
+			}
+		}
+	case typeTranscript:
+	default:
 		return result
 	}
 	return json.RawMessage(`{"sha256":"` + intents.Digest(told) + `"}`)
@@ -404,6 +418,9 @@ func recordedResult(typ string, result json.RawMessage) json.RawMessage {
 
 // typeLogs is the type whose result is the address of a stream.
 const typeLogs = "logs.stream"
+
+// typeArtifact is the type whose result has a link that opens an artifact to whoever has it.
+const typeArtifact = "artifact.get"
 
 // Pauses between attempts to write an outcome: the first one and the longest.
 const (

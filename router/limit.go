@@ -24,9 +24,10 @@ const (
 
 const (
 	rateWindow = 10 * time.Second
-	// maxMetered bounds how many signers, and how many tenants, are remembered.
-	maxMetered = 10_000
 )
+
+// metered bounds how many signers, of a tenant too, and how many tenants are remembered.
+var metered = ratelimit.Shares{All: 10_000, Tenant: 2000, Key: 2000}
 
 // meters are the token buckets of signers and tenants.
 type meters struct {
@@ -35,7 +36,7 @@ type meters struct {
 
 func newMeters(r Rates, now func() time.Time) meters {
 	meter := func(rate int) *ratelimit.Limiter {
-		return ratelimit.New(rate*int(rateWindow/time.Second), rateWindow, maxMetered, now)
+		return ratelimit.New(rate*int(rateWindow/time.Second), rateWindow, metered, now)
 	}
 	return meters{meter(cmp.Or(r.Signer, DefaultSignerRate)), meter(cmp.Or(r.Tenant, DefaultTenantRate))}
 }
@@ -47,9 +48,9 @@ func (r *Router) rate(o *order) error {
 		return nil
 	}
 	tenant := o.env.Principal().Tenant
-	after, ok := r.meters.signers.Allow(o.env.Signer().KID + " " + tenant)
+	after, ok := r.meters.signers.Allow(ratelimit.Caller{Tenant: tenant, Name: o.env.Signer().KID})
 	if ok {
-		after, ok = r.meters.tenants.Allow(tenant)
+		after, ok = r.meters.tenants.Allow(ratelimit.Caller{Tenant: tenant})
 	}
 	if ok {
 		return nil

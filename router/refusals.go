@@ -24,7 +24,7 @@ type refusals struct {
 }
 
 func newRefusals(to *slog.Logger, now func() time.Time) *refusals {
-	return &refusals{to: to, limit: ratelimit.New(refusalLines, time.Second, 64, now)}
+	return &refusals{to: to, limit: ratelimit.New(refusalLines, time.Second, ratelimit.Of(64), now)}
 }
 
 // log says who was turned down, as the order has it: nobody vouches for any of it. raw is
@@ -34,7 +34,7 @@ func (l *refusals) log(ctx context.Context, raw []byte, err error) {
 	if code == intents.Internal {
 		return // a failure of the router, which has a line of its own
 	}
-	if _, ok := l.limit.Allow(string(code)); !ok {
+	if _, ok := l.limit.Allow(ratelimit.Caller{Name: string(code)}); !ok {
 		l.leftOut.Add(1)
 		return
 	}

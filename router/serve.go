@@ -66,7 +66,7 @@ func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Durati
 	if err != nil || later == nil {
 		return a, nil // the answer that it is in flight stands
 	}
-	later.TraceID = a.TraceID
+	later.TraceID, later.Duplicate = a.TraceID, a.Duplicate
 	return later, nil
 }
 

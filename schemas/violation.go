@@ -109,6 +109,9 @@ func reason(k jsonschema.ErrorKind) string {
 	case *kind.Format:
 		return "must be in format " + k.Want
 	case *kind.Pattern:
+		if strings.HasPrefix(k.Want, "^[^\x00") { // a class that nobody could read
+			return "must have no control characters and no invisible ones"
+		}
 		return "must match " + k.Want
 	case *kind.MinLength:
 		return fmt.Sprintf("must have at least %d characters", k.Want)

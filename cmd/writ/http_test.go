@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
 )
@@ -163,4 +165,42 @@ func refused(ts *testscript.TestScript, w *world, args []string) {
 	if status != http.StatusNotFound && (status != http.StatusOK || a.Outcome != nil || a.Receipt != "" || a.Code != code) {
 		ts.Fatalf("after the refusal the router says HTTP %d %s", status, raw)
 	}
+}
+
+// submit sends a sealed order with headers and prints the answer as get does:
+// submit FILE [NAME VALUE]…
+func submit(ts *testscript.TestScript, w *world, args []string) {
+	if len(args)%2 != 1 {
+		ts.Fatalf("usage: submit FILE [NAME VALUE]…")
+	}
+	header := http.Header{}
+	for i := 1; i < len(args); i += 2 {
+		header.Add(args[i], args[i+1])
+	}
+	status, got, raw := request(ts, w, http.MethodPost, "/v1/intents", header, []byte(ts.ReadFile(args[0])))
+	must[int](ts)(fmt.Fprintf(ts.Stdout(), "HTTP %d %s\n%s\n%s\n", status, got.Get("Content-Type"), got.Get("Preference-Applied"), raw))
+}
+
+// followed opens the address of a log as a user of an API key would, and prints its lines
+// until it ends: followed KEY ADDRESS.
+func followed(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 2, "followed KEY ADDRESS")
+	err := client.Client{URL: w.url, Key: args[0]}.Stream(context.Background(), args[1], "", true, func(_ string, line json.RawMessage) error {
+		_, err := fmt.Fprintf(ts.Stdout(), "%s\n", line)
+		return err
+	})
+	if err != nil {
+		must[int](ts)(fmt.Fprintf(ts.Stdout(), "refused: %v\n", err))
+		return
+	}
+	must[int](ts)(fmt.Fprintln(ts.Stdout(), "ended"))
+}
+
+// replace writes a file with each OLD replaced: replace FROM TO OLD NEW…
+func replace(ts *testscript.TestScript, _ *world, args []string) {
+	if len(args) < 4 || len(args)%2 != 0 {
+		ts.Fatalf("usage: replace FROM TO OLD NEW…")
+	}
+	text := strings.NewReplacer(args[2:]...).Replace(ts.ReadFile(args[0]))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }

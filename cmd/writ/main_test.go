@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 //	gone                       kills them
 //	port                       a free port, at $PORT
 //	admitted, barred SEED      whether a NATS seed connects to $PORT, in the end
+//	submit FILE [NAME VALUE]…  submits with headers, prints as get does
+//	followed KEY ADDRESS       prints the lines of a log until it ends
+//	replace FROM TO OLD NEW…   writes a file with texts replaced
 //	resubmit ROLE TYPE ARGS…   seal and submit until the executor is there
 //	rotate, revoke ROLE…       new keys with writ keys, and the end of the first ones
 //	signed ROLE…               who signed the last order
@@ -80,7 +83,7 @@ func scripts(dir string) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": positive(exits), "skills": positive(serveSkills), "provider": positive(provider), "calls": positive(calls),
 			"up": positive(up), "down": positive(down), "die": positive(die), "interrupted": positive(interrupted), "begun": positive(begun), "occupy": positive(occupy),
-			"get": positive(get), "upload": positive(upload), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
+			"get": positive(get), "upload": positive(upload), "submit": positive(submit), "followed": positive(followed), "replace": positive(replace), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
 			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "gone": positive(gone), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // process is a `writ up` in the background.
@@ -124,7 +127,11 @@ func interrupted(ts *testscript.TestScript, w *world, _ []string) {
 
 // begun waits until something that does not end has begun.
 func begun(ts *testscript.TestScript, w *world, args []string) {
-	want(ts, args, 1, "begun model|skill")
+	if len(args) == 2 && args[0] == "script" {
+		scriptBegun(ts, w, args[1])
+		return
+	}
+	want(ts, args, 1, "begun model|skill|script RUN")
 	ch, ok := map[string]chan struct{}{"model": w.asked, "skill": w.called}[args[0]]
 	if !ok || ch == nil {
 		ts.Fatalf("there is no %s", args[0])
@@ -134,6 +141,18 @@ func begun(ts *testscript.TestScript, w *world, args []string) {
 	case <-time.After(patience):
 		ts.Fatalf("no %s was asked", args[0])
 	}
+}
+
+// scriptBegun waits until the script of a run has written that it hangs.
+func scriptBegun(ts *testscript.TestScript, w *world, run string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(clock.Every(ctx, 20*time.Millisecond, func() bool {
+		cmd := exec.CommandContext(ctx, "writ", "logs", run, "--url", w.url, "--data", w.data)
+		cmd.Env = environ(ts, w)
+		out, _ := cmd.Output() // nothing, as long as the run is not there
+		return bytes.Contains(out, []byte("python:stderr hangs"))
+	}))
 }
 
 // occupy takes a port, at $TAKEN.

@@ -4,7 +4,7 @@
 // them, too.
 //
 // logs.stream makes the address of a stream, which can be opened once within Life by who
-// ordered it. The gateway opens it, and asks for its lines as long as its client follows.
+// ordered it: through the same client, or if an operator's key signed through any of its user. The gateway opens it, and asks for its lines as long as its client follows.
 // Streams are in the memory of this process: after a restart a follower orders a new one, and
 // names the cursor of the last line that it has.
 package logs
@@ -24,6 +24,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/storage"
 )
 
@@ -38,11 +39,12 @@ const Life = 90 * time.Second
 
 // Bounds of what is in memory.
 const (
-	maxStreams  = 10_000
-	maxOfTenant = maxStreams / 4
-	maxOfUser   = 50
-	idle        = time.Minute // a stream for which nobody asks ends
+	maxStreams = 10_000
+	idle       = time.Minute // a stream for which nobody asks ends
 )
+
+// shares are of the streams: of all, of a tenant's, and of those of its user.
+var shares = ratelimit.Shares{All: maxStreams, Tenant: maxStreams / 4, Key: 50}
 
 // Config of the executor. All members but Log are required.
 type Config struct {
@@ -62,13 +64,13 @@ type Logs struct {
 	live live
 
 	mu       sync.Mutex // guards streams
-	streams  map[string]*stream
+	streams  *ratelimit.Table[*stream]
 	stopping chan struct{}
 }
 
 // New makes an executor without streams.
 func New(cfg Config) *Logs {
-	return &Logs{Config: cfg, live: live{orders: map[int64]*writing{}}, streams: map[string]*stream{}, stopping: make(chan struct{})}
+	return &Logs{Config: cfg, live: live{orders: map[int64]*writing{}}, streams: ratelimit.NewTable[*stream](shares, nil), stopping: make(chan struct{})}
 }
 
 // Handlers of the executor.
@@ -114,9 +116,9 @@ func (l *Logs) stream(ctx context.Context, o *executors.Order, args catalog.Logs
 		ordered: l.Now(), until: l.Now().Add(Life), seen: map[int64]mark{}, done: map[int64]bool{},
 	}
 	id := l.Instance + "." + rand.Text()
-	if !l.keep(id, s) {
-		return nil, &executors.Failure{Code: intents.Overloaded, Reason: "too many streams are open", Retryable: true}
-	}
+	l.mu.Lock()
+	l.streams.Put(id, s.tenant, s.user, 1, s)
+	l.mu.Unlock()
 	base, err := url.Parse(l.Base())
 	if err != nil {
 		return nil, fmt.Errorf("address of the gateway: %w", err)
@@ -126,29 +128,6 @@ func (l *Logs) stream(ctx context.Context, o *executors.Order, args catalog.Logs
 		scheme = "wss"
 	}
 	return &executors.Result{Value: catalog.LogsStreamResult{StreamURL: scheme + "://" + base.Host + base.Path + Route + id, ExpiresSec: int(Life / time.Second)}}, nil
-}
-
-// keep remembers a stream, if there is room for it.
-func (l *Logs) keep(id string, s *stream) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	own, ofTenant := 0, 0
-	for other, x := range l.streams {
-		switch {
-		case l.Now().After(x.until):
-			delete(l.streams, other)
-		case x.tenant == s.tenant && x.user == s.user:
-			own++
-			fallthrough
-		case x.tenant == s.tenant:
-			ofTenant++
-		}
-	}
-	if own >= maxOfUser || ofTenant >= maxOfTenant || len(l.streams) >= maxStreams {
-		return false
-	}
-	l.streams[id] = s
-	return true
 }
 
 // plan reads a run.
@@ -195,7 +174,7 @@ func (l *Logs) answer(ctx context.Context, data []byte) []byte {
 }
 
 func noStream() error {
-	return intents.Refuse(intents.NotFound, "", "no such stream for this caller: it has been opened, its 90 seconds are over, or it is somebody else's")
+	return intents.Refuse(intents.NotFound, "", "no such stream for this caller: it has been opened, its 90 seconds are over, newer ones of the same user have displaced it, or it is somebody else's")
 }
 
 // open opens a stream for who ordered it, once.
@@ -206,10 +185,11 @@ func (l *Logs) open(q bus.LogsRequest) (bus.LogsReply, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.streams[q.ID]
-	if s == nil || s.opened || !l.Now().Before(s.until) || q.Tenant != s.tenant || q.UserID != s.user || q.Client != s.client {
+	s, ok := l.streams.Peek(q.ID)
+	if !ok || s.opened || !l.Now().Before(s.until) || q.Tenant != s.tenant || q.UserID != s.user || s.client != "" && q.Client != s.client {
 		return bus.LogsReply{}, noStream()
 	}
+	l.streams.Get(q.ID)
 	s.opened, s.until = true, l.Now().Add(idle)
 	s.floor = after
 	for of, m := range after.Live {
@@ -227,8 +207,8 @@ const (
 // next gives the next lines of an open stream; none after waitTime.
 func (l *Logs) next(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, error) {
 	l.mu.Lock()
-	s := l.streams[q.ID]
-	if s == nil || !s.opened {
+	s, ok := l.streams.Get(q.ID)
+	if !ok || !s.opened || !l.Now().Before(s.until) {
 		l.mu.Unlock()
 		return bus.LogsReply{}, noStream()
 	}
@@ -262,5 +242,5 @@ func (l *Logs) next(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, erro
 func (l *Logs) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.streams, id)
+	l.streams.Remove(id)
 }

@@ -271,21 +271,45 @@ func TestOpenedOnce(t *testing.T) {
 	if r := w.asked(opening(w.order(catalog.LogsStream{}), "no cursor")); r.Code != string(intents.SchemaInvalid) {
 		t.Errorf("a bad cursor: %+v", r)
 	}
-	many := executortest.Order{Type: "logs.stream", Args: catalog.LogsStream{RunID: run}, NoScope: true, NoPlan: true}
-	n := 0
-	for ; n <= maxOfUser; n++ {
-		if r := w.ex.Do(t, many); r.Status != intents.Done {
-			if r.Code != intents.Overloaded || !r.Retryable {
-				t.Errorf("more streams than there may be: %+v", r)
-			}
-			break
+}
+
+// TestStreamShares: whoever orders streams without end loses the oldest of his own, and none that
+// is read; nobody else loses one.
+func TestStreamShares(t *testing.T) {
+	w := newWorld(t)
+	theirs := w.order(catalog.LogsStream{})
+	flood := func(n int) (ids []string) {
+		for range n {
+			var made catalog.LogsStreamResult
+			w.ex.Must(t, executortest.Order{Type: "logs.stream", Args: catalog.LogsStream{RunID: run}, NoScope: true, NoPlan: true,
+				Ticket: intents.Ticket{Client: client, Oversees: true, Actor: intents.Principal{Tenant: "acme", UserID: "ben"}}}, &made)
+			ids = append(ids, path.Base(made.StreamURL))
+		}
+		return ids
+	}
+	of := func(id string) bus.LogsRequest {
+		q := opening(id, "")
+		q.UserID = "ben"
+		return q
+	}
+	first := flood(2)
+	if r := w.asked(of(first[1])); r.Code != "" {
+		t.Fatalf("%+v", r)
+	}
+	last := flood(shares.Key - 1)
+	for what, c := range map[string]struct {
+		q    bus.LogsRequest
+		want intents.Code
+	}{
+		"the oldest":       {of(first[0]), intents.NotFound},
+		"one that is read": {bus.LogsRequest{ID: first[1], Now: true}, ""},
+		"the newest":       {of(last[len(last)-1]), ""},
+		"another user's":   {opening(theirs, ""), ""},
+	} {
+		if r := w.asked(c.q); r.Code != string(c.want) {
+			t.Errorf("%s: %+v", what, r)
 		}
 	}
-	if n < maxOfUser-5 || n > maxOfUser {
-		t.Errorf("%d streams of a user", n)
-	}
-	w.now = w.now.Add(2 * Life)
-	w.ex.Must(t, many, nil) // those that nobody opened are gone
 }
 
 // A long log comes in several answers, and a follower goes on amid an outcome.

@@ -59,7 +59,7 @@ type asked struct {
 }
 
 func newAsides(log *slog.Logger, hide func(string) string) *asides {
-	return &asides{log: log, hide: hide, limit: ratelimit.New(maxAsides, asideTime, 1, time.Now), calls: map[string]asked{}}
+	return &asides{log: log, hide: hide, limit: ratelimit.New(maxAsides, asideTime, ratelimit.Of(1), time.Now), calls: map[string]asked{}}
 }
 
 // during gives a call in flight for somebody its token, until it ends.
@@ -107,7 +107,7 @@ func (a *asides) say(ctx context.Context, token string, x Aside) {
 	if a.hide(string(x.Data)) != string(x.Data) {
 		x.Data = nil
 	}
-	_, may := a.limit.Allow("")
+	_, may := a.limit.Allow(ratelimit.Caller{})
 	a.mu.Lock()
 	call, wasMuted := a.of(token), a.muted
 	a.muted = !may

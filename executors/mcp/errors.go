@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -57,8 +58,11 @@ func (e *Error) Error() string {
 	if e.Reason != "" {
 		s += ": " + e.Reason
 	}
-	if e.Err != nil {
-		s += ": " + printable(e.Err.Error(), maxReason)
+	if e.Err == nil {
+		return s
+	}
+	if text := egress.Plain(e.Err).Error(); e.Reason == "" || text == e.Err.Error() {
+		s += ": " + printable(text, maxReason)
 	}
 	return s
 }
@@ -156,8 +160,11 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 		r := st.rpc.Load()
 		*e = Error{Kind: ErrTool, Reason: fmt.Sprintf("%s (%d)", printable(r.Message, maxReason), r.Code), Unexplained: r.Code == wire.INTERNAL_ERROR}
 	case errors.As(err, &broken):
-		if cn.gone() {
-			e.Reason = "the server process ended"
+		switch e.Err = broken.Err; {
+		case cn.gone():
+			e.Reason, e.Err = "the server process ended", nil
+		case errors.Is(err, transport.ErrTransportClosed):
+			e.Err = io.ErrUnexpectedEOF
 		}
 	default:
 		e.Kind, e.Reason, e.Malformed = ErrSchema, "malformed response", true

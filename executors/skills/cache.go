@@ -9,19 +9,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/ratelimit"
 )
 
-// Bounds of the answers that are kept in memory, in bytes and in number.
+// Bounds of the answers that are kept in memory, in bytes. An answer counts as keptExtra more
+// than it has, for what is remembered beside it.
 const (
-	maxKept     = 64 << 20
-	maxKeptOne  = 4 << 20
-	maxKeptMany = 10_000
+	maxKept    = 64 << 20
+	maxKeptOne = 4 << 20
+	keptExtra  = 6 << 10
 )
+
+// keptShares are of all answers, of a tenant's, and of those of its user; what all users of the
+// tenant get is another share as large.
+var keptShares = ratelimit.Shares{All: maxKept, Tenant: maxKept / 4, Key: maxKept / 8}
 
 // cache keeps answers of pure skills whose approval says for how long. One call at a time
 // asks a server for an answer that may be kept; equal ones wait for it. It is in memory
@@ -31,9 +35,8 @@ type cache struct {
 	now func() time.Time
 
 	mu    sync.Mutex // guards what follows
-	size  int
-	swept int // how often answers were forgotten by order
-	kept  *simplelru.LRU[string, kept]
+	swept int        // how often answers were forgotten by order
+	kept  *ratelimit.Table[kept]
 	asked map[string]chan struct{} // closed when the call has ended
 }
 
@@ -56,9 +59,7 @@ func (k kept) serves(a intents.Principal) bool {
 func (k kept) size() int { return len(k.content.JSON) + len(k.content.Text) }
 
 func newCache(now func() time.Time) *cache {
-	c := &cache{now: now, asked: map[string]chan struct{}{}}
-	c.kept, _ = simplelru.NewLRU(maxKeptMany, func(_ string, k kept) { c.size -= k.size() }) // fails only for less than 1
-	return c
+	return &cache{now: now, kept: ratelimit.NewTable[kept](keptShares, nil), asked: map[string]chan struct{}{}}
 }
 
 // keyOf names all that an answer depends on; empty: it must not be kept. Another approval,
@@ -125,7 +126,7 @@ func (c *cache) fresh(key string, age time.Duration) (kept, bool) {
 	return k, ok && since >= 0 && since < age
 }
 
-// keep an answer, in the place of those that were not used for longest; none that was asked
+// keep an answer, in the place of those of its share that were not used for longest; none that was asked
 // for before answers were forgotten (swept).
 func (c *cache) keep(key string, k kept, swept int) {
 	if k.size() > maxKeptOne {
@@ -136,11 +137,7 @@ func (c *cache) keep(key string, k kept, swept int) {
 	if swept != c.swept {
 		return
 	}
-	c.kept.Remove(key)
-	c.kept.Add(key, k)
-	for c.size += k.size(); c.size > maxKept; {
-		c.kept.RemoveOldest()
-	}
+	c.kept.Put(key, k.tenant, k.user, keptExtra+k.size(), k)
 }
 
 // sweeps is how often answers were forgotten by order.
@@ -155,8 +152,8 @@ func (c *cache) forget(which func(kept) bool) (removed int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.swept++
-	for _, key := range c.kept.Keys() {
-		if k, ok := c.kept.Peek(key); ok && which(k) {
+	for key, k := range c.kept.All() {
+		if which(k) {
 			c.kept.Remove(key)
 			removed++
 		}
@@ -192,7 +189,7 @@ func (s *skills) invalidate(_ context.Context, o *executors.Order, a catalog.Cac
 func (s *skills) stats(_ context.Context, o *executors.Order, _ struct{}) (*executors.Result, error) {
 	out := catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{}}
 	s.cache.mu.Lock()
-	for _, k := range s.cache.kept.Values() {
+	for _, k := range s.cache.kept.All() {
 		if k.serves(o.Ticket.Actor) {
 			out.SizeBytes += int64(k.size())
 			out.Answers = append(out.Answers, catalog.CachedAnswer{Key: k.name, SizeBytes: int64(k.size()), Shared: k.user == "", KeptAt: k.at})

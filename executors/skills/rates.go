@@ -35,9 +35,9 @@ func (r *rates) allow(tenant, skill string, rpm int, now func() time.Time) (wait
 		if r.of == nil {
 			r.of = map[string]*rate{}
 		}
-		r.of[key] = &rate{rpm, ratelimit.New(rpm, time.Minute, 1, now)}
+		r.of[key] = &rate{rpm, ratelimit.New(rpm, time.Minute, ratelimit.Of(1), now)}
 	}
-	return r.of[key].calls.Allow("")
+	return r.of[key].calls.Allow(ratelimit.Caller{})
 }
 
 // withinRates refuses a call beyond the tenant's rate or the server's. It was not sent.
@@ -45,7 +45,7 @@ func (s *skills) withinRates(o *executors.Order, skill string, on *server) error
 	if wait, ok := s.rates.allow(o.Ticket.Actor.Tenant, skill, o.Ticket.RPM, s.Now); !ok {
 		return busy(wait, fmt.Sprintf("the tenant gets no more than the %d calls of %s a minute that the skill's document allows", o.Ticket.RPM, skill))
 	}
-	if wait, ok := on.terms.Calls.Allow(""); !ok {
+	if wait, ok := on.terms.Calls.Allow(ratelimit.Caller{}); !ok {
 		return busy(wait, "the skill server gets no more calls a minute than its rpm allows")
 	}
 	return nil

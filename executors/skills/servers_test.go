@@ -110,7 +110,7 @@ func TestServersOfATenant(t *testing.T) {
 func TestCallsAMinute(t *testing.T) {
 	s := newSite(t, serverOf(tool{name: "x", handle: answer("", "done")}))
 	b := open(t, nil)
-	if err := b.registry.Add("crm", skills.Terms{Calls: ratelimit.New(2, time.Minute, 1, b.now)}, s.open); err != nil {
+	if err := b.registry.Add("crm", skills.Terms{Calls: ratelimit.New(2, time.Minute, ratelimit.Of(1), b.now)}, s.open); err != nil {
 		t.Fatal(err)
 	}
 	pin := b.ids(t)["crm.x"]

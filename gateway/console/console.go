@@ -71,7 +71,7 @@ func New(cfg Config) (*Console, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	c := &Console{
 		Config: cfg, sessions: newSessions(cfg.Now), pages: map[string]*template.Template{},
-		rate: ratelimit.New(pageRate, pageWindow, maxSessions, cfg.Now), live: ratelimit.New(streamRate, time.Minute, maxSessions, cfg.Now),
+		rate: ratelimit.New(pageRate, pageWindow, shares, cfg.Now), live: ratelimit.New(streamRate, time.Minute, shares, cfg.Now),
 	}
 	names, err := fs.Glob(files, "templates/*.html")
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *Console) page(name string, show func(*request) (any, error)) http.Handl
 
 // allowed counts the request, and looks at the token of a form.
 func (q *request) allowed() error {
-	if wait, ok := q.c.rate.Allow(q.s.id); !ok {
+	if wait, ok := q.c.rate.Allow(q.s.metered()); !ok {
 		p := problem.New(intents.RateLimited, "", "")
 		p.RetryAfter = wait
 		return p
@@ -262,7 +262,7 @@ func (q *request) may(capability string) error {
 // changes is a stream with an event whenever something is decided that the person may see.
 // It ends with the session, with the page, and after some minutes: the browser asks again.
 func (c *Console) changes(q *request) (any, error) {
-	if wait, ok := c.live.Allow(q.s.id); !ok {
+	if wait, ok := c.live.Allow(q.s.metered()); !ok {
 		p := problem.New(intents.RateLimited, "", "")
 		p.RetryAfter = wait
 		return nil, p

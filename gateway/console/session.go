@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
-	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,53 +68,44 @@ type sessions struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	by map[string]*session
+	by *ratelimit.Table[*session] // by id
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, by: map[string]*session{}}
+	return &sessions{now: now, by: ratelimit.NewTable[*session](shares, nil)}
 }
 
-// begin makes a session; token is for the cookie. Of too many the oldest ends.
+// begin makes a session; token is for the cookie. Of too many the one that was used least recently ends.
 func (t *sessions) begin(s *session) (token string) {
 	token, s.CSRF, s.until = rand.Text(), rand.Text(), t.now().Add(sessionLife)
 	s.id = intents.Digest([]byte(token))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, old := range t.by {
-		if !t.now().Before(old.until) {
-			delete(t.by, id)
-		}
-	}
-	if id, must := shares.Evict(t.holders(), s.Tenant, intents.Digest([]byte(s.key))); must {
-		delete(t.by, id)
-	}
-	t.by[s.id] = s
+	m := s.metered()
+	t.by.Put(s.id, m.Tenant, m.Key, 1, s)
 	return token
-}
-
-// holders of the sessions; the caller holds t.mu.
-func (t *sessions) holders() iter.Seq2[string, ratelimit.Holder] {
-	return func(yield func(string, ratelimit.Holder) bool) {
-		for id, s := range t.by {
-			if !yield(id, ratelimit.Holder{Tenant: s.Tenant, Key: intents.Digest([]byte(s.key)), Used: s.until}) {
-				return
-			}
-		}
-	}
 }
 
 func (t *sessions) find(token string) (*session, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s, ok := t.by[intents.Digest([]byte(token))]
-	return s, ok && t.now().Before(s.until)
+	s, ok := t.by.Get(intents.Digest([]byte(token)))
+	if ok && !t.now().Before(s.until) {
+		t.by.Remove(s.id)
+		ok = false
+	}
+	return s, ok
 }
 
 func (t *sessions) end(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.by, s.id)
+	t.by.Remove(s.id)
+}
+
+// metered names the count of a session's requests.
+func (s *session) metered() ratelimit.Caller {
+	return ratelimit.Caller{Tenant: s.Tenant, Key: intents.Digest([]byte(s.key)), Name: s.id}
 }
 
 var errNoSession = errors.New("console: no session")

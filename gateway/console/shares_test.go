@@ -22,7 +22,7 @@ func TestSessionShares(t *testing.T) {
 			t.Error("a session is gone")
 		}
 	}
-	if len(s.by) != shares.Key+1 {
-		t.Errorf("%d sessions", len(s.by))
+	if s.by.Len() != shares.Key+1 {
+		t.Errorf("%d sessions", s.by.Len())
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 var artifactRows = []Row{
 	{Type: "artifact.put", Title: "Keep data for good", Capability: "artifacts:write", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "artifacts", Effect: Idempotent, DataAt: "/data"},
-	{Type: "artifact.get", Title: "Get an address to read an artifact at", Capability: "artifacts:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "artifacts", Effect: Pure},
+	{Type: "artifact.get", Title: "Get an address to read an artifact at", Capability: "artifacts:read", Signers: askersAndOperators, Executor: "artifacts", Effect: Pure},
 }
 
 // ArtifactPut are the arguments of artifact.put: exactly one of Data and From. A

@@ -6,7 +6,7 @@ import (
 
 // The skills executor keeps the answers, so it carries these out.
 var cacheRows = []Row{
-	{Type: "cache.invalidate", Title: "Forget answers that are kept", Capability: "cache:write", Signers: askers, Executor: "skills", Effect: Idempotent, RandomKey: true},
+	{Type: "cache.invalidate", Title: "Forget answers that are kept", Capability: "cache:write", Signers: askersAndOperators, Executor: "skills", Effect: Idempotent, RandomKey: true},
 	{Type: "cache.stats", Title: "Count the answers that are kept", Capability: "cache:read", Signers: askers, Executor: "skills", Effect: Pure},
 }
 

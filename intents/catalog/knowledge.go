@@ -9,9 +9,12 @@ import (
 
 var askers = []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}
 
+// askersAndOperators sign what the documents print without a grant, too.
+var askersAndOperators = append([]intents.Role{intents.RoleOperator}, askers...)
+
 var knowledgeRows = []Row{
 	{Type: "kb.index", Title: "Add a document to the knowledge base", Capability: "kb:write", Signers: askers, Executor: "knowledge", Effect: Idempotent, DataAt: "/data", MaxRun: 2 * time.Minute},
-	{Type: "kb.search", Title: "Search the knowledge base", Capability: "kb:read", Signers: askers, Executor: "knowledge", Effect: Pure},
+	{Type: "kb.search", Title: "Search the knowledge base", Capability: "kb:read", Signers: askersAndOperators, Executor: "knowledge", Effect: Pure},
 	{Type: "kb.list", Title: "List the documents of the knowledge base", Capability: "kb:read", Signers: askers, Executor: "knowledge", Effect: Pure},
 	{Type: "kb.remove", Title: "Remove a document from the knowledge base", Capability: "kb:write", Signers: askers, Executor: "knowledge", Effect: Idempotent},
 }

@@ -5,7 +5,7 @@ import (
 )
 
 var logRows = []Row{
-	{Type: "logs.stream", Title: "Get an address to follow the log of a run at", Capability: "logs:read", Signers: []intents.Role{intents.RoleManager, intents.RoleGateway}, Executor: "logs", Effect: Pure},
+	{Type: "logs.stream", Title: "Get an address to follow the log of a run at", Capability: "logs:read", Signers: []intents.Role{intents.RoleManager, intents.RoleGateway, intents.RoleOperator}, Executor: "logs", Effect: Pure},
 }
 
 // LogsStream are the arguments of logs.stream.

@@ -27,6 +27,10 @@ type command struct {
 	// otherwise.
 	answer func(args []string) (answer, error)
 	run    func(args []string) error
+
+	// stands says what is wrong with the data directory that the command needs, before anything
+	// is done or made; nil: it needs none.
+	stands func() error
 }
 
 // answer is what a command says.
@@ -62,7 +66,10 @@ func (r row) command(std IO) *cobra.Command {
 		}
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		err := c.run(args)
+		err := c.standing()
+		if err == nil {
+			err = c.run(args)
+		}
 		var exit *exitError
 		if err != nil && !errors.As(err, &exit) {
 			err = &exitError{code: ExitNo, err: err}
@@ -70,6 +77,16 @@ func (r row) command(std IO) *cobra.Command {
 		return err
 	}
 	return c.Command
+}
+
+func (c *command) standing() error {
+	if c.stands == nil {
+		return nil
+	}
+	if err := c.stands(); err != nil {
+		return malformed(err)
+	}
+	return nil
 }
 
 func (a answer) print(std IO, asJSON bool) (err error) {
@@ -103,8 +120,9 @@ func usage(err error) *exitError { return &exitError{code: ExitUsage, err: err} 
 // commands with an answer have it already.
 func (c *command) jsonFlag() { c.Flags().BoolVar(&c.asJSON, "json", false, "print JSON") }
 
-// dataFlag names a data directory.
+// dataFlag names a data directory, which must be one.
 func (c *command) dataFlag() {
+	c.stands = func() error { return datadir.Exists(c.dir) }
 	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory; a writ may be running on it")
 }
 

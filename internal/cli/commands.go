@@ -180,7 +180,7 @@ var keyRows = []row{
 	{use: "init", short: "Make the keys of a new data directory, offline", make: keysInit},
 	{use: "list", short: "List the keys in force and the revoked keys", make: keysList},
 	{use: "rotate ROLE", short: "Give a role a new key; the old one is accepted for a while", make: keysRotate},
-	{use: "add --subject USER --tenant T (--out FILE|--jwk FILE)", short: "Put another operator's key in force", make: keysAdd},
+	{use: "add --subject USER --tenant T (--out FILE|--jwk FILE) [--raw]", short: "Put another operator's key in force", make: keysAdd},
 	{use: "revoke KID", short: "Refuse a key from now on", make: keysRevoke},
 	{use: "put [FILE|-]", short: "Put a signed key set in force", make: keysPut},
 	{use: "export", short: "Print the public keys as JWKS, or the trust file for auditors", make: keysExport},

@@ -64,10 +64,12 @@ func (c *command) unmatched(tenant, where string) (text string) {
 	}
 	rows, _ := d.Rows(tenant)
 	versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
-	for _, u := range datadir.UnmatchedNames(rows, versions) {
-		if u.Where == where {
-			text += "warning: " + visible.Text(u.String(), "") + ", and has no effect: it is misspelt, or not there yet\n"
-		}
+	return warned(slices.DeleteFunc(datadir.UnmatchedNames(rows, versions), func(u datadir.Unmatched) bool { return u.Where != where }))
+}
+
+func warned(names []datadir.Unmatched) (text string) {
+	for _, u := range names {
+		text += "warning: " + visible.Text(u.String(), "") + ", and has no effect: it is misspelt, or not there yet\n"
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 
 func doctorCommand(c *command) {
 	load := c.configFlags(config.Every)
+	start := c.Flags().Bool("start-servers", false, "start the skill servers that are commands, and ask them for their tools")
 	c.answer = func([]string) (answer, error) {
 		cfg, err := load()
 		var e upkeep.Examination
@@ -22,10 +23,11 @@ func doctorCommand(c *command) {
 		if err == nil {
 			m, err = newModels(cfg, c.configFile(), c.std.Env, nil)
 		}
-		list := []upkeep.Finding{{Check: "config", OK: true, Found: "all keys are known and all values are possible"}}
+		list := []upkeep.Finding{{Check: "config", Level: upkeep.OK, Found: "all keys are known and all values are possible"}}
 		if err != nil {
-			list[0] = upkeep.Finding{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}
+			list[0] = upkeep.Finding{Check: "config", Level: upkeep.Fail, Found: err.Error(), Do: "see docs/configuration.md"}
 		} else {
+			e.StartServers = *start
 			e.Secrets = append(e.Secrets, c.configFile())
 			probe := m.probe(c.Context())
 			list = append(append(list, e.Run(c.Context())...), m.findings(probe, nil)...)
@@ -62,7 +64,7 @@ func findingsOf(list []upkeep.Finding) answer {
 		Findings []upkeep.Finding `json:"findings"`
 	}{healthy, list}, text: render("findings.table", list)}
 	if !healthy {
-		a.end = errors.New("something is wrong")
+		a.end = errors.New("something would keep writ from running: see the lines that begin with fail")
 	}
 	return a
 }

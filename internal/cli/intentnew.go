@@ -171,14 +171,15 @@ func intentSign(c *command) {
 	c.Flags().StringVar(&audience, "audience", "", "log origin")
 	types.add(c)
 	c.placeFlags()
+	raw := c.Flags().Bool("raw", false, "sign as ed25519:<base64>, with a key of writ keys new --raw (default: as sig has it, else a JWS)")
 	keepTime := c.Flags().Bool("keep-time", false, "leave issued_at as it is")
 	c.mustGive("key")
 	c.run = func(args []string) error {
-		raw, err := c.input(args)
+		text, err := c.input(args)
 		if err != nil {
 			return err
 		}
-		b, err := readOrder(raw)
+		b, printed, err := readOrder(text)
 		if err != nil {
 			return malformed(err)
 		}
@@ -186,6 +187,7 @@ func intentSign(c *command) {
 		if err != nil {
 			return malformed(err)
 		}
+		signer.Raw = *raw || printed
 		if !*keepTime {
 			b.Constraints.IssuedAt = intents.FormatTime(time.Now())
 		}
@@ -231,18 +233,19 @@ func keyOf(b intents.Body, row catalog.Row) (string, error) {
 	return intents.Fingerprint(intents.Intent{Type: b.Intent.Type, Args: args}, b.Actor.UserID, c), nil
 }
 
-// readOrder reads an order that is not sealed, or one that is, without its sig.
-func readOrder(raw []byte) (intents.Body, error) {
+// readOrder reads an order that is not sealed, or one that is, without its sig, and says
+// whether that has the form of a raw signature.
+func readOrder(raw []byte) (b intents.Body, rawly bool, err error) {
 	var doc struct {
 		intents.Body
 		Sig json.RawMessage `json:"sig"`
 	}
 	canonical, err := intents.Canonical(bytes.TrimSpace(raw))
 	if err != nil {
-		return doc.Body, fmt.Errorf("%w: see writ intent lint", err)
+		return b, false, fmt.Errorf("%w: see writ intent lint", err)
 	}
 	if err := intents.UnmarshalStrict(canonical, &doc); err != nil {
-		return doc.Body, fmt.Errorf("not an order (%v): see writ intent lint", err)
+		return b, false, fmt.Errorf("not an order (%v): see writ intent lint", err)
 	}
-	return doc.Body, nil
+	return doc.Body, bytes.HasPrefix(doc.Sig, []byte(`"`+intents.RawPrefix)), nil
 }

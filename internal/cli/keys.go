@@ -25,6 +25,7 @@ type keyRow struct {
 	Tenant   string       `json:"tenant,omitempty"`
 	NotAfter string       `json:"not_after,omitempty"`
 	Revoked  bool         `json:"revoked"`
+	Raw      bool         `json:"raw"`  // it signs as ed25519:<base64>
 	Here     bool         `json:"here"` // the private half is in the data directory
 }
 
@@ -41,7 +42,7 @@ func (l keyList) answer() answer {
 func rowsOf(keys []intents.JWK, here func(kid string) bool) []keyRow {
 	rows := make([]keyRow, 0, len(keys))
 	for _, j := range keys {
-		rows = append(rows, keyRow{j.KID, j.Role, j.Subject, j.Tenant, j.NotAfter, j.Revoked, here(j.KID)})
+		rows = append(rows, keyRow{j.KID, j.Role, j.Subject, j.Tenant, j.NotAfter, j.Revoked, j.Raw, here(j.KID)})
 	}
 	return rows
 }

@@ -126,7 +126,7 @@ func keysRotate(c *command) {
 // replaced adds a key, and sets the end of the keys that it replaces.
 func replaced(keys []intents.JWK, next intents.JWK, ends time.Time) []intents.JWK {
 	for i, k := range keys {
-		if k.Role != next.Role || k.Subject != next.Subject || k.Tenant != next.Tenant || k.Revoked {
+		if k.Role != next.Role || k.Subject != next.Subject || k.Tenant != next.Tenant || k.Revoked || k.Raw != next.Raw {
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339, k.NotAfter); err == nil && at.Before(ends) {
@@ -139,7 +139,9 @@ func replaced(keys []intents.JWK, next intents.JWK, ends time.Time) []intents.JW
 
 func keysAdd(c *command) {
 	var subject, out, jwk string
+	c.Aliases = []string{"new"}
 	f := c.changeFlags()
+	raw := c.Flags().Bool("raw", false, "the key signs as ed25519:<base64>, and in no other form")
 	c.answer = func([]string) (answer, error) {
 		if (out == "") == (jwk == "") {
 			return answer{}, usage(errors.New("give exactly one of --out and --jwk"))
@@ -148,7 +150,7 @@ func keysAdd(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		j.Subject, j.Tenant, j.Revoked, j.NotAfter = subject, c.tenant, false, ""
+		j.Subject, j.Tenant, j.Revoked, j.NotAfter, j.Raw = subject, c.tenant, false, "", *raw
 		o, err := c.operator()
 		if err != nil {
 			return answer{}, err
@@ -240,9 +242,9 @@ func revoked(keys []intents.JWK, kid string) ([]intents.JWK, error) {
 		return nil, fmt.Errorf("%s is revoked already", kid)
 	}
 	keys[i].Revoked = true
-	needed := keys[i].Role != intents.RoleOperator || keys[i].Tenant == keydir.LocalTenant
+	needed := keys[i].Role != intents.RoleOperator || keys[i].Tenant == keydir.LocalTenant && !keys[i].Raw
 	if needed && !slices.ContainsFunc(keys, func(k intents.JWK) bool {
-		return k.Role == keys[i].Role && !k.Revoked && (k.Role != intents.RoleOperator || k.Tenant == keydir.LocalTenant)
+		return k.Role == keys[i].Role && !k.Revoked && !k.Raw && (k.Role != intents.RoleOperator || k.Tenant == keydir.LocalTenant)
 	}) {
 		return nil, fmt.Errorf("this is the last %s key in force: put another in force first (writ keys rotate %s), then revoke this one", keys[i].Role, keys[i].Role)
 	}

@@ -57,6 +57,9 @@ func changes(before, next intents.KeySet) []string {
 		if j.Subject != "" {
 			s += " (" + j.Subject + "@" + j.Tenant + ")"
 		}
+		if j.Raw {
+			s += ", raw signatures"
+		}
 		return s
 	}
 	was := make(map[string]intents.JWK, len(before.Keys))
@@ -109,6 +112,7 @@ func (c *command) readRoot(path string) (intents.Signer, error) {
 
 func rootShow(c *command) {
 	c.dataFlag()
+	c.stands = nil // keys may be made before the log
 	c.answer = func([]string) (answer, error) {
 		res := struct {
 			Origin     string `json:"origin"`
@@ -198,4 +202,5 @@ func rootSign(c *command) {
 	c.rootFlag(&path)
 	c.Flags().StringVarP(&out, "out", "o", "", "file (default: standard output)")
 	c.dataFlag()
+	c.stands = nil // there is none where the root key is offline
 }

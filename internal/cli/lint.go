@@ -16,9 +16,10 @@ import (
 
 // finding is one fault of an order, and how to fix it.
 type finding struct {
-	Pointer string `json:"pointer"`
-	Reason  string `json:"reason"`
-	Fix     string `json:"fix"`
+	Pointer  string `json:"pointer"`
+	Reason   string `json:"reason"`
+	Fix      string `json:"fix"`
+	ByItself bool   `json:"sign_adds,omitempty"` // writ intent sign adds it: the order is not at fault
 }
 
 func intentLint(c *command) {
@@ -44,15 +45,19 @@ func intentLint(c *command) {
 }
 
 func lintAnswer(p paint, found []finding) answer {
-	a := answer{end: unless(len(found) == 0, "not valid"), data: struct {
+	valid := !slices.ContainsFunc(found, func(x finding) bool { return !x.ByItself })
+	a := answer{end: unless(valid, "not valid"), data: struct {
 		Valid    bool      `json:"valid"`
 		Findings []finding `json:"findings"`
-	}{len(found) == 0, append([]finding{}, found...)}}
+	}{valid, append([]finding{}, found...)}}
 	for _, x := range found {
 		a.text += fmt.Sprintf("%s: %s\n    fix: %s\n", p.bold(printable(cmp.Or(x.Pointer, "/"))), printable(x.Reason), printable(x.Fix))
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) == 0:
 		a.note = "nothing is wrong with the order\n"
+	case valid:
+		a.note = "nothing else is missing: writ intent sign adds these\n"
 	}
 	return a
 }
@@ -64,7 +69,7 @@ func lint(raw []byte, types *catalog.Catalog, role intents.Role) ([]finding, err
 		return nil, err
 	}
 	if len(raw) > intents.MaxSize {
-		found = append(found, finding{"", fmt.Sprintf("has %d bytes, and at most %d are accepted", len(raw), intents.MaxSize), `send large data by reference: a member "from" of args with a file id, cas:// or an intent_id`})
+		found = append(found, finding{"", fmt.Sprintf("has %d bytes, and at most %d are accepted", len(raw), intents.MaxSize), `send large data by reference: a member "from" of args with a file id, cas:// or an intent_id`, false})
 	}
 	tree, err := decoded(raw)
 	if err != nil {
@@ -72,28 +77,62 @@ func lint(raw []byte, types *catalog.Catalog, role intents.Role) ([]finding, err
 	}
 	top, ok := tree.(map[string]any)
 	if !ok {
-		return append(found, finding{"", "is not a JSON object", "write {\"version\": \"1.0\", …}: see writ intent new"}), nil
+		return append(found, finding{"", "is not a JSON object", "write {\"version\": \"1.0\", …}: see writ intent new", false}), nil
 	}
-	sig, sealed := top["sig"]
-	delete(top, "sig")
 	shape, err := schemas.Lookup(schemas.Base + "envelope.json")
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range schemas.Unsigned().Validate(tree) {
-		if !sealed && filledIn(top, v.Pointer) {
-			continue
-		}
-		found = append(found, finding{v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, tree)})
-	}
+	found = append(found, lintShape(shape, top)...)
 	more, err := lintType(top, types, role)
 	found = append(found, more...)
-	if _, text := sig.(string); sealed && len(found) == 0 {
-		if _, err := intents.Parse(raw); err != nil || !text {
-			found = append(found, finding{"/sig", reasonOf(err), "sign it again: writ intent sign --key FILE"})
+	if sig, sealed := top["sig"]; sealed && len(found) == 0 {
+		if _, err := intents.Parse(raw); err != nil {
+			found = append(found, finding{"/sig", reasonOf(err), signAgain, false})
+		} else if member(top, "actor", "grant") == nil && !signedByOperator(top, types, role) {
+			found = append(found, finding{"/actor/grant", "is required: the key signs for a user, and the grant says that it may", "get one: writ intent new, or POST /v1/grants; an operator's key needs none", false})
 		}
+	} else if text, _ := sig.(string); strings.HasPrefix(text, intents.RawPrefix) && member(top, "actor", "kid") == nil {
+		found = append(found, finding{"/actor/kid", "is required: a raw signature names its key here", "writ intent sign adds it; by hand: \"kid\": the kid that writ keys list shows", false})
 	}
 	return found, err
+}
+
+// signedByOperator says whether an operator's key may have signed an order.
+func signedByOperator(top map[string]any, types *catalog.Catalog, role intents.Role) bool {
+	typ, _ := member(top, "intent", "type").(string)
+	row, known := types.Lookup(typ)
+	return (role == "" || role == intents.RoleOperator) && (!known || row.MaySign(intents.RoleOperator))
+}
+
+const signAgain = "sign it again: writ intent sign --key FILE"
+
+// lintShape checks an order against the schema of the envelope. Where it has no sig yet, none
+// is missing, and what `writ intent sign` adds is no fault.
+func lintShape(shape *schemas.Schema, top map[string]any) (found []finding) {
+	_, sealed := top["sig"]
+	by := shape
+	if !sealed {
+		by = schemas.Unsigned()
+	}
+	for _, v := range by.Validate(top) {
+		x := finding{v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, top), false}
+		switch {
+		case v.Pointer == "/sig":
+			x.Reason, x.Fix = "must be "+intents.SigForms, signAgain
+		case filledIn(top, v.Pointer):
+			_, name := cutPointer(v.Pointer)
+			x.Fix, x.ByItself = fmt.Sprintf("writ intent sign adds it; by hand: %q: %s", name, example(shape, v.Pointer)), !sealed
+		}
+		found = append(found, x)
+	}
+	return found
+}
+
+// member of an object of an order; nil: it is not there.
+func member(top map[string]any, object, name string) any {
+	o, _ := top[object].(map[string]any)
+	return o[name]
 }
 
 // filledIn says whether a member is missing or empty and `writ intent sign` fills it in.
@@ -136,11 +175,11 @@ func lintType(top map[string]any, types *catalog.Catalog, role intents.Role) ([]
 	}
 	row, ok := types.Lookup(typ)
 	if !ok {
-		return []finding{{"/intent/type", "no such type in the catalog", "use a type of GET /v1/catalog" + meantType(typ, types)}}, nil
+		return []finding{{"/intent/type", "no such type in the catalog", "use a type of GET /v1/catalog" + meantType(typ, types), false}}, nil
 	}
 	var found []finding
 	if role != "" && !row.MaySign(role) {
-		found = append(found, finding{"/intent/type", fmt.Sprintf("a %s key may not sign %s", role, typ), fmt.Sprintf("sign it with a key of one of these roles: %v", row.Signers)})
+		found = append(found, finding{"/intent/type", fmt.Sprintf("a %s key may not sign %s", role, typ), fmt.Sprintf("sign it with a key of one of these roles: %v", row.Signers), false})
 	}
 	if args, ok := in["args"]; ok {
 		s, err := row.ArgsSchema()
@@ -148,18 +187,18 @@ func lintType(top map[string]any, types *catalog.Catalog, role intents.Role) ([]
 			return nil, err
 		}
 		for _, v := range s.Validate(args) {
-			found = append(found, finding{"/intent/args" + v.Pointer, v.Reason, fix(s, v.Pointer, v.Reason, args)})
+			found = append(found, finding{"/intent/args" + v.Pointer, v.Reason, fix(s, v.Pointer, v.Reason, args), false})
 		}
 	}
 	c, _ := top["constraints"].(map[string]any)
 	if ttl, ok := c["ttl_sec"].(json.Number); ok {
 		most := int64(row.TTL().Seconds())
 		if n, err := ttl.Int64(); err == nil && n > most && n <= 300 {
-			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s accepts at most %d", typ, most), fmt.Sprintf("write %d", most)})
+			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s accepts at most %d", typ, most), fmt.Sprintf("write %d", most), false})
 		}
 	}
 	if declared, ok := c["capabilities"].([]any); ok && !declares(declared, row.Capability) {
-		found = append(found, finding{"/constraints/capabilities", "the declared capabilities are an upper limit, and " + typ + " needs " + row.Capability, fmt.Sprintf("add %q, or leave capabilities out", row.Capability)})
+		found = append(found, finding{"/constraints/capabilities", "the declared capabilities are an upper limit, and " + typ + " needs " + row.Capability, fmt.Sprintf("add %q, or leave capabilities out", row.Capability), false})
 	}
 	return found, nil
 }
@@ -180,7 +219,7 @@ func lintText(raw []byte) ([]finding, error) {
 	}
 	var r *intents.Refusal
 	if _, err := intents.Canonical(raw); errors.As(err, &r) {
-		return []finding{{r.Pointer, r.Reason, r.Hint}}, nil
+		return []finding{{r.Pointer, r.Reason, r.Hint, false}}, nil
 	}
 	return nil, nil
 }

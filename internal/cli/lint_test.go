@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestLint(t *testing.T) {
 		"unknown member":   {swap(`"skill":`, `"skil":"x","skill":`), "/intent/args/skil", "unknown member", `rename it: did you mean "skill"?`},
 		"unknown, far":     {swap(`"version"`, `"colour":1,"version"`), "/colour", "unknown member", "remove it; the members here are actor, constraints, context, intent, sig, trace_id, version"},
 		"missing":          {swap(`"skill":"feed",`, ``), "/intent/args/skill", "is required", `add "skill"`},
-		"missing audience": {strings.Replace(swap(`"audience":"writ/x",`, ``), `"version"`, `"sig":"a..b","version"`, 1), "/constraints/audience", "is required", `add "audience": "writ/<root thumbprint>`},
+		"missing audience": {strings.Replace(swap(`"audience":"writ/x",`, ``), `"version"`, `"sig":"a..b","version"`, 1), "/constraints/audience", "is required", `by hand: "audience": "writ/<root thumbprint>`},
 		"number":           {swap(`"n":1`, `"n":9007199254740993`), "/intent/args/input/n", "RFC 8785 would change this number", "correct the member"},
 		"twice":            {swap(`"n":1`, `"n":1,"n":2`), "/intent/args/input/n", "member stands twice", "correct the member"},
 		"type of a member": {swap(`"ttl_sec":120`, `"ttl_sec":"120"`), "/constraints/ttl_sec", "must be integer", "change it: it must be integer"},
@@ -79,11 +80,14 @@ func TestLintAll(t *testing.T) {
 	have := map[string]bool{}
 	for _, f := range found {
 		have[f.Pointer] = true
+		if _, name := cutPointer(f.Pointer); f.ByItself != slices.Contains([]string{"issued_at", "audience", "idempotency_key"}, name) {
+			t.Errorf("writ intent sign adds it or not: %+v", f)
+		}
 	}
 	want := map[string]bool{}
 	for _, p := range []string{
 		"/version", "/intent/args/file", "/intent/args/file_id", "/intent/args/n", "/actor/user", "/actor/user_id",
-		"/constraints/ttl_sec", // the others of constraints are filled in where it is signed
+		"/constraints/ttl_sec", "/constraints/issued_at", "/constraints/audience", "/constraints/idempotency_key",
 	} {
 		want[p] = true
 	}

@@ -172,11 +172,11 @@ func (m namedModel) check() string { return "model:" + m.name }
 
 // asked is said of a model that has not answered yet.
 func (m namedModel) asked() upkeep.Finding {
-	return upkeep.Finding{Check: m.check(), OK: true, Found: fmt.Sprintf("%s at %s is being asked what it takes", m.model.Name(), m.at)}
+	return upkeep.Finding{Check: m.check(), Level: upkeep.OK, Found: fmt.Sprintf("%s at %s is being asked what it takes", m.model.Name(), m.at)}
 }
 
 func (m namedModel) probe(ctx context.Context) upkeep.Finding {
-	f := upkeep.Finding{Check: m.check(), OK: true, Found: m.model.Name()}
+	f := upkeep.Finding{Check: m.check(), Level: upkeep.OK, Found: m.model.Name()}
 	server, remote := m.model.(*model.OpenAI)
 	switch {
 	case remote:
@@ -187,8 +187,8 @@ func (m namedModel) probe(ctx context.Context) upkeep.Finding {
 	default:
 		kept, err := fs.Glob(os.DirFS(m.at), "*.json")
 		f.Found = fmt.Sprintf("%d recorded replies in %s, and no others", len(kept), m.at)
-		if f.OK = err == nil && len(kept) > 0; !f.OK {
-			f.Do = "record some with writ up --record " + m.at
+		if err != nil || len(kept) == 0 {
+			f.Level, f.Do = upkeep.Warn, "record some with writ up --record "+m.at
 		}
 	}
 	return f
@@ -197,13 +197,13 @@ func (m namedModel) probe(ctx context.Context) upkeep.Finding {
 func (m namedModel) probeServer(ctx context.Context, server *model.OpenAI) upkeep.Finding {
 	at := server.Name() + " at " + m.at
 	took, err := server.Probe(ctx)
-	f := upkeep.Finding{Check: m.check(), OK: true, Found: at + strings.TrimPrefix(took.String(), server.Name())}
+	f := upkeep.Finding{Check: m.check(), Level: upkeep.OK, Found: at + strings.TrimPrefix(took.String(), server.Name())}
 	switch {
 	case err != nil:
-		f.OK = false
+		f.Level = upkeep.Warn
 		f.Found, f.Do = at+" does not answer: "+model.Detailed(err), m.remedy(err)
 	case took.Tools.Answer == model.Refused:
-		f.OK = false
+		f.Level = upkeep.Warn
 		f.Found += ": " + took.Tools.Detail
 		f.Do = "name a model that can call tools: agents cannot work without"
 	}

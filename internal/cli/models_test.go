@@ -15,7 +15,7 @@ func TestFindings(t *testing.T) {
 	m := &models{list: []namedModel{{"strong", "a", offline.Model{}}, {"spare", "b", offline.Model{}}}}
 	probe := make(chan upkeep.Finding, 2)
 	early, late := upkeep.Finding{Check: "model:spare", Found: "early"}, upkeep.Finding{Check: "model:strong", Found: "late"}
-	asked := upkeep.Finding{Check: "model:strong", OK: true, Found: "offline:lexical at a is being asked what it takes"}
+	asked := upkeep.Finding{Check: "model:strong", Level: upkeep.OK, Found: "offline:lexical at a is being asked what it takes"}
 	probe <- early
 	wait := make(chan time.Time)
 	go func() { wait <- time.Time{} }()

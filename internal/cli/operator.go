@@ -50,6 +50,7 @@ func (c *command) operator() (*operator, error) {
 	case o.set.Keys[i].Revoked:
 		return nil, fmt.Errorf("%s: the key %s is revoked: name another operator key with --key", intents.KeyRevoked, kid)
 	}
+	o.Key.Raw = o.set.Keys[i].Raw
 	o.Subject, o.Tenant, o.Origin = o.set.Keys[i].Subject, o.set.Keys[i].Tenant, o.set.Origin
 	return o, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/policies"
 )
@@ -109,10 +110,21 @@ func policyPush(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		return answer{text: fmt.Sprintf("revision %d in force  %s  by %s\n", push.Revision, push.Digest, a.IntentID), data: struct {
+		return answer{note: c.unmatchedInPolicy(tree), text: fmt.Sprintf("revision %d in force  %s  by %s\n", push.Revision, push.Digest, a.IntentID), data: struct {
 			put
 			Revision int64  `json:"revision"`
 			Digest   string `json:"digest"`
 		}{putBy(a), push.Revision, push.Digest}}, nil
 	}
+}
+
+// unmatchedInPolicy says which names in a tree match nothing, if the record of the data directory can be read.
+func (c *command) unmatchedInPolicy(tree policies.Tree) string {
+	d, err := c.folded()
+	engine, broken := policies.New(c.Context(), tree.Source)
+	if err != nil || broken != nil {
+		return ""
+	}
+	versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
+	return warned(datadir.UnmatchedInPolicy(engine, d, nil, versions))
 }

@@ -13,6 +13,7 @@ import (
 
 func policyExplain(c *command) {
 	c.dataFlag()
+	c.stands = nil // a bundle needs none
 	policy := c.Flags().String("policy", "", "directory or bundle to decide with, instead of the recorded policy")
 	c.answer = func(args []string) (answer, error) {
 		instead, err := namedEngine(c.Context(), *policy)
@@ -71,6 +72,7 @@ func policyBacktest(c *command) {
 	var bundle, policy, today string
 	var o audit.Trial
 	c.dataFlag()
+	c.stands = nil // a bundle needs none
 	c.answer = func([]string) (a answer, err error) {
 		if o.Today, err = namedEngine(c.Context(), today); err != nil {
 			return a, err

@@ -41,7 +41,7 @@ const maxToolsSaid = 5
 // skillLine says which tools of a server can be used, and why the others cannot.
 func skillLine(s node.SkillServer) string {
 	if s.Err != nil {
-		return fmt.Sprintf("down, and asked again until it answers: %v", s.Err)
+		return fmt.Sprintf("down, and asked again until it answers: %v; start it, or correct skills", s.Err)
 	}
 	line := fmt.Sprintf("%d of %d tools can be used", s.Usable, s.Tools)
 	if s.Held > 0 {

@@ -25,6 +25,9 @@ func (c *command) onStores(run func(ctx context.Context, cfg config.Config, at d
 		if err != nil {
 			return answer{}, usage(err)
 		}
+		if err := datadir.Exists(cfg.Data); err != nil {
+			return answer{}, malformed(err)
+		}
 		return run(c.Context(), cfg, at, args)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -201,14 +202,26 @@ func (c *command) personFlags() {
 	_ = c.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
 }
 
-// placeFlags declares which writ a command uses.
+// placeFlags declares which writ a command uses. A data directory that was given must be one,
+// or the command would go to whatever writ is where one listens by default.
 func (c *command) placeFlags() {
+	c.stands = func() error {
+		if t := targetOf(c.Command); t.Data.From != "--data" || t.elsewhere() {
+			return nil
+		}
+		return datadir.Exists(c.dir)
+	}
 	c.Flags().StringVar(&c.url, "url", "", "URL of writ (default: from WRIT_URL, or the data directory)")
 	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory of a writ on this machine (or from WRIT_DATA, writ.yaml)")
 }
 
 // client speaks to the gateway with the API key.
 func (c *command) client() (client.Client, error) {
+	if c.key == "" && !targetOf(c.Command).elsewhere() {
+		if err := datadir.Exists(c.dir); err != nil {
+			return client.Client{}, malformed(fmt.Errorf("no API key: %w; or give a key: --key, WRIT_API_KEY", err))
+		}
+	}
 	if c.key == "" {
 		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, or name the data directory of a local `writ up` with --data")
 	}

@@ -292,7 +292,7 @@ func (c Client) send(ctx context.Context, method, path string, body []byte, head
 	}
 	resp, err := clientOf(c.URL).Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w from %s: %w", ErrNoAnswer, c.URL, err)
+		return nil, fmt.Errorf("%w from %s: %w", ErrNoAnswer, c.URL, egress.Plain(err))
 	}
 	return resp, nil
 }

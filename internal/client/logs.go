@@ -14,6 +14,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -82,7 +83,7 @@ func (c Client) Stream(ctx context.Context, address, after string, follow bool, 
 func refusedStream(at string, resp *http.Response, err error) error {
 	e := &Error{}
 	if resp == nil || json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e) != nil || e.Code == "" {
-		return fmt.Errorf("%w from %s: %w", ErrNoAnswer, at, err)
+		return fmt.Errorf("%w from %s: %w", ErrNoAnswer, at, egress.Plain(err))
 	}
 	e.Status = resp.StatusCode
 	return e

@@ -49,7 +49,7 @@ func ReadAddress(dir string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", err
+		return "", unreadable(err)
 	}
 	text := strings.TrimSpace(string(raw))
 	u, err := url.Parse(text)

@@ -79,15 +79,19 @@ func Exists(data string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("no data directory: %w. Name the one of your writ with --data or WRIT_DATA; writ up --data %s makes a new one", err, data)
 	case err != nil:
-		return fmt.Errorf("the data directory cannot be read: %w. Name the one of your writ with --data or WRIT_DATA, as a user who may read it", err)
+		return unreadable(err)
 	}
 	switch begun, err := Begun(data); {
 	case err != nil:
-		return fmt.Errorf("the data directory cannot be read: %w. Name the one of your writ with --data or WRIT_DATA, as a user who may read it", err)
+		return unreadable(err)
 	case !begun:
 		return fmt.Errorf("no log has begun in %s: %w. Name the data directory of your writ with --data or WRIT_DATA; writ up --data %s begins one there", data, fs.ErrNotExist, data)
 	}
 	return nil
+}
+
+func unreadable(err error) error {
+	return fmt.Errorf("the data directory cannot be read: %w. Name the one of your writ with --data or WRIT_DATA, as a user who may read it", err)
 }
 
 // Restoring is where a restore into a directory puts what is not checked yet: inside of the

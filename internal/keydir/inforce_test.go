@@ -2,6 +2,7 @@ package keydir
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,13 @@ func TestInForce(t *testing.T) {
 	both := append(set[:len(set):len(set)], next.VerificationKey().ToJWK())
 	if planner(both) != next.KID {
 		t.Error("the key that follows does not sign")
+	}
+	raw := keys[intents.RoleOperator].VerificationKey().ToJWK()
+	raw.Subject, raw.Tenant, raw.Raw = LocalSubject, LocalTenant, true
+	if held, err := LoadAll(dir); err != nil {
+		t.Fatal(err)
+	} else if _, err := held.InForce(append(slices.DeleteFunc(slices.Clone(set), func(j intents.JWK) bool { return j.Role == intents.RoleOperator }), raw)); err == nil {
+		t.Error("a key for raw signatures signs what needs a JWS")
 	}
 	both[len(both)-1].Revoked = true
 	if planner(both) != first {

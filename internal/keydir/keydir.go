@@ -132,14 +132,14 @@ func globbed(dir string) string {
 }
 
 // InForce chooses the keys that sign: of each role the last one of the key set that is
-// held and not revoked, of operators that of "local" of system. The root key is in no set
+// held, not revoked and not for raw signatures, of operators that of "local" of system. The root key is in no set
 // and is returned if it is held. Each of some roles must have one; of none: all but root.
 func (h Held) InForce(set []intents.JWK, roles ...intents.Role) (Keys, error) {
 	keys := make(Keys, len(Roles))
 	for _, j := range set {
 		s, held := h[j.KID]
 		switch {
-		case !held || j.Revoked || s.Role != j.Role:
+		case !held || j.Revoked || j.Raw || s.Role != j.Role:
 		case j.Role == intents.RoleOperator && (j.Subject != LocalSubject || j.Tenant != LocalTenant):
 		default:
 			keys[j.Role] = s

@@ -259,7 +259,7 @@ func (w *skillWatcher) firstSight(ctx context.Context, s skills.Skill, tenant st
 // operates says whether the process has the key of an operator, which approvals take.
 func (w *skillWatcher) operates() bool { return w.node.alone() || w.node.cfg.Cluster.operates }
 
-// sayUnmatched warns once of each name in the data of a tenant that matches nothing, and of
+// sayUnmatched warns once of each name in the data of a tenant or in the policy that matches nothing, and of
 // each tenant of a server that is not there. While a server is down its skills are not known.
 func (w *skillWatcher) sayUnmatched(ctx context.Context) {
 	if slices.ContainsFunc(w.node.registry.Health(), func(h skills.Health) bool { return h.Err != nil }) {
@@ -270,6 +270,11 @@ func (w *skillWatcher) sayUnmatched(ctx context.Context) {
 	for _, tenant := range tenants {
 		rows, _ := w.node.directory.Rows(tenant)
 		for _, u := range datadir.UnmatchedNames(rows, w.noted) {
+			now[u.String()] = true
+		}
+	}
+	if w.node.policy != nil {
+		for _, u := range datadir.UnmatchedInPolicy(w.node.policy.Engine(), w.node.directory, w.node.catalog, w.noted) {
 			now[u.String()] = true
 		}
 	}

@@ -60,7 +60,7 @@ func (n *Node) addSkills(name string, source mcp.Source) error {
 	n.skills.sources[name] = source
 	terms := skills.Terms{Tenants: source.Tenants}
 	if source.RPM > 0 {
-		terms.Calls = ratelimit.New(source.RPM, time.Minute, 1, n.cfg.Now)
+		terms.Calls = ratelimit.New(source.RPM, time.Minute, ratelimit.Of(1), n.cfg.Now)
 	}
 	return n.registry.Add(name, terms, n.dialer(source))
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/policies"
 )
 
 // withSkills is a configuration with one skill server.
@@ -533,7 +536,7 @@ func TestRevokedSkill(t *testing.T) {
 	}
 }
 
-// TestUnmatchedNames: names in the data of a tenant and in the settings that match nothing are
+// TestUnmatchedNames: names in the data of a tenant, in the settings and in policies that match nothing are
 // warned of at the start, once; globs match.
 func TestUnmatchedNames(t *testing.T) {
 	s := newSkillServer(t, tool{Name: "delete_note", ReadOnly: true})
@@ -562,9 +565,28 @@ func TestUnmatchedNames(t *testing.T) {
 	if err := errors.Join(stop(), n.Close()); err != nil {
 		t.Fatal(err)
 	}
+	rules := t.TempDir()
+	if err := os.WriteFile(filepath.Join(rules, "x.rego"), []byte(`package writ.ext.names
+
+# METADATA
+# title: names
+# description: names
+# custom:
+#   id: ext.names
+deny contains {"id": "ext.names", "reason": "no"} if {
+	input.intent.type in {"skill.call", "skil.call"}
+	input.intent.args.skill in {"memory.delete_note", "delete_note"}
+	"approver" in input.actor.roles
+	"aprover" in input.actor.roles
+	input.actor.tenant == "acme"
+}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg.PolicyExtensions = []policies.Extension{{Name: "names", Place: policies.Place{At: rules}}}
 	before := log.count(saysUnmatched)
 	run(t, open(t, cfg))
-	if got := log.count(saysUnmatched) - before; before != 1 || got != 4 {
+	if got := log.count(saysUnmatched) - before; before != 1 || got != 4+4 {
 		t.Errorf("the operator was told of %d names at first, and of %d", before, got)
 	}
 }

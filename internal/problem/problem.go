@@ -12,6 +12,7 @@
 package problem
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,10 +65,11 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 }
 
 func (p *Problem) Error() string {
-	if p.Detail == "" {
+	text := cmp.Or(p.Detail, p.Title) // of something between, such as a proxy: neither
+	if text == "" {
 		return string(p.Code)
 	}
-	return string(p.Code) + ": " + p.Detail
+	return string(p.Code) + ": " + text
 }
 
 // New makes the problem of a code. Pointer and detail may be empty. They must not contain

@@ -79,3 +79,15 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 		t.Errorf("it does not say when: %s", w.Body)
 	}
 }
+
+// TestProblemSays: a refusal without a reason of its own says at least what its code means.
+func TestProblemSays(t *testing.T) {
+	for _, info := range intents.Codes() {
+		if got := problem.New(info.Code, "", "").Error(); got != string(info.Code)+": "+info.Title {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := problem.New(intents.NotFound, "", "no such plan").Error(); got != "NOT_FOUND: no such plan" {
+		t.Error(got)
+	}
+}

@@ -1,46 +1,50 @@
-// Package ratelimit is a token bucket per caller: so many requests per
-// window, refilled evenly, for a bounded number of callers.
+// Package ratelimit bounds what callers share: a token bucket per caller, so many requests per
+// window, refilled evenly, and tables whose places are shared by tenant and key.
 package ratelimit
 
 import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
 )
 
-// Limiter keeps the buckets of the callers seen last. If there are too many callers, it
-// forgets the one not seen for longest, who then begins with a full bucket. So memory is
-// bounded, and only callers who stay away gain by it.
+// Caller is whose bucket it is: one of the names that a key of a tenant makes.
+type Caller struct{ Tenant, Key, Name string }
+
+// id of the caller's bucket. The parts have no line ends.
+func (c Caller) id() string { return c.Tenant + "\n" + c.Key + "\n" + c.Name }
+
+// Limiter keeps the buckets of the callers seen last, within the shares of their tenants and
+// keys. A bucket that was forgotten begins full again: so of a full share, only callers of that
+// share who stay away gain by it.
 type Limiter struct {
 	limit rate.Limit
 	burst int
 	now   func() time.Time
 
 	mu      sync.Mutex // guards buckets
-	buckets *simplelru.LRU[string, *rate.Limiter]
+	buckets *Table[*rate.Limiter]
 }
 
-// New allows requests per window to each of at most callers callers. It is nil, which
-// limits nobody, if requests is negative.
-func New(requests int, window time.Duration, callers int, now func() time.Time) *Limiter {
+// New allows requests per window to each caller, and remembers as many as the shares have. It is
+// nil, which limits nobody, if requests is negative.
+func New(requests int, window time.Duration, shares Shares, now func() time.Time) *Limiter {
 	if requests < 0 {
 		return nil
 	}
-	buckets, _ := simplelru.NewLRU[string, *rate.Limiter](max(callers, 1), nil) // fails only for less than 1
-	return &Limiter{limit: rate.Limit(float64(requests) / window.Seconds()), burst: requests, now: now, buckets: buckets}
+	return &Limiter{limit: rate.Limit(float64(requests) / window.Seconds()), burst: requests, now: now, buckets: NewTable[*rate.Limiter](shares, nil)}
 }
 
 // Allow takes a token of a caller's bucket. If there is none, it says when there will be.
-func (l *Limiter) Allow(key string) (retryAfter time.Duration, ok bool) {
+func (l *Limiter) Allow(c Caller) (retryAfter time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
 	}
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.bucket(key).ReserveN(now, 1)
+	r := l.bucket(c).ReserveN(now, 1)
 	if wait := r.DelayFrom(now); wait > 0 {
 		r.CancelAt(now)
 		return wait, false
@@ -49,14 +53,14 @@ func (l *Limiter) Allow(key string) (retryAfter time.Duration, ok bool) {
 }
 
 // Spent says whether a caller has no token, without taking one.
-func (l *Limiter) Spent(key string) (retryAfter time.Duration, spent bool) {
+func (l *Limiter) Spent(c Caller) (retryAfter time.Duration, spent bool) {
 	if l == nil {
 		return 0, false
 	}
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b, ok := l.buckets.Peek(key)
+	b, ok := l.buckets.Peek(c.id())
 	if !ok {
 		return 0, false
 	}
@@ -66,11 +70,11 @@ func (l *Limiter) Spent(key string) (retryAfter time.Duration, spent bool) {
 	return wait, wait > 0
 }
 
-func (l *Limiter) bucket(key string) *rate.Limiter {
-	b, ok := l.buckets.Get(key)
+func (l *Limiter) bucket(c Caller) *rate.Limiter {
+	b, ok := l.buckets.Get(c.id())
 	if !ok {
 		b = rate.NewLimiter(l.limit, l.burst)
-		l.buckets.Add(key, b)
+		l.buckets.Put(c.id(), c.Tenant, c.Key, 1, b)
 	}
 	return b
 }

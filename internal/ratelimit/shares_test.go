@@ -2,9 +2,7 @@ package ratelimit_test
 
 import (
 	"fmt"
-	"maps"
 	"testing"
-	"time"
 
 	"aob.dev/writ/internal/ratelimit"
 )
@@ -12,19 +10,20 @@ import (
 // TestShares: a key, or a tenant, that takes all places takes them of itself, whoever comes has
 // one, and nobody else loses his.
 func TestShares(t *testing.T) {
-	shares := ratelimit.Shares{All: 12, Tenant: 8, Key: 4}
-	held := map[string]ratelimit.Holder{}
-	at := time.Unix(1000, 0)
+	held, n := map[string][2]string{}, 0
+	table := ratelimit.NewTable(ratelimit.Shares{All: 12, Tenant: 8, Key: 4}, func(id string) { delete(held, id) })
 	come := func(tenant, key string) {
-		at = at.Add(time.Second)
-		if id, must := shares.Evict(maps.All(held), tenant, key); must {
-			delete(held, id)
+		n++
+		id := fmt.Sprint(n)
+		held[id] = [2]string{tenant, key}
+		table.Put(id, tenant, key, 1, id)
+		if table.Len() != len(held) {
+			t.Fatalf("%d of %d are held", table.Len(), len(held))
 		}
-		held[fmt.Sprint(tenant, key, at.Unix())] = ratelimit.Holder{Tenant: tenant, Key: key, Used: at}
 	}
 	count := func(tenant, key string) (n int) {
 		for _, h := range held {
-			if h.Tenant == tenant && (key == "" || h.Key == key) {
+			if h[0] == tenant && (key == "" || h[1] == key) {
 				n++
 			}
 		}
@@ -55,5 +54,32 @@ func TestShares(t *testing.T) {
 	}
 	if count("c", "") < 1 || len(held) != 12 {
 		t.Errorf("a tenant that comes last has no place: %v", held)
+	}
+}
+
+// TestSharesOfSizes: what is large displaces as much of its own; what was used stays longer than
+// what was not; and what is larger than a share takes it alone.
+func TestSharesOfSizes(t *testing.T) {
+	table := ratelimit.NewTable[int](ratelimit.Shares{All: 100, Tenant: 60, Key: 60}, nil)
+	for i := range 6 {
+		table.Put(fmt.Sprint("a", i), "a", "", 10, i)
+		table.Put(fmt.Sprint("b", i), "b", "", 5, i)
+	}
+	table.Get("a0")
+	table.Put("large", "a", "", 35, 0)
+	for id, want := range map[string]bool{"a0": true, "a1": false, "a4": false, "a5": true, "b0": true, "b5": true, "large": true} {
+		if _, ok := table.Peek(id); ok != want {
+			t.Errorf("%s is held: %v", id, ok)
+		}
+	}
+	for id := range table.All() {
+		table.Remove(id)
+	}
+	if table.Len() != 0 {
+		t.Errorf("%d are left", table.Len())
+	}
+	table.Put("b", "b", "", 5, 0)
+	if _, ok := table.Get("b"); !ok {
+		t.Error("an emptied table holds nothing")
 	}
 }

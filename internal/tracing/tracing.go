@@ -9,6 +9,7 @@ package tracing
 
 import (
 	"context"
+	"crypto/sha256"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -56,13 +57,23 @@ func Start(ctx context.Context, what string, attributes ...attribute.KeyValue) (
 
 // StartIn begins a span in the trace that a record names. It stands below the span of ctx
 // only where that is of the same trace: a turn that goes on after a crash or an approval
-// begins with none. What is no id of a trace changes nothing.
+// begins with none. An empty id changes nothing.
 func StartIn(ctx context.Context, traceID, what string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	id, err := trace.TraceIDFromHex(traceID)
-	if err == nil && trace.SpanContextFromContext(ctx).TraceID() != id {
+	id := idOf(traceID)
+	if id.IsValid() && trace.SpanContextFromContext(ctx).TraceID() != id {
 		ctx = context.WithValue(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), wantedKey{}, id)
 	}
 	return Start(ctx, what, attributes...)
+}
+
+// idOf is the trace that a trace_id names: 32 hexadecimal digits as they are, any other
+// text by the first half of its SHA-256.
+func idOf(traceID string) trace.TraceID {
+	if id, err := trace.TraceIDFromHex(traceID); err == nil || traceID == "" {
+		return id
+	}
+	sum := sha256.Sum256([]byte(traceID))
+	return trace.TraceID(sum[:16])
 }
 
 type wantedKey struct{}

@@ -77,7 +77,9 @@ func MakeBackup(ctx context.Context, dir, to string, keys bool, now time.Time) (
 		return b, err
 	}
 	c := copier{from: dir, to: to + ".partial"}
-	if err := os.Mkdir(c.to, 0o700); err != nil {
+	if err := os.Mkdir(c.to, 0o700); errors.Is(err, fs.ErrNotExist) {
+		return b, fmt.Errorf("no backup was made: %w: make the directory that it goes into, or name another", err)
+	} else if err != nil {
 		return b, fmt.Errorf("%w: another backup is being made there, or one was cut off: then remove it", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.to)) }()

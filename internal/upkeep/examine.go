@@ -29,10 +29,20 @@ import (
 // Finding answers one question about a machine and a configuration.
 type Finding struct {
 	Check string `json:"check"` // data, blobs, keys, clock, executors, log, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory; model:<name>
-	OK    bool   `json:"ok"`    // nothing keeps writ from running
+	Level Level  `json:"level"`
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what would help
 }
+
+// Level of a finding.
+type Level string
+
+// The levels.
+const (
+	OK   Level = "ok"
+	Warn Level = "warn" // writ goes on, without something
+	Fail Level = "fail" // writ does not start, or accepts nothing
+)
 
 // Examination is of the machine and of what a node would be given to run there. Dir,
 // Now and Log are required.
@@ -43,6 +53,7 @@ type Examination struct {
 	Catalog          string   // directory of vendors' intent types; empty: none
 	Skills           []string // skill servers: URLs or commands
 	SkillServers     []mcp.Source
+	StartServers     bool     // start those that are commands, to ask them for their tools
 	Secrets          []string // files of the configuration that no skill server may see
 	Policy           policies.Place
 	PolicyExtensions []policies.Extension
@@ -53,22 +64,26 @@ type Examination struct {
 }
 
 // Run finds what would keep a node from running, and proves that a forbidden order
-// would be refused. It changes nothing but what a start prepares beforehand, the
-// runtime of the sandbox, and may run beside a node that uses the data directory.
+// would be refused. It leaves nothing behind, and may run beside a node that uses the data
+// directory. What is in a directory that cannot be used is not looked at.
 func (e Examination) Run(ctx context.Context) []Finding {
-	list := []Finding{e.data(), e.blobs(ctx), e.keys(), e.clock(), e.executors(), e.log(ctx)}
-	for _, group := range [][]Finding{
-		e.running(), e.sandbox(ctx), e.skills(ctx), e.policy(ctx), e.directory(ctx),
-	} {
-		list = append(list, group...)
+	data := e.data()
+	list := []Finding{data}
+	if data.Level != Fail {
+		list = append(list, e.blobs(ctx), e.keys(), e.clock(), e.executors(), e.log(ctx))
+		list = append(append(list, e.running()...), e.directory(ctx)...)
 	}
-	return list
+	return slices.Concat(list, e.sandbox(ctx), e.skills(ctx), e.policy(ctx))
 }
 
-func found(check, text string) Finding { return Finding{Check: check, OK: true, Found: text} }
+func found(check, text string) Finding { return Finding{Check: check, Level: OK, Found: text} }
+
+func warned(check, text, do string) Finding {
+	return Finding{Check: check, Level: Warn, Found: text, Do: do}
+}
 
 func wrong(check string, err error, do string) Finding {
-	return Finding{Check: check, Found: err.Error(), Do: do}
+	return Finding{Check: check, Level: Fail, Found: err.Error(), Do: do}
 }
 
 // data: the directory can be made or written to by us and by nobody else,
@@ -88,12 +103,12 @@ func (e Examination) data() Finding {
 			_, err = os.Stat(at)
 		}
 	case err == nil && !info.IsDir():
-		return wrong(check, fmt.Errorf("%s is not a directory", e.Dir), "name another with --data")
+		return wrong(check, fmt.Errorf("%s is not a directory", e.Dir), "name a directory with --data")
 	case err == nil && info.Mode().Perm()&0o022 != 0:
 		return wrong(check, fmt.Errorf("%s has mode %04o: others may write to it", e.Dir, info.Mode().Perm()), "chmod go-w "+e.Dir)
 	}
-	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
-		return wrong(check, fmt.Errorf("cannot write to %s: %w", at, err), "give it to this user, or name another with --data")
+	if err := unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
+		return wrong(check, fmt.Errorf("cannot read and write %s: %w; what is in it was not looked at", at, err), "give it to this user, or name another with --data")
 	}
 	free, err := sqlite.Free(at)
 	if err != nil {
@@ -163,9 +178,8 @@ func (e Examination) clock() Finding {
 		return nil
 	})
 	if now.Add(leeway).Before(newest) {
-		f := found(check, fmt.Sprintf("it is %s, but the journal was written at %s", now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339)))
-		f.Do = "set the clock, if it is wrong: orders would expire too late"
-		return f
+		return warned(check, fmt.Sprintf("it is %s, but the journal was written at %s", now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339)),
+			"set the clock, if it is wrong: orders would expire too late")
 	}
 	return found(check, now.UTC().Format(time.RFC3339))
 }
@@ -189,22 +203,29 @@ func (e Examination) running() []Finding {
 	}
 	var list []Finding
 	for _, c := range up {
-		list = append(list, Finding{Check: check, OK: !c.Blocks, Found: c.Reason, Do: strings.ReplaceAll(c.Do, "DIR", e.Dir)})
+		f := warned(check, c.Reason, strings.ReplaceAll(c.Do, "DIR", e.Dir))
+		if c.Blocks {
+			f.Level = Fail
+		}
+		list = append(list, f)
 	}
 	return list
 }
 
 // sandbox: a driver holds that is strong enough. Those that do not hold
-// are listed with the reason.
+// are listed with the reason. The runtime is one that is thrown away.
 func (e Examination) sandbox(ctx context.Context) []Finding {
 	const check = "sandbox"
-	s, err := sandbox.Survey(ctx, sandbox.Config{Dir: datadir.Runtime(e.Dir), Minimum: e.Driver, Workers: -1})
+	if known := sandbox.DriverNames(); e.Driver != "" && !slices.Contains(known, e.Driver) {
+		return []Finding{wrong(check, fmt.Errorf("unknown driver %q", e.Driver), "name one of "+strings.Join(known, ", "))}
+	}
+	s, err := e.survey(ctx)
 	if err != nil {
-		return []Finding{wrong(check, err, "install CPython 3.9 or later, or build with -tags embedpython")}
+		return []Finding{warned(check, "scripts would be refused: "+err.Error(), "install CPython 3.9 or later, or build with -tags embedpython")}
 	}
 	f := found(check, fmt.Sprintf("driver %s, python %s; not covered: %s", s.Driver, s.Python, sandbox.Uncovered(s.Driver)))
 	if s.Driver == "" {
-		f = wrong(check, errors.New("no driver holds that is strong enough: scripts would not run"),
+		f = warned(check, "scripts would be refused: no driver holds that is strong enough",
 			"enable unprivileged user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 6.2, landlock in lsm=), or run as root")
 	}
 	list := []Finding{f}
@@ -216,6 +237,18 @@ func (e Examination) sandbox(ctx context.Context) []Finding {
 		}
 	}
 	return list
+}
+
+func (e Examination) survey(ctx context.Context) (s sandbox.Surveyed, err error) {
+	dir, err := os.MkdirTemp("", "writ-doctor-")
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: sandboxes of another user pass
+		return s, err
+	}
+	return sandbox.Survey(ctx, sandbox.Config{Dir: dir, Minimum: e.Driver, Workers: -1})
 }
 
 // policy: the catalog and the policy load, and with them a forbidden order
@@ -236,7 +269,7 @@ func (e Examination) policy(ctx context.Context) []Finding {
 	return append(list, found("proof", "a forbidden order is refused with POLICY_DENIED, a forged one with SIGNATURE_INVALID, an expired one with EXPIRED_TTL; a good one passes"))
 }
 
-// Healthy reports whether nothing is wrong.
+// Healthy reports whether nothing fails.
 func Healthy(list []Finding) bool {
-	return !slices.ContainsFunc(list, func(f Finding) bool { return !f.OK })
+	return !slices.ContainsFunc(list, func(f Finding) bool { return f.Level == Fail })
 }

@@ -16,7 +16,7 @@ func TestDoctorOfSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := examined(dir).running()
-	if len(got) != 1 || !got[0].OK || got[0].Found != aside.Reason || got[0].Do != "writ audit fsck --data "+dir {
+	if len(got) != 1 || got[0].Level != Warn || got[0].Found != aside.Reason || got[0].Do != "writ audit fsck --data "+dir {
 		t.Errorf("%+v", got)
 	}
 }

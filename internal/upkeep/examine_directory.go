@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 )
 
@@ -28,7 +29,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 	for _, m := range d.Misput(types) {
 		text := fmt.Sprintf("tenant %s, %s: %s %s", m.Tenant, m.Row, m.Pointer, m.Reason)
 		if m.Denies {
-			list = append(list, Finding{Check: check, OK: true, Found: text, Do: m.Do})
+			list = append(list, warned(check, text, m.Do))
 			continue
 		}
 		list = append(list, wrong(check, errors.New(text), m.Do))
@@ -40,12 +41,18 @@ func (e Examination) directory(ctx context.Context) []Finding {
 	for _, tenant := range d.Tenants() {
 		rows, _ := d.Rows(tenant)
 		for _, u := range datadir.UnmatchedNames(rows, versions) {
-			list = append(list, Finding{Check: "names", OK: true, Found: u.String(), Do: "correct the name, or leave it out: writ skill list shows what there is"})
+			list = append(list, warned("names", u.String(), "correct the name, or leave it out: writ skill list shows what there is"))
+		}
+	}
+	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}
+	if engine, err := feed.Engine(ctx); err == nil { // else policy says so
+		for _, u := range datadir.UnmatchedInPolicy(engine, d, types, versions) {
+			list = append(list, warned("names", u.String(), "correct the name in the policy, if it is not one that comes later"))
 		}
 	}
 	for _, b := range d.Breakers("", e.Now()) {
 		if b.Status != state.BreakerClosed {
-			list = append(list, Finding{Check: "breakers", OK: true, Found: "tenant " + b.Tenant + ": skill server " + b.String(), Do: "see whether it runs; nothing need be done here"})
+			list = append(list, warned("breakers", "tenant "+b.Tenant+": skill server "+b.String(), "see whether it runs; nothing need be done here"))
 		}
 	}
 	return list

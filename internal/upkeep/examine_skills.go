@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 // examineWait bounds how long one skill server is waited for.
 const examineWait = 20 * time.Second
 
-// skills: each skill server can be reached, or isolated and started, and
-// declares tools that can be used. Servers are asked at once; a process gets a home
-// that is thrown away.
+// skills: each skill server can be reached, and declares tools that can be used. Servers
+// are asked at once. Those that are commands are started only where StartServers says so; a
+// process gets a home that is thrown away.
 func (e Examination) skills(ctx context.Context) []Finding {
 	list := make([]Finding, len(e.SkillServers)+len(e.Skills))
 	var asked sync.WaitGroup
@@ -41,9 +42,15 @@ func (e Examination) skills(ctx context.Context) []Finding {
 
 func (e Examination) server(ctx context.Context, source mcp.Source) Finding {
 	check := "skills:" + source.Title()
+	if source.URL == "" && !e.StartServers {
+		if _, err := exec.LookPath(source.Command[0]); err != nil {
+			return warned(check, err.Error(), "writ up starts without it: install the program, or correct --skills")
+		}
+		return found(check, "a command, which was not started: its tools and its isolation were not looked at (--start-servers starts it)")
+	}
 	tools, err := e.tools(ctx, source)
 	if err != nil {
-		return wrong(check, err, "writ up starts without it and asks it again: start it, or correct --skills")
+		return warned(check, err.Error(), "writ up starts without it and asks it again: start it, or correct --skills")
 	}
 	text, broken := fmt.Sprintf("%d tools", len(tools)), 0
 	for _, t := range tools {
@@ -55,9 +62,7 @@ func (e Examination) server(ctx context.Context, source mcp.Source) Finding {
 		text += fmt.Sprintf(", %d of which cannot be used", broken)
 	}
 	if source.URL == "" && source.Plain {
-		f := found(check, text+"; not isolated: it can read every key of the node")
-		f.Do = "leave isolation=none out where the server runs without"
-		return f
+		return warned(check, text+"; not isolated: it can read every key of the node", "leave isolation=none out where the server runs without")
 	}
 	return found(check, text)
 }

@@ -31,14 +31,14 @@ func TestDoctorFindsChangedRecords(t *testing.T) {
 		dir := t.TempDir()
 		once(t, config(dir), published)
 		before := contents(t, dir)
-		if f := examined(dir).log(t.Context()); !f.OK {
+		if f := examined(dir).log(t.Context()); f.Level != OK {
 			t.Fatalf("%+v", f)
 		}
 		if !unchanged(before, contents(t, dir)) {
 			t.Error("the doctor has written")
 		}
 		exchange(t, dir, old, new)
-		if f := examined(dir).log(t.Context()); f.OK {
+		if f := examined(dir).log(t.Context()); f.Level != Fail {
 			t.Errorf("the doctor finds nothing: %+v", f)
 		}
 	}
@@ -61,20 +61,20 @@ func TestDoctorReadsTheLog(t *testing.T) {
 	if err := errors.Join(durable.MkdirAll(filepath.Join(dir, "executors")), os.WriteFile(filepath.Join(dir, "executors", "x-aaa.json"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if f := examined(dir).executors(); f.OK || !strings.Contains(f.Found, "x-aaa") {
+	if f := examined(dir).executors(); f.Level != Warn || !strings.Contains(f.Found, "x-aaa") {
 		t.Errorf("%+v", f)
 	}
 	execute(t, filepath.Join(dir, "journal", "journal.db"), "UPDATE keylog SET keys = CAST(substr(keys, 1, 1) || zeroblob(16) AS BLOB) WHERE length(keys) = 17 AND first > 0")
-	if f := examined(dir).log(t.Context()); f.OK || !strings.Contains(f.Found, "key log") {
+	if f := examined(dir).log(t.Context()); f.Level != Fail || !strings.Contains(f.Found, "key log") {
 		t.Errorf("%+v", f)
 	}
 	if err := os.Remove(datadir.Tags(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if f := examined(dir).log(t.Context()); f.OK || !strings.Contains(f.Found, "tags") {
+	if f := examined(dir).log(t.Context()); f.Level != Fail || !strings.Contains(f.Found, "tags") {
 		t.Errorf("%+v", f)
 	}
-	if f := examined(t.TempDir()).log(t.Context()); !f.OK {
+	if f := examined(t.TempDir()).log(t.Context()); f.Level != OK {
 		t.Errorf("a directory that is still to be made: %+v", f)
 	}
 }

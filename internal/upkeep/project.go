@@ -33,18 +33,13 @@ func project(ctx context.Context, dir string, records storage.Records) (p *proje
 	if p.dir, err = os.MkdirTemp("", "writ-project-"); err != nil {
 		return nil, err
 	}
-	if p.Documents, err = openChecked(ctx, filepath.Join(p.dir, "ours")); err != nil {
+	if p.Documents, err = sqlite.OpenBareDocuments(ctx, filepath.Join(p.dir, "ours"), storage.NewCheck(storage.DefaultDimension)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.dir))
 	}
 	if err = p.record(ctx, dir, records); err != nil {
 		return nil, errors.Join(fmt.Errorf("the journal cannot be projected: %w", err), p.Close())
 	}
 	return p, nil
-}
-
-// openChecked opens documents of a projection, which have no embeddings.
-func openChecked(ctx context.Context, path string) (*sqlite.Documents, error) {
-	return sqlite.OpenDocuments(ctx, path, storage.NewCheck(storage.DefaultDimension))
 }
 
 // record has the recorder go over all records.
@@ -77,7 +72,7 @@ func (p *projection) beside(ctx context.Context, path string) (*sqlite.Documents
 	if err := errors.Join(s.CopyTo(ctx, to), s.Close()); err != nil {
 		return nil, err
 	}
-	return openChecked(ctx, to)
+	return sqlite.OpenDocuments(ctx, to, storage.NewCheck(storage.DefaultDimension))
 }
 
 // Close removes what was made.

@@ -43,6 +43,9 @@ type Restored struct {
 // a volume of its own) or else beside it, and gets its place when all of it is durable and was
 // checked. As long as it is there nothing starts on the directory.
 func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error) {
+	if _, err := os.Stat(from); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrBackup, err)
+	}
 	dir = filepath.Clean(dir)
 	inside, stage := datadir.Restoring(dir)
 	held, err := os.ReadDir(dir)
@@ -55,7 +58,7 @@ func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error
 			}
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return r, err
+		return r, fmt.Errorf("nothing can be restored there: %w. Name a directory that is missing or empty with --data", err)
 	}
 	if err := os.Mkdir(stage, 0o700); errors.Is(err, fs.ErrExist) {
 		return r, fmt.Errorf("%s is there: another restore is at work, or one was cut off: then remove it", stage)

@@ -43,7 +43,7 @@ func (h *held) Close() error { return errors.Join(h.lock.Close(), h.records.Clos
 
 // foldOf the journal of a directory.
 func foldOf(ctx context.Context, dir string) (*state.State, error) {
-	records, err := sqlite.OpenRecords(ctx, datadir.Journal(dir))
+	records, err := unwritten(ctx, dir)
 	if err != nil {
 		return nil, err
 	}

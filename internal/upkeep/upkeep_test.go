@@ -25,7 +25,7 @@ func config(dir string) node.Config {
 }
 
 // open opens a node and closes it with the test.
-func open(t *testing.T, cfg node.Config) *node.Node {
+func open(t testing.TB, cfg node.Config) *node.Node {
 	t.Helper()
 	n, err := node.Open(t.Context(), cfg)
 	must(t, err)
@@ -35,7 +35,7 @@ func open(t *testing.T, cfg node.Config) *node.Node {
 
 // run starts a node and waits until it is ready. stop ends it and gives what
 // Run returned; the test does so at its end where nobody did.
-func run(t *testing.T, n *node.Node) (stop func() error) {
+func run(t testing.TB, n *node.Node) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
@@ -114,7 +114,7 @@ func order(ctx context.Context, n *node.Node, cfg node.Config, typ string, args 
 	return nil
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

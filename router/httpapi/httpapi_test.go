@@ -290,3 +290,34 @@ func TestNoSuchPath(t *testing.T) {
 		t.Errorf("DELETE %d", w.Code)
 	}
 }
+
+// A duplicate is told as CONFLICT_IDEMPOTENCY to who asks so, with the result of the first;
+// the first itself never is.
+func TestDuplicateAsConflict(t *testing.T) {
+	e := open(t)
+	raw, id := e.SealID(find(e))
+	ask := []string{"Prefer", "wait=1, Duplicate=Conflict"}
+	first := decoded[intents.Answer](t, e.post(raw, ask...))
+	if first.Code != intents.OK {
+		t.Fatalf("the first: %+v", first)
+	}
+	w := e.post(raw, ask...)
+	p := refused(t, w, intents.ConflictIdempotency)
+	if p.IntentID != id || p.Outcome == nil || p.Outcome.Code != intents.OK || p.Receipt != first.Receipt || p.Position == nil || *p.Position != *first.Position ||
+		p.Pointer != "/constraints/idempotency_key" || w.Header().Get("Preference-Applied") != "duplicate=conflict" {
+		t.Errorf("%+v %v", p, w.Header())
+	}
+	for _, other := range []string{"", "duplicate", "duplicate=replay", "duplicate=conflictx"} {
+		if again := decoded[intents.Answer](t, e.post(raw, "Prefer", other)); !again.Replayed {
+			t.Errorf("Prefer: %s: %+v", other, again)
+		}
+	}
+	// What has no result yet is told as before.
+	e.Pin("pay", catalog.Once)
+	e.Approval(`{"once":true}`, "zoe")
+	held := e.Seal(e.Begun("p1", "pay").Started(1).CallOrder("pay", `{}`))
+	e.post(held)
+	if w := e.post(held, ask...); w.Code != http.StatusAccepted {
+		t.Errorf("held: %d %s", w.Code, w.Body)
+	}
+}

@@ -39,7 +39,35 @@ func (s *server) submit(c *gin.Context) error {
 	if err != nil {
 		a = router.Refused(raw, err)
 	}
+	if a.Duplicate && a.Outcome != nil && prefers(c, duplicateConflict) {
+		return conflict(c, a)
+	}
 	return answer(c, a)
+}
+
+// duplicateConflict is the preference (RFC 7240) of a client that wants to be told that its
+// order was carried out before.
+const duplicateConflict = "duplicate=conflict"
+
+// conflict refuses a duplicate, and gives the result that there is.
+func conflict(c *gin.Context, a *intents.Answer) error {
+	c.Header("Preference-Applied", duplicateConflict)
+	p := problem.New(intents.ConflictIdempotency, "/constraints/idempotency_key", "the order was accepted before, and nothing ran again: outcome is its result")
+	p.Hint = "take the result from outcome; without Prefer: " + duplicateConflict + " it is answered as the first time"
+	p.IntentID, p.TraceID, p.Position, p.Decision, p.Outcome, p.Receipt = a.IntentID, a.TraceID, a.Position, a.Decision, a.Outcome, a.Receipt
+	return p
+}
+
+// prefers says whether a request has a preference. Names are not case-sensitive.
+func prefers(c *gin.Context, what string) bool {
+	for _, line := range c.Request.Header.Values("Prefer") {
+		for p := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(p), what) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // wantsDryRun reads ?dry_run. A value that is misspelt must not have the order

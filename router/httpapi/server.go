@@ -1,7 +1,7 @@
 // Package httpapi is the router's HTTP entrance: orders come in as
 // they are sealed, since the order is the credential; reads carry a grant.
 //
-//	POST /v1/intents              a sealed order; ?dry_run=true, Prefer: wait=n
+//	POST /v1/intents              a sealed order; ?dry_run=true, Prefer: wait=n, duplicate=conflict
 //	POST /v1/batches              up to 100 of them, all or none; likewise
 //	GET  /v1/intents              a list of orders; ?type, code, verdict, plan_id, user, since, until, limit, cursor
 //	GET  /v1/intents/{intent_id}  what became of it

@@ -153,7 +153,12 @@ func TestRefusedDocumentIsSetAside(t *testing.T) {
 func TestJournalThatCannotBeRead(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Pure)
-	w.Want(w.Begun("p1", "feed").Started(1).Call("feed", `{}`), intents.OK)
+	p := w.Begun("p1", "feed")
+	task := p.Started(1)
+	call := w.Want(task.Call("feed", `{}`), intents.OK)
+	w.Want(p.Read(task.Done()), intents.OK)
+	w.Want(p.Complete(), intents.OK)
+	w.Want(w.Admin("record.erase", catalog.RecordErase{Tenant: "default", IntentID: call.IntentID, Position: *call.Position, Parts: []string{catalog.ErasesResult}, Reason: "asked for"}), intents.OK)
 	down := errors.New("the disk is gone")
 	r := recorder.New(broken{w.Journal, func(*storage.Record) error { return down }}, documents(t), slog.New(slog.DiscardHandler))
 	if err := r.Run(t.Context()); !errors.Is(err, down) || len(r.SetAside()) != 0 {

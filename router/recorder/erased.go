@@ -27,6 +27,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 	if err := json.Unmarshal(s.Args, &a); err != nil {
 		return err
 	}
+	r.recent = [len(r.recent)]recent{} // it has other parts now
 	of, err := r.order(ctx, a.Position)
 	if err != nil {
 		return err

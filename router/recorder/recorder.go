@@ -43,6 +43,7 @@ type Recorder struct {
 	fold      *state.State // its own: a plan's document is the plan as of each record; see told
 	batch     *batch       // gathered and not written; of Run's goroutine
 	aside     aside
+	recent    [64]recent // by position
 
 	*storage.Progress // of the records that are projected
 }
@@ -203,7 +204,9 @@ func guarded(project func() error) (err error) {
 func (r *Recorder) about(ctx context.Context, rec storage.Record) (of about, err error) {
 	switch rec.Kind { //nolint:exhaustive // others are about no order, or look for it themselves
 	case storage.KindOrder:
-		of.order, err = state.ReadOrder(rec)
+		if of.order, err = state.ReadOrder(rec); err == nil {
+			r.recent[rec.Position%int64(len(r.recent))] = recent{true, rec.Position, of.order}
+		}
 	case storage.KindOutcome:
 		var at int64
 		if of.outcome, at, err = state.OutcomeOf(rec); err == nil {
@@ -257,8 +260,18 @@ type unreadError struct{ error }
 
 func (e *unreadError) Unwrap() error { return e.error }
 
+// recent is an order that was just read: its outcome mostly comes soon.
+type recent struct {
+	read     bool
+	position int64
+	order    state.Order
+}
+
 // order reads the order at a position.
 func (r *Recorder) order(ctx context.Context, position int64) (state.Order, error) {
+	if has := r.recent[position%int64(len(r.recent))]; has.read && has.position == position {
+		return has.order, nil
+	}
 	rec, err := r.records.Get(ctx, position)
 	if err != nil {
 		if errors.Is(err, storage.ErrNotFound) {

@@ -254,7 +254,19 @@ func (w *World) RevokeKey(s intents.Signer) {
 // AddOperator puts a named person's operator key in force.
 func (w *World) AddOperator(tenant, user string, roles ...string) intents.Signer {
 	w.Helper()
+	return w.addOperator(w.NewKey(intents.RoleOperator), tenant, user, roles)
+}
+
+// AddRawOperator puts one in force that makes raw signatures.
+func (w *World) AddRawOperator(tenant, user string, roles ...string) intents.Signer {
+	w.Helper()
 	s := w.NewKey(intents.RoleOperator)
+	s.Raw = true
+	return w.addOperator(s, tenant, user, roles)
+}
+
+func (w *World) addOperator(s intents.Signer, tenant, user string, roles []string) intents.Signer {
+	w.Helper()
 	k := s.VerificationKey()
 	k.Subject, k.Tenant = user, tenant
 	w.Want(w.Keys(func(set *intents.KeySet) { set.Keys = append(set.Keys, k.ToJWK()) }), intents.OK)

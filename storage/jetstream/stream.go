@@ -88,6 +88,8 @@ func fit(is jetstream.StreamConfig) error {
 		why = "it drops old messages"
 	case is.AllowDirect && is.Replicas > 1:
 		why = "a replica that is behind may answer: turn allow_direct off"
+	case is.MaxMsgSize > 0:
+		why = "a commit that is larger than its messages may be would be tried again for good: turn max_msg_size off"
 	case is.DenyDelete:
 		why = "nothing can be erased from it: turn deny_delete off"
 	default:

@@ -188,6 +188,7 @@ func (j *Journal) at(seq uint64) (own, behind bool) {
 const (
 	codeWrongLast         jetstream.ErrorCode = 10071
 	codeWrongLastConstant jetstream.ErrorCode = 10164
+	codeAccountFull       jetstream.ErrorCode = 10002
 	codeNoResources       jetstream.ErrorCode = 10023
 	codeNoStorage         jetstream.ErrorCode = 10047
 	codeStoreFailed       jetstream.ErrorCode = 10077
@@ -197,7 +198,7 @@ func isBehind(err error) bool { return hasCode(err, codeWrongLast, codeWrongLast
 
 // isFull: the servers have stored nothing for want of room.
 func isFull(err error) bool {
-	return hasCode(err, codeNoResources, codeNoStorage, codeStoreFailed)
+	return hasCode(err, codeAccountFull, codeNoResources, codeNoStorage, codeStoreFailed)
 }
 
 func hasCode(err error, codes ...jetstream.ErrorCode) bool {

@@ -23,7 +23,7 @@ type Snapshot struct {
 func OpenSnapshot(ctx context.Context, path string) (*Snapshot, error) {
 	s := &Snapshot{}
 	var err error
-	if s.db, err = readOnly(path); err != nil {
+	if s.db, err = readOnly(path, ""); err != nil {
 		return nil, err
 	}
 	if s.conn, err = s.db.Conn(ctx); err != nil {

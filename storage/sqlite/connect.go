@@ -125,13 +125,13 @@ func dsn(path string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}).String()
 }
 
-// readOnly opens a file that another process may write to.
-func readOnly(path string) (*sql.DB, error) {
+// readOnly opens a file that another process may write to, unless how says otherwise.
+func readOnly(path, how string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	return sql.Open("sqlite", dsn(path, "busy_timeout(5000)", "query_only(1)")+"&mode=ro")
+	return sql.Open("sqlite", dsn(path, "busy_timeout(5000)", "query_only(1)")+"&mode=ro"+how)
 }
 
 // setPragmas runs the pragmas in order and reads each back: page_size must come

@@ -156,7 +156,7 @@ func (d *Documents) replace(ctx context.Context, space int64, index string, old 
 	if _, err := d.db.exec(ctx, "UPDATE documents SET position = ?, ttl = ?, body = ? WHERE row = ?", doc.Position, doc.ttl, string(doc.Body), old.number); err != nil {
 		return fmt.Errorf("update document: %w", err)
 	}
-	before, err := entriesOfBody(index, old.body)
+	before, err := d.entriesOf(index, old.body)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (d *Documents) replace(ctx context.Context, space int64, index string, old 
 }
 
 func (d *Documents) erase(ctx context.Context, space int64, index string, old *row) error {
-	before, err := entriesOfBody(index, old.body)
+	before, err := d.entriesOf(index, old.body)
 	if err != nil {
 		return err
 	}

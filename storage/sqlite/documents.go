@@ -23,6 +23,7 @@ const documentReaders = 4
 type Documents struct {
 	store[*change]
 	check storage.Check
+	bare  bool // without entries
 
 	spaces  names // used by the writer goroutine only
 	members names // likewise
@@ -72,10 +73,21 @@ func OpenDocuments(ctx context.Context, path string, check storage.Check) (*Docu
 // OpenDocumentsWithin is OpenDocuments with a bound of its own for the page caches
 // together, in bytes.
 func OpenDocumentsWithin(ctx context.Context, path string, check storage.Check, cache int64) (*Documents, error) {
+	return openDocuments(ctx, path, check, cache, false)
+}
+
+// OpenBareDocuments is OpenDocuments of a file that nobody searches: its documents are found by id, and in
+// pages of a whole index. It is not to be opened otherwise.
+func OpenBareDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
+	return openDocuments(ctx, path, check, DefaultCache, true)
+}
+
+func openDocuments(ctx context.Context, path string, check storage.Check, cache int64, bare bool) (*Documents, error) {
 	d, err := connectDocuments(ctx, path, check, cache)
 	if err != nil {
 		return nil, fmt.Errorf("open documents: %w", err)
 	}
+	d.bare = bare
 	if err := d.reindex(ctx); err != nil {
 		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.db.close()))
 	}

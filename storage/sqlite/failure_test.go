@@ -244,3 +244,19 @@ func TestFullDiskAtCheckpoint(t *testing.T) {
 	}
 	closeJournal(t, j)
 }
+
+// TestFull: outcomes and commits that find no room are written when there is some, once.
+func TestFull(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, sqlite.JournalOptions{})
+	storagetest.Full(t, j, func(is bool) {
+		j.LimitPages(t, map[bool]int{true: 1, false: 10_000}[is])
+	})
+	n := j.Next()
+	closeJournal(t, j)
+	j = open(t, dir, sqlite.JournalOptions{})
+	if j.Next() != n {
+		t.Errorf("%d records, not %d", j.Next(), n)
+	}
+	closeJournal(t, j)
+}

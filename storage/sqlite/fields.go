@@ -56,11 +56,12 @@ func (d *Documents) prepare(tenant, index string, doc storage.Document) (prepare
 	if err != nil {
 		return prepared{}, err
 	}
-	e, err := entriesOf(index, a.Members)
-	if err != nil {
-		return prepared{}, err
+	p := prepared{Document: a.Document}
+	if !d.bare {
+		if p.entries, err = entriesOf(index, a.Members); err != nil {
+			return prepared{}, err
+		}
 	}
-	p := prepared{Document: a.Document, entries: e}
 	if !a.Expires.IsZero() {
 		ms := a.Expires.UnixMilli()
 		p.ttl = &ms
@@ -68,7 +69,14 @@ func (d *Documents) prepare(tenant, index string, doc storage.Document) (prepare
 	return p, nil
 }
 
-// entriesOfBody are those of a stored document.
+// entriesOf are the entries of a stored document.
+func (d *Documents) entriesOf(index string, body []byte) (entries, error) {
+	if d.bare {
+		return entries{}, nil
+	}
+	return entriesOfBody(index, body)
+}
+
 func entriesOfBody(index string, body []byte) (entries, error) {
 	var members map[string]any
 	dec := json.NewDecoder(bytes.NewReader(body))

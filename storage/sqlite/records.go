@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -101,11 +102,24 @@ var _ storage.Records = (*Records)(nil)
 // OpenRecords opens the journal of a directory for reading, as far as it is
 // durable now. The error wraps fs.ErrNotExist where there is none.
 func OpenRecords(ctx context.Context, dir string) (*Records, error) {
+	return openRecords(ctx, dir, "")
+}
+
+// OpenClosed is OpenRecords for a journal whose process has ended, and none may begin
+// meanwhile: where that process closed it, reading leaves no file beside it.
+func OpenClosed(ctx context.Context, dir string) (*Records, error) {
+	if _, err := os.Stat(filepath.Join(dir, "journal.db-wal")); !errors.Is(err, fs.ErrNotExist) {
+		return OpenRecords(ctx, dir)
+	}
+	return openRecords(ctx, dir, "&immutable=1")
+}
+
+func openRecords(ctx context.Context, dir, how string) (*Records, error) {
 	path := filepath.Join(dir, "journal.db")
 	_, err := os.Stat(path)
 	r := &Records{}
 	if err == nil {
-		r.db, err = readOnly(path)
+		r.db, err = readOnly(path, how)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)

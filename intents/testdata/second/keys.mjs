@@ -9,6 +9,13 @@ export function base64url(text) {
   return bytes.toString("base64url") === text ? bytes : null;
 }
 
+// rawSignature reads ed25519:<base64 with padding> in its one spelling.
+export function rawSignature(text) {
+  if (typeof text !== "string" || !/^ed25519:[A-Za-z0-9+/]{86}==$/.test(text)) return null;
+  const bytes = Buffer.from(text.slice(8), "base64");
+  return bytes.toString("base64") === text.slice(8) ? bytes : null;
+}
+
 export const sha256 = (data, encoding) => createHash("sha256").update(data).digest(encoding);
 
 // admit gives the key of a JWK, or null.
@@ -17,6 +24,7 @@ export function admit(jwk) {
   const raw = base64url(jwk.x);
   if (raw === null || raw.length !== 32 || !primeOrder(raw)) return null;
   if (jwk.kid !== sha256(`{"crv":"Ed25519","kty":"OKP","x":"${jwk.x}"}`, "base64url")) return null;
+  if (jwk.raw && jwk.role !== "operator") return null;
   const end = jwk.not_after === undefined ? Infinity : Date.parse(jwk.not_after);
   return Number.isNaN(end) ? null : { ...jwk, end };
 }

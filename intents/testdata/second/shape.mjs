@@ -19,6 +19,9 @@ const digest = text(/^sha256:[0-9a-f]{64}$/);
 const count = whole(1, 1000000);
 const path = text(/^[1-9][0-9]{0,5}\.(0|[1-9][0-9]{0,2})$/);
 
+// seen: a text without control characters and invisible ones.
+const seen = text(/^[^\u{0}-\u{1f}\u{7f}-\u{a0}\u{ad}\u{34f}\u{61c}\u{115f}-\u{1160}\u{1680}\u{17b4}-\u{17b5}\u{180b}-\u{180f}\u{2000}-\u{200f}\u{2028}-\u{202f}\u{205f}-\u{206f}\u{2800}\u{3000}\u{3164}\u{fe00}-\u{fe0f}\u{feff}\u{ffa0}\u{fff0}-\u{fffc}\u{13430}-\u{1343f}\u{13441}-\u{13442}\u{16fe4}\u{1bca0}-\u{1bca3}\u{1d159}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]*$/u);
+
 // time: a day and time of the calendar, in the one spelling of ISO 8601 that
 // ECMAScript writes itself.
 function time(v) {
@@ -34,13 +37,14 @@ export const isEnvelope = closed({
     "user_id!": id,
     "tenant!": id,
     roles: list(64, id),
+    kid: text(/^[A-Za-z0-9_-]{43}$/),
     grant: all(characters(1, 16384), text(/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/)),
   }),
   "constraints!": closed({
     "issued_at!": time,
     "ttl_sec!": whole(1, 300),
     "audience!": characters(1, 256),
-    "idempotency_key!": text(/^(sha256:[0-9a-f]{64}|[A-Za-z0-9_.-]{1,128})$/),
+    "idempotency_key!": all(characters(1, 256), seen),
     capabilities: list(32, text(/^[a-z0-9_.-]{1,64}:[a-z0-9_.-]{1,64}(:[A-Za-z0-9_.-]{1,64})?$/)),
   }),
   context: closed({
@@ -59,7 +63,7 @@ export const isEnvelope = closed({
     cause: digest,
     labels: (v) => isObject(v) && Object.keys(v).length <= 32 && Object.entries(v).every(([name, label]) => id(name) && characters(0, 256)(label)),
   }),
-  trace_id: text(/^[0-9a-f]{32}$/),
+  trace_id: all(characters(1, 128), seen),
 });
 
 const string = (v) => typeof v === "string";

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
-import { admit, base64url } from "./keys.mjs";
+import { admit, base64url, rawSignature } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
 import { Approvals, UNSETTLED } from "./approvals.mjs";
 import { Gate } from "./gate.mjs";
@@ -159,7 +159,9 @@ export class State {
     const set = open(token, "writ-keyset+jws", (kid) => kid === this.root.kid && this.root);
     must(set.version === version && (set.prev ?? "") === prev, "not the successor of the key set in force");
     this.keySet = { token, version };
-    this.keys = new Map(set.keys.map(admitOnce).filter(Boolean).map((key) => [key.kid, key]));
+    const admitted = set.keys.map(admitOnce);
+    must(admitted.every(Boolean), "a key set with a key that is not admitted");
+    this.keys = new Map(admitted.map((key) => [key.kid, key]));
     for (const key of this.keys.values()) if (key.role === "ledger") this.ledgerKeys.add(key.x);
   }
 
@@ -211,16 +213,18 @@ export class State {
     const [sealed, d, facts] = [part(r, "order"), part(r, "decision"), part(r, "facts")];
     const body = JSON.parse(sealed.payload);
     must(jcs(body) === sealed.payload, "an order that is not canonical");
-    const input = `${sealed.header}.${Buffer.from(sealed.payload).toString("base64url")}`;
+    const raw = sealed.header === "";
+    const input = raw ? sealed.payload : `${sealed.header}.${Buffer.from(sealed.payload).toString("base64url")}`;
     must(d.intent_id === digest(input), "the record names another intent_id");
     const o = { body, d, facts, position: r.position, digest: r.digest, context: body.context ?? {}, ...body.actor, ...body.intent };
-    o.kid = kidOf(sealed.header, "writ-intent+jws");
+    o.kid = raw ? body.actor.kid : kidOf(sealed.header, "writ-intent+jws");
+    must(base64url(o.kid) !== null && (body.actor.kid ?? o.kid) === o.kid, "an order that names no key, or two");
     o.replay = part(r, "replay");
     o.now = this.timed(facts.now);
     const tenants = this.seen(d.directory);
     this.inForce(d);
     o.key = this.keys.get(o.kid) ?? this.plans.key(o.kid);
-    if (o.key) must(signed(o.key.x, input, base64url(sealed.sig)), "the signature of the order");
+    if (o.key) must(raw === Boolean(o.key.raw) && signed(o.key.x, input, raw ? rawSignature(sealed.sig) : base64url(sealed.sig)), "the signature of the order");
     const summary = part(r, "summary");
     if (summary) must(jcs(summary) === jcs(summaryOf(o)), "its summary does not follow from the order");
     if (d.verdict === "deny") return must(d.code && d.code !== "OK", "a refusal without a code");

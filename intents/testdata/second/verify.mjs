@@ -10,7 +10,8 @@ import { join } from "node:path";
 import canonicalize from "canonicalize";
 import { compactVerify, flattenedVerify, importJWK } from "jose";
 import { MAX_SIZE, Refused, parse } from "./json.mjs";
-import { admit, base64url, sha256 } from "./keys.mjs";
+import { createPublicKey, verify as ed25519 } from "node:crypto";
+import { admit, base64url, rawSignature, sha256 } from "./keys.mjs";
 import { isEnvelope, isGrant } from "./shape.mjs";
 
 const LEEWAY = 5000;
@@ -80,18 +81,25 @@ async function verify(bytes, log, now) {
   const { sig } = received;
   const order = { ...received };
   delete order.sig;
-  const [header, signature, ...more] = typeof sig === "string" ? sig.split("..") : [];
-  if (signature === undefined || more.length > 0) throw new Refused("SIGNATURE_INVALID", "sig");
+  const raw = typeof sig === "string" && sig.startsWith("ed25519:");
+  const [header, signature, ...more] = typeof sig === "string" && !raw ? sig.split("..") : [];
+  if (!raw && (signature === undefined || more.length > 0)) throw new Refused("SIGNATURE_INVALID", "sig");
   if (Buffer.byteLength(canonicalize(received)) > MAX_SIZE) throw new Refused("PAYLOAD_TOO_LARGE", "canonical size");
   if (!isEnvelope(order)) throw new Refused("SCHEMA_INVALID", "shape");
-  const kid = kidOf(header, "writ-intent+jws", "SIGNATURE_INVALID");
-  if (base64url(signature)?.length !== 64) throw new Refused("SIGNATURE_INVALID", "signature");
+  const { kid: named } = order.actor;
+  const kid = raw ? named : kidOf(header, "writ-intent+jws", "SIGNATURE_INVALID");
+  if (base64url(kid) === null || (named !== undefined && named !== kid)) throw new Refused("SIGNATURE_INVALID", "actor.kid");
+  if ((raw ? rawSignature(sig) : base64url(signature))?.length !== 64) throw new Refused("SIGNATURE_INVALID", "signature");
 
   const key = log.keys.get(kid);
   if (key === undefined) throw new Refused("KEY_UNKNOWN", "key");
   if (key.revoked) throw new Refused("KEY_REVOKED", "key");
   const payload = Buffer.from(canonicalize(order)).toString("base64url");
-  await verifySignature("SIGNATURE_INVALID", (k) => flattenedVerify({ protected: header, payload, signature }, k, pinned), key);
+  if (raw !== Boolean(key.raw)) throw new Refused("SIGNATURE_INVALID", "form");
+  if (raw) {
+    const x = createPublicKey({ key: { kty: key.kty, crv: key.crv, x: key.x }, format: "jwk" });
+    if (!ed25519(null, Buffer.from(canonicalize(order)), x, rawSignature(sig))) throw new Refused("SIGNATURE_INVALID", "signature");
+  } else await verifySignature("SIGNATURE_INVALID", (k) => flattenedVerify({ protected: header, payload, signature }, k, pinned), key);
   if (now > key.end) throw new Refused("KEY_REVOKED", "not_after");
   if (order.constraints.audience !== log.origin) throw new Refused("SIGNATURE_INVALID", "audience");
   await checkActor(order, key, log, now);
@@ -99,7 +107,7 @@ async function verify(bytes, log, now) {
   const issued = Date.parse(order.constraints.issued_at);
   if (issued > now + LEEWAY) throw new Refused("NOT_YET_VALID", "issued_at");
   if (now > issued + order.constraints.ttl_sec * 1000 + LEEWAY) throw new Refused("EXPIRED_TTL", "ttl_sec");
-  return "sha256:" + sha256(`${header}.${payload}`, "hex");
+  return "sha256:" + sha256(raw ? canonicalize(order) : `${header}.${payload}`, "hex");
 }
 
 // received gives the bytes of a vector. An order as JSON may be written anyhow.

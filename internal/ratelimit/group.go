@@ -1,0 +1,101 @@
+package ratelimit
+
+import (
+	"cmp"
+	"container/heap"
+	"container/list"
+)
+
+// group is what a key holds, a tenant, which is a group of keys, or all, who are a group of
+// tenants.
+type group struct {
+	name   string
+	in     *group // nil: all
+	index  int    // among the parts of that
+	used   int
+	by     map[string]*group
+	parts  parts
+	values list.List // *use of a key, the one used least recently first
+}
+
+// part of a group by name, which is made where there is none. It must be added to.
+func (g *group) part(name string) *group {
+	p := g.by[name]
+	if p == nil {
+		p = &group{name: name, in: g, by: map[string]*group{}, index: -1}
+		g.by[name] = p
+	}
+	return p
+}
+
+// add to what a key holds, and so its tenant and all. Who holds nothing is forgotten.
+func (g *group) add(size int) {
+	for ; g != nil; g = g.in {
+		g.used += size
+		switch {
+		case g.in == nil:
+		case g.used == 0:
+			heap.Remove(&g.in.parts, g.index)
+			delete(g.in.by, g.name)
+		case g.index < 0:
+			heap.Push(&g.in.parts, g)
+		default:
+			heap.Fix(&g.in.parts, g.index)
+		}
+	}
+}
+
+// changed says that the oldest value of a key may be another one.
+func (g *group) changed() { g.add(0) }
+
+// full says that a group holds something and has no room for more.
+func (g *group) full(size, share int) bool { return g != nil && g.used > 0 && g.used+size > share }
+
+// most is the part that holds most: of those who hold as much, the one named, else the one whose
+// oldest value was used least recently.
+func (g *group) most(name string) *group {
+	if own := g.by[name]; own != nil && own.used == g.parts[0].used {
+		return own
+	}
+	return g.parts[0]
+}
+
+// oldest is the value that goes first.
+func (g *group) oldest() *use {
+	for len(g.parts) > 0 {
+		g = g.parts[0]
+	}
+	if first := g.values.Front(); first != nil {
+		return first.Value.(*use) //nolint:forcetypeassert // nothing else is put there
+	}
+	return &use{} // its last one has just gone
+}
+
+// parts are a heap.
+type parts []*group
+
+func (p parts) Len() int { return len(p) }
+
+func (p parts) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(p[j].used, p[i].used), cmp.Compare(p[i].oldest().at, p[j].oldest().at)) < 0
+}
+
+func (p parts) Swap(i, j int) {
+	p[i], p[j] = p[j], p[i]
+	p[i].index, p[j].index = i, j
+}
+
+// Push is for heap.Push.
+func (p *parts) Push(x any) {
+	g := x.(*group) //nolint:forcetypeassert // of groups alone
+	g.index = len(*p)
+	*p = append(*p, g)
+}
+
+// Pop is for heap.Pop.
+func (p *parts) Pop() any {
+	last := len(*p) - 1
+	g := (*p)[last]
+	*p = (*p)[:last]
+	return g
+}
