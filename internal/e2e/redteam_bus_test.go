@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/keydir"
 )
 
 // busWorld is a writ with a NATS listener, and the type x.acme.echo of somebody else.
@@ -75,7 +77,7 @@ const (
 // falseReports of an executor are no success; nor do they become another's words.
 var falseReports = map[string]string{
 	"nothing": "", "null": "null", "empty": "{}", "list": "[]", "number": "7", "text": `"done"`, "no JSON": "done", "half": `{"status":"done","code":"OK","result":{"te`, "two documents": echoGood + echoGood, "no UTF-8": "{\"status\":\"done\",\"code\":\"OK\",\"result\":{\"text\":\"\xff\"}}",
-	"a status twice": `{"status":"failed","status":"done","code":"OK","result":{"text":"x"}}`, "a status twice, in capitals": `{"Status":"done","status":"failed","code":"EXECUTOR_FAILED","result":{"text":"x"}}`, "twice in other capitals": `{"Status":"done","STATUS":"failed","code":"OK","result":{"text":"x"}}`,
+	"a status twice": `{"status":"failed","status":"done","code":"OK","result":{"text":"x"}}`, "a status twice, in capitals": `{"Status":"done","status":"failed","code":"EXECUTOR_FAILED","result":{"text":"x"}}`, "twice in other capitals": `{"Status":"failed","STATUS":"done","code":"OK","result":{"text":"x"}}`, "twice, with a long s": `{"status":"failed","\u017ftatus":"done","code":"OK","result":{"text":"x"}}`, "a code twice, in capitals": `{"status":"done","Code":"EXECUTOR_FAILED","CODE":"OK","result":{"text":"x"}}`,
 	"a result twice": `{"status":"done","code":"OK","result":{"text":"a"},"result":{"text":"b"}}`, "a member of the result twice": `{"status":"done","code":"OK","result":{"text":"a","text":"b"}}`, "a member twice, escaped": `{"status":"done","code":"OK","result":{"text":"a","te\u0078t":"b"}}`,
 	"no status": `{"code":"OK","result":{"text":"x"}}`, "status null": `{"status":null,"code":"OK","result":{"text":"x"}}`, "status accepted": `{"status":"accepted","code":"OK","result":{"text":"x"}}`, "status in capitals": `{"status":"DONE","code":"OK","result":{"text":"x"}}`, "status held": `{"status":"held","code":"APPROVAL_REQUIRED","result":{"text":"x"}}`, "a list of statuses": `{"status":["done"],"code":"OK","result":{"text":"x"}}`,
 	"no result": `{"status":"done","code":"OK"}`, "result null": `{"status":"done","code":"OK","result":null}`, "another result": `{"status":"done","code":"OK","result":{"words":"x"}}`, "more than the result": `{"status":"done","code":"OK","result":{"text":"x","more":1}}`, "result as text": `{"status":"done","code":"OK","result":"{\"text\":\"x\"}"}`, "a lone surrogate": `{"status":"done","code":"OK","result":{"text":"\ud800"}}`,
@@ -147,8 +149,9 @@ func TestRedTeamExecutor(t *testing.T) {
 			return ""
 		}})
 	}
-	w.writ("executor", "revoke", echoQueue, "--data", w.dir)
 	answer(echoGood)
+	w.stolenKey()
+	w.writ("executor", "revoke", echoQueue, "--data", w.dir)
 	w.await("it is disconnected", nc.IsClosed)
 	attack(t, attempt{"a revoked executor", func() string {
 		if a := w.echoed(); a.Code == intents.OK {
@@ -156,6 +159,39 @@ func TestRedTeamExecutor(t *testing.T) {
 		}
 		return ""
 	}})
+}
+
+// stolenKey of a role signs what the role may until it is revoked.
+func (w *busWorld) stolenKey() {
+	w.t.Helper()
+	keys, err := keydir.Load(filepath.Join(w.dir, "keys"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	g := w.granted(w.ana)
+	order := func(role intents.Role) intents.Code {
+		sealed, _, err := intents.Seal(keys[role], intents.Body{
+			Version: intents.Version, Intent: intents.Intent{Type: echoType, Args: json.RawMessage(`{"text":"hello"}`)}, Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: g.Grant}, Context: &intents.Context{TurnID: g.Turn},
+			Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: g.Origin, IdempotencyKey: catalog.RandomKey()},
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return w.submitted(sealed)
+	}
+	if code := order(intents.RoleGateway); code != intents.OK {
+		w.t.Fatalf("the key of the gateway does not sign, the attempts show nothing: %s", code)
+	}
+	w.writ("keys", "rotate", "gateway", "--url", w.url, "--data", w.dir)
+	w.writ("keys", "revoke", "--url", w.url, "--data", w.dir, "--", keys[intents.RoleGateway].KID)
+	for _, role := range []intents.Role{intents.RoleGateway, intents.RolePlanner, intents.RoleRouter, intents.RoleLedger} {
+		attack(w.t, attempt{"the key of " + string(role) + ", revoked or of another role", func() string {
+			if code := order(role); code == intents.OK {
+				return "it signs"
+			}
+			return ""
+		}})
+	}
 }
 
 // lines and facts of an executor are its own, whatever they say.

@@ -130,6 +130,20 @@ func TestRedTeamGrants(t *testing.T) {
 			return ""
 		}})
 	}
+	once := catalog.RandomKey()
+	_, first := w.signOnce(keys[intents.RoleGateway], g, g.Grant, once)
+	var hers struct {
+		IntentID string `json:"intent_id"`
+	}
+	if err := json.Unmarshal([]byte(first), &hers); err != nil || hers.IntentID == "" {
+		t.Fatalf("%s: %v", first, err)
+	}
+	attack(t, attempt{"her idempotency key", func() string {
+		if _, text := w.signOnce(keys[intents.RoleGateway], other, other.Grant, once); strings.Contains(text, hers.IntentID) {
+			return text
+		}
+		return ""
+	}})
 	for _, role := range []intents.Role{intents.RoleOperator, intents.RoleRouter, intents.RoleLedger} {
 		attack(t, attempt{"with the key of " + string(role) + " under her grant", func() string {
 			if code := w.signUnder(keys[role], g, g.Grant); code == intents.OK {
@@ -143,15 +157,23 @@ func TestRedTeamGrants(t *testing.T) {
 // signUnder has an artifact put under a grant.
 func (w *redWorld) signUnder(key intents.Signer, g granted, grant string) intents.Code {
 	w.t.Helper()
+	code, _ := w.signOnce(key, g, grant, catalog.RandomKey())
+	return code
+}
+
+// signOnce does so under an idempotency key, and gives the whole answer.
+func (w *redWorld) signOnce(key intents.Signer, g granted, grant, once string) (intents.Code, string) {
+	w.t.Helper()
 	sealed, _, err := intents.Seal(key, intents.Body{
 		Version: intents.Version, Intent: intents.Intent{Type: "artifact.put", Args: json.RawMessage(`{"data":{"n":1}}`)},
 		Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: grant}, Context: &intents.Context{TurnID: g.Turn},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: g.Origin, IdempotencyKey: catalog.RandomKey()},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: g.Origin, IdempotencyKey: once},
 	})
 	if err != nil {
-		return intents.SchemaInvalid // it cannot even be written
+		return intents.SchemaInvalid, "" // it cannot even be written
 	}
-	return w.submitted(sealed)
+	_, _, text := w.knock(person{}, http.MethodPost, "/v1/intents", sealed)
+	return w.submitted(sealed), text
 }
 
 // submitted submits an envelope and gives the code of what became of it.

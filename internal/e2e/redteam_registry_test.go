@@ -53,7 +53,7 @@ func TestRedTeamRegistry(t *testing.T) {
 	shown := func(dir string, more ...string) string {
 		t.Helper()
 		var all strings.Builder
-		for _, args := range [][]string{{"registry", "show", "spy", dir, "--prompt"}, {"registry", "show", "spy", dir}, {"registry", "check", dir}, {"registry", "list", dir, "--json"}} {
+		for _, args := range [][]string{{"registry", "show", "spy", dir, "--prompt"}, {"registry", "show", "spy", dir}, {"registry", "check", dir}, {"registry", "list", dir, "--json"}, {"registry", "show", "w", dir, "--prompt"}} {
 			text, err := typedIn(t, dir, append(env, more...), args...)
 			all.WriteString(text)
 			if errors.Is(err, context.DeadlineExceeded) {
@@ -102,6 +102,12 @@ func TestRedTeamRegistry(t *testing.T) {
 			}
 			return instead("prompts/key.md")(dir)
 		},
+		"a linked skill":            func(dir string) error { return linkedIn(dir, secret, "skills/spy/skill.md") },
+		"a linked workflow":         func(dir string) error { return linkedIn(dir, secret, "workflows/spy.yaml") },
+		"a linked folder of skills": func(dir string) error { return os.Symlink(outside, filepath.Join(dir, "skills")) },
+		"a workflow with a secret": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "agents", "w.yaml"), []byte("name: w\ndescription: x\ninstructions: |\n  {{../../"+filepath.Base(outside)+"/key.md}}\n  {{agents/../../"+filepath.Base(outside)+"/key.md}}\n"), 0o600)
+		},
 		"a linked agent":  link(secret, "agents/key.yaml"),
 		"a process":       link("/proc/self/environ", "prompts/own.md"),
 		"a process's own": link("/proc/self/cwd/agents/spy.yaml", "prompts/own.md"),
@@ -147,6 +153,14 @@ func TestRedTeamRegistry(t *testing.T) {
 			return ""
 		}})
 	}
+}
+
+// linkedIn makes a link in a folder of a directory.
+func linkedIn(dir, to, at string) error {
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, at)), 0o700); err != nil {
+		return err
+	}
+	return os.Symlink(to, filepath.Join(dir, at))
 }
 
 // TestRedTeamFolder: who types a command in a folder of somebody else runs nothing of it and sends
