@@ -143,11 +143,11 @@ func (w *redWorld) othersSessions(session string, by map[string]person, call any
 // oddMessages are answered, call nothing twice, and break nothing.
 func (w *redWorld) oddMessages(who person, session string) {
 	w.t.Helper()
-	call := `"method":"tools/call","params":{"name":"` + toolOf(pay) + `","arguments":{"region":"us"}}`
+	call := `"method":"tools/call","params":{"name":"` + toolOf(pay) + `","arguments":{"region":"eu"}}` // a rule allows it
 	list := []string{
 		`[{"jsonrpc":"2.0","id":1,` + call + `}]`, `[{"jsonrpc":"2.0","id":1,` + call + `},{"jsonrpc":"2.0","id":2,` + call + `}]`, `[]`, `null`, `7`, `"a"`, `{}`, `{`, ``, `{"jsonrpc":"2.0"}`,
-		`{"jsonrpc":"1.0","id":1,` + call + `}`, `{"jsonrpc":"2.0","id":{"a":1},` + call + `}`, `{"jsonrpc":"2.0","id":[1],` + call + `}`, `{"jsonrpc":"2.0","id":1.5,` + call + `}`, `{"jsonrpc":"2.0","id":true,` + call + `}`, `{"jsonrpc":"2.0","id":null,` + call + `}`,
-		`{"jsonrpc":"2.0","id":"` + strings.Repeat("a", 100_000) + `",` + call + `}`, `{"jsonrpc":"2.0","id":1` + strings.Repeat("0", 400) + `,` + call + `}`, `{"jsonrpc":"2.0","id":1,"id":2,` + call + `}`, `{"jsonrpc":"2.0","id":1,"method":"ping",` + call + `}`, `{"jsonrpc":"2.0","id":1,"Method":"ping",` + call + `}`,
+		`{"jsonrpc":"1.0","id":1,` + call + `}`, `{"jsonrpc":"2.0","id":{"a":1},` + call + `}`, `{"jsonrpc":"2.0","id":[1],` + call + `}`, `{"jsonrpc":"2.0","id":true,` + call + `}`, `{"jsonrpc":"2.0","id":null,` + call + `}`,
+		`{"jsonrpc":"2.0","id":"` + strings.Repeat("a", 100_000) + `",` + call + `}`, `{"jsonrpc":"2.0","id":1` + strings.Repeat("0", 400) + `,` + call + `}`, `{"jsonrpc":"2.0","id":1,"id":2,` + call + `}`, `{"jsonrpc":"2.0","id":1,"method":"ping",` + call + `}`, `{"jsonrpc":"2.0","id":1,` + strings.Replace(call, "method", "Method", 1) + `,"method":"ping"}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + toolOf(pay) + `","Name":"rates","arguments":{"region":"us"}}}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + toolOf(pay) + `","arguments":{"region":"eu","region":"us"}}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + toolOf(pay) + `","arguments":"{\"region\":\"us\"}"}}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + toolOf(pay) + `","arguments":[{"region":"us"}]}}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"../` + toolOf(pay) + `","arguments":{"region":"us"}}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"BANK.PAY","arguments":{"region":"us"}}}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + toolOf(pay) + `\u0000","arguments":{"region":"us"}}}`, `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"` + toolOf(pay) + `","arguments":{"region":"us"}}}`,
