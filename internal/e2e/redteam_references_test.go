@@ -8,11 +8,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/node"
 )
 
 const (
-	tellsRegion = `'import json; v = json.load(open(input_file))["region"]; print(json.dumps({"region": v, "one": v[:1], "two": v[1:], "text": json.dumps({"region": v})}))'`
+	tellsRegion = `'import json; v = json.load(open(input_file))["region"]; print(json.dumps({"region": v, "one": v[:1], "two": v[1:], "note": "` + canary + `"}))'`
 	tellsMuch   = `'import json; v = json.load(open(input_file))["region"]; print(json.dumps({"region": v, "more": "x" * 60000}))'`
 	tellsTwice  = `'import json; v = json.load(open(input_file))["region"]; print("{\"region\": \"eu\", \"region\": \"" + v + "\"}")'`
 )
@@ -109,6 +110,7 @@ func TestRedTeamReferences(t *testing.T) {
 	if len(waiting) == 0 {
 		t.Fatal("nothing is held")
 	}
+	w.shownByReference(ben, waiting)
 	// What is approved is what was seen: an edit is asked about anew.
 	attack(t, attempt{"an edit to what is denied", func() string {
 		return w.calls(pay, func() {
@@ -119,6 +121,38 @@ func TestRedTeamReferences(t *testing.T) {
 	last := waiting[len(waiting)-1]
 	if got := w.calls(pay, func() { w.decide(ben, last.IntentID, catalog.DecisionApprove, ""); w.rest(ana, last.PlanID) }); got == "" {
 		t.Error("what is approved is not called: the attempts show nothing")
+	}
+}
+
+// shownByReference: people see what they approve also where the intent only names it, but for what a rule masks.
+func (w *redWorld) shownByReference(ben person, waiting []bus.HeldOrder) {
+	w.t.Helper()
+	named := 0
+	for _, h := range waiting {
+		cli, _ := w.typed(ben, nil, "approvals", "show", h.IntentID, "--url", w.url)
+		if strings.Contains(string(h.Args), `"from"`) {
+			named++
+		}
+		for where, text := range map[string]string{"by HTTP": string(h.Args), "on the command line": string(cli), "in the console": w.at(ben).open("/console/approvals/" + h.IntentID).text} {
+			attack(
+				w.t,
+				attempt{"what waits, unseen " + where, func() string {
+					if !strings.Contains(text, "high") {
+						return text
+					}
+					return ""
+				}},
+				attempt{"what a rule masks, " + where, func() string {
+					if strings.Contains(text, canary) {
+						return text
+					}
+					return ""
+				}},
+			)
+		}
+	}
+	if named < 3 {
+		w.t.Errorf("only %d name what they work on: the attempts show little", named)
 	}
 }
 

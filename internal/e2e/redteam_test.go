@@ -336,7 +336,7 @@ deny contains {"id": "ext.region", "reason": "Nothing is paid to us."} if {
 # description: A person looks at it.
 # custom:
 #   id: ext.high
-hold contains {"id": "ext.high", "reason": "A person looks at it.", "approvers": ["ben"]} if {
+hold contains {"id": "ext.high", "reason": "A person looks at it.", "approvers": ["ben"], "mask": ["/input/note"]} if {
 	input.intent.args.skill == "bank.pay"
 	input.intent.args.input.region == "high"
 	count(input.approvals) == 0
