@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"html"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -118,10 +117,7 @@ func TestRedTeamPolicy(t *testing.T) {
 		}})
 	}
 	// It was a trial: what is in force is what was.
-	if code := w.calls(pay, func() { w.tool(ana, toolOf(pay), json.RawMessage(`{"region":"eu"}`)) }); code == "" {
+	if got := w.calls(pay, func() { w.tool(ana, toolOf(pay), json.RawMessage(`{"region":"eu"}`)) }); got == "" {
 		t.Error("after it what is allowed is not called")
-	}
-	if _, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://")); err != nil {
-		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,9 +107,9 @@ func TestRedTeamReferences(t *testing.T) {
 			attempt{"held, by " + name, func() string { return w.calls(pay, func() { way("high") }) }},
 		)
 	}
-	waiting := w.inbox(ben)
-	if len(waiting) == 0 {
-		t.Fatal("nothing is held")
+	waiting := slices.DeleteFunc(w.inbox(ben), func(h bus.HeldOrder) bool { return !strings.Contains(string(h.Args), `"from"`) })
+	if len(waiting) < 3 {
+		t.Fatalf("only %d wait that name what they work on: the attempts show nothing", len(waiting))
 	}
 	w.shownByReference(ben, waiting)
 	// What is approved is what was seen: an edit is asked about anew.
@@ -127,12 +128,8 @@ func TestRedTeamReferences(t *testing.T) {
 // shownByReference: people see what they approve also where the intent only names it, but for what a rule masks.
 func (w *redWorld) shownByReference(ben person, waiting []bus.HeldOrder) {
 	w.t.Helper()
-	named := 0
 	for _, h := range waiting {
 		cli, _ := w.typed(ben, nil, "approvals", "show", h.IntentID, "--url", w.url)
-		if strings.Contains(string(h.Args), `"from"`) {
-			named++
-		}
 		for where, text := range map[string]string{"by HTTP": string(h.Args), "on the command line": string(cli), "in the console": w.at(ben).open("/console/approvals/" + h.IntentID).text} {
 			attack(
 				w.t,
@@ -150,9 +147,6 @@ func (w *redWorld) shownByReference(ben person, waiting []bus.HeldOrder) {
 				}},
 			)
 		}
-	}
-	if named < 3 {
-		w.t.Errorf("only %d name what they work on: the attempts show little", named)
 	}
 }
 

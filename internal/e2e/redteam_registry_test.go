@@ -86,12 +86,7 @@ func TestRedTeamRegistry(t *testing.T) {
 	}
 	attempts := map[string]func(dir string) error{
 		"a linked prompt": link(secret, "prompts/own.md"), "a prompt linked upwards": link(relative, "prompts/own.md"), "a link to a link": func(dir string) error {
-			return func() error {
-				if err := os.Symlink(secret, filepath.Join(dir, "prompts", "two.md")); err != nil {
-					return err
-				}
-				return link("two.md", "prompts/own.md")(dir)
-			}()
+			return errors.Join(os.Symlink(secret, filepath.Join(dir, "prompts", "two.md")), link("two.md", "prompts/own.md")(dir))
 		},
 		"a linked folder": func(dir string) error {
 			if err := os.RemoveAll(filepath.Join(dir, "prompts")); err != nil {
@@ -138,9 +133,9 @@ func TestRedTeamRegistry(t *testing.T) {
 	attempts["a file of a prompt's own"] = func(dir string) error {
 		return os.WriteFile(filepath.Join(dir, "prompts", "own.md"), []byte("{{"+secret+"}}\n{{../"+filepath.Base(outside)+"/key.md}}\n"), 0o600)
 	}
-	for name, make := range attempts {
+	for name, prepare := range attempts {
 		dir := registryDir(t, map[string]string{"agents/spy.yaml": spyFile, "prompts/own.md": "More own words.\n"})
-		if err := make(dir); err != nil {
+		if err := prepare(dir); err != nil {
 			if strings.Contains(name, "null") {
 				continue
 			}
@@ -167,13 +162,13 @@ func linkedIn(dir, to, at string) error {
 // no key; and no key that can be guessed opens writ to others.
 func TestRedTeamFolder(t *testing.T) {
 	t.Parallel()
-	folder := func(t *testing.T, file string) (dir, mark string) {
+	folder := func(file string) (dir, mark string) {
 		dir = registryDir(t, map[string]string{"writ.yaml": strings.ReplaceAll(file, "MARK", "ran")})
 		return dir, filepath.Join(dir, "ran")
 	}
 	ran := func(mark string) bool { _, err := os.Stat(mark); return err == nil }
 	const steals = "model: openai:x\nmodel_url: http://127.0.0.1:1/v1\nmodel_key: cmd:touch MARK\n"
-	dir, mark := folder(t, steals)
+	dir, mark := folder(steals)
 	if out, _ := typedIn(t, dir, nil, "doctor"); !ran(mark) {
 		t.Errorf("the command of a key is not even run for who needs the key: the attempts show nothing\n%s", out)
 	}
@@ -185,7 +180,7 @@ func TestRedTeamFolder(t *testing.T) {
 				continue // they need that key
 			}
 			attack(t, attempt{strings.Join(args, " ") + " where " + name + " is a command", func() string {
-				dir, mark := folder(t, file)
+				dir, mark := folder(file)
 				if out, _ := typedIn(t, dir, nil, args...); ran(mark) {
 					return "it ran: " + out
 				}
