@@ -147,20 +147,12 @@ func (r *Router) keptInputs(ctx context.Context, h state.Hold) (facts intents.Fa
 		if in.SHA256 == "" || in.Size >= policies.MaxSeen {
 			continue
 		}
-		f, _, err := r.cfg.Blobs.Fetch(ctx, h.Tenant, in.Ref)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue // it was erased: its mark stands there
-		}
-		if err != nil {
-			return facts, err
-		}
-		data, err := io.ReadAll(io.LimitReader(f, policies.MaxSeen))
-		if err = errors.Join(err, f.Close()); err != nil {
-			return facts, err
-		}
-		if intents.Digest(data) == in.SHA256 {
+		data, err := r.smallBlob(ctx, h.Tenant, in.Ref)
+		if err == nil && intents.Digest(data) == in.SHA256 {
 			facts.Data[in.Pointer] = data
+			continue
 		}
+		r.cfg.Log.WarnContext(ctx, "approvers are not shown an input", slog.String("intent_id", h.Decision.IntentID), slog.Any("error", err)) // its mark stands there
 	}
 	return facts, nil
 }
@@ -204,4 +196,14 @@ func (r *Router) approvals(ctx context.Context, q bus.ApprovalsRequest) bus.Appr
 		return bus.ApprovalsReply{Code: string(intents.Internal)}
 	}
 	return out
+}
+
+// smallBlob reads a blob of a tenant that is small enough to be shown.
+func (r *Router) smallBlob(ctx context.Context, tenant, ref string) ([]byte, error) {
+	f, _, err := r.cfg.Blobs.Fetch(ctx, tenant, ref)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, policies.MaxSeen))
+	return data, errors.Join(err, f.Close())
 }
