@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,32 +20,28 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// hangup sends SIGHUP to writ.
+// hangup sends SIGHUP to writ, and says so.
 func hangup(ts *testscript.TestScript, w *world, _ []string) {
 	if w.up == nil {
 		ts.Fatalf("it is not up")
 	}
 	ts.Check(w.up.cmd.Process.Signal(syscall.SIGHUP))
+	ts.Logf("SIGHUP to %d", w.up.cmd.Process.Pid)
 }
 
 // serveAgent serves a remote agent, at $MY_AGENT_ENDPOINT on $AGENT_HOST: it answers each message with
 // the next line of answers.jsonl, and everything with 500 while there is a file broken. messages.jsonl has
-// the messages.
+// the calls and what came back.
 func serveAgent(ts *testscript.TestScript, _ *world, _ []string) {
 	s := server.NewMCPServer("my-agent", "1", server.WithToolCapabilities(false))
 	var mu sync.Mutex
-	s.AddTool(mcp.NewTool("handle_message"), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.AddTool(mcp.NewTool("handle_message"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		message, err := json.Marshal(req.Params.Arguments)
-		if err != nil {
-			return nil, err
-		}
 		answers := ts.MkAbs("answers.jsonl")
 		raw, _ := os.ReadFile(answers) // none is an answer, too
 		line, rest, _ := strings.Cut(string(raw), "\n")
-		err = errors.Join(os.WriteFile(answers, []byte(rest), 0o600), appendTo(ts.MkAbs("messages.jsonl"), message))
-		if err != nil || line == "" {
+		if err := os.WriteFile(answers, []byte(rest), 0o600); err != nil || line == "" {
 			return nil, errors.Join(err, errors.New("no answer is left"))
 		}
 		return mcp.NewToolResultText(line), nil
@@ -56,7 +54,23 @@ func serveAgent(ts *testscript.TestScript, _ *world, _ []string) {
 			http.Error(rw, "broken", http.StatusInternalServerError)
 			return
 		}
-		mux.ServeHTTP(rw, r)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, r)
+		if bytes.Contains(body, []byte(`"tools/call"`)) {
+			mu.Lock()
+			err = errors.Join(appendTo(ts.MkAbs("messages.jsonl"), body), appendTo(ts.MkAbs("messages.jsonl"), bytes.TrimSpace(answer.Body.Bytes())))
+			mu.Unlock()
+		}
+		maps.Copy(rw.Header(), answer.Header())
+		rw.WriteHeader(answer.Code)
+		if _, bad := rw.Write(answer.Body.Bytes()); err != nil || bad != nil {
+			return // who asked is gone
+		}
 	}))
 	ts.Defer(func() {
 		srv.CloseClientConnections()

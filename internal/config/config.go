@@ -307,8 +307,12 @@ func (c Config) validate() error {
 		return errors.New("data: names no directory")
 	}
 	for _, x := range [][2]string{{"listen", c.Listen}, {"metrics", c.Metrics}, {"nats", c.NATS}} {
-		if _, _, err := net.SplitHostPort(x[1]); err != nil && (x[1] != "" || x[0] == "listen") {
-			return fmt.Errorf("%s: %q is not host:port", x[0], x[1])
+		if x[1] == "" && x[0] != "listen" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(x[1])
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+			return fmt.Errorf("%s: %q is not host:port, with a port from 0 to 65535", x[0], x[1])
 		}
 	}
 	if c.Environment != Development && c.Environment != Production && c.Environment != Test {
