@@ -152,8 +152,8 @@ func (r actRequest) told() string {
 	return strings.Join(said, " ")
 }
 
-// enricher serves skills by these names, at $ENRICHER: each answers with envelope.json. calls.jsonl has what
-// they were called with.
+// enricher serves skills by these names, at $ENRICHER: each answers with envelope.json, or with the error
+// in refusal.txt while that is there. calls.jsonl has what they were called with.
 func enricher(ts *testscript.TestScript, _ *world, args []string) {
 	want(ts, args, 1, "enricher NAME…")
 	s := server.NewMCPServer("ccs", "1", server.WithToolCapabilities(false))
@@ -170,6 +170,9 @@ func enricher(ts *testscript.TestScript, _ *world, args []string) {
 			raw, unread := os.ReadFile(ts.MkAbs("envelope.json"))
 			if err := errors.Join(err, unread, jot(ts.MkAbs("calls.jsonl"), line)); err != nil {
 				return nil, err
+			}
+			if text, err := os.ReadFile(ts.MkAbs("refusal.txt")); err == nil {
+				return mcp.NewToolResultError(strings.TrimSpace(string(text))), nil
 			}
 			r := mcp.NewToolResultText(string(raw))
 			r.RawStructuredContent = raw
