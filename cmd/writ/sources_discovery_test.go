@@ -57,7 +57,7 @@ func acting(ts *testscript.TestScript, _ *world, _ []string) {
 			return
 		}
 		mu.Lock()
-		_ = jot(ts.MkAbs("prompts.jsonl"), body)
+		_ = appendTo(ts.MkAbs("prompts.jsonl"), body)
 		mu.Unlock()
 		a := req.act(ts.MkAbs("acts.json"))
 		if a.Together > 0 {
@@ -168,7 +168,7 @@ func enricher(ts *testscript.TestScript, _ *world, args []string) {
 			defer mu.Unlock()
 			line, err := json.Marshal(map[string]any{"name": name, "arguments": req.Params.Arguments})
 			raw, unread := os.ReadFile(ts.MkAbs("envelope.json"))
-			if err := errors.Join(err, unread, jot(ts.MkAbs("calls.jsonl"), line)); err != nil {
+			if err := errors.Join(err, unread, appendTo(ts.MkAbs("calls.jsonl"), line)); err != nil {
 				return nil, err
 			}
 			if text, err := os.ReadFile(ts.MkAbs("refusal.txt")); err == nil {
@@ -213,7 +213,7 @@ func collecting(ts *testscript.TestScript, _ *world, _ []string) {
 				for _, span := range scope.GetSpans() {
 					for _, e := range span.GetEvents() {
 						line, err := protojson.Marshal(e)
-						_ = errors.Join(err, jot(ts.MkAbs("spans.jsonl"), line)) // a line that is missing fails the page
+						_ = errors.Join(err, appendTo(ts.MkAbs("spans.jsonl"), line)) // a line that is missing fails the page
 					}
 				}
 			}
@@ -221,14 +221,4 @@ func collecting(ts *testscript.TestScript, _ *world, _ []string) {
 	}))
 	ts.Defer(srv.Close)
 	ts.Setenv("COLLECTOR", srv.URL)
-}
-
-// jot adds a line to a file.
-func jot(file string, line []byte) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Close())
 }
