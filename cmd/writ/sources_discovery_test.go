@@ -37,19 +37,7 @@ type act struct {
 // message, by the first line of its prompt, and the message where that is there, too. prompts.jsonl has what it was sent.
 func acting(ts *testscript.TestScript, _ *world, _ []string) {
 	var mu sync.Mutex
-	here, full := 0, make(chan struct{})
-	gather := func(n int) {
-		mu.Lock()
-		if here++; here == n {
-			close(full)
-			here, full = 0, make(chan struct{})
-			mu.Unlock()
-			return
-		}
-		wait := full
-		mu.Unlock()
-		<-wait
-	}
+	all := &together{full: make(chan struct{})}
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		var req actRequest
 		body, err := io.ReadAll(r.Body)
@@ -61,7 +49,7 @@ func acting(ts *testscript.TestScript, _ *world, _ []string) {
 		mu.Unlock()
 		a := req.act(ts.MkAbs("acts.json"))
 		if a.Together > 0 {
-			gather(a.Together)
+			all.come(r.Context(), a.Together)
 		}
 		switch {
 		case a.Hangs:
@@ -78,6 +66,27 @@ func acting(ts *testscript.TestScript, _ *world, _ []string) {
 		srv.Close()
 	})
 	ts.Setenv("ACTING", srv.URL)
+}
+
+// together are replies that wait for each other.
+type together struct {
+	mu   sync.Mutex
+	here int
+	full chan struct{}
+}
+
+func (t *together) come(ctx context.Context, n int) {
+	t.mu.Lock()
+	full := t.full
+	if t.here++; t.here == n {
+		close(full)
+		t.here, t.full = 0, make(chan struct{})
+	}
+	t.mu.Unlock()
+	select {
+	case <-full:
+	case <-ctx.Done():
+	}
 }
 
 type actRequest struct {
@@ -189,7 +198,7 @@ func enricher(ts *testscript.TestScript, _ *world, args []string) {
 	ts.Setenv("ENRICHER", "name=ccs trust=true -- "+srv.URL+quakes.Path)
 }
 
-// collecting is a collector of OpenTelemetry, at $COLLECTOR: spans.jsonl has the events of the spans.
+// collecting is a collector of OpenTelemetry, at $COLLECTOR: spans.jsonl has the spans.
 func collecting(ts *testscript.TestScript, _ *world, _ []string) {
 	var mu sync.Mutex
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -211,10 +220,9 @@ func collecting(ts *testscript.TestScript, _ *world, _ []string) {
 		for _, of := range got.GetResourceSpans() {
 			for _, scope := range of.GetScopeSpans() {
 				for _, span := range scope.GetSpans() {
-					for _, e := range span.GetEvents() {
-						line, err := protojson.Marshal(e)
-						_ = errors.Join(err, appendTo(ts.MkAbs("spans.jsonl"), line)) // a line that is missing fails the page
-					}
+					span.Attributes, span.Links = nil, nil
+					line, err := protojson.Marshal(span)
+					_ = errors.Join(err, appendTo(ts.MkAbs("spans.jsonl"), line)) // a line that is missing fails the page
 				}
 			}
 		}
