@@ -89,6 +89,7 @@ type Router struct {
 	slots      chan struct{}
 	childSlots chan struct{}
 	waits      chan struct{}
+	batches    batchSlots
 	meters     meters
 	refusals   *refusals
 	generation generation
