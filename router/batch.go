@@ -30,7 +30,7 @@ func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	sent := &batch{raws: raws, slots: &r.batches}
+	sent := &batch{raws: raws, slots: r.batches}
 	defer sent.leave()
 	for i := 0; i < maxDecisions; i++ {
 		b, err := r.submitBatch(ctx, sent, i > 0)
