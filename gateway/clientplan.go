@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // clientCall is one tools/call of an MCP client.
@@ -39,9 +40,9 @@ const (
 // clients are the sessions of MCP clients with their plans. Those of before a restart are
 // ended (endLeft), and their calls are not known any more: a client begins anew.
 type clients struct {
-	mu        sync.Mutex // guards the maps
+	mu        sync.Mutex // guards the rest
 	sessions  map[clientID]*clientSession
-	manifests map[string]catalog.Manifest // of approved skills, by their digest
+	manifests *ratelimit.Table[catalog.Manifest] // of approved skills, by tenant and digest
 }
 
 // clientID is a session of one client: nobody else gets into it.
@@ -73,8 +74,11 @@ type clientPlan struct {
 // session come in bursts.
 const grantUse = 30 * time.Second
 
+// manifestShares are of the manifests of skills, in bytes: of all, and of a tenant's.
+var manifestShares = ratelimit.Shares{All: 64 << 20, Tenant: 16 << 20, Key: 16 << 20}
+
 func newClients() *clients {
-	return &clients{sessions: make(map[clientID]*clientSession), manifests: make(map[string]catalog.Manifest)}
+	return &clients{sessions: make(map[clientID]*clientSession), manifests: ratelimit.NewTable[catalog.Manifest](manifestShares, nil)}
 }
 
 // callSkill has a skill called for a client in the plan of its session. The answer is the

@@ -22,7 +22,8 @@ func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest
 	if err := json.Unmarshal(reply.Skills, &pins); err != nil {
 		return nil, err
 	}
-	if missing := g.clients.missing(pins); len(missing) > 0 {
+	known, missing := g.clients.known(a.tenant, pins)
+	if len(missing) > 0 {
 		a.session = newID("sess")
 		defer func() {
 			go g.endClient(context.WithoutCancel(ctx), a, a.session)
@@ -32,31 +33,32 @@ func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest
 			if err != nil {
 				return nil, err
 			}
-			if err := g.clients.loaded(answer); err != nil {
+			if err := g.clients.loaded(a.tenant, answer, known); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return g.clients.known(pins), nil
+	return approved(pins, known), nil
 }
 
-// missing are the skills of which nothing is known as they were approved.
-func (c *clients) missing(pins []intents.Pin) (ids []string) {
+// known are the manifests, by their digest, of skills as they were approved, and missing those
+// of which nothing is known.
+func (c *clients) known(tenant string, pins []intents.Pin) (known map[string]catalog.Manifest, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.manifests) > maxCallers {
-		clear(c.manifests) // all of them can be loaded again
-	}
+	known = map[string]catalog.Manifest{}
 	for _, p := range pins {
-		if _, ok := c.manifests[p.Digest]; !ok {
-			ids = append(ids, p.Skill)
+		if m, ok := c.manifests.Get(tenant + " " + p.Digest); ok {
+			known[p.Digest] = m
+		} else {
+			missing = append(missing, p.Skill)
 		}
 	}
-	return ids
+	return known, missing
 }
 
-// loaded remembers what skill.load has answered.
-func (c *clients) loaded(answer *intents.Answer) error {
+// loaded remembers what skill.load has answered, and adds it to what is known.
+func (c *clients) loaded(tenant string, answer *intents.Answer, known map[string]catalog.Manifest) error {
 	if p := problem.OfAnswer(answer); p != nil {
 		return p
 	}
@@ -67,19 +69,21 @@ func (c *clients) loaded(answer *intents.Answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range got.Skills {
-		c.manifests[m.Digest] = m
+		known[m.Digest] = m
+		c.manifests.Put(tenant+" "+m.Digest, tenant, "", manifestExtra+len(m.Description)+len(m.InputSchema)+len(m.OutputSchema), m)
 	}
 	return nil
 }
 
-// known are the skills of pins, each with the effect that it was approved with, and destructive
+// manifestExtra is what a manifest takes beside its texts, in bytes.
+const manifestExtra = 1 << 10
+
+// approved are the skills of pins, each with the effect that it was approved with, and destructive
 // if the approval or the server says so.
-func (c *clients) known(pins []intents.Pin) []catalog.Manifest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func approved(pins []intents.Pin, known map[string]catalog.Manifest) []catalog.Manifest {
 	out := []catalog.Manifest{}
 	for _, p := range pins {
-		if m, ok := c.manifests[p.Digest]; ok {
+		if m, ok := known[p.Digest]; ok {
 			m.Effect = catalog.Effect(p.Effect)
 			m.Destructive = m.Destructive || p.Fact().Destroys()
 			out = append(out, m)

@@ -120,10 +120,8 @@ const (
 // who polls must still be able to approve.
 const ReadRate = 600
 
-// maxCallers bounds the memory of what the gateway remembers by caller, callers that of its buckets.
-const maxCallers = 10_000
-
-var callers = ratelimit.Shares{All: maxCallers, Tenant: 4000, Key: 2000}
+// callers bounds what the gateway remembers by caller.
+var callers = ratelimit.Shares{All: 10_000, Tenant: 4000, Key: 2000}
 
 // Gateway answers HTTP. Run keeps its plans going.
 type Gateway struct {

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 )
 
@@ -132,6 +135,61 @@ func TestRateLimit(t *testing.T) {
 	w.clock.advance(DefaultRateWindow / 2)
 	if status := get(appKey, "carl"); status != http.StatusOK {
 		t.Errorf("%d after the wait", status)
+	}
+}
+
+// A key that acts for many users has a hundred times the rate of one, however many it names.
+func TestKeyRate(t *testing.T) {
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 1 })
+	ask := func(key, user string) answered {
+		return w.call("POST", "/agent/memory/query", `{"query_text":"x"}`, http.Header{"X-Api-Key": {key}, "X-User-Id": {user}}, nil)
+	}
+	for n := range usersOfKey {
+		if got := ask(appKey, fmt.Sprint("user", n)); got.StatusCode != http.StatusOK {
+			t.Fatalf("user %d: %d", n, got.StatusCode)
+		}
+	}
+	got := ask(appKey, "another")
+	if after := got.Header.Get("Retry-After"); got.StatusCode != http.StatusTooManyRequests || after != "9" {
+		t.Errorf("%d, Retry-After %q", got.StatusCode, after)
+	}
+	if got := ask(anaKey, "ana"); got.StatusCode != http.StatusOK {
+		t.Errorf("another key: %d", got.StatusCode)
+	}
+}
+
+// What a tenant's keys and skills take of what is remembered is its own share.
+func TestRememberedShares(t *testing.T) {
+	k := newKeyCache(time.Now)
+	k.put("a", bus.APIKeyReply{Found: true, Tenant: "a"})
+	c := newClients()
+	load := func(tenant, digest string, size int) {
+		result, err := json.Marshal(catalog.SkillLoadResult{Skills: []catalog.Manifest{{Digest: digest, Description: strings.Repeat("x", size)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.loaded(tenant, &intents.Answer{Code: intents.OK, Outcome: &intents.Outcome{Result: result}}, map[string]catalog.Manifest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load("a", "shared", 1)
+	for n := range 2 * callers.All {
+		k.put(fmt.Sprint("b", n), bus.APIKeyReply{Found: true, Tenant: "b"})
+	}
+	load("b", "shared", 1)
+	for n := range 100 {
+		load("b", fmt.Sprint(n), 1<<20)
+	}
+	if _, ok := k.get("a"); !ok || k.keys.Len() > callers.Tenant+1 {
+		t.Errorf("known key: %v, of %d", ok, k.keys.Len())
+	}
+	for tenant, known := range map[string]int{"a": 1, "b": 0} {
+		if got, missing := c.known(tenant, []intents.Pin{{Skill: "s.t", Digest: "shared"}}); len(got) != known || len(missing) != 1-known {
+			t.Errorf("%s: %d known, missing %v", tenant, len(got), missing)
+		}
+	}
+	if n := c.manifests.Len(); n > 17 {
+		t.Errorf("%d manifests of 1 MiB", n)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // keyLife is how long a known API key is believed without asking again, and so how
@@ -15,8 +16,8 @@ const keyLife = 5 * time.Second
 type keyCache struct {
 	now func() time.Time
 
-	mu   sync.Mutex
-	keys map[string]knownKey
+	mu   sync.Mutex // guards keys
+	keys *ratelimit.Table[knownKey]
 }
 
 type knownKey struct {
@@ -25,21 +26,18 @@ type knownKey struct {
 }
 
 func newKeyCache(now func() time.Time) *keyCache {
-	return &keyCache{now: now, keys: make(map[string]knownKey)}
+	return &keyCache{now: now, keys: ratelimit.NewTable[knownKey](callers, nil)}
 }
 
 func (k *keyCache) get(hash string) (bus.APIKeyReply, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known, ok := k.keys[hash]
+	known, ok := k.keys.Get(hash)
 	return known.APIKeyReply, ok && k.now().Before(known.until)
 }
 
 func (k *keyCache) put(hash string, reply bus.APIKeyReply) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.keys) >= maxCallers {
-		clear(k.keys) // all of them can be asked for again
-	}
-	k.keys[hash] = knownKey{reply, k.now().Add(keyLife)}
+	k.keys.Put(hash, reply.Tenant, "", 1, knownKey{reply, k.now().Add(keyLife)})
 }

@@ -30,8 +30,10 @@ func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	sent := &batch{raws: raws, slots: r.batches}
+	defer sent.leave()
 	for i := 0; i < maxDecisions; i++ {
-		b, err := r.submitBatch(ctx, raws, i > 0)
+		b, err := r.submitBatch(ctx, sent, i > 0)
 		var f *batchError
 		switch {
 		case err == nil:
@@ -50,14 +52,17 @@ func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration
 
 // submitBatch goes through the stages once. An answer that comes with an error
 // is that of a batch whose orders were all submitted before and are in flight.
-func (r *Router) submitBatch(ctx context.Context, raws [][]byte, again bool) (*intents.BatchAnswer, error) {
+func (r *Router) submitBatch(ctx context.Context, sent *batch, again bool) (*intents.BatchAnswer, error) {
 	seen := r.cfg.Records.Next()
-	orders, err := r.decideBatch(ctx, raws, again)
+	orders, err := r.decideBatch(ctx, sent.raws, again)
 	refused := err != nil || slices.ContainsFunc(orders, func(o *order) bool { return o.decision.Verdict == intents.Deny })
 	if refused && r.refreshed(ctx, seen) { // it may come of what another router has committed
-		orders, err = r.decideBatch(ctx, raws, true)
+		orders, err = r.decideBatch(ctx, sent.raws, true)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := sent.enter(orders); err != nil {
 		return nil, err
 	}
 	if err := r.acceptable(ctx, orders); err != nil {

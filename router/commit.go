@@ -234,13 +234,11 @@ func (r *Router) admit(o *order) error {
 	if o.task != nil {
 		slots = r.childSlots
 	}
-	select {
-	case slots <- struct{}{}:
+	err := slots.take(o.env.Principal().Tenant, "orders")
+	if err == nil {
 		o.slot = slots
-		return nil
-	default:
-		return intents.Refuse(intents.Overloaded, "", "too many orders are being carried out")
 	}
+	return err
 }
 
 // release gives the slot back of an order that will not run (any more), and that of the one
@@ -251,7 +249,7 @@ func (r *Router) release(o *order) {
 		o.settled.released = nil
 	}
 	if o.slot != nil {
-		<-o.slot
+		o.slot.give(o.env.Principal().Tenant)
 		o.slot = nil
 	}
 }

@@ -334,3 +334,42 @@ func TestOverloaded(t *testing.T) {
 		w.OK(soul)
 	}
 }
+
+// TestSlotShares: where the orders of one tenant have taken all slots, each other one still has its
+// part of them.
+func TestSlotShares(t *testing.T) {
+	w := routertest.New(t, routertest.Options{Slots: 32})
+	for _, tenant := range []string{"acme", "globex"} {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: tenant}}), intents.OK)
+	}
+	g := newGate()
+	w.Bus.On("soul.get", g.executor(routertest.Done(catalog.Soul{})))
+	answers := make(chan *intents.Answer, 36)
+	of := func(tenant string) []byte {
+		return w.Seal(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Tenant: tenant, Key: catalog.RandomKey()})
+	}
+	begin := func(tenant string) {
+		raw := of(tenant)
+		go func() { answers <- w.Send(raw) }()
+		<-g.began
+	}
+	for range 32 {
+		begin("default")
+	}
+	w.Want(w.Send(of("default")), intents.Overloaded)
+	for _, tenant := range []string{"acme", "globex"} {
+		begin(tenant)
+		begin(tenant)
+		w.Want(w.Send(of(tenant)), intents.Overloaded)
+	}
+	if got := w.Router.Load().Orders; got != 36 {
+		t.Errorf("%d are carried out", got)
+	}
+	close(g.answer)
+	for range 36 {
+		w.Want(<-answers, intents.OK)
+	}
+	if got := w.Router.Load().Orders; got != 0 {
+		t.Errorf("%d slots are still taken", got)
+	}
+}

@@ -201,7 +201,7 @@ type Load struct {
 }
 
 // Load counts it.
-func (r *Router) Load() Load { return Load{len(r.slots), len(r.childSlots), len(r.waits)} }
+func (r *Router) Load() Load { return Load{r.slots.taken(), r.childSlots.taken(), len(r.waits)} }
 
 // Counts copies the metrics.
 func (r *Router) Counts() Counts {

@@ -40,7 +40,7 @@ type order struct {
 	duplicate *duplicate    // the same order was accepted before
 	effect    *state.Effect // of a router order
 	position  int64         // after commit
-	slot      chan struct{} // that it has taken a place in; nil: in none
+	slot      *slots        // that it has taken a place in; nil: in none
 	attempt   int           // of the dispatch
 	unheard   bool          // its last dispatch found no executor
 	again     bool          // what it relied on has changed: decided before

@@ -29,7 +29,8 @@ import (
 )
 
 // Slots bound how many orders are carried out at once; what is beyond is
-// answered OVERLOADED. Tasks' orders have slots of their own.
+// answered OVERLOADED. Tasks' orders have slots of their own. A tenant has a
+// sixteenth of them even where the others have taken all.
 const (
 	DefaultSlots      = 512
 	DefaultChildSlots = 1024
@@ -86,9 +87,10 @@ type Config struct {
 type Router struct {
 	cfg        Config
 	state      *state.State
-	slots      chan struct{}
-	childSlots chan struct{}
+	slots      *slots
+	childSlots *slots
 	waits      chan struct{}
+	batches    *slots
 	meters     meters
 	refusals   *refusals
 	generation generation
@@ -114,7 +116,8 @@ func New(cfg Config) (*Router, error) {
 	cfg.TenantPlans, cfg.Plans = cmp.Or(cfg.TenantPlans, DefaultTenantPlans), cmp.Or(cfg.Plans, DefaultPlans)
 	r := &Router{
 		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now), refusals: newRefusals(cfg.Log, cfg.Now),
-		slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
+		slots: newSlots(cfg.Slots), childSlots: newSlots(cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
+		batches: newBatchSlots(),
 	}
 	r.state.OnOutcome(r.waiters.done)
 	r.state.OnBreaker(r.breakerMoved)

@@ -300,6 +300,16 @@ func (s *State) registryOf(tenant string) *Registry {
 	return out
 }
 
+// ScopesOf are the scopes of what a tenant has pushed, without those of system.
+func (s *State) ScopesOf(tenant string) (of agents.Scopes) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if r := s.agents[tenant]; r != nil {
+		of = r.Scopes
+	}
+	return of
+}
+
 // InForce is the digest of a tenant's agents in force, and their bundle; no digest: there are none.
 func (s *State) InForce(tenant string) (digest, bundle string) {
 	s.mu.RLock()

@@ -178,3 +178,15 @@ func (s *State) Due(now time.Time) (out []catalog.Schedule) {
 	}
 	return out
 }
+
+// TenantSchedules are those of all users of a tenant, by user and id.
+func (s *State) TenantSchedules(tenant string) (out []catalog.Schedule) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(s.schedules)) {
+		if x := s.schedules[name]; x.Tenant == tenant {
+			out = append(out, x)
+		}
+	}
+	return out
+}

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -150,6 +151,7 @@ func (c *checker) all() {
 			c.condition(i, compiled, types)
 		}
 	}
+	c.costs(compiled)
 	for i := range g.Nodes {
 		g.Nodes[i].Outputs = nil
 		for pointer := range c.outputs[i] {
@@ -338,5 +340,31 @@ func (c *checker) condition(i int, compiled map[string]*condition, types func(pa
 	}
 	for _, p := range x.paths {
 		c.path(p, c.byID[e.To], at)
+	}
+}
+
+// costs refuses the edge from which on the conditions may cost too much together. A run judges
+// each text once: so it counts once, whatever the run has come to.
+func (c *checker) costs(compiled map[string]*condition) {
+	var sum uint64
+	var edges []int // the first that has each text
+	seen := map[string]bool{"": true}
+	of := func(i int) uint64 { return compiled[c.graph.Edges[i].Condition].cost }
+	for i, e := range c.graph.Edges {
+		if seen[e.Condition] || compiled[e.Condition] == nil {
+			continue
+		}
+		seen[e.Condition] = true
+		edges = append(edges, i)
+		if sum += of(i); sum <= maxCosts {
+			continue
+		}
+		slices.SortStableFunc(edges, func(a, b int) int { return cmp.Compare(of(b), of(a)) })
+		var most []string
+		for _, i := range edges[:min(3, len(edges))] {
+			most = append(most, fmt.Sprintf("%s to %s (%d)", c.graph.Edges[i].From, c.graph.Edges[i].To, of(i)))
+		}
+		c.fault(inside(c.edge(i), "/condition"), "the conditions of the graph may cost %d up to this one, more than %d: use fewer loops; those cost most that lead from %s", sum, maxCosts, strings.Join(most, ", "))
+		return
 	}
 }

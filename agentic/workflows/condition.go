@@ -23,10 +23,14 @@ const Profile = 1
 
 // Bounds of a condition.
 const (
-	maxRead = 4096    // bytes of each value that it reads, as JSON
-	maxCost = 100_000 // in CEL's units
-	maxNest = 32
+	maxRead  = 4096      // bytes of each value that it reads, as JSON
+	maxCost  = 100_000   // in CEL's units
+	maxCosts = 1_000_000 // likewise, of all that a graph has
+	maxNest  = 32
 )
+
+// maxJudged is of how many runs a condition remembers what it made of their values.
+const maxJudged = 16
 
 // functions of the profile: nothing of time, no regular expressions, no dyn.
 var functions = []string{
@@ -57,14 +61,15 @@ const maxCondition = 1024
 type condition struct {
 	program cel.Program
 	paths   []path // by number of the variable
+	cost    uint64 // of an evaluation, at most
 
-	mu   sync.Mutex // guards last
-	last *judged    // nil: none yet
+	mu   sync.Mutex // guards runs
+	runs []judged   // of the last maxJudged runs, the newest last
 }
 
 // judged is what a condition made of values. It depends on them alone, and those of a run do
 // not change once they are there: so a run evaluates each of its conditions once, however often
-// somebody asks what comes next.
+// somebody asks what comes next, and whatever other runs of the graph do.
 type judged struct {
 	run   string
 	saw   string
@@ -111,6 +116,7 @@ func compile(text string, types func(path) *cel.Type) (c *condition, wrong strin
 	if most.Max > maxCost {
 		return nil, fmt.Sprintf("may cost %d, more than %d: use fewer loops, one inside the other", most.Max, maxCost)
 	}
+	c.cost = most.Max
 	if c.program, err = extended.Program(checked, cel.CostLimit(maxCost)); err != nil {
 		return nil, err.Error()
 	}
@@ -230,11 +236,19 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 func (c *condition) holds(r *reading, saw string) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if saw == "" || c.last == nil || c.last.run != r.RunID || c.last.saw != saw {
-		holds, err := c.eval(r)
-		c.last = &judged{r.RunID, saw, holds, err}
+	i := slices.IndexFunc(c.runs, func(j judged) bool { return j.run == r.RunID })
+	if i >= 0 && saw != "" && c.runs[i].saw == saw {
+		return c.runs[i].holds, c.runs[i].err
 	}
-	return c.last.holds, c.last.err
+	holds, err := c.eval(r)
+	switch {
+	case i >= 0:
+		c.runs = slices.Delete(c.runs, i, i+1)
+	case len(c.runs) == maxJudged:
+		c.runs = slices.Delete(c.runs, 0, 1)
+	}
+	c.runs = append(c.runs, judged{r.RunID, saw, holds, err})
+	return holds, err
 }
 
 func (c *condition) eval(r *reading) (bool, error) {

@@ -3,8 +3,11 @@ package workflows
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -174,10 +177,11 @@ func TestJudgedOnce(t *testing.T) {
 	last := func() *judged {
 		t.Helper()
 		g.Next(v)
-		return g.indexed().conditions[text].last
+		runs := g.indexed().conditions[text].runs
+		return &runs[len(runs)-1]
 	}
 	before := last()
-	if before == nil || !before.holds {
+	if !before.holds {
 		t.Fatalf("%+v", before)
 	}
 	for range 10 {
@@ -186,12 +190,97 @@ func TestJudgedOnce(t *testing.T) {
 		}
 	}
 	v.Nodes["a"] = NodeValue{Status: Done, Outputs: json.RawMessage(`{"n":4,"success":true}`)}
-	if now := last(); now == before || now.holds {
+	if now := last(); now.holds {
 		t.Errorf("other values: %+v", now)
 	}
 	v.Nodes["a"] = NodeValue{Status: Done}
 	if now := last(); now.err == nil {
 		t.Errorf("no values: %+v", now)
+	}
+	if n := len(g.indexed().conditions[text].runs); n != 1 {
+		t.Errorf("one run is remembered as %d", n)
+	}
+}
+
+// TestRunsAreJudgedApart: runs of one graph do not evaluate each other's conditions again, and
+// the oldest is forgotten.
+func TestRunsAreJudgedApart(t *testing.T) {
+	const text = "nodes.a.outputs.n == 3"
+	g, v := valued(t, "", text)
+	c := g.indexed().conditions[text]
+	ask := func(run int) {
+		v.RunID = fmt.Sprintf("plan_%d", run)
+		g.Next(v)
+	}
+	for i := range maxJudged {
+		ask(i)
+	}
+	before := slices.Clone(c.runs)
+	for i := range 2 * maxJudged {
+		ask(i % 3)
+	}
+	if !slices.Equal(c.runs, before) {
+		t.Error("a run was judged again")
+	}
+	if ask(maxJudged); len(c.runs) != maxJudged || c.runs[0].run != "plan_1" || c.runs[maxJudged-1].run != "plan_16" {
+		t.Errorf("%+v", c.runs)
+	}
+}
+
+// TestCostsOfGraph: what the conditions of a graph may cost together is bounded, of a definition
+// and of a patched run; an equal condition counts once.
+func TestCostsOfGraph(t *testing.T) {
+	loop := func(i int) string {
+		return fmt.Sprintf("inputs.l.exists(x, x == %d) && inputs.l.all(x, x > 0 && x < 5)", i)
+	}
+	parse := func(n int, condition func(int) string) (*Definition, Faults) {
+		nodes, edges := []Node{{ID: "a", Type: Function, Fn: "s.t"}}, []Edge{}
+		for i := range n {
+			id := fmt.Sprintf("n%d", i)
+			nodes, edges = append(nodes, Node{ID: id, Type: Function, Fn: "s.t"}), append(edges, Edge{"a", id, condition(i)})
+		}
+		text, err := json.Marshal(map[string]any{
+			"workflow_id": "w", "version": "1", "description": "d", "nodes": nodes, "edges": edges,
+			"inputs": json.RawMessage(`{"type":"object","properties":{"l":{"type":"array"}}}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Parse("w.yaml", text)
+	}
+	if _, faults := parse(100, func(int) string { return loop(0) }); len(faults) > 0 {
+		t.Errorf("one condition at many edges: %v", faults)
+	}
+	if _, faults := parse(100, func(i int) string { return fmt.Sprintf("nodes.a.outputs.x == 'text %d'", i) }); len(faults) > 0 {
+		t.Errorf("many plain conditions: %v", faults)
+	}
+	_, faults := parse(100, loop)
+	if len(faults) != 1 || !strings.HasPrefix(faults[0].Pointer, "/edges/1") || !strings.Contains(faults[0].Reason, "more than 1000000") || !strings.Contains(faults[0].Reason, "a to n0 (") {
+		t.Fatalf("%v", faults)
+	}
+	most, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(faults[0].Pointer, "/edges/"), "/condition"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, faults := parse(most, loop)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	ended := Values{RunID: "plan_1", Nodes: map[string]NodeValue{}}
+	for _, n := range d.Nodes {
+		ended.Nodes[n.ID] = NodeValue{Status: Done}
+	}
+	p := Patch{PatchVersion: "1", AddNodes: []Node{{ID: "more", Type: Function, Fn: "s.t"}}, AddEdges: []Edge{{"a", "more", loop(most)}}}
+	for name, v := range map[string]Values{"nothing has begun": {RunID: "plan_1"}, "all has ended": ended} {
+		_, _, err := d.Overlay(p, "", v)
+		var f Faults
+		if !errors.As(err, &f) || f[0].Pointer != "/add_edges/0/condition" || !strings.Contains(f[0].Reason, "more than 1000000") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p.RemoveEdges = []EdgeName{{"a", "n0"}}
+	if _, _, err := d.Overlay(p, "", Values{RunID: "plan_1"}); err != nil {
+		t.Errorf("in another one's place: %v", err)
 	}
 }
 

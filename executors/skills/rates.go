@@ -15,8 +15,11 @@ import (
 // The zero value is ready; safe for concurrent use.
 type rates struct {
 	mu sync.Mutex
-	of map[string]*rate // by tenant and skill
+	of *ratelimit.Table[rate] // by tenant and skill
 }
+
+// rateShares are of the rates: of all, and of a tenant's.
+var rateShares = ratelimit.Shares{All: 10_000, Tenant: 2000, Key: 2000}
 
 type rate struct {
 	rpm   int
@@ -30,14 +33,16 @@ func (r *rates) allow(tenant, skill string, rpm int, now func() time.Time) (wait
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := tenant + " " + skill
-	if r.of[key] == nil || r.of[key].rpm != rpm {
-		if r.of == nil {
-			r.of = map[string]*rate{}
-		}
-		r.of[key] = &rate{rpm, ratelimit.New(rpm, time.Minute, ratelimit.Of(1), now)}
+	if r.of == nil {
+		r.of = ratelimit.NewTable[rate](rateShares, nil)
 	}
-	return r.of[key].calls.Allow(ratelimit.Caller{})
+	key := tenant + " " + skill
+	is, ok := r.of.Get(key)
+	if !ok || is.rpm != rpm {
+		is = rate{rpm, ratelimit.New(rpm, time.Minute, ratelimit.Of(1), now)}
+		r.of.Put(key, tenant, "", 1, is)
+	}
+	return is.calls.Allow(ratelimit.Caller{})
 }
 
 // withinRates refuses a call beyond the tenant's rate or the server's. It was not sent.

@@ -55,16 +55,15 @@ func (c *command) submit(typ string, args func(tenant string) any) (answer, erro
 	return ordered(a, err)
 }
 
-// unmatched says which names in a row of a tenant match nothing. Without the record of the data
+// unmatched says which names in rows of a tenant match nothing. Without the record of the data
 // directory it says nothing; doctor and the next start do.
-func (c *command) unmatched(tenant, where string) (text string) {
+func (c *command) unmatched(tenant string, there func(where string) bool) (text string) {
 	d, err := c.folded()
 	if err != nil {
 		return ""
 	}
-	rows, _ := d.Rows(tenant)
 	versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
-	return warned(slices.DeleteFunc(datadir.UnmatchedNames(rows, versions), func(u datadir.Unmatched) bool { return u.Where != where }))
+	return warned(slices.DeleteFunc(datadir.UnmatchedNames(d, tenant, versions), func(u datadir.Unmatched) bool { return !there(u.Where) }))
 }
 
 func warned(names []datadir.Unmatched) (text string) {
@@ -142,7 +141,7 @@ func tenantData(c *command) {
 		})
 		out, err := ordered(a, err)
 		if err == nil {
-			out.note = c.unmatched(tenant, "data "+args[0])
+			out.note = c.unmatched(tenant, func(where string) bool { return where == "data "+args[0] })
 		}
 		return out, err
 	}
@@ -182,7 +181,7 @@ func apikeyCreate(c *command) {
 			return answer{}, err
 		}
 		note := fmt.Sprintf("API key %s of user %s in tenant %s. It is shown only this once; only its hash %s was sent\n", row.ID, row.UserID, tenant, row.Hash)
-		note += c.unmatched(tenant, "API key "+row.ID)
+		note += c.unmatched(tenant, func(where string) bool { return where == "API key "+row.ID })
 		return answer{text: key + "\n", note: note, data: struct {
 			put
 			Key    string `json:"key"`

@@ -125,6 +125,7 @@ func (c *command) unmatchedInPolicy(tree policies.Tree) string {
 	if err != nil || broken != nil {
 		return ""
 	}
-	versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
-	return warned(datadir.UnmatchedInPolicy(engine, d, nil, versions))
+	versions, _ := datadir.ReadSkillVersions(c.dir)           // without them those that are approved
+	types, _ := (&catalogFlags{url: c.url}).open(c.Context()) // of the router that has the policy now
+	return warned(datadir.UnmatchedInPolicy(engine, d, types, versions))
 }

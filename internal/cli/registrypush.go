@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
@@ -113,7 +114,11 @@ func (c *command) pushRegistry(next func(now *state.Registry) (catalog.RegistryP
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{text: fmt.Sprintf("revision %d of %s in force  %s  by %s\n", push.Revision, push.Tenant, push.Digest, a.IntentID), data: struct {
+	note := c.unmatched(push.Tenant, func(where string) bool {
+		kind, _, _ := strings.Cut(where, " ")
+		return kind == "agent" || kind == "workflow" || kind == "schedule"
+	})
+	return answer{note: note, text: fmt.Sprintf("revision %d of %s in force  %s  by %s\n", push.Revision, push.Tenant, push.Digest, a.IntentID), data: struct {
 		put
 		Tenant   string `json:"tenant"`
 		Revision int64  `json:"revision"`

@@ -64,7 +64,6 @@ type Config struct {
 	SlackToken                string
 	LogLevel                  string
 	SecretFiles               []string // that secrets were read from
-	Foreign                   bool     // the file was not named, and somebody else can write it
 
 	AlertWebhook, AlertSecret, AlertSlack, AlertEmail, AlertPassword string
 	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService            string
@@ -187,7 +186,8 @@ func lines(v string) []string {
 }
 
 // Load reads file and environment over the defaults. An empty path means
-// writ.yaml in the working directory, which may be missing.
+// writ.yaml in the working directory, which may be missing, and is not read where somebody else can
+// write it: it names commands to run, files to read, and where secrets are sent.
 func Load(path string, getenv func(string) string) (Config, error) {
 	c := Default()
 	c.Variables = map[string]string{}
@@ -200,11 +200,12 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	case errors.Is(err, fs.ErrNotExist) && !named:
 	case err != nil:
 		return c, fmt.Errorf("configuration: %w", err)
+	case !named && foreign(path):
+		return c, errors.New("configuration: the writ.yaml here was not named and is not yours alone to write, so it is not read, and none of its commands (cmd:, skills) is run: look at it, then add --config writ.yaml")
 	default:
 		if err := decode(raw, path, &c); err != nil {
 			return c, fmt.Errorf("configuration %s: %v", path, err)
 		}
-		c.Foreign = !named && foreign(path)
 	}
 	for _, s := range Settings {
 		for _, name := range s.Variables() {
@@ -224,14 +225,15 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// foreign says whether others than this user and root can write a file.
+// foreign says whether others than this user and root can write a file. The user's own group may.
 func foreign(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
 		return true
 	}
 	of, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || info.Mode().Perm()&0o002 != 0 || of.Uid != 0 && int(of.Uid) != os.Geteuid()
+	mode := info.Mode().Perm()
+	return !ok || mode&0o002 != 0 || mode&0o020 != 0 && int(of.Gid) != os.Getegid() || of.Uid != 0 && int(of.Uid) != os.Geteuid()
 }
 
 // decode reads one YAML document, which may be empty. What stands in a second

@@ -355,3 +355,42 @@ func TestCollector(t *testing.T) {
 		})
 	}
 }
+
+// TestForeignFile: a file that nobody named is read only where nobody else can write it.
+func TestForeignFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	none := func(string) string { return "" }
+	if err := os.WriteFile("writ.yaml", []byte("listen: 127.0.0.1:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func(mode os.FileMode, uid, gid int) error {
+		if err := errors.Join(os.Chown("writ.yaml", uid, gid), os.Chmod("writ.yaml", mode)); err != nil {
+			t.Fatal(err)
+		}
+		if named, err := Load("writ.yaml", none); err != nil || named.Listen != "127.0.0.1:1" {
+			t.Errorf("the file that was named: %v", err)
+		}
+		c, err := Load("", none)
+		if err != nil && (c.Listen != Default().Listen || !strings.Contains(err.Error(), "add --config writ.yaml")) {
+			t.Errorf("%q, %v", c.Listen, err)
+		}
+		return err
+	}
+	for mode, foreign := range map[os.FileMode]bool{0o600: false, 0o644: false, 0o664: false, 0o666: true, 0o602: true} {
+		if err := read(mode, -1, -1); (err != nil) != foreign {
+			t.Errorf("%04o: %v", mode, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	for _, of := range []struct {
+		mode     os.FileMode
+		uid, gid int
+		foreign  bool
+	}{{0o644, 65534, 0, true}, {0o664, 0, 65534, true}, {0o644, 0, 65534, false}} {
+		if err := read(of.mode, of.uid, of.gid); (err != nil) != of.foreign {
+			t.Errorf("%+v: %v", of, err)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 				break
 			}
 		}
-		if err := resolveText(&c, text, from, from == s.Name); err != nil {
+		if err := resolveText(&c, text, from); err != nil {
 			return c, err
 		}
 	}
@@ -59,7 +59,7 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 	c.Models = maps.Clone(c.Models)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		m := c.Models[name]
-		if err := resolveText(&c, &m.Key, "models."+name+".key", true); err != nil {
+		if err := resolveText(&c, &m.Key, "models."+name+".key"); err != nil {
 			return c, err
 		}
 		c.Models[name] = m
@@ -68,9 +68,9 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 }
 
 // resolveText puts a secret in the place of the text that says where it is. from is the
-// setting or variable that has the text, ofFile says that it stands in writ.yaml. No error has the
+// setting or variable that has the text. No error has the
 // secret, or what else the command said: that may be one, too.
-func resolveText(c *Config, text *string, from string, ofFile bool) (err error) {
+func resolveText(c *Config, text *string, from string) (err error) {
 	var raw []byte
 	file, isFile := strings.CutPrefix(*text, inFile)
 	command, isCommand := strings.CutPrefix(*text, fromCommand)
@@ -78,8 +78,6 @@ func resolveText(c *Config, text *string, from string, ofFile bool) (err error) 
 	case isFile:
 		c.SecretFiles = append(c.SecretFiles, file)
 		raw, err = secretFile(file)
-	case isCommand && ofFile && c.Foreign:
-		return fmt.Errorf("%s: its command is not run, since writ.yaml here was not named and is not yours alone to write: if you trust it, add --config writ.yaml", from)
 	case isCommand:
 		raw, err = secretCommand(strings.Fields(command))
 	case from == secretName:

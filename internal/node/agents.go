@@ -138,6 +138,7 @@ func (w *agentWatcher) put(ctx context.Context) {
 	for _, f := range append(r.Notices, r.Ahead()...) {
 		log.WarnContext(ctx, "agents", slog.String("notice", f.Error()))
 	}
+	w.node.skills.newAgents()
 	w.say(strings.Join(names, ", "))
 }
 

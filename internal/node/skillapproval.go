@@ -16,7 +16,6 @@ import (
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 )
 
@@ -28,6 +27,7 @@ type skillWatcher struct {
 	sources map[string]mcp.Source  // of servers by name
 	logged  map[string]string      // what was last logged about a server, skill or tenant
 	noted   []datadir.SkillVersion // the versions as last written
+	agents  chan struct{}          // has one when agents that may name skills were put in force
 
 	mu      sync.Mutex
 	servers []SkillServer // as last judged, guarded by mu
@@ -56,12 +56,27 @@ func (n *Node) startSkills(g *group) error {
 // run looks again until ctx ends. So a server that was down is used once it answers, and
 // skills that it declares later are judged like the others.
 func (w *skillWatcher) run(ctx context.Context) error {
-	for clock.Sleep(ctx, w.wait()) == nil {
-		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.node.cfg.Log.WarnContext(ctx, "skills were not approved", slog.String("error", err.Error()))
+	for ctx.Err() == nil {
+		wait, cancel := context.WithTimeout(ctx, w.wait())
+		select {
+		case <-w.agents:
+			w.sayUnmatched(ctx)
+		case <-wait.Done():
+			if err := w.look(ctx); err != nil && ctx.Err() == nil {
+				w.node.cfg.Log.WarnContext(ctx, "skills were not approved", slog.String("error", err.Error()))
+			}
 		}
+		cancel()
 	}
 	return nil
+}
+
+// newAgents has the names in agents looked at soon.
+func (w *skillWatcher) newAgents() {
+	select {
+	case w.agents <- struct{}{}:
+	default:
+	}
 }
 
 func (w *skillWatcher) wait() time.Duration {
@@ -77,6 +92,9 @@ func (w *skillWatcher) wait() time.Duration {
 // answer. The error is that of an approval.
 func (w *skillWatcher) look(ctx context.Context) error {
 	if len(w.sources) == 0 {
+		if w.node.alone() { // else other processes may have some
+			w.sayUnmatched(ctx)
+		}
 		return nil
 	}
 	found, _ := w.node.registry.Skills(ctx) // each error is in its server's health
@@ -268,8 +286,7 @@ func (w *skillWatcher) sayUnmatched(ctx context.Context) {
 	tenants := w.node.directory.Tenants()
 	now := map[string]bool{}
 	for _, tenant := range tenants {
-		rows, _ := w.node.directory.Rows(tenant)
-		for _, u := range datadir.UnmatchedNames(rows, w.noted) {
+		for _, u := range datadir.UnmatchedNames(w.node.directory, tenant, w.noted) {
 			now[u.String()] = true
 		}
 	}

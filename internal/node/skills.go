@@ -23,7 +23,7 @@ import (
 // faulty configuration is an error; a server that does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills = &skillWatcher{node: n, sources: map[string]mcp.Source{}, logged: map[string]string{}}
+	n.skills = &skillWatcher{node: n, sources: map[string]mcp.Source{}, logged: map[string]string{}, agents: make(chan struct{}, 1)}
 	n.servers = sandbox.NewServers()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
 		if err := n.addSkills(name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {

@@ -591,4 +591,33 @@ deny contains {"id": "ext.names", "reason": "no"} if {
 	}
 }
 
+// TestUnmatchedInAgents: a tool of a skill server that is not there is warned of when agents and
+// workflows are put in force, and where there is no skill server at all.
+func TestUnmatchedInAgents(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "read_note", ReadOnly: true})
+	for name, servers := range map[string][]string{"a server": {"name=memory -- " + s.url()}, "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write := func(tools string) {
+				t.Helper()
+				must(t, os.WriteFile(filepath.Join(dir, "agents", "shop.yaml"), []byte("name: shop\ndescription: Sells.\ntools: ["+tools+"]\n"), 0o600))
+			}
+			must(t, errors.Join(os.Mkdir(filepath.Join(dir, "agents"), 0o700), os.Mkdir(filepath.Join(dir, "workflows"), 0o700)))
+			must(t, os.WriteFile(filepath.Join(dir, "workflows", "w.yaml"), []byte("workflow_id: w\nversion: \"1\"\ndescription: d\nnodes:\n  - {id: a, type: function, fn: memory.lost_note}\n  - {id: b, type: function, fn: read_note}\n"), 0o600))
+			const known = `{server: memory, name: read_note}, {server: "memory"}, {server: "*"}, {server: nowhere}`
+			write(known)
+			cfg, log := config(t.TempDir()), newMessages()
+			cfg.Log, cfg.Agents, cfg.Skills, cfg.SkillServers = log.logger(), dir, servers, nil
+			run(t, open(t, cfg))
+			before := map[string]int{"a server": 2, "none": 5}[name]
+			log.wait(t, saysUnmatched, before)
+			write(known + ", {server: memory, name: lost_notes}")
+			log.wait(t, saysUnmatched, before+1)
+			if got := log.count(saysUnmatched); got != before+1 {
+				t.Errorf("the operator was told of %d names", got)
+			}
+		})
+	}
+}
+
 const saysUnmatched = "a name in the settings matches nothing, and has no effect: correct it or leave it out"

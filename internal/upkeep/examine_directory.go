@@ -25,7 +25,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 		return []Finding{wrong(check, fmt.Errorf("the record cannot be read: %w", err), "see writ audit fsck")}
 	}
 	var list []Finding
-	types, _ := catalog.Open(e.Catalog) // else nil, the built-in rows: policy says what is wrong with it
+	types, _ := catalog.Open(e.Catalog) // else nil: policy says what is wrong with it
 	for _, m := range d.Misput(types) {
 		text := fmt.Sprintf("tenant %s, %s: %s %s", m.Tenant, m.Row, m.Pointer, m.Reason)
 		if m.Denies {
@@ -39,9 +39,8 @@ func (e Examination) directory(ctx context.Context) []Finding {
 	}
 	versions, _ := datadir.ReadSkillVersions(e.Dir) // without them those that are approved
 	for _, tenant := range d.Tenants() {
-		rows, _ := d.Rows(tenant)
-		for _, u := range datadir.UnmatchedNames(rows, versions) {
-			list = append(list, warned("names", u.String(), "correct the name, or leave it out: writ skill list shows what there is"))
+		for _, u := range datadir.UnmatchedNames(d, tenant, versions) {
+			list = append(list, warned("names", u.String(), "correct the name, or leave it out: writ skill list and writ registry list show what there is"))
 		}
 	}
 	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}

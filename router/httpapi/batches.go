@@ -11,9 +11,6 @@ import (
 	"aob.dev/writ/internal/problem/edge"
 )
 
-// maxBatches are carried out at once: a batch is large, and takes long.
-const maxBatches = 64
-
 // batch takes sealed orders that are accepted together or not at all.
 func (s *server) batch(c *gin.Context) error {
 	dry, err := wantsDryRun(c)
@@ -26,12 +23,6 @@ func (s *server) batch(c *gin.Context) error {
 	raw, err := bodyOf(c, intents.MaxBatchSize, "a batch has at most 1048576 bytes")
 	if err != nil {
 		return err
-	}
-	select { // only now: until it has sent all, a client holds none
-	case s.batches <- struct{}{}:
-		defer func() { <-s.batches }()
-	default:
-		return crowded("too many batches are being carried out")
 	}
 	var b *intents.BatchAnswer
 	if dry {

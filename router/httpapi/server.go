@@ -60,15 +60,14 @@ type Config struct {
 }
 
 type server struct {
-	cfg     Config
-	batches chan struct{} // one for each batch that is being carried out
-	intake  intake        // of batches
-	heavy   *lanes        // of what reads the whole record
+	cfg    Config
+	intake intake // of batches
+	heavy  *lanes // of what reads the whole record
 }
 
 // New is the router's HTTP interface.
 func New(cfg Config) http.Handler {
-	s := &server{cfg: cfg, batches: make(chan struct{}, maxBatches), intake: intake{from: map[string]int{}}, heavy: newLanes()}
+	s := &server{cfg: cfg, intake: intake{from: map[string]int{}}, heavy: newLanes()}
 	r := edge.NewRoutes(cfg.Log, "")
 	r.POST("/v1/intents", r.Handle(s.submit))
 	r.GET("/v1/intents", r.Handle(s.list))
