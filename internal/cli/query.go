@@ -23,8 +23,9 @@ func queryCommand(c *command) {
 	byDay := c.Flags().Bool("by-day", false, "usage of each day")
 	wholeTenant := c.Flags().Bool("whole-tenant", false, "of all users of the tenant; needs audit:read")
 	c.answer = func(args []string) (answer, error) {
+		mode, query, _ := strings.Cut(strings.Join(args, " "), " ") // also as one argument
 		body := map[string]any{
-			"mode": args[0], "query": args[1], "session_id": *session, "by_day": *byDay, "whole_tenant": *wholeTenant, "limit": *limit, "after": *after,
+			"mode": mode, "query": query, "session_id": *session, "by_day": *byDay, "whole_tenant": *wholeTenant, "limit": *limit, "after": *after,
 		}
 		for name, at := range map[string]time.Time{"since": since, "until": until} {
 			if !at.IsZero() {
