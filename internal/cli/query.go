@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -23,7 +24,10 @@ func queryCommand(c *command) {
 	byDay := c.Flags().Bool("by-day", false, "usage of each day")
 	wholeTenant := c.Flags().Bool("whole-tenant", false, "of all users of the tenant; needs audit:read")
 	c.answer = func(args []string) (answer, error) {
-		mode, query, _ := strings.Cut(strings.Join(args, " "), " ") // also as one argument
+		mode, query, whole := strings.Cut(strings.Join(args, " "), " ") // also as one argument
+		if !whole {
+			return answer{}, usage(errors.New("a mode has a query, such as: writ query SQL usage"))
+		}
 		body := map[string]any{
 			"mode": mode, "query": query, "session_id": *session, "by_day": *byDay, "whole_tenant": *wholeTenant, "limit": *limit, "after": *after,
 		}
