@@ -17,7 +17,7 @@ import (
 // TestMain makes this test binary the writ of the scripts: they run the real
 // command line in processes of their own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"writ": main, "p8": main, "notes-server": notesServer, "curl": curl, "jq": jq})
+	testscript.Main(m, map[string]func(){"writ": main, "p8": main, "notes-server": notesServer, "curl": curl, "jq": jq, "uuidgen": uuidgen})
 }
 
 // TestScripts runs testdata/script. Beside the usual commands they have those
@@ -167,6 +167,7 @@ func environ(ts *testscript.TestScript, w *world) []string {
 		"WRIT_AGENT_HOSTS", "WRIT_AGENT_VARIABLES", "MY_AGENT_ENDPOINT", "FIRESTORE_DATABASE", "SLACK_BOT_TOKEN", "OTEL_EXPORTER_OTLP_ENDPOINT", "LOG_LEVEL", "SESSION_TTL_MINUTES", "SESSION_MAX_TURNS", "ENABLE_SESSION_BYPASS", "ENABLE_CLARIFICATION",
 		"ENABLE_CIRCUIT_BREAKER", "ENABLE_RATE_LIMITING", "RATE_LIMIT_WINDOW_MS", "RATE_LIMIT_MAX_REQUESTS", "CIRCUIT_BREAKER_FAILURE_THRESHOLD", "CIRCUIT_BREAKER_RESET_TIMEOUT_MS",
 		"CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS", "CIRCUIT_BREAKER_HALF_OPEN_TIMEOUT_MS", "CB_SYNC_INTERVAL_MS", "CB_LEADER_LEASE_MS", "AGENT_REGISTRY_DIR", "MCP_REQUEST_TIMEOUT_MS", "MCP_MAX_RETRIES",
+		"P8_OTEL_ENABLED", "P8_OTEL_SERVICE_NAME", "P8_OTEL_COLLECTOR_ENDPOINT",
 	} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)

@@ -309,7 +309,7 @@ func (p *sourcePage) run(t *testing.T) string {
 		shell(ts, w, here.ReplaceAllLiteralString(b.text, w.url))
 	})
 	for name, cmd := range map[string]func(*testscript.TestScript, *world, []string){"fill": fill, "ended": endScene, "eventually": eventually, "tools": serveTools, "submit": submitPrinted,
-		"hangup": hangup, "agent": serveAgent, "choosing": choosing,
+		"declared": declared, "collector": collectSpans, "defined": defined, "hangup": hangup, "agent": serveAgent, "choosing": choosing,
 		"acting": acting, "enricher": enricher, "collecting": collecting} {
 		params.Cmds[name] = positive(cmd)
 	}
