@@ -164,6 +164,7 @@ func environ(ts *testscript.TestScript, w *world) []string {
 	for _, name := range []string{
 		"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "XDG_CONFIG_HOME", "WRIT_MODEL_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ACME_LAX", "ACME_DIES", "CRM_TOKEN", "P8_SCHEMA_DIR",
 		"WRIT_ENVIRONMENT", "NODE_ENV", "API_KEY", "API_KEY_SECRET_NAME", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_REGION", "VERTEX_AI_LOCATION", "VERTEX_AI_MODEL",
+		"WRIT_MODEL", "SKILL_SERVICE_URL", "cloud_skill_service",
 	} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)

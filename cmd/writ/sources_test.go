@@ -308,7 +308,7 @@ func (p *sourcePage) run(t *testing.T) string {
 		ts.Logf("%s", b.text)
 		shell(ts, w, here.ReplaceAllLiteralString(b.text, w.url))
 	})
-	for name, cmd := range map[string]func(*testscript.TestScript, *world, []string){"fill": fill, "ended": endScene, "eventually": eventually, "tools": serveTools, "submit": submitPrinted} {
+	for name, cmd := range map[string]func(*testscript.TestScript, *world, []string){"fill": fill, "ended": endScene, "eventually": eventually, "tools": serveTools, "submit": submitPrinted, "staff": staff, "brand": brand, "search": search, "ask": ask, "ends": ends} {
 		params.Cmds[name] = positive(cmd)
 	}
 	testscript.RunT(recorder{t, log}, params)
