@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -79,7 +80,11 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 			return who, err
 		}
 		if !key.Found {
-			return who, g.unauthorized(c, "the API key is not known")
+			why := "the API key is not known"
+			if strings.Count(secret, ".") == 2 { // a compact JWS
+				why = "a grant for reading opens /v1/intents, /v1/approvals and /v1/policy alone: send an API key here"
+			}
+			return who, g.unauthorized(c, why)
 		}
 		g.keys.put(hash, key)
 	}

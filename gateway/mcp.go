@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -128,6 +129,9 @@ func readMCP(c *gin.Context) (m mcpMessage, err error) {
 	}
 	c.Request.Body = io.NopCloser(bytes.NewReader(raw))
 	_ = json.Unmarshal(raw, &m) // the server refuses what does not fit
+	if len(m.ID) > 0 && strings.ContainsAny(string(m.ID[:1]), "{[tf") {
+		return m, problem.New(intents.SchemaInvalid, "/id", "must be a text or a number")
+	}
 	if len(m.ID) > maxRequestID {
 		return m, problem.New(intents.SchemaInvalid, "/id", "has more than 256 bytes")
 	}

@@ -72,10 +72,11 @@ func nearby(host string) bool {
 	return strings.EqualFold(name, "localhost") || net.ParseIP(name).IsLoopback()
 }
 
-// hostname is a host without its port.
+// hostname is a host without its port; empty if it is none.
 func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
+	u, err := url.Parse("//" + host)
+	if err != nil || u.Host != host {
+		return ""
 	}
-	return strings.Trim(host, "[]")
+	return u.Hostname()
 }

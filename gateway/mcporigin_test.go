@@ -24,6 +24,8 @@ func TestMCPOrigin(t *testing.T) {
 		{"evil.example", "", true},
 		{"evil.example", "http://evil.example", true},
 		{"writ.example.evil.example", "", true},
+		{own + ".evil.example", "", true},
+		{"127.0.0.1:.evil.example", "", true},
 		{own, "https://evil.example", true},
 		{own, "http://localhost.evil.example", true},
 		{own, "http://127.0.0.1.evil.example", true},

@@ -41,6 +41,10 @@ func TestGrantOfKey(t *testing.T) {
 			if r, err := intents.OpenGrant(got.Reading, origin, w.keys(), w.clock.Now()); err != nil || !r.Reads() || g.Reads() || r.Subject != row.user || r.Tenant != "acme" || r.Expires > g.Expires || !slices.Equal(r.Roles, g.Roles) {
 				t.Errorf("to read: %+v, %v", r, err)
 			}
+			var p problem.Problem
+			if resp := w.call("GET", "/v1/me", "", http.Header{"X-Api-Key": {got.Reading}}, &p); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(p.Detail, "send an API key here") {
+				t.Errorf("as an API key: %d %+v", resp.StatusCode, p)
+			}
 			if got.User != g.Subject || got.Tenant != g.Tenant || got.Session != g.Session || got.Turn != g.Turn || got.Turn == "" || got.Origin != origin || !slices.Equal(got.Roles, g.Roles) {
 				t.Errorf("%+v of %+v", got, g)
 			}

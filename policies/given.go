@@ -38,10 +38,10 @@ type unseen struct {
 
 // given are the arguments with every input that they only name in its place: policies see
 // what the executor gets.
-func given(e *intents.Envelope, f intents.Facts) (args any, hidden []unseen) {
-	named, ok := e.Decoded().(map[string]any)
+func given(decoded any, f intents.Facts) (args any, hidden []unseen) {
+	named, ok := decoded.(map[string]any)
 	if !ok || len(f.Inputs) == 0 {
-		return e.Decoded(), nil
+		return decoded, nil
 	}
 	named = maps.Clone(named)
 	for _, in := range f.Inputs {
@@ -62,6 +62,18 @@ func given(e *intents.Envelope, f intents.Facts) (args any, hidden []unseen) {
 		}
 	}
 	return named, hidden
+}
+
+// Shown are arguments as people are shown them: as policies see them.
+func Shown(args json.RawMessage, f intents.Facts) (json.RawMessage, error) {
+	var decoded any
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&decoded); err != nil {
+		return nil, err
+	}
+	decoded, _ = given(decoded, f)
+	return intents.MarshalPlain(decoded)
 }
 
 // inputPath is where policies find an input.

@@ -19,7 +19,7 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 // input is Input, and which inputs of the order marks stand for in it.
 func input(e *intents.Envelope, f intents.Facts) (map[string]any, []unseen) {
 	p, c := e.Principal(), e.Constraints()
-	args, hidden := given(e, f)
+	args, hidden := given(e.Decoded(), f)
 	in := map[string]any{
 		"intent": map[string]any{"type": e.Type(), "args": args},
 		"actor":  map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)},

@@ -228,10 +228,13 @@ func readReport(raw []byte, report *intents.Report) error {
 	if err := errors.Join(json.Unmarshal(raw, &members), json.Unmarshal(raw, report)); err != nil {
 		return err
 	}
+	read := map[string]bool{}
 	for name := range members {
-		if lower := strings.ToLower(name); lower != name && members[lower] != nil {
-			return intents.Refuse(intents.ExecutorFailed, "/"+lower, "the executor's report can be read in two ways: a member stands twice")
+		folded := strings.ToLower(strings.ToUpper(name)) // as encoding/json reads names
+		if read[folded] {
+			return intents.Refuse(intents.ExecutorFailed, "/"+folded, "the executor's report can be read in two ways: a member stands twice")
 		}
+		read[folded] = true
 	}
 	var refusal *intents.Refusal
 	if errors.As(intents.Unambiguous(raw), &refusal) && strings.Count(refusal.Pointer, "/") == 1 {

@@ -78,6 +78,8 @@ func TestBusFails(t *testing.T) {
 		"says two results":             {said(`{"status":"done","code":"OK","result":{"output":1},"result":{"output":2}}`), intents.ExecutorFailed, intents.Indeterminate},
 		"says one in capitals, too":    {said(`{"status":"done","code":"OK","result":{"output":1},"Status":"failed"}`), intents.ExecutorFailed, intents.Indeterminate},
 		"says a code in capitals, too": {said(`{"CODE":"EXECUTOR_FAILED","status":"done","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says two in other capitals":   {said(`{"CODE":"EXECUTOR_FAILED","Code":"OK","status":"done","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says one with a long s, too":  {said(`{"\u017ftatus":"done","status":"failed","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
 		"is mute":                      {func(context.Context) ([]byte, error) { return nil, nil }, intents.ExecutorFailed, intents.Indeterminate},
 	} {
 		for effect, want := range map[catalog.Effect]intents.Code{catalog.Pure: c.pure, catalog.Once: c.once} {

@@ -132,7 +132,7 @@ func TestMaskOfAll(t *testing.T) {
 	for _, pointer := range []string{"", "input/card"} {
 		w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"], "mask": ["`+pointer+`"]} if input.intent.type == "skill.call"`)
 		w.Want(started(w, catalog.Once).Call("feed", `{"card":"4111"}`), intents.ApprovalRequired)
-		page, err := w.Router.Inbox(intents.Grant{Subject: "ben", Tenant: "default", Roles: []string{"approver"}}, bus.ApprovalsRequest{})
+		page, err := w.Router.Inbox(t.Context(), intents.Grant{Subject: "ben", Tenant: "default", Roles: []string{"approver"}}, bus.ApprovalsRequest{})
 		w.Must(err)
 		if len(page.Approvals) != 1 || strings.Contains(string(page.Approvals[0].Args), "4111") || !json.Valid(page.Approvals[0].Args) {
 			t.Errorf("%q: %+v", pointer, page)

@@ -57,7 +57,7 @@ func TestHoldTerms(t *testing.T) {
 	if x.held.Approval != "/v1/approvals/"+x.held.IntentID {
 		t.Errorf("approval at %q", x.held.Approval)
 	}
-	page, err := w.Router.Inbox(intents.Grant{Subject: "ana", Tenant: "default", Roles: []string{"user", "approver"}}, bus.ApprovalsRequest{})
+	page, err := w.Router.Inbox(t.Context(), intents.Grant{Subject: "ana", Tenant: "default", Roles: []string{"user", "approver"}}, bus.ApprovalsRequest{})
 	w.Must(err)
 	if len(page.Approvals) != 1 {
 		t.Fatalf("%+v", page)
@@ -137,7 +137,7 @@ func TestInbox(t *testing.T) {
 	}
 	w.Want(second.Started(1).Call("pay", `{"n":2}`), intents.ApprovalRequired)
 	seen := func(user string, q bus.ApprovalsRequest, roles ...string) bus.ApprovalsReply {
-		page, err := w.Router.Inbox(intents.Grant{Subject: user, Tenant: "default", Roles: roles}, q)
+		page, err := w.Router.Inbox(t.Context(), intents.Grant{Subject: user, Tenant: "default", Roles: roles}, q)
 		w.Must(err)
 		return page
 	}
@@ -153,7 +153,7 @@ func TestInbox(t *testing.T) {
 		"without the role": {seen("ben", bus.ApprovalsRequest{}, "user"), 0},
 		"a stranger":       {seen("emil", bus.ApprovalsRequest{}, "user", "approver"), 0},
 		"another tenant's ben": {func() bus.ApprovalsReply {
-			p, _ := w.Router.Inbox(intents.Grant{Subject: "ben", Tenant: "acme", Roles: []string{"approver"}}, bus.ApprovalsRequest{})
+			p, _ := w.Router.Inbox(t.Context(), intents.Grant{Subject: "ben", Tenant: "acme", Roles: []string{"approver"}}, bus.ApprovalsRequest{})
 			return p
 		}(), 0},
 	} {
@@ -175,7 +175,7 @@ func TestInbox(t *testing.T) {
 		t.Errorf("past the deadline: %+v", got)
 	}
 	for _, q := range []bus.ApprovalsRequest{{After: "x"}, {After: "-2"}, {Limit: 101}, {Limit: -1}} {
-		if _, err := w.Router.Inbox(intents.Grant{Subject: "ben", Tenant: "default"}, q); intents.CodeOf(err) != intents.SchemaInvalid {
+		if _, err := w.Router.Inbox(t.Context(), intents.Grant{Subject: "ben", Tenant: "default"}, q); intents.CodeOf(err) != intents.SchemaInvalid {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}

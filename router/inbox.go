@@ -1,15 +1,21 @@
 package router
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strconv"
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
 )
 
 // Bounds of a page of the inbox.
@@ -21,7 +27,7 @@ const (
 // Inbox lists the held orders that somebody may decide and those that they asked
 // for themselves, newest first; of another tenant there are none, nor of other work
 // than a standing grant is for.
-func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
+func (r *Router) Inbox(ctx context.Context, g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
 	out := bus.ApprovalsReply{Approvals: []bus.HeldOrder{}}
 	before, limit := int64(-1), q.Limit
 	if q.After != "" {
@@ -51,13 +57,23 @@ func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsRe
 			out.Cursor = strconv.FormatInt(out.Approvals[limit-1].Position, 10)
 			break
 		}
-		out.Approvals = append(out.Approvals, h)
+		var err error
+		if h.Args, err = r.shownArgs(ctx, h.of); err != nil {
+			return out, err
+		}
+		out.Approvals = append(out.Approvals, h.HeldOrder)
 	}
 	return out, nil
 }
 
+// waiting is a held order as people see it, but for its arguments, and as the state has it.
+type waiting struct {
+	bus.HeldOrder
+	of state.Hold
+}
+
 // inbox of a grant's user, newest first.
-func (r *Router) inbox(g intents.Grant) []bus.HeldOrder {
+func (r *Router) inbox(g intents.Grant) []waiting {
 	dir := r.state.Directory()
 	roles, disabled := dir.RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 	if disabled {
@@ -66,13 +82,13 @@ func (r *Router) inbox(g intents.Grant) []bus.HeldOrder {
 	caps, _ := dir.Capabilities(g.Tenant, roles)
 	approver := state.Covered(intents.CurrentRules, caps, state.CapabilityApprove)
 	reader := intents.Approver{User: g.Subject, Key: intents.KeyOfClient(g.Act.Client), Roles: roles}
-	var out []bus.HeldOrder
+	var out []waiting
 	for _, h := range slices.Backward(r.state.Holds(g.Tenant)) {
 		held := shown(h)
 		held.Mine = h.User == g.Subject
 		held.MayDecide = approver && slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(reader, h.Asked) })
 		if held.Mine || held.MayDecide {
-			out = append(out, held)
+			out = append(out, waiting{held, h})
 		}
 	}
 	return out
@@ -81,7 +97,7 @@ func (r *Router) inbox(g intents.Grant) []bus.HeldOrder {
 // shown is a held order as people see it.
 func shown(h state.Hold) bus.HeldOrder {
 	out := bus.HeldOrder{
-		IntentID: h.Decision.IntentID, Position: h.Position, TenantID: h.Tenant, UserID: h.User, Type: h.Type, Args: h.Args,
+		IntentID: h.Decision.IntentID, Position: h.Position, TenantID: h.Tenant, UserID: h.User, Type: h.Type,
 		PlanID: h.Context.PlanID, Step: h.Context.Step, Reason: h.Decision.Reason, Rules: []bus.HeldRule{}, Approved: []bus.Approved{},
 		HeldAt: intents.FormatTime(h.At), Deadline: h.Terms.Deadline, URL: bus.ApprovalURL(h.Decision.IntentID),
 	}
@@ -90,12 +106,55 @@ func shown(h state.Hold) bus.HeldOrder {
 			ID: rule.ID, Reason: rule.Reason, Approvers: rule.Approvers, Roles: rule.Roles, Count: rule.Needed(),
 			FourEyes: rule.FourEyes, Satisfied: rule.ID != intents.RuleUnsettled && rule.Satisfied(h.By, h.Asked),
 		})
-		out.Args = intents.Mask(out.Args, rule.Mask)
 	}
 	for _, a := range h.By {
 		out.Approved = append(out.Approved, bus.Approved{UserID: a.UserID, At: a.At})
 	}
 	return out
+}
+
+// shownArgs are the arguments of a held order with the inputs that it was kept with, as policies saw
+// them, and without what its rules mask.
+func (r *Router) shownArgs(ctx context.Context, h state.Hold) (json.RawMessage, error) {
+	args := h.Args
+	row, _ := r.Catalog().Lookup(h.Type)
+	if named, err := catalog.InputsOf(row, args); err == nil && len(named) > 0 {
+		facts, err := r.keptInputs(ctx, h)
+		if err == nil {
+			args, err = policies.Shown(args, facts)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, rule := range h.Terms.Rules {
+		args = intents.Mask(args, rule.Mask)
+	}
+	return args, nil
+}
+
+// keptInputs reads the inputs that a held order was kept with, as far as policies see such.
+func (r *Router) keptInputs(ctx context.Context, h state.Hold) (facts intents.Facts, err error) {
+	rec, err := r.cfg.Records.Get(ctx, h.Position)
+	if err != nil {
+		return facts, err
+	}
+	if err := json.Unmarshal(rec.Parts[storage.PartFacts], &facts); err != nil {
+		return facts, err
+	}
+	facts.Data = map[string][]byte{}
+	for _, in := range facts.Inputs {
+		if in.SHA256 == "" || in.Size >= policies.MaxSeen {
+			continue
+		}
+		data, err := r.smallBlob(ctx, h.Tenant, in.Ref)
+		if err == nil && intents.Digest(data) == in.SHA256 {
+			facts.Data[in.Pointer] = data
+			continue
+		}
+		r.cfg.Log.WarnContext(ctx, "approvers are not shown an input", slog.String("intent_id", h.Decision.IntentID), slog.Any("error", err)) // its mark stands there
+	}
+	return facts, nil
 }
 
 // Reader verifies the grant of a read. Its roles are those of the grant that API
@@ -122,11 +181,11 @@ func (r *Router) Reader(token string) (intents.Grant, error) {
 }
 
 // approvals answers the gateway for a user whose grant comes along.
-func (r *Router) approvals(q bus.ApprovalsRequest) bus.ApprovalsReply {
+func (r *Router) approvals(ctx context.Context, q bus.ApprovalsRequest) bus.ApprovalsReply {
 	g, err := r.Reader(q.Grant)
 	var out bus.ApprovalsReply
 	if err == nil {
-		out, err = r.Inbox(g, q)
+		out, err = r.Inbox(ctx, g, q)
 	}
 	var refusal *intents.Refusal
 	switch {
@@ -137,4 +196,14 @@ func (r *Router) approvals(q bus.ApprovalsRequest) bus.ApprovalsReply {
 		return bus.ApprovalsReply{Code: string(intents.Internal)}
 	}
 	return out
+}
+
+// smallBlob reads a blob of a tenant that is small enough to be shown.
+func (r *Router) smallBlob(ctx context.Context, tenant, ref string) ([]byte, error) {
+	f, _, err := r.cfg.Blobs.Fetch(ctx, tenant, ref)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, policies.MaxSeen))
+	return data, errors.Join(err, f.Close())
 }

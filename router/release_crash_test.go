@@ -9,6 +9,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
@@ -159,6 +161,9 @@ func TestHeldInputs(t *testing.T) {
 	w.Must(blobs.Wipe(t.Context(), scope))
 	w = w.Restart()
 	x := asked{w, &routertest.Task{Plan: p.On(w), TaskID: task.TaskID, Key: task.Key, Step: 1, Revision: 1}, held}
+	if args := x.shown(t); args != `{"from":"`+file.ID+`","input":"the bytes of then","skill":"send"}` {
+		t.Errorf("ben is shown %s", args)
+	}
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
 	w.Want(x.outcome(), intents.OK)
 	calls := w.Bus.Calls("skill.call")
@@ -171,6 +176,34 @@ func TestHeldInputs(t *testing.T) {
 	defer f.Close()
 	if got, err := io.ReadAll(f); err != nil || string(got) != "the bytes of then" || in.SHA256 != file.SHA256 || in.Pointer != "/input" {
 		t.Errorf("%+v: %q %v", in, got, err)
+	}
+}
+
+// shown are the arguments that ben sees before he decides.
+func (x asked) shown(t *testing.T) string {
+	t.Helper()
+	page, err := x.Router.Inbox(t.Context(), intents.Grant{Subject: "ben", Tenant: "default", Roles: []string{"approver"}}, bus.ApprovalsRequest{IntentID: x.held.IntentID})
+	if err != nil || len(page.Approvals) != 1 {
+		t.Fatalf("%+v %v", page, err)
+	}
+	return string(page.Approvals[0].Args)
+}
+
+// Of an input that is large, or that two readers take for different values, approvers are shown the digest.
+func TestHeldInputsOutOfSight(t *testing.T) {
+	w, blobs, _ := withBlobs(t)
+	people(w)
+	w.Pin("send", catalog.Once)
+	w.Data("approval", `{"skills":["send"]}`)
+	task := w.Begun("p9", "send").Started(1)
+	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p9"), Revision: 1, Step: 1}
+	for name, text := range map[string]string{"large": strings.Repeat("x", policies.MaxSeen), "ambiguous": `{"a":1,"a":2}`} {
+		file, err := blobs.Put(t.Context(), scope, strings.NewReader(text))
+		w.Must(err)
+		x := asked{w, task, w.Want(w.Do(task.Order("skill.call", catalog.SkillCall{Skill: "send", From: file.ID})), intents.ApprovalRequired)}
+		if args := x.shown(t); !strings.Contains(args, `"input":{"writ.reference":{"sha256":"`+file.SHA256+`"`) {
+			t.Errorf("%s: ben is shown %.200s", name, args)
+		}
 	}
 }
 
@@ -189,6 +222,9 @@ func TestHeldInputOfAnOrder(t *testing.T) {
 	}
 	held := w.Want(w.Do(task.Order("skill.call", catalog.SkillCall{Skill: "send", From: script.IntentID})), intents.ApprovalRequired)
 	x := asked{w, task, held}
+	if args := x.shown(t); !strings.Contains(args, `"input":[1,2],`) {
+		t.Errorf("ben is shown %s", args)
+	}
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
 	w.Want(x.outcome(), intents.OK)
 	if in := w.Bus.Calls("skill.call")[0].Ticket.Inputs; len(in) != 1 || string(in[0].Value) != `[1,2]` || in[0].Ref != "" {

@@ -251,7 +251,7 @@ func TestFourEyesNeedTwoKeys(t *testing.T) {
 		return w.Do(o)
 	}
 	may := func(key, who string) bool {
-		page, err := w.Router.Inbox(intents.Grant{Subject: who, Tenant: "default", Roles: []string{"approver"}, Act: intents.Act{Client: intents.ClientOfKey(key)}}, bus.ApprovalsRequest{})
+		page, err := w.Router.Inbox(t.Context(), intents.Grant{Subject: who, Tenant: "default", Roles: []string{"approver"}, Act: intents.Act{Client: intents.ClientOfKey(key)}}, bus.ApprovalsRequest{})
 		w.Must(err)
 		return len(page.Approvals) == 1 && page.Approvals[0].MayDecide
 	}

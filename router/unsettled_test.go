@@ -63,7 +63,7 @@ func TestUnsettled(t *testing.T) {
 			x.Want(x.says("ben", catalog.DecisionApprove), intents.RBACForbidden)
 			x.Want(x.says("ben", catalog.DecisionReject), intents.RBACForbidden)
 			for query, want := range map[bus.ApprovalsRequest]int{{}: 0, {Mine: true}: 0, {IntentID: x.held.IntentID}: 1} {
-				page, err := x.Router.Inbox(intents.Grant{Subject: "ana", Tenant: "default", Roles: []string{"user"}}, query)
+				page, err := x.Router.Inbox(t.Context(), intents.Grant{Subject: "ana", Tenant: "default", Roles: []string{"user"}}, query)
 				if x.Must(err); len(page.Approvals) != want || want == 1 && (page.Approvals[0].MayDecide || page.Approvals[0].Rules[0].Satisfied) {
 					t.Errorf("%+v: %+v", query, page)
 				}

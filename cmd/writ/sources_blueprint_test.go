@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -48,7 +49,7 @@ func staff(ts *testscript.TestScript, _ *world, _ []string) {
 }
 
 func staffed(ts *testscript.TestScript, body []byte) (delta string, err error) {
-	if err := appendLine(ts.MkAbs("prompts.jsonl"), body); err != nil {
+	if err := appendTo(ts.MkAbs("prompts.jsonl"), body); err != nil {
 		return "", err
 	}
 	for role, begin := range map[string]string{"planner": "You are the planner", "executor": "You carry out one step"} {
@@ -74,7 +75,7 @@ func staffed(ts *testscript.TestScript, body []byte) (delta string, err error) {
 }
 
 // brand serves skills, at $BRAND: those of FILE, {NAME: {about, output?}}, each of which answers what
-// NAME.json says by then, and fails where there is none. brand.jsonl has what they were called with.
+// NAME.json says by then, and fails where there is none; it waits while there is a NAME.wait. brand.jsonl has what they were called with.
 func brand(ts *testscript.TestScript, _ *world, args []string) {
 	want(ts, args, 1, "brand FILE")
 	var tools map[string]struct {
@@ -91,15 +92,22 @@ func brand(ts *testscript.TestScript, _ *world, args []string) {
 		}
 		yes := true
 		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &yes}
-		s.AddTool(tool, func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			mu.Lock()
-			defer mu.Unlock()
+		s.AddTool(tool, func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			line, err := json.Marshal(map[string]any{name: req.Params.Arguments})
 			if err != nil {
 				return nil, err
 			}
-			if err := appendLine(ts.MkAbs("brand.jsonl"), line); err != nil {
+			mu.Lock()
+			err = appendTo(ts.MkAbs("brand.jsonl"), line)
+			mu.Unlock()
+			if err != nil {
 				return nil, err
+			}
+			for ctx.Err() == nil {
+				if _, err := os.Stat(ts.MkAbs(name + ".wait")); err != nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
 			raw, err := os.ReadFile(ts.MkAbs(name + ".json"))
 			if err != nil {
@@ -131,7 +139,7 @@ func search(ts *testscript.TestScript, _ *world, _ []string) {
 		defer mu.Unlock()
 		body, err := io.ReadAll(r.Body)
 		if err == nil && r.Method == http.MethodPut {
-			err = appendLine(ts.MkAbs("search.jsonl"), []byte(r.Method+" "+r.URL.Path+" "+string(body)))
+			err = appendTo(ts.MkAbs("search.jsonl"), []byte(r.Method+" "+r.URL.Path+" "+string(body)))
 		}
 		if err != nil {
 			return
@@ -165,16 +173,6 @@ func ask(ts *testscript.TestScript, w *world, args []string) {
 	header := http.Header{"X-Api-Key": {args[0]}, "Content-Type": {"application/json"}}
 	status, _, raw := request(ts, w, args[1], path, header, []byte(body))
 	must[int](ts)(fmt.Fprintf(ts.Stdout(), "HTTP %d\n%s\n", status, raw))
-}
-
-// appendLine adds a line to a file.
-func appendLine(file string, line []byte) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Close())
 }
 
 // ends cancels plans that a script opened: ends NAME…, of plans $P and NAME.

@@ -158,7 +158,7 @@ func endScene(ts *testscript.TestScript, w *world, _ []string) {
 // allPlans are the plans of the local user's tenant, with their states.
 func allPlans(ts *testscript.TestScript, w *world) map[string]string {
 	cmd := exec.Command("writ", "plan", "list", "--json", "--limit", "100", "--url", w.url, "--data", w.data)
-	cmd.Env = w.vars
+	cmd.Env = environ(ts, w)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	raw, err := cmd.Output()

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/internal/visible"
 )
 
 func auditShow(c *command) {
@@ -42,9 +43,9 @@ func shownText(found []audit.Shown) (string, error) {
 				return "", err
 			}
 		}
-		for name, part := range s.Parts {
+		for _, name := range slices.Sorted(maps.Keys(s.Parts)) {
 			if name != "order" && name != "grant" {
-				fmt.Fprintf(&b, "%s: %s\n", name, part)
+				fmt.Fprintf(&b, "%s: %s\n", name, visible.ProseJSON(s.Parts[name]))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Withheld)) {

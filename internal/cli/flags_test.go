@@ -78,9 +78,10 @@ func layers(t *testing.T) (path string, env map[string]string) {
 // leaves the others as the environment has them.
 func TestFlagsOverEnvironment(t *testing.T) {
 	path, env := layers(t)
-	var base config.Config
+	base := config.Config{Variables: map[string]string{}}
 	for _, key := range keys() {
 		setKey(&base, key, "e=e", 7)
+		base.Variables[key] = "WRIT_" + strings.ToUpper(key)
 	}
 	if d := cmp.Diff(base, configured(t, env, "--config", path)); d != "" {
 		t.Fatalf("without flags (-want +got):\n%s", d)
@@ -90,6 +91,8 @@ func TestFlagsOverEnvironment(t *testing.T) {
 			continue
 		}
 		want := base
+		want.Variables = maps.Clone(base.Variables)
+		delete(want.Variables, key)
 		flag := "--" + strings.ReplaceAll(key, "_", "-")
 		got := configured(t, env, "--config", path, flag, setKey(&want, key, "g=g", 9))
 		if d := cmp.Diff(want, got); d != "" {

@@ -25,6 +25,8 @@ import (
 // Config of `writ up`, as Settings describe it. The zero value is not usable; begin
 // with Default.
 type Config struct {
+	Variables map[string]string // of the environment that values were read from, by key of the file
+
 	Data, Listen, Metrics   string
 	Environment             string // Development, Production or Test
 	BootstrapKey            string
@@ -116,6 +118,7 @@ func Default() (c Config) {
 // Copy takes the value of a setting from another configuration.
 func (s Setting) Copy(to, from *Config) {
 	reflect.ValueOf(s.Bind(to)).Elem().Set(reflect.ValueOf(s.Bind(from)).Elem())
+	delete(to.Variables, s.Name)
 }
 
 // read takes the value of a setting from a variable.
@@ -162,7 +165,7 @@ func number(v string) int {
 
 // switched is a number that a variable of true and false turns off; -1, if it is neither.
 func switched(v string, n int) int {
-	on, err := strconv.ParseBool(cmp.Or(v, "true"))
+	on, err := strconv.ParseBool(v)
 	switch {
 	case err != nil:
 		return -1
@@ -187,6 +190,7 @@ func lines(v string) []string {
 // writ.yaml in the working directory, which may be missing.
 func Load(path string, getenv func(string) string) (Config, error) {
 	c := Default()
+	c.Variables = map[string]string{}
 	named := path != ""
 	if !named {
 		path = "writ.yaml"
@@ -206,11 +210,15 @@ func Load(path string, getenv func(string) string) (Config, error) {
 		for _, name := range s.Variables() {
 			if value := getenv(name); value != "" {
 				s.read(&c, name, value)
+				c.Variables[s.Name] = name
 				break
 			}
 		}
 		if n, number := s.Bind(&c).(*int); number && s.Switch != "" {
-			*n = switched(getenv(s.Switch), *n)
+			if value := getenv(s.Switch); value != "" {
+				*n = switched(value, *n)
+				c.Variables[s.Name] = s.Switch
+			}
 		}
 	}
 	return c, nil
@@ -281,14 +289,30 @@ func (c Config) Collector() string {
 	return c.OTLPEndpoint
 }
 
-// Validate says what is wrong, with the key at fault.
+// Validate says what is wrong, with the key at fault and the variable that it was read from.
 func (c Config) Validate() error {
+	err := c.validate()
+	if err == nil {
+		return nil
+	}
+	key, _, _ := strings.Cut(err.Error(), ":")
+	if from := c.Variables[key]; from != "" {
+		return fmt.Errorf("%w (from the variable %s)", err, from)
+	}
+	return err
+}
+
+func (c Config) validate() error {
 	if c.Data == "" {
 		return errors.New("data: names no directory")
 	}
 	for _, x := range [][2]string{{"listen", c.Listen}, {"metrics", c.Metrics}, {"nats", c.NATS}} {
-		if _, _, err := net.SplitHostPort(x[1]); err != nil && (x[1] != "" || x[0] == "listen") {
-			return fmt.Errorf("%s: %q is not host:port", x[0], x[1])
+		if x[1] == "" && x[0] != "listen" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(x[1])
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+			return fmt.Errorf("%s: %q is not host:port, with a port from 0 to 65535", x[0], x[1])
 		}
 	}
 	if c.Environment != Development && c.Environment != Production && c.Environment != Test {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // load reads a file with this text under these variables.
@@ -114,7 +115,7 @@ func TestLoadDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(Default(), c); d != "" {
+	if d := cmp.Diff(Default(), c, values); d != "" {
 		t.Errorf("without file and environment (-default +got):\n%s", d)
 	}
 	if err := c.Validate(); err != nil {
@@ -137,12 +138,12 @@ func TestLoadWorkingDirectory(t *testing.T) {
 }
 
 func TestLoadFileOverDefaults(t *testing.T) {
-	if d := cmp.Diff(everything, loaded(t, everyKey, nil)); d != "" {
+	if d := cmp.Diff(everything, loaded(t, everyKey, nil), values); d != "" {
 		t.Errorf("every key in the file (-want +got):\n%s", d)
 	}
 	want := Default()
 	want.Model = "openai:small"
-	if d := cmp.Diff(want, loaded(t, "model: openai:small\n", nil)); d != "" {
+	if d := cmp.Diff(want, loaded(t, "model: openai:small\n", nil), values); d != "" {
 		t.Errorf("one key in the file (-want +got):\n%s", d)
 	}
 }
@@ -161,7 +162,7 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_EMBEDDER": "openai:small", "WRIT_EMBEDDER_URL": "https://vectors.example/v1", "WRIT_EMBEDDER_KEY": "hidden", "WRIT_RERANKER": "sorter", "WRIT_RERANKER_URL": "https://ranks.example/v1", "WRIT_RERANKER_KEY": "unseen",
 	}
 	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nrate_limit: 1\nrate_window_ms: 1\nmcp_rate: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\npage_cache_mb: 9\nfree_disk_mb: 1\ntenant_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
-	if d := cmp.Diff(everything, loaded(t, file, env)); d != "" {
+	if d := cmp.Diff(everything, loaded(t, file, env), values); d != "" {
 		t.Errorf("every variable (-want +got):\n%s", d)
 	}
 }
@@ -214,7 +215,7 @@ func TestLoadAliases(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			want := Default()
 			tt.want(&want)
-			if d := cmp.Diff(want, loaded(t, "", tt.env)); d != "" {
+			if d := cmp.Diff(want, loaded(t, "", tt.env), values); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
@@ -258,7 +259,7 @@ func TestLoadMissing(t *testing.T) {
 
 func TestLoadEmpty(t *testing.T) {
 	for _, text := range []string{"", "\n", "# nothing\n", "---\n"} {
-		if d := cmp.Diff(Default(), loaded(t, text, nil)); d != "" {
+		if d := cmp.Diff(Default(), loaded(t, text, nil), values); d != "" {
 			t.Errorf("%q (-default +got):\n%s", text, d)
 		}
 	}
@@ -270,6 +271,8 @@ func TestValidate(t *testing.T) {
 		change func(*Config)
 	}{
 		{"data", func(c *Config) { c.Data = "" }},
+		{"listen", func(c *Config) { c.Listen = "127.0.0.1:nonsense" }},
+		{"metrics", func(c *Config) { c.Metrics = "127.0.0.1:65536" }},
 		{"listen", func(c *Config) { c.Listen = "8080" }},
 		{"listen", func(c *Config) { c.Listen = "" }},
 		{"model", func(c *Config) { c.Model = "gpt" }},
@@ -304,6 +307,30 @@ func TestValidate(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), tt.key+": ") {
 			t.Errorf("%+v: error = %v, which must begin with the key %s", c, err, tt.key)
 		}
+	}
+}
+
+// values of a configuration, wherever they come from.
+var values = cmpopts.IgnoreFields(Config{}, "Variables")
+
+// TestVariableAtFault: who set a variable is told its name, also where it is another program's.
+func TestVariableAtFault(t *testing.T) {
+	at := 0
+	for _, s := range Settings {
+		for _, name := range append(s.Variables(), s.Switch) {
+			value := "-7" // what no number may be, and no switch
+			err := loaded(t, "", map[string]string{name: value}).Validate()
+			if err == nil || !strings.HasPrefix(err.Error(), s.Name+":") {
+				continue // any text is a value, or another setting is wanted beside it
+			}
+			at++
+			if !strings.HasSuffix(err.Error(), "(from the variable "+name+")") {
+				t.Errorf("%s=%s: %v", name, value, err)
+			}
+		}
+	}
+	if at < 50 {
+		t.Errorf("%d variables were at fault", at)
 	}
 }
 

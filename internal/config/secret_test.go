@@ -125,7 +125,7 @@ func TestVariablesOfOthers(t *testing.T) {
 		if err := got.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got, values); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}

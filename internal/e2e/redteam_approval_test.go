@@ -69,6 +69,8 @@ func TestRedTeamApproval(t *testing.T) {
 		"its id in capitals":               post(ben, byID+"sha256:"+strings.ToUpper(strings.TrimPrefix(id, "sha256:")), yes()),
 		"two ids in one document":          post(ben, nodes, []byte(`{"run_id":"`+run+`","node_id":"b","decision":"approve","intent_id":"`+nothing+`","intent_id":"`+id+`"}`)),
 		"a decision in capitals":           post(ben, byID+id, map[string]any{"decision": "APPROVE"}),
+		"a member in capitals":             post(ben, byID+id, map[string]any{"Decision": "approve"}),
+		"a decision with a long s":         post(ben, byID+id, []byte(`{"deci\u017fion":"approve"}`)),
 		"no decision":                      post(ben, byID+id, map[string]any{}),
 		"items of a question":              post(ben, byID+id, map[string]any{"decision": "approve", "items": []string{}}),
 		"what was rejected":                post(ben, byID+otherID, yes()),

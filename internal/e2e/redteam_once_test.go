@@ -23,13 +23,13 @@ var oddAnswers = map[string]string{
 	"later": `{"task":{"taskId":"1","status":"working"}}`, "ask back": `{"resultType":"input_required"}`,
 }
 
-// serveOdd serves a tool for each odd answer, and counts its calls.
-func serveOdd(t *testing.T) (url string, calls func(tool string) int) {
+// serveOdd serves a tool for each answer, and counts its calls.
+func serveOdd(t *testing.T, answers map[string]string) (url string, calls func(tool string) int) {
 	t.Helper()
 	var mu sync.Mutex
 	count := map[string]int{}
-	names := make([]string, 0, len(oddAnswers))
-	for name := range oddAnswers {
+	names := make([]string, 0, len(answers))
+	for name := range answers {
 		names = append(names, name)
 	}
 	sort.Strings(names)
@@ -58,7 +58,7 @@ func serveOdd(t *testing.T) (url string, calls func(tool string) int) {
 			mu.Lock()
 			count[q.Params.Name]++
 			mu.Unlock()
-			for name, text := range oddAnswers {
+			for name, text := range answers {
 				if oddTool(name) == q.Params.Name {
 					answer = text
 				}
@@ -91,7 +91,7 @@ func oddTool(name string) string { return "save_" + strings.ReplaceAll(name, " "
 // often a model writes it again.
 func TestRedTeamOnce(t *testing.T) {
 	t.Parallel()
-	url, calls := serveOdd(t)
+	url, calls := serveOdd(t, oddAnswers)
 	args := "trust=true name=odd"
 	for name := range oddAnswers {
 		args += " effect=" + oddTool(name) + ":once"

@@ -59,7 +59,7 @@ func TestRedTeamReads(t *testing.T) {
 		"/v1/runs/" + held.PlanID, "/v1/runs/" + held.PlanID + "/stream", "/v1/runs/" + run, "/v1/runs/" + run + "/stream", "/v1/logs/" + held.PlanID, "/v1/logs/" + run,
 		"/agent/artifacts/" + digest, "/agent/artifacts/" + digest + "?" + as, "/agent/approvals/" + waiting, "/v1/approvals/" + waiting,
 		"/agent/memory/query?query_text=" + canary + "&" + as, "/agent/memory/query?scope=tenant&query_text=" + canary, "/agent/memory/query?scope=user&query_text=" + canary,
-		"/schemas/", "/skills/", "/v1/me?" + as, "/v1/policy", "/health/deep", "/office/agents", "/office/health", "/office/skills", "/office/bundle", "/office/policy",
+		"/schemas/", "/skills/", "/v1/me?" + as, "/v1/policy", "/health/deep", "/office/agents", "/office/health", "/office/skills", "/office/bundle", "/office/policy", "//office/bundle", "/%6fffice/bundle", "/./office/bundle", "/console/../office/bundle", "/v1/intents/..%2f..%2foffice/bundle", "/console/..%2foffice/bundle", "/Office/bundle",
 		"/console/now", "/console/plans", "/console/plans/" + held.PlanID, "/console/approvals", "/console/approvals/" + waiting, "/console/record",
 	}
 	for _, id := range intentIDs {

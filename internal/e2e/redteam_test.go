@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,16 +31,40 @@ type attempt struct {
 	make func() (through string) // what got through; empty: nothing
 }
 
-// attempts of all tests, and how many got through.
-var attempts, gotThrough atomic.Int64
+// tally of the attempts of all tests.
+var tally struct {
+	sync.Mutex
+	of map[string]*tried
+}
+
+// tried is how many attempts a test made, and how many got through.
+type tried struct{ attempts, through int }
+
+func (n tried) String() string { return fmt.Sprintf("%6d attempts, %d through", n.attempts, n.through) }
+
+// count counts an attempt.
+func count(test string, through bool) {
+	tally.Lock()
+	defer tally.Unlock()
+	if tally.of == nil {
+		tally.of = map[string]*tried{}
+	}
+	if tally.of[test] == nil {
+		tally.of[test] = &tried{}
+	}
+	tally.of[test].attempts++
+	if through {
+		tally.of[test].through++
+	}
+}
 
 // attack makes attempts one after another, of which none may get through.
 func attack(t *testing.T, list ...attempt) {
 	t.Helper()
 	for _, a := range list {
-		attempts.Add(1)
-		if what := a.make(); what != "" {
-			gotThrough.Add(1)
+		what := a.make()
+		count(t.Name(), what != "")
+		if what != "" {
 			t.Errorf("%s: %s", a.name, what)
 		}
 	}
@@ -46,8 +72,14 @@ func attack(t *testing.T, list ...attempt) {
 
 // toldAttempts says at the end what became of all attempts.
 func toldAttempts() {
-	if n := attempts.Load(); n > 0 {
-		fmt.Printf("%d attempts, %d through\n", n, gotThrough.Load())
+	var all tried
+	for _, test := range slices.Sorted(maps.Keys(tally.of)) {
+		n := *tally.of[test]
+		fmt.Printf("%-24s %s\n", test, n)
+		all.attempts, all.through = all.attempts+n.attempts, all.through+n.through
+	}
+	if all.attempts > 0 {
+		fmt.Printf("%-24s %s\n", "all", all)
 	}
 }
 
@@ -101,7 +133,9 @@ func (p puppet) Respond(ctx context.Context, req model.Request, on func(model.Ev
 	if tool := offered(req, toolOf(skill)); tool != nil {
 		name = tool.Name
 	}
-	return replying(req, call(name, input)), nil
+	r := replying(req, call(name, input))
+	r.Usage = model.Usage{InputTokens: 10, OutputTokens: 1}
+	return r, nil
 }
 
 // knock makes a request as somebody who keeps to no rule, and gives what came back.
@@ -254,7 +288,7 @@ const (
 
 // redWorld is a node to attack: the server shady is not trusted and says that all its tools only
 // read, one of them that it destroys; the server bank is trusted, and a rule lets it pay nothing
-// to the region us.
+// to the region us, and to the region high only what ben approves.
 type redWorld struct {
 	*system
 	servers map[string]*skillServer // by the skill's server
@@ -263,6 +297,11 @@ type redWorld struct {
 const anyInput = `{"type":"object"}`
 
 func newRedWorld(t *testing.T) *redWorld {
+	t.Helper()
+	return newRedWorldOf(t, redWorkflows())
+}
+
+func newRedWorldOf(t *testing.T, registry map[string]string) *redWorld {
 	t.Helper()
 	done := always(map[string]bool{"done": true})
 	yes := true
@@ -273,7 +312,7 @@ func newRedWorld(t *testing.T) *redWorld {
 	cfg := setup{
 		Limits: node.Limits{Requests: -1}, Model: newPuppet(),
 		Skills:     []string{"trust=false name=shady -- " + w.servers["shady"].url, "trust=true name=bank -- " + w.servers["bank"].url},
-		Agents:     registryDir(t, redWorkflows()),
+		Agents:     registryDir(t, registry),
 		Extensions: []policies.Extension{{Name: "pay", Place: policies.Place{At: registryDir(t, map[string]string{"pay.rego": noPayToUS})}}},
 	}
 	w.system = start(t, cfg)
@@ -290,6 +329,17 @@ const noPayToUS = `package writ.ext.pay
 deny contains {"id": "ext.region", "reason": "Nothing is paid to us."} if {
 	input.intent.args.skill == "bank.pay"
 	input.intent.args.input.region == "us"
+}
+
+# METADATA
+# title: Much
+# description: A person looks at it.
+# custom:
+#   id: ext.high
+hold contains {"id": "ext.high", "reason": "A person looks at it.", "approvers": ["ben"], "mask": ["/input/note"]} if {
+	input.intent.args.skill == "bank.pay"
+	input.intent.args.input.region == "high"
+	count(input.approvals) == 0
 }
 `
 

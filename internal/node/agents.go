@@ -105,6 +105,10 @@ func (w *agentWatcher) look() string {
 func (w *agentWatcher) put(ctx context.Context) {
 	dir, log := w.node.cfg.Agents, w.node.cfg.Log
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if !w.node.cfg.AgentsFound {
+			log.WarnContext(ctx, "the directory of agents is not there; those in force stay", slog.String("dir", dir))
+			w.say("the directory is not there: make it, or correct the setting agents (its variables are P8_SCHEMA_DIR and AGENT_REGISTRY_DIR)")
+		}
 		return
 	}
 	if w.node.cfg.AgentsFound && !sameOwner(dir, w.node.cfg.Dir) {

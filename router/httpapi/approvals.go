@@ -27,7 +27,7 @@ func (s *server) listApprovals(c *gin.Context) error {
 			q.Limit = -1 // refused
 		}
 	}
-	page, err := s.cfg.Router.Inbox(g, q)
+	page, err := s.cfg.Router.Inbox(c.Request.Context(), g, q)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (s *server) getApproval(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.cfg.Router.Inbox(g, bus.ApprovalsRequest{IntentID: c.Param("id")})
+	page, err := s.cfg.Router.Inbox(c.Request.Context(), g, bus.ApprovalsRequest{IntentID: c.Param("id")})
 	if err != nil {
 		return err
 	}
