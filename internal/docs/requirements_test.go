@@ -92,13 +92,40 @@ func TestRequirementsComplete(t *testing.T) {
 	}
 }
 
+// reasons are the rows of docs/differs.md: by id, what its document says and what writ does.
+func reasons(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs/differs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for n, line := range strings.Split(string(text), "\n") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| id ") || strings.HasPrefix(line, "| :--") {
+			continue
+		}
+		c := cells(line)
+		if len(c) != 3 || c[1] == "" || c[2] == "" || out[c[0]] != nil {
+			t.Errorf("docs/differs.md, line %d, is not one | id | the document | writ, and why |: %s", n+1, line)
+			continue
+		}
+		out[c[0]] = c[1:]
+	}
+	return out
+}
+
 // TestRequirementsShown: what is called done names a test, and every test that
-// is named exists. An open row names none.
+// is named exists. An open row names none. What differs, or is there in part, says so in
+// docs/differs.md, and nothing else does.
 func TestRequirementsShown(t *testing.T) {
-	tests := testNames(t)
+	tests, why := testNames(t), reasons(t)
 	for _, r := range requirements(t) {
+		if said := why[r.id] != nil; said != (r.state == "differs" || r.state == "partial") {
+			t.Errorf("%s is %s; that docs/differs.md has a row of it is %t", r.id, r.state, said)
+		}
+		delete(why, r.id)
 		switch r.state {
-		case "done", "partial":
+		case "done", "differs", "partial":
 			if len(r.shownBy) == 0 {
 				t.Errorf("%s is %s, but no test shows it", r.id, r.state)
 			}
@@ -107,13 +134,16 @@ func TestRequirementsShown(t *testing.T) {
 				t.Errorf("%s is open, yet shown by %v", r.id, r.shownBy)
 			}
 		default:
-			t.Errorf("%s: state %q is none of done, partial, open", r.id, r.state)
+			t.Errorf("%s: state %q is none of done, differs, partial, open", r.id, r.state)
 		}
 		for _, name := range r.shownBy {
 			if !tests[name] {
 				t.Errorf("%s names %s, which is neither package.TestName nor a script nor a page or heading of sources", r.id, name)
 			}
 		}
+	}
+	for id := range why {
+		t.Errorf("docs/differs.md has %s, which is no requirement", id)
 	}
 }
 
