@@ -26,7 +26,7 @@ import (
 // says one sentence. prompts.jsonl has what it was asked.
 func staff(ts *testscript.TestScript, _ *world, _ []string) {
 	var mu sync.Mutex
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	serve(ts, "STAFF", "", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		body, err := io.ReadAll(r.Body)
@@ -41,11 +41,6 @@ func staff(ts *testscript.TestScript, _ *world, _ []string) {
 		rw.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":%s,"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n", delta)
 	}))
-	ts.Defer(func() {
-		srv.CloseClientConnections()
-		srv.Close()
-	})
-	ts.Setenv("STAFF", srv.URL)
 }
 
 func staffed(ts *testscript.TestScript, body []byte) (delta string, err error) {
@@ -75,7 +70,8 @@ func staffed(ts *testscript.TestScript, body []byte) (delta string, err error) {
 }
 
 // brand serves skills, at $BRAND: those of FILE, {NAME: {about, output?}}, each of which answers what
-// NAME.json says by then, and fails where there is none; it waits while there is a NAME.wait. brand.jsonl has what they were called with.
+// NAME.json says by then, and fails where there is none; it waits while there is a NAME.wait.
+// brand.jsonl has what they were called with.
 func brand(ts *testscript.TestScript, _ *world, args []string) {
 	want(ts, args, 1, "brand FILE")
 	var tools map[string]struct {
@@ -84,32 +80,13 @@ func brand(ts *testscript.TestScript, _ *world, args []string) {
 	}
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &tools))
 	s := server.NewMCPServer("brand", "1", server.WithToolCapabilities(false))
-	var mu sync.Mutex
 	for name, t := range tools {
 		tool := mcp.NewToolWithRawSchema(name, t.About, json.RawMessage(`{"type":"object","properties":{}}`))
-		if t.Output != nil {
-			tool.RawOutputSchema = t.Output
-		}
+		tool.RawOutputSchema = t.Output
 		yes := true
 		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &yes}
 		s.AddTool(tool, func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			line, err := json.Marshal(map[string]any{name: req.Params.Arguments})
-			if err != nil {
-				return nil, err
-			}
-			mu.Lock()
-			err = appendTo(ts.MkAbs("brand.jsonl"), line)
-			mu.Unlock()
-			if err != nil {
-				return nil, err
-			}
-			for ctx.Err() == nil {
-				if _, err := os.Stat(ts.MkAbs(name + ".wait")); err != nil {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			raw, err := os.ReadFile(ts.MkAbs(name + ".json"))
+			raw, err := branded(ctx, ts, name, req.Params.Arguments)
 			if err != nil {
 				return mcp.NewToolResultError(name + " is out of service"), nil
 			}
@@ -120,21 +97,41 @@ func brand(ts *testscript.TestScript, _ *world, args []string) {
 			return r, nil
 		})
 	}
-	mux := http.NewServeMux()
-	mux.Handle(quakes.Path, server.NewStreamableHTTPServer(s, server.WithStateLess(true), server.WithDisableStreaming(true)))
-	srv := httptest.NewServer(mux)
+	serve(ts, "BRAND", quakes.Path, server.NewStreamableHTTPServer(s, server.WithStateLess(true), server.WithDisableStreaming(true)))
+}
+
+func branded(ctx context.Context, ts *testscript.TestScript, name string, args any) (json.RawMessage, error) {
+	line, err := json.Marshal(map[string]any{name: args})
+	if err != nil {
+		return nil, err
+	}
+	if err := appendTo(ts.MkAbs("brand.jsonl"), line); err != nil {
+		return nil, err
+	}
+	for ctx.Err() == nil {
+		if _, err := os.Stat(ts.MkAbs(name + ".wait")); err != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return os.ReadFile(ts.MkAbs(name + ".json"))
+}
+
+// serve serves at a path until the script ends, and names the address in a variable.
+func serve(ts *testscript.TestScript, variable, path string, h http.Handler) {
+	srv := httptest.NewServer(h)
 	ts.Defer(func() {
 		srv.CloseClientConnections()
 		srv.Close()
 	})
-	ts.Setenv("BRAND", srv.URL+quakes.Path)
+	ts.Setenv(variable, srv.URL+path)
 }
 
 // search serves an OpenSearch that has no index and takes every one, at $SEARCH: search.jsonl has
 // what was put.
 func search(ts *testscript.TestScript, _ *world, _ []string) {
 	var mu sync.Mutex
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	serve(ts, "SEARCH", "", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		body, err := io.ReadAll(r.Body)
@@ -150,11 +147,6 @@ func search(ts *testscript.TestScript, _ *world, _ []string) {
 		}
 		fmt.Fprint(rw, `{}`)
 	}))
-	ts.Defer(func() {
-		srv.CloseClientConnections()
-		srv.Close()
-	})
-	ts.Setenv("SEARCH", srv.URL)
 }
 
 // ask asks a route as it is printed: ask KEY METHOD PATH [MEMBER=VALUE]… [@FILE]. The members of its path
