@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"time"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/mcp"
@@ -39,6 +40,9 @@ func (s *skills) failure(ctx context.Context, in invocation, res *mcp.Result, er
 }
 
 func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *executors.Failure {
+	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+		<-ctx.Done() // its timer and that of the attempt fire in any order, and who asks looks at ctx
+	}
 	switch {
 	case errors.Is(e, mcp.ErrPrincipal):
 		// An incident: suppressed, counted, alerted, never retried.

@@ -32,7 +32,6 @@ var others = map[string]string{
 	"internal/upkeep/executorcheck.go": "files that are removed at its end",
 	"internal/upkeep/moment.go":        "with the backup, which syncs each file, and at the end all directories",
 	"internal/datadir/lock_unix.go":    "an empty file; the lock is the kernel's",
-	"internal/cli/configured.go":       "appends to a log of the user",
 }
 
 // TestOnlyWriter: whoever writes a file that must survive a power cut does it
