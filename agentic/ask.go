@@ -29,15 +29,15 @@ import (
 const maxAskTools = 10
 
 type askArgs struct {
-	Agent string `json:"agent,omitempty"` // of ask_agent
-	Input string `json:"input"`
+	Agent string `json:"agent_name,omitempty"` // of ask_agent
+	Input string `json:"input_text"`
 }
 
-const askInput = `"input":{"type":"string","minLength":1,"maxLength":16384,"description":"all that the agent needs to know: it sees nothing of this conversation"}`
+const askInput = `"input_text":{"type":"string","minLength":1,"maxLength":16384,"description":"all that the agent needs to know: it sees nothing of this conversation"}`
 
 var (
-	askSchema      = json.RawMessage(`{"type":"object","properties":{` + askInput + `},"required":["input"],"additionalProperties":false}`)
-	askAgentSchema = json.RawMessage(`{"type":"object","properties":{"agent":{"type":"string","minLength":1,"maxLength":60},` + askInput + `},"required":["agent","input"],"additionalProperties":false}`)
+	askSchema      = json.RawMessage(`{"type":"object","properties":{` + askInput + `},"required":["input_text"],"additionalProperties":false}`)
+	askAgentSchema = json.RawMessage(`{"type":"object","properties":{"agent_name":{"type":"string","minLength":1,"maxLength":60},` + askInput + `},"required":["agent_name","input_text"],"additionalProperties":false}`)
 )
 
 var findAgentsTool = model.Tool{
@@ -75,7 +75,7 @@ func (w *worker) askTool(t model.Tool, agent string) *tool {
 		call: called(func(ctx context.Context, _ string, in askArgs) (any, error) {
 			a, ok := w.other(cmp.Or(agent, in.Agent))
 			if !ok {
-				return nil, mistaken("agent: there is no agent %q to ask", in.Agent)
+				return nil, mistaken("agent_name: there is no agent %q to ask", in.Agent)
 			}
 			return w.ask(ctx, a, in.Input)
 		}),

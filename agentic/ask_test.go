@@ -216,7 +216,10 @@ func TestAskAny(t *testing.T) {
 	c := newCore(t)
 	asking(c, "name: hub\ndescription: Asks.\ntools: [{name: ask_agent}]\n", others)
 	m := says(map[string][]any{
-		"hub":  {[]model.Call{call("ask_agent", askArgs{"shop", "Offers?"}), call("ask_agent", askArgs{"bank", "Money?"})}, "Ten percent off."},
+		"hub": {[]model.Call{
+			call("ask_agent", map[string]string{"agent_name": "shop", "input_text": "Offers?"}),
+			call("ask_agent", map[string]string{"agent_name": "bank", "input_text": "Money?"}),
+		}, "Ten percent off."},
 		"shop": {"Ten percent."},
 	})
 	played(c, m)
@@ -226,6 +229,11 @@ func TestAskAny(t *testing.T) {
 	}
 	if got := results(m.requests("hub")[1]); len(got) != 2 || got[0] != `{"text":"Ten percent."}` || !strings.Contains(got[1], "there is no agent") {
 		t.Errorf("told %q", got)
+	}
+	for _, tool := range m.requests("hub")[0].Tools {
+		if tool.Name == "ask_agent" && !strings.Contains(string(tool.Schema), `"required":["agent_name","input_text"]`) {
+			t.Errorf("%s", tool.Schema)
+		}
 	}
 }
 

@@ -2,12 +2,16 @@ package agentic
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -45,5 +49,35 @@ func TestRoutedMessage(t *testing.T) {
 	w.req.Route = &catalog.Route{IntentSummary: "Wants a new password", Language: "de", Entities: map[string]string{"account": "work"}}
 	if m := w.messageOf(); m.Summary != "Wants a new password" || m.Language != "de" || string(m.Entities) != `{"account":"work"}` {
 		t.Errorf("with one: %+v", m)
+	}
+}
+
+// TestRemoteTurnsAreCounted: by the agent, with the time of its server and how that failed. What
+// waits for people is not counted, and what another agent asked is counted there.
+func TestRemoteTurnsAreCounted(t *testing.T) {
+	ended := func(code intents.Code) error { return &OrderError{"skill.call", &intents.Answer{Code: code}} }
+	for _, tt := range []struct {
+		ask  string
+		err  error
+		want []string
+	}{
+		{"", nil, []string{"desk 2s 2s "}},
+		{"", ended(intents.ExecutorTimeout), []string{"desk 2s 2s timeout"}},
+		{"", ended(intents.ExecutorFailed), []string{"desk 2s 2s failed"}},
+		{"", ended(intents.DispatchUnavailable), []string{"desk 2s 2s failed"}},
+		{"", ended(intents.Indeterminate), []string{"desk 2s 2s failed"}},
+		{"", ended(intents.PolicyDenied), []string{"desk 2s 2s refused"}},
+		{"", errors.New("no answer"), []string{"desk 2s 2s refused"}},
+		{"", ended(intents.ApprovalRequired), nil},
+		{"1.0", nil, nil},
+	} {
+		var got []string
+		w := &worker{req: runRequest{Ask: tt.ask}, cfg: Config{Asked: func(agent string, took, busy time.Duration, failure string) {
+			got = append(got, agent+" "+took.String()+" "+busy.String()+" "+failure)
+		}}}
+		w.countTurn("desk", 2*time.Second, tt.err)
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%v: %s", tt.err, d)
+		}
 	}
 }

@@ -54,6 +54,29 @@ type unavailableError struct{ said, why string }
 
 func (e *unavailableError) Error() string { return e.said + ": " + e.why }
 
+// countTurn counts a message that a remote agent got from a turn of its own: what another agent
+// asked is counted there (ask). A message that waits for people has not been sent.
+func (w *worker) countTurn(agent string, took time.Duration, err error) {
+	failure := ""
+	if refused := (*OrderError)(nil); errors.As(err, &refused) {
+		switch code := refused.Answer.Code; {
+		case code == intents.ApprovalRequired:
+			return
+		case code == intents.ExecutorTimeout:
+			failure = "timeout"
+		case noData(code) || code == intents.Indeterminate:
+			failure = "failed"
+		default:
+			failure = "refused"
+		}
+	} else if err != nil {
+		failure = "refused"
+	}
+	if w.req.Ask == "" {
+		w.cfg.Asked(agent, took, took, failure)
+	}
+}
+
 // relay has a remote agent answer. It gets the message once, however often the task is
 // begun.
 //
@@ -89,7 +112,9 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		slow := time.AfterFunc(StatusAfter, func() { w.say(progress{Event: stillWorking}) })
 		defer slow.Stop()
 		args := catalog.SkillCall{Skill: agent.MessageSkill(), Input: compact(w.messageOf())}
+		began := w.cfg.Now()
 		_, err = w.order(atCall(ctx, "1.0"), "skill.call", args, &got)
+		w.countTurn(agent.Name, w.cfg.Now().Sub(began), err)
 	}
 	if refused := (*OrderError)(nil); errors.As(err, &refused) && (noData(refused.Answer.Code) || refused.Answer.Code == intents.Indeterminate) {
 		return unavailable(refused.Answer.Code, refused.Answer.Reason)

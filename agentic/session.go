@@ -74,6 +74,9 @@ func (d *drive) remember(ctx context.Context, key, answer string, used *catalog.
 	turns := []catalog.Turn{
 		{Role: catalog.SaidByUser, Content: d.turn.said(d.task), Timestamp: d.plan.CreatedAt.UTC()}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: d.cfg.Now().UTC()},
 	}
+	if d.given != nil { // what the classifier made of it
+		turns[0].IntentSummary = cut(d.given.IntentSummary, maxSummary)
+	}
 	if d.turn.Reminder != "" && key == "turn:"+d.turn.TurnID { // once, whatever was said on the way
 		turns = slices.Insert(turns, 1, catalog.Turn{Role: catalog.Observation, Content: d.turn.Reminder, Timestamp: turns[0].Timestamp})
 	}

@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"cmp"
+
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents/catalog"
 )
 
 // chat is POST /chat/{session_id}: a conversation, of which the last message of the user
 // counts. The answer is the stream of POST /agent/run. The header X-Agent-Schema-Name
-// names the agent.
+// names the agent; without it that of run_agent is asked, or general.
 func (g *Gateway) chat(c *gin.Context, who caller) error {
 	var body struct {
 		Messages []said `json:"messages"`
@@ -21,7 +24,7 @@ func (g *Gateway) chat(c *gin.Context, who caller) error {
 		return err
 	}
 	q.about = catalog.TurnContext{} // the session has the other messages
-	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, named{agent: c.GetHeader("X-Agent-Schema-Name")}, q)
+	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, named{agent: cmp.Or(c.GetHeader("X-Agent-Schema-Name"), g.cfg.RunAgent, agents.General)}, q)
 	if err != nil {
 		return err
 	}

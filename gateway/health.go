@@ -7,6 +7,8 @@ import (
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // Deep is what GET /health/deep finds. It has no addresses but hosts, and no errors of
@@ -49,7 +51,36 @@ type Registry interface {
 	Look(ctx context.Context, tenant string) (Deep, error)
 }
 
-// deepHealth is GET /health/deep, for whoever has an API key of the tenant.
+// localTenant is that of a single node.
+const localTenant = "default"
+
+// health is GET /health/deep: deepHealth for whoever has an API key of the tenant. Who asks on the
+// machine of the node without one gets the agents of the tenant "default" and the states of their
+// breakers.
+func (g *Gateway) health(c *gin.Context) error {
+	if !g.onlyHere(c.Request) || c.GetHeader("X-Api-Key") != "" || c.GetHeader("Authorization") != "" {
+		return g.authenticated(g.identified(g.deepHealth))(c)
+	}
+	if err := meter(g.doors, ratelimit.Caller{Name: edge.Address(c.Request.RemoteAddr)}); err != nil {
+		return err
+	}
+	d, err := g.cfg.Registry.Look(c.Request.Context(), localTenant)
+	type agent struct {
+		Name   string `json:"agent_id"`
+		Status string `json:"status"`
+	}
+	found := []agent{}
+	for _, a := range d.Agents {
+		status := "closed"
+		if a.Breaker != nil {
+			status = a.Breaker.Status
+		}
+		found = append(found, agent{a.Name, status})
+	}
+	return respond(c, gin.H{"agents": found}, err)
+}
+
+// deepHealth answers an API key of the tenant.
 func (g *Gateway) deepHealth(c *gin.Context, a actor) error {
 	ctx := c.Request.Context()
 	d, err := g.cfg.Registry.Look(ctx, a.tenant)

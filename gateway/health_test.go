@@ -2,6 +2,11 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,9 +24,10 @@ func (looked) SkillDocuments(context.Context, string) ([]agents.SkillDocument, e
 }
 
 func (k looked) Look(_ context.Context, tenant string) (Deep, error) {
+	breaker := bus.Breaker{Server: "crm", Status: k.breaker, Failures: 5}
 	return Deep{
-		Stores: map[string]string{"journal": Up, "blobs": k.blobs}, Agents: []AgentHealth{{Name: "of-" + tenant, Kind: Remote, Endpoint: "a.example"}},
-		Breakers: []bus.Breaker{{Server: "crm", Status: k.breaker, Failures: 5}},
+		Stores: map[string]string{"journal": Up, "blobs": k.blobs}, Agents: []AgentHealth{{Name: "of-" + tenant, Kind: Remote, Endpoint: "a.example", Breaker: &breaker}},
+		Breakers: []bus.Breaker{breaker},
 	}, nil
 }
 
@@ -37,7 +43,52 @@ func TestDeepHealth(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
-		w.refused("GET", "/health/deep", "", map[string][]string{"X-Api-Key": nil}, intents.Unauthorized, "")
+	}
+}
+
+// TestHealthHere: whoever asks on the machine of the node needs no key, and gets names and states
+// of the agents. A request that may have come from elsewhere does.
+func TestHealthHere(t *testing.T) {
+	keyless := http.Header{"X-Api-Key": nil}
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = looked{Up, "open"} })
+	var got json.RawMessage
+	w.call("GET", "/health/deep", "", keyless, &got)
+	if want := `{"agents":[{"agent_id":"of-default","status":"open"}]}`; string(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for name, value := range map[string]string{
+		"X-Api-Key": "nobody", "Authorization": "Bearer nobody", "Forwarded": "for=192.0.2.1", "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Host": "writ.example",
+		"X-Real-Ip": "192.0.2.1", "Via": "1.1 proxy", "Origin": "https://page.example",
+	} {
+		header := maps.Clone(keyless)
+		header[name] = []string{value}
+		w.refused("GET", "/health/deep", "", header, intents.Unauthorized, "")
+	}
+	w = newWorld(t, nil, func(c *Config, _ *pace) { c.Registry, c.PublicURL = looked{}, "https://writ.example" })
+	w.refused("GET", "/health/deep", "", keyless, intents.Unauthorized, "")
+}
+
+// TestOnlyHere: both ends of the connection and the name that was asked are this machine.
+func TestOnlyHere(t *testing.T) {
+	for _, tt := range []struct {
+		to, from, host string
+		want           bool
+	}{
+		{"127.0.0.1:8080", "127.0.0.1:40000", "localhost:8080", true},
+		{"[::1]:8080", "[::1]:40000", "[::1]:8080", true},
+		{"10.0.0.1:8080", "127.0.0.1:40000", "localhost:8080", false},
+		{"127.0.0.1:8080", "10.0.0.2:40000", "localhost:8080", false},
+		{"127.0.0.1:8080", "127.0.0.1:40000", "rebound.example:8080", false},
+		{"", "127.0.0.1:40000", "localhost", false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/health/deep", nil)
+		r.RemoteAddr, r.Host = tt.from, tt.host
+		if at, err := net.ResolveTCPAddr("tcp", tt.to); err == nil {
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(at)))
+		}
+		if got := (&Gateway{}).onlyHere(r); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
 	}
 }
 

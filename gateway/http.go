@@ -72,7 +72,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST("/agent/cache/invalidate", keyed(g.ordered("cache.invalidate", nil)))
 	r.GET("/schemas/", by(g.listSchemas))
 	r.GET("/health", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": Up}) })
-	r.GET("/health/deep", by(g.deepHealth))
+	r.GET("/health/deep", r.Handle(g.health))
 	r.GET("/skills/", by(g.listSkills))
 	r.POST("/query/", keyed(g.query))
 	r.POST("/agent/schedules", keyed(g.schedules("schedule.put")))

@@ -31,6 +31,17 @@ func (g *Gateway) expected(r *http.Request) error {
 	return stranger("the header Origin names a page of another site")
 }
 
+// onlyHere says whether a request was sent on this machine, to this machine, by no proxy and by no
+// page of a browser, to a writ that nobody reaches from elsewhere.
+func (g *Gateway) onlyHere(r *http.Request) bool {
+	for name := range r.Header {
+		if name == "Forwarded" || name == "Via" || name == "Origin" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	return g.cfg.PublicURL == "" && nearby(localAddress(r)) && nearby(r.RemoteAddr) && nearby(r.Host)
+}
+
 func stranger(why string) error {
 	return problem.New(intents.RBACForbidden, "", why+": if people reach writ there, set public_url to that address")
 }

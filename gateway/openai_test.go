@@ -395,6 +395,17 @@ func TestChat(t *testing.T) {
 	if err := json.Unmarshal(open.Args(), &args); err != nil || args.Turn != nil || args.Request == nil || args.Request.Kind != catalog.RequestKey {
 		t.Errorf("plan.open %+v, %v: the id of the message says which request it is, and the session has the others", args, err)
 	}
+	w.set(func(c *core) { c.agents = []string{"general", "pirate"} })
+	for runAgent, asked := range map[string]string{"": "general", "pirate": "pirate"} { // no header
+		w.gateway.cfg.RunAgent = runAgent
+		resp := w.do(t.Context(), "POST", "/chat/s8", strings.ReplaceAll(body, `"m3"`, `"`+asked+`"`), nil)
+		_ = allEvents(t, resp.Body)
+		_ = resp.Body.Close()
+		var args catalog.PlanOpen
+		if all := w.ordered("plan.open"); json.Unmarshal(all[len(all)-1].Args(), &args) != nil || args.Agent != asked {
+			t.Errorf("run_agent %q: %q is asked, not %s", runAgent, args.Agent, asked)
+		}
+	}
 	w.refused("POST", "/chat/s9", `{"messages":[{"role":"assistant","content":"x"}]}`, nil, intents.SchemaInvalid, "/messages")
 	w.refused("POST", "/chat/s9", body, http.Header{"X-Agent-Schema-Name": {"nobody"}}, intents.NotFound, "")
 	w.refused("POST", "/chat/s9", body, http.Header{"X-Session-Id": {"s8"}}, intents.SchemaInvalid, "/session_id")

@@ -14,8 +14,9 @@ import (
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// free are the routes that ask nobody for a key: they tell nothing of anybody.
-var free = []string{"/openapi.json", "/livez", "/readyz", "/health", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"}
+// free are the routes that ask nobody for a key: they tell nothing of anybody. /health/deep asks
+// everybody but who asks on the machine of the node (TestHealthHere).
+var free = []string{"/openapi.json", "/livez", "/readyz", "/health", "/health/deep", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"}
 
 // Every other route that there is asks for a key, before anything else;
 // no order is sealed for a stranger.

@@ -89,7 +89,7 @@ func (m *prompt) Respond(_ context.Context, req model.Request, _ func(model.Even
 	}
 	call := model.Call{ID: "c1", Name: "rank", Arguments: `{"rows":[{"n":1}],"by":"n"}`}
 	if req.Agent == "desk" {
-		call.Name, call.Arguments = "ask_shop", `{"input":"What is there?"}`
+		call.Name, call.Arguments = "ask_shop", `{"input_text":"What is there?"}`
 	}
 	m.asked, m.took = time.Now(), 0
 	return &model.Response{Calls: []model.Call{call}, Model: m.Name()}, nil

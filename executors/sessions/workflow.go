@@ -66,7 +66,7 @@ func (w Workflows) History(ctx context.Context, o *executors.Order) ([]catalog.T
 	said = newest(said, maxHistory)
 	out := []catalog.Turn{}
 	for _, m := range said[max(0, len(said)-MaxTurns):] {
-		out = append(out, catalog.Turn{Role: m.Role, Content: m.Content, Timestamp: m.TS})
+		out = append(out, catalog.Turn{Role: m.Role, Content: m.Content, Timestamp: m.TS, IntentSummary: m.Summary})
 	}
 	return out, nil
 }

@@ -53,7 +53,7 @@ type Turn struct {
 	Role          string    `json:"role"` // user, agent, system, memory, observation, think
 	Content       string    `json:"content"`
 	Timestamp     time.Time `json:"timestamp"`
-	IntentSummary string    `json:"intent_summary,omitempty"` // of a memory: the key of its moment
+	IntentSummary string    `json:"intent_summary,omitempty"` // of a user's message: what the classifier made of it; of a memory: the key of its moment
 }
 
 // SessionAppend are the arguments of session.append: atomic, refreshes the ttl.

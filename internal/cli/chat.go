@@ -30,6 +30,9 @@ func chatCommand(c *command) {
 		if *session == "" {
 			*session = "chat_" + strings.ToLower(rand.Text())
 		}
+		if dir := c.std.Env("P8_SCHEMA_DIR"); dir != "" {
+			fmt.Fprintf(c.std.Err, "P8_SCHEMA_DIR is for writ up: agents of %s are not read here; to have them in force, writ registry push %s\n", printable(dir), printable(dir))
+		}
 		fmt.Fprintf(c.std.Err, "session %s; Ctrl-D ends\n", *session)
 		lines := c.lines()
 		for {

@@ -36,16 +36,17 @@ func (g *talkative) serve(t *testing.T) string {
 		_, _ = w.Write([]byte(strings.Join(frames, "")))
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /chat/{session}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /agent/run", func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
-			Messages []struct{ ID, Role, Content string }
+			Message string
+			Session string `json:"session_id"`
 		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Messages) != 1 || body.Messages[0].ID == "" || body.Messages[0].Role != "user" {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Session == "" {
 			t.Errorf("%+v, %v", body, err)
 		}
-		g.said = append(g.said, body.Messages[0].Content)
-		g.sessions[r.PathValue("session")] = true
-		if strings.Contains(body.Messages[0].Content, "refuse") {
+		g.said = append(g.said, body.Message)
+		g.sessions[body.Session] = true
+		if strings.Contains(body.Message, "refuse") {
 			w.WriteHeader(http.StatusTooManyRequests)
 			fmt.Fprint(w, `{"code":"RATE_LIMITED","detail":"slowly","status":429}`)
 			return

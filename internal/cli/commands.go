@@ -52,7 +52,7 @@ func commands() []row {
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
 		{use: "logs RUN", short: "Show what scripts and skill servers wrote in a run, and follow it", make: logsCommand},
-		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
+		{use: "query [MODE] QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand},
 		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand},
 		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -23,8 +24,14 @@ func queryCommand(c *command) {
 	byDay := c.Flags().Bool("by-day", false, "usage of each day")
 	wholeTenant := c.Flags().Bool("whole-tenant", false, "of all users of the tenant; needs audit:read")
 	c.answer = func(args []string) (answer, error) {
+		if len(args) == 1 { // MODE QUERY in one argument
+			args = strings.SplitN(strings.TrimSpace(args[0]), " ", 2)
+		}
+		if len(args) < 2 {
+			return answer{}, usage(errors.New(`what is asked is missing: writ query "SQL SELECT …", writ query SEARCH TEXT`))
+		}
 		body := map[string]any{
-			"mode": args[0], "query": args[1], "session_id": *session, "by_day": *byDay, "whole_tenant": *wholeTenant, "limit": *limit, "after": *after,
+			"mode": args[0], "query": strings.TrimSpace(args[1]), "session_id": *session, "by_day": *byDay, "whole_tenant": *wholeTenant, "limit": *limit, "after": *after,
 		}
 		for name, at := range map[string]time.Time{"since": since, "until": until} {
 			if !at.IsZero() {

@@ -69,14 +69,13 @@ func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (
 	return c.ask(ctx, "/agent/run", question, nil, fn)
 }
 
-// Chat is Run in a session.
+// Chat is Run in a session. The agent that answers where none is named is that of Run, too.
 func (c Client) Chat(ctx context.Context, session, message string, fn func(Frame) error) (plan string, err error) {
-	said := map[string]string{"id": rand.Text(), "role": "user", "content": message}
-	header := map[string]string{}
-	if c.Agent != "" {
-		header["X-Agent-Schema-Name"] = c.Agent
+	if c.Agent == "" {
+		return c.ask(ctx, "/agent/run", map[string]any{"message": message, "stream": true, "session_id": session}, nil, fn)
 	}
-	return c.ask(ctx, "/chat/"+url.PathEscape(session), map[string]any{"messages": []any{said}}, header, fn)
+	said := map[string]string{"id": rand.Text(), "role": "user", "content": message}
+	return c.ask(ctx, "/chat/"+url.PathEscape(session), map[string]any{"messages": []any{said}}, map[string]string{"X-Agent-Schema-Name": c.Agent}, fn)
 }
 
 func (c Client) ask(ctx context.Context, path string, question any, header map[string]string, fn func(Frame) error) (plan string, err error) {

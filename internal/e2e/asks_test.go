@@ -59,7 +59,7 @@ func desk(ask ...string) func(context.Context, model.Request) *model.Response {
 		if len(told) == 0 {
 			var calls []model.Call
 			for _, name := range ask {
-				calls = append(calls, call("ask_"+name, marshalled(map[string]string{"input": "What about " + name + "?"})))
+				calls = append(calls, call("ask_"+name, marshalled(map[string]string{"input_text": "What about " + name + "?"})))
 			}
 			return replying(req, calls...)
 		}

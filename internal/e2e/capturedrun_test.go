@@ -49,7 +49,7 @@ func TestCapturedRun(t *testing.T) {
 			case 0:
 				return replying(req, call("search", `{"mode":"SEARCH","query":"refund"}`))
 			case 1:
-				return replying(req, call("ask_analyst", `{"input":"What is this about: Was my refund paid?"}`))
+				return replying(req, call("ask_analyst", `{"input_text":"What is this about: Was my refund paid?"}`))
 			}
 			return &model.Response{Text: "It is about refunds."}
 		},

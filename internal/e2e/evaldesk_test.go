@@ -43,7 +43,7 @@ func (m front) Respond(ctx context.Context, req model.Request, _ func(model.Even
 	for _, clause := range clauses.Split(message, -1) {
 		for agent, subject := range subjects {
 			if subject.MatchString(clause) {
-				calls = append(calls, call("ask_"+agent, marshalled(map[string]string{"input": clause})))
+				calls = append(calls, call("ask_"+agent, marshalled(map[string]string{"input_text": clause})))
 			}
 		}
 	}

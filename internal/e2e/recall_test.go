@@ -154,7 +154,7 @@ func TestRecall(t *testing.T) {
 	if d := gocmp.Diff([]string{"user", "tool_call", "tool_response", "assistant"}, types); d != "" {
 		t.Error(d)
 	}
-	if text := fmt.Sprint(rows.Rows); !strings.Contains(text, `"name":"memory.query"`) || !strings.Contains(text, `"id":"1.1.0"`) {
+	if text := fmt.Sprint(rows.Rows); !strings.Contains(text, `"name":"search"`) || !strings.Contains(text, `"id":"1.1.0"`) {
 		t.Error(text)
 	}
 	ben := s.as("ben")

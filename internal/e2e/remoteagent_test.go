@@ -134,6 +134,40 @@ func TestRequestOfARemoteAgent(t *testing.T) {
 	}
 }
 
+// TestTurnsCarrySummaries: a remote agent reads with each earlier message what the classifier made
+// of it, and its turns are counted by its name.
+func TestTurnsCarrySummaries(t *testing.T) {
+	var histories [][]catalog.Turn
+	desk := server.NewMCPServer("agent", "1", server.WithToolCapabilities(false))
+	desk.AddTool(wire.NewTool("handle_message"), func(_ context.Context, r wire.CallToolRequest) (*wire.CallToolResult, error) {
+		var in struct {
+			History []catalog.Turn `json:"turn_history"`
+		}
+		err := r.BindArguments(&in)
+		histories = append(histories, in.History)
+		return wire.NewToolResultText("For which account?"), err
+	})
+	srv := httptest.NewServer(server.NewStreamableHTTPServer(desk, server.WithStateLess(true), server.WithDisableStreaming(true)))
+	t.Cleanup(srv.Close)
+	m := newReception()
+	m.will("helpdesk", 1, false, "en")
+	s := start(t, setup{Model: m, Agents: agentAt(t, srv.URL), Hosts: []string{strings.TrimPrefix(srv.URL, "http://")}})
+	first := s.request("", "Reset my password")
+	s.request(first.SessionID, "okta")
+	s.request(first.SessionID, "and mail")
+	if len(histories) != 3 {
+		t.Fatalf("%d messages", len(histories))
+	}
+	var got []string
+	for _, turn := range histories[2] {
+		got = append(got, turn.Role+": "+turn.Content+" ("+turn.IntentSummary+")")
+	}
+	want := []string{"user: Reset my password (Wants something)", "agent: For which account? ()", "user: okta ()", "agent: For which account? ()"}
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 // heldAgent is a remote agent whose answer never comes.
 func heldAgent(t *testing.T) (at string, got *atomic.Int64, reached chan struct{}) {
 	t.Helper()

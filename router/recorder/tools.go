@@ -34,13 +34,64 @@ type toolCall struct {
 // calledBy is the call that made an order; false: no rows are made of it.
 func calledBy(s state.Order) (toolCall, bool) {
 	c := toolCall{Name: s.Type, ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
+	if name, ok := toolsOf[s.Type]; ok {
+		c.Name = name
+	}
 	if s.Skill != "" {
 		c.Name = s.Skill
 	}
-	if s.Type == intents.TypeAgentAsk {
-		c.Name = "ask_agent"
-	}
 	return c, s.Context.Call != "" && s.Context.Ask == "" && s.Context.SessionID != "" && !s.Erased
+}
+
+const askAgent = "ask_agent"
+
+// toolsOf are the tools of agents whose calls are orders of another name.
+var toolsOf = map[string]string{
+	intents.TypeAgentAsk: askAgent, "memory.query": "search", "kb.search": "search", "skill.find": "find_tools", "approval.ask": "ask_people",
+	"schedule.put": "remind_me", "schedule.list": "remind_me", "schedule.delete": "remind_me",
+}
+
+// argsOf a call, as the model wrote them, as far as the order has them: of a label it has the
+// intent or the file that the label stood for.
+func argsOf(typ string, recorded json.RawMessage) json.RawMessage {
+	var a struct {
+		Agent string          `json:"agent"`
+		Input json.RawMessage `json:"input"`
+		Mode  string          `json:"mode"`
+		Text  string          `json:"text"`
+		TopK  int             `json:"top_k"`
+		Q     string          `json:"q"`
+		K     int             `json:"k"`
+		Query string          `json:"query"`
+	}
+	_ = json.Unmarshal(recorded, &a) // recorded arguments matched their schema
+	search := func(mode, query string, limit int) any {
+		return struct {
+			Mode  string `json:"mode"`
+			Query string `json:"query"`
+			Limit int    `json:"limit,omitempty"`
+		}{mode, query, limit}
+	}
+	var written any
+	switch typ {
+	case "skill.call":
+		return a.Input
+	case intents.TypeAgentAsk:
+		written = struct {
+			Agent string          `json:"agent_name"`
+			Input json.RawMessage `json:"input_text"`
+		}{a.Agent, a.Input}
+	case "memory.query":
+		written = search(a.Mode, a.Text, a.TopK)
+	case "kb.search":
+		written = search("KNOWLEDGE", a.Q, a.K)
+	case "skill.find":
+		written = map[string]string{"query": a.Query}
+	default:
+		return recorded
+	}
+	raw, _ := json.Marshal(written) // of strings and JSON
+	return raw
 }
 
 // writeTool gathers the row of an order that is a call, or that ends the task of an ask.
@@ -49,7 +100,7 @@ func (r *Recorder) writeTool(s state.Order, rec storage.Record) error {
 		return nil
 	}
 	if c, ok := calledBy(s); ok {
-		c.Args = s.Args
+		c.Args = argsOf(s.Type, s.Args)
 		return r.writeToolRow(s, rowOfCall, c, nil, rec)
 	}
 	var a catalog.StepFinish
@@ -65,7 +116,7 @@ func (r *Recorder) writeTool(s state.Order, rec storage.Record) error {
 	if content == "" {
 		content = a.Status + ": " + a.Reason
 	}
-	return r.writeToolRow(s, rowOfResponse, toolCall{Name: "ask_agent", ID: fmt.Sprintf("%d.%s", t.Step, t.Ask)}, &content, rec)
+	return r.writeToolRow(s, rowOfResponse, toolCall{Name: askAgent, ID: fmt.Sprintf("%d.%s", t.Step, t.Ask)}, &content, rec)
 }
 
 // writeToolOutcome gathers the row of what came of a call. The answer to an ask is the end
