@@ -27,7 +27,7 @@ func uuidgen() {
 // declared serves a model, at $DECLARED, that reports what it uses. Told to ask the sample agent it
 // searches and asks it; as the dreaming agent it dreams of a harbour; else it says hello.
 func declared(ts *testscript.TestScript, _ *world, _ []string) {
-	serve(ts, "DECLARED", func(rw http.ResponseWriter, body []byte) {
+	serveBodies(ts, "DECLARED", func(rw http.ResponseWriter, body []byte) {
 		rw.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":%s,"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1020}}`+"\n\ndata: [DONE]\n\n", declaredReply(body))
 	})
@@ -72,7 +72,7 @@ var legible = regexp.MustCompile(`[\w.:/ -]{4,}`)
 
 // collectSpans serves a collector of OpenTelemetry, at $COLLECTOR: spans.txt has what it is told.
 func collectSpans(ts *testscript.TestScript, _ *world, _ []string) {
-	serve(ts, "COLLECTOR", func(_ http.ResponseWriter, body []byte) {
+	serveBodies(ts, "COLLECTOR", func(_ http.ResponseWriter, body []byte) {
 		for _, w := range legible.FindAll(body, -1) {
 			if appendTo(ts.MkAbs("spans.txt"), w) != nil {
 				return
@@ -81,8 +81,8 @@ func collectSpans(ts *testscript.TestScript, _ *world, _ []string) {
 	})
 }
 
-// serve serves one answer to every request, at the variable, until the script ends.
-func serve(ts *testscript.TestScript, name string, answer func(http.ResponseWriter, []byte)) {
+// serveBodies serves one answer to every request, at the variable, until the script ends.
+func serveBodies(ts *testscript.TestScript, name string, answer func(http.ResponseWriter, []byte)) {
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil {
 			answer(rw, body)

@@ -38,6 +38,8 @@ var (
 		`(?:^|[\s(|])/[a-z][\w{}./:-]*[\w}]`,                                                       // /paths
 		`\{ [a-z_]+: [^{}|]{1,80} \}`,                                                              // { fragments: of objects }
 	}, "|"))
+	// shapes are calls, and lists of members.
+	shapes = regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\([a-z_]+(?:, [a-z_]+)*\)|\{ [a-z_]+\??(?:, [a-z_]+\??)+ \}`)
 	// prose is a run of words, with one at least of those that only sentences have.
 	words    = regexp.MustCompile(`(?:[A-Za-z][A-Za-z'’-]*|…)(?:[,.;!?)]*\s+[(]?(?:[A-Za-z][A-Za-z'’-]*|…))*[.!?]*`)
 	sentence = regexp.MustCompile(`(?i)(?:^|\s)(?:a|an|the|to|of|is|are|be|and|or|for|with|without|in|on|by|from|your|you|when|if|that|this|using|about|must|should|no|not|has)[,.;!?)]*(?:\s|$)`)
@@ -70,7 +72,7 @@ func namesIn(text string) []string {
 	for _, n := range names.FindAllString(text, -1) {
 		all = append(all, strings.TrimLeft(n, " \t\n(|"))
 	}
-	return all
+	return append(all, shapes.FindAllString(text, -1)...)
 }
 
 // itemsOf are the items of a document, each once.
@@ -92,7 +94,7 @@ func itemsOf(doc string) []string {
 		})
 	}
 	block := func(code string) {
-		if strings.ContainsAny(code, "─│├└┌▼▶→←") { // a drawing counts by its names
+		if strings.ContainsAny(code, "─│├└┌▼▶→←") && !strings.HasPrefix(code, "{") { // a drawing counts by its names
 			add(namesIn(code)...)
 			return
 		}

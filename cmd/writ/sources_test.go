@@ -310,7 +310,7 @@ func (p *sourcePage) run(t *testing.T) string {
 	})
 	for name, cmd := range map[string]func(*testscript.TestScript, *world, []string){"fill": fill, "ended": endScene, "eventually": eventually, "tools": serveTools, "submit": submitPrinted,
 		"declared": declared, "collector": collectSpans, "defined": defined, "hangup": hangup, "agent": serveAgent, "choosing": choosing,
-		"acting": acting, "enricher": enricher, "collecting": collecting} {
+		"acting": acting, "enricher": enricher, "collecting": collecting, "staff": staff, "brand": brand, "search": search, "ask": ask, "ends": ends} {
 		params.Cmds[name] = positive(cmd)
 	}
 	testscript.RunT(recorder{t, log}, params)
@@ -427,8 +427,8 @@ func TestSourcesFail(t *testing.T) {
 
 // TestItemsOf: what is taken for an item of a document, and what of one counts.
 func TestItemsOf(t *testing.T) {
-	const doc = "Read `a b` of my\\_name at /x/{id}. ``` json {\"k\": 1} ```\n\nPUT /y  \n{ \"m\": 2 }\n\n| state | The plan |\n"
-	want := []string{`{"k": 1} `, "PUT /y  \n{ \"m\": 2 }", "state", "a b", "my_name", "/x/{id}"}
+	const doc = "Read `a b` of my\\_name at /x/{id}. ``` json {\"k\": 1} ```\n\nPUT /y  \n{ \"m\": 2 }\n\n{  \n \"a\": \"b → c\"  \n}\n\nCall do\\_it(a, b) with { c, d? }.\n\n| state | The plan |\n"
+	want := []string{`{"k": 1} `, "PUT /y  \n{ \"m\": 2 }", "{  \n \"a\": \"b → c\"  \n}", "state", "a b", "my_name", "/x/{id}", "do_it", "do_it(a, b)", "{ c, d? }"}
 	if got := itemsOf(doc); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
