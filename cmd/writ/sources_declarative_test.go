@@ -59,7 +59,7 @@ func declaredReply(body []byte) string {
 	case asks && done == 0:
 		return call("search", `{"mode":"SEARCH","query":"X"}`)
 	case asks && done == 1:
-		return call("ask_agent", `{"agent":"sample-agent","input":"What of X?"}`)
+		return call("ask_agent", `{"agent_name":"sample-agent","input_text":"What of X?"}`)
 	case strings.Contains(req.Messages[asked].Content, "at length"):
 		text, _ := json.Marshal(strings.Repeat("The harbour has many boats. ", 80)) // of a string
 		return fmt.Sprintf(`{"content":%s}`, text)
