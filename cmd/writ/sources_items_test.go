@@ -175,8 +175,13 @@ func documents(t *testing.T) (lines []string, texts map[string]string, prose map
 	return lines, texts, prose
 }
 
-// TestItems: items.txt is what the documents print, where they are at hand.
+// TestItems: items.txt is what the documents print, where they are at hand, and each has its page.
 func TestItems(t *testing.T) {
+	for name := range digests(t) {
+		if _, err := os.Stat(filepath.Join(sourcesDir, name+".md")); err != nil {
+			t.Errorf("%s has no page: %v", name, err)
+		}
+	}
 	lines, _, _ := documents(t)
 	if lines == nil {
 		return // a checkout has the digests only
