@@ -252,16 +252,6 @@ func (e *Engine) ask(ctx context.Context, input ast.Value, tracer topdown.QueryT
 	return e.answer(run)
 }
 
-// query runs another body of the tree, within the timeout.
-func (e *Engine) query(ctx context.Context, body ast.Body, input ast.Value) (topdown.QueryResultSet, error) {
-	run, end, err := e.begin(ctx, input, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	return run(body)
-}
-
 // begin makes what bodies are run with, all within one timeout, until end.
 func (e *Engine) begin(ctx context.Context, input ast.Value, tracer topdown.QueryTracer) (run func(ast.Body) (topdown.QueryResultSet, error), end func(), err error) {
 	txn, err := e.store.NewTransaction(ctx)

@@ -192,7 +192,7 @@ func (r *Router) approvals(ctx context.Context, q bus.ApprovalsRequest) bus.Appr
 	case errors.As(err, &refusal):
 		return bus.ApprovalsReply{Code: string(refusal.Code), Reason: refusal.Reason}
 	case err != nil:
-		r.cfg.Log.Error("approvals", slog.String("error", err.Error()))
+		r.cfg.Log.ErrorContext(ctx, "approvals", slog.String("error", err.Error()))
 		return bus.ApprovalsReply{Code: string(intents.Internal)}
 	}
 	return out

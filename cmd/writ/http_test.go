@@ -168,7 +168,7 @@ func refused(ts *testscript.TestScript, w *world, args []string) {
 }
 
 // submit sends a sealed order with headers and prints the answer as get does:
-// submit FILE [NAME VALUE]…
+// submit FILE [NAME VALUE]….
 func submit(ts *testscript.TestScript, w *world, args []string) {
 	if len(args)%2 != 1 {
 		ts.Fatalf("usage: submit FILE [NAME VALUE]…")
@@ -196,7 +196,7 @@ func followed(ts *testscript.TestScript, w *world, args []string) {
 	must[int](ts)(fmt.Fprintln(ts.Stdout(), "ended"))
 }
 
-// replace writes a file with each OLD replaced: replace FROM TO OLD NEW…
+// replace writes a file with each OLD replaced: replace FROM TO OLD NEW….
 func replace(ts *testscript.TestScript, _ *world, args []string) {
 	if len(args) < 4 || len(args)%2 != 0 {
 		ts.Fatalf("usage: replace FROM TO OLD NEW…")

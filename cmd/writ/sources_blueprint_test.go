@@ -88,7 +88,7 @@ func brand(ts *testscript.TestScript, _ *world, args []string) {
 		s.AddTool(tool, func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			raw, err := branded(ctx, ts, name, req.Params.Arguments)
 			if err != nil {
-				return mcp.NewToolResultError(name + " is out of service"), nil
+				return mcp.NewToolResultError(name + " is out of service"), nil //nolint:nilerr // the server answers so
 			}
 			r := mcp.NewToolResultText(string(raw))
 			if t.Output != nil {

@@ -42,9 +42,10 @@ func declaredReply(body []byte) string {
 	}
 	asked, done := 0, 0 // the last message of the user, and the calls since
 	for i, m := range req.Messages {
-		if m.Role == "user" {
+		switch m.Role {
+		case "user":
 			asked, done = i, 0
-		} else if m.Role == "tool" {
+		case "tool":
 			done++
 		}
 	}

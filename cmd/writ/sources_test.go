@@ -308,9 +308,11 @@ func (p *sourcePage) run(t *testing.T) string {
 		ts.Logf("%s", b.text)
 		shell(ts, w, here.ReplaceAllLiteralString(b.text, w.url))
 	})
-	for name, cmd := range map[string]func(*testscript.TestScript, *world, []string){"fill": fill, "ended": endScene, "eventually": eventually, "tools": serveTools, "submit": submitPrinted,
+	for name, cmd := range map[string]func(*testscript.TestScript, *world, []string){
+		"fill": fill, "ended": endScene, "eventually": eventually, "tools": serveTools, "submit": submitPrinted,
 		"declared": declared, "collector": collectSpans, "defined": defined, "hangup": hangup, "agent": serveAgent, "choosing": choosing,
-		"acting": acting, "enricher": enricher, "collecting": collecting, "staff": staff, "brand": brand, "search": search, "ask": ask, "ends": ends} {
+		"acting": acting, "enricher": enricher, "collecting": collecting, "staff": staff, "brand": brand, "search": search, "ask": ask, "ends": ends,
+	} {
 		params.Cmds[name] = positive(cmd)
 	}
 	testscript.RunT(recorder{t, log}, params)

@@ -281,8 +281,10 @@ func TestStreamShares(t *testing.T) {
 	flood := func(n int) (ids []string) {
 		for range n {
 			var made catalog.LogsStreamResult
-			w.ex.Must(t, executortest.Order{Type: "logs.stream", Args: catalog.LogsStream{RunID: run}, NoScope: true, NoPlan: true,
-				Ticket: intents.Ticket{Client: client, Oversees: true, Actor: intents.Principal{Tenant: "acme", UserID: "ben"}}}, &made)
+			w.ex.Must(t, executortest.Order{
+				Type: "logs.stream", Args: catalog.LogsStream{RunID: run}, NoScope: true, NoPlan: true,
+				Ticket: intents.Ticket{Client: client, Oversees: true, Actor: intents.Principal{Tenant: "acme", UserID: "ben"}},
+			}, &made)
 			ids = append(ids, path.Base(made.StreamURL))
 		}
 		return ids

@@ -33,7 +33,7 @@ func findRuntime(ctx context.Context, base, path string) (runtimeDir, error) {
 func prepareEmbedded(ctx context.Context, base string) (runtimeDir, error) {
 	key := sha256.Sum256(fmt.Appendf(nil, "%s\n%x\nembedded %s\n", recipe, sha256.Sum256(bootScript), embeddedPython))
 	final := filepath.Join(base, fmt.Sprintf("%s%s-%x", readyPrefix, embeddedPython, key[:8]))
-	if rt, err := readyRuntime(final); !errors.Is(err, fs.ErrNotExist) { //nolint:contextcheck // what it retires is removed to the end
+	if rt, err := readyRuntime(final); !errors.Is(err, fs.ErrNotExist) {
 		return rt, err
 	}
 	tmp, err := os.MkdirTemp(base, buildPrefix)

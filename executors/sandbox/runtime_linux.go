@@ -104,7 +104,7 @@ func prepareRuntime(ctx context.Context, base string, p python) (runtimeDir, err
 		return runtimeDir{}, fmt.Errorf("hash python: %w", err)
 	}
 	final := filepath.Join(base, readyPrefix+p.Version+"-"+key)
-	if rt, err := readyRuntime(final); !errors.Is(err, fs.ErrNotExist) { //nolint:contextcheck // what it retires is removed to the end
+	if rt, err := readyRuntime(final); !errors.Is(err, fs.ErrNotExist) {
 		return rt, err
 	}
 	return makeRuntime(ctx, base, final, p)

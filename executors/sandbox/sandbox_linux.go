@@ -67,7 +67,7 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepBase(base, time.Now()) //nolint:contextcheck // bounded by itself
+	sweepBase(base, time.Now())
 	h := &host{}
 	if h.runtime, err = findRuntime(ctx, base, cfg.Python); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 			return nil, err
 		}
 	}
-	if h.scratch, err = newScratch(h.runtime.path); err != nil { //nolint:contextcheck // as above
+	if h.scratch, err = newScratch(h.runtime.path); err != nil {
 		return nil, err
 	}
 	h.spawner, h.offline, h.mounts, h.groups = newSpawner(false), newSpawner(true), newMounts(), openGroups()

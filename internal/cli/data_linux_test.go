@@ -47,7 +47,7 @@ func TestDataDirectoryOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // G204: this test
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		again.Env = append(os.Environ(), powerless+"=1")
 		if out, err := again.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -58,6 +58,7 @@ func TestDataDirectoryOfOthers(t *testing.T) {
 }
 
 func refusesData(t *testing.T, put func(dir string) error, says string) {
+	t.Helper()
 	root := &cobra.Command{Use: "writ"}
 	addCommands(root, IO{})
 	list := withData(root)

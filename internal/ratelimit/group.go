@@ -74,15 +74,17 @@ func (g *group) oldest() *use {
 // parts are a heap.
 type parts []*group
 
-func (p parts) Len() int { return len(p) }
+func (p *parts) Len() int { return len(*p) }
 
-func (p parts) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(p[j].used, p[i].used), cmp.Compare(p[i].oldest().at, p[j].oldest().at)) < 0
+func (p *parts) Less(i, j int) bool {
+	a, b := (*p)[i], (*p)[j]
+	return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(a.oldest().at, b.oldest().at)) < 0
 }
 
-func (p parts) Swap(i, j int) {
-	p[i], p[j] = p[j], p[i]
-	p[i].index, p[j].index = i, j
+func (p *parts) Swap(i, j int) {
+	all := *p
+	all[i], all[j] = all[j], all[i]
+	all[i].index, all[j].index = i, j
 }
 
 // Push is for heap.Push.

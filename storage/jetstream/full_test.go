@@ -23,7 +23,7 @@ func limit(ctx context.Context, js stream.JetStream, more int64) error {
 	}
 	config := s.CachedInfo().Config
 	if config.MaxBytes = -1; more >= 0 {
-		config.MaxBytes = int64(s.CachedInfo().State.Bytes) + more //nolint:gosec // G115: bytes on a disk
+		config.MaxBytes = int64(s.CachedInfo().State.Bytes) + more
 	}
 	_, err = js.UpdateStream(ctx, config)
 	return err
@@ -94,12 +94,12 @@ func (d *deaf) PublishMsg(ctx context.Context, m *nats.Msg, o ...stream.PublishO
 				d.t.Errorf("publish: %v", err)
 			}
 		}
-		if err := limit(d.t.Context(), d.JetStream, 0); err != nil {
+		if err := limit(context.WithoutCancel(ctx), d.JetStream, 0); err != nil {
 			d.t.Error(err)
 		}
 		return nil, context.DeadlineExceeded
 	case 3:
-		if err := limit(d.t.Context(), d.JetStream, -1); err != nil {
+		if err := limit(context.WithoutCancel(ctx), d.JetStream, -1); err != nil {
 			d.t.Error(err)
 		}
 	}
