@@ -140,7 +140,7 @@ func TestRateLimit(t *testing.T) {
 
 // A key that acts for many users has a hundred times the rate of one, however many it names.
 func TestKeyRate(t *testing.T) {
-	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 1 })
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit, c.RateWindow = 1, usersOfKey*time.Hour })
 	ask := func(key, user string) answered {
 		return w.call("POST", "/agent/memory/query", `{"query_text":"x"}`, http.Header{"X-Api-Key": {key}, "X-User-Id": {user}}, nil)
 	}
@@ -150,7 +150,7 @@ func TestKeyRate(t *testing.T) {
 		}
 	}
 	got := ask(appKey, "another")
-	if after := got.Header.Get("Retry-After"); got.StatusCode != http.StatusTooManyRequests || after != "9" {
+	if after := got.Header.Get("Retry-After"); got.StatusCode != http.StatusTooManyRequests || after != "3600" {
 		t.Errorf("%d, Retry-After %q", got.StatusCode, after)
 	}
 	if got := ask(anaKey, "ana"); got.StatusCode != http.StatusOK {
@@ -160,7 +160,8 @@ func TestKeyRate(t *testing.T) {
 
 // What a tenant's keys and skills take of what is remembered is its own share.
 func TestRememberedShares(t *testing.T) {
-	k := newKeyCache(time.Now)
+	now := time.Now()
+	k := newKeyCache(func() time.Time { return now })
 	k.put("a", bus.APIKeyReply{Found: true, Tenant: "a"})
 	c := newClients()
 	load := func(tenant, digest string, size int) {
