@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,64 +34,68 @@ type toolCall struct {
 
 // calledBy is the call that made an order; false: no rows are made of it.
 func calledBy(s state.Order) (toolCall, bool) {
-	c := toolCall{Name: s.Type, ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
-	if name, ok := toolsOf[s.Type]; ok {
-		c.Name = name
-	}
-	if s.Skill != "" {
-		c.Name = s.Skill
-	}
+	c := toolCall{Name: cmp.Or(s.Skill, tools[s.Type].name, s.Type), ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
 	return c, s.Context.Call != "" && s.Context.Ask == "" && s.Context.SessionID != "" && !s.Erased
 }
 
 const askAgent = "ask_agent"
 
-// toolsOf are the tools of agents whose calls are orders of another name.
-var toolsOf = map[string]string{
-	intents.TypeAgentAsk: askAgent, "memory.query": "search", "kb.search": "search", "skill.find": "find_tools", "approval.ask": "ask_people",
-	"schedule.put": "remind_me", "schedule.list": "remind_me", "schedule.delete": "remind_me",
+// tool is what a model wrote where an order of another name or with other arguments came of it.
+type tool struct {
+	name    string             // empty: that of the skill
+	written func(recorded) any // nil: the arguments of the order
+}
+
+// recorded are the arguments of such orders.
+type recorded struct {
+	Agent string          `json:"agent"`
+	Input json.RawMessage `json:"input"`
+	Mode  string          `json:"mode"`
+	Text  string          `json:"text"`
+	TopK  int             `json:"top_k"`
+	Q     string          `json:"q"`
+	K     int             `json:"k"`
+	Query string          `json:"query"`
+}
+
+// tools by the type of the order.
+var tools = map[string]tool{
+	"skill.call":         {"", func(a recorded) any { return a.Input }},
+	intents.TypeAgentAsk: {askAgent, func(a recorded) any { return asked{a.Agent, a.Input} }},
+	"memory.query":       {"search", func(a recorded) any { return searched{a.Mode, a.Text, a.TopK} }},
+	"kb.search":          {"search", func(a recorded) any { return searched{"KNOWLEDGE", a.Q, a.K} }},
+	"skill.find":         {"find_tools", func(a recorded) any { return map[string]string{"query": a.Query} }},
+	"approval.ask":       {name: "ask_people"},
+	"schedule.put":       {name: "remind_me"},
+	"schedule.list":      {name: "remind_me"},
+	"schedule.delete":    {name: "remind_me"},
+}
+
+type asked struct {
+	Agent string          `json:"agent_name"`
+	Input json.RawMessage `json:"input_text"`
+}
+
+type searched struct {
+	Mode  string `json:"mode"`
+	Query string `json:"query"`
+	Limit int    `json:"limit,omitempty"`
 }
 
 // argsOf a call, as the model wrote them, as far as the order has them: of a label it has the
 // intent or the file that the label stood for.
-func argsOf(typ string, recorded json.RawMessage) json.RawMessage {
-	var a struct {
-		Agent string          `json:"agent"`
-		Input json.RawMessage `json:"input"`
-		Mode  string          `json:"mode"`
-		Text  string          `json:"text"`
-		TopK  int             `json:"top_k"`
-		Q     string          `json:"q"`
-		K     int             `json:"k"`
-		Query string          `json:"query"`
+func argsOf(typ string, args json.RawMessage) json.RawMessage {
+	written := tools[typ].written
+	if written == nil {
+		return args
 	}
-	_ = json.Unmarshal(recorded, &a) // recorded arguments matched their schema
-	search := func(mode, query string, limit int) any {
-		return struct {
-			Mode  string `json:"mode"`
-			Query string `json:"query"`
-			Limit int    `json:"limit,omitempty"`
-		}{mode, query, limit}
+	var a recorded
+	_ = json.Unmarshal(args, &a) // recorded arguments matched their schema
+	w := written(a)
+	if input, ok := w.(json.RawMessage); ok {
+		return input
 	}
-	var written any
-	switch typ {
-	case "skill.call":
-		return a.Input
-	case intents.TypeAgentAsk:
-		written = struct {
-			Agent string          `json:"agent_name"`
-			Input json.RawMessage `json:"input_text"`
-		}{a.Agent, a.Input}
-	case "memory.query":
-		written = search(a.Mode, a.Text, a.TopK)
-	case "kb.search":
-		written = search("KNOWLEDGE", a.Q, a.K)
-	case "skill.find":
-		written = map[string]string{"query": a.Query}
-	default:
-		return recorded
-	}
-	raw, _ := json.Marshal(written) // of strings and JSON
+	raw, _ := json.Marshal(w) // of strings and JSON
 	return raw
 }
 
