@@ -15,68 +15,70 @@ GOLANGCI         := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 OPA_VERSION       = $(shell $(GO) list -m -f '{{.Version}}' github.com/open-policy-agent/opa)
 OPA              := $(CACHE)/bin/opa
 
-# The race detector needs a C compiler. Without one the tests still run, except
-# where CI=true says that they must not.
-CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
-# SQLite is C, translated to Go, with memory of its own: the detector takes half of the time
-# that tests spend on it, and would find what SQLite's own authors do.
-RACE     := $(if $(CC_FOUND),-race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false)
-
 # Sandboxes are made of the machine's python3, 3.9 or later. Where there is none,
 # a CPython is built in: a module of 109 MB, brought once.
 PYTHON_FOUND := $(shell command -v python3 >/dev/null 2>&1 && python3 -c 'import sys; print("yes" if sys.version_info >= (3, 9) else "")' 2>/dev/null)
-TAGS         := $(if $(PYTHON_FOUND),,-tags=embedpython)
 
-# A program with the race detector sleeps for a second when it ends, unless told
-# otherwise; the scripts of cmd/writ run some 700.
-# Tests wait for disks and for each other: two packages for each processor keep it busy.
-TEST     := GORACE=atexit_sleep_ms=0 $(GO) test -shuffle=on -timeout=20m -p=$(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) $(TAGS)
+# The program, its tests, the linter and the image are compiled with the same flags, so that
+# a machine compiles what they share once. nomsgpack leaves out a codec of gin's that nothing
+# here asks for.
+export CGO_ENABLED := 0
+TAGS           := nomsgpack$(if $(PYTHON_FOUND),,$(shell echo ,embedpython))
+export GOFLAGS := $(GOFLAGS) -trimpath -tags=$(TAGS)
+STRIPPED       := -ldflags='-s -w'
 
-# Most of CI's time is the race detector's, which makes tests four to twelve times slower.
-# Without it run, whole, the packages that start no goroutines (internal/docs looks) and those
+# Tests wait for disks and for each other: two packages for each processor keep it busy, and
+# two tests of a package. The packages that take longest begin first.
+LONGEST     := ./internal/e2e ./cmd/writ ./internal/node ./router
+TWICE       := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+TEST        := $(GO) test -json -shuffle=on -timeout=60m -p=$(TWICE) -parallel=$(TWICE)
+COUNTED     = $(GO) run ./internal/testcount $(if $(EVENTS),-events $(EVENTS))
+
+# The race detector needs a C compiler and makes tests four to twelve times slower.
+CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
+# SQLite is C, translated to Go, with memory of its own: the detector takes half of the time
+# that tests spend on it, and would find what SQLite's own authors do. A program with the
+# detector sleeps for a second when it ends, unless told otherwise.
+RACE     := env CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(TEST) -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
+# The detector does not run packages that start no goroutines (internal/docs looks), nor those
 # whose tests do their work in programs that they start:
-PLAIN   := ./agentic/agents ./agentic/model/offline ./audit ./cmd/writ ./executors/artifacts ./executors/plans ./executors/python ./intents ./intents/catalog ./internal/config ./internal/docs ./internal/eval ./internal/keydir ./internal/layering ./internal/problem ./internal/testcount ./schemas ./state ./storage ./storage/internal/judge
-# audit verifies side by side, in one place. These tests show it there, under the detector:
-BESIDE  := ^(TestBundleVerifies|TestGoldenBundles)$$
+PLAIN   := ./state/agents ./agentic/model/offline ./audit ./cmd/writ ./executors/artifacts ./executors/plans ./executors/python ./intents ./intents/catalog ./internal/config ./internal/docs ./internal/eval ./internal/keydir ./internal/layering ./internal/problem ./internal/testcount ./schemas ./state ./storage ./storage/internal/judge
+# audit verifies side by side, in one place. These tests show it there:
+BESIDE  := ^(TestBundleVerifies|TestGoldenLog)$$
 # And of other packages, tests that go through thousands of cases one after another, or that
-# kill programs: what they would show, the tests beside them show.
-LONG    := ^(TestEvalCRM|TestFailpoints|TestGateKilled|TestGuardAtEveryByte|TestHybridIsBest|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestNoLeak|TestPDF|TestRandomMoves|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestSchemaBombs)$$
-LONG_IN := ./agentic ./executors/knowledge ./bench/measure ./internal/e2e ./internal/pdf ./policies ./router
-RACED    = $(filter-out $(PLAIN:./%=aob.dev/writ/%),$(shell $(GO) list $(TAGS) ./...))
+# kill programs, or attack one node after another: what they would show, the tests beside them
+# show.
+ATTACKS := ^TestRedTeam
+LONG    := ^(TestApartIsBounded|TestAssumptions|TestEscapes|TestEvalCRM|TestEvalDesk|TestFailpoints|TestFloodOfEndedTask|TestRoutingKilled|TestGuardAtEveryByte|TestHybridIsBest|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestMonitorUnderLoad|TestNoLeak|TestPDF|TestRandomTransitions|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestRunKilled|TestRunsLeaveMemory|TestSQLBombs|TestSchemaBombs|TestUnprivileged|TestVerifyVectors)$$
+RACED    = $(filter-out $(PLAIN:./%=aob.dev/writ/%),$(shell $(GO) list ./...))
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: python-or-say-so ## show the whole chain on real data (writ demo)
-	$(GO) run $(TAGS) ./cmd/writ demo
+run: build ## show the whole chain on real data (writ demo)
+	bin/writ demo
 
 .PHONY: demo-audit
 demo-audit: python-or-say-so ## audit the demo's record, command by command (docs/audit.md)
-	$(GO) test $(TAGS) ./cmd/writ -run '^TestScripts$$/^audit(_execute)?$$' -count=1 -v
+	$(GO) test ./cmd/writ -run '^TestScripts$$/^audit(_execute)?$$' -count=1 -v
 
 .PHONY: build
 build: python-or-say-so ## build bin/writ
-	CGO_ENABLED=0 $(GO) build $(TAGS) -trimpath -o bin/writ ./cmd/writ
+	$(GO) build $(STRIPPED) -o bin/writ ./cmd/writ
 
 .PHONY: test
-test: race-or-say-so python-or-say-so ## all tests that need nothing but Go
-	@failed=0; \
-	$(TEST) $(RACE) -skip '$(LONG)' $(TESTFLAGS) $(RACED) || failed=1; \
-	$(TEST) $(RACE) -run '$(BESIDE)' $(TESTFLAGS) ./audit || failed=1; \
-	$(TEST) -run '$(LONG)' $(TESTFLAGS) $(LONG_IN) || failed=1; \
-	$(TEST) $(TESTFLAGS) $(PLAIN) || failed=1; \
-	exit $$failed
+test: python-or-say-so ## all tests that need nothing but Go
+	@$(COUNTED) $(TEST) $(TESTFLAGS) $(LONGEST) ./...
 
-.PHONY: race-or-say-so
-race-or-say-so:
-ifeq ($(RACE),)
-ifeq ($(CI),true)
-	@echo "CI=true wants the race detector, which needs a C compiler: none found (CC, cc, gcc)" >&2; exit 1
+.PHONY: race
+race: python-or-say-so ## what runs side by side, under the race detector
+ifeq ($(CC_FOUND),)
+	@echo "the race detector needs a C compiler: none found (CC, cc, gcc)" >&2; exit 1
 else
-	@echo "no C compiler found: the tests run without the race detector" >&2
-endif
+	@$(COUNTED) $(RACE) -skip '$(LONG)|$(ATTACKS)' $(TESTFLAGS) $(filter $(LONGEST:./%=aob.dev/writ/%),$(RACED)) $(RACED)
+	@$(GO) run ./internal/testcount $(RACE) -run '$(BESIDE)' $(TESTFLAGS) ./audit
 endif
 
 .PHONY: python-or-say-so
@@ -86,8 +88,8 @@ ifeq ($(PYTHON_FOUND),)
 endif
 
 .PHONY: integration
-integration: ## tests against software of others (brings it into .cache)
-	./.ci/integration
+integration: python-or-say-so ## tests against software of others (brings it into .cache)
+	@$(COUNTED) ./.ci/integration
 
 .PHONY: opensearch
 opensearch: ## serve an OpenSearch on 127.0.0.1:9200 (PORT) until interrupted
@@ -95,9 +97,9 @@ opensearch: ## serve an OpenSearch on 127.0.0.1:9200 (PORT) until interrupted
 
 .PHONY: lint
 lint: $(GOLANGCI) ## vet, golangci-lint
-	$(GO) vet -tags=integration ./...
+	$(GO) vet -tags=integration,$(TAGS) ./...
 	GOOS=linux GOARCH=arm64 $(GO) vet ./executors/sandbox/...
-	$(GO) vet -tags=embedpython ./executors/sandbox
+	$(GO) vet -tags=embedpython,$(TAGS) ./executors/sandbox
 	$(GOLANGCI) run ./...
 
 .PHONY: fmt
@@ -133,7 +135,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 
 .PHONY: redteam
 redteam: python-or-say-so ## what strangers, users, models and skill servers must not get past a running node
-	cd internal/e2e && $(GO) test $(TAGS) -count=1 -timeout=10m -run '^TestRedTeam'
+	cd internal/e2e && $(GO) test -count=1 -timeout=10m -run '^TestRedTeam'
 
 .PHONY: campaign
 campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flipped bits, JOURNALS random journals and a million log lines, again and again for CAMPAIGN (10m each)
@@ -144,12 +146,13 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flip
 	WRIT_GRAPHS=500 $(GO) test -count=1 -timeout=0 -v -run '^TestGraphs$$' ./internal/e2e/graphs
 	WRIT_RUNS=10000 $(GO) test -count=1 -timeout=0 -v -run '^TestRunsLeaveMemory$$' ./router
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestManyLines$$' ./internal/logging
-	WRIT_JOURNALS=$(JOURNALS) $(GO) test -tags=integration -count=1 -timeout=0 -run '^TestIntegrationSecondAuditorOfRandomJournals$$' ./audit
+	WRIT_JOURNALS=$(JOURNALS) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -run '^TestIntegrationSecondAuditorOfRandomJournals$$' ./audit
+	WRIT_ORDERS=100000 $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationAuditMemory$$' ./bench/measure
 	WRIT_KB_QUERIES=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestNoLeak$$' ./executors/knowledge
-	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationPowerCut$$' ./internal/e2e
-	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationServers$$' ./storage/jetstream
+	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationPowerCut$$' ./internal/e2e
+	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationServers$$' ./storage/jetstream
 	./.ci/opensearch fetch
-	eval "$$(./.ci/opensearch env)" && WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration -count=1 -timeout=0 -v -run '^TestIntegrationCellFaults$$' ./internal/e2e
+	eval "$$(./.ci/opensearch env)" && WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationCellFaults$$' ./internal/e2e
 
 .PHONY: bench
 bench: ## benchmarks of every package (whole paths: go run ./bench)

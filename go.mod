@@ -12,7 +12,6 @@ require (
 	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/google/go-cmp v0.7.0
 	github.com/gowebpki/jcs v1.0.2
-	github.com/hdevalence/ed25519consensus v0.2.0
 	github.com/klippa-app/go-pdfium v1.21.4
 	github.com/mark3labs/mcp-go v1.2.1
 	github.com/nats-io/nats-server/v2 v2.15.2

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state/agents"
 )
 
-// modelOf an agent: the one that it names, if there is one of that name.
+// modelOf returns the model that an agent names, or the default if there is none of that name.
 func (c Config) modelOf(a *agents.Agent) model.Model {
 	if m, ok := c.Models[a.Model]; ok {
 		return m
@@ -54,13 +55,13 @@ func (w *worker) converse(ctx context.Context) error {
 		tools = append(tools, result)
 	}
 	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
-	if w.req.Ask != "" { // several at once share what their asking task may say
+	if w.req.Ask != "" { // concurrent tasks share what their asking task may say
 		w.show.every = 10 * tokenTime
 	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
-		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
-		asked: w.req.Ask != "", step: w.at.Step, now: w.cfg.Now,
+		req:     request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		isChild: w.req.Ask != "", step: w.place.Step, now: w.cfg.Now,
 	}
 	if w.loop.text {
 		w.loop.on = w.show.take
@@ -74,7 +75,7 @@ func (w *worker) converse(ctx context.Context) error {
 	}
 	if err == nil && !agent.Structured {
 		w.show.flush(true)
-		w.reply = cut(guarded(strings.TrimSpace(text)), maxResponse)
+		w.reply = visible.Cut(guarded(strings.TrimSpace(text)), maxResponse)
 	}
 	if err == nil && w.reply == "" {
 		err = &model.Error{Reason: "the model answered without text"}
@@ -82,13 +83,13 @@ func (w *worker) converse(ctx context.Context) error {
 	return err
 }
 
-// ownAgent is the agent as the plan began with it. It stops asking a little before its
-// time is over, so that it can say what was done while its key still lives.
+// ownAgent returns the agent as it was when the plan began. Its time limit ends a little before
+// the deadline, so that it can say what was done while its key is still valid.
 func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
-	got := w.req.told
+	got := w.req.definition
 	if got == nil {
 		got = new(catalog.AgentGetResult)
-		if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, got); err != nil {
+		if _, err := w.submit(ctx, "agent.get", catalog.AgentGet{}, got); err != nil {
 			return nil, err
 		}
 	}
@@ -103,14 +104,14 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	}
 	agent.Limits.Seconds = max(1, seconds*9/10)
 	w.others = got.Others
-	if w.req.Ask != "" || w.req.Route != nil { // one hop
+	if w.req.Ask != "" || w.req.Route != nil { // an asked agent cannot ask others
 		w.others, agent.SubAgents = nil, nil
 		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
 	}
 	return &agent, nil
 }
 
-// definition of the agent of a plan.
+// definition parses the agent of a plan.
 func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
 	if got.Text == "" {
 		return agents.Builtin(got.Agent), nil
@@ -118,7 +119,7 @@ func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
 	return agents.Parse([]byte(got.Text))
 }
 
-// agentTools are the skills that the agent may call, and what works on large results once
+// agentTools returns the skills that the agent may call, and the tools for large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
 func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
 	manifests, err := w.manifests(ctx, w.req.Step.Skills)
@@ -128,13 +129,13 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 	for i := range manifests {
 		for _, t := range agent.Tools {
 			if t.ID() == manifests[i].Name && t.Description != "" { // in addition to the tool's own
-				manifests[i].Description = cut(manifests[i].Description, max(0, maxAbout-len(t.Description)-1)) + "\n" + t.Description
+				manifests[i].Description = visible.Cut(manifests[i].Description, max(0, maxAbout-len(t.Description)-1)) + "\n" + t.Description
 			}
 		}
 	}
 	builtin := []*tool{
-		newTool(tool{Tool: readLinesTool, later: w.canRead, call: called(w.readLines)}),
-		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
+		newTool(tool{Tool: readLinesTool, usable: w.canRead, call: called(w.readLines)}),
+		newTool(tool{Tool: execPythonTool, usable: w.hasLarge, call: called(w.python)}),
 	}
 	if len(w.others) > 0 {
 		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
@@ -158,15 +159,15 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 	return append(all, builtin...), nil
 }
 
-// manifests loads skills, in as few orders as do it. Where several are refused together,
-// each is asked for by itself; one that cannot be loaded is left out.
+// manifests loads skills with as few intents as possible. If a batch is refused, each skill is
+// requested by itself; a skill that cannot be loaded is left out.
 func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.Manifest, err error) {
 	for some := range slices.Chunk(names, catalog.MaxLoaded) {
 		var got catalog.SkillLoadResult
-		if _, err = w.order(ctx, "skill.load", catalog.SkillLoad{Skills: some}, &got); refusedTellably(err) {
+		if _, err = w.submit(ctx, "skill.load", catalog.SkillLoad{Skills: some}, &got); refusedTellably(err) {
 			for _, name := range some {
 				var m catalog.Manifest
-				if _, err = w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err == nil {
+				if _, err = w.submit(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err == nil {
 					got.Skills = append(got.Skills, m)
 				} else if refusedTellably(err) {
 					got.Unavailable, err = append(got.Unavailable, name+": "+err.Error()), nil
@@ -176,7 +177,7 @@ func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.M
 		if err != nil {
 			return nil, err
 		}
-		if got.Manifest != nil { // as of one
+		if got.Manifest != nil { // the reply to a single name
 			got.Skills = append(got.Skills, *got.Manifest)
 		}
 		if out = append(out, got.Skills...); len(got.Unavailable) > 0 {
@@ -186,16 +187,16 @@ func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.M
 	return out, nil
 }
 
-// refusedTellably says whether an order was refused or failed for what it asks.
+// refusedTellably reports whether an intent was refused or failed because of its content.
 func refusedTellably(err error) bool {
-	var refused *OrderError
-	return errors.As(err, &refused) && tellable(refused.Answer.Code)
+	var refused *IntentError
+	return errors.As(err, &refused) && reportable(refused.Answer.Code)
 }
 
-// canRead says whether a result is not whole in the conversation.
+// canRead reports whether a result is not whole in the conversation.
 func (w *worker) canRead() bool { return w.hasLarge() || w.loop != nil && len(w.loop.short) > 0 }
 
-// hasLarge says whether a result has come by reference.
+// hasLarge reports whether a result has come by reference.
 func (w *worker) hasLarge() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +211,7 @@ func (w *worker) hasLarge() bool {
 // finalResult is the tool whose arguments are the result of a structured agent.
 const finalResult = "final_result"
 
-// outputTool takes the result of a structured agent.
+// outputTool accepts the result of a structured agent.
 func outputTool(a *agents.Agent, take func(args json.RawMessage) error) (*tool, error) {
 	schema := a.OutputSchema()
 	check, err := schemas.Compile(schema)
@@ -222,35 +223,4 @@ func outputTool(a *agents.Agent, take func(args json.RawMessage) error) (*tool, 
 		check: check, output: true,
 		call: func(_ context.Context, _ string, args json.RawMessage) (any, error) { return nil, take(args) },
 	}, nil
-}
-
-// loadAgent asks for the limits of the plan's agent, if it has one, and for what it shows.
-func (d *drive) loadAgent(ctx context.Context) error {
-	if d.plan.Agent == "" {
-		d.agent.Agent = agents.Planner
-		return nil
-	}
-	if _, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent); err != nil {
-		return err
-	}
-	agent, err := definition(d.agent)
-	if err == nil {
-		d.def = *agent
-	}
-	return err
-}
-
-// failedAgent ends a plan whose agent has failed: it is not planned again.
-func (d *drive) failedAgent(ctx context.Context, s catalog.StepView) error {
-	reason := s.FailureReason
-	if reason == "" {
-		reason = "the agent was interrupted"
-	}
-	d.spent = d.spent || d.def.Type == agents.Remote // its server has said all: no model of ours is asked
-	return d.fail(ctx, "the agent failed: "+reason, reason)
-}
-
-// overWith says whether the step of an agent's plan can only be told as failed.
-func overWith(p catalog.PlanView, s catalog.StepView) bool {
-	return p.Agent != "" && s.Status != catalog.StepPending && s.Status != catalog.StepHeld
 }

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/state/agents"
 )
 
 const seller = `
@@ -28,14 +28,14 @@ tools:
 sub_agents: [general]
 `
 
-// selling has the core answer a plan of an agent whose file is text.
+// selling has the core return the plan of an agent with the given definition.
 func selling(c *core, text string) {
 	c.t.Helper()
 	a, err := agents.Parse([]byte(text))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	folding(c, catalog.PlanView{
+	answerTransitions(c, catalog.PlanView{
 		PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "How many outlets are there?", Agent: a.Name, PlanDigest: intents.Digest(nil),
 		Steps: []catalog.StepView{{Status: catalog.StepPending, PlanStep: catalog.PlanStep{
 			Step: 1, Task: a.Name, Skills: []string{"crm.gone", "crm.list"}, ReturnSpec: catalog.ReturnSpec{Shape: "string"},
@@ -61,18 +61,18 @@ func toolNames(r model.Request) (names []string) {
 	return names
 }
 
-// finished is the step.finish of the agent's task.
+// finished returns the step.finish of the agent's task.
 func finished(c *core) (f catalog.StepFinish) {
 	c.t.Helper()
-	all := c.of("step.finish")
+	all := c.ofType("step.finish")
 	if len(all) != 1 || json.Unmarshal(all[0].Args, &f) != nil {
-		c.t.Fatalf("%v", types(c.taken()))
+		c.t.Fatalf("%v", types(c.allPlaced()))
 	}
 	return f
 }
 
-// TestAgentTurn: an agent gets its own prompt, settings and those of its tools that there
-// are; its last text is its reply and the answer; nobody plans or composes.
+// TestAgentTurn: an agent gets its own prompt, settings and those of its tools that exist; its
+// last text is its reply and the answer; no planner or composer runs.
 func TestAgentTurn(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller)
@@ -82,7 +82,7 @@ func TestAgentTurn(t *testing.T) {
 	c.serve("task", ignoring(NewTasks(cfgs).Serve))
 	c.serve("manager", ignoring(NewManager(c.config("manager", says(nil))).Serve))
 	before := time.Now()
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
 	if a := dataOf[bus.AnswerData](t, frames[len(frames)-2]); a.Response != "There are two." {
 		t.Errorf("answer %+v", a)
@@ -108,7 +108,7 @@ func TestAgentTurn(t *testing.T) {
 		t.Errorf("request %+v, tools %v", first, toolNames(first))
 	}
 	var s catalog.Step
-	if err := json.Unmarshal(c.of("step")[0].Args, &s); err != nil {
+	if err := json.Unmarshal(c.ofType("step")[0].Args, &s); err != nil {
 		t.Fatal(err)
 	}
 	if until, err := time.Parse(time.RFC3339, s.Deadline); err != nil || until.After(before.Add(agents.DefaultSeconds*time.Second+10*time.Second)) {
@@ -116,8 +116,8 @@ func TestAgentTurn(t *testing.T) {
 	}
 }
 
-// TestStructuredAgent: the result is the arguments of final_result, which is corrected
-// twice and must be called.
+// TestStructuredAgent: the result is the arguments of final_result, which is corrected twice and
+// must be called.
 func TestStructuredAgent(t *testing.T) {
 	text := seller + "structured_output: true\nproperties:\n  count: {type: integer}\n"
 	right, wrong := call("final_result", map[string]int{"count": 2}), call("final_result", map[string]string{"count": "two"})
@@ -134,7 +134,7 @@ func TestStructuredAgent(t *testing.T) {
 			selling(c, text)
 			m := says(map[string][]any{"seller": tt.replies, agents.Composer: {"It did not work."}})
 			layer(c, m, "task", "manager")
-			handOut(c)
+			dispatchTurn(c)
 			shown(c)
 			if f := finished(c); f.Reply != tt.reply || (f.Status == taskDone) != (tt.reply != "") {
 				t.Errorf("step.finish %+v", f)
@@ -148,14 +148,14 @@ func TestStructuredAgent(t *testing.T) {
 			if r := m.requests("seller")[0]; r.Choice != model.ChoiceRequired || !slices.Equal(toolNames(r), []string{"crm_list", "search", "final_result"}) {
 				t.Errorf("choice %q, tools %v", r.Choice, toolNames(r))
 			}
-			if n := len(c.of("plan")); n != 0 {
+			if n := len(c.ofType("plan")); n != 0 {
 				t.Errorf("%d plans", n)
 			}
 		})
 	}
 }
 
-// TestAgentOfLargeResults: what works on large results is offered once there is one.
+// TestAgentOfLargeResults: the tools for large results are offered once there is one.
 func TestAgentOfLargeResults(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller)
@@ -163,7 +163,7 @@ func TestAgentOfLargeResults(t *testing.T) {
 	c.on("exec_python", done(catalog.ExecPythonResult{Output: json.RawMessage(`2`)}))
 	m := says(map[string][]any{"seller": {call("crm_list", struct{}{}), call("exec_python", execPythonArgs{Script: "print(2)", From: "r1"}), "Two."}})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	if f := finished(c); f.Reply != "Two." {
 		t.Errorf("step.finish %+v", f)
@@ -172,20 +172,20 @@ func TestAgentOfLargeResults(t *testing.T) {
 	if len(asked) != 3 || len(asked[0].Tools) != 2 || !slices.Equal(toolNames(asked[1]), []string{"crm_list", "read_lines", "exec_python", "search"}) {
 		t.Errorf("%d requests, tools %v", len(asked), toolNames(asked[1]))
 	}
-	if p := c.of("exec_python"); len(p) != 1 || !strings.Contains(string(p[0].Args), `"from":"f_1"`) {
+	if p := c.ofType("exec_python"); len(p) != 1 || !strings.Contains(string(p[0].Args), `"from":"f_1"`) {
 		t.Errorf("%+v", p)
 	}
 }
 
-// TestAgentAtItsLimit: an agent that has used up its requests is asked for its answer
-// once more, without tools.
+// TestAgentAtItsLimit: an agent that has used up its requests is asked for its answer once more,
+// without tools.
 func TestAgentAtItsLimit(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller+"limits: {request_limit: 2}\n")
 	look := call("crm_list", struct{}{})
 	m := says(map[string][]any{"seller": {look, look, "I saw two, and looked no further."}})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	if f := finished(c); f.Reply != "I saw two, and looked no further." {
 		t.Errorf("step.finish %+v", f)

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 )
 
-// TestAgentSays: the reply of an agent reaches the user while it comes, guarded; what it said
+// TestAgentMessages: the reply of an agent reaches the user while it is written, guarded; text
 // before a call is withdrawn.
-func TestAgentSays(t *testing.T) {
+func TestAgentMessages(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller)
 	long := strings.Repeat("There are two. ", 40)
@@ -26,7 +26,7 @@ func TestAgentSays(t *testing.T) {
 	cfg.Models = map[string]model.Model{"small": other}
 	c.serve("task", ignoring(NewTasks(cfg).Serve))
 	c.serve("manager", ignoring(NewManager(c.config("manager", says(nil))).Serve))
-	handOut(c)
+	dispatchTurn(c)
 	var text string
 	withdrawn, calls := 0, 0
 	for _, f := range shown(c) {
@@ -65,7 +65,7 @@ func TestAgentSays(t *testing.T) {
 	}
 }
 
-// chatty is a model that says something before its calls.
+// chatty is a model that writes text before its calls.
 type chatty struct {
 	*script
 	before string
@@ -82,9 +82,9 @@ func (m *chatty) Respond(ctx context.Context, req model.Request, on func(model.E
 	return reply, err
 }
 
-// TestAgentSaysHeld: what an agent says at the end of a held turn is shown while it comes, stays,
-// and is the text of the turn.
-func TestAgentSaysHeld(t *testing.T) {
+// TestAgentMessageHeld: the final text of an agent in a turn that waits for approval is shown
+// while it is written, stays, and is the text of the turn.
+func TestAgentMessageHeld(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller)
 	c.on("skill.call", refuse(intents.ApprovalRequired, "ask ben"))
@@ -94,7 +94,7 @@ func TestAgentSaysHeld(t *testing.T) {
 	cfg.Models = map[string]model.Model{"small": other}
 	c.serve("task", ignoring(NewTasks(cfg).Serve))
 	c.serve("manager", ignoring(NewManager(c.config("manager", says(nil))).Serve))
-	handOut(c)
+	dispatchTurn(c)
 	text := ""
 	frames := shown(c)
 	for _, f := range frames {
@@ -107,7 +107,7 @@ func TestAgentSaysHeld(t *testing.T) {
 		}
 		text += d.Text
 	}
-	if got := dataOf[bus.HeldData](t, frames[len(frames)-1]); text != want || got.Text != want {
+	if got := dataOf[bus.PendingApprovalData](t, frames[len(frames)-1]); text != want || got.Text != want {
 		t.Errorf("shown %q, held with %q", text, got.Text)
 	}
 }

@@ -7,27 +7,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 )
 
-// A step of a planner's plan may name an agent instead of skills. The task runs the agent
-// as in a plan of its own, but for what it is told, which is that of a step, and its
-// reply, which becomes the result of the step.
+// A step of a planner's plan may name an agent instead of skills. The task runs the agent as in a
+// plan of its own, except that its message is that of a step and its reply becomes the result of
+// the step.
 
-// agents asks which agents the plan's steps may name.
+// agents returns the agents that the plan's steps may name.
 func (w *planning) agents(ctx context.Context) ([]catalog.OtherAgent, error) {
 	if !w.req.Agents {
 		return nil, nil
 	}
 	var got catalog.AgentGetResult
-	err := w.order(ctx, "agent.get", catalog.AgentGet{}, &got)
+	err := w.submit(ctx, "agent.get", catalog.AgentGet{}, &got)
 	return got.Others, err
 }
 
-// planToolFor is the planner's output. A step can name an agent where there is any.
+// planToolFor returns the planner's output tool. A step can name an agent if there are any.
 func planToolFor(others []catalog.OtherAgent) model.Tool {
 	t := planTool
 	if len(others) == 0 {
@@ -45,7 +44,7 @@ func planToolFor(others []catalog.OtherAgent) model.Tool {
 	return t
 }
 
-// wrongAgent says what is wrong with the agent of a step; empty: nothing.
+// wrongAgent describes the error in the agent of a step; empty: none.
 func wrongAgent(s catalog.PlanStep, others []catalog.OtherAgent) string {
 	switch {
 	case len(s.Skills) > 0:
@@ -56,10 +55,10 @@ func wrongAgent(s catalog.PlanStep, others []catalog.OtherAgent) string {
 	return ""
 }
 
-// asAgent has the agent of the plan do the work, or that of the step.
+// asAgent runs the agent of the plan or of the step.
 //
-// Crash: before write_memory the next task goes on from the transcript; behind it, the
-// next one writes a result of its own, and the step names that.
+// Crash: before write_memory the next task continues from the transcript; after it, the next task
+// writes a result of its own, and the step names that one.
 func (w *worker) asAgent(ctx context.Context) error {
 	if w.req.Step.Agent == "" {
 		return w.converse(ctx)
@@ -76,7 +75,7 @@ func (w *worker) asAgent(ctx context.Context) error {
 		return err
 	}
 	data := json.RawMessage(w.reply)
-	if !json.Valid(data) || w.check.ValidateBytes(data) != nil { // it is a text, and maybe one with digits only
+	if !json.Valid(data) || w.check.ValidateBytes(data) != nil { // it is a text, possibly with digits only
 		data = compact(w.reply)
 	}
 	w.reply = ""
@@ -86,20 +85,4 @@ func (w *worker) asAgent(ctx context.Context) error {
 		return &stopError{"the agent's reply is not what return_spec asks for: " + wrong.Error(), "ask for a string, or use skills"}
 	}
 	return err
-}
-
-// taskTime is how long a task of a step may take: that of an agent for the agent's own limit.
-func (d *drive) taskTime(ctx context.Context, s catalog.StepView) (time.Duration, error) {
-	limit := d.agent.TimeLimitSec
-	if s.Agent != "" {
-		var got catalog.AgentGetResult
-		if _, err := d.sealer.Order(ctx, d.turn, Place{Step: s.Step}, "agent.get", catalog.AgentGet{}, &got); err != nil {
-			return 0, err
-		}
-		limit = got.TimeLimitSec
-	}
-	if limit == 0 {
-		return taskLife, nil
-	}
-	return min(taskLife, time.Duration(limit)*time.Second), nil
 }

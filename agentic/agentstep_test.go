@@ -8,20 +8,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
-// TestPlannerNamesAgents: a planner is told which agents its steps may name, where there are
-// any, and seals a step of one.
+// TestPlannerNamesAgents: a planner receives the agents that its steps may name, if there are
+// any, and signs a step of one.
 func TestPlannerNamesAgents(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
-	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
+	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
 	c.on("agent.get", done(catalog.AgentGetResult{Others: []catalog.OtherAgent{{Agent: "seller", Description: "Sells what there is."}}}))
 	step := catalog.PlanStep{Step: 1, Task: "Sell.", Skills: []string{}, Agent: "seller", ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "to tell"}}
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Steps: []catalog.PlanStep{step}})}})
-	req := asked(c)
+	req := firstRequest(c)
 	req.Agents = true
 	if got := planner(c, m).plan(t.Context(), req); got.Plan == nil || len(got.Plan.Steps) != 1 || got.Plan.Steps[0].Agent != "seller" {
 		t.Fatalf("%+v", got)
@@ -41,8 +41,8 @@ func TestPlannerNamesAgents(t *testing.T) {
 	}
 }
 
-// TestTaskOfAnAgent: the agent of a step is told the step, and its reply becomes the result
-// of the step; one that is not what was asked for ends it.
+// TestTaskOfAnAgent: the agent of a step receives the step, and its reply becomes the result of
+// the step; a reply that violates the contract ends it.
 func TestTaskOfAnAgent(t *testing.T) {
 	structured := seller + "structured_output: true\nproperties:\n  count: {type: integer}\n"
 	for name, tt := range map[string]struct {
@@ -74,7 +74,7 @@ func TestTaskOfAnAgent(t *testing.T) {
 				t.Errorf("step.finish %+v", f)
 			}
 			var wrote catalog.WriteMemory
-			if all := c.of("write_memory"); len(all) > 0 {
+			if all := c.ofType("write_memory"); len(all) > 0 {
 				if err := json.Unmarshal(all[0].Args, &wrote); err != nil {
 					t.Fatal(err)
 				}

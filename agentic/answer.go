@@ -4,67 +4,36 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strings"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/state/agents"
 )
 
 // complete ends the plan with the answer to the user.
-func (d *drive) complete(ctx context.Context) error {
-	response, err := d.response(ctx)
-	if err != nil {
+func (c *conversation) complete(ctx context.Context, response string, data json.RawMessage) error {
+	response = c.rememberEnd(ctx, response)
+	c.closeSession(ctx)
+	if err := c.transition(ctx, "plan.close", catalog.PlanClose{PlanID: c.turn.PlanID, Epoch: c.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: c.used}); err != nil {
 		return err
 	}
-	data, err := d.data(ctx)
-	if err != nil {
-		return err
-	}
-	if err := d.dreamt(ctx, response); err != nil {
-		return err
-	}
-	response = d.rememberEnd(ctx, response)
-	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: d.used}); err != nil {
-		return err
-	}
-	d.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data, Components: d.components})
-	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanComplete)})
-	d.routed(ctx)
+	c.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data, Components: c.components})
+	c.frame(bus.FrameDone, bus.DoneData{PlanID: c.turn.PlanID, Status: string(catalog.PlanComplete), WorkflowComplete: c.plan.WorkflowComplete})
+	c.logAsks(ctx)
 	return nil
 }
 
 // maxResponse bounds an answer, in bytes.
 const maxResponse = 32 << 10
 
-// response is the answer in words: the planner's own, the text of a single step, or
-// what the composer writes from the results.
-func (d *drive) response(ctx context.Context) (string, error) {
-	if len(d.plan.Steps) == 0 || d.plan.Agent != "" {
-		return d.answer, nil
-	}
-	if only := d.plan.Steps[0]; len(d.plan.Steps) == 1 && only.ReturnSpec.Shape == "string" {
-		var text string
-		if json.Unmarshal(d.results[only.Step].data, &text) == nil && strings.TrimSpace(text) != "" {
-			return cut(guarded(text), maxResponse), nil
-		}
-	}
-	var results []stepResult
-	for _, s := range d.plan.Steps {
-		r := d.results[s.Step].show(composeShow)
-		r.Step = s.PlanStep
-		results = append(results, r)
-	}
-	return d.composed(ctx, "Results", results)
-}
-
-// composed is a text of the composer's, which the user is shown while it comes.
-func (d *drive) composed(ctx context.Context, block string, about any) (string, error) {
-	show := d.tokens()
-	text, err := d.compose(ctx, block, about, show.take)
+// composed returns a text of the composer, shown to the user while it is written.
+func (c *conversation) composed(ctx context.Context, block string, about any) (string, error) {
+	show := c.tokens()
+	text, err := c.compose(ctx, block, about, show.take)
 	if err != nil {
 		show.withdraw()
 		return "", err
@@ -73,81 +42,44 @@ func (d *drive) composed(ctx context.Context, block string, about any) (string, 
 	return guarded(text), nil
 }
 
-// tokens show a text for the user while it comes.
-func (d *drive) tokens() *tokens {
-	return &tokens{show: func(data bus.ContentData) { d.frame(bus.FrameToken, data) }, now: d.cfg.Now}
+// tokens returns a display for a text that is being written.
+func (c *conversation) tokens() *tokens {
+	return &tokens{show: func(data bus.ContentData) { c.frame(bus.FrameToken, data) }, now: c.cfg.Now}
 }
 
-// compose has the composer write a text for the user, about what stands in a block.
-// on gets it while it comes.
-func (d *drive) compose(ctx context.Context, block string, about any, on func(model.Event)) (string, error) {
-	if d.dreams() {
-		return "", nil // which nobody would read
+// compose has the composer write a text for the user about the content of a block. on receives
+// the text while it is written.
+func (c *conversation) compose(ctx context.Context, block string, about any, on func(model.Event)) (string, error) {
+	if c.dreams() {
+		return "", nil // nobody would read it
 	}
 	var m blocks
 	m.add(block, about)
-	if block == "Failure" && len(d.plan.Facts) > 0 { // what was done all the same
-		m.add("Effects", d.plan.Facts)
+	if block == "Failure" && len(c.plan.IntentHistory) > 0 { // effects that happened despite the failure
+		m.add("Effects", c.plan.IntentHistory)
 	}
 	agent := agents.Builtin(agents.Composer)
 	l := &loop{
-		model: d.cfg.Model, log: d.cfg.Log, agent: agent, on: on,
-		req: request(agent, d.soul, d.turn, d.cfg.Now(), m.task(d.task)),
+		model: c.cfg.Model, log: c.cfg.Log, agent: agent, on: on,
+		req: request(agent, c.soul, c.turn, c.cfg.Now(), m.task(c.task)),
 	}
 	text, err := l.run(ctx)
-	d.used = catalog.AddUsage(d.used, l.used...)
+	c.used = catalog.AddUsage(c.used, l.used...)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = &model.Error{Reason: "the model answered without text"}
 	}
-	return cut(text, maxResponse), err
+	return visible.Cut(text, maxResponse), err
 }
 
-// data is the result of the last step as the user gets it. A result that is too
-// large to be inline is kept as an artifact, since its file will be removed and no
-// user can read it. If that is refused, the user gets the name of the file and its
-// first lines.
-func (d *drive) data(ctx context.Context) (json.RawMessage, error) {
-	if len(d.plan.Steps) == 0 || d.plan.Agent != "" {
-		return nil, nil
+// fail closes the plan with the structured failure, for machines, and explains it to the user in
+// plain language.
+func (c *conversation) fail(ctx context.Context, reason, why string) error {
+	f := catalog.Failure{Reason: visible.Cut(reason, 1000), CompletedSteps: c.done()}
+	if n := len(c.plan.History); n > 0 {
+		h := c.plan.History[n-1]
+		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: visible.Cut(h.Reason, 1000)}
 	}
-	last := d.plan.Steps[len(d.plan.Steps)-1]
-	if d.results[last.Step].ref == nil {
-		return d.results[last.Step].answer(), nil
-	}
-	if err := d.read(ctx, last.Step, last.MemoryKey); err != nil { // its file may have been swept since
-		return nil, err
-	}
-	r := d.results[last.Step]
-	if r.ref == nil {
-		return r.answer(), nil
-	}
-	var kept catalog.ArtifactPutResult
-	_, err := d.order(ctx, "artifact.put", catalog.ArtifactPut{From: r.ref.FileID, MediaType: resultType}, &kept)
-	var refused *OrderError
-	if errors.As(err, &refused) {
-		d.cfg.Log.WarnContext(ctx, "a large result is not kept", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
-		return r.answer(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(bus.ArtifactData{
-		Artifact: kept.Artifact, SizeBytes: kept.SizeBytes, MediaType: resultType, URL: bus.ArtifactURL(kept.Artifact), Sample: r.ref.Sample,
-	})
-}
-
-// resultType of what a step remembers: JSON, in a file with an element a line.
-const resultType = "application/json"
-
-// fail closes the plan with the structured failure, for machines, and
-// tells the user why in plain language.
-func (d *drive) fail(ctx context.Context, reason, why string) error {
-	f := catalog.Failure{Reason: cut(reason, 1000), CompletedSteps: d.done()}
-	if n := len(d.plan.History); n > 0 {
-		h := d.plan.History[n-1]
-		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
-	}
-	line, each := d.before(ctx)
+	line, each := c.effects(ctx)
 	if each != "" {
 		why += "\nBefore it failed: " + line + "\n" + each
 	}
@@ -155,8 +87,8 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		line = " Before it failed: " + line + "."
 	}
 	response, err := "I could not complete this request: "+why, error(nil)
-	if !d.spent {
-		response, err = d.compose(ctx, "Failure", why, nil)
+	if !c.modelsOff {
+		response, err = c.compose(ctx, "Failure", why, nil)
 	}
 	var unanswered *model.Error
 	switch {
@@ -164,40 +96,42 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		response = "I could not complete this request: " + plain(err) + "." + line
 	case err != nil:
 		response = "I could not complete this request." + line
-	case !d.spent && !d.dreams() && line != "": // whatever the model makes of it
+	case !c.modelsOff && !c.dreams() && line != "": // whatever the model writes
 		response = strings.TrimSpace(response + "\n\n" + strings.TrimSpace(line))
 	}
 	response = guarded(response)
-	if d.drives(ctx) {
-		response = d.rememberEnd(ctx, response)
+	if c.isCurrent(ctx) {
+		response = c.rememberEnd(ctx, response)
 	}
-	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: d.used}); err != nil {
+	if err := c.transition(ctx, "plan.close", catalog.PlanClose{PlanID: c.turn.PlanID, Epoch: c.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: c.used}); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}
-	d.frame(bus.FrameError, bus.ErrorData{Reason: response, Failure: raw})
-	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
-	d.routed(ctx)
+	c.frame(bus.FrameError, bus.ErrorData{Reason: response, Failure: raw})
+	c.frame(bus.FrameDone, bus.DoneData{PlanID: c.turn.PlanID, Status: string(catalog.PlanFailed)})
+	c.logAsks(ctx)
 	return nil
 }
 
-// abandon ends a plan that this driver can do nothing more for.
-func (d *drive) abandon(ctx context.Context, cause error) {
+// abandon ends a plan that this driver cannot continue. The error means that the plan is still
+// open.
+func (c *conversation) abandon(ctx context.Context, cause error) error {
 	reason := plain(cause)
-	var refused *OrderError
-	if errors.As(cause, &refused) && refused.Answer.Code == intents.RateLimited { // no model is asked any more
-		reason, d.spent = refused.Answer.Reason, true
+	var refused *IntentError
+	if errors.As(cause, &refused) && refused.Answer.Code == intents.RateLimited { // no further model requests
+		reason, c.modelsOff = refused.Answer.Reason, true
 	}
-	if err := d.fail(ctx, reason, reason); err != nil {
-		d.cfg.Log.WarnContext(ctx, "plan.close", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
+	err := c.fail(ctx, reason, reason)
+	if err != nil {
 		text := "I could not complete this request."
-		if line, _ := d.before(ctx); line != "" {
+		if line, _ := c.effects(ctx); line != "" {
 			text += " Before it failed: " + line + "."
 		}
-		d.frame(bus.FrameError, bus.ErrorData{Reason: guarded(text)})
-		d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
+		c.frame(bus.FrameError, bus.ErrorData{Reason: guarded(text)})
+		c.frame(bus.FrameDone, bus.DoneData{PlanID: c.turn.PlanID, Status: string(catalog.PlanFailed)})
 	}
+	return err
 }

@@ -11,21 +11,21 @@ import (
 	"sync"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/state/agents"
 )
 
-// An agent asks others by calls of its model. Whom it asks works as one more task: with a
-// key, a loop and limits of its own, the tools of its own agent, and nobody to ask. Such a
-// task runs in the process of the one that asks, so it waits for no place among those that
-// steps take, and needs no right to be delegated to. A crash ends all of them; the next
-// task of the step asks again under the same call (resume.go), and what was done for that
-// call stands in the record.
+// An agent asks others by calls of its model. An asked agent works as one more task: with a key,
+// a loop and limits of its own, and the tools of its own agent, but it cannot ask others. Such a
+// task runs in the process of the asking task, so it takes none of the places for steps and needs
+// no right to delegate. A crash ends all of them; the next task of the step asks again under the
+// same call (resume.go), and the record has everything done for that call.
 
-// maxAskTools is how many agents are a tool each, and how many one search names. Where
-// there are more, the agent finds one by words first.
+// maxAskTools bounds how many agents get a tool each, and how many one search returns. If there
+// are more, the agent searches for one first.
 const maxAskTools = 10
 
 type askArgs struct {
@@ -45,8 +45,8 @@ var findAgentsTool = model.Tool{
 	Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000}},"required":["query"],"additionalProperties":false}`),
 }
 
-// askTools are the tools by which the agent asks others: one for each of those that it
-// names, or for many, and where it may ask any, one for all.
+// askTools are the tools by which the agent asks others: one for each agent that it names, or one
+// for many; if it may ask any, one for all.
 func (w *worker) askTools(named bool) (out []*tool) {
 	if named && len(w.others) <= maxAskTools {
 		for _, a := range w.others {
@@ -67,13 +67,13 @@ func (w *worker) askTools(named bool) (out []*tool) {
 	})})}
 }
 
-// askTool asks one agent; empty: the one that a call names.
+// askTool asks one agent; empty: the agent that a call names.
 func (w *worker) askTool(t model.Tool, agent string) *tool {
 	return newTool(tool{
 		Tool: t,
 		asks: func(args json.RawMessage) string { return cmp.Or(agent, decoded(args, &askArgs{}).Agent) },
 		call: called(func(ctx context.Context, _ string, in askArgs) (any, error) {
-			a, ok := w.other(cmp.Or(agent, in.Agent))
+			a, ok := w.otherAgent(cmp.Or(agent, in.Agent))
 			if !ok {
 				return nil, mistaken("agent_name: there is no agent %q to ask", in.Agent)
 			}
@@ -82,8 +82,8 @@ func (w *worker) askTool(t model.Tool, agent string) *tool {
 	})
 }
 
-// other is an agent that may be asked; there is always a name to tell people.
-func (w *worker) other(name string) (a catalog.OtherAgent, ok bool) {
+// otherAgent returns an agent that may be asked; its display name is never empty.
+func (w *worker) otherAgent(name string) (a catalog.OtherAgent, ok bool) {
 	i := slices.IndexFunc(w.others, func(a catalog.OtherAgent) bool { return a.Agent == name })
 	if i < 0 {
 		return catalog.OtherAgent{Agent: name, DisplayName: name}, false
@@ -95,8 +95,8 @@ func (w *worker) other(name string) (a catalog.OtherAgent, ok bool) {
 
 func askToolName(agent string) string { return "ask_" + agent }
 
-// foundAgents are those whose names or descriptions have words of a query, the ones with
-// most first; of none all count.
+// foundAgents returns the agents whose names or descriptions share words with a query, best
+// matches first; without a match, all of them.
 func foundAgents(all []catalog.OtherAgent, query string) []catalog.OtherAgent {
 	hits := func(a catalog.OtherAgent) (n int) {
 		text := strings.ToLower(a.Agent + " " + a.DisplayName + " " + a.Description)
@@ -112,59 +112,59 @@ func foundAgents(all []catalog.OtherAgent, query string) []catalog.OtherAgent {
 	return found[:min(len(found), maxAskTools)]
 }
 
-// heard is what came of an ask, as the model that asked reads it. Why an agent is not
-// available is not for it: it could only tell the user.
-type heard struct {
-	Status     string          `json:"status,omitempty"` // heardPartly, heardNothing; empty: it has answered
+// askResult is the result of an ask, as the asking model reads it. It omits why an agent is not
+// available: the model could only repeat that to the user.
+type askResult struct {
+	Status     string          `json:"status,omitempty"` // askPartial, askUnavailable; empty: it answered
 	About      string          `json:"about,omitempty"`  // what is missing, for people
 	Text       string          `json:"text,omitempty"`
 	Components json.RawMessage `json:"components,omitempty"`
 }
 
 const (
-	heardPartly  = "partial"              // data was not available to it
-	heardNothing = catalog.AskUnavailable // it has failed, taken too long, or could not begin
+	askPartial     = "partial"              // some data was not available to it
+	askUnavailable = catalog.AskUnavailable // it failed, timed out, or could not begin
 )
 
-// ask has another agent work on a part of the request. Nothing is tried again.
+// ask has another agent work on a part of the request. Nothing is retried.
 func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (any, error) {
 	began := w.cfg.Now()
 	w.say(progress{Agent: a.Agent, Ask: callOf(ctx)})
 	var busy time.Duration
 	reply, err := w.child(ctx, a, input, &busy)
-	w.say(progress{Agent: a.Agent, Ask: callOf(ctx), Over: true})
-	var refused *OrderError
+	w.say(progress{Agent: a.Agent, Ask: callOf(ctx), Ended: true})
+	var refused *IntentError
 	switch {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		return nil, err
 	case reply.Refused != nil:
 		return nil, reply.Refused
 	}
-	w.cfg.Asked(a.Agent, w.cfg.Now().Sub(began), busy, failureOf(reply, err))
+	w.cfg.CountAsk(a.Agent, w.cfg.Now().Sub(began), busy, failureOf(reply, err))
 	if err == nil && reply.Status == taskDone {
-		return heardFrom(catalog.StepFinish{Reply: reply.Reply, Components: reply.Components}, reply.Partial), nil
+		return askResultOf(catalog.StepFinish{Reply: reply.Reply, Components: reply.Components}, reply.Partial), nil
 	}
 	if err == nil {
 		err = errors.New(reply.Reason)
 	}
-	w.cfg.Log.WarnContext(ctx, "an asked agent is unavailable", slog.String("plan_id", w.req.Turn.PlanID), slog.String("agent", a.Agent), slog.String("error", model.Detailed(err)))
+	w.cfg.Log.WarnContext(ctx, "an asked agent is unavailable", slog.String("plan_id", w.req.Turn.PlanID), slog.String("agent", a.Agent), slog.String("error", model.Detail(err)))
 	errorEmit(ctx, w.cfg, a.Agent, axisFailed, true)
-	return heard{Status: heardNothing, About: a.DisplayName}, nil
+	return askResult{Status: askUnavailable, About: a.DisplayName}, nil
 }
 
-func heardFrom(f catalog.StepFinish, partly bool) heard {
-	h := heard{Text: f.Reply}
+func askResultOf(f catalog.StepFinish, partly bool) askResult {
+	h := askResult{Text: f.Reply}
 	if f.Components != "" {
 		h.Components = json.RawMessage(f.Components)
 	}
 	if partly {
-		h.Status = heardPartly
+		h.Status = askPartial
 	}
 	return h
 }
 
-// child runs the task of an asked agent to its end. One that could not say how it ended is
-// ended here, so that nobody waits for its deadline.
+// child runs the task of an asked agent to its end. A task that could not report its end is ended
+// here, so that nobody waits for its deadline.
 func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string, busy *time.Duration) (runReply, error) {
 	key, err := intents.GenerateSigner(intents.RoleTask)
 	if err != nil {
@@ -185,32 +185,32 @@ func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string, 
 		return runReply{}, err
 	}
 	var opened catalog.AgentAskResult
-	answer, err := w.order(ctx, intents.TypeAgentAsk, args, &opened)
+	answer, err := w.submit(ctx, intents.TypeAgentAsk, args, &opened)
 	if err != nil {
 		return runReply{}, err
 	}
-	turn, told := w.req.Turn, toldBy(answer)
+	turn, told := w.req.Turn, detailsOf(answer)
 	turn.About, turn.History, turn.Before, turn.Prior = &about, nil, nil, args.Context.PriorContext
-	turn.Grant = w.sealer.grantOf(w.req.Turn)
+	turn.Grant = w.submitter.grantOf(w.req.Turn)
 	ask, step := callOf(ctx), w.req.Step
 	step.Task, step.Skills = a.Agent, opened.Skills
 	reply := w.tasks.work(atCall(ctx, ""), key, runRequest{
-		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: told.Calls, Tokens: told.Tokens, told: told.Agent, busy: busy,
+		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: told.Calls, Tokens: told.Tokens, definition: told.Agent, busy: busy,
 		say: func(p progress) {
 			p.Agent, p.Ask = a.Agent, ask
 			w.say(p)
 		},
 	})
 	if reply.Plan == nil {
-		end := catalog.StepFinish{TaskID: args.TaskID, Status: catalog.AskUnavailable, Reason: cut(cmp.Or(reply.Reason, "the agent does not answer"), 1000)}
-		if _, err := w.order(atCall(ctx, ""), "step.finish", end, nil); err != nil {
+		end := catalog.StepFinish{TaskID: args.TaskID, Status: catalog.AskUnavailable, Reason: visible.Cut(cmp.Or(reply.Reason, "the agent does not answer"), 1000)}
+		if _, err := w.submit(atCall(ctx, ""), "step.finish", end, nil); err != nil {
 			w.cfg.Log.WarnContext(ctx, "the task of an asked agent is not ended", slog.String("plan_id", args.PlanID), slog.String("error", err.Error()))
 		}
 	}
 	return reply, nil
 }
 
-// askUntil is until when an agent that is asked now may work: it leaves the asking one some
+// askUntil returns the time limit for an agent that is asked now: it leaves the asking agent some
 // time to answer.
 func (w *worker) askUntil(a catalog.OtherAgent) time.Time {
 	limit := w.cfg.Now().Add(time.Duration(a.TimeLimitSec) * time.Second)
@@ -221,20 +221,20 @@ func (w *worker) askUntil(a catalog.OtherAgent) time.Time {
 	return limit
 }
 
-// askAgain asks once more what earlier tasks of the step asked and nobody has answered, all
-// at once, under the calls of then. It gives what came of each.
-func (w *worker) askAgain(ctx context.Context, calls []catalog.TranscriptCall) map[string]func() (any, error) {
+// resumeAsks repeats the unanswered asks of earlier tasks of the step, all at once and under the
+// same calls. It returns the result of each.
+func (w *worker) resumeAsks(ctx context.Context, calls []catalog.TranscriptCall) map[string]func() (any, error) {
 	out := map[string]func() (any, error){}
 	var asking sync.WaitGroup
-	for _, c := range calls { // of each path the state tells the last one alone
+	for _, c := range calls { // of each path the state returns only the last one
 		var a catalog.AgentAsk
-		unanswered := c.Status == catalog.AskInterrupted || c.Status == taskHeld
+		unanswered := c.Status == catalog.AskInterrupted || c.Status == taskPendingApproval
 		if c.Type != intents.TypeAgentAsk || !unanswered || decoded(c.Args, &a).Agent == "" {
 			continue
 		}
 		var result any
 		var err error
-		other, _ := w.other(a.Agent)
+		other, _ := w.otherAgent(a.Agent)
 		out[c.Call] = func() (any, error) { return result, err }
 		asking.Go(func() { result, err = w.ask(atCall(ctx, c.Call), other, a.Input) })
 	}
@@ -242,7 +242,7 @@ func (w *worker) askAgain(ctx context.Context, calls []catalog.TranscriptCall) m
 	return out
 }
 
-// askCall is an ask as the model wrote it.
+// askCall returns an ask as the model wrote it.
 func (w *worker) askCall(a *catalog.AgentAsk) (name string, args any) {
 	name = askToolName(a.Agent)
 	if slices.ContainsFunc(w.loop.tools, func(t *tool) bool { return t.Name == name && t.asks != nil }) {
@@ -251,17 +251,17 @@ func (w *worker) askCall(a *catalog.AgentAsk) (name string, args any) {
 	return agents.AskAgent, askArgs{a.Agent, a.Input}
 }
 
-// heardBefore is what came of an ask of an earlier task.
-func (w *worker) heardBefore(c catalog.TranscriptCall) heard {
+// earlierResult returns the result of an ask made by an earlier task.
+func (w *worker) earlierResult(c catalog.TranscriptCall) askResult {
 	var f catalog.StepFinish
 	if c.Status == taskDone && decoded(c.Result, &f).Reply != "" {
-		return heardFrom(f, false)
+		return askResultOf(f, false)
 	}
-	a, _ := w.other(decoded(c.Args, &catalog.AgentAsk{}).Agent)
-	return heard{Status: heardNothing, About: a.DisplayName}
+	a, _ := w.otherAgent(decoded(c.Args, &catalog.AgentAsk{}).Agent)
+	return askResult{Status: askUnavailable, About: a.DisplayName}
 }
 
-// noData says whether an order failed because what it asks for could not be had.
+// noData reports whether an intent failed because its data was not available.
 func noData(c intents.Code) bool {
 	return c == intents.ExecutorFailed || c == intents.ExecutorTimeout || c == intents.DispatchUnavailable || c == intents.OversizedOutput
 }

@@ -19,16 +19,16 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/logging"
+	"aob.dev/writ/state/agents"
 )
 
-// admitAsked takes the key of an asked agent's task into force.
-func (c *core) admitAsked(p placed) {
+// admitTask registers the key of an asked agent's task.
+func (c *core) admitTask(p placed) {
 	var a catalog.AgentAsk
 	if err := json.Unmarshal(p.Args, &a); err != nil {
 		c.t.Error(err)
@@ -54,15 +54,15 @@ description: Asks others.
 sub_agents: [shop, rewards, support]
 `
 
-// others that hub may ask.
+// others are the agents that hub may ask.
 var others = []catalog.OtherAgent{
 	{Agent: "shop", DisplayName: "Shop", Description: "Knows offers.\nAnd prices.", TimeLimitSec: 60},
 	{Agent: "rewards", Description: "Knows points.", TimeLimitSec: 60},
 	{Agent: "support", DisplayName: "Support", Description: "Knows returns.", TimeLimitSec: 60},
 }
 
-// asking has the core answer a plan of an agent that may ask others, each of which has
-// one skill.
+// asking has the core return the plan of an agent that may ask others, each of which has one
+// skill.
 func asking(c *core, text string, may []catalog.OtherAgent) {
 	c.t.Helper()
 	selling(c, text)
@@ -92,9 +92,9 @@ func asking(c *core, text string, may []catalog.OtherAgent) {
 
 func ask(agent, input string) model.Call { return call("ask_"+agent, askArgs{Input: input}) }
 
-// asks are the arguments of all agent.ask.
+// asks returns the arguments of all agent.ask.
 func asks(c *core) (out []catalog.AgentAsk) {
-	for _, p := range c.of("agent.ask") {
+	for _, p := range c.ofType("agent.ask") {
 		var a catalog.AgentAsk
 		if err := json.Unmarshal(p.Args, &a); err != nil {
 			c.t.Fatal(err)
@@ -104,10 +104,10 @@ func asks(c *core) (out []catalog.AgentAsk) {
 	return out
 }
 
-// ends are the step.finish of all tasks, by task.
+// ends returns the step.finish of all tasks, by task.
 func ends(c *core) map[string]catalog.StepFinish {
 	out := map[string]catalog.StepFinish{}
-	for _, p := range c.of("step.finish") {
+	for _, p := range c.ofType("step.finish") {
 		var f catalog.StepFinish
 		if err := json.Unmarshal(p.Args, &f); err != nil {
 			c.t.Fatal(err)
@@ -117,23 +117,23 @@ func ends(c *core) map[string]catalog.StepFinish {
 	return out
 }
 
-// played has an agent answer a turn, and gives the log of the layer.
+// played has an agent answer a turn, and returns the log of the agentic layer.
 func played(c *core, m model.Model) (frames []bus.TurnFrame, log string) {
 	c.t.Helper()
 	return managedBy(c, m, nil)
 }
 
-// managedBy is played where the tasks count their asks.
+// managedBy is played with a counter of the tasks' asks.
 func managedBy(c *core, m model.Model, asked func(string, time.Duration, time.Duration, string)) (frames []bus.TurnFrame, log string) {
 	c.t.Helper()
 	var b syncBuffer
 	task, manager := c.config("task", m), c.config("manager", m)
 	task.Log = logging.New(&b, slog.LevelInfo, true)
-	task.Asked, manager.Log = asked, task.Log
+	task.CountAsk, manager.Log = asked, task.Log
 	task.Figure, manager.Figure = c.figure, c.figure
 	c.serve("task", ignoring(NewTasks(task).Serve))
 	c.serve("manager", ignoring(NewManager(manager).Serve))
-	handOut(c)
+	dispatchTurn(c)
 	frames = shown(c)
 	deadline := time.After(patience)
 	for !strings.Contains(b.String(), "msg=agent.routing") {
@@ -163,8 +163,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestAskTools: each agent that may be asked is a tool with its own description; above
-// ten, and for whoever may ask any, there is one tool for all, and a search.
+// TestAskTools: each agent that may be asked is a tool with its own description; above ten, and
+// for an agent that may ask any, there is one tool for all, and a search.
 func TestAskTools(t *testing.T) {
 	many := []catalog.OtherAgent{}
 	names := []string{}
@@ -237,19 +237,18 @@ func TestAskAny(t *testing.T) {
 	}
 }
 
-// TestAsks: the agents of one reply are asked side by side and beside its calls. Each is a
-// task of its own, under the call that asked for it, with its own prompt and tools, and
-// without others to ask. What it says is shown as its own, and the answer is the asking
-// agent's.
+// TestAsks: the agents of one reply are asked concurrently, beside its calls. Each is a task of
+// its own, under the call that asked for it, with its own prompt and tools, and cannot ask
+// others. Its text is shown as its own, and the answer is the asking agent's.
 func TestAsks(t *testing.T) {
 	c := newCore(t)
 	asking(c, hub, others)
-	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive, Did: &catalog.Did{Agents: []string{"rewards"}, Text: "rewards said 120 points"}}))
+	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive, Summary: &catalog.TurnSummary{Agents: []string{"rewards"}, Text: "rewards said 120 points"}}))
 	both := newMeeting(2)
 	m := says(map[string][]any{
 		"hub":     {[]model.Call{ask("shop", "Offers?"), call("crm_list", struct{}{}), ask("rewards", "Points?")}, "Ten percent off, and 120 points."},
-		"shop":    {both.then(call("crm_list", struct{}{})), "Ten percent."},
-		"rewards": {both.then("120 points.")},
+		"shop":    {both.reply(call("crm_list", struct{}{})), "Ten percent."},
+		"rewards": {both.reply("120 points.")},
 	})
 	frames, log := played(c, m)
 	asked := asks(c)
@@ -261,7 +260,7 @@ func TestAsks(t *testing.T) {
 		t.Errorf("prior contexts %q, %q", asked[0].Context.PriorContext, asked[1].Context.PriorContext)
 	}
 	paths := map[string]string{}
-	for _, p := range c.of("agent.ask") {
+	for _, p := range c.ofType("agent.ask") {
 		var a catalog.AgentAsk
 		_ = json.Unmarshal(p.Args, &a)
 		paths[a.Agent] = p.Call
@@ -272,18 +271,18 @@ func TestAsks(t *testing.T) {
 	if paths["shop"] != "1.0" || paths["rewards"] != "1.2" {
 		t.Errorf("paths %v", paths)
 	}
-	for _, p := range c.of("skill.call") {
+	for _, p := range c.ofType("skill.call") {
 		if want := map[bool]string{true: "", false: "1.0"}[p.Place.TaskID == asked[0].Parent]; p.Place.Ask != want || p.Call == "" {
 			t.Errorf("a skill was called in %+v, call %q", p.Place, p.Call)
 		}
 	}
-	for _, p := range c.taken() {
+	for _, p := range c.allPlaced() {
 		if own := p.Type == "skill.call" || p.Type == "agent.ask"; own != (p.Call != "") {
 			t.Errorf("%s is of call %q", p.Type, p.Call)
 		}
 	}
-	var own []string // of the task that asks: whom it may ask is known before its model is asked
-	for _, p := range c.taken() {
+	var own []string // of the asking task: the agents it may ask are known before its model is asked
+	for _, p := range c.allPlaced() {
 		if p.Place.TaskID == asked[0].Parent {
 			own = append(own, p.Type)
 		}
@@ -331,9 +330,9 @@ func TestAsks(t *testing.T) {
 		t.Errorf("usage (-want +got):\n%s", d)
 	}
 	var kept catalog.SessionAppend
-	_ = json.Unmarshal(c.of("session.append")[0].Args, &kept)
-	if len(kept.Turns) != 2 || kept.Did == nil || !slices.Equal(kept.Did.Agents, []string{"rewards", "shop"}) || !strings.Contains(kept.Did.Text, "ask_shop") || !strings.Contains(kept.Did.Text, "Ten percent.") {
-		t.Errorf("kept %+v", kept.Did)
+	_ = json.Unmarshal(c.ofType("session.append")[0].Args, &kept)
+	if len(kept.Turns) != 2 || kept.Summary == nil || !slices.Equal(kept.Summary.Agents, []string{"rewards", "shop"}) || !strings.Contains(kept.Summary.Text, "ask_shop") || !strings.Contains(kept.Summary.Text, "Ten percent.") {
+		t.Errorf("kept %+v", kept.Summary)
 	}
 	if !strings.Contains(log, "agent=hub intent_count=2 cap=within") || !strings.Contains(log, "outcomes.shop=success outcomes.rewards=success") || strings.Contains(log, "error_emit") {
 		t.Errorf("log\n%s", log)
@@ -345,7 +344,7 @@ var ignoreLatency = gocmp.Transformer("latency", func(u catalog.Usage) catalog.U
 	return u
 })
 
-// meeting is where several come together: each waits for the others.
+// meeting is a barrier: each participant waits for the others.
 type meeting struct {
 	mu   sync.Mutex
 	left int
@@ -366,16 +365,16 @@ func (m *meeting) arrive(ctx context.Context) {
 	}
 }
 
-// then is a reply of a script, given at the meeting.
-func (m *meeting) then(reply any) func(context.Context) any {
+// reply returns a script reply that waits at the meeting.
+func (m *meeting) reply(reply any) func(context.Context) any {
 	return func(ctx context.Context) any {
 		m.arrive(ctx)
 		return reply
 	}
 }
 
-// TestAskBeyondTheCap: what is one too many is dropped before anything is sealed, answered
-// and told in the record.
+// TestAskBeyondTheCap: asks beyond the cap are dropped before anything is signed, answered, and
+// recorded.
 func TestAskBeyondTheCap(t *testing.T) {
 	for fanOut, tt := range map[int]struct {
 		cap     string
@@ -414,10 +413,10 @@ func TestAskBeyondTheCap(t *testing.T) {
 	}
 }
 
-// TestAskedAgentFails: whatever becomes of an asked agent, the one that asked is told one
-// word and what is missing, the others go on, nothing is tried again, and the task that
-// could not end itself is ended.
-func TestAskedAgentFails(t *testing.T) {
+// TestChildAgentFails: however an asked agent fails, the asking agent receives one word and the
+// missing part, the others continue, nothing is retried, and a task that could not end itself is
+// ended.
+func TestChildAgentFails(t *testing.T) {
 	hangs := func(ctx context.Context) any { <-ctx.Done(); return ctx.Err() }
 	slow := slices.Clone(others)
 	slow[0].TimeLimitSec = 1
@@ -466,7 +465,7 @@ func TestAskedAgentFails(t *testing.T) {
 				t.Errorf("told %q", told)
 			}
 			var own []string
-			for _, p := range c.of("step.finish") {
+			for _, p := range c.ofType("step.finish") {
 				var f catalog.StepFinish
 				_ = json.Unmarshal(p.Args, &f)
 				if f.Status != taskDone {
@@ -494,8 +493,8 @@ func TestAskedAgentFails(t *testing.T) {
 	}
 }
 
-// TestNoData: an asked agent is told that data is not available, goes on, and whoever
-// asked is told that its answer is a part. Its status is shown in the asking agent's words.
+// TestNoData: an asked agent learns that data is not available and continues, and the asking
+// agent learns that the answer is partial. Its status is shown in the asking agent's words.
 func TestNoData(t *testing.T) {
 	c := newCore(t)
 	asking(c, hub+"status_events: {looking_up: {words: {en: Looking}}}\n", others)
@@ -524,8 +523,8 @@ func TestNoData(t *testing.T) {
 	}
 }
 
-// TestAskHeld: an order of an asked agent that waits for people holds the step, and what
-// waits is told.
+// TestAskHeld: an intent of an asked agent that waits for approval suspends the step, and the
+// waiting intent is reported.
 func TestAskHeld(t *testing.T) {
 	c := newCore(t)
 	asking(c, hub, others)
@@ -535,29 +534,29 @@ func TestAskHeld(t *testing.T) {
 		"shop": {call("crm_list", struct{}{}), "It waits."}, "rewards": {"120 points."},
 	})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
-	if last := frames[len(frames)-1]; last.Kind != bus.FrameHeld || dataOf[bus.HeldData](t, last).Approval.Type != "skill.call" {
+	if last := frames[len(frames)-1]; last.Kind != bus.FramePendingApproval || dataOf[bus.PendingApprovalData](t, last).Approval.Type != "skill.call" {
 		t.Fatalf("ends with %+v", last)
 	}
 	of := ends(c)
 	for _, a := range asks(c) {
-		want := map[string]string{"shop": taskHeld, "rewards": taskDone}[a.Agent]
-		if of[a.TaskID].Status != want || of[a.Parent].Status != taskHeld || of[a.Parent].Reply != "120 points; buying waits." {
+		want := map[string]string{"shop": taskPendingApproval, "rewards": taskDone}[a.Agent]
+		if of[a.TaskID].Status != want || of[a.Parent].Status != taskPendingApproval || of[a.Parent].Reply != "120 points; buying waits." {
 			t.Errorf("%s: %+v, of the asking task %+v", a.Agent, of[a.TaskID], of[a.Parent])
 		}
 	}
 }
 
-// TestAskGoesOn: of a task that was killed the next one asks again what nobody has
-// answered, under the same call, before it asks its model; what was answered is told.
+// TestAskGoesOn: after a task was killed, the next one repeats unanswered asks under the same
+// call before it asks its model; it receives the answers that exist.
 func TestAskGoesOn(t *testing.T) {
 	c := newCore(t)
 	asking(c, hub, others)
 	before := func(call, agent, status string, result any) catalog.TranscriptCall {
 		out := catalog.TranscriptCall{
-			ToldCall: catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(agent)), Call: call, Type: intents.TypeAgentAsk, Status: status},
-			Args:     marshal(catalog.AgentAsk{Agent: agent, Input: agent + "?"}), Code: intents.OK,
+			CallSummary: catalog.CallSummary{Step: 1, IntentID: intents.Digest([]byte(agent)), Call: call, Type: intents.TypeAgentAsk, Status: status},
+			Args:        marshal(catalog.AgentAsk{Agent: agent, Input: agent + "?"}), Code: intents.OK,
 		}
 		if result != nil {
 			out.Result = marshal(result)
@@ -573,13 +572,13 @@ func TestAskGoesOn(t *testing.T) {
 	req := opened(c, w, time.Now().Add(time.Minute))
 	req.Agent, req.Epoch, req.Step.Skills = "hub", 2, nil
 	for _, call := range calls {
-		req.Calls = append(req.Calls, call.ToldCall)
+		req.Calls = append(req.Calls, call.CallSummary)
 	}
 	if got := w.run(t.Context(), req); got.Status != taskDone || got.Reply != "All." {
 		t.Fatalf("%+v", got)
 	}
 	var paths []string
-	for _, p := range c.of("agent.ask") {
+	for _, p := range c.ofType("agent.ask") {
 		paths = append(paths, p.Call)
 	}
 	if all := asks(c); !slices.Equal(paths, []string{"1.1", "2.0"}) || all[0].Agent != "rewards" || all[0].Input != "rewards?" || all[0].Epoch != 2 {
@@ -591,19 +590,20 @@ func TestAskGoesOn(t *testing.T) {
 	}
 }
 
-// TestAskedAgentsHaveRoom: where agents take every place that a process has for tasks, and
-// all of them ask, those that they ask run nevertheless.
-func TestAskedAgentsHaveRoom(t *testing.T) {
+// TestChildAgentsHaveRoom: when asking agents take every place for tasks, the agents that they
+// ask run nevertheless.
+func TestChildAgentsHaveRoom(t *testing.T) {
 	c := newCore(t)
 	asking(c, hub, others)
-	all := newMeeting(workers)
-	m := says(map[string][]any{"hub": nil, "shop": {all.then("Ten percent.")}})
+	mine := len(filled(NewTasks(Config{}).steps, theTurn.Tenant, ""))
+	all := newMeeting(mine)
+	m := says(map[string][]any{"hub": nil, "shop": {all.reply("Ten percent.")}})
 	w := tasks(c, askingOnce{m})
 	var running sync.WaitGroup
-	for i := range workers {
+	for i := range mine {
 		step := ofStep(time.Now().Add(time.Minute))
 		step.TaskID = fmt.Sprintf("task_%d", i)
-		r := w.prepare(t.Context(), taskRequest{c.turn(), step})
+		r := w.prepare(t.Context(), taskRequest{step})
 		c.mu.Lock()
 		c.admit(r.Step)
 		c.mu.Unlock()
@@ -617,7 +617,7 @@ func TestAskedAgentsHaveRoom(t *testing.T) {
 	running.Wait()
 }
 
-// askingOnce is a script whose hub asks the shop and repeats what that says.
+// askingOnce is a script whose hub asks the shop and repeats its answer.
 type askingOnce struct{ *script }
 
 func (m askingOnce) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
@@ -629,12 +629,12 @@ func (m askingOnce) Respond(ctx context.Context, req model.Request, on func(mode
 		c.ID = "call_1"
 		return &model.Response{Calls: []model.Call{c}}, nil
 	default:
-		return &model.Response{Text: decoded(json.RawMessage(told[0]), &heard{}).Text}, nil
+		return &model.Response{Text: decoded(json.RawMessage(told[0]), &askResult{}).Text}, nil
 	}
 }
 
-// TestRender: what a tool for it renders is no order: it stands beside the answer, within
-// bounds, and in the answer to whoever asked.
+// TestRender: a call of a render tool is no intent: its arguments appear beside the answer,
+// within bounds, and in the answer to the asking agent.
 func TestRender(t *testing.T) {
 	c := newCore(t)
 	asking(c, hub+"tools: [{server: crm, name: render_card}]\n", others)
@@ -656,7 +656,7 @@ func TestRender(t *testing.T) {
 			t.Errorf("step.finish of %s: %+v", task, f)
 		}
 	}
-	if n := len(c.of("skill.call")); n != 0 {
+	if n := len(c.ofType("skill.call")); n != 0 {
 		t.Errorf("%d calls of skills", n)
 	}
 	told := results(m.requests("hub")[1])
@@ -670,9 +670,9 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestAskedAgentIsTold: whoever asks is told the text of the agent with the answer to agent.ask,
-// so its task begins at once; else it asks for the text itself.
-func TestAskedAgentIsTold(t *testing.T) {
+// TestChildAgentText: the asking task gets the agent's text with the answer to agent.ask, so the
+// asked task begins at once; otherwise it requests the text.
+func TestChildAgentText(t *testing.T) {
 	for name, told := range map[string]*catalog.AgentGetResult{
 		"told": {Agent: "shop", Text: "name: shop\ndescription: Answers.\ninstructions: You were told.\nsub_agents: [hub]\n", TimeLimitSec: 300}, "not told": nil,
 	} {
@@ -682,13 +682,13 @@ func TestAskedAgentIsTold(t *testing.T) {
 			granted := c.reply["agent.ask"]
 			c.on("agent.ask", func(p placed) *intents.Answer {
 				a := granted(p)
-				a.Told = marshal(catalog.Told{Agent: told})
+				a.Details = marshal(catalog.PlanDetails{Agent: told})
 				return a
 			})
 			m := says(map[string][]any{"hub": {ask("shop", "Offers?"), "Ten percent."}, "shop": {"Ten."}})
 			played(c, m)
 			gets := 0
-			for _, p := range c.of("agent.get") {
+			for _, p := range c.ofType("agent.get") {
 				if p.Place.Ask != "" {
 					gets++
 				}
@@ -701,20 +701,20 @@ func TestAskedAgentIsTold(t *testing.T) {
 	}
 }
 
-// TestAskVerbatim: what an asked agent says may be the answer to the letter, and is so because the
-// asking agent says it: with the persona of the tenant, which the asked one does not have, and
-// through the check of texts for people.
+// TestAskVerbatim: the answer of an asked agent may be the final answer word for word, but only
+// as text of the asking agent: with the persona of the tenant, which the asked one does not have,
+// and through the check of texts for people.
 func TestAskVerbatim(t *testing.T) {
-	const said = "Ten percent off, until Friday."
+	const answerText = "Ten percent off, until Friday."
 	c := newCore(t)
 	asking(c, hub, others)
 	c.on("soul.get", done(catalog.Soul{UserID: "ana", Persona: &catalog.Persona{Name: "Ada", SystemPrompt: "You speak like a pilot.", Tone: "calm", Language: "de"}}))
-	m := says(map[string][]any{"hub": {ask("shop", "Offers?"), said + " RBAC_FORBIDDEN"}, "shop": {said + " RBAC_FORBIDDEN"}})
+	m := says(map[string][]any{"hub": {ask("shop", "Offers?"), answerText + " RBAC_FORBIDDEN"}, "shop": {answerText + " RBAC_FORBIDDEN"}})
 	played(c, m)
-	if got := closed(c).Response; got != said+" "+intents.RBACForbidden.Info().Title {
+	if got := closed(c).Response; got != answerText+" "+intents.RBACForbidden.Info().Title {
 		t.Errorf("answer %q", got)
 	}
-	if last := m.requests("hub")[1]; !strings.Contains(last.System, "You speak like a pilot.") || !strings.Contains(last.System, "as one answer of your own") || !strings.Contains(results(last)[0], said) {
+	if last := m.requests("hub")[1]; !strings.Contains(last.System, "You speak like a pilot.") || !strings.Contains(last.System, "as one answer of your own") || !strings.Contains(results(last)[0], answerText) {
 		t.Errorf("hub composes from %q, %q", last.System, results(last))
 	}
 	if strings.Contains(m.requests("shop")[0].System, "pilot") {
@@ -722,8 +722,8 @@ func TestAskVerbatim(t *testing.T) {
 	}
 }
 
-// TestDispatchOverhead: what counts as overhead of an ask is what neither the asked agent's model nor its calls took:
-// here the orders that begin and end it.
+// TestDispatchOverhead: the overhead of an ask is the time spent neither in the asked agent's
+// model nor in its calls: here the intents that begin and end it.
 func TestDispatchOverhead(t *testing.T) {
 	const begin, end, model1, skill, model2 = 7 * time.Millisecond, 5 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 600 * time.Millisecond
 	began := time.Now()
@@ -765,8 +765,8 @@ func TestDispatchOverhead(t *testing.T) {
 	}
 }
 
-// TestRoutingEvent: a turn has one event of whom its agent asked, how many it wanted to, what the cap did and what
-// came of each, and no word of any of them.
+// TestRoutingEvent: a turn has one event with the agents asked, the number requested, the effect
+// of the cap and the result of each, without any text of theirs.
 func TestRoutingEvent(t *testing.T) {
 	sent := tracetest.NewSpanRecorder()
 	c := newCore(t)

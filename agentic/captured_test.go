@@ -24,9 +24,9 @@ tools:
   - {server: crm, name: list, description: Look before you answer.}
 `
 
-// TestCapturedPayloads: what a model's server gets of an agent that answers in words, and of
-// one that answers with an object. `go test ./agentic -run TestCapturedPayloads -update`
-// writes the files anew.
+// TestCapturedPayloads: the requests to a model's server of an agent that answers in words, and
+// of one that answers with an object. `go test ./agentic -run TestCapturedPayloads -update`
+// rewrites the files.
 func TestCapturedPayloads(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text  string
@@ -45,7 +45,7 @@ func TestCapturedPayloads(t *testing.T) {
 			selling(c, tt.text)
 			m := says(map[string][]any{"guide": {tt.reply}})
 			layer(c, m, "task", "manager")
-			handOut(c)
+			dispatchTurn(c)
 			shown(c)
 
 			var sent []byte

@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
-// The plan of an MCP client is thought of by nobody here: the manager opens its task, and
-// the task seals what the client calls, and its end.
+// The plan of an MCP client needs no model: the manager opens its task, and the task signs the
+// client's calls and its own end.
 
 // clientLife is how long the task of a client's plan lives.
 const clientLife = time.Hour
@@ -29,23 +29,23 @@ func turnOf(c bus.ClientTurn) Turn {
 
 // client begins or closes the plan of a client for the gateway.
 //
-// A crash in here leaves a plan without a task, or one whose key nobody has: the gateway
-// ends it when nothing comes of it.
+// A crash in here leaves a plan without a task, or one whose key is lost: the gateway ends it
+// when it stays idle.
 func (m *Manager) client(ctx context.Context, c bus.ClientPlan) bus.ClientPlanReply {
-	turn, sealer := turnOf(c.ClientTurn), m.cfg.sealer(*m.cfg.Key)
+	turn, submitter := turnOf(c.ClientTurn), m.cfg.submitter(*m.cfg.Key)
 	if c.Close {
-		_, err := sealer.Order(ctx, turn, Place{}, "plan.close", catalog.PlanClose{PlanID: c.PlanID, Epoch: 1, Status: string(catalog.PlanComplete), Response: clientEnd}, nil)
+		_, err := submitter.Submit(ctx, turn, Place{}, "plan.close", catalog.PlanClose{PlanID: c.PlanID, Epoch: 1, Status: string(catalog.PlanComplete), Response: clientEnd}, nil)
 		return clientPlanReply(err)
 	}
 	now := m.cfg.Now()
 	until := now.Add(clientLife).UTC().Truncate(time.Second)
 	task := catalog.Step{PlanID: c.PlanID, PlanDigest: c.Digest, Step: 1, Epoch: 1, TaskID: intents.NewTimedID(intents.KindTask, now), Deadline: until.Format(time.RFC3339)}
-	if _, err := sealer.Order(ctx, turn, Place{}, "plan.claim", catalog.PlanClaim{PlanID: c.PlanID, Epoch: 1, Driver: task.TaskID}, nil); err != nil {
+	if _, err := submitter.Submit(ctx, turn, Place{}, "plan.claim", catalog.PlanClaim{PlanID: c.PlanID, Epoch: 1, Driver: task.TaskID}, nil); err != nil {
 		return clientPlanReply(err)
 	}
-	instance, err := prepareTask(ctx, m.cfg.Bus, turn, &task)
+	instance, err := prepareTask(ctx, m.cfg.Bus, &task)
 	if err == nil {
-		_, err = sealer.Order(ctx, turn, Place{}, "step", task, nil)
+		_, err = submitter.Submit(ctx, turn, Place{}, "step", task, nil)
 	}
 	reply := clientPlanReply(err)
 	reply.TaskID, reply.Instance, reply.Until = task.TaskID, instance, until
@@ -59,9 +59,9 @@ func clientPlanReply(err error) (r bus.ClientPlanReply) {
 	return r
 }
 
-// failure is the code and the reason of what has kept an order from being made.
+// failure returns the code and the reason why an intent was not created.
 func failure(err error) (code, reason string) {
-	var refused *OrderError
+	var refused *IntentError
 	switch {
 	case errors.As(err, &refused):
 		return string(refused.Answer.Code), refused.Answer.Reason
@@ -73,39 +73,46 @@ func failure(err error) (code, reason string) {
 	return string(intents.Internal), err.Error()
 }
 
-// clientTask is the task of a client's plan. Its calls are made side by side.
+// clientTask is the task of a client's plan. Its calls run concurrently.
 type clientTask struct {
-	sealer *Sealer
-	until  time.Time
-	calls  sync.WaitGroup // that were new and have no answer yet
+	submitter *Submitter
+	until     time.Time
+	calls     sync.WaitGroup // new calls without an answer yet
 
 	mu      sync.Mutex              // guards the rest
 	numbers map[string]numberedCall // by request
 	ended   bool
 }
 
-// numberedCall is a call that was made: its number in the plan, and what it asks for.
+// numberedCall is a call that was made: its number in the plan, and its content.
 type numberedCall struct {
 	number int
 	asks   string
 }
 
-// client seals a call of a client, or the end of its task. What is sent again by the transport
-// has the number of the first, and so its answer, also when the task has ended.
+// client signs a call of a client, or the end of its task. A call repeated by the transport has
+// the number of the first one and so its answer, even when the task has ended.
 func (t *Tasks) client(ctx context.Context, c bus.ClientCall) bus.ClientReply {
 	task := t.clientTask(c.TaskID)
 	if task == nil {
-		return bus.ClientReply{Over: true}
+		return bus.ClientReply{Ended: true}
 	}
 	if c.End {
 		return task.end(ctx, t.cfg.Log, c)
 	}
+	waiting, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	leave, err := t.calls.Wait(waiting, c.Tenant, keyOf(c.Grant), 0)
+	if err != nil {
+		return bus.ClientReply{Code: string(intents.Overloaded), Reason: "too many calls of clients are being made"}
+	}
+	defer leave()
 	number, done, reply := task.begin(c)
 	if done == nil {
 		return reply
 	}
 	defer done()
-	a, err := task.sealer.Order(ctx, turnOf(c.ClientTurn), Place{Step: 1, TaskID: c.TaskID, Number: number}, c.Type, c.Args, nil)
+	a, err := task.submitter.Submit(ctx, turnOf(c.ClientTurn), Place{Step: 1, TaskID: c.TaskID, Number: number}, c.Type, c.Args, nil)
 	if a == nil {
 		reply.Code, reply.Reason = failure(err)
 		return reply
@@ -114,19 +121,20 @@ func (t *Tasks) client(ctx context.Context, c bus.ClientCall) bus.ClientReply {
 	return reply
 }
 
-// clientTask is the task of an id, which begins at its first call; nil: its key is not here.
+// clientTask returns the task of an id, which begins at its first call; nil: its key is not here.
 func (t *Tasks) clientTask(id string) *clientTask {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, fresh := t.keys[id]
 	if fresh {
 		delete(t.keys, id)
-		t.clients[id] = &clientTask{sealer: t.cfg.sealer(key.key), until: key.until, numbers: make(map[string]numberedCall)}
+		t.clients[id] = &clientTask{submitter: t.cfg.submitter(key.key), until: key.until, numbers: make(map[string]numberedCall)}
 	}
 	return t.clients[id]
 }
 
-// begin takes a call; done says that it was answered; nil: it is not to be made.
+// begin accepts a call; done reports that it was answered; if done is nil, the call must not be
+// made.
 func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply bus.ClientReply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +147,7 @@ func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply bus
 	case before:
 		return call.number, func() {}, reply
 	case t.ended || c.Type == "skill.call" && len(t.numbers) == catalog.MaxClientCalls:
-		reply.Over = true
+		reply.Ended = true
 		return 0, nil, reply
 	case c.Type == "skill.call":
 		number = len(t.numbers) + 1
@@ -149,7 +157,7 @@ func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply bus
 	return number, t.calls.Done, reply
 }
 
-// end seals the end of the task, once all of its calls have their answers.
+// end signs the end of the task, once all of its calls have their answers.
 func (t *clientTask) end(ctx context.Context, log *slog.Logger, c bus.ClientCall) (reply bus.ClientReply) {
 	t.mu.Lock()
 	was := t.ended
@@ -160,7 +168,7 @@ func (t *clientTask) end(ctx context.Context, log *slog.Logger, c bus.ClientCall
 	}
 	t.calls.Wait()
 	finish := catalog.StepFinish{TaskID: c.TaskID, Status: taskDone, Reply: clientEnd}
-	if _, err := t.sealer.Order(ctx, turnOf(c.ClientTurn), Place{Step: 1, TaskID: c.TaskID}, "step.finish", finish, nil); err != nil {
+	if _, err := t.submitter.Submit(ctx, turnOf(c.ClientTurn), Place{Step: 1, TaskID: c.TaskID}, "step.finish", finish, nil); err != nil {
 		log.InfoContext(ctx, "end of a client's task", slog.String("plan_id", c.PlanID), slog.String("error", fmt.Sprint(err)))
 		reply.Code, reply.Reason = failure(err)
 	}

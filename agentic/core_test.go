@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// patience bounds waits that a correct layer ends at once.
+// patience bounds waits that end at once in a correct layer.
 const patience = time.Minute
 
 const origin = "writ/test"
@@ -25,12 +25,12 @@ const origin = "writ/test"
 // theTurn is the turn that all tests work on; its grant comes from the core.
 var theTurn = Turn{Tenant: "acme", UserID: "ana", SessionID: "sess_1", TurnID: "turn_1", PlanID: "plan_1", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"}
 
-// placed is an order that the core verified.
+// placed is an intent that the core verified.
 type placed struct {
 	Type       string
 	Role       intents.Role
 	Place      Place
-	Call       string // of an agent
+	Call, Tool string // of an agent
 	Occurrence int
 	Key        string
 	Args       json.RawMessage
@@ -38,19 +38,19 @@ type placed struct {
 	ID         string
 }
 
-// core stands for the router: it verifies every order for real and answers what
-// a test says.
+// core stands for the router: it verifies every intent for real and answers as the test
+// specifies.
 type core struct {
 	t       *testing.T
 	server  *natsserver.Server
 	signers map[intents.Role]intents.Signer
 
-	mu     sync.Mutex // guards the rest
-	keys   map[string]intents.Key
-	orders []placed
-	moved  chan struct{} // closed at the next order
-	reply  map[string]func(placed) *intents.Answer
-	counts map[string]int // of figures
+	mu      sync.Mutex // guards the rest
+	keys    map[string]intents.Key
+	intents []placed
+	moved   chan struct{} // closed at the next intent
+	reply   map[string]func(placed) *intents.Answer
+	counts  map[string]int // of figures
 
 	now func() time.Time // of the roles
 }
@@ -88,7 +88,7 @@ func newCore(t *testing.T) *core {
 	c.serve(natsserver.Router, func(ctx context.Context, conn bus.Conn, ready chan<- struct{}) error {
 		return conn.Serve(ctx, bus.Service{
 			Name: bus.ServiceName(natsserver.Router), Version: "1.0.0", Queue: "router",
-			Endpoints: map[string]bus.Handler{bus.Orders: c.take},
+			Endpoints: map[string]bus.Handler{bus.Intents: c.take},
 		}, ready)
 	})
 	return c
@@ -124,7 +124,7 @@ func (c *core) connect(user string) bus.Conn {
 	return conn
 }
 
-// config of a role that runs as a user.
+// config returns the configuration of a role that runs as a user.
 func (c *core) config(user string, m model.Model) Config {
 	c.t.Helper()
 	cfg := Config{Bus: c.connect(user), Origin: origin, Model: m, Now: c.now, Log: slog.New(slog.DiscardHandler)}
@@ -148,21 +148,21 @@ func (c *core) grant(id string) string {
 	return token
 }
 
-// turn is the turn with a grant of its own.
+// turn returns the turn with a grant of its own.
 func (c *core) turn() Turn {
 	t := theTurn
 	t.Grant = c.grant("first")
 	return t
 }
 
-// on says how a type of order is answered; without a word it is done.
+// on sets the answer for a type of intent; the default is success.
 func (c *core) on(typ string, fn func(placed) *intents.Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reply[typ] = fn
 }
 
-// take judges an order as the first stages of a router do.
+// take judges an intent as the first stages of a router do.
 func (c *core) take(_ context.Context, raw []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,9 +184,9 @@ func (c *core) take(_ context.Context, raw []byte) []byte {
 		}
 	}
 	if p.Type == intents.TypeAgentAsk && a.Code == intents.OK {
-		c.admitAsked(p)
+		c.admitTask(p)
 	}
-	c.orders = append(c.orders, p)
+	c.intents = append(c.intents, p)
 	close(c.moved)
 	c.moved = make(chan struct{})
 	return marshal(a)
@@ -208,7 +208,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 	}
 	at := e.Context()
 	p := placed{
-		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Cause: at.Cause}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
+		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Ask: at.Ask, Cause: at.Cause}, Call: at.Call, Tool: at.Tool, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
 		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
 	}
 	row, ok := catalog.Builtin().Lookup(p.Type)
@@ -228,7 +228,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 	return p, nil
 }
 
-// admit takes a task's key into force, as the fold does for a committed step.
+// admit registers a task's key, as the state does when it applies a committed step.
 func (c *core) admit(s catalog.Step) {
 	k, err := s.JWK.ToKey()
 	if err != nil {
@@ -252,25 +252,25 @@ func marshal(v any) []byte {
 	return b
 }
 
-// taken are the orders so far.
-func (c *core) taken() []placed {
+// allPlaced returns the intents so far.
+func (c *core) allPlaced() []placed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.orders)
+	return slices.Clone(c.intents)
 }
 
-// types of orders, as they came.
-func types(orders []placed) []string {
+// types returns the types of intents, in order of arrival.
+func types(list []placed) []string {
 	out := []string{}
-	for _, o := range orders {
+	for _, o := range list {
 		out = append(out, o.Type)
 	}
 	return out
 }
 
-// of are the orders of one type.
-func (c *core) of(typ string) []placed {
-	return slices.DeleteFunc(c.taken(), func(p placed) bool { return p.Type != typ })
+// ofType returns the intents of one type.
+func (c *core) ofType(typ string) []placed {
+	return slices.DeleteFunc(c.allPlaced(), func(p placed) bool { return p.Type != typ })
 }
 
 // The answers of a core.
@@ -291,7 +291,7 @@ func outcome(code intents.Code, status intents.Status, retryable bool) func(plac
 	}
 }
 
-// inTurn answers the first order with the first answer, and so on; the last one stays.
+// inTurn answers the first intent with the first answer, and so on; the last answer repeats.
 func inTurn(fns ...func(placed) *intents.Answer) func(placed) *intents.Answer {
 	n := -1
 	return func(p placed) *intents.Answer {

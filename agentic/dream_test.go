@@ -7,15 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
-// dreaming has the core answer a plan of the dreaming agent in a session.
+// dreaming has the core return a plan of the dreaming agent in a session.
 func dreaming(c *core) {
 	c.t.Helper()
-	folding(c, catalog.PlanView{
+	answerTransitions(c, catalog.PlanView{
 		PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "Write down the moments.", Agent: agents.Dreaming, PlanDigest: intents.Digest(nil),
 		Steps: []catalog.StepView{{Status: catalog.StepPending, PlanStep: catalog.PlanStep{Step: 1, Task: agents.Dreaming, Skills: []string{}, ReturnSpec: catalog.ReturnSpec{Shape: "string"}}}},
 	})
@@ -31,25 +31,25 @@ const dreamed = `{"moments":[
 "affinities":[{"from":"weather-worry","to":"sailing","kind":"explains","weight":0.5},{"from":"sess_1:old","to":"sailing","kind":"builds_on","weight":0.25},
 {"from":"sailing","to":"nowhere","kind":"explains","weight":1}]}`
 
-// TestDream: the agent is told of the session and of its moments; what it returns becomes
-// moments with their edges, one that sums them up, and a memory in the session. Nothing
-// is appended as a turn.
+// TestDream: the agent receives the session and its moments; its result becomes moments with
+// their edges, one that summarizes them, and a memory in the session. Nothing is appended as a
+// turn.
 func TestDream(t *testing.T) {
 	c := newCore(t)
 	dreaming(c)
 	m := says(map[string][]any{agents.Dreaming: {call("final_result", json.RawMessage(dreamed))}})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	if text := m.requests(agents.Dreaming)[0].Messages; len(text) != 5 || !strings.Contains(text[1].Text, "sess_1:old") || text[2].Text != "I sail on Friday." {
 		t.Errorf("%+v", text)
 	}
 	var ref catalog.SessionRef
-	if err := json.Unmarshal(c.of("session.get")[0].Args, &ref); err != nil || ref.TokenBudget != dreamTokens || ref.Moments != dreamMoments {
+	if err := json.Unmarshal(c.ofType("session.get")[0].Args, &ref); err != nil || ref.TokenBudget != dreamTokens || ref.Moments != dreamMoments {
 		t.Errorf("%+v %v", ref, err)
 	}
 	got := map[string]catalog.Moment{}
-	for _, o := range c.of("write_memory") {
+	for _, o := range c.ofType("write_memory") {
 		var a catalog.WriteMemory
 		var moment catalog.Moment
 		if json.Unmarshal(o.Args, &a) != nil || json.Unmarshal(a.Data, &moment) != nil || a.Scope != "moment" || o.Role != intents.RoleManager {
@@ -75,7 +75,7 @@ func TestDream(t *testing.T) {
 	}
 }
 
-// TestNoDream: what cannot be written fails the plan, and nobody is written a text about it.
+// TestNoDream: a dream that cannot be written fails the plan, and no text about it is written.
 func TestNoDream(t *testing.T) {
 	for name, change := range map[string]func(*core) []any{
 		"no store": func(c *core) []any {
@@ -88,17 +88,17 @@ func TestNoDream(t *testing.T) {
 			c := newCore(t)
 			dreaming(c)
 			layer(c, says(map[string][]any{agents.Dreaming: change(c)}), "task", "manager")
-			handOut(c)
+			dispatchTurn(c)
 			shown(c)
-			if end := closed(c); end.Status != "failed" || len(c.of("session.append")) != 0 {
-				t.Errorf("%+v, %v", end, types(c.taken()))
+			if end := closed(c); end.Status != "failed" || len(c.ofType("session.append")) != 0 {
+				t.Errorf("%+v, %v", end, types(c.allPlaced()))
 			}
 		})
 	}
 }
 
-// TestSearchTool: a search is one order, what it finds is a result that later calls name, and
-// a task that goes on reads it from the record.
+// TestSearchTool: a search is one intent, its result has a label for later calls, and a resumed
+// task reads it from the record.
 func TestSearchTool(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller)
@@ -106,16 +106,16 @@ func TestSearchTool(t *testing.T) {
 	c.on("exec_python", done(catalog.ExecPythonResult{Output: json.RawMessage(`2`)}))
 	m := says(map[string][]any{"seller": {call("search", searchArgs{Mode: "LOOKUP", Query: "s:trip"}), call("exec_python", execPythonArgs{Script: "print(2)", From: "r1"}), "Two."}})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
-	if o := c.of("memory.query"); len(o) != 1 || string(o[0].Args) != `{"mode":"LOOKUP","text":"s:trip"}` || o[0].Call != "1.0" {
+	if o := c.ofType("memory.query"); len(o) != 1 || string(o[0].Args) != `{"mode":"LOOKUP","text":"s:trip"}` || o[0].Call != "1.0" {
 		t.Fatalf("%+v", o)
 	}
-	if p := c.of("exec_python"); len(p) != 1 || !strings.Contains(string(p[0].Args), `"from":"f_9"`) {
+	if p := c.ofType("exec_python"); len(p) != 1 || !strings.Contains(string(p[0].Args), `"from":"f_9"`) {
 		t.Errorf("%+v", p)
 	}
 	w := &worker{loop: &loop{}, material: map[string]*material{}}
-	earlier := catalog.TranscriptCall{ToldCall: catalog.ToldCall{Type: "memory.query", Status: "done"}, Args: c.of("memory.query")[0].Args, Result: json.RawMessage(`{"hits":[],"by":"words"}`)}
+	earlier := catalog.TranscriptCall{CallSummary: catalog.CallSummary{Type: "memory.query", Status: "done"}, Args: c.ofType("memory.query")[0].Args, Result: json.RawMessage(`{"hits":[],"by":"words"}`)}
 	if name, args := w.recalled(earlier); name != "search" || string(compact(args)) != `{"mode":"LOOKUP","query":"s:trip"}` {
 		t.Errorf("%s %s", name, compact(args))
 	}
@@ -124,7 +124,7 @@ func TestSearchTool(t *testing.T) {
 	}
 }
 
-// TestSearchKnowledge: the mode KNOWLEDGE is one order kb.search, also when a task goes on
+// TestSearchKnowledge: the mode KNOWLEDGE is one intent kb.search, also when a task continues
 // from a record.
 func TestSearchKnowledge(t *testing.T) {
 	c := newCore(t)
@@ -133,13 +133,13 @@ func TestSearchKnowledge(t *testing.T) {
 	said := searchArgs{Mode: "KNOWLEDGE", Query: "harbour", Limit: 3}
 	m := says(map[string][]any{"seller": {call("search", said), "At six."}})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
-	if o := c.of("kb.search"); len(o) != 1 || string(o[0].Args) != `{"k":3,"q":"harbour"}` || len(c.of("memory.query")) != 0 {
+	if o := c.ofType("kb.search"); len(o) != 1 || string(o[0].Args) != `{"k":3,"q":"harbour"}` || len(c.ofType("memory.query")) != 0 {
 		t.Fatalf("%+v", o)
 	}
 	w := &worker{loop: &loop{}, material: map[string]*material{}}
-	earlier := catalog.TranscriptCall{ToldCall: catalog.ToldCall{Type: "kb.search", Status: "done"}, Args: c.of("kb.search")[0].Args, Result: json.RawMessage(`{"hits":[],"by":["words"]}`)}
+	earlier := catalog.TranscriptCall{CallSummary: catalog.CallSummary{Type: "kb.search", Status: "done"}, Args: c.ofType("kb.search")[0].Args, Result: json.RawMessage(`{"hits":[],"by":["words"]}`)}
 	if name, args := w.recalled(earlier); name != "search" || args != said {
 		t.Errorf("%s %+v", name, args)
 	}

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// ofRun answers a move of a run of two nodes, and tells what is next.
+// ofRun answers a transition of a run of two nodes with the next nodes.
 func ofRun(epoch int, next ...catalog.NextNode) func(placed) *intents.Answer {
 	v := catalog.PlanView{
 		PlanID: theTurn.PlanID, Status: catalog.PlanExecuting, Epoch: epoch, PlanDigest: digest, Run: &catalog.RunView{RunID: theTurn.PlanID, WorkflowID: "w"},
@@ -25,14 +25,14 @@ func ofRun(epoch int, next ...catalog.NextNode) func(placed) *intents.Answer {
 		if p.Type == "plan.get" {
 			a = done(catalog.PlanGetResult{Plan: v})(p)
 		}
-		a.Told = json.RawMessage(marshal(catalog.Told{Next: next}))
+		a.Details = json.RawMessage(marshal(catalog.PlanDetails{Next: next}))
 		return a
 	}
 }
 
 const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-// engineOn drives the run of theTurn with a clock of its own.
+// engineOn runs the workflow of theTurn with a clock of its own.
 func engineOn(c *core, now func() time.Time, after func(time.Duration) <-chan time.Time) (ended chan struct{}) {
 	_, ended = startedEngine(c, now, after)
 	return ended
@@ -49,7 +49,7 @@ func startedEngine(c *core, now func() time.Time, after func(time.Duration) <-ch
 	e, ended = NewEngine(cfg), make(chan struct{})
 	go func() {
 		defer close(ended)
-		e.take(c.t.Context(), bus.HandOut{
+		e.run(c.t.Context(), bus.PlanDispatch{
 			Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
 		})
 	}()
@@ -65,8 +65,8 @@ func awaitEnd(t *testing.T, ended <-chan struct{}) {
 	}
 }
 
-// A node that is tried again waits for its time on the engine's clock. A refusal for good
-// fails the run, and names why.
+// The retry of a node waits on the engine's clock. A permanent refusal fails the run with its
+// reason.
 func TestEngineWaitsForRetry(t *testing.T) {
 	c := newCore(t)
 	var ahead atomic.Int64
@@ -82,23 +82,23 @@ func TestEngineWaitsForRetry(t *testing.T) {
 		return fire
 	})
 	d := <-slept
-	if d <= 0 || d > time.Minute || len(c.of("step")) > 0 {
-		t.Errorf("sleeps %s, after %v", d, types(c.taken()))
+	if d <= 0 || d > time.Minute || len(c.ofType("step")) > 0 {
+		t.Errorf("sleeps %s, after %v", d, types(c.allPlaced()))
 	}
 	ahead.Store(int64(time.Minute))
 	close(fire)
 	awaitEnd(t, ended)
-	if len(c.of("step")) != 1 {
-		t.Errorf("orders %v", types(c.taken()))
+	if len(c.ofType("step")) != 1 {
+		t.Errorf("orders %v", types(c.allPlaced()))
 	}
-	closed := c.of("plan.close")
+	closed := c.ofType("plan.close")
 	if len(closed) != 1 || closed[0].Role != intents.RoleWorkflow || !strings.Contains(string(closed[0].Args), "not today") {
 		t.Errorf("closed by %+v", closed)
 	}
 }
 
-// What no edge leads to is skipped. An engine that has lost the run to another one ends
-// without a word.
+// Nodes that no edge reaches are skipped. An engine that has lost the run to another one ends
+// silently.
 func TestEngineSkipsAndYields(t *testing.T) {
 	c := newCore(t)
 	c.on("plan.claim", ofRun(1, catalog.NextNode{Step: 1, Next: catalog.NextSkip}))
@@ -106,13 +106,13 @@ func TestEngineSkipsAndYields(t *testing.T) {
 	c.on("step", refuse(intents.MalformedArgs, "another driver has the run"))
 	c.on("plan.get", ofRun(2))
 	awaitEnd(t, engineOn(c, nil, nil))
-	if got := types(c.taken()); !slices.Equal(got, []string{"plan.claim", "node.skip", "step", "plan.get", "plan.get"}) {
+	if got := types(c.allPlaced()); !slices.Equal(got, []string{"plan.claim", "node.skip", "step", "plan.get", "plan.get"}) {
 		t.Errorf("orders %v", got)
 	}
 }
 
-// An engine that is told of a patch reads the run again, and begins what is ready while
-// others are not yet.
+// An engine that learns of a patch reads the run again, and begins ready nodes while others are
+// not yet ready.
 func TestEngineSeesPatchAtOnce(t *testing.T) {
 	c := newCore(t)
 	due := time.Now().Add(time.Hour)
@@ -126,16 +126,16 @@ func TestEngineSeesPatchAtOnce(t *testing.T) {
 		return nil
 	})
 	<-waits
-	if n := len(c.of("plan.get")) + len(c.of("step")); n != 0 {
-		t.Fatalf("orders %v", types(c.taken()))
+	if n := len(c.ofType("plan.get")) + len(c.ofType("step")); n != 0 {
+		t.Fatalf("orders %v", types(c.allPlaced()))
 	}
 	other := e.grants.take(t.Context(), bus.FreshGrant{PlanID: theTurn.PlanID, Driver: "another", Patched: true})
 	its := e.grants.take(t.Context(), bus.FreshGrant{PlanID: theTurn.PlanID, Driver: "d1", Patched: true})
-	if other.Taken || !its.Taken {
-		t.Errorf("taken by another driver %t, by its own %t", other.Taken, its.Taken)
+	if other.Accepted || !its.Accepted {
+		t.Errorf("taken by another driver %t, by its own %t", other.Accepted, its.Accepted)
 	}
 	awaitEnd(t, ended)
-	if got := c.of("step"); len(got) != 1 || !strings.Contains(string(got[0].Args), `"step":1`) {
-		t.Errorf("orders %v", types(c.taken()))
+	if got := c.ofType("step"); len(got) != 1 || !strings.Contains(string(got[0].Args), `"step":1`) {
+		t.Errorf("orders %v", types(c.allPlaced()))
 	}
 }

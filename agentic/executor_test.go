@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 // large has the core answer skill.call with a file of the step.
@@ -21,12 +21,12 @@ func large(c *core, lines ...string) {
 	c.on("skill.call", done(catalog.SkillCallResult{Reference: &catalog.Reference{FileID: "f1", SizeBytes: 1 << 20, SHA256: strings.Repeat("0", 64), Sample: lines}}))
 }
 
-// printed is what a script printed.
+// printed returns the output of a script.
 func printed(text string) func(placed) *intents.Answer {
 	return done(catalog.ExecPythonResult{Output: json.RawMessage(text)})
 }
 
-// worked runs task_1 with a model that replies so.
+// worked runs task_1 with a model that gives these replies.
 func worked(t *testing.T, c *core, replies ...any) (runReply, *script) {
 	t.Helper()
 	m := says(map[string][]any{agents.Executor: replies})
@@ -34,14 +34,14 @@ func worked(t *testing.T, c *core, replies ...any) (runReply, *script) {
 	return w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute))), m
 }
 
-// over is a script over a result, and write a result that is the step's.
-func over(label, script string) model.Call {
+// overResult is a script over a result, and a call that writes its output as the step's result.
+func overResult(label, script string) model.Call {
 	return call("exec_python", execPythonArgs{Script: script, From: label})
 }
 
 func write(label string) model.Call { return call("write_memory", writeMemoryArgs{From: label}) }
 
-// told are the results that the last request of the executor has.
+// lastResults are the results in the last request of the executor.
 func lastResults(t *testing.T, m *script) []string {
 	t.Helper()
 	all := m.requests(agents.Executor)
@@ -51,26 +51,26 @@ func lastResults(t *testing.T, m *script) []string {
 	return results(all[len(all)-1])
 }
 
-// TestLarge: a large result is shown by its first lines; a script works on it by its
-// label; what is stored is the order's result. The data itself never reaches the model.
+// TestLarge: a large result is shown by its first lines; a script reads it by its label; the
+// stored value is the intent's result. The data itself never reaches the model.
 func TestLarge(t *testing.T) {
 	c := newCore(t)
 	large(c, `{"name":"a"}`, `{"name":"b"}`)
 	c.on("exec_python", printed(`{"count":10}`))
-	got, m := worked(t, c, callIt, over("r1", "print(10)"), write("r2"))
+	got, m := worked(t, c, callIt, overResult("r1", "print(10)"), write("r2"))
 	if got.Status != taskDone || got.Plan == nil || finish(c).MemoryKey != taskKey {
 		t.Fatalf("%+v", got)
 	}
 	want := []string{"skill.load", "skill.call", "exec_python", "write_memory", "step.finish"}
-	if d := cmp.Diff(want, types(c.taken())); d != "" {
+	if d := cmp.Diff(want, types(c.allPlaced())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
 	var ran catalog.ExecPython
-	if err := json.Unmarshal(c.of("exec_python")[0].Args, &ran); err != nil || ran.From != "f1" || ran.Script != "print(10)" {
+	if err := json.Unmarshal(c.ofType("exec_python")[0].Args, &ran); err != nil || ran.From != "f1" || ran.Script != "print(10)" {
 		t.Errorf("%+v, error %v", ran, err)
 	}
 	var wrote catalog.WriteMemory
-	if err := json.Unmarshal(c.of("write_memory")[0].Args, &wrote); err != nil || wrote.From != c.of("exec_python")[0].ID {
+	if err := json.Unmarshal(c.ofType("write_memory")[0].Args, &wrote); err != nil || wrote.From != c.ofType("exec_python")[0].ID {
 		t.Errorf("%+v, error %v", wrote, err)
 	}
 	shows := []string{
@@ -82,8 +82,8 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestScriptsAreCorrected: a script that fails, or prints what return_spec does not
-// say, is written anew; the model is told what was wrong.
+// TestScriptsAreCorrected: a script that fails, or whose output violates return_spec, is
+// rewritten; the model receives the error.
 func TestScriptsAreCorrected(t *testing.T) {
 	c := newCore(t)
 	large(c, "[", `{"name":"a"}`)
@@ -93,7 +93,7 @@ func TestScriptsAreCorrected(t *testing.T) {
 		return a
 	}
 	c.on("exec_python", inTurn(fault, outcome(intents.OversizedOutput, intents.Failed, false), printed(`{"count":"ten"}`), printed(`{"count":10}`)))
-	got, m := worked(t, c, callIt, over("r1", "raise"), over("r1", "print(all)"), over("r1", "print('ten')"), write("r4"), over("r1", "print(10)"), write("r6"))
+	got, m := worked(t, c, callIt, overResult("r1", "raise"), overResult("r1", "print(all)"), overResult("r1", "print('ten')"), write("r4"), overResult("r1", "print(10)"), write("r6"))
 	if got.Status != taskDone {
 		t.Fatalf("%+v", got)
 	}
@@ -106,10 +106,10 @@ func TestScriptsAreCorrected(t *testing.T) {
 	if !strings.Contains(said[0], `"format":"json"`) {
 		t.Errorf("the file is shown as %s", said[0])
 	}
-	if n := len(c.of("write_memory")); n != 1 {
+	if n := len(c.ofType("write_memory")); n != 1 {
 		t.Errorf("%d results were stored", n)
 	}
-	for i, o := range c.of("exec_python") {
+	for i, o := range c.ofType("exec_python") {
 		var args catalog.ExecPython
 		if err := json.Unmarshal(o.Args, &args); err != nil || args.From != "f1" {
 			t.Errorf("run %d: %+v, error %v", i, args, err)
@@ -127,12 +127,13 @@ func TestReadLines(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	var lines catalog.ReadLines
-	if err := json.Unmarshal(c.of("read_lines")[0].Args, &lines); err != nil || lines != (catalog.ReadLines{FileID: "f1", Start: 20, N: 2}) {
+	if err := json.Unmarshal(c.ofType("read_lines")[0].Args, &lines); err != nil || lines != (catalog.ReadLines{FileID: "f1", Start: 20, N: 2}) {
 		t.Errorf("%+v, error %v", lines, err)
 	}
 }
 
-// TestMistakes: what cannot be carried out is told to the model, and nothing is sealed.
+// TestMistakes: the model receives the error of a call that cannot be executed, and nothing is
+// signed.
 func TestMistakes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		call model.Call
@@ -141,7 +142,7 @@ func TestMistakes(t *testing.T) {
 		"no such tool":       {call("weather", struct{}{}), `there is no tool \"weather\"`},
 		"no JSON":            {model.Call{Name: "outlets", Arguments: `{"active":`}, "not one JSON object"},
 		"a list":             {model.Call{Name: "outlets", Arguments: `[]`}, "not one JSON object"},
-		"an unknown label":   {over("r7", "print(1)"), `no result \"r7\"`},
+		"an unknown label":   {overResult("r7", "print(1)"), `no result \"r7\"`},
 		"a label and data":   {model.Call{Name: "write_memory", Arguments: `{"from":"r1","data":1}`}, "violations"},
 		"not the shape":      {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":"ten"}`)}), "/count: "},
 		"a missing argument": {call("exec_python", struct{}{}), "script"},
@@ -156,14 +157,14 @@ func TestMistakes(t *testing.T) {
 			if said := lastResults(t, m)[1]; !strings.Contains(said, tt.says) {
 				t.Errorf("the model was told %s, want %q", said, tt.says)
 			}
-			if d := cmp.Diff([]string{"skill.load", "skill.call", "step.finish"}, types(c.taken())); d != "" {
+			if d := cmp.Diff([]string{"skill.load", "skill.call", "step.finish"}, types(c.allPlaced())); d != "" {
 				t.Errorf("orders (-want +got):\n%s", d)
 			}
 		})
 	}
 }
 
-// TestDataIsWritten: a small result may be written as it is.
+// TestDataIsWritten: a small result may be written unchanged.
 func TestDataIsWritten(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -171,7 +172,7 @@ func TestDataIsWritten(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	var wrote catalog.WriteMemory
-	if err := json.Unmarshal(c.of("write_memory")[0].Args, &wrote); err != nil || string(wrote.Data) != `{"count":3}` || wrote.From != "" {
+	if err := json.Unmarshal(c.ofType("write_memory")[0].Args, &wrote); err != nil || string(wrote.Data) != `{"count":3}` || wrote.From != "" {
 		t.Errorf("%+v, error %v", wrote, err)
 	}
 }
@@ -182,18 +183,18 @@ func TestInput(t *testing.T) {
 	working(c)
 	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`[{"name":"a"}]`)}))
 	c.on("exec_python", printed(`{"count":1}`))
-	m := says(map[string][]any{agents.Executor: {over("r0", "print(1)"), write("r1")}})
+	m := says(map[string][]any{agents.Executor: {overResult("r0", "print(1)"), write("r1")}})
 	w := tasks(c, m)
 	req := opened(c, w, time.Now().Add(time.Minute))
 	req.Inputs = []stepInput{{1, taskKey}}
 	if got := w.run(t.Context(), req); got.Status != taskDone {
 		t.Fatalf("%+v", got)
 	}
-	if in, ok := block[labelled](t, m.requests(agents.Executor)[0], "Input"); !ok || in.Label != "r0" || string(in.Result) != `[{"name":"a"}]` {
+	if in, ok := block[labelledResult](t, m.requests(agents.Executor)[0], "Input"); !ok || in.Label != "r0" || string(in.Result) != `[{"name":"a"}]` {
 		t.Errorf("shown %+v", in)
 	}
 	var ran catalog.ExecPython
-	if err := json.Unmarshal(c.of("exec_python")[0].Args, &ran); err != nil || ran.From != c.of("read_memory")[0].ID {
+	if err := json.Unmarshal(c.ofType("exec_python")[0].Args, &ran); err != nil || ran.From != c.ofType("read_memory")[0].ID {
 		t.Errorf("%+v, error %v", ran, err)
 	}
 }
@@ -216,7 +217,7 @@ func TestSeveralInputs(t *testing.T) {
 	if got := w.run(t.Context(), req); got.Status != taskDone {
 		t.Fatalf("%+v", got)
 	}
-	in, ok := block[[]labelled](t, m.requests(agents.Executor)[0], "Input")
+	in, ok := block[[]labelledResult](t, m.requests(agents.Executor)[0], "Input")
 	if !ok || len(in) != 2 || in[0].Label != "s1" || in[1].Label != "s3" || string(in[1].Result) != `[{"name":"b"}]` {
 		t.Errorf("shown %+v", in)
 	}
@@ -224,14 +225,14 @@ func TestSeveralInputs(t *testing.T) {
 		t.Errorf("the model was told %s", told)
 	}
 	var ran catalog.ExecPython
-	reads := c.of("read_memory")
-	if err := json.Unmarshal(c.of("exec_python")[0].Args, &ran); err != nil || !maps.Equal(ran.Inputs, map[string]string{"s1": reads[0].ID, "s3": reads[1].ID}) {
+	reads := c.ofType("read_memory")
+	if err := json.Unmarshal(c.ofType("exec_python")[0].Args, &ran); err != nil || !maps.Equal(ran.Inputs, map[string]string{"s1": reads[0].ID, "s3": reads[1].ID}) {
 		t.Errorf("%+v, error %v", ran, err)
 	}
 }
 
-// TestCallRefused: why a call did not work is told to the model, which may try
-// something else; what is not about the call ends the step.
+// TestCallRefused: the model receives the error of a failed call and may try something else; an
+// error that is not about the call ends the step.
 func TestCallRefused(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -252,8 +253,8 @@ func TestCallRefused(t *testing.T) {
 	}
 }
 
-// TestCallsOfOneReply: calls with effects follow each other, and none begins after one
-// whose end nobody knows; each call is answered, in order.
+// TestCallsOfOneReply: calls with effects run in sequence, and none begins after one with an
+// unknown end; each call is answered, in order.
 func TestCallsOfOneReply(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -269,7 +270,7 @@ func TestCallsOfOneReply(t *testing.T) {
 			t.Errorf("result %d: %s, want %q", i, said[i], want)
 		}
 	}
-	if n := len(c.of("skill.call")); n != 2 {
+	if n := len(c.ofType("skill.call")); n != 2 {
 		t.Errorf("%d calls were sealed", n)
 	}
 }
@@ -300,13 +301,13 @@ func TestLimit(t *testing.T) {
 	if got, _ := worked(t, c, callIt); got.Status != taskInsufficient || got.Reason != errLimit.Error() {
 		t.Errorf("%+v", got)
 	}
-	if n := len(c.of("skill.call")); n != agents.DefaultRequests {
+	if n := len(c.ofType("skill.call")); n != agents.DefaultRequests {
 		t.Errorf("%d calls were carried out", n)
 	}
 }
 
-// TestTooLong: a conversation that the model finds too long is sent once more with the
-// beginnings of old results; the last ones stay as they are.
+// TestTooLong: a conversation that the model finds too long is sent once more with old results
+// truncated; the last ones stay unchanged.
 func TestTooLong(t *testing.T) {
 	c := newCore(t)
 	working(c)

@@ -7,16 +7,17 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 )
 
-// An agent may have more tools than a request takes. Then those are shown that fit the
-// user's message best, and find_tools shows others, in their place where there is no room. What the agent
-// may call does not change by it.
+// An agent may have more tools than a request can carry. Then the request has those that fit the
+// user's message best, and find_tools shows others, replacing some if there is no room. The
+// agent's rights do not change.
 
-// maxTools is how many tools a request to a model has.
+// maxTools bounds the tools of a request to a model.
 const maxTools = 100
 
-// foundTools is how many find_tools shows.
+// foundTools bounds the results of find_tools.
 const foundTools = 20
 
 var findToolsTool = model.Tool{
@@ -24,13 +25,13 @@ var findToolsTool = model.Tool{
 	Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,"description":"what the tool should do"}},"required":["query"],"additionalProperties":false}`),
 }
 
-// shelve leaves the tools of the agent's skills that a request has room for. fixed is how
-// many others there are.
+// shelve leaves the tools of the agent's skills that a request has room for. fixed is the number
+// of other tools.
 func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool, error) {
 	ids, room := w.req.Step.Skills, maxTools-fixed-1
 	w.shelf = slices.Clone(ids)
 	for i, t := range skills {
-		t.later = func() bool {
+		t.usable = func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return slices.Index(w.shelf, ids[i]) < room
@@ -38,7 +39,7 @@ func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool
 	}
 	find := func(ctx context.Context, query string, limit int) (any, error) {
 		var found catalog.SkillFindResult
-		_, err := w.order(ctx, "skill.find", catalog.SkillFind{Query: cut(query, 1000), Limit: limit}, &found)
+		_, err := w.submit(ctx, "skill.find", catalog.SkillFind{Query: visible.Cut(query, 1000), Limit: limit}, &found)
 		w.showFirst(found.Skills)
 		for i, h := range found.Skills {
 			if at := slices.Index(ids, h.Name); at >= 0 {
@@ -47,7 +48,7 @@ func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool
 		}
 		return found, err
 	}
-	if _, err := find(ctx, w.req.UserTask, catalog.MaxFound); err != nil && !refusedTellably(err) { // else their servers are down, say
+	if _, err := find(ctx, w.req.UserTask, catalog.MaxFound); err != nil && !refusedTellably(err) { // otherwise their servers may be down
 		return nil, err
 	}
 	return append(skills, newTool(tool{Tool: findToolsTool, call: called(func(ctx context.Context, _ string, a findSkillsArgs) (any, error) {

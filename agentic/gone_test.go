@@ -9,29 +9,29 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// dying is a model in whose request its process dies.
+// dying is a model during whose request its process dies.
 type dying struct {
-	die  func()
-	over context.Context
+	die   func()
+	ended context.Context
 }
 
 func (dying) Name() string { return "test:dying" }
 
 func (m dying) Respond(context.Context, model.Request, func(model.Event)) (*model.Response, error) {
 	m.die()
-	<-m.over.Done()
-	return nil, m.over.Err()
+	<-m.ended.Done()
+	return nil, m.ended.Err()
 }
 
-// TestTaskIsGone: a step whose process has died is opened anew as soon as that is seen, by another process, and its
-// plan ends as any other.
-func TestTaskIsGone(t *testing.T) {
+// TestTaskProcessLost: a step whose process has died is opened anew by another process as soon as
+// the loss is detected, and its plan ends normally.
+func TestTaskProcessLost(t *testing.T) {
 	c := newCore(t)
 	selling(c, serving)
 	dead := make(chan time.Time)
@@ -59,14 +59,14 @@ func TestTaskIsGone(t *testing.T) {
 		select {
 		case <-dead:
 			if asked.Add(1) >= mostAbsent {
-				return nil // the step is known to be without its process: nobody asks for the others
+				return nil // the step has lost its process: the others are not asked
 			}
 		default:
 		}
 		return dead
 	}
 	c.serve(natsserver.Manager, ignoring(NewManager(mgr).Serve))
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
 	if a := dataOf[bus.AnswerData](t, frames[len(frames)-2]); a.Response != "There are two." {
 		t.Errorf("answer %+v", a)
@@ -74,24 +74,24 @@ func TestTaskIsGone(t *testing.T) {
 	if got := closed(c); got.Status != string(catalog.PlanComplete) || got.Epoch != 2 {
 		t.Errorf("%+v", got)
 	}
-	if n := len(c.of("step")); n != 2 {
+	if n := len(c.ofType("step")); n != 2 {
 		t.Errorf("%d tasks were opened", n)
 	}
-	for _, o := range c.of("step.finish") {
+	for _, o := range c.ofType("step.finish") {
 		if o.Role != intents.RoleTask {
 			t.Errorf("the %s says how a task ended that it has not heard of", o.Role)
 		}
 	}
 }
 
-// TestGone: a process is gone when it is not there, or says twice that it does not work for the plan. One that is
-// silent may be held, for a minute.
-func TestGone(t *testing.T) {
+// TestProcessLost: a process is gone when it does not exist, or reports twice that it does not
+// work for the plan. A silent process may be suspended, for a minute.
+func TestProcessLost(t *testing.T) {
 	yes, no := `{"taken":true}`, `{"taken":false}`
 	silent := errors.New("no answer in time")
 	for name, x := range map[string]struct {
-		answers []any // in turn; the last one stays
-		asked   int
+		answers []any // in turn; the last one repeats
+		calls   int
 	}{
 		"not there":           {[]any{bus.ErrNoResponders}, mostAbsent},
 		"its answer is lost":  {[]any{yes, no}, 1 + mostAbsent},
@@ -101,29 +101,29 @@ func TestGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := &answering{answers: x.answers}
-			d := &drive{cfg: Config{Bus: conn, After: func(time.Duration) <-chan time.Time { return time.After(0) }}}
-			if !d.gone(t.Context(), "task", "i") || conn.asked != x.asked {
-				t.Errorf("asked %d times, want %d", conn.asked, x.asked)
+			d := &Run{cfg: Config{Bus: conn, After: func(time.Duration) <-chan time.Time { return time.After(0) }}}
+			if !d.watchProcess(t.Context(), "task", "i") || conn.calls != x.calls {
+				t.Errorf("asked %d times, want %d", conn.calls, x.calls)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if (&drive{cfg: Config{}}).gone(ctx, "task", "i") {
+	if (&Run{cfg: Config{}}).watchProcess(ctx, "task", "i") {
 		t.Error("gone, although nobody asks any more")
 	}
 }
 
-// answering is a Conn that gives one answer after the other.
+// answering is a Conn that returns one answer after the other.
 type answering struct {
 	bus.Conn
 	answers []any
-	asked   int
+	calls   int
 }
 
 func (a *answering) Request(context.Context, string, []byte) ([]byte, error) {
-	now := a.answers[min(a.asked, len(a.answers)-1)]
-	a.asked++
+	now := a.answers[min(a.calls, len(a.answers)-1)]
+	a.calls++
 	if err, is := now.(error); is {
 		return nil, err
 	}

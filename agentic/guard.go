@@ -9,13 +9,13 @@ import (
 	"aob.dev/writ/internal/visible"
 )
 
-// holdBack is how many bytes of a text are held back while it comes: what a user must not
-// see is known by its first bytes, and these are fewer.
+// holdBack is how many bytes of a streamed text are withheld: forbidden text is recognized by its
+// first bytes, and these are fewer.
 const holdBack = 256
 
-// unfit is what no text for a user has, whoever wrote it: codes of this system, traces of
-// programs, credentials, and characters that nobody sees. A match that is longer than holdBack is one from its first
-// bytes on. Codes of one word are words of English, too, and stay.
+// unfit matches what no text for a user may contain, whoever wrote it: codes of this system,
+// traces of programs, credentials, and invisible characters. A match that is longer than holdBack
+// is recognized by its first bytes. Codes of one word are also English words, and stay.
 var unfit = regexp.MustCompile(strings.Join([]string{
 	`\b(?:` + strings.Join(compoundCodes(), "|") + `)\b`,
 	`goroutine \d{1,12} \[[^\]\n]{1,60}\]:(?s:.*?)(?:\n\n|\z)`,
@@ -41,14 +41,14 @@ func compoundCodes() (out []string) {
 	return out
 }
 
-// guarded is a text as a user may see it.
+// guarded returns a text as a user may see it.
 func guarded(text string) string {
 	fit, _ := guardedFrom(text, 0, true)
 	return fit
 }
 
-// fitWords says in words what a code means, shows a character, and says nothing of anything
-// else.
+// fitWords replaces a code by words and makes a character visible; it replaces
+// everything else with a mark.
 func fitWords(found string) string {
 	if utf8.RuneCountInString(found) == 1 {
 		return visible.Text(found, "")
@@ -59,9 +59,9 @@ func fitWords(found string) string {
 	return "[removed]"
 }
 
-// guardedFrom is what of a text that still comes may be shown, after the first shown bytes
-// of it; to is where that ends. What is shown is the same however the text was cut, and
-// all of it together is guarded.
+// guardedFrom returns the part of a streamed text that may be shown after its first shown bytes;
+// to is the end of that part. The result does not depend on how the text was cut, and all parts
+// together are guarded.
 func guardedFrom(text string, shown int, whole bool) (fit string, to int) {
 	to = len(text)
 	if !whole {
@@ -77,7 +77,7 @@ func guardedFrom(text string, shown int, whole bool) (fit string, to int) {
 		if from < shown || from >= to || visible.Needed(text, from) {
 			continue
 		}
-		if until > to { // its end, or what it is, is not known yet
+		if until > to { // its end or its kind is not known yet
 			to = from
 			break
 		}

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 )
 
-// secrets are what no user may see, with a piece by which each is known.
+// secrets are texts that no user may see, with a piece by which each is recognized.
 func secrets() map[string]string {
 	out := map[string]string{
 		"goroutine 7 [running]:\nmain.main()\n\t/srv/x.go:7 +0x1d\n\n":                                             "x.go",
@@ -31,8 +31,8 @@ func secrets() map[string]string {
 	return out
 }
 
-// However a text is cut into pieces, what is shown of it is the same, and holds no code,
-// no trace and no key; and so is what was shown when the client went away.
+// However a text is cut into pieces, the shown text is the same and contains no code, trace or
+// key, also when the client disconnected in between.
 func TestGuardAtEveryByte(t *testing.T) {
 	all := secrets()
 	if len(all) < 10 {
@@ -77,7 +77,7 @@ func TestGuardAtEveryByte(t *testing.T) {
 	}
 }
 
-// What is no code and no key stays as it is.
+// A text without codes and keys stays unchanged.
 func TestGuardLeaves(t *testing.T) {
 	for _, text := range []string{
 		"The order is CANCELLED, says INTERNAL audit.", "sk-learn and pk_user are names", "Bearer of bad news",

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 )
 
-// gossip is a model that repeats to the user, byte by byte, whatever it was told last. The
-// model itself fails where broken says so.
+// gossip is a model that repeats its last input to the user, byte by byte. The model itself fails
+// where broken says so.
 type gossip struct {
 	place  string
 	broken error
@@ -51,7 +51,7 @@ func (g gossip) Respond(_ context.Context, req model.Request, on func(model.Even
 }
 
 // TestNothingLeaks: whatever fails, with whatever code, streamed or not, and although the models
-// repeat what they were told, no code, no trace and no key reaches the user, and the turn ends in words.
+// repeat their inputs, no code, trace or key reaches the user, and the turn ends in words.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	const trace, key = "goroutine 7 [running]:\nmain.main()\n\t/srv/x.go:7 +0x1d\n\n", "sk-proj-0123456789abcdefghij"
@@ -82,7 +82,7 @@ func TestNothingLeaks(t *testing.T) {
 					c.on("skill.call", refuse(info.Code, said))
 				}
 				layer(c, g, "task", "manager")
-				handOut(c)
+				dispatchTurn(c)
 				shownOf := map[bus.FrameKind]string{}
 				for _, f := range shown(c) {
 					var words map[string]any

@@ -12,12 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/state/agents"
 )
 
-// TestLimits: an agent that has used up its requests or tokens gets one last request,
-// with its outputs alone; then it ends, with an output or without.
+// TestLimits: an agent that has used up its requests or tokens gets one last request, with its
+// outputs alone; then it ends, with an output or without.
 func TestLimits(t *testing.T) {
 	offer := func(name string, output bool) *tool {
 		return newTool(tool{
@@ -29,7 +29,7 @@ func TestLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limits  agents.Limits
 		replies []any
-		asked   int
+		calls   int
 		err     error
 	}{
 		"requests":           {agents.Limits{Requests: 2}, []any{look, look, end}, 3, nil},
@@ -48,18 +48,18 @@ func TestLimits(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			all := m.requests("a")
-			if len(all) != tt.asked {
+			if len(all) != tt.calls {
 				t.Fatalf("%d requests", len(all))
 			}
-			if last := all[len(all)-1].Tools; tt.asked == 3 && (len(last) != 1 || last[0].Name != "end") {
+			if last := all[len(all)-1].Tools; tt.calls == 3 && (len(last) != 1 || last[0].Name != "end") {
 				t.Errorf("the last request offers %+v", last)
 			}
 		})
 	}
 }
 
-// TestTimeLimit: an agent that has used up its time is asked once more, with its outputs
-// alone. What runs then is not cut off.
+// TestTimeLimit: an agent that has used up its time is asked once more, with its outputs alone.
+// Running calls are not cut off.
 func TestTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := agents.New(agents.Agent{Name: "a", Description: "d", Limits: agents.Limits{Seconds: 10}})
@@ -91,14 +91,14 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
-// TestDeclaredTools: the tools of this system that the planner and the executor are
-// offered are those that their definitions declare. What ends a run without an order of
-// its own, and the skills of a step, are none of them.
+// TestDeclaredTools: the tools of this system offered to the planner and the executor are those
+// that their definitions declare. Tools that end a run without an intent, and the skills of a
+// step, are not among them.
 func TestDeclaredTools(t *testing.T) {
 	m := wellDone()
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
-	planner(c, m).plan(t.Context(), asked(c))
+	planner(c, m).plan(t.Context(), firstRequest(c))
 	c = newCore(t)
 	working(c)
 	w := tasks(c, m)
@@ -121,7 +121,7 @@ func TestDeclaredTools(t *testing.T) {
 	}
 }
 
-// TestRequestOfAgent: what a definition says of the model's work goes with each request.
+// TestRequestOfAgent: the model settings of a definition go with each request.
 func TestRequestOfAgent(t *testing.T) {
 	a, err := agents.Parse([]byte("name: a\ndescription: You count.\ntemperature: 0.7\nstop: [END]\n"))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLinesOfAgents: every line says which agent wrote it, what that did and for how long.
-// Those of agents at work name the agent itself, and each call is a line.
+// TestLinesOfAgents: every line names the agent that wrote it, its action and the duration. Lines
+// of working agents name the agent itself, and each call is a line.
 func TestLinesOfAgents(t *testing.T) {
 	c := newCore(t)
 	asking(c, hub, others)

@@ -9,15 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/state/agents"
 )
 
-// ignoring serves on the connection of the configuration.
+// ignoring adapts a Serve method to core.serve.
 func ignoring(serve func(context.Context, chan<- struct{}) error) func(context.Context, bus.Conn, chan<- struct{}) error {
 	return func(ctx context.Context, _ bus.Conn, ready chan<- struct{}) error { return serve(ctx, ready) }
 }
@@ -36,24 +36,24 @@ func layer(c *core, m model.Model, roles ...string) {
 
 var allRoles = []string{natsserver.Task, natsserver.Planner, natsserver.Manager}
 
-// handOut gives the turn to the manager, as a gateway does.
-func handOut(c *core) {
+// dispatchTurn gives the turn to the manager, as a gateway does.
+func dispatchTurn(c *core) {
 	c.t.Helper()
 	turn := c.turn()
-	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.HandOut{
+	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.PlanDispatch{
 		Tenant: turn.Tenant, UserID: turn.UserID,
 		SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, TraceID: turn.TraceID, Question: "How many outlets are there?", Driver: "d1", Grant: turn.Grant,
 	}))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var r bus.HandOutReply
+	var r bus.PlanDispatchReply
 	if err := json.Unmarshal(raw, &r); err != nil || !r.Accepted {
 		c.t.Fatalf("%+v, error %v", r, err)
 	}
 }
 
-// shown are the frames of the turn to the one with which its stream ends.
+// shown returns the frames of the turn up to the one that ends its stream.
 func shown(c *core) []bus.TurnFrame {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -65,15 +65,15 @@ func shown(c *core) []bus.TurnFrame {
 			c.t.Error(err)
 		}
 		out = append(out, t)
-		return t.Kind != bus.FrameDone && t.Kind != bus.FrameHeld
+		return t.Kind != bus.FrameDone && t.Kind != bus.FramePendingApproval
 	})
 	if err != nil || ctx.Err() != nil {
-		c.t.Fatalf("after %d frames: %v, orders %v", len(out), err, types(c.taken()))
+		c.t.Fatalf("after %d frames: %v, orders %v", len(out), err, types(c.allPlaced()))
 	}
 	return out
 }
 
-// kinds are frames in short: a status by its state.
+// kinds abbreviates frames: a status by its state.
 func kinds(t *testing.T, frames []bus.TurnFrame) []string {
 	t.Helper()
 	var out []string
@@ -96,22 +96,22 @@ func dataOf[T any](t *testing.T, f bus.TurnFrame) T {
 	return v
 }
 
-// managed has the core answer a manager as where all goes well.
+// managed has the core answer a manager with success throughout.
 func managed(c *core) {
 	working(c)
-	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "How many outlets are there?"})
+	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "How many outlets are there?"})
 	c.on("soul.get", refuse(intents.NotFound, "no soul"))
 	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive}))
 	c.on("session.append", done(catalog.Session{}))
 	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`{"count":10}`)}))
 }
 
-// closed is the plan.close that ended the plan.
+// closed returns the plan.close that ended the plan.
 func closed(c *core) catalog.PlanClose {
 	c.t.Helper()
-	all := c.of("plan.close")
+	all := c.ofType("plan.close")
 	if len(all) != 1 {
-		c.t.Fatalf("%d times plan.close among %v", len(all), types(c.taken()))
+		c.t.Fatalf("%d times plan.close among %v", len(all), types(c.allPlaced()))
 	}
 	var args catalog.PlanClose
 	if err := json.Unmarshal(all[0].Args, &args); err != nil {
@@ -124,14 +124,14 @@ func TestTurn(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	layer(c, wellDone(), allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
 	if d := cmp.Diff([]string{"planning", "executing", "step_started", "calling", "step_done", "token", "answer", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
 	want := []string{"plan.claim", "soul.get", "session.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "session.append", "plan.close"}
-	orders := c.taken()
-	if d := cmp.Diff(want, types(orders)); d != "" {
+	list := c.allPlaced()
+	if d := cmp.Diff(want, types(list)); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "There are ten.", Usage: []catalog.Usage{used(agents.Composer, 1)}}, closed(c)); d != "" {
@@ -144,8 +144,8 @@ func TestTurn(t *testing.T) {
 	if d := dataOf[bus.DoneData](t, frames[len(frames)-1]); d.Status != "complete" || d.PlanID != "plan_1" {
 		t.Errorf("done %+v", d)
 	}
-	// The manager never touches a skill, and only what it has to sign is its own.
-	for _, o := range orders {
+	// The manager never touches a skill, and signs only its own intents.
+	for _, o := range list {
 		of := map[string]intents.Role{
 			"skill.find": intents.RolePlanner, "plan": intents.RolePlanner, "skill.call": intents.RoleTask, "write_memory": intents.RoleTask,
 			"step.finish": intents.RoleTask,
@@ -160,8 +160,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestLargeAnswer: a result that is too large to be inline is kept, and the answer
-// says where it is read; where it may not be kept, what there is of it is shown.
+// TestLargeAnswer: a result that is too large to be inline is stored, and the answer names where
+// it can be read; if it may not be stored, the available part is shown.
 func TestLargeAnswer(t *testing.T) {
 	file := &catalog.Reference{FileID: "f_1", SizeBytes: 60_000, SHA256: intents.Digest(nil), Sample: []string{"[", "1"}}
 	kept := "cas://" + intents.Digest([]byte("kept"))
@@ -184,7 +184,7 @@ func TestLargeAnswer(t *testing.T) {
 			c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Reference: file}))
 			c.on("artifact.put", tt.put)
 			layer(c, wellDone(), allRoles...)
-			handOut(c)
+			dispatchTurn(c)
 			frames := shown(c)
 			want, err := json.Marshal(tt.want)
 			if err != nil {
@@ -193,7 +193,7 @@ func TestLargeAnswer(t *testing.T) {
 			if a := dataOf[bus.AnswerData](t, frames[len(frames)-2]); string(a.Data) != string(want) {
 				t.Errorf("data %s, want %s", a.Data, want)
 			}
-			puts := c.of("artifact.put")
+			puts := c.ofType("artifact.put")
 			if len(puts) != 1 || puts[0].Role != intents.RoleManager || !strings.Contains(string(puts[0].Args), `"from":"f_1"`) {
 				t.Fatalf("%+v", puts)
 			}
@@ -204,8 +204,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestClaimRefused: somebody else drives the plan. Nothing is sealed and nothing
-// is shown.
+// TestClaimRefused: another driver runs the plan. Nothing is signed and nothing is shown.
 func TestClaimRefused(t *testing.T) {
 	c := newCore(t)
 	managed(c)
@@ -213,23 +212,23 @@ func TestClaimRefused(t *testing.T) {
 	cfg := c.config(natsserver.Manager, wellDone())
 	m := NewManager(cfg)
 	turn := c.turn()
-	m.take(t.Context(), bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant})
-	if d := cmp.Diff([]string{"plan.claim"}, types(c.taken())); d != "" {
+	m.run(t.Context(), bus.PlanDispatch{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant})
+	if d := cmp.Diff([]string{"plan.claim"}, types(c.allPlaced())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
-	// What comes now is the first frame of the turn.
-	(&drive{cfg: cfg, turn: turn}).frame(bus.FrameDone, bus.DoneData{PlanID: "plan_1", Status: "test"})
+	// The next frame is the first of the turn.
+	(&Run{cfg: cfg, turn: turn}).frame(bus.FrameDone, bus.DoneData{PlanID: "plan_1", Status: "test"})
 	if d := cmp.Diff([]string{"done"}, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
 }
 
-// TestNoPlanner: the plan is closed, and the user told in plain words.
+// TestNoPlanner: the plan is closed, and the user gets an explanation in plain words.
 func TestNoPlanner(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	layer(c, says(map[string][]any{agents.Composer: {"Nobody can plan this now."}}), natsserver.Manager)
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
 	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
@@ -248,12 +247,12 @@ func TestNoPlanner(t *testing.T) {
 	}
 }
 
-// TestNoModel: even without a model to put it into words.
+// TestNoModel: the same without a model to write it.
 func TestNoModel(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	layer(c, says(nil), allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
 	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
@@ -263,13 +262,13 @@ func TestNoModel(t *testing.T) {
 	}
 }
 
-// TestCloseRefused: whoever waits for the turn still hears that it is over.
+// TestCloseRefused: a client that waits for the turn still learns that it has ended.
 func TestCloseRefused(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	c.on("plan.close", refuse(intents.MalformedArgs, "the plan is over"))
 	layer(c, wellDone(), allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
 	if got := kinds(t, frames); !slices.Equal(got[len(got)-2:], []string{"error", "done"}) || slices.Contains(got, "answer") {
 		t.Errorf("frames %v", got)

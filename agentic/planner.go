@@ -6,73 +6,87 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"unicode/utf8"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/logging"
+	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/state/agents"
 )
 
-// Planner runs the agent that finds and loads skills and writes the plan, verifies
-// that every return_spec can be met, and seals it.
+// Planner runs the agent that finds and loads skills and writes the plan, verifies that every
+// return_spec can be met, and signs it.
 type Planner struct {
 	cfg    Config
 	grants *renewals
+	places *ratelimit.Places // of requests being planned
 }
 
-// NewPlanner needs the planner's key.
-func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg, grants: newRenewals()} }
+// NewPlanner requires the planner's key.
+func NewPlanner(cfg Config) *Planner {
+	return &Planner{cfg: cfg, grants: newRenewals(), places: ratelimit.NewPlaces(workers)}
+}
 
-// Serve takes delegations until ctx ends.
+// Serve accepts delegations until ctx ends.
 func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
 	here := placeReply{p.cfg.Bus.Instance()}
 	return p.cfg.Bus.Serve(ctx, bus.Service{
-		Name: bus.ServiceName("planner"), Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: workers,
+		Name: bus.ServiceName("planner"), Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: atOnce,
 		Endpoints: map[string]bus.Handler{
-			bus.Agent("planner"):                        answer(p.cfg.Log, func(context.Context, placeRequest) placeReply { return here }),
-			bus.AgentInstance("planner", here.Instance): answer(p.cfg.Log, p.plan),
-			bus.Grant("planner", here.Instance):         answer(p.cfg.Log, p.grants.take),
-			bus.Produce("planner"):                      answer(p.cfg.Log, p.produce),
+			bus.Agent("planner"):                answer(p.cfg.Log, func(context.Context, placeRequest) placeReply { return here }),
+			bus.Grant("planner", here.Instance): answer(p.cfg.Log, p.grants.take),
+			bus.Produce("planner"):              answer(p.cfg.Log, p.produce),
 		},
+		Talkers: map[string]bus.Talker{bus.AgentInstance("planner", here.Instance): talking(p.cfg.Log, p.talk)},
 	}, ready)
+}
+
+// talk is plan, and shows the requests to the model.
+func (p *Planner) talk(ctx context.Context, req planRequest, say func(progress)) planReply {
+	return p.plan(model.Showing(ctx, func(body []byte) { say(progress{Request: body}) }), req)
 }
 
 func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	ctx = logging.By(logging.In(ctx, req.Turn.TraceID), agents.Planner, "plan")
-	sealer := p.cfg.sealer(*p.cfg.Key)
-	unfollow := p.grants.follow(req.Turn, sealer, nil)
+	submitter := p.cfg.submitter(*p.cfg.Key)
+	unfollow := p.grants.follow(req.Turn, submitter, nil)
 	defer unfollow()
-	w := &planning{cfg: p.cfg, sealer: sealer, req: req, loaded: make(map[string]catalog.Manifest)}
+	leave, err := p.places.Wait(ctx, req.Turn.Tenant, keyOf(req.Turn.Grant), 0)
+	if err != nil {
+		return planReply{Error: "the planner is stopping"}
+	}
+	defer leave()
+	w := &planning{cfg: p.cfg, submitter: submitter, req: req, loaded: make(map[string]catalog.Manifest)}
 	if err := w.write(ctx); err != nil {
-		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", model.Detailed(err)))
+		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", model.Detail(err)))
 		w.reply = planReply{Error: plain(err)}
 	}
 	if w.reply.Plan == nil && w.loop != nil {
-		w.reply.Usage = w.loop.used // no order of the planner says so
+		w.reply.Usage = w.loop.used // not reported in an intent of the planner
 	}
 	return w.reply
 }
 
 // planning is the work on one plan or revision.
 type planning struct {
-	cfg    Config
-	sealer *Sealer
-	req    planRequest
-	loaded map[string]catalog.Manifest // by name
-	others []catalog.OtherAgent        // that its steps may name
-	loop   *loop
-	reply  planReply
+	cfg       Config
+	submitter *Submitter
+	req       planRequest
+	loaded    map[string]catalog.Manifest // by name
+	others    []catalog.OtherAgent        // agents that its steps may name
+	loop      *loop
+	reply     planReply
 }
 
-func (w *planning) order(ctx context.Context, typ string, args, result any) error {
-	_, err := w.sealer.Order(ctx, w.req.Turn, Place{}, typ, args, result)
+func (w *planning) submit(ctx context.Context, typ string, args, result any) error {
+	_, err := w.submitter.Submit(ctx, w.req.Turn, Place{}, typ, args, result)
 	return err
 }
 
-// write has the planner's model find and load skills and write the plan, which is
-// verified and sealed.
+// write has the planner's model find and load skills and write the plan, which is verified and
+// signed.
 func (w *planning) write(ctx context.Context) error {
 	found, err := w.find(ctx, w.req.Task)
 	if err != nil {
@@ -110,10 +124,10 @@ type planLimits struct {
 	MaxSteps  int `json:"max_steps"`
 }
 
-// find are the approved skills, those that share words with the query first.
+// find returns the approved skills, those that share words with the query first.
 func (w *planning) find(ctx context.Context, query string) ([]catalog.SkillHit, error) {
 	var found catalog.SkillFindResult
-	err := w.order(ctx, "skill.find", catalog.SkillFind{Query: cut(query, 1000), Limit: catalog.MaxFound}, &found)
+	err := w.submit(ctx, "skill.find", catalog.SkillFind{Query: visible.Cut(query, 1000), Limit: catalog.MaxFound}, &found)
 	return found.Skills, err
 }
 
@@ -124,17 +138,17 @@ func (w *planning) tools() []*tool {
 			return catalog.SkillFindResult{Skills: hits}, err
 		})}),
 		newTool(tool{Tool: loadSkillTool, call: called(w.load)}),
-		newTool(tool{Tool: planToolFor(w.others), output: true, call: called(w.submit)}),
+		newTool(tool{Tool: planToolFor(w.others), output: true, call: called(w.submitPlan)}),
 	}
 }
 
-// load loads manifests. A skill that cannot be loaded is named: its server may be down.
+// load loads manifests. It names skills that cannot be loaded: their servers may be down.
 func (w *planning) load(ctx context.Context, _ string, a loadSkillArgs) (any, error) {
 	out := loadSkillResult{Skills: []catalog.Manifest{}}
 	for _, name := range a.Skills {
 		var m catalog.Manifest
-		err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m)
-		var refused *OrderError
+		err := w.submit(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m)
+		var refused *IntentError
 		switch {
 		case errors.As(err, &refused):
 			w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
@@ -149,8 +163,8 @@ func (w *planning) load(ctx context.Context, _ string, a loadSkillArgs) (any, er
 	return out, nil
 }
 
-// submit seals the plan, if it can work.
-func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error) {
+// submitPlan signs the plan, if it can work.
+func (w *planning) submitPlan(ctx context.Context, _ string, a planArgs) (any, error) {
 	if a.Infeasible != "" {
 		w.reply = planReply{Reason: a.Infeasible}
 		return nil, nil
@@ -159,18 +173,17 @@ func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error
 	if wrong := verifyPlan(a, w.req, w.loaded, w.others); len(wrong) > 0 {
 		return nil, &mistake{wrong}
 	}
-	a.Answer = cut(guarded(a.Answer), maxResponse)
+	a.Answer = visible.Cut(guarded(a.Answer), maxResponse)
 	var plan catalog.PlanView
-	order := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Drop: a.Drop, Answer: a.Answer, Usage: w.loop.used}
-	if err := w.order(ctx, "plan", order, &plan); err != nil {
+	intent := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Drop: a.Drop, Answer: a.Answer, Usage: w.loop.used}
+	if err := w.submit(ctx, "plan", intent, &plan); err != nil {
 		return nil, err
 	}
 	w.reply = planReply{Plan: &plan, Answer: a.Answer}
 	return nil, nil
 }
 
-// listed are steps whose skills are a list, if an empty one, where a model left
-// them out.
+// listed ensures that skills of steps are a list, if an empty one, where a model left them out.
 func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 	for i := range steps {
 		steps[i].Skills = append([]string{}, steps[i].Skills...)
@@ -178,13 +191,13 @@ func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 	return append([]catalog.PlanStep{}, steps...)
 }
 
-// plain is an error as another role, and in the end the user, may read it: the
-// reason in words, and the order that it is about.
+// plain returns an error as another role, and in the end the user, may read it: the reason in
+// words, with the intent concerned.
 func plain(err error) string {
 	if away := (*unavailableError)(nil); errors.As(err, &away) {
-		return away.said
+		return away.message
 	}
-	var refused *OrderError
+	var refused *IntentError
 	if errors.As(err, &refused) {
 		return fmt.Sprintf("%s (%s)", cmp.Or(refused.Answer.Reason, refused.Answer.Code.Info().Title), refused.Type)
 	}
@@ -200,15 +213,4 @@ func plain(err error) string {
 		return err.Error()
 	}
 	return "internal error"
-}
-
-// cut is the beginning of a text: at most n bytes, whole characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

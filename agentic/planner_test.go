@@ -7,11 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/state/agents"
 )
 
 // skillsOf has the core offer skills; those in down cannot be loaded.
@@ -37,48 +37,48 @@ func skillsOf(c *core, offered []string, down ...string) {
 
 func planner(c *core, m model.Model) *Planner { return NewPlanner(c.config(natsserver.Planner, m)) }
 
-// asked is what a manager asks of a planner first.
-func asked(c *core) planRequest {
+// firstRequest is the first request of a manager to a planner.
+func firstRequest(c *core) planRequest {
 	return planRequest{Turn: c.turn(), Task: "How many outlets are there?", Epoch: 1, Revision: 1, FirstStep: 1}
 }
 
 func TestPlanner(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets", "weather"})
-	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
+	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
 	m := wellDone()
-	got := planner(c, m).plan(t.Context(), asked(c))
+	got := planner(c, m).plan(t.Context(), firstRequest(c))
 	if got.Error != "" || got.Reason != "" || got.Plan == nil || len(got.Plan.Steps) != 1 {
 		t.Fatalf("%+v", got)
 	}
-	if d := cmp.Diff([]string{"skill.find", "skill.load", "plan"}, types(c.taken())); d != "" {
+	if d := cmp.Diff([]string{"skill.find", "skill.load", "plan"}, types(c.allPlaced())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
-	sealed := c.of("plan")[0]
-	if sealed.ID != got.Plan.PlanDigest {
+	signed := c.ofType("plan")[0]
+	if signed.ID != got.Plan.PlanDigest {
 		t.Error("the plan is not what the committed order answered")
 	}
 	var args catalog.Plan
-	if err := json.Unmarshal(sealed.Args, &args); err != nil {
+	if err := json.Unmarshal(signed.Args, &args); err != nil {
 		t.Fatal(err)
 	}
 	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{countStep}, Usage: []catalog.Usage{used(agents.Planner, 2)}}
 	if d := cmp.Diff(want, args); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)
 	}
-	for _, o := range c.taken() {
+	for _, o := range c.allPlaced() {
 		if o.Role != intents.RolePlanner || o.Place != (Place{}) || o.Grant != "first" {
 			t.Errorf("%+v", o)
 		}
 	}
 }
 
-// TestPlannerLeavesOut: a skill whose server is down, and one that does not exist.
+// TestPlannerLeavesOut: a skill whose server is down, and one that does not exist, are left out.
 func TestPlannerLeavesOut(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets", "broken"}, "broken", "invented")
 	m := says(map[string][]any{agents.Planner: {call("load_skill", loadSkillArgs{[]string{"broken", "invented", "outlets"}}), onePlan}})
-	if got := planner(c, m).plan(t.Context(), asked(c)); got.Plan == nil {
+	if got := planner(c, m).plan(t.Context(), firstRequest(c)); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	var loaded loadSkillResult
@@ -93,32 +93,32 @@ func TestPlannerLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPlannerNoSkills: the model is still asked: it may answer by itself, or say why
-// nothing can be done.
+// TestPlannerNoSkills: the model is asked even without skills: it may answer by itself, or
+// explain why nothing can be done.
 func TestPlannerNoSkills(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, nil)
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Infeasible: "nothing here knows outlets"})}})
-	got := planner(c, m).plan(t.Context(), asked(c))
+	got := planner(c, m).plan(t.Context(), firstRequest(c))
 	if d := cmp.Diff(planReply{Reason: "nothing here knows outlets", Usage: []catalog.Usage{used(agents.Planner, 1)}}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if n := len(c.of("plan")); n != 0 {
+	if n := len(c.ofType("plan")); n != 0 {
 		t.Errorf("%d plans sealed", n)
 	}
 }
 
-// TestPlannerAnswers: where nothing need be looked up, the plan is the answer.
+// TestPlannerAnswers: if no lookup is required, the plan is the answer.
 func TestPlannerAnswers(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Answer: "Hello, Ana."})}})
-	got := planner(c, m).plan(t.Context(), asked(c))
+	got := planner(c, m).plan(t.Context(), firstRequest(c))
 	if got.Plan == nil || got.Answer != "Hello, Ana." {
 		t.Fatalf("%+v", got)
 	}
 	var args catalog.Plan
-	if err := json.Unmarshal(c.of("plan")[0].Args, &args); err != nil {
+	if err := json.Unmarshal(c.ofType("plan")[0].Args, &args); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{}, Answer: "Hello, Ana.", Usage: []catalog.Usage{used(agents.Planner, 1)}}, args); d != "" {
@@ -126,8 +126,8 @@ func TestPlannerAnswers(t *testing.T) {
 	}
 }
 
-// TestPlannerCorrects: the model is told what is wrong, and only a plan that can
-// work is sealed.
+// TestPlannerCorrects: the model receives the errors of a plan, and only a plan that can work is
+// signed.
 func TestPlannerCorrects(t *testing.T) {
 	step := countStep
 	step.Skills = []string{"weather"}
@@ -135,39 +135,39 @@ func TestPlannerCorrects(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
 	m := says(map[string][]any{agents.Planner: {pick, wrong, onePlan}})
-	if got := planner(c, m).plan(t.Context(), asked(c)); got.Plan == nil {
+	if got := planner(c, m).plan(t.Context(), firstRequest(c)); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	all := m.requests(agents.Planner)
 	if last := results(all[len(all)-1]); len(all) != 3 || !strings.Contains(last[len(last)-1], `skill \"weather\" was not loaded`) {
 		t.Errorf("the model was told %s", last)
 	}
-	if n := len(c.of("plan")); n != 1 {
+	if n := len(c.ofType("plan")); n != 1 {
 		t.Errorf("%d plans were sealed", n)
 	}
 
 	m = says(map[string][]any{agents.Planner: {wrong}})
-	got := planner(c, m).plan(t.Context(), asked(c))
+	got := planner(c, m).plan(t.Context(), firstRequest(c))
 	if got.Plan != nil || !strings.Contains(got.Reason, "was not loaded") || len(m.requests(agents.Planner)) != corrections+1 {
 		t.Errorf("%+v after %d answers", got, len(m.requests(agents.Planner)))
 	}
 }
 
-// TestPlannerRevision: a revision is numbered on, and the model is told what
-// failed and what stays.
+// TestPlannerRevision: a revision continues the numbering, and the model learns what failed and
+// what stays.
 func TestPlannerRevision(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
 	step := countStep
 	step.Step, step.Inputs = 2, []int{1}
 	m := says(map[string][]any{agents.Planner: {pick, call("plan", planArgs{Steps: []catalog.PlanStep{step}})}})
-	req := asked(c)
+	req := firstRequest(c)
 	req.Revision, req.Epoch, req.FirstStep = 2, 3, 2
 	req.soFar = soFar{
 		Completed: []stepResult{{Step: catalog.PlanStep{Step: 1, Task: "list", ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Result: json.RawMessage(`["a"]`)}},
 		Failed: &failedStep{
 			Step: catalog.PlanStep{Step: 2, Task: "count"}, Trigger: "insufficient", Reason: "too many", Suggestion: "count them elsewhere",
-			Facts: []catalog.OrderFact{{Step: 2, Type: "skill.call", Status: "done", Args: json.RawMessage(`{}`)}},
+			IntentHistory: []catalog.PastIntent{{Step: 2, Type: "skill.call", Status: "done", Args: json.RawMessage(`{}`)}},
 		},
 		Remaining: []catalog.PlanStep{{Step: 3, Task: "tell"}},
 	}
@@ -182,12 +182,12 @@ func TestPlannerRevision(t *testing.T) {
 		t.Errorf("limits %+v", limits)
 	}
 	var args catalog.Plan
-	if err := json.Unmarshal(c.of("plan")[0].Args, &args); err != nil || args.Revision != 2 || args.Epoch != 3 || args.Steps[0].Step != 2 {
+	if err := json.Unmarshal(c.ofType("plan")[0].Args, &args); err != nil || args.Revision != 2 || args.Epoch != 3 || args.Steps[0].Step != 2 {
 		t.Errorf("%+v, error %v", args, err)
 	}
 }
 
-// TestPlannerFails: what stops it is told in words, and no plan is sealed twice.
+// TestPlannerFails: the cause of a failure is reported in words, and no plan is signed twice.
 func TestPlannerFails(t *testing.T) {
 	broken := &model.Error{Reason: "rate limit"}
 	for name, tt := range map[string]struct {
@@ -207,8 +207,8 @@ func TestPlannerFails(t *testing.T) {
 		if tt.on != "" {
 			c.on(tt.on, refuse(tt.code, "not now"))
 		}
-		got := planner(c, says(map[string][]any{agents.Planner: tt.replies})).plan(t.Context(), asked(c))
-		got.Usage = nil // TestPlannerNoSkills looks at it
+		got := planner(c, says(map[string][]any{agents.Planner: tt.replies})).plan(t.Context(), firstRequest(c))
+		got.Usage = nil // checked by TestPlannerNoSkills
 		if d := cmp.Diff(planReply{Error: tt.want}, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}

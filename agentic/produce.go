@@ -7,20 +7,20 @@ import (
 	"slices"
 	"strings"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state/agents"
 )
 
-// The agent producer makes one order of one sentence. The order is sealed here, under the
-// grant of who asks, and given back: whoever has it may submit it, and the router judges it
-// as any other. The manager asks the model, and seals what its key may sign. What the planner's
-// key alone may sign, the planner thinks of itself.
+// The agent producer turns one sentence into one intent. The intent is signed here, under the
+// requester's grant, and returned: anyone who has it may submit it, and the router judges it as
+// any other. The manager asks the model, and signs what its key may sign. Intents that only the
+// planner's key may sign are produced by the planner.
 
-// produced are the types of orders that a sentence may become, where there are rows of them.
+// produced are the types of intents that a sentence may become, if the catalog has them.
 // hitl.approve is not among them: people approve, and no model does it for them.
 var produced = []string{"workflow.start", "run.replay", "graph.patch", "logs.stream", "artifact.get", "cache.invalidate", "kb.search"}
 
@@ -33,7 +33,7 @@ type producible struct {
 	row catalog.Row
 }
 
-// producibles are those that one of the roles may sign.
+// producibles returns the types that one of the roles may sign.
 func producibles(types *catalog.Catalog, roles ...intents.Role) (out []producible, err error) {
 	for _, typ := range produced {
 		row, there := types.Lookup(typ)
@@ -44,7 +44,7 @@ func producibles(types *catalog.Catalog, roles ...intents.Role) (out []producibl
 		if err != nil {
 			return nil, err
 		}
-		args, err := schemas.Bundle(schema.Source()) // with all that it refers to
+		args, err := schemas.Bundle(schema.Source()) // with everything that it refers to
 		if err != nil {
 			return nil, err
 		}
@@ -61,16 +61,28 @@ func (m *Manager) produce(ctx context.Context, q bus.ProduceRequest) bus.Produce
 		}
 		return reply
 	}
+	leave, ok := m.room.Take(q.Tenant, keyOf(q.Grant))
+	if !ok {
+		return bus.ProduceReply{Code: string(intents.Overloaded), Reason: "too many requests are being thought of"}
+	}
+	defer leave()
 	return producedBy(ctx, m.cfg, q, ofPlanner, intents.RoleManager, intents.RolePlanner)
 }
 
 // produce serves the manager.
 func (p *Planner) produce(ctx context.Context, q bus.ProduceRequest) bus.ProduceReply {
+	ctx, cancel := context.WithTimeout(ctx, produceTime)
+	defer cancel()
+	leave, err := p.places.Wait(ctx, q.Tenant, keyOf(q.Grant), 0)
+	if err != nil {
+		return unproduced(ctx, p.cfg, err)
+	}
+	defer leave()
 	return producedBy(ctx, p.cfg, q, nil, intents.RolePlanner)
 }
 
-// producedBy has the model think of an order that one of the roles may sign. What the first, whose
-// key is here, may not sign is another's to make.
+// producedBy has the model produce an intent that one of the roles may sign. The first role's key
+// is here; an intent that it may not sign is produced by another.
 func producedBy(ctx context.Context, cfg Config, q bus.ProduceRequest, another func() bus.ProduceReply, roles ...intents.Role) bus.ProduceReply {
 	offered, err := producibles(catalog.Builtin(), roles...)
 	if err != nil {
@@ -86,34 +98,34 @@ func producedBy(ctx context.Context, cfg Config, q bus.ProduceRequest, another f
 	case another != nil && !row.MaySign(roles[0]):
 		return another()
 	}
-	return p.seal(ctx, made, row)
+	return p.sign(ctx, made, row)
 }
 
-// unproduced says that nobody could think of an order.
+// unproduced reports that no intent was produced.
 func unproduced(ctx context.Context, cfg Config, err error) (r bus.ProduceReply) {
-	cfg.Log.WarnContext(ctx, "producer", slog.String("error", model.Detailed(err)))
+	cfg.Log.WarnContext(ctx, "producer", slog.String("error", model.Detail(err)))
 	if r.Code, r.Reason = failure(err); r.Code == string(intents.Internal) {
 		r.Code, r.Reason = string(intents.DispatchUnavailable), plain(err)
 	}
 	return r
 }
 
-// producer makes one order.
+// producer produces one intent.
 type producer struct {
 	cfg     Config
 	req     bus.ProduceRequest
 	offered []producible
 }
 
-// envelope is what the model makes of a sentence: a type with its arguments, or a reason.
+// envelope is the model's output for a sentence: a type with its arguments, or a reason.
 type envelope struct {
 	Type   string          `json:"type"`
 	Args   json.RawMessage `json:"args"`
 	Reason string          `json:"reason"`
 }
 
-// ask has the model make one envelope. A reply that has none, several or a wrong one is
-// corrected once; then the reason says so.
+// ask has the model write one envelope. A reply with none, several or an invalid one is corrected
+// once; then the reason says so.
 func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err error) {
 	var m blocks
 	m.add("Intents", p.offered)
@@ -148,18 +160,18 @@ func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err 
 	return envelope{Reason: "no single order could be made of the request: " + wrong.Error()}, row, nil
 }
 
-// report records what the model has used, for the user's budgets: there is no plan that says it. A crash
-// before leaves it uncounted, and the sentence unanswered.
+// report records the model usage, for the user's budgets: no plan reports it. A crash before
+// leaves it uncounted, and the sentence unanswered.
 func (p producer) report(ctx context.Context, used []catalog.Usage) error {
 	if len(used) == 0 {
 		return nil
 	}
-	s := p.cfg.sealer(*p.cfg.Key)
-	_, err := s.Order(context.WithoutCancel(ctx), p.turn(), Place{}, "usage.report", catalog.UsageReport{Usage: used}, nil)
+	s := p.cfg.submitter(*p.cfg.Key)
+	_, err := s.Submit(context.WithoutCancel(ctx), p.turn(), Place{}, "usage.report", catalog.UsageReport{Usage: used}, nil)
 	return err
 }
 
-// read takes the one envelope of a reply.
+// read reads the one envelope of a reply.
 func (p producer) read(l *loop, calls []model.Call) (made envelope, row catalog.Row, wrong *mistake) {
 	if len(calls) != 1 {
 		return made, row, &mistake{[]string{"the reply must have exactly one order, or one reason: call " + finalResult + " exactly once"}}
@@ -201,14 +213,14 @@ func (p producer) turn() Turn {
 	return Turn{Tenant: q.Tenant, UserID: q.UserID, SessionID: q.SessionID, TurnID: q.TurnID, TraceID: q.TraceID, Grant: q.Grant}
 }
 
-// seal seals what the model has made.
-func (p producer) seal(ctx context.Context, made envelope, row catalog.Row) bus.ProduceReply {
+// sign signs the intent that the model has written.
+func (p producer) sign(ctx context.Context, made envelope, row catalog.Row) bus.ProduceReply {
 	t := p.turn()
 	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID}
-	s := p.cfg.sealer(*p.cfg.Key)
-	sealed, id, err := s.seal(t, intents.Intent{Type: made.Type, Args: made.Args}, c, row.Key(made.Args, t.UserID, c), row.Declared(made.Args, t.UserID)...)
+	s := p.cfg.submitter(*p.cfg.Key)
+	signed, id, err := s.sign(t, intents.Spec{Type: made.Type, Args: made.Args}, c, row.Key(made.Args, t.UserID, c), row.CapabilitiesFor(made.Args, t.UserID)...)
 	if err != nil {
 		return unproduced(ctx, p.cfg, err)
 	}
-	return bus.ProduceReply{Envelope: sealed, IntentID: id, Type: made.Type}
+	return bus.ProduceReply{Envelope: signed, IntentID: id, Type: made.Type}
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state/agents"
 )
 
 // produce asks the manager as a gateway does.
@@ -40,8 +40,8 @@ func final(typ, args, reason any) model.Call {
 
 var ofRun7 = final("logs.stream", map[string]any{"run_id": "run_7", "filter": "errors"}, nil)
 
-// TestProduce: one sentence becomes one order, sealed under the grant of who asks and sent to
-// nobody. The model is told the types that there are, with their schemas, at temperature 0 and
+// TestProduce: one sentence becomes one intent, signed under the requester's grant and not
+// submitted. The model receives the available types, with their schemas, at temperature 0 and
 // with stop tokens.
 func TestProduce(t *testing.T) {
 	c := newCore(t)
@@ -57,12 +57,12 @@ func TestProduce(t *testing.T) {
 	if d := cmp.Diff(want, p); d != "" || got.Type != "logs.stream" || got.Reason != "" {
 		t.Errorf("%+v (-want +got)\n%s", got, d)
 	}
-	if sent := c.taken(); len(sent) != 1 || sent[0].Type != "usage.report" {
+	if sent := c.allPlaced(); len(sent) != 1 || sent[0].Type != "usage.report" {
 		t.Errorf("it was submitted: %+v", sent)
 	}
-	r := m.asked[0]
-	if r.Temperature == nil || *r.Temperature > 0.2 || len(r.Stop) == 0 || r.Choice != model.ChoiceRequired || len(m.asked) != 1 {
-		t.Errorf("%d requests, the first %+v", len(m.asked), r)
+	r := m.received[0]
+	if r.Temperature == nil || *r.Temperature > 0.2 || len(r.Stop) == 0 || r.Choice != model.ChoiceRequired || len(m.received) != 1 {
+		t.Errorf("%d requests, the first %+v", len(m.received), r)
 	}
 	message := r.Messages[len(r.Messages)-1].Text
 	var offered []producible
@@ -93,15 +93,15 @@ func TestProduce(t *testing.T) {
 	}
 }
 
-// TestProduceExactlyOne: a reply without exactly one good order is corrected once. After that
-// nothing is sealed, and the reason says what was wrong.
+// TestProduceExactlyOne: a reply without exactly one valid intent is corrected once. After that
+// nothing is signed, and the reason describes the error.
 func TestProduceExactlyOne(t *testing.T) {
 	none := final(nil, nil, "The request does not say which run.")
 	for name, c := range map[string]struct {
 		replies []any
-		typ     string // empty: there is no order
+		typ     string // empty: no intent
 		reason  string
-		asked   int
+		calls   int
 	}{
 		"one":                       {[]any{ofRun7}, "logs.stream", "", 1},
 		"a reason":                  {[]any{none}, "", "The request does not say which run.", 1},
@@ -128,14 +128,14 @@ func TestProduceExactlyOne(t *testing.T) {
 			if got.Type != c.typ || (got.Envelope != nil) != (c.typ != "") || got.Code != "" || !strings.Contains(got.Reason, c.reason) || (got.Reason == "") != (c.reason == "") {
 				t.Errorf("%+v", got)
 			}
-			if len(m.asked) != c.asked {
-				t.Errorf("the model was asked %d times", len(m.asked))
+			if len(m.received) != c.calls {
+				t.Errorf("the model was asked %d times", len(m.received))
 			}
 		})
 	}
 }
 
-// TestProduceForThePlanner: what the planner's key alone may sign, the planner thinks of itself.
+// TestProduceForThePlanner: the planner produces the intents that only its key may sign.
 func TestProduceForThePlanner(t *testing.T) {
 	was := produced
 	t.Cleanup(func() { produced = was })
@@ -149,8 +149,8 @@ func TestProduceForThePlanner(t *testing.T) {
 	if err != nil || p.Type != "skill.find" || p.Role != intents.RolePlanner {
 		t.Errorf("%+v: %+v, %v", got, p, err)
 	}
-	if len(m.asked) != 2 || !strings.Contains(m.asked[0].Messages[1].Text, "logs.stream") || strings.Contains(m.asked[1].Messages[1].Text, "logs.stream") {
-		t.Errorf("%d requests: the planner must be offered its own types alone", len(m.asked))
+	if len(m.received) != 2 || !strings.Contains(m.received[0].Messages[1].Text, "logs.stream") || strings.Contains(m.received[1].Messages[1].Text, "logs.stream") {
+		t.Errorf("%d requests: the planner must be offered its own types alone", len(m.received))
 	}
 	m.replies[agents.Producer] = []any{&model.Error{Reason: "overloaded"}}
 	if got := produce(c, "Find skills for maps"); got.Code != string(intents.DispatchUnavailable) || got.Reason == "" {
@@ -158,7 +158,8 @@ func TestProduceForThePlanner(t *testing.T) {
 	}
 }
 
-// TestProduceMarks: a sentence that reads like instructions is marked for the model, as in every run.
+// TestProduceMarks: a sentence that reads like instructions is marked for the model, as in every
+// run.
 func TestProduceMarks(t *testing.T) {
 	c := newCore(t)
 	m := says(map[string][]any{agents.Producer: {ofRun7}})
@@ -170,8 +171,8 @@ func TestProduceMarks(t *testing.T) {
 	}
 }
 
-// TestProduceReports: what the model used is recorded, for the budgets, also where nothing came of it; a
-// sentence is not answered before that.
+// TestProduceReports: the model usage is recorded for the budgets, even if no intent was
+// produced; a sentence is not answered before that.
 func TestProduceReports(t *testing.T) {
 	c := newCore(t)
 	layer(c, says(map[string][]any{agents.Producer: {"I cannot.", "I will not."}}), allRoles...)
@@ -179,7 +180,7 @@ func TestProduceReports(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	var a catalog.UsageReport
-	told := c.of("usage.report")
+	told := c.ofType("usage.report")
 	if len(told) != 1 || json.Unmarshal(told[0].Args, &a) != nil || catalog.Tokens(a.Usage) != 22 {
 		t.Errorf("%+v", told)
 	}

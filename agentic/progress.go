@@ -5,19 +5,18 @@ import (
 	"encoding/json"
 	"slices"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
-// say tells the manager what the task does.
+// say reports progress of the task to the manager.
 func (w *worker) say(p progress) {
 	if w.req.say != nil {
 		w.req.say(p)
 	}
 }
 
-// following asks a process that says how it comes along.
+// following sends a request to a process that reports its progress.
 func following(conn bus.Conn, on func(progress)) func(context.Context, string, []byte) ([]byte, error) {
 	return func(ctx context.Context, subject string, msg []byte) ([]byte, error) {
 		return conn.Follow(ctx, subject, msg, func(said []byte) {
@@ -29,44 +28,25 @@ func following(conn bus.Conn, on func(progress)) func(context.Context, string, [
 	}
 }
 
-// progress shows what a task says of its step. A task is believed nothing: a skill that is
-// not the step's is not named, only the agent of a plan speaks to the user, and what it
-// says is guarded here. A skill whose calls have a status is not named.
-func (d *drive) progress(s *catalog.StepView, p progress) {
+// show displays a task's progress in its step. A task is not trusted: a skill that is not the
+// step's is not named.
+func (r *Run) show(s *catalog.StepView, p progress) {
 	switch {
-	case p.Agent != "" && p.Event == "": // a status is one of the plan's agent, whoever works for it
-		d.hear(p)
-	case p.Text != nil && d.agent.Agent != "":
-		d.saying.take(model.Event{Text: p.Text.Text, Reset: p.Text.Reset})
-		d.saying.flush(false) // the task has gathered it
+	case p.Request != nil:
+		r.showRequest(p.Request)
 	case p.Event != "":
-		d.event(p.Event, s.Step)
-	case p.Action != nil:
-		d.action(*p.Action)
-	case slices.Contains(s.Skills, p.Skill) && d.def.StatusOf(p.Skill) == "":
-		d.status("calling", p.Skill, s.Step)
+		r.event(nil, p.Event, s.Step)
+	case slices.Contains(s.Skills, p.Skill):
+		r.status("calling", p.Skill, s.Step)
 	}
 }
 
-// hear shows what an agent says that was asked: guarded, and as no part of the answer.
-func (d *drive) hear(p progress) {
-	if !slices.ContainsFunc(d.agent.Others, func(o catalog.OtherAgent) bool { return o.Agent == p.Agent }) {
-		return
-	}
-	t := d.heard[p.Ask]
-	if t == nil {
-		t = &tokens{now: d.cfg.Now, show: func(data bus.ContentData) {
-			data.Agent = p.Agent
-			d.frame(bus.FrameChildContent, data)
-		}}
-		d.heard[p.Ask] = t
-		d.status("asking", p.Agent, 0)
-	}
-	if p.Text != nil {
-		t.take(model.Event{Text: p.Text.Text, Reset: p.Text.Reset})
-	}
-	t.flush(p.Over)
-	if p.Over {
-		delete(d.heard, p.Ask)
+// maxShownRequest bounds a displayed request, in bytes: a frame must fit into a message.
+const maxShownRequest = 1 << 20
+
+// showRequest displays a request to a model.
+func (r *Run) showRequest(body []byte) {
+	if len(body) <= maxShownRequest && json.Valid(body) {
+		r.frame(bus.FrameRequest, json.RawMessage(body))
 	}
 }

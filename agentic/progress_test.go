@@ -5,19 +5,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/state/agents"
 )
 
-// What a task says reaches the user only where it names a skill of its step.
+// Progress of a task reaches the user only if it names a skill of its step.
 func TestProgress(t *testing.T) {
 	c := newCore(t)
-	d := &drive{cfg: c.config(natsserver.Manager, nil), turn: theTurn}
+	d := &Run{cfg: c.config(natsserver.Manager, nil), turn: theTurn}
 	s := &catalog.StepView{PlanStep: catalog.PlanStep{Step: 2, Skills: []string{"outlets"}}}
 	for _, name := range []string{"bank details: call 555", "", "outlets"} {
-		d.progress(s, progress{Skill: name})
+		d.show(s, progress{Skill: name})
 	}
 	d.frame(bus.FrameDone, bus.DoneData{})
 	frames := shown(c)
@@ -37,7 +37,7 @@ func TestAnswerIsGuarded(t *testing.T) {
 	model := wellDone()
 	model.replies[agents.Composer] = []any{"The call failed with RBAC_FORBIDDEN."}
 	layer(c, model, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
 	const want = "The call failed with the actor lacks the capability."
 	for _, f := range frames {

@@ -5,25 +5,24 @@ import (
 	"strings"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/state/agents"
 )
 
-// request begins the request of an agent in a turn: its system prompt, then the
-// context, then what was said before, then one message of the user. System prompt and
-// context are never stored: each run builds them anew from the definition of the agent
-// and from the record.
+// request begins the request of an agent in a turn: its system prompt, then the context, then the
+// history, then one message of the user. System prompt and context are never stored: each run
+// builds them anew from the definition of the agent and from the record.
 func request(a *agents.Agent, soul string, t Turn, now time.Time, message string) model.Request {
 	messages := append([]model.Message{{Role: model.RoleSystem, Text: contextOf(a, t, now)}}, historyOf(t.History)...)
-	if t.Prior != "" { // in the words of the agent that asks
+	if t.Prior != "" { // in the words of the asking agent
 		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: "[Prior context] " + t.Prior})
 	}
-	if t.Reminder != "" { // nor is that the user's: this stands where it would
+	if t.Reminder != "" { // not the user's words either: it replaces them here
 		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: t.Reminder})
-		message = t.said(message)
+		message = t.withReminderDue(message)
 	}
 	return model.Request{
 		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop,
@@ -31,7 +30,7 @@ func request(a *agents.Agent, soul string, t Turn, now time.Time, message string
 	}
 }
 
-// contextOf says when, for whom and as whom an agent works.
+// contextOf states the time, the user and the identity for which an agent works.
 func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 	var about catalog.TurnContext
 	if t.About != nil {
@@ -67,8 +66,8 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 	return text
 }
 
-// routingTable is the state of a turn with several agents: who answers it, whom that one may
-// ask, and who worked on the turn before. Empty: there is nobody to ask.
+// routingTable is the state of a turn with several agents: the answering agent, the agents that
+// it may ask, and those that worked on the turn before. Empty: there is nobody to ask.
 func routingTable(a *agents.Agent, t Turn) string {
 	table := struct {
 		Active string   `json:"active"`
@@ -101,12 +100,12 @@ func (m *blocks) task(text string) string {
 	return m.b.String() + "[Task]\n" + text
 }
 
-// compact is JSON in one line, as models read it: without escapes for HTML, and
-// with escapes for what nobody would see.
+// compact returns JSON in one line for models: without escapes for HTML, and with escapes for
+// invisible characters.
 func compact(v any) json.RawMessage {
 	raw, err := intents.MarshalPlain(v)
 	if err != nil {
-		return json.RawMessage(`null`) // raw JSON of an executor that is none; the record has it
+		return json.RawMessage(`null`) // an executor returned invalid raw JSON; the record has it
 	}
 	return visible.ProseJSON(raw)
 }

@@ -9,27 +9,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/state/agents"
 )
 
-// The soul of the user stands in what the manager's and the other roles' model
-// is told.
+// The user's soul is in the prompts of the manager's and the other roles' models.
 func TestSoulIsInThePrompts(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	c.on("soul.get", done(catalog.Soul{UserID: "ana", Persona: &catalog.Persona{Name: "Ada", SystemPrompt: "You speak like a pilot.", Tone: "calm", Language: "de"}}))
 	m := wellDone()
 	layer(c, m, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	asked := map[string]bool{}
-	for _, r := range m.asked {
+	for _, r := range m.received {
 		asked[r.Agent] = true
 		for _, says := range []string{"Ada", "You speak like a pilot.", "calm", "de"} {
 			if !strings.Contains(r.System, says) {
@@ -42,7 +41,7 @@ func TestSoulIsInThePrompts(t *testing.T) {
 	}
 }
 
-// TestContext: every agent is told when, for whom, where and as whom it works, before
+// TestContext: every agent receives the time, user, place and identity for which it works, before
 // the user's message.
 func TestContext(t *testing.T) {
 	now := time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
@@ -59,7 +58,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// taking is a bus that takes every order.
+// taking is a bus that accepts every intent.
 type taking struct {
 	bus.Conn
 	raw []byte
@@ -70,8 +69,7 @@ func (c *taking) Request(_ context.Context, _ string, raw []byte) ([]byte, error
 	return marshal(intents.Answer{Code: intents.OK}), nil
 }
 
-// Our orders may wait 120 seconds for acceptance, and their key names what is
-// asked.
+// Our intents may wait 120 seconds for acceptance, and their key identifies their content.
 func TestReferenceValues(t *testing.T) {
 	c := newCore(t)
 	took := &taking{}
@@ -80,11 +78,11 @@ func TestReferenceValues(t *testing.T) {
 	if _, err := claim(t, s, c.turn(), 1); err != nil {
 		t.Fatal(err)
 	}
-	var sealed intents.Body
-	if err := json.Unmarshal(took.raw, &sealed); err != nil {
+	var signed intents.Body
+	if err := json.Unmarshal(took.raw, &signed); err != nil {
 		t.Fatal(err)
 	}
-	if k := sealed.Constraints; k.TTLSec != 120 || k.IdempotencyKey != intents.Fingerprint(sealed.Intent, "ana", *sealed.Context) {
+	if k := signed.Constraints; k.TTLSec != 120 || k.IdempotencyKey != intents.Fingerprint(signed.Intent, "ana", *signed.Context) {
 		t.Errorf("%+v", k)
 	}
 }

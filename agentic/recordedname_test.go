@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
-// TestRecordHasTheSkillsName: a model calls a skill by the name that it was told, and
-// the order has its id.
+// TestRecordHasTheSkillsName: a model calls a skill by the name that it was given, and the intent
+// has its id.
 func TestRecordHasTheSkillsName(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -30,15 +30,21 @@ func TestRecordHasTheSkillsName(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	var called catalog.SkillCall
-	if err := json.Unmarshal(c.of("skill.call")[0].Args, &called); err != nil || called.Skill != "crm.write_memory" {
+	if err := json.Unmarshal(c.ofType("skill.call")[0].Args, &called); err != nil || called.Skill != "crm.write_memory" {
 		t.Errorf("called %+v, error %v", called, err)
 	}
-	if got := m.asked[0].Tools[0].Name; got != "list" {
+	if got := c.ofType("skill.call")[0].Tool; got != "crm__write_memory" {
+		t.Errorf("the order says that the model called %q", got)
+	}
+	if got := c.ofType("step.finish")[0].Tool; got != "" {
+		t.Errorf("an order that no call made has the tool %q", got)
+	}
+	if got := m.received[0].Tools[0].Name; got != "list" {
 		t.Errorf("the model was told of %s", got)
 	}
 }
 
-// of is a skill of a server.
-func of(server, name string) catalog.Manifest {
+// manifestOf is a skill of a server.
+func manifestOf(server, name string) catalog.Manifest {
 	return catalog.Manifest{Endpoint: server, Name: server + "." + name}
 }

@@ -8,16 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/state/agents"
 )
 
-// A remote agent is run as any other, but its server thinks: the task asks no model. It
-// seals one call, and what the server says is the reply.
+// A remote agent runs as any other, but its server does the thinking: the task asks no model. It
+// signs one call, and the server's answer is the reply.
 
-// remoteMessage is what the task says to the server. Whose message it is, and what was said
-// before, the executor adds from the grant and the session.
+// remoteMessage is the task's message to the server. The executor adds its user and the history
+// from the grant and the session.
 type remoteMessage struct {
 	DisplayName string          `json:"display_name"`
 	RawInput    string          `json:"raw_input"`
@@ -29,7 +30,7 @@ type remoteMessage struct {
 // maxSummary bounds intent_summary, in bytes.
 const maxSummary = 1000
 
-// messageOf the task, with the defaults of what nobody has found out.
+// messageOf returns the message of the task, with defaults for unknown members.
 func (w *worker) messageOf() remoteMessage {
 	about := catalog.TurnContext{}
 	if w.req.Turn.About != nil {
@@ -38,10 +39,10 @@ func (w *worker) messageOf() remoteMessage {
 	language, _, _ := strings.Cut(strings.ReplaceAll(about.Locale, "_", "-"), "-")
 	m := remoteMessage{
 		DisplayName: cmp.Or(about.UserName, w.req.Turn.UserID), RawInput: w.req.UserTask,
-		Summary: cut(w.req.UserTask, maxSummary), Entities: json.RawMessage(`{}`), Language: cmp.Or(language, "en"),
+		Summary: visible.Cut(w.req.UserTask, maxSummary), Entities: json.RawMessage(`{}`), Language: cmp.Or(language, "en"),
 	}
-	if r := w.req.Route; r != nil { // what the classifier has found out
-		m.Summary, m.Language = cmp.Or(cut(r.IntentSummary, maxSummary), m.Summary), cmp.Or(r.Language, m.Language)
+	if r := w.req.Route; r != nil { // the classifier's findings
+		m.Summary, m.Language = cmp.Or(visible.Cut(r.IntentSummary, maxSummary), m.Summary), cmp.Or(r.Language, m.Language)
 		if len(r.Entities) > 0 {
 			m.Entities = compact(r.Entities)
 		}
@@ -49,16 +50,16 @@ func (w *worker) messageOf() remoteMessage {
 	return m
 }
 
-// unavailableError says to the user that a remote agent has no answer. Why, is for the log.
-type unavailableError struct{ said, why string }
+// unavailableError tells the user that a remote agent has no answer. The cause is for the log.
+type unavailableError struct{ message, why string }
 
-func (e *unavailableError) Error() string { return e.said + ": " + e.why }
+func (e *unavailableError) Error() string { return e.message + ": " + e.why }
 
-// countTurn counts a message that a remote agent got from a turn of its own: what another agent
-// asked is counted there (ask). A message that waits for people has not been sent.
+// countTurn counts a message to a remote agent in a turn of its own; a request by another agent
+// is counted in ask. A message that waits for approval has not been sent.
 func (w *worker) countTurn(agent string, took time.Duration, err error) {
 	failure := ""
-	if refused := (*OrderError)(nil); errors.As(err, &refused) {
+	if refused := (*IntentError)(nil); errors.As(err, &refused) {
 		switch code := refused.Answer.Code; {
 		case code == intents.ApprovalRequired:
 			return
@@ -73,15 +74,15 @@ func (w *worker) countTurn(agent string, took time.Duration, err error) {
 		failure = "refused"
 	}
 	if w.req.Ask == "" {
-		w.cfg.Asked(agent, took, took, failure)
+		w.cfg.CountAsk(agent, took, took, failure)
 	}
 }
 
-// relay has a remote agent answer. It gets the message once, however often the task is
+// relay has a remote agent answer. The agent receives the message once, however often the task is
 // begun.
 //
-// Crash: before the call is sealed the next task makes it; behind that, it goes by what the
-// record says of the call.
+// Crash: before the call is signed the next task makes it; after it, the next task uses the
+// recorded outcome of the call.
 func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 	unavailable := func(code intents.Code, why string) error {
 		said := cmp.Or(agent.DisplayName, agent.Name) + " is unavailable"
@@ -100,7 +101,7 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		made = c.Code != intents.Abandoned
 		switch {
 		case !made: // the server was not asked
-		case c.Status == taskHeld:
+		case c.Status == taskPendingApproval:
 			return w.waits(c)
 		case c.Status != taskDone:
 			return unavailable(c.Code, cmp.Or(c.Reason, "an earlier task of the step asked it, and has no answer"))
@@ -113,10 +114,10 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		defer slow.Stop()
 		args := catalog.SkillCall{Skill: agent.MessageSkill(), Input: compact(w.messageOf())}
 		began := w.cfg.Now()
-		_, err = w.order(atCall(ctx, "1.0"), "skill.call", args, &got)
+		_, err = w.submit(atCall(ctx, "1.0"), "skill.call", args, &got)
 		w.countTurn(agent.Name, w.cfg.Now().Sub(began), err)
 	}
-	if refused := (*OrderError)(nil); errors.As(err, &refused) && (noData(refused.Answer.Code) || refused.Answer.Code == intents.Indeterminate) {
+	if refused := (*IntentError)(nil); errors.As(err, &refused) && (noData(refused.Answer.Code) || refused.Answer.Code == intents.Indeterminate) {
 		return unavailable(refused.Answer.Code, refused.Answer.Reason)
 	} else if err != nil {
 		return err
@@ -125,7 +126,7 @@ func (w *worker) relay(ctx context.Context, agent *agents.Agent) error {
 		Content  string `json:"content"`
 		Complete bool   `json:"workflow_complete"`
 	}
-	if w.reply = cut(guarded(strings.TrimSpace(decoded(got.Output, &answer).Content)), maxResponse); w.reply == "" {
+	if w.reply = visible.Cut(guarded(strings.TrimSpace(decoded(got.Output, &answer).Content)), maxResponse); w.reply == "" {
 		return unavailable(intents.Indeterminate, "its answer is not known")
 	}
 	w.complete = answer.Complete && w.req.Ask == "" && w.req.Revision == 0

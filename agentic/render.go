@@ -7,11 +7,12 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
 )
 
-// A tool whose name begins with render_ shows something: its server is the author of the
-// schema and is never called. The arguments stand beside the answer, as a component of it.
+// renderPrefix begins the name of a tool that displays something: its server is the author of the
+// schema and is never called. The arguments appear beside the answer, as a component of it.
 const renderPrefix = "render_"
 
 // component of an answer.
@@ -26,7 +27,7 @@ const maxComponents = 16 << 10
 func (w *worker) render(m catalog.Manifest, wire string) *tool {
 	check, _ := schemas.Compile(m.InputSchema)
 	return &tool{
-		Tool:  model.Tool{Name: wire, Description: cut(m.Description, maxAbout), Schema: m.InputSchema},
+		Tool:  model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout), Schema: m.InputSchema},
 		check: check,
 		call: func(_ context.Context, _ string, props json.RawMessage) (any, error) {
 			w.mu.Lock()
@@ -41,7 +42,7 @@ func (w *worker) render(m catalog.Manifest, wire string) *tool {
 	}
 }
 
-// rendered are the components as step.finish has them.
+// rendered returns the components as step.finish has them.
 func (w *worker) rendered() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,22 +10,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/state/agents"
 )
 
-// TestReplan: a step that says insufficient is planned anew, and the planner told why.
+// TestReplan: a step that reports insufficient is replanned, and the planner learns why.
 func TestReplan(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	m := wellDone()
 	m.replies[agents.Executor] = []any{giveUp, callIt, finishIt}
 	layer(c, m, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "calling", "step_done", "token", "answer", "done"}
 	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
@@ -35,16 +35,16 @@ func TestReplan(t *testing.T) {
 		t.Errorf("the planner was told %+v", f)
 	}
 	var second catalog.Step
-	if err := json.Unmarshal(c.of("step")[1].Args, &second); err != nil || second.PlanDigest != c.of("plan")[1].ID {
+	if err := json.Unmarshal(c.ofType("step")[1].Args, &second); err != nil || second.PlanDigest != c.ofType("plan")[1].ID {
 		t.Errorf("the second task is of plan %s, error %v", second.PlanDigest, err)
 	}
-	if finished := c.of("step.finish"); len(finished) != 2 || finished[0].Place.Revision != 1 || finished[1].Place.Revision != 2 {
+	if finished := c.ofType("step.finish"); len(finished) != 2 || finished[0].Place.Revision != 1 || finished[1].Place.Revision != 2 {
 		t.Errorf("%+v", finished)
 	}
 }
 
-// TestViolation: a result that breaks its contract ends the step without a move. The
-// manager reads what became of the plan and has it revised.
+// TestViolation: a result that breaks its contract ends the step without a transition. The
+// manager reads the state of the plan and has it revised.
 func TestViolation(t *testing.T) {
 	c := newCore(t)
 	managed(c)
@@ -52,7 +52,7 @@ func TestViolation(t *testing.T) {
 	m := wellDone()
 	m.replies[agents.Executor] = []any{callIt, finishIt, callIt, finishIt}
 	layer(c, m, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	want := []string{"planning", "executing", "step_started", "calling", "step_failed", "replanning", "executing", "step_started", "calling", "step_done", "token", "answer", "done"}
 	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
@@ -61,31 +61,31 @@ func TestViolation(t *testing.T) {
 	if f := in.Failed; f == nil || f.Trigger != "contract_violation" || f.Reason != "it did not work" {
 		t.Errorf("the planner was told %+v", f)
 	}
-	if reads := c.of("plan.get"); len(reads) != 1 || reads[0].Role != intents.RoleManager || len(c.of("step.finish")) != 1 {
-		t.Errorf("orders %v", types(c.taken()))
+	if reads := c.ofType("plan.get"); len(reads) != 1 || reads[0].Role != intents.RoleManager || len(c.ofType("step.finish")) != 1 {
+		t.Errorf("orders %v", types(c.allPlaced()))
 	}
 }
 
-// TestInterrupted: the planner is told what earlier tasks may have done, with the
-// arguments, which no record of a move has.
+// TestInterrupted: the planner learns what earlier tasks may have done, with the arguments, which
+// no record of a transition has.
 func TestInterrupted(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	args := json.RawMessage(`{"skill":"outlets","input":{"close":7}}`)
-	folding(c, catalog.PlanView{
+	answerTransitions(c, catalog.PlanView{
 		PlanID: "plan_1", Status: catalog.PlanReplanning, Task: "x", Epoch: 1, Revision: 1, ReplanCount: 1,
-		Steps:   []catalog.StepView{{PlanStep: countStep, Status: catalog.StepInterrupted, Revision: 1}},
-		History: []catalog.Replan{{Attempt: 1, Trigger: "interrupted", FailedStep: 1}},
-		Facts:   []catalog.OrderFact{{Step: 1, Revision: 1, IntentID: ofStep(time.Now()).PlanDigest, Type: "skill.call", Effect: catalog.Once, Args: args, Status: "done"}},
+		Steps:         []catalog.StepView{{PlanStep: countStep, Status: catalog.StepInterrupted, Revision: 1}},
+		History:       []catalog.Replan{{Attempt: 1, Trigger: "interrupted", FailedStep: 1}},
+		IntentHistory: []catalog.PastIntent{{Step: 1, Revision: 1, IntentID: ofStep(time.Now()).PlanDigest, Type: "skill.call", Effect: catalog.Once, Args: args, Status: "done"}},
 	})
 	m := wellDone()
 	m.replies[agents.Executor] = []any{giveUp, callIt, finishIt}
 	layer(c, m, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	for i, req := range m.requests(agents.Planner) {
 		in, _ := block[soFar](t, req, "Plan")
-		if in.Failed == nil || !strings.Contains(string(marshal(in.Failed.Facts)), `"close":7`) {
+		if in.Failed == nil || !strings.Contains(string(marshal(in.Failed.IntentHistory)), `"close":7`) {
 			t.Errorf("request %d of the planner: %+v", i, in)
 		}
 	}
@@ -98,7 +98,7 @@ func TestReplanExhausted(t *testing.T) {
 	m := wellDone()
 	m.replies[agents.Executor] = []any{giveUp}
 	layer(c, m, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{
 		Reason:         "max replan attempts reached",
@@ -107,19 +107,19 @@ func TestReplanExhausted(t *testing.T) {
 	if d := cmp.Diff(want, closed(c)); d != "" {
 		t.Errorf("plan.close (-want +got):\n%s", d)
 	}
-	if n := len(c.of("plan")); n != catalog.MaxReplans+1 {
+	if n := len(c.ofType("plan")); n != catalog.MaxReplans+1 {
 		t.Errorf("%d plans were written", n)
 	}
 }
 
-// TestInfeasible: the planner's no is the user's, in words.
+// TestInfeasible: the planner's refusal reaches the user in words.
 func TestInfeasible(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	m := wellDone()
 	m.replies[agents.Planner] = []any{call("plan", planArgs{Infeasible: "nothing knows outlets"})}
 	layer(c, m, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	if got := closed(c); got.Failure == nil || got.Failure.Reason != "infeasible: nothing knows outlets" || got.Status != "failed" {
 		t.Errorf("%+v", got)
@@ -129,7 +129,7 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
-// TestHeld: the turn's stream ends, the plan does not: it waits for people.
+// TestHeld: the turn's stream ends, the plan does not: it waits for approval.
 func TestHeld(t *testing.T) {
 	c := newCore(t)
 	managed(c)
@@ -139,29 +139,29 @@ func TestHeld(t *testing.T) {
 		return a
 	})
 	c.on("plan.get", done(catalog.PlanGetResult{Plan: catalog.PlanView{
-		PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepHeld, Revision: 1}},
+		PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepPendingApproval, Revision: 1}},
 	}}))
 	layer(c, wellDone(), allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	frames := shown(c)
-	want := bus.HeldData{PlanID: "plan_1", Text: "This waits for approval: two people must agree", Approval: bus.Approval{
-		IntentID: c.of("skill.call")[0].ID, Type: "skill.call", Step: 1, Approvers: []string{"bob"},
+	want := bus.PendingApprovalData{PlanID: "plan_1", Text: "This waits for approval: two people must agree", Approval: bus.Approval{
+		IntentID: c.ofType("skill.call")[0].ID, Type: "skill.call", Step: 1, Approvers: []string{"bob"},
 		PolicyIDs: []string{"a.b"}, Reason: "two people must agree",
 	}}
-	if d := cmp.Diff(want, dataOf[bus.HeldData](t, frames[len(frames)-1])); d != "" {
+	if d := cmp.Diff(want, dataOf[bus.PendingApprovalData](t, frames[len(frames)-1])); d != "" {
 		t.Errorf("held (-want +got):\n%s", d)
 	}
 	told := map[string][]string{"turn:" + theTurn.TurnID + ":held": {"user: How many outlets are there?", "agent: This waits for approval: two people must agree"}}
 	if d := cmp.Diff(told, appended(c)); d != "" {
 		t.Errorf("session.append (-want +got):\n%s", d)
 	}
-	if got := types(c.taken()); slices.Contains(got, "plan.close") || !slices.Contains(got, "step.finish") {
+	if got := types(c.allPlaced()); slices.Contains(got, "plan.close") || !slices.Contains(got, "step.finish") {
 		t.Errorf("orders %v", got)
 	}
 }
 
-// TestHeldReply: what a held turn says are the words of its task. An order that asks nobody is
-// shown with what ends its wait.
+// TestHeldReply: the text of a turn that waits for approval is that of its task. An intent that
+// asks nobody is shown with what ends its wait.
 func TestHeldReply(t *testing.T) {
 	for name, last := range map[string]any{
 		"words": call("insufficient", map[string]any{"reason": "Two are counted, one waits. Traceback (most recent call last): x"}), "none": &model.Error{Reason: "down"},
@@ -171,16 +171,16 @@ func TestHeldReply(t *testing.T) {
 			managed(c)
 			c.on("skill.call", func(p placed) *intents.Answer {
 				a := refuse(intents.ApprovalRequired, "nobody knows")(p)
-				a.Decision = &intents.Decision{PolicyIDs: []string{intents.RuleUnsettled}, Hint: "look"}
+				a.Decision = &intents.Decision{PolicyIDs: []string{intents.RuleUnknownOutcome}, Hint: "look"}
 				return a
 			})
 			c.on("plan.get", done(catalog.PlanGetResult{Plan: catalog.PlanView{
-				PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepHeld, Revision: 1}},
+				PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepPendingApproval, Revision: 1}},
 			}}))
 			layer(c, says(map[string][]any{agents.Planner: {pick, onePlan}, agents.Executor: {callIt, last}}), allRoles...)
-			handOut(c)
+			dispatchTurn(c)
 			frames := shown(c)
-			got, want := dataOf[bus.HeldData](t, frames[len(frames)-1]), "This waits: nobody knows"
+			got, want := dataOf[bus.PendingApprovalData](t, frames[len(frames)-1]), "This waits: nobody knows"
 			if name == "words" {
 				want = guarded("Two are counted, one waits. Traceback (most recent call last): x")
 			}
@@ -191,12 +191,12 @@ func TestHeldReply(t *testing.T) {
 	}
 }
 
-// TestTaskSilent: a task that cannot say its end itself has failed, and only the
-// manager can say so.
+// TestTaskSilent: a task that cannot report its own end has failed, and only the manager can
+// record that.
 func TestTaskSilent(t *testing.T) {
 	c := newCore(t)
 	managed(c)
-	// It makes a key and never listens where that is.
+	// It creates a key and never listens on its subject.
 	w := NewTasks(c.config(natsserver.Task, nil))
 	c.serve(natsserver.Task, func(ctx context.Context, conn bus.Conn, ready chan<- struct{}) error {
 		return conn.Serve(ctx, bus.Service{
@@ -207,12 +207,12 @@ func TestTaskSilent(t *testing.T) {
 	m := wellDone()
 	m.replies[agents.Planner] = []any{pick, onePlan, call("plan", planArgs{Infeasible: "no task runs"})}
 	layer(c, m, natsserver.Planner, natsserver.Manager)
-	handOut(c)
+	dispatchTurn(c)
 	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "error", "done"}
 	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
-	finished := c.of("step.finish")
+	finished := c.ofType("step.finish")
 	if len(finished) != 1 || finished[0].Role != intents.RoleManager {
 		t.Fatalf("%+v", finished)
 	}
@@ -222,9 +222,9 @@ func TestTaskSilent(t *testing.T) {
 	}
 }
 
-// TestEndUnheard: a task has ended its step, and nobody got the answer. The record tells the manager, and the
-// plan goes on.
-func TestEndUnheard(t *testing.T) {
+// TestEndUndelivered: a task has ended its step, and the answer was lost. The manager reads it
+// from the record, and the plan continues.
+func TestEndUndelivered(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	taskEnds := 0
@@ -239,42 +239,42 @@ func TestEndUnheard(t *testing.T) {
 		PlanID: "plan_1", Epoch: 1, Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepDone, Revision: 1, MemoryKey: taskKey}},
 	}}))
 	layer(c, wellDone(), allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	got := kinds(t, shown(c))
 	if taskEnds == 0 || !slices.Contains(got, "step_done") || slices.Contains(got, "step_failed") || !slices.Contains(got, "answer") {
 		t.Errorf("%d ends, frames %v", taskEnds, got)
 	}
 }
 
-// TestGoOn: a plan that an earlier driver began. What is done stays and is read;
-// the step that waits for people is left alone.
+// TestGoOn: a plan begun by an earlier driver. Completed steps stay and are read; the step that
+// waits for people is left alone.
 func TestGoOn(t *testing.T) {
 	steps := []catalog.StepView{
 		{PlanStep: catalog.PlanStep{Step: 1, Task: "list", Skills: []string{"outlets"}, ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Status: catalog.StepDone, Revision: 1, MemoryKey: taskKey},
-		{PlanStep: catalog.PlanStep{Step: 2, Task: "count", Skills: []string{"outlets"}, InputFromStep: 1, ReturnSpec: catalog.ReturnSpec{Shape: "{count: integer}"}}, Status: catalog.StepHeld, Revision: 1},
+		{PlanStep: catalog.PlanStep{Step: 2, Task: "count", Skills: []string{"outlets"}, InputFromStep: 1, ReturnSpec: catalog.ReturnSpec{Shape: "{count: integer}"}}, Status: catalog.StepPendingApproval, Revision: 1},
 	}
 	view := catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "x", Epoch: 1, Revision: 1, PlanDigest: ofStep(time.Now()).PlanDigest, Steps: steps}
 	c := newCore(t)
 	managed(c)
-	folding(c, view)
+	answerTransitions(c, view)
 	cfg := c.config(natsserver.Manager, wellDone())
 	turn := c.turn()
-	h := bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant}
-	NewManager(cfg).take(t.Context(), h)
-	if d := cmp.Diff([]string{"plan.claim", "soul.get", "session.get", "read_memory"}, types(c.taken())); d != "" {
+	h := bus.PlanDispatch{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant}
+	NewManager(cfg).run(t.Context(), h)
+	if d := cmp.Diff([]string{"plan.claim", "soul.get", "session.get", "read_memory"}, types(c.allPlaced())); d != "" {
 		t.Errorf("a held plan (-want +got):\n%s", d)
 	}
 
 	steps[1].Status = catalog.StepPending
-	folding(c, view)
+	answerTransitions(c, view)
 	layer(c, wellDone(), natsserver.Task)
-	NewManager(cfg).take(t.Context(), h)
+	NewManager(cfg).run(t.Context(), h)
 	var claimed catalog.PlanClaim
 	var opened catalog.Step
-	if err := json.Unmarshal(c.of("plan.claim")[1].Args, &claimed); err != nil || claimed.Epoch != 2 || claimed.Driver != "d2" {
+	if err := json.Unmarshal(c.ofType("plan.claim")[1].Args, &claimed); err != nil || claimed.Epoch != 2 || claimed.Driver != "d2" {
 		t.Errorf("%+v, error %v", claimed, err)
 	}
-	all := c.of("step")
+	all := c.ofType("step")
 	if len(all) != 1 {
 		t.Fatalf("%d steps were opened", len(all))
 	}
@@ -290,9 +290,9 @@ func TestGoOn(t *testing.T) {
 func TestGoOnWithAnswer(t *testing.T) {
 	c := newCore(t)
 	managed(c)
-	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "Hello", Epoch: 1, Revision: 1, Response: "Hello, Ana.", Steps: []catalog.StepView{}})
+	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "Hello", Epoch: 1, Revision: 1, Response: "Hello, Ana.", Steps: []catalog.StepView{}})
 	turn := c.turn()
-	NewManager(c.config(natsserver.Manager, says(nil))).take(t.Context(), bus.HandOut{
+	NewManager(c.config(natsserver.Manager, says(nil))).run(t.Context(), bus.PlanDispatch{
 		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant,
 	})
 	if got := closed(c); got.Status != "complete" || got.Response != "Hello, Ana." || got.Epoch != 2 {
@@ -300,9 +300,8 @@ func TestGoOnWithAnswer(t *testing.T) {
 	}
 }
 
-// TestTold: a manager that is told to end stops without a word; the plan goes on
-// after a restart.
-func TestTold(t *testing.T) {
+// TestManagerStops: a manager that is stopped ends silently; the plan continues after a restart.
+func TestManagerStops(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -311,11 +310,11 @@ func TestTold(t *testing.T) {
 		return refuse(intents.NotFound, "no soul")(p)
 	})
 	turn := c.turn()
-	NewManager(c.config(natsserver.Manager, wellDone())).take(ctx, bus.HandOut{
+	NewManager(c.config(natsserver.Manager, wellDone())).run(ctx, bus.PlanDispatch{
 		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID,
 		TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
 	})
-	if d := cmp.Diff([]string{"plan.claim", "soul.get"}, types(c.taken())); d != "" {
+	if d := cmp.Diff([]string{"plan.claim", "soul.get"}, types(c.allPlaced())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 )
 
 // How much of a result a model sees, in bytes.
@@ -13,15 +14,15 @@ const (
 	composeShow = 16 << 10 // for the answer
 )
 
-// result is a step's result as the manager read it: data, or the reference of
-// what is too large to be inline.
+// result is a step's result as the manager read it: data, or the reference to data that is too
+// large to be inline.
 type result struct {
 	data json.RawMessage
 	ref  *catalog.Reference
 }
 
-// answer is what the user gets as data: the data itself, or,
-// where that is large, the reference with the first lines.
+// answer returns the data for the user: the data itself, or, if it is large, the reference with
+// the first lines.
 func (r result) answer() json.RawMessage {
 	if r.ref == nil {
 		return r.data
@@ -30,8 +31,8 @@ func (r result) answer() json.RawMessage {
 	return out
 }
 
-// show is as much of a result as fits into limit bytes: all of it, its first
-// rows, or the beginning of its text.
+// show returns as much of a result as fits into limit bytes: all of it, its first rows, or the
+// beginning of its text.
 func (r result) show(limit int) stepResult {
 	if r.ref == nil && len(r.data) <= limit {
 		return stepResult{Result: r.data}
@@ -50,15 +51,15 @@ func (r result) show(limit int) stepResult {
 	}
 	if n == 0 {
 		out.Rows = 0
-		out.Result, _ = json.Marshal(cut(text, limit)) // a string
+		out.Result, _ = json.Marshal(visible.Cut(text, limit)) // a string
 		return out
 	}
 	out.Result, _ = json.Marshal(rows[:n]) // they were JSON
 	return out
 }
 
-// sampled are the rows in the first lines of a file that holds one array element a
-// line. The last line may be incomplete.
+// sampled returns the rows in the first lines of a file with one array element a line. The last
+// line may be incomplete.
 func sampled(lines []string) []json.RawMessage {
 	var rows []json.RawMessage
 	for i, line := range lines {

@@ -29,8 +29,8 @@ func TestShow(t *testing.T) {
 		{"nothing", result{}, 10, stepResult{}},
 		{"all of it", inline(`[1,2,3]`), 7, stepResult{Result: json.RawMessage(`[1,2,3]`)}},
 		{"its first rows", inline(`["aaaa","bbbb","cccc"]`), 16, stepResult{Result: json.RawMessage(`["aaaa","bbbb"]`), Partial: true, Rows: 3}},
-		{"no row fits", inline(`["aaaaaaaaaaaaaaaa"]`), 6, stepResult{Result: json.RawMessage(`"[\"aaaa"`), Partial: true}},
-		{"no rows", inline(`{"a":"bbbbbbbbbbb"}`), 6, stepResult{Result: json.RawMessage(`"{\"a\":\""`), Partial: true}},
+		{"no row fits", inline(`["aaaaaaaaaaaaaaaa"]`), 6, stepResult{Result: json.RawMessage(`"[\"a…"`), Partial: true}},
+		{"no rows", inline(`{"a":"bbbbbbbbbbb"}`), 6, stepResult{Result: json.RawMessage(`"{\"a…"`), Partial: true}},
 		{"a file of rows", file(`{"a":1}`, `{"a":2}`, `{"a":`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
 		{"a file that is one array", file(`[`, `{"a":1},`, `{"a":2},`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
 		{"a file of text", file(`name;city`, `a;b`), 100, stepResult{Result: json.RawMessage(`"name;city\na;b"`), Partial: true}},
@@ -43,7 +43,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestShowFits: however small the rows are, no more is shown than asked for.
+// TestShowFits: however small the rows are, no more is shown than the limit.
 func TestShowFits(t *testing.T) {
 	for _, row := range []string{"1", `"ab"`, `{"a":1}`} {
 		all := "[" + strings.Join(slices.Repeat([]string{row}, 10_000), ",") + "]"

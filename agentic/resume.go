@@ -10,30 +10,33 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
 )
 
-// A task may be killed between any two orders, and a held one ends before its approval.
-// The next task of the step goes on from the record: what its model reads are the
-// calls that were made and what came of them. A call that was never sealed never happened.
+// A task may be killed between any two intents, and a task whose intent waits for approval ends
+// before the decision. The next task of the step continues from the record: its model reads the
+// calls that were made with their results. A call that was never signed never happened.
 
-// callKey is where a context has the call that an order is of.
+// callKey is the context key of the call to which an intent belongs.
 type callKey struct{}
 
-// atCall makes the orders under a context those of one call.
+// atCall assigns the intents under a context to a call.
 func atCall(ctx context.Context, call string) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
+
+// toolKey is the context key of the name of the call's tool.
+type toolKey struct{}
 
 func callOf(ctx context.Context) string {
 	call, _ := ctx.Value(callKey{}).(string)
 	return call
 }
 
-// pageOfCalls is how many calls one transcript.get may name.
+// pageOfCalls bounds the calls that one transcript.get may name.
 const pageOfCalls = 20
 
 // resume begins the conversation with the calls of earlier tasks.
@@ -43,12 +46,12 @@ func (w *worker) resume(ctx context.Context) error {
 		return err
 	}
 	calls = slices.DeleteFunc(calls, func(c catalog.TranscriptCall) bool { return c.Code == intents.Abandoned }) // it had no effect
-	again := w.askAgain(ctx, calls)
+	again := w.resumeAsks(ctx, calls)
 	var errs []error
 	for i, c := range calls {
-		w.sealer.begin(intents.Intent{Type: c.Type, Args: c.Args}, c.Occurrence+1)
+		w.submitter.begin(intents.Spec{Type: c.Type, Args: c.Args}, c.Occurrence+1)
 		if i+1 < len(calls) && calls[i+1].Call == c.Call {
-			continue // it had no effect and was sealed again
+			continue // it had no effect and was signed again
 		}
 		c, waits, err := w.edited(ctx, c)
 		if err != nil {
@@ -63,8 +66,8 @@ func (w *worker) resume(ctx context.Context) error {
 	return cmp.Or(errs...)
 }
 
-// transcript reads the calls in their order. It waits for those that are being carried out:
-// a model that does not know how a call ended might make it again.
+// transcript reads the calls in their order. It waits for calls that are still executing: a model
+// that does not know how a call ended might repeat it.
 func (w *worker) transcript(ctx context.Context) ([]catalog.TranscriptCall, error) {
 	var out []catalog.TranscriptCall
 	for page := range slices.Chunk(w.req.Calls, pageOfCalls) {
@@ -74,7 +77,7 @@ func (w *worker) transcript(ctx context.Context) ([]catalog.TranscriptCall, erro
 		}
 		var got catalog.TranscriptGetResult
 		for open := true; open; {
-			if _, err := w.order(ctx, "transcript.get", catalog.TranscriptGet{IntentIDs: ids}, &got); err != nil {
+			if _, err := w.submit(ctx, "transcript.get", catalog.TranscriptGet{IntentIDs: ids}, &got); err != nil {
 				return nil, err
 			}
 			if open = slices.ContainsFunc(got.Calls, func(c catalog.TranscriptCall) bool { return c.Status == "open" }); open {
@@ -93,14 +96,14 @@ func (w *worker) transcript(ctx context.Context) ([]catalog.TranscriptCall, erro
 	return out, nil
 }
 
-// position is a call's reply and its place in it.
+// position returns a call's reply and its place in it.
 func position(call string) (reply, index int) {
-	_, _ = fmt.Sscanf(call, "%d.%d", &reply, &index) // the envelope's schema says that it is so
+	_, _ = fmt.Sscanf(call, "%d.%d", &reply, &index) // guaranteed by the envelope's schema
 	return reply, index
 }
 
-// recall puts one call with its result into the conversation: that of again, where it was
-// made again. The error is one that ends the run.
+// recall puts one call with its result into the conversation: the result of again, if the call
+// was repeated. The error is one that ends the run.
 func (w *worker) recall(c catalog.TranscriptCall, again func() (any, error)) error {
 	l := w.loop
 	reply, index := position(c.Call)
@@ -126,13 +129,13 @@ func (w *worker) recall(c catalog.TranscriptCall, again func() (any, error)) err
 		l.answer(call, result, err)
 		ends = append(ends, err)
 	}
-	if equal := intents.Fingerprint(intents.Intent{Type: c.Type, Args: c.Args}, "", intents.Context{}); c.Status == "done" || c.Status == "held" {
+	if equal := intents.Fingerprint(intents.Spec{Type: c.Type, Args: c.Args}, "", intents.Context{}); c.Status == "done" || c.Status == "held" {
 		w.before[equal] = append(w.before[equal], c)
 	}
 	return cmp.Or(fatal(ends), held(ends))
 }
 
-// recalled is the tool and the arguments of a call, as the model wrote it.
+// recalled returns the tool and the arguments of a call, as the model wrote it.
 func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	switch c.Type {
 	case "skill.call":
@@ -172,19 +175,19 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "approval.ask":
 		return askPeopleTool.Name, c.Args
 	case "schedule.put", "schedule.list", "schedule.delete":
-		return remindTool.Name, c.Args // in the words of the order, which name the same
+		return remindTool.Name, c.Args // in the members of the intent, which have the same names
 	}
 	return "", nil
 }
 
-// decoded reads what the record says; what policy hides stays zero.
+// decoded reads the recorded value; members hidden by a policy stay zero.
 func decoded[T any](raw json.RawMessage, v *T) *T {
 	_ = json.Unmarshal(raw, v)
 	return v
 }
 
-// labelOf is the label of data that an order of an earlier task named. What the step started
-// from was read by another order then.
+// labelOf returns the label of data that an intent of an earlier task named. The input of the
+// step was read by another intent then.
 func (w *worker) labelOf(from string) string {
 	if from == "" {
 		return ""
@@ -199,17 +202,17 @@ func (w *worker) labelOf(from string) string {
 	return inputLabel
 }
 
-// result is what came of a call of an earlier task.
+// result returns the result of a call of an earlier task.
 func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 	switch {
 	case c.Type == intents.TypeAgentAsk:
-		return w.heardBefore(c), nil
+		return w.earlierResult(c), nil
 	case c.Status == "held":
 		return nil, w.waits(c)
 	case c.Status == string(intents.StatusIndetermined):
 		return map[string]string{"status": "unknown"}, nil
 	case c.Status != "done":
-		return nil, &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: c.Code, Reason: c.Reason, Outcome: &intents.Outcome{Result: c.Result}}}
+		return nil, &IntentError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: c.Code, Reason: c.Reason, Outcome: &intents.Outcome{Result: c.Result}}}
 	case c.Result == nil:
 		return map[string]string{"status": "done", "reason": c.Reason}, nil // as an operator found out
 	}
@@ -217,7 +220,7 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 	case "skill.call", "exec_python":
 		var got catalog.SkillCallResult // both have the same members
 		if json.Unmarshal(c.Result, &got) == nil {
-			return w.keep(label, c.IntentID, got.Output, got.Reference), nil
+			return w.keptAs(got.Status, label, c.IntentID, got.Output, got.Reference), nil
 		}
 	case "memory.query":
 		return w.found(label, c.IntentID, c.Result), nil
@@ -233,19 +236,19 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 	return c.Result, nil
 }
 
-// waits is the answer to a call whose order waits for people.
+// waits returns the answer to a call whose intent waits for approval.
 func (w *worker) waits(c catalog.TranscriptCall) error {
-	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: cmp.Or(c.Reason, "it waits for approval"), Approval: bus.ApprovalURL(c.IntentID)}}
+	return &IntentError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: cmp.Or(c.Reason, "it waits for approval"), Approval: bus.ApprovalURL(c.IntentID)}}
 }
 
-// already answers a call of a tool with effects that an earlier task has made, each call
-// once: a model that goes on from a record may say again what was done.
-func (w *worker) already(typ string, args any, label string) (result any, err error, ok bool) {
+// earlierCall answers a repeated call of a tool with effects that an earlier task has made, each
+// call once: a model that continues from a record may repeat what was done.
+func (w *worker) earlierCall(typ string, args any, label string) (result any, err error, ok bool) {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, err, true
 	}
-	equal := intents.Fingerprint(intents.Intent{Type: typ, Args: raw}, "", intents.Context{})
+	equal := intents.Fingerprint(intents.Spec{Type: typ, Args: raw}, "", intents.Context{})
 	w.mu.Lock()
 	before := w.before[equal]
 	if len(before) > 0 {
@@ -256,7 +259,7 @@ func (w *worker) already(typ string, args any, label string) (result any, err er
 		return nil, nil, false
 	}
 	result, err = w.result(before[0], label)
-	if done, is := result.(labelled); is {
+	if done, is := result.(labelledResult); is {
 		done.AlreadyDone = true
 		result = done
 	}

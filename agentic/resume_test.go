@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
-// earlier is a call of an earlier task, as transcript.get tells it.
+// earlier is a call of an earlier task, as transcript.get returns it.
 func earlier(at string, close int, status string, code intents.Code) catalog.TranscriptCall {
 	c := catalog.TranscriptCall{
-		ToldCall: catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(at)), Call: at, Type: "skill.call", Status: status},
-		Args:     marshal(map[string]any{"skill": "outlets", "input": map[string]any{"close": close}}), Code: code,
+		CallSummary: catalog.CallSummary{Step: 1, IntentID: intents.Digest([]byte(at)), Call: at, Type: "skill.call", Status: status},
+		Args:        marshal(map[string]any{"skill": "outlets", "input": map[string]any{"close": close}}), Code: code,
 	}
 	if status == "done" {
 		c.Result = marshal(catalog.SkillCallResult{Output: marshal(map[string]any{"closed": close})})
@@ -43,14 +43,14 @@ func goesOn(t *testing.T, c *core, m model.Model, calls ...catalog.TranscriptCal
 	w := tasks(c, m)
 	req := opened(c, w, time.Now().Add(time.Minute))
 	for _, call := range calls {
-		req.Calls = append(req.Calls, call.ToldCall)
+		req.Calls = append(req.Calls, call.CallSummary)
 	}
 	return w.run(t.Context(), req)
 }
 
-// TestGoesOn: a task goes on from the calls of those before it. Its model is asked with
-// these calls in their replies, once none is being carried out any more; a call that it
-// makes again is answered without an order, each once; what is new is numbered behind.
+// TestGoesOn: a task continues from the calls of earlier ones. Its model is asked with these
+// calls in their replies, once none is still executing; a call that it repeats is answered
+// without an intent, each once; new calls are numbered after them.
 func TestGoesOn(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -82,14 +82,14 @@ func TestGoesOn(t *testing.T) {
 	if !strings.Contains(results[0], `"already_done":true`) || strings.Contains(results[1], "already_done") || strings.Contains(results[2], "already_done") {
 		t.Errorf("%q", results)
 	}
-	sealed := c.of("skill.call")
-	if len(sealed) != 2 || sealed[0].Call != "3.1" || sealed[0].Occurrence != 0 || sealed[1].Call != "3.2" || sealed[1].Occurrence != 1 {
-		t.Errorf("%+v", sealed)
+	signed := c.ofType("skill.call")
+	if len(signed) != 2 || signed[0].Call != "3.1" || signed[0].Occurrence != 0 || signed[1].Call != "3.2" || signed[1].Occurrence != 1 {
+		t.Errorf("%+v", signed)
 	}
 }
 
-// TestGoesOnToItsEnd: where an earlier task has remembered the result of the step, its end
-// is all that is missing.
+// TestGoesOnToItsEnd: if an earlier task has stored the result of the step, only its end is
+// missing.
 func TestGoesOnToItsEnd(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -103,8 +103,8 @@ func TestGoesOnToItsEnd(t *testing.T) {
 	}
 }
 
-// TestHeldCall: a call that waits for people ends its task once all calls of the reply were
-// made. The agent says once more what is done and what waits; nothing of that is carried out.
+// TestHeldCall: a call that waits for approval ends its task once all calls of the reply were
+// made. The agent says once more what is done and what waits; nothing of that text is executed.
 func TestHeldCall(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -113,7 +113,7 @@ func TestHeldCall(t *testing.T) {
 	c.on("skill.call", inTurn(func(p placed) *intents.Answer { a := held(p); a.Outcome = nil; return a }, done(catalog.SkillCallResult{Output: json.RawMessage(`{"closed":2}`)})))
 	reply := []model.Call{call("outlets", map[string]any{"close": 1}), call("outlets", map[string]any{"close": 2}), {ID: "w", Name: "write_memory", Arguments: `{"data":1}`}}
 	got, m := worked(t, c, reply, []model.Call{{ID: "end", Name: "insufficient", Arguments: `{"reason":"2 is closed, 1 waits"}`}})
-	if got.Status != taskHeld || got.Held == nil || got.Held.Type != "skill.call" || got.Plan == nil {
+	if got.Status != taskPendingApproval || got.Approval == nil || got.Approval.Type != "skill.call" || got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	said := lastResults(t, m)
@@ -122,16 +122,16 @@ func TestHeldCall(t *testing.T) {
 			t.Errorf("result %d: %s, want %q", i, said[i], want)
 		}
 	}
-	if f := finish(c); f.Status != taskHeld || f.Reply != "2 is closed, 1 waits" {
+	if f := finish(c); f.Status != taskPendingApproval || f.Reply != "2 is closed, 1 waits" {
 		t.Errorf("%+v", f)
 	}
-	if n := len(c.of("write_memory")); n != 0 {
+	if n := len(c.ofType("write_memory")); n != 0 {
 		t.Errorf("%d results were remembered", n)
 	}
 }
 
-// TestUnsignable: what a model writes and no intent can say is told to it as a violation. The step goes on, and
-// nothing was ordered.
+// TestUnsignable: the model receives a violation for content that no intent can have. The step
+// continues, and nothing was signed.
 func TestUnsignable(t *testing.T) {
 	for name, args := range map[string]string{
 		"a big integer":    `{"x":1234567890123456789}`,
@@ -156,15 +156,16 @@ func TestUnsignable(t *testing.T) {
 			if said := lastResults(t, m); len(said) != 1 || !strings.Contains(said[0], `"violations"`) && !strings.Contains(said[0], string(intents.PayloadTooLarge)) {
 				t.Errorf("the model is told %v", said)
 			}
-			if n := len(c.of("skill.call")); n != 0 {
+			if n := len(c.ofType("skill.call")); n != 0 {
 				t.Errorf("%d calls were ordered", n)
 			}
 		})
 	}
 }
 
-// TestOneTooMany: a call that is refused for now is told to the model, for that call alone and with the time; those
-// beside it that wait for people wait on, and the user is told which do and which do not.
+// TestOneTooMany: the model receives a temporary refusal for that call alone, with the time;
+// other calls of the reply that wait for approval keep waiting, and the user learns which do and
+// which do not.
 func TestOneTooMany(t *testing.T) {
 	for _, code := range []intents.Code{intents.Overloaded, intents.RateLimited, intents.MemoryLock} {
 		t.Run(string(code), func(t *testing.T) {
@@ -172,13 +173,13 @@ func TestOneTooMany(t *testing.T) {
 			working(c)
 			c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
 			held := refuse(intents.ApprovalRequired, "somebody must agree")
-			c.on("skill.call", inTurn(held, later(code, 60), held))
+			c.on("skill.call", inTurn(held, retryIn(code, 60), held))
 			var reply []model.Call
 			for i := range 3 {
 				reply = append(reply, call("outlets", map[string]any{"close": i}))
 			}
 			got, m := worked(t, c, reply, []model.Call{{ID: "end", Name: "insufficient", Arguments: `{"reason":"All wait."}`}})
-			if got.Status != taskHeld {
+			if got.Status != taskPendingApproval {
 				t.Fatalf("%+v", got)
 			}
 			said := lastResults(t, m)
@@ -194,8 +195,8 @@ func TestOneTooMany(t *testing.T) {
 	}
 }
 
-// TestEqualCalls: two equal calls are meant twice, so they are two orders; one that was
-// refused was none, so the next is its equal again.
+// TestEqualCalls: two equal calls are intended twice, so they are two intents; a refused call
+// does not count, so the next one equals it again.
 func TestEqualCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		verdict intents.Verdict
@@ -215,9 +216,9 @@ func TestEqualCalls(t *testing.T) {
 			})
 			same := map[string]any{"close": 1}
 			worked(t, c, []model.Call{call("outlets", same), call("outlets", same)}, giveUp)
-			sealed := c.of("skill.call")
-			if len(sealed) != 2 || sealed[0].Occurrence != 0 || sealed[1].Occurrence != tt.want || (sealed[0].Key == sealed[1].Key) != (tt.want == 0) {
-				t.Errorf("%+v", sealed)
+			signed := c.ofType("skill.call")
+			if len(signed) != 2 || signed[0].Occurrence != 0 || signed[1].Occurrence != tt.want || (signed[0].Key == signed[1].Key) != (tt.want == 0) {
+				t.Errorf("%+v", signed)
 			}
 		})
 	}

@@ -1,163 +1,123 @@
 package agentic
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 
-	"go.opentelemetry.io/otel/trace"
-
-	"aob.dev/writ/agentic/agents"
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/tracing"
+	"aob.dev/writ/state/agents"
 )
 
-// What is told of asks for operators: a log line by name when a turn has ended and when
-// something went wrong, and figures by agent. None has a word of a user or a model.
+// A plan may be opened for routing: its request goes to one agent. The session's agent, if it has
+// one, is already known; otherwise the classifier proposes one, the tree of agents.Decide makes
+// the decision, and the router judges both again.
 
-// routing is whom an agent asked in a turn, and what came of it.
-type routing struct {
-	Asked   []askEnd `json:"asked,omitempty"`
-	Dropped []string `json:"dropped,omitempty"` // beyond the cap
-	Cap     string   `json:"cap,omitempty"`     // within, at, over; empty: it may ask nobody
-	Did     string   `json:"did,omitempty"`     // its calls, for the prompts of the next turn
-}
-
-// askEnd is how one ask ended.
-type askEnd struct {
-	Agent string `json:"agent"`
-	Ended string `json:"ended"` // success, error (data was missing), failure, held
-}
-
-// maxDid bounds what one turn tells the next one, in bytes, and of each call.
-const (
-	maxDid     = 2 << 10
-	maxDidCall = 400
-)
-
-// routing reads it from the conversation, which has the calls of earlier tasks of the step,
-// too.
-func (l *loop) routing() routing {
-	r := routing{Dropped: l.dropped}
-	calls := map[string]model.Call{}
-	for _, m := range l.req.Messages {
-		for _, c := range m.Calls {
-			calls[c.ID] = c
-		}
-		if m.Role != model.RoleTool {
-			continue
-		}
-		c := calls[m.CallID]
-		r.Did += cut(c.Name+" "+c.Arguments, maxDidCall/2) + ": " + cut(m.Text, maxDidCall/2) + "\n"
-		i := slices.IndexFunc(l.tools, func(t *tool) bool { return t.Name == c.Name && t.asks != nil })
-		var got struct {
-			Status     string   `json:"status"`
-			Violations []string `json:"violations"`
-		}
-		if i < 0 || len(decoded(json.RawMessage(m.Text), &got).Violations) > 0 {
-			continue
-		}
-		ended := map[string]string{heardPartly: "error", heardNothing: "failure", taskHeld: taskHeld}[got.Status]
-		r.Asked = append(r.Asked, askEnd{l.tools[i].asks(json.RawMessage(c.Arguments)), cmp.Or(ended, "success")})
+// routeRequest gives the request to an agent, or asks the user for clarification. over means that
+// the turn has ended.
+//
+// Crash: before the plan nothing is recorded, and the next driver has the request classified
+// again. After it the record has the agent, or the question as the answer.
+func (p *plannedRun) routeRequest(ctx context.Context) (over bool, err error) {
+	p.status("routing", "", 0)
+	var offered catalog.AgentGetResult
+	if _, err := p.submit(ctx, "agent.get", catalog.AgentGet{}, &offered); err != nil {
+		return false, err
 	}
-	r.Did = cut(r.Did, maxDid)
+	said, err := p.classify(ctx, offered.Others)
+	if err != nil {
+		return false, err
+	}
+	rules, open := make(map[string]agents.RoutingRule), make(map[string]bool)
+	for _, a := range offered.Others {
+		r := a.Routing
+		rules[a.Agent], open[a.Agent] = agents.RoutingRule{Default: r.Default, Threshold: r.Threshold, Clarify: r.Clarify}, r.Open
+	}
+	if _, known := rules[said.Agent]; !known {
+		said.Agent = "" // nor an agent that the user may not run
+	}
+	agent, decision := agents.Decide(rules, func(name string) bool { return open[name] }, said, p.plan.Routing.Clarify)
+	said.Decision = decision
+	plan := catalog.Plan{PlanID: p.turn.PlanID, Epoch: p.epoch, Revision: 1, Route: &said, Steps: []catalog.PlanStep{}}
 	switch {
-	case len(l.dropped) > 0:
-		r.Cap = "over"
-	case l.fanOut == l.agent.Limits.FanOut:
-		r.Cap = "at"
-	case slices.ContainsFunc(l.tools, func(t *tool) bool { return t.asks != nil }):
-		r.Cap = "within"
-	}
-	return r
-}
-
-// agents that were asked, each once.
-func (r routing) agents() []string {
-	var out []string
-	for _, o := range r.Asked {
-		out = append(out, o.Agent)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// routed says once a turn whom its agent asked.
-func (d *drive) routed(ctx context.Context) {
-	var asked []any
-	var names, ends []string
-	failed := 0
-	for _, o := range d.asked.Asked {
-		asked, names, ends = append(asked, slog.String(o.Agent, o.Ended)), append(names, o.Agent), append(ends, o.Ended)
-		d.cfg.figure("outcome", o.Ended)
-		if o.Ended == "failure" {
-			failed++
+	case decision == "":
+		return true, p.fail(ctx, "no agent is there: the default's breaker is open, or the user may not run it", "No agent is there for this just now.")
+	case agent == "":
+		if plan.Answer, err = p.question(ctx, said, offered.Others); err != nil {
+			return false, err
 		}
+	default:
+		plan.Steps = append(plan.Steps, catalog.PlanStep{Step: 1, Task: agent, Skills: []string{}, Agent: agent, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "the agent's reply"}})
 	}
-	if failed > 0 {
-		errorEmit(ctx, d.cfg, d.agent.Agent, axisSome, true)
+	plan.Usage = p.used
+	if err := p.transition(ctx, "plan", plan); err != nil {
+		return false, err
 	}
-	intents, limit := len(d.asked.Asked)+len(d.asked.Dropped), cmp.Or(d.asked.Cap, "within")
-	d.cfg.figure("intents", []string{"0", "1", "2", "3+"}[min(intents, 3)])
-	d.cfg.figure("cap", limit)
-	said := []any{
-		slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)),
-		slog.Int("intent_count", intents), slog.String("cap", limit), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...),
-	}
-	if d.given != nil {
-		said = append(said, slog.String("decision", d.given.Decision))
-	}
-	d.cfg.Log.InfoContext(ctx, "agent.routing", said...)
-	trace.SpanFromContext(ctx).AddEvent("agent.routing", trace.WithAttributes(
-		tracing.Agent.String(cmp.Or(d.agent.Agent, agents.Planner)), tracing.Intents.Int(intents), tracing.Cap.String(limit),
-		tracing.Asked.StringSlice(names), tracing.Outcomes.StringSlice(ends)))
+	p.used, p.answer, p.route = nil, plan.Answer, &said
+	p.status("routed", agent, 0)
+	return false, nil
 }
 
-// Axes of what goes wrong when agents are asked.
-const (
-	axisFailed = 1 // the asked agent: it failed, took too long, or could not begin
-	axisData   = 2 // the data that it works on was not available
-	axisSome   = 3 // some of those that were asked
-)
-
-func errorEmit(ctx context.Context, cfg Config, agent string, axis int, final bool) {
-	cfg.figure("axis", strconv.Itoa(axis))
-	cfg.Log.InfoContext(ctx, "agent.error_emit", slog.String("sub_agent_id", agent), slog.Int("axis", axis), slog.Bool("is_final", final))
+// routable is an agent as the classifier reads it.
+type routable struct {
+	Agent       string   `json:"agent"`
+	DisplayName string   `json:"display_name,omitempty"`
+	Description string   `json:"description"`
+	Examples    []string `json:"examples,omitempty"`
+	Default     bool     `json:"default,omitempty"`
 }
 
-// failureOf says how an ask failed, for figures; empty: it did not.
-func failureOf(r runReply, err error) string {
-	switch {
-	case err != nil:
-		return "refused"
-	case r.TimedOut:
-		return "timeout"
-	case r.Status != taskDone:
-		return "failed"
+// classify asks which agent the request is for. Output in the wrong form names nobody.
+func (p *plannedRun) classify(ctx context.Context, offered []catalog.OtherAgent) (said catalog.Route, err error) {
+	var table []routable
+	for _, a := range offered {
+		table = append(table, routable{a.Agent, a.DisplayName, a.Description, a.Routing.Examples, a.Routing.Default})
 	}
-	return ""
+	var m blocks
+	m.add("Agents", table)
+	if before := p.plan.Routing.Before; before != nil {
+		m.add("Before", map[string]string{"message": p.textOf(ctx, before.PlanID), "agent": before.Agent})
+	}
+	agent := agents.Builtin(agents.Classifier)
+	output, err := outputTool(agent, func(args json.RawMessage) error {
+		if err := json.Unmarshal(args, &said); err != nil {
+			return mistaken("%v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return said, err
+	}
+	turn := p.turn
+	turn.History = nil
+	chooser, own := p.cfg.Models[agents.Classifier]
+	if !own {
+		chooser = p.cfg.Model
+	}
+	l := &loop{model: chooser, agent: agent, log: p.cfg.Log, tools: []*tool{output}, req: request(agent, "", turn, p.cfg.Now(), m.task(p.task))}
+	_, err = l.run(ctx)
+	p.used = catalog.AddUsage(p.used, l.used...)
+	var wrong *outputError
+	if errors.As(err, &wrong) || errors.Is(err, errNoOutput) {
+		p.cfg.Log.WarnContext(ctx, "the request is not classified", slog.String("plan_id", p.turn.PlanID), slog.String("error", err.Error()))
+		return catalog.Route{}, nil
+	}
+	return said, err
 }
 
-// prior is what an agent that is asked now is told of the turn before: what others did
-// there, and nothing where it was asked itself.
-func (t Turn) prior(agent string) string {
-	if t.Before == nil || slices.Contains(t.Before.Agents, agent) {
-		return ""
+// textOf returns the text of an earlier request; empty if it cannot be read.
+func (p *plannedRun) textOf(ctx context.Context, planID string) string {
+	var got catalog.PlanGetResult
+	if _, err := p.submit(ctx, "plan.get", catalog.PlanGet{PlanID: planID}, &got); err != nil {
+		p.cfg.Log.WarnContext(ctx, "the request before is not read", slog.String("plan_id", planID), slog.String("error", err.Error()))
 	}
-	return strings.TrimSpace(t.Before.Text)
+	return got.Plan.Task
 }
 
-// did is what the turn leaves for those that the next one asks.
-func (d *drive) did(answer string) *catalog.Did {
-	who := d.asked.agents()
-	if len(who) == 0 {
-		who = []string{cmp.Or(d.agent.Agent, agents.Planner)}
-	}
-	text := "Request: " + cut(d.task, maxDidCall) + "\nAnswer: " + cut(answer, maxDidCall) + "\n" + d.asked.Did
-	return &catalog.Did{Agents: who, Text: cut(text, maxDid)}
+// question asks the user for clarification, in the user's language.
+func (p *plannedRun) question(ctx context.Context, said catalog.Route, offered []catalog.OtherAgent) (string, error) {
+	a := offered[slices.IndexFunc(offered, func(a catalog.OtherAgent) bool { return a.Agent == said.Agent })]
+	return p.composed(ctx, "Clarify", map[string]string{"for": a.Description, "ask": a.Routing.About, "language": said.Language})
 }

@@ -8,19 +8,19 @@ import (
 	"sync"
 	"testing"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
-// script is a model that replies what a test says: for each agent one reply after the
-// other, then from the first one again. A reply is a text, a call, a list of calls, an
-// error, or a function that gives one of them.
+// script is a model with fixed replies: for each agent one reply after the other, then from the
+// first one again. A reply is a text, a call, a list of calls, an error, or a function that
+// returns one of them.
 type script struct {
-	mu      sync.Mutex // guards the rest
-	replies map[string][]any
-	next    map[string]int
-	asked   []model.Request
+	mu       sync.Mutex // guards the rest
+	replies  map[string][]any
+	next     map[string]int
+	received []model.Request
 }
 
 func says(replies map[string][]any) *script {
@@ -63,7 +63,7 @@ func (s *script) reply(req model.Request) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.Messages = append([]model.Message{}, req.Messages...)
-	s.asked = append(s.asked, req)
+	s.received = append(s.received, req)
 	all := s.replies[req.Agent]
 	if len(all) == 0 {
 		return &model.Error{Reason: "nothing is scripted for " + req.Agent}
@@ -72,12 +72,12 @@ func (s *script) reply(req model.Request) any {
 	return all[(s.next[req.Agent]-1)%len(all)]
 }
 
-// requests of an agent.
+// requests returns the requests of an agent.
 func (s *script) requests(agent string) []model.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []model.Request
-	for _, r := range s.asked {
+	for _, r := range s.received {
 		if r.Agent == agent {
 			out = append(out, r)
 		}
@@ -85,8 +85,8 @@ func (s *script) requests(agent string) []model.Request {
 	return out
 }
 
-// block is a part of the message that a request begins with, decoded; ok is false
-// where there is none.
+// block returns a part of the message that a request begins with, decoded; ok is false if there
+// is none.
 func block[T any](t *testing.T, req model.Request, name string) (v T, ok bool) {
 	t.Helper()
 	_, after, ok := strings.Cut(req.Messages[1].Text, "["+name+"]\n")
@@ -100,7 +100,7 @@ func block[T any](t *testing.T, req model.Request, name string) (v T, ok bool) {
 	return v, true
 }
 
-// results are what the tools of a conversation answered, in order.
+// results returns the tools' answers in a conversation, in order.
 func results(req model.Request) []string {
 	var out []string
 	for _, m := range req.Messages {
@@ -126,7 +126,7 @@ var (
 	composed  = "There are ten."
 )
 
-// onePlan plans that step, numbered as the planner is told.
+// onePlan plans that step, with the number given to the planner.
 func onePlan(req model.Request) model.Call {
 	step := countStep
 	_, after, _ := strings.Cut(req.Messages[1].Text, `{"first_step":`)
@@ -134,12 +134,12 @@ func onePlan(req model.Request) model.Call {
 	return call("plan", planArgs{Steps: []catalog.PlanStep{step}})
 }
 
-// wellDone is a model for which all goes well.
+// wellDone is a model for a turn without failures.
 func wellDone() *script {
 	return says(map[string][]any{agents.Planner: {pick, onePlan}, agents.Executor: {callIt, finishIt}, agents.Composer: {composed}})
 }
 
-// used is what a script says of so many replies.
+// used returns the usage that a script reports for a number of replies.
 func used(agent string, calls int) catalog.Usage {
 	return catalog.Usage{Agent: agent, Model: "test:script", Calls: calls, InputTokens: 10 * calls, OutputTokens: calls}
 }

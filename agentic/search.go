@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 var searchTool = model.Tool{
@@ -21,16 +21,16 @@ type searchArgs struct {
 	Limit int    `json:"limit,omitempty"`
 }
 
-// searches says whether an agent has the tool search.
+// searches reports whether an agent has the tool search.
 func searches(a *agents.Agent) bool {
 	return slices.ContainsFunc(a.Tools, func(t agents.Tool) bool { return t.ID() == searchTool.Name })
 }
 
-// inKnowledge is the mode that looks into documents.
+// inKnowledge is the mode that searches documents.
 const inKnowledge = "KNOWLEDGE"
 
-// search is one order of memory.query, or of kb.search. What stands under a key becomes a
-// result like that of a skill.
+// search is one intent memory.query, or kb.search. The value of a key becomes a result like that
+// of a skill.
 func (w *worker) search(ctx context.Context, label string, a searchArgs) (any, error) {
 	var got json.RawMessage
 	if a.Mode == inKnowledge {
@@ -38,13 +38,13 @@ func (w *worker) search(ctx context.Context, label string, a searchArgs) (any, e
 		if a.Limit != 0 {
 			q.K = &a.Limit
 		}
-		answer, err := w.order(ctx, "kb.search", q, &got)
+		answer, err := w.submit(ctx, "kb.search", q, &got)
 		if err != nil {
 			return nil, err
 		}
 		return w.keep(label, answer.IntentID, got, nil), nil
 	}
-	answer, err := w.order(ctx, "memory.query", catalog.MemoryQuery{Mode: a.Mode, Text: a.Query, TopK: a.Limit}, &got)
+	answer, err := w.submit(ctx, "memory.query", catalog.MemoryQuery{Mode: a.Mode, Text: a.Query, TopK: a.Limit}, &got)
 	if err != nil {
 		return nil, err
 	}

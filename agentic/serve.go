@@ -1,8 +1,7 @@
-// Package agentic is the layer that thinks and seals. A manager drives a plan, a
-// planner writes it, a task carries one step out; each is a service of its own
-// with a key of its own. None acts: what leaves this layer are orders, model
-// calls and display frames, and nothing else. It holds its signing keys and no
-// storage, no shell, no skill endpoint.
+// Package agentic is the layer that thinks and signs. A manager runs a plan, a planner writes it,
+// a task executes one step; each is a service of its own with a key of its own. None acts: the
+// only outputs of this layer are intents, model calls and display frames. It has its signing keys
+// and no storage, no shell, no skill endpoint.
 package agentic
 
 import (
@@ -13,8 +12,8 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 )
 
 // Config of one role. Key is nil for the task role: its keys are ephemeral.
@@ -23,15 +22,15 @@ type Config struct {
 	Key    *intents.Signer
 	Origin string
 	Model  model.Model
-	Models map[string]model.Model // that agents may name; Model is for the others
+	Models map[string]model.Model // named by agents; Model is the default
 	Now    func() time.Time
 	Log    *slog.Logger
 	// After is time.After; nil: that.
 	After func(time.Duration) <-chan time.Time
-	// Asked counts what an agent was asked, and how that failed; nil: nobody counts. It took
-	// a time, of which its model and its calls had busy.
-	Asked func(agent string, took, busy time.Duration, failure string)
-	// Figure counts what happened in turns: a value of a bounded set; nil: nobody counts.
+	// CountAsk counts an ask to an agent, with its failure; nil: not counted. took is the total
+	// time, busy the part spent in its model and its calls.
+	CountAsk func(agent string, took, busy time.Duration, failure string)
+	// Figure counts events in turns: a value of a bounded set; nil: not counted.
 	Figure func(name, value string)
 }
 
@@ -48,29 +47,45 @@ func (c Config) figure(name, value string) {
 	}
 }
 
-func (c Config) sealer(key intents.Signer) *Sealer {
-	return &Sealer{key: key, bus: c.Bus, origin: c.Origin, now: c.Now, after: time.After}
+func (c Config) submitter(key intents.Signer) *Submitter {
+	return &Submitter{key: key, bus: c.Bus, origin: c.Origin, now: c.Now, after: time.After}
 }
 
-// Times that bound delegations. A manager that hears nothing for longer says
-// that the step failed.
+// Time limits of delegations. A manager without an answer for longer fails the step.
 const (
 	placeTime = 10 * time.Second
 	planTime  = 10 * time.Minute
 	taskTime  = 20 * time.Minute
 
 	produceTime = 2 * time.Minute
+
+	callTime = 30 * time.Second // that a client's call waits for its turn
 )
 
-// workers bounds the turns that one process of a role works on at once.
-const workers = 64
+// workers bounds the turns that one process of a role works on at once, shared by tenants and API
+// keys. atOnce bounds its requests of each kind, most of which may wait for their turn: requests
+// that waited on the bus would be served in order of arrival, and look like those of a process
+// that is gone.
+const (
+	workers = 64
+	atOnce  = 2048
+)
 
-// delegate asks another role and decodes its reply.
+// keyOf returns the API key for which a grant was issued.
+func keyOf(grant string) string {
+	var g intents.Grant
+	if intents.PeekClaims(grant, &g) != nil {
+		return ""
+	}
+	return intents.KeyOfClient(g.Act.Client)
+}
+
+// delegate sends a request to another role and decodes its reply.
 func delegate(ctx context.Context, conn bus.Conn, subject string, wait time.Duration, in, out any) error {
 	return delegateTo(ctx, conn.Request, subject, wait, in, out)
 }
 
-// delegateTo is delegate by another way of asking.
+// delegateTo is delegate with another way of sending.
 func delegateTo(ctx context.Context, ask func(context.Context, string, []byte) ([]byte, error), subject string, wait time.Duration, in, out any) error {
 	msg, err := json.Marshal(in)
 	if err != nil {
@@ -86,7 +101,7 @@ func delegateTo(ctx context.Context, ask func(context.Context, string, []byte) (
 	return json.Unmarshal(reply, out)
 }
 
-// silentError says that nobody serves a role, or that it did not answer in time.
+// silentError means that nobody serves a role, or that it did not answer in time.
 type silentError struct {
 	role string
 	err  error
@@ -95,13 +110,13 @@ type silentError struct {
 func (e *silentError) Error() string { return "no answer from the " + e.role + ": " + e.err.Error() }
 func (e *silentError) Unwrap() error { return e.err }
 
-// answer makes a bus handler of a function over JSON.
+// answer turns a function over JSON into a bus handler.
 func answer[In, Out any](log *slog.Logger, fn func(context.Context, In) Out) bus.Handler {
 	talk := talking(log, func(ctx context.Context, in In, _ func(progress)) Out { return fn(ctx, in) })
 	return func(ctx context.Context, data []byte) []byte { return talk(ctx, data, nil) }
 }
 
-// talking makes one of a function that says how it comes along.
+// talking does the same for a function that reports its progress.
 func talking[In, Out any](log *slog.Logger, fn func(context.Context, In, func(progress)) Out) bus.Talker {
 	return func(ctx context.Context, data []byte, say func([]byte)) []byte {
 		var in In

@@ -2,8 +2,8 @@ package agentic
 
 import "aob.dev/writ/intents/catalog"
 
-// identify puts the ids of skills that were loaded in the place of the names of their
-// tools, which a model may have written, where only one can be meant.
+// identify replaces the names of tools, which a model may have written, with the ids of loaded
+// skills where they are unambiguous.
 func identify(steps []catalog.PlanStep, loaded map[string]catalog.Manifest) {
 	ids := map[string][]string{}
 	for id, m := range loaded {

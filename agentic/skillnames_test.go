@@ -10,7 +10,7 @@ import (
 
 func TestIdentify(t *testing.T) {
 	loaded := map[string]catalog.Manifest{}
-	for _, m := range []catalog.Manifest{of("crm", "close"), of("git", "close"), of("git", "log"), {Name: "old", Endpoint: "crm"}} {
+	for _, m := range []catalog.Manifest{manifestOf("crm", "close"), manifestOf("git", "close"), manifestOf("git", "log"), {Name: "old", Endpoint: "crm"}} {
 		loaded[m.Name] = m
 	}
 	steps := []catalog.PlanStep{{Skills: []string{"log", "git.close", "old"}}, {Skills: []string{"close", "missing"}}}

@@ -9,28 +9,29 @@ import (
 	"strings"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/state/agents"
 )
 
-// stillWorking is the status of a call that takes long and shows none of its own. It is told
-// after StatusAfter, so that its words are there within two seconds.
+// stillWorking is the status of a call that takes long and has no status of its own. It is sent
+// after StatusAfter, so that it appears within two seconds.
 const (
 	stillWorking = "still_working"
 	StatusAfter  = 1500 * time.Millisecond
 )
 
-// batchTime is how long equal statuses that are batched are one.
+// batchTime is the time within which equal batched statuses are shown once.
 const batchTime = 2 * time.Second
 
-// builtinStatuses are what every agent has beside its own.
+// builtinStatuses are available to every agent besides its own.
 var builtinStatuses = map[string]agents.StatusEvent{stillWorking: {Show: "batch", Words: map[string]string{
 	"en": "Still working…", "de": "Ich arbeite noch daran…", "es": "Sigo trabajando…", "fr": "J'y travaille encore…", "nb": "Jobber fortsatt…", "pt": "Ainda estou trabalhando…",
 }}}
 
-// watched makes each call of the tools say its status: the agent's for the tool when it
-// begins, or else that it takes long. The tools begin with the skills of the step.
+// watched makes each call of the tools report its status: the agent's status for the tool at its
+// begin, or otherwise that it takes long. The tools begin with the skills of the step.
 func (w *worker) watched(tools []*tool, agent *agents.Agent) []*tool {
 	for i, t := range tools {
 		id, call := t.Name, t.call
@@ -52,36 +53,36 @@ func (w *worker) watched(tools []*tool, agent *agents.Agent) []*tool {
 	return tools
 }
 
-// event shows a status of a task as the plan's agent says. What is not in its vocabulary is
+// event shows a status of a task according to its agent's vocabulary. Unknown statuses are
 // dropped.
-func (d *drive) event(name string, step int) {
-	e, known := d.def.StatusEvents[name]
+func (r *Run) event(own map[string]agents.StatusEvent, name string, step int) {
+	e, known := own[name]
 	if !known {
 		e, known = builtinStatuses[name]
 	}
 	locale := ""
-	if d.turn.About != nil {
-		locale = d.turn.About.Locale
+	if r.turn.About != nil {
+		locale = r.turn.About.Locale
 	}
-	data := bus.StatusData{State: "working", Event: name, Message: guarded(words(e.Words, locale)), Step: step, PlanID: d.turn.PlanID}
+	data := bus.StatusData{State: "working", Event: name, Message: guarded(words(e.Words, locale)), Step: step, PlanID: r.turn.PlanID}
 	switch {
 	case !known:
-		d.cfg.Log.Info("a status that no agent has is not shown", slog.String("plan_id", d.turn.PlanID), slog.String("status", cut(name, 64)))
+		r.cfg.Log.Info("a status that no agent has is not shown", slog.String("plan_id", r.turn.PlanID), slog.String("status", visible.Cut(name, 64)))
 		return
 	case e.Show == "suppress":
 		return
 	case e.Show == "transform":
 		data.Event = ""
 	case e.Show == "batch":
-		if _, first := d.batches.Allow(ratelimit.Caller{Name: name}); !first {
+		if _, first := r.statuses.Allow(ratelimit.Caller{Name: name}); !first {
 			return
 		}
 	}
-	d.cfg.figure("status", "shown")
-	d.frame(bus.FrameStatus, data)
+	r.cfg.figure("status", "shown")
+	r.frame(bus.FrameStatus, data)
 }
 
-// words are those of a locale, or of its language; else English ones, or any.
+// words returns the text for a locale, or for its language; otherwise English, or any.
 func words(by map[string]string, locale string) string {
 	locale = strings.ReplaceAll(locale, "_", "-")
 	language, _, _ := strings.Cut(locale, "-")
@@ -93,12 +94,4 @@ func words(by map[string]string, locale string) string {
 		}
 	}
 	return ""
-}
-
-// action shows an action of the plan's agent.
-func (d *drive) action(a bus.ActionData) {
-	a.Type, a.Payload = guarded(a.Type), json.RawMessage(guarded(string(a.Payload)))
-	if d.def.Has(actionTool.Name) && (len(a.Payload) == 0 || json.Valid(a.Payload)) {
-		d.frame(bus.FrameAction, a)
-	}
 }

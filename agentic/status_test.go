@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/state/agents"
 )
 
 // serving is an agent whose tools have statuses.
@@ -33,9 +33,9 @@ status_events:
   looking_up_purchase_history: {show: suppress}
 `
 
-// inLocale makes the plan of selling one of a user with a locale and a time zone.
+// inLocale gives the user of the plan of selling a locale and a time zone.
 func inLocale(c *core, locale, zone string) {
-	folding(c, catalog.PlanView{
+	answerTransitions(c, catalog.PlanView{
 		PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "How many outlets are there?", Agent: "seller", PlanDigest: intents.Digest(nil),
 		Turn: &catalog.TurnContext{Locale: locale, TimeZone: zone},
 		Steps: []catalog.StepView{{Status: catalog.StepPending, PlanStep: catalog.PlanStep{
@@ -44,7 +44,7 @@ func inLocale(c *core, locale, zone string) {
 	})
 }
 
-// working are the statuses among frames.
+// workingFrames returns the statuses among frames.
 func workingFrames(t *testing.T, frames []bus.TurnFrame) (out []bus.StatusData) {
 	t.Helper()
 	for _, f := range frames {
@@ -57,8 +57,8 @@ func workingFrames(t *testing.T, frames []bus.TurnFrame) (out []bus.StatusData) 
 	return out
 }
 
-// TestSlowTool: a tool that takes long shows words in the user's language within two seconds
-// of its start, those of its own status or else those for any tool.
+// TestSlowTool: a tool that takes long shows words in the user's language within two seconds of
+// its start: its own status, or the one for any tool.
 func TestSlowTool(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct{ agent, words, event string }{
@@ -82,7 +82,7 @@ func TestSlowTool(t *testing.T) {
 				return done(catalog.SkillCallResult{Output: json.RawMessage(`[]`)})(p)
 			})
 			layer(c, says(map[string][]any{"seller": {call("crm_list", struct{}{}), "None."}}), "task", "manager")
-			handOut(c)
+			dispatchTurn(c)
 			got := workingFrames(t, shown(c))
 			got = slices.DeleteFunc(got, func(d bus.StatusData) bool { return d.State == "calling" })
 			want := []bus.StatusData{{State: "working", Event: x.event, Message: x.words, Step: 1, PlanID: theTurn.PlanID}}
@@ -96,8 +96,8 @@ func TestSlowTool(t *testing.T) {
 	}
 }
 
-// TestStatuses: the manager forwards, transforms, batches and suppresses as the agent says, and
-// drops what no agent has, whatever a task sends.
+// TestStatuses: the manager forwards, transforms, batches and suppresses as the agent declares,
+// and drops undeclared statuses, whatever a task sends.
 func TestStatuses(t *testing.T) {
 	c := newCore(t)
 	agent, err := agents.Parse([]byte(serving))
@@ -107,7 +107,7 @@ func TestStatuses(t *testing.T) {
 	now := time.Now()
 	cfg := c.config(natsserver.Manager, nil)
 	cfg.Now = func() time.Time { return now }
-	d := &drive{cfg: cfg, turn: theTurn, def: *agent, batches: ratelimit.New(1, batchTime, ratelimit.Of(64), cfg.Now)}
+	d := newAgentRun(&conversation{Run: &Run{cfg: cfg, turn: theTurn, statuses: ratelimit.New(1, batchTime, ratelimit.Unshared(64), cfg.Now)}, def: *agent})
 	d.turn.About = &catalog.TurnContext{Locale: "fr"}
 	s := &catalog.StepView{PlanStep: catalog.PlanStep{Step: 1, Skills: []string{"crm.list"}}}
 	balance := progress{Event: "looking_up_points_balance"}
@@ -122,11 +122,11 @@ func TestStatuses(t *testing.T) {
 		{Event: "still_working\n"},
 		{Skill: "crm.list"},
 	} {
-		d.progress(s, p)
+		d.show(s, p)
 	}
 	now = now.Add(batchTime)
-	balance.Agent, balance.Ask = "billing", "1.0" // who was asked works for the plan's agent
-	d.progress(s, balance)
+	balance.Agent, balance.Ask = "billing", "1.0" // an asked agent works for the plan's agent
+	d.show(s, balance)
 	d.frame(bus.FrameDone, bus.DoneData{})
 	var got []string
 	for _, f := range workingFrames(t, shown(c)) {
@@ -141,44 +141,44 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestAction: an action is an order, and then a frame; a plan whose agent has no such tool
-// shows none.
+// TestAction: an action is an intent, and then a frame; a plan whose agent has no such tool shows
+// none.
 func TestAction(t *testing.T) {
 	c := newCore(t)
 	selling(c, serving)
 	inLocale(c, "", "")
-	c.on("action", done(catalog.Accepted{Accepted: true}))
+	c.on("action", done(catalog.Ack{Accepted: true}))
 	open := catalog.Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/orders"}`)}
 	m := says(map[string][]any{"seller": {call("action", map[string]any{"type": "two words"}), call("action", open), "It is open."}})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	var got []bus.ActionData
 	for _, f := range shown(c) {
 		if f.Kind == bus.FrameAction {
 			got = append(got, dataOf[bus.ActionData](t, f))
 		}
 	}
-	orders := c.of("action")
-	if len(orders) != 1 {
-		t.Fatalf("%d orders", len(orders))
+	list := c.ofType("action")
+	if len(list) != 1 {
+		t.Fatalf("%d orders", len(list))
 	}
-	if d := cmp.Diff([]bus.ActionData{{Type: "open_page", Payload: open.Payload, IntentID: orders[0].ID}}, got); d != "" {
+	if d := cmp.Diff([]bus.ActionData{{Type: "open_page", Payload: open.Payload, IntentID: list[0].ID}}, got); d != "" {
 		t.Error(d)
 	}
 	if said := results(m.requests("seller")[2]); len(said) != 2 || !strings.Contains(said[0], "/type") || said[1] != `{"accepted":true}` {
 		t.Errorf("the model was told %q", said)
 	}
 	other := newCore(t)
-	none := &drive{cfg: other.config(natsserver.Manager, nil), turn: theTurn}
-	none.progress(&catalog.StepView{}, progress{Action: &got[0]})
+	none := newAgentRun(&conversation{Run: &Run{cfg: other.config(natsserver.Manager, nil), turn: theTurn}})
+	none.show(&catalog.StepView{}, progress{Action: &got[0]})
 	none.frame(bus.FrameDone, bus.DoneData{})
 	if frames := shown(other); len(frames) != 1 {
 		t.Errorf("frames %v", kinds(t, frames))
 	}
 }
 
-// TestRemindMe: the tool makes schedules of what the model writes, in the user's time zone, and
-// says when they are due.
+// TestRemindMe: the tool creates schedules from the model's text, in the user's time zone, and
+// returns when they are due.
 func TestRemindMe(t *testing.T) {
 	c := newCore(t)
 	selling(c, serving)
@@ -187,12 +187,12 @@ func TestRemindMe(t *testing.T) {
 	c.on("schedule.put", inTurn(done(catalog.ScheduleNext{ID: "s_1", Next: next}), done(catalog.ScheduleNext{ID: "s_2", Next: next}), refuse(intents.RBACForbidden, "no role gives schedules:write")))
 	c.on("schedule.list", func(p placed) *intents.Answer {
 		a := done(catalog.ScheduleCount{Schedules: 1})(p)
-		a.Told = marshal(map[string]any{"schedules": []catalog.Schedule{{SchedulePut: catalog.SchedulePut{ID: "s_1", Input: "Look."}, Next: next}}})
+		a.Details = marshal(map[string]any{"schedules": []catalog.Schedule{{SchedulePut: catalog.SchedulePut{ID: "s_1", Input: "Look."}, Next: next}}})
 		return a
 	})
-	c.on("schedule.delete", done(catalog.Accepted{Accepted: true}))
+	c.on("schedule.delete", done(catalog.Ack{Accepted: true}))
 	m := says(map[string][]any{"seller": {
-		call("remind_me", remindArgs{Input: "Look.", When: "2027-03-28T02:30"}), // when the clocks leave that out
+		call("remind_me", remindArgs{Input: "Look.", When: "2027-03-28T02:30"}), // skipped when the clocks change
 		call("remind_me", remindArgs{Input: "Look again.", When: " 0  9 * * mon-fri", TimeZone: "Asia/Tokyo"}),
 		call("remind_me", remindArgs{Input: "Look.", When: "at tea time"}),
 		call("remind_me", remindArgs{Input: "Look.", When: "2026-12-01T09:00", TimeZone: "Middle/Earth"}),
@@ -202,10 +202,10 @@ func TestRemindMe(t *testing.T) {
 		"Done.",
 	}})
 	layer(c, m, "task", "manager")
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 	var puts []catalog.SchedulePut
-	for _, o := range c.of("schedule.put") {
+	for _, o := range c.ofType("schedule.put") {
 		var a catalog.SchedulePut
 		if err := json.Unmarshal(o.Args, &a); err != nil {
 			t.Fatal(err)
@@ -229,34 +229,34 @@ func TestRemindMe(t *testing.T) {
 	}
 }
 
-// TestRemindedOnce: what an earlier task has set or shown is not set or shown again.
+// TestRemindedOnce: reminders and actions of an earlier task are not set or shown again.
 func TestRemindedOnce(t *testing.T) {
 	next := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	for _, x := range []struct {
 		typ          string
 		args, result any
-		again        any
+		repeated     any
 	}{
 		{"schedule.put", catalog.SchedulePut{Agent: "seller", Input: "Look.", TimeZone: "UTC", At: "2026-12-01T09:00:00Z"}, catalog.ScheduleNext{ID: "s_1", Next: next}, call("remind_me", remindArgs{Input: "Look.", When: "2026-12-01T09:00"})},
-		{"action", catalog.Action{Type: "open_page"}, catalog.Accepted{Accepted: true}, call("action", catalog.Action{Type: "open_page"})},
+		{"action", catalog.Action{Type: "open_page"}, catalog.Ack{Accepted: true}, call("action", catalog.Action{Type: "open_page"})},
 	} {
 		t.Run(x.typ, func(t *testing.T) {
 			c := newCore(t)
 			selling(c, serving)
 			inLocale(c, "", "")
-			told := catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(x.typ)), Call: "1.0", Type: x.typ, Status: "done"}
-			c.on("transcript.get", done(catalog.TranscriptGetResult{Calls: []catalog.TranscriptCall{{ToldCall: told, Args: marshal(x.args), Code: intents.OK, Result: marshal(x.result)}}}))
+			told := catalog.CallSummary{Step: 1, IntentID: intents.Digest([]byte(x.typ)), Call: "1.0", Type: x.typ, Status: "done"}
+			c.on("transcript.get", done(catalog.TranscriptGetResult{Calls: []catalog.TranscriptCall{{CallSummary: told, Args: marshal(x.args), Code: intents.OK, Result: marshal(x.result)}}}))
 			step := c.reply["step"]
 			c.on("step", func(p placed) *intents.Answer {
 				a := step(p)
-				a.Told = marshal(catalog.Told{Calls: []catalog.ToldCall{told}})
+				a.Details = marshal(catalog.PlanDetails{Calls: []catalog.CallSummary{told}})
 				return a
 			})
-			m := says(map[string][]any{"seller": {x.again, "Done."}})
+			m := says(map[string][]any{"seller": {x.repeated, "Done."}})
 			layer(c, m, "task", "manager")
-			handOut(c)
+			dispatchTurn(c)
 			frames := shown(c)
-			if n := len(c.of(x.typ)); n != 0 {
+			if n := len(c.ofType(x.typ)); n != 0 {
 				t.Errorf("ordered %d times more", n)
 			}
 			if slices.ContainsFunc(frames, func(f bus.TurnFrame) bool { return f.Kind == bus.FrameAction }) {

@@ -8,14 +8,15 @@ import (
 	"regexp"
 	"strings"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state/agents"
 )
 
-// skillReturns is what a skill returns, by JSON Schema. The tools of models have no
-// place for it.
+// skillReturns is the output of a skill, by JSON Schema. The tools of models have no member for
+// it.
 type skillReturns struct {
 	Tool   string          `json:"tool"`
 	Schema json.RawMessage `json:"schema"`
@@ -27,11 +28,11 @@ type stepBlock struct {
 	ReturnSchema json.RawMessage `json:"return_schema"`
 }
 
-// message is what the executor is told: the user's request, effects of other steps that
-// are not done, the step, and the results that it starts from.
+// message returns the executor's message: the user's request, effects of other steps that are not
+// done, the step, and its input results.
 func (w *worker) message(ctx context.Context) (string, error) {
 	var m blocks
-	m.add("Request", w.req.Turn.said(w.req.UserTask))
+	m.add("Request", w.req.Turn.withReminderDue(w.req.UserTask))
 	if len(w.returns) > 0 {
 		m.add("Returns", w.returns)
 	}
@@ -39,10 +40,10 @@ func (w *worker) message(ctx context.Context) (string, error) {
 		m.add("Effects", w.req.Effects)
 	}
 	m.add("Step", stepBlock{w.req.Step, w.schema})
-	inputs := make([]labelled, len(w.req.Inputs))
+	inputs := make([]labelledResult, len(w.req.Inputs))
 	for i, in := range w.req.Inputs {
 		var got catalog.ReadMemoryResult
-		a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: in.Key}, &got)
+		a, err := w.submit(ctx, "read_memory", catalog.ReadMemory{Key: in.Key}, &got)
 		if err != nil {
 			return "", err
 		}
@@ -62,11 +63,11 @@ func (w *worker) message(ctx context.Context) (string, error) {
 	return m.task(w.req.Step.Task), nil
 }
 
-// tools are the skills that the step allows, and the built-in tools.
+// tools returns the skills that the step allows, and the built-in tools.
 func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	manifests := make([]catalog.Manifest, len(w.req.Step.Skills))
 	for i, name := range w.req.Step.Skills {
-		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
+		if _, err := w.submit(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -95,35 +96,34 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	return append(all, builtin...), nil
 }
 
-// maxAbout bounds the description of a skill, in bytes: servers cut longer ones, and
-// its effect stands behind it.
+// maxAbout bounds the description of a skill, in bytes: servers truncate longer ones, and the
+// effect follows it.
 const maxAbout = 1000
 
-// skill is a skill as a tool. Its server judges the input, so a schema that this
-// system cannot compile is no hindrance.
+// skill returns a skill as a tool. Its server judges the input, so a schema that this system
+// cannot compile is not an error.
 func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 	check, _ := schemas.Compile(m.InputSchema)
 	if renders(m) {
 		return w.render(m, wire)
 	}
 	return &tool{
-		Tool:  model.Tool{Name: wire, Description: cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
+		Tool:  model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
 		check: check,
 		once:  m.Effect == catalog.Once,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
 			args := catalog.SkillCall{Skill: m.Name, Input: input}
 			if m.Effect == catalog.Once {
-				if result, err, ok := w.already("skill.call", args, label); ok {
+				if result, err, ok := w.earlierCall("skill.call", args, label); ok {
 					return result, err
 				}
 			}
 			w.say(progress{Skill: m.Name})
-			var got catalog.SkillCallResult
-			a, err := w.order(ctx, "skill.call", args, &got)
+			got, a, err := w.called(ctx, args)
 			if err != nil {
 				return nil, err
 			}
-			return w.keep(label, a.IntentID, got.Output, got.Reference), nil
+			return w.keptAs(got.Status, label, a.IntentID, got.Output, got.Reference), nil
 		},
 	}
 }
@@ -138,11 +138,11 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 		return linesOf(m.inline, a), nil
 	}
 	var got catalog.ReadLinesResult
-	_, err = w.order(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
+	_, err = w.submit(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
 	return got, err
 }
 
-// linesOf are lines of an inline result: of its text, or of its JSON with a line for each
+// linesOf returns lines of an inline result: of its text, or of its JSON with a line for each
 // member.
 func linesOf(inline json.RawMessage, a readLinesArgs) catalog.ReadLinesResult {
 	var text string
@@ -156,7 +156,7 @@ func linesOf(inline json.RawMessage, a readLinesArgs) catalog.ReadLinesResult {
 	return catalog.ReadLinesResult{Lines: lines[:min(a.N, len(lines))], More: len(lines) > a.N}
 }
 
-// python runs a script over a result, or several.
+// python runs a script over one or several results.
 func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (any, error) {
 	args := catalog.ExecPython{Script: a.Script}
 	if a.From != "" {
@@ -180,15 +180,15 @@ func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (an
 		args.Inputs[label] = m.from()
 	}
 	var got catalog.ExecPythonResult
-	answer, err := w.order(ctx, "exec_python", args, &got)
+	answer, err := w.submit(ctx, "exec_python", args, &got)
 	if err != nil {
 		return nil, err
 	}
 	return w.keep(label, answer.IntentID, got.Output, got.Reference), nil
 }
 
-// remember stores the result of the step. What can be checked here is: an order of
-// write_memory that breaks the contract ends the step.
+// remember stores the result of the step. Everything that can be checked here is checked: a
+// write_memory intent that breaks the contract ends the step.
 func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any, error) {
 	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data}
 	inline := a.Data
@@ -209,7 +209,7 @@ func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any
 		}
 	}
 	var got catalog.WriteMemoryResult
-	_, err := w.order(ctx, "write_memory", args, &got)
+	_, err := w.submit(ctx, "write_memory", args, &got)
 	w.key = got.Key
 	return nil, err
 }

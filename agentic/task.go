@@ -6,43 +6,47 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/logging"
+	"aob.dev/writ/internal/ratelimit"
 )
 
-// Tasks carries steps out, each with an ephemeral key that is made here, never
-// leaves, and is dead when the task ends. What agents are asked is carried out here, too.
+// Tasks executes steps, each with an ephemeral key that is created here, never leaves, and is
+// invalid when the task ends. Asked agents run here too.
 type Tasks struct {
 	cfg    Config
 	grants *renewals
+	steps  *ratelimit.Places // of steps in execution
+	calls  *ratelimit.Places // likewise, of clients' calls
 
 	mu      sync.Mutex // guards keys and clients
-	keys    map[string]prepared
+	keys    map[string]preparedTask
 	clients map[string]*clientTask // that have begun, by id, until their deadline
 }
 
-// prepared is the key of a task that has not begun. If its step is refused it never
-// begins, and the key is forgotten at its deadline.
-type prepared struct {
+// preparedTask is the key of a task that has not begun. If its step is refused it never begins,
+// and the key is dropped at its deadline.
+type preparedTask struct {
 	key   intents.Signer
 	until time.Time
 }
 
-// NewTasks needs no key.
+// NewTasks requires no key.
 func NewTasks(cfg Config) *Tasks {
-	if cfg.Asked == nil {
-		cfg.Asked = func(string, time.Duration, time.Duration, string) {}
+	if cfg.CountAsk == nil {
+		cfg.CountAsk = func(string, time.Duration, time.Duration, string) {}
 	}
-	return &Tasks{cfg: cfg, grants: newRenewals(), keys: make(map[string]prepared), clients: make(map[string]*clientTask)}
+	return &Tasks{cfg: cfg, grants: newRenewals(), steps: ratelimit.NewPlaces(workers), calls: ratelimit.NewPlaces(workers), keys: make(map[string]preparedTask), clients: make(map[string]*clientTask)}
 }
 
-// Serve takes delegations until ctx ends.
+// Serve accepts delegations until ctx ends.
 func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
 	instance := t.cfg.Bus.Instance()
 	return t.cfg.Bus.Serve(ctx, bus.Service{
-		Name: bus.ServiceName("task"), Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: workers,
+		Name: bus.ServiceName("task"), Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: atOnce,
 		Endpoints: map[string]bus.Handler{
 			bus.Agent("task"):           answer(t.cfg.Log, t.prepare),
 			bus.Grant("task", instance): answer(t.cfg.Log, t.grants.take),
@@ -52,7 +56,7 @@ func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
 	}, ready)
 }
 
-// prepare makes the key of a task, and the proof that this process has it.
+// prepare creates the key of a task, and the proof that this process has it.
 func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
 	until, err := time.Parse(time.RFC3339Nano, req.Step.Deadline)
 	if err != nil {
@@ -72,19 +76,19 @@ func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
 	now := t.cfg.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.keys, func(_ string, p prepared) bool { return p.until.Before(now) })
+	maps.DeleteFunc(t.keys, func(_ string, p preparedTask) bool { return p.until.Before(now) })
 	maps.DeleteFunc(t.clients, func(_ string, c *clientTask) bool { return c.until.Before(now) })
-	t.keys[step.TaskID] = prepared{key, until}
+	t.keys[step.TaskID] = preparedTask{key, until}
 	return taskReply{Step: step, Instance: t.cfg.Bus.Instance()}
 }
 
-// talk is run, and says how it comes along.
+// talk is run with progress reports.
 func (t *Tasks) talk(ctx context.Context, req runRequest, say func(progress)) runReply {
 	req.say = say
 	return t.run(ctx, req)
 }
 
-// run carries the step out and forgets the key.
+// run executes the step and drops the key.
 func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 	t.mu.Lock()
 	task, ok := t.keys[req.TaskID]
@@ -96,7 +100,7 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 	return t.work(ctx, task.key, req)
 }
 
-// work has a task do its work with a key that is in force.
+// work has a task do its work with a registered key.
 func (t *Tasks) work(ctx context.Context, key intents.Signer, req runRequest) runReply {
 	deadline, err := time.Parse(time.RFC3339Nano, req.Deadline)
 	if err != nil {
@@ -105,10 +109,17 @@ func (t *Tasks) work(ctx context.Context, key intents.Signer, req runRequest) ru
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	ctx = logging.By(logging.In(ctx, req.Turn.TraceID), "task", "step")
 	cfg := t.cfg
-	cfg.Log = logging.Of(ctx, cfg.Log)
-	w := &worker{cfg: cfg, tasks: t, req: req, sealer: t.cfg.sealer(key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
-	unfollow := t.grants.follow(req.Turn, w.sealer, nil)
+	cfg.Log = logging.WithContext(ctx, cfg.Log)
+	w := &worker{cfg: cfg, tasks: t, req: req, submitter: t.cfg.submitter(key), place: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
+	unfollow := t.grants.follow(req.Turn, w.submitter, nil)
 	defer unfollow()
 	defer cancel()
-	return w.work(ctx)
+	if req.Ask == "" { // otherwise it uses the place of the asking task
+		leave, err := t.steps.Wait(ctx, req.Turn.Tenant, keyOf(req.Turn.Grant), 0)
+		if err != nil {
+			return runReply{Status: taskFailed, Reason: "the step had no turn before its deadline"}
+		}
+		defer leave()
+	}
+	return w.work(model.Showing(ctx, func(body []byte) { w.say(progress{Request: body}) }))
 }

@@ -9,28 +9,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state/agents"
 )
 
 const taskKey = "acme:sess_1:task_1:count_the_outlets"
 
 func tasks(c *core, m model.Model) *Tasks { return NewTasks(c.config(natsserver.Task, m)) }
 
-// ofStep are the arguments of the step that opens task_1.
+// ofStep returns the arguments of the step that opens task_1.
 func ofStep(deadline time.Time) catalog.Step {
 	return catalog.Step{PlanID: "plan_1", PlanDigest: "sha256:" + strings.Repeat("0", 64), Step: 1, Epoch: 1, TaskID: "task_1", Deadline: deadline.UTC().Format(time.RFC3339)}
 }
 
-// opened prepares task_1 and takes its key into force.
+// opened prepares task_1 and registers its key.
 func opened(c *core, w *Tasks, deadline time.Time) runRequest {
 	c.t.Helper()
-	r := w.prepare(c.t.Context(), taskRequest{c.turn(), ofStep(deadline)})
+	r := w.prepare(c.t.Context(), taskRequest{ofStep(deadline)})
 	if r.Error != "" {
 		c.t.Fatal(r.Error)
 	}
@@ -41,22 +41,22 @@ func opened(c *core, w *Tasks, deadline time.Time) runRequest {
 	}
 }
 
-// working has the core answer as where all goes well.
+// working has the core answer with success throughout.
 func working(c *core) {
 	skillsOf(c, []string{"outlets"})
 	c.on("skill.call", done(catalog.SkillCallResult{Output: json.RawMessage(`{"count":10}`)}))
 	c.on("write_memory", done(catalog.WriteMemoryResult{Key: taskKey, Validated: true}))
 }
 
-// answered is the plan that a core answers a move with which does not fold plans.
+// answered is the plan in the answer of a core that does not apply transitions.
 var answered = &catalog.PlanView{}
 
-// finish is the step.finish that was sealed, once.
+// finish returns the step.finish that was signed, exactly once.
 func finish(c *core) (a catalog.StepFinish) {
 	c.t.Helper()
-	all := c.of("step.finish")
+	all := c.ofType("step.finish")
 	if len(all) != 1 {
-		c.t.Fatalf("%d times step.finish among %v", len(all), types(c.taken()))
+		c.t.Fatalf("%d times step.finish among %v", len(all), types(c.allPlaced()))
 	}
 	if err := json.Unmarshal(all[0].Args, &a); err != nil {
 		c.t.Fatal(err)
@@ -68,7 +68,7 @@ func TestPrepare(t *testing.T) {
 	c := newCore(t)
 	w := tasks(c, nil)
 	asked := ofStep(time.Now().Add(time.Minute))
-	r := w.prepare(t.Context(), taskRequest{c.turn(), asked})
+	r := w.prepare(t.Context(), taskRequest{asked})
 	if r.Error != "" || r.Instance == "" || r.Instance != w.cfg.Bus.Instance() {
 		t.Fatalf("%+v", r)
 	}
@@ -97,7 +97,7 @@ func TestPrepare(t *testing.T) {
 	if v := s.ValidateBytes(marshal(r.Step)); len(v) > 0 {
 		t.Errorf("no step could be sealed with it: %v", v)
 	}
-	other := tasks(c, nil).prepare(t.Context(), taskRequest{c.turn(), asked})
+	other := tasks(c, nil).prepare(t.Context(), taskRequest{asked})
 	if other.Step.JWK.KID == r.Step.JWK.KID || other.Instance == r.Instance {
 		t.Error("two tasks have one key or one place")
 	}
@@ -115,25 +115,25 @@ func TestTask(t *testing.T) {
 	if d := cmp.Diff(catalog.StepFinish{TaskID: "task_1", Status: taskDone, MemoryKey: taskKey, Usage: []catalog.Usage{used(agents.Executor, 2)}}, finish(c)); d != "" {
 		t.Errorf("step.finish (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]string{"skill.load", "skill.call", "write_memory", "step.finish"}, types(c.taken())); d != "" {
+	if d := cmp.Diff([]string{"skill.load", "skill.call", "write_memory", "step.finish"}, types(c.allPlaced())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
-	for _, o := range c.taken() {
+	for _, o := range c.allPlaced() {
 		if o.Role != intents.RoleTask || o.Place != (Place{Revision: 1, Step: 1, TaskID: "task_1"}) || o.Grant != "first" {
 			t.Errorf("%+v", o)
 		}
 	}
 	var wrote catalog.WriteMemory
-	if err := json.Unmarshal(c.of("write_memory")[0].Args, &wrote); err != nil {
+	if err := json.Unmarshal(c.ofType("write_memory")[0].Args, &wrote); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(catalog.WriteMemory{Label: "count_the_outlets", From: c.of("skill.call")[0].ID}, wrote); d != "" {
+	if d := cmp.Diff(catalog.WriteMemory{Label: "count_the_outlets", From: c.ofType("skill.call")[0].ID}, wrote); d != "" {
 		t.Errorf("write_memory (-want +got):\n%s", d)
 	}
 }
 
-// TestTaskKeyForgotten: a key is good for one run, wherever that ends, and a task
-// that was never prepared here has none.
+// TestTaskKeyForgotten: a key is valid for one run, however that ends, and a task that was never
+// prepared here has none.
 func TestTaskKeyForgotten(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -142,7 +142,7 @@ func TestTaskKeyForgotten(t *testing.T) {
 	if got := w.run(t.Context(), req); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
-	orders := len(c.taken())
+	total := len(c.allPlaced())
 	for _, id := range []string{"task_1", "task_2", ""} {
 		req.TaskID = id
 		got := w.run(t.Context(), req)
@@ -150,13 +150,13 @@ func TestTaskKeyForgotten(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", id, d)
 		}
 	}
-	if len(w.keys) != 0 || len(c.taken()) != orders {
-		t.Errorf("%d keys are kept, %d orders were sealed", len(w.keys), len(c.taken())-orders)
+	if len(w.keys) != 0 || len(c.allPlaced()) != total {
+		t.Errorf("%d keys are kept, %d orders were sealed", len(w.keys), len(c.allPlaced())-total)
 	}
 }
 
-// TestTaskNeverRun: where the step is refused the task never runs. Its key goes
-// when it would be dead.
+// TestTaskNeverRun: if the step is refused the task never runs. Its key is dropped at its
+// deadline.
 func TestTaskNeverRun(t *testing.T) {
 	c := newCore(t)
 	cfg := c.config(natsserver.Task, nil)
@@ -166,7 +166,7 @@ func TestTaskNeverRun(t *testing.T) {
 	for i, id := range []string{"task_1", "task_2", "task_3"} {
 		step := ofStep(now.Add(time.Minute))
 		step.TaskID = id
-		if r := w.prepare(t.Context(), taskRequest{c.turn(), step}); r.Error != "" {
+		if r := w.prepare(t.Context(), taskRequest{step}); r.Error != "" {
 			t.Fatal(r.Error)
 		}
 		if i == 1 {
@@ -198,13 +198,13 @@ func TestTaskDeadline(t *testing.T) {
 		}
 		step := ofStep(time.Now())
 		step.Deadline = bad
-		if r := w.prepare(t.Context(), taskRequest{c.turn(), step}); r.Error == "" {
+		if r := w.prepare(t.Context(), taskRequest{step}); r.Error == "" {
 			t.Errorf("deadline %q: a key was made", bad)
 		}
 	}
 }
 
-// TestTaskEnds: how a step can end otherwise than done.
+// TestTaskEnds: how a step can end other than done.
 func TestTaskEnds(t *testing.T) {
 	held := func(p placed) *intents.Answer {
 		a := refuse(intents.ApprovalRequired, "two people must agree")(p)
@@ -220,6 +220,13 @@ func TestTaskEnds(t *testing.T) {
 	}{
 		{"insufficient", nil, []any{giveUp}, runReply{Status: taskInsufficient, Reason: "no such outlets", Plan: answered}, &catalog.StepFinish{Reason: "no such outlets", Suggestion: "ask for others"}},
 		{
+			"a skill that is too slow",
+			map[string]func(placed) *intents.Answer{"skill.call": outcome(intents.ExecutorTimeout, intents.Failed, false)},
+			[]any{callIt, giveUp},
+			runReply{Status: taskInsufficient, Reason: "no such outlets", Plan: answered},
+			&catalog.StepFinish{Reason: "no such outlets", Suggestion: "ask for others", Cause: catalog.SkillTimeout},
+		},
+		{
 			"a model that only talks", nil,
 			[]any{"I will count them."},
 			runReply{Status: taskInsufficient, Reason: "the model did not use its tools", Plan: answered},
@@ -229,8 +236,8 @@ func TestTaskEnds(t *testing.T) {
 			Status: taskInsufficient, Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Plan: answered,
 		}, &catalog.StepFinish{Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Suggestion: "ask for less, or for another shape"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
-			Status: taskHeld, Plan: answered,
-			Held: &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
+			Status: taskPendingApproval, Plan: answered,
+			Approval: &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
 		}, &catalog.StepFinish{}},
 		{
 			"contract violation",
@@ -264,13 +271,13 @@ func TestTaskEnds(t *testing.T) {
 			}
 			w := tasks(c, says(map[string][]any{agents.Executor: tt.actions}))
 			got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
-			if got.Held != nil {
-				if got.Held.IntentID != c.of("skill.call")[0].ID {
+			if got.Approval != nil {
+				if got.Approval.IntentID != c.ofType("skill.call")[0].ID {
 					t.Error("the held order is not named")
 				}
-				got.Held.IntentID, got.Refused = "", nil
+				got.Approval.IntentID, got.Refused = "", nil
 			}
-			if reports := got.Plan == nil; reports != (len(got.Usage) > 0) { // what no order says of its use of models
+			if reports := got.Plan == nil; reports != (len(got.Usage) > 0) { // usage that no intent reports
 				t.Errorf("usage %+v", got.Usage)
 			}
 			got.Usage = nil
@@ -278,14 +285,17 @@ func TestTaskEnds(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 			if tt.finish == nil {
-				if n := len(c.of("step.finish")); n != 0 {
+				if n := len(c.ofType("step.finish")); n != 0 {
 					t.Errorf("step.finish was sealed %d times", n)
 				}
 				return
 			}
 			tt.finish.TaskID, tt.finish.Status = "task_1", tt.want.Status
+			if tt.want.Status == taskInsufficient {
+				tt.finish.Completed = json.RawMessage("null")
+			}
 			ended := finish(c)
-			ended.Usage = nil // TestTask looks at it
+			ended.Usage = nil // checked by TestTask
 			if d := cmp.Diff(*tt.finish, ended); d != "" {
 				t.Errorf("step.finish (-want +got):\n%s", d)
 			}

@@ -7,39 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
-
-func TestCut(t *testing.T) {
-	tests := []struct {
-		in   string
-		n    int
-		want string
-	}{
-		{"", 3, ""},
-		{"abc", 3, "abc"},
-		{"abcd", 3, "abc"},
-		{"abc", 0, ""},
-		{"äöü", 6, "äöü"},
-		{"äöü", 5, "äö"},
-		{"äöü", 1, ""},
-		{"a€b", 3, "a"},
-		{"a€b", 4, "a€"},
-	}
-	for _, tt := range tests {
-		if got := cut(tt.in, tt.n); got != tt.want {
-			t.Errorf("%q at %d: %q", tt.in, tt.n, got)
-		}
-	}
-	long := strings.Repeat("ä", 1<<20) // a cut that counted characters would take minutes
-	if got := cut(long, 4001); len(got) != 4000 || !utf8.ValidString(got) {
-		t.Errorf("%d bytes", len(got))
-	}
-}
 
 func TestLabel(t *testing.T) {
 	args, err := schemas.IntentArgs("write_memory")
@@ -67,14 +39,14 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestPlain: what another role, and in the end the user, hears of an error.
+// TestPlain: the text of an error for another role, and in the end for the user.
 func TestPlain(t *testing.T) {
 	tests := []struct {
 		err  error
 		want string
 	}{
-		{&OrderError{"skill.find", &intents.Answer{Code: intents.PolicyDenied, Reason: "outlets are not for this user"}}, "outlets are not for this user (skill.find)"},
-		{&OrderError{"skill.find", &intents.Answer{Code: intents.PolicyDenied}}, "a policy denies it (skill.find)"},
+		{&IntentError{"skill.find", &intents.Answer{Code: intents.PolicyDenied, Reason: "outlets are not for this user"}}, "outlets are not for this user (skill.find)"},
+		{&IntentError{"skill.find", &intents.Answer{Code: intents.PolicyDenied}}, "a policy denies it (skill.find)"},
 		{fmt.Errorf("x: %w", &model.Error{Reason: "rate limit", Retryable: true}), "the model could not answer: rate limit"},
 		{&silentError{"planner", context.DeadlineExceeded}, "the planner does not answer"},
 		{errors.New("dial tcp 10.0.0.1: secret"), "internal error"},

@@ -6,24 +6,24 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 )
 
 // tokenTime is how long pieces of a text are gathered into one frame.
 const tokenTime = 50 * time.Millisecond
 
-// tokens shows the text of a reply while it comes, guarded.
+// tokens displays the text of a reply while it is written, guarded.
 type tokens struct {
-	show  func(bus.ContentData)
-	now   func() time.Time
-	every time.Duration   // how long pieces are gathered; 0: tokenTime
-	text  strings.Builder // of the reply
-	shown int             // bytes of it that are dealt with
-	since time.Time       // of the first piece after them
-	seen  bool            // something of the text was shown
+	show      func(bus.ContentData)
+	now       func() time.Time
+	every     time.Duration   // how long pieces are gathered; 0: tokenTime
+	text      strings.Builder // of the reply
+	shown     int             // bytes of it that are processed
+	since     time.Time       // of the first piece after them
+	displayed bool            // something of the text was shown
 }
 
-// take gathers a piece. Text that the model withdraws is withdrawn on display.
+// take adds a piece. Text that the model withdraws is withdrawn on display.
 func (t *tokens) take(e model.Event) {
 	if e.Reset {
 		t.withdraw()
@@ -38,21 +38,21 @@ func (t *tokens) take(e model.Event) {
 	}
 }
 
-// withdraw begins anew.
+// withdraw starts over.
 func (t *tokens) withdraw() {
-	if t.seen {
+	if t.displayed {
 		t.show(bus.ContentData{Reset: true})
 	}
 	t.text.Reset()
-	t.shown, t.seen = 0, false
+	t.shown, t.displayed = 0, false
 }
 
-// flush shows what was gathered; whole says that the text has no more pieces.
+// flush shows the gathered text; whole means that the text has no more pieces.
 func (t *tokens) flush(whole bool) {
 	fit, to := guardedFrom(t.text.String(), t.shown, whole)
 	t.shown, t.since = to, t.now()
 	if fit != "" {
-		t.seen = true
+		t.displayed = true
 		t.show(bus.ContentData{Text: fit})
 	}
 }

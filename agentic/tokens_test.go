@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/model"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 )
 
-// TestTokens: pieces that come within 50 ms are one frame, the end of a text is held back
-// until more has come, and what a model withdraws is withdrawn on display.
+// TestTokens: pieces within 50 ms are one frame, the end of a text is withheld until more has
+// arrived, and text withdrawn by the model is withdrawn on display.
 func TestTokens(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var shown []bus.ContentData

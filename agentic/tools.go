@@ -10,12 +10,12 @@ import (
 
 // The built-in tools, as models see them, with their arguments.
 
-// called makes the call of a tool of a function over its decoded arguments.
+// called adapts a function over decoded arguments to the call of a tool.
 func called[Args any](fn func(ctx context.Context, label string, args Args) (any, error)) func(context.Context, string, json.RawMessage) (any, error) {
 	return func(ctx context.Context, label string, raw json.RawMessage) (any, error) {
 		var args Args
 		if err := json.Unmarshal(raw, &args); err != nil {
-			return nil, mistaken("the arguments cannot be used: %v", err) // a number out of range, say
+			return nil, mistaken("the arguments cannot be used: %v", err) // such as a number out of range
 		}
 		return fn(ctx, label, args)
 	}

@@ -6,9 +6,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 // costly fails, after its server has counted tokens.
@@ -20,8 +20,8 @@ func (costly) Respond(context.Context, model.Request, func(model.Event)) (*model
 	return &model.Response{Model: "test:costly", Usage: model.Usage{InputTokens: 500, OutputTokens: 3}}, &model.Error{Reason: "busy", Retryable: true}
 }
 
-// TestUsageOfFallback: tokens stand under the model that has used them, also where another
-// one answered.
+// TestUsageOfFallback: tokens are attributed to the model that used them, even if another one
+// answered.
 func TestUsageOfFallback(t *testing.T) {
 	def := agents.Builtin(agents.Composer)
 	l := &loop{agent: def, model: model.Fallback(costly{}, says(map[string][]any{"": {"Hello."}}))}

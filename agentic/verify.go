@@ -10,9 +10,9 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// verifyPlan says what is wrong with a plan before it is sealed: numbers, inputs,
-// skills that were loaded, shapes that compile and that the skill's declared
-// output, or the step's input, can meet. Empty: nothing.
+// verifyPlan lists the errors of a plan before it is signed: numbers, inputs, skills that were
+// loaded, shapes that compile and that the skill's declared output, or the step's input, can
+// meet. Empty: none.
 func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest, others []catalog.OtherAgent) []string {
 	steps := a.Steps
 	var wrong []string
@@ -37,7 +37,7 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest,
 		return []string{fmt.Sprintf("there is room for %d steps; say infeasible if the task does not fit", req.room())}
 	}
 	shapes := make(map[int]string)
-	for _, s := range req.staying() {
+	for _, s := range req.retained() {
 		shapes[s.Step] = s.ReturnSpec.Shape
 	}
 	for i, s := range steps {
@@ -85,9 +85,9 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest,
 	return wrong
 }
 
-// meetable says whether a shape can be met. A shape of records can be if a skill's
-// output or an input's shape declares one of its members. An output that declares
-// nothing may hold anything, and scalars can be computed from anything.
+// meetable reports whether a shape can be met. A shape of records can be if a skill's output or
+// an input's shape declares one of its members. An output that declares nothing may contain
+// anything, and scalars can be computed from anything.
 func meetable(shape json.RawMessage, s catalog.PlanStep, loaded map[string]catalog.Manifest, inputs []string) bool {
 	wanted := make(map[string]bool)
 	members(shape, wanted)
@@ -119,11 +119,11 @@ func meetable(shape json.RawMessage, s catalog.PlanStep, loaded map[string]catal
 	return false
 }
 
-// aggregates are what a script can compute from many values of one member.
+// aggregates are the values that a script can compute from many values of one member.
 var aggregates = []string{"count", "sum", "total", "average", "mean", "min", "max", "value"}
 
-// aggregated says that a name is that of an aggregate, alone or joined with a
-// declared member, such as average_amount or amount_max.
+// aggregated reports whether a name is that of an aggregate, alone or joined with a declared
+// member, such as average_amount or amount_max.
 func aggregated(name string, declared map[string]bool) bool {
 	return slices.ContainsFunc(aggregates, func(aggregate string) bool {
 		after, first := strings.CutPrefix(name, aggregate+"_")

@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// outlets lists places, rank arranges any rows, mute declares no output.
+// known are the skills: outlets lists places, rank arranges any rows, mute declares no output.
 var known = map[string]catalog.Manifest{
 	"outlets": {
 		InputSchema:  json.RawMessage(`{"type":"object","properties":{"active":{"type":"boolean"}}}`),
@@ -40,7 +40,7 @@ func TestVerifyPlan(t *testing.T) {
 		steps  []catalog.PlanStep
 		answer string
 		req    planRequest
-		says   []string // in order; none: nothing is wrong
+		says   []string // in order; none: no error
 	}{
 		{"one step", []catalog.PlanStep{planned(1, names, nil, "outlets")}, "", fresh, nil},
 		{"two, chained", []catalog.PlanStep{planned(1, names, nil, "outlets"), planned(2, names, []int{1})}, "", fresh, nil},
@@ -116,7 +116,7 @@ func TestMeetable(t *testing.T) {
 	}
 }
 
-// A step that waits can be dropped, and then counts no more.
+// A step that waits can be dropped, and then no longer counts.
 func TestVerifyDrop(t *testing.T) {
 	waits := catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: "integer"}}
 	req := planRequest{FirstStep: 2, Revision: 2, soFar: soFar{Waiting: []catalog.PlanStep{waits}}}

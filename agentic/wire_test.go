@@ -13,23 +13,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/state/agents"
 )
 
 var update = flag.Bool("update", false, "write testdata/wire anew")
 
-// changing is what differs from run to run.
+// changing matches the parts that differ between runs.
 var changing = regexp.MustCompile(`Date: [^\\]*\\nTime: [^\\]*\\n`)
 
-// TestWire: the last request of each built-in agent in a turn that goes well, as a server
-// gets it over HTTP.
+// TestWire: the last request of each built-in agent in a successful turn, as a server receives it
+// over HTTP.
 func TestWire(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	m := wellDone()
 	layer(c, m, allRoles...)
-	handOut(c)
+	dispatchTurn(c)
 	shown(c)
 
 	got := make(chan []byte, 1)

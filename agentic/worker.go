@@ -10,101 +10,125 @@ import (
 	"strings"
 	"sync"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state/agents"
 )
 
-// worker is one task at work.
+// worker is one running task.
 type worker struct {
-	cfg    Config
-	tasks  *Tasks
-	req    runRequest
-	sealer *Sealer
-	at     Place
+	cfg       Config
+	tasks     *Tasks
+	req       runRequest
+	submitter *Submitter
+	place     Place
 
 	schema  json.RawMessage // of the result
 	check   *schemas.Schema
 	returns []skillReturns // what skills declare
 	loop    *loop
 	others  []catalog.OtherAgent // that may be asked
-	key     string               // of the result, once it is remembered
+	key     string               // of the result, once it is stored
 	show    *tokens              // of an agent's reply; nil: of none
 	reply   string               // of an agent
-	sealed  string               // the order of a node, once it is done
-	// complete: a remote agent has done what the session is about.
+	signed  string               // the intent of a node, once it is done
+	// complete: a remote agent has completed the purpose of the session.
 	complete bool
-	stop     *stopError // the model says that the step cannot be done
+	stop     *stopError // the model reports that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
 	shelf    []string // skills of an agent with too many: the first are shown
-	// before are calls of earlier tasks that are done or wait, by what they ask for.
+	// before are calls of earlier tasks that are done or wait, by content.
 	before map[string][]catalog.TranscriptCall
 	// components of the answer, as they were rendered.
 	components []component
+	timedOut   bool // the last called skill
 }
 
-func (w *worker) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
-	at := w.at
-	at.Call = callOf(ctx)
-	return w.sealer.Order(ctx, w.req.Turn, at, typ, args, result)
+func (w *worker) submit(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
+	at := w.place
+	if at.Call = callOf(ctx); at.Call != "" {
+		at.Tool, _ = ctx.Value(toolKey{}).(string)
+	}
+	return w.submitter.Submit(ctx, w.req.Turn, at, typ, args, result)
 }
 
-// work ends the step one way or another and says how.
+// called calls a skill.
+func (w *worker) called(ctx context.Context, args catalog.SkillCall) (got catalog.SkillCallResult, a *intents.Answer, err error) {
+	a, err = w.submit(ctx, "skill.call", args, &got)
+	var refused *IntentError
+	w.mu.Lock()
+	w.timedOut = errors.As(err, &refused) && refused.Answer.Code == intents.ExecutorTimeout
+	w.mu.Unlock()
+	return got, a, err
+}
+
+// cause returns the cause of a step that is not done; empty: it is in the reason alone.
+func (w *worker) cause() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timedOut {
+		return catalog.SkillTimeout
+	}
+	return ""
+}
+
+// work ends the step and reports its end.
 func (w *worker) work(ctx context.Context) runReply {
 	err := w.attempt(ctx)
 	var stop *stopError
-	var refused *OrderError
+	var refused *IntentError
 	switch {
 	case err == nil:
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Order: w.sealed, Reply: w.reply, Components: w.rendered(), WorkflowComplete: w.complete})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Intent: w.signed, Reply: w.reply, Components: w.rendered(), WorkflowComplete: w.complete})
 	case errors.As(err, &stop):
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Completed: json.RawMessage("null"), Reason: visible.Cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: visible.Cut(stop.suggestion, 1000), Cause: w.cause()})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
-		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskHeld}
+		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskPendingApproval}
 		if w.loop != nil {
-			end.Reply = cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
+			end.Reply = visible.Cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
 			if w.show != nil {
 				w.show.flush(true)
 			}
 		}
 		reply := w.finish(ctx, end)
-		reply.Held, reply.Refused = heldOf(refused), refused
+		reply.Approval, reply.Refused = approvalOf(refused), refused
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason, Usage: w.used()} // the record ended the step
-	case errors.Is(ctx.Err(), context.Canceled): // the process ends: the step is nobody's failure, and goes on from the record
+	case errors.Is(ctx.Err(), context.Canceled): // the process ends: the step has not failed, and continues from the record
 		return runReply{Status: taskUnanswered, Reason: "the process of the task has ended", Usage: w.used()}
-	case unanswered(err) && ctx.Err() == nil: // nobody knows how its last order ended: the next task reads it in the record
+	case unanswered(err) && ctx.Err() == nil: // the outcome of its last intent is unknown: the next task reads it in the record
 		w.cfg.Log.WarnContext(ctx, "task without an answer", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
 		return runReply{Status: taskUnanswered, Reason: plain(err), Usage: w.used()}
 	default:
-		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detail(err)))
 		reason, late := plain(err), errors.Is(ctx.Err(), context.DeadlineExceeded)
 		if late {
 			reason = "the step was not done by its deadline"
 		}
-		reply := w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: cut(reason, 1000)})
+		reply := w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: visible.Cut(reason, 1000), Cause: w.cause()})
 		reply.TimedOut = late
 		return reply
 	}
 }
 
-// unanswered says that an order got no answer, or that no router was there for it.
+// unanswered reports whether an intent got no answer, or found no router.
 func unanswered(err error) bool {
 	return errors.Is(err, bus.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func heldOf(e *OrderError) *bus.Approval {
+func approvalOf(e *IntentError) *bus.Approval {
 	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason, URL: e.Answer.Approval}
 	if d := e.Answer.Decision; d != nil {
 		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
-		if slices.Equal(d.PolicyIDs, []string{intents.RuleUnsettled}) {
+		if slices.Equal(d.PolicyIDs, []string{intents.RuleUnknownOutcome}) {
 			h.Hint = d.Hint
 		}
 		if d.Hold != nil {
@@ -114,7 +138,7 @@ func heldOf(e *OrderError) *bus.Approval {
 	return h
 }
 
-// used is what the task has used of models.
+// used returns the model usage of the task.
 func (w *worker) used() []catalog.Usage {
 	if w.loop == nil {
 		return nil
@@ -122,14 +146,15 @@ func (w *worker) used() []catalog.Usage {
 	return w.loop.used
 }
 
-// finishTime is how long a task may take to say its end, which is sent again while there is no answer.
+// finishTime bounds how long a task may take to report its end, which is sent again while there
+// is no answer.
 const finishTime = 4 * bus.AnswerTime
 
-// finish seals the task's own end; its key is dead afterwards.
+// finish signs the task's own end; its key is invalid afterwards.
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	ctx, cancel := context.WithTimeout(clock.Lasting(ctx), finishTime)
 	defer cancel()
-	var asked routing
+	var asked askReport
 	f.Usage = w.used()
 	if w.loop != nil {
 		f.Dropped = w.loop.dropped
@@ -138,35 +163,35 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 		*w.req.busy = w.loop.busy
 	}
 	if w.loop != nil && w.req.Agent != "" {
-		asked = w.loop.routing()
+		asked = w.loop.askReport()
 		if w.loop.noData > 0 {
 			errorEmit(ctx, w.cfg, w.req.Agent, axisData, false)
 		}
 	}
 	var plan catalog.PlanView
-	a, err := w.order(ctx, "step.finish", f, &plan)
+	a, err := w.submit(ctx, "step.finish", f, &plan)
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
-		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage, Reply: f.Reply, Components: f.Components} // it may stand in the record
+		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage, Reply: f.Reply, Components: f.Components} // it may be in the record
 	}
-	told := toldBy(a)
-	if told.Facts != nil {
-		plan.Facts = told.Facts
+	told := detailsOf(a)
+	if told.IntentHistory != nil {
+		plan.IntentHistory = told.IntentHistory
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: positionOf(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
 }
 
-// stopError says that the step cannot be done, and why.
+// stopError means that the step cannot be done, with the reason.
 type stopError struct{ reason, suggestion string }
 
 func (e *stopError) Error() string { return e.reason }
 
-// attempt runs the executor until the result of the step is remembered.
+// attempt runs the executor until the result of the step is stored.
 func (w *worker) attempt(ctx context.Context) error {
 	switch {
 	case w.req.Kept != nil:
 		return w.asKept()
-	case w.req.Order != nil:
+	case w.req.Intent != nil:
 		return w.asNode(ctx)
 	case w.req.Agent != "":
 		return w.asAgent(ctx)
@@ -184,10 +209,10 @@ func (w *worker) attempt(ctx context.Context) error {
 	}
 	agent := agents.Builtin(agents.Executor)
 	w.loop = &loop{
-		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), step: w.at.Step,
+		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), step: w.place.Step,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
-	if err := w.resume(ctx); err != nil || w.key != "" { // all that was missing is its end
+	if err := w.resume(ctx); err != nil || w.key != "" { // only its end was missing
 		return err
 	}
 	_, err = w.loop.run(ctx)
@@ -203,7 +228,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	return err
 }
 
-// compileShape reads what the step's result has to be.
+// compileShape reads the required shape of the step's result.
 func (w *worker) compileShape() error {
 	schema, err := schemas.CompileShape(w.req.Step.ReturnSpec.Shape)
 	if err == nil {

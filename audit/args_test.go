@@ -12,21 +12,21 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Whoever writes a log may write anything into an order that it says was accepted:
-// no arguments bring the fold down.
+// TestArgumentsOfAllKinds: the writer of a log may put anything into an accepted intent:
+// no arguments crash the auditor.
 func TestArgumentsOfAllKinds(t *testing.T) {
 	w := newWorld(t)
 	w.live(2)
 	w.approvals()
 	seen := map[string]bool{}
 	for _, r := range w.Records() {
-		var sealed, payload map[string]any
+		var signed, payload map[string]any
 		var d intents.Decision
-		if r.Kind != storage.KindOrder || json.Unmarshal(r.Parts[storage.PartDecision], &d) != nil || d.Executor != "router" {
+		if r.Kind != storage.KindIntent || json.Unmarshal(r.Parts[storage.PartDecision], &d) != nil || d.Executor != "router" {
 			continue
 		}
-		w.Must(json.Unmarshal(r.Parts[storage.PartOrder], &sealed))
-		w.Must(json.Unmarshal([]byte(sealed["payload"].(string)), &payload))
+		w.Must(json.Unmarshal(r.Parts[storage.PartIntent], &signed))
+		w.Must(json.Unmarshal([]byte(signed["payload"].(string)), &payload))
 		intent := payload["intent"].(map[string]any)
 		typ, args := intent["type"].(string), intent["args"]
 		if seen[typ] {
@@ -39,8 +39,8 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 			w.Must(err)
 			canonical, err := intents.Canonical(raw)
 			w.Must(err)
-			sealed["payload"] = string(canonical)
-			records := w.part(r.Position, storage.PartOrder, func(m map[string]any) { maps.Copy(m, sealed) })
+			signed["payload"] = string(canonical)
+			records := w.part(r.Position, storage.PartIntent, func(m map[string]any) { maps.Copy(m, signed) })
 			var bad *audit.Bad
 			if _, err := audit.Explain(t.Context(), audit.Source{Origin: w.Origin, Records: records}, "none", nil); !errors.Is(err, audit.ErrNotFound) && !errors.As(err, &bad) {
 				t.Errorf("%s %s: %v", typ, canonical, err)
@@ -52,7 +52,7 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 	}
 }
 
-// variants of a document: each of its values, one at a time, gone or another one.
+// variants of a document: each of its values, one at a time, removed or changed.
 func variants(doc any) (out []any) {
 	out = []any{nil, "", "x", -1, 1e18, 0.5, true, []any{}, []any{nil}, map[string]any{}}
 	switch v := doc.(type) {

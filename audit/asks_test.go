@@ -7,11 +7,11 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // asks writes a plan of an agent that asks others: one is held, one does not answer, and
-// the next driver's task asks the held one anew. It gives the orders that have texts.
+// the next driver's task asks the held one again. It returns the intents that have texts.
 func (w *world) asks() (said []*intents.Answer) {
 	w.Helper()
 	w.Pin("crm.list", catalog.Pure)
@@ -19,20 +19,20 @@ func (w *world) asks() (said []*intents.Answer) {
 	w.Approval(`{"once":true}`, "ben")
 	w.PushAgents(1, map[string]string{"desk": deskAgent, "mail": mailAgent, "shop": shopAgent})
 	p := w.BegunAgent("asks", "desk")
-	do := func(o routertest.Order, code intents.Code) *intents.Answer {
+	do := func(o routertest.Intent, code intents.Code) *intents.Answer {
 		w.Helper()
 		w.Clock.Move(time.Second)
 		return w.Want(w.Do(o), code)
 	}
 	task := p.Started(1)
-	ask, mail := task.AskOrder("mail", "1.0", nil)
+	ask, mail := task.AskIntent("mail", "1.0", nil)
 	said = append(said, do(ask, intents.OK))
-	shop := task.Asked("shop", "1.1")
-	held := do(mail.CallOrder("crm.close", `{"n":1}`), intents.ApprovalRequired)
-	do(mail.Order("step.finish", catalog.StepFinish{TaskID: mail.TaskID, Status: "held", Reply: "One waits."}), intents.OK)
-	do(task.Order("step.finish", catalog.StepFinish{TaskID: shop.TaskID, Status: catalog.AskUnavailable, Reason: "It hangs."}), intents.OK)
-	do(task.Order("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "held", Reply: "One waits."}), intents.OK)
-	do(routertest.Order{
+	shop := task.MustAsk("shop", "1.1")
+	held := do(mail.CallIntent("crm.close", `{"n":1}`), intents.ApprovalRequired)
+	do(mail.Intent("step.finish", catalog.StepFinish{TaskID: mail.TaskID, Status: "held", Reply: "One waits."}), intents.OK)
+	do(task.Intent("step.finish", catalog.StepFinish{TaskID: shop.TaskID, Status: catalog.AskUnavailable, Reason: "It hangs."}), intents.OK)
+	do(task.Intent("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "held", Reply: "One waits."}), intents.OK)
+	do(routertest.Intent{
 		By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Ctx: intents.Context{TurnID: "approval"},
 		Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
 	}, intents.OK)
@@ -40,16 +40,16 @@ func (w *world) asks() (said []*intents.Answer) {
 	w.Must(err)
 	w.Want(p.Claim(), intents.OK)
 	task = p.Started(1)
-	mail = task.Asked("mail", "1.0")
-	other := task.Asked("mail", "1.2")
-	do(other.CallOrder("crm.close", `{"n":1}`), intents.ApprovalRequired) // equal, and another's
-	said = append(said, do(mail.Order("step.finish", catalog.StepFinish{TaskID: mail.TaskID, Status: "done", Reply: "Closed."}), intents.OK))
-	do(task.Order("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "done", Reply: "These."}), intents.OK)
+	mail = task.MustAsk("mail", "1.0")
+	other := task.MustAsk("mail", "1.2")
+	do(other.CallIntent("crm.close", `{"n":1}`), intents.ApprovalRequired) // equal, and another's
+	said = append(said, do(mail.Intent("step.finish", catalog.StepFinish{TaskID: mail.TaskID, Status: "done", Reply: "Closed."}), intents.OK))
+	do(task.Intent("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "done", Reply: "These."}), intents.OK)
 	w.Want(p.Complete(), intents.OK)
 	return said
 }
 
-// TestAsks: a log of asks verifies, and still does when what was asked and answered has
+// TestAsks: a log of asks verifies, also after questions and answers have
 // been erased.
 func TestAsks(t *testing.T) {
 	w := newWorld(t)
@@ -61,7 +61,7 @@ func TestAsks(t *testing.T) {
 			}
 		}
 		for _, a := range said {
-			w.Want(w.Erase(a, catalog.ErasesOrder), intents.OK)
+			w.Want(w.Erase(a, catalog.ErasesIntent), intents.OK)
 		}
 		said = nil
 	}

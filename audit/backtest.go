@@ -13,18 +13,18 @@ import (
 	"aob.dev/writ/policies"
 )
 
-// Trial says what a new policy is tried on.
+// Trial selects what a new policy is tried on.
 type Trial struct {
 	New     *policies.Engine
 	Today   *policies.Engine // nil: of every record the policy of then
-	Since   time.Time        // orders from then on; zero: all
+	Since   time.Time        // intents from then on; zero: all
 	Tenant  string           // empty: all
 	Workers int              // 0: one per processor
 	// Progress is called with the number of records read so far; may be nil.
 	Progress func(records int64)
 }
 
-// Backtest is what a new policy would have decided otherwise; scripts rely on
+// Backtest reports what a new policy would have decided otherwise; scripts depend on
 // its first members.
 type Backtest struct {
 	Records      int64   `json:"records"` // decisions that were tried
@@ -39,10 +39,10 @@ type Backtest struct {
 	Seconds float64          `json:"seconds"`
 }
 
-// Flip is an order that the new policy decides otherwise.
+// Flip is an intent that the new policy decides otherwise.
 type Flip struct {
 	IntentID string          `json:"intent_id"`
-	Rule     string          `json:"rule"` // that denies or holds now; where the order is allowed now, that no longer does
+	Rule     string          `json:"rule"` // that denies or holds now; where the intent is allowed now, that no longer does
 	Before   intents.Verdict `json:"before"`
 	After    intents.Verdict `json:"after"`
 	Tenant   string          `json:"tenant"`
@@ -60,22 +60,21 @@ type FlipGroup struct {
 	Samples []string        `json:"samples"` // intent_ids, the first ones
 }
 
-// Bounds of what is kept.
+// Bounds of what is retained.
 const (
 	maxFlips   = 100_000
 	maxSamples = 5
-	trialBatch = 256 // records that a worker takes at once
 )
 
-// trial decides records under two policies. Records are folded in order by one
+// trial decides records under two policies. Records are applied in order by one
 // goroutine; signatures and policies are the workers'.
 type trial struct {
 	Trial
-	fold   *fold
-	origin string
-	grants intents.Grants
-	before *replayer // today's policy, or the policies of then
-	after  *replayer
+	applier *applier
+	origin  string
+	grants  intents.Grants
+	before  *replayer // today's policy, or the policies of then
+	after   *replayer
 
 	mu     sync.Mutex // guards what follows
 	out    Backtest
@@ -86,53 +85,54 @@ func newTrial(origin string, o Trial) *trial {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	t := &trial{Trial: o, origin: origin, fold: newFold(), before: newReplayer(o.Today), after: newReplayer(o.New), groups: map[flipKey]*FlipGroup{}}
-	t.fold.origin = origin
-	t.fold.inputs = newContents(func(_, digest string) ([]byte, error) { return t.before.content(digest) })
+	t := &trial{Trial: o, origin: origin, applier: newApplier(), before: newReplayer(o.Today), after: newReplayer(o.New), groups: map[flipKey]*FlipGroup{}}
+	t.applier.origin = origin
+	t.applier.inputs = newContents(func(_, digest string) ([]byte, error) { return t.before.content(digest) })
 	t.out = Backtest{Flips: []Flip{}, Groups: []FlipGroup{}, Why: map[string]int64{}, Policy: o.New.Digest()}
 	return t
 }
 
-// tried are some items on their way.
-type tried struct {
-	read  func() []*item
-	items []*item
-}
-
-// run decides batches of items, which next reads; what it gives is nil at the end.
-func (t *trial) run(ctx context.Context, next func() (read func() []*item, err error)) (Backtest, error) {
+// run decides batches, of which next gives one, or reports that there are no more.
+func (t *trial) run(ctx context.Context, next func() (b *batch, more bool, err error)) (Backtest, error) {
 	began := time.Now()
-	err := stages[*tried]{
+	err := stages[*batch]{
 		workers: t.Workers,
-		next: func() (*tried, bool, error) {
-			read, err := next()
-			return &tried{read: read}, read != nil, err
-		},
-		apart: func(b *tried) { b.items = b.read() },
-		fold: func(b *tried) (func(), error) {
-			jobs, err := t.take(b.items)
+		next:    next,
+		apart:   (*batch).decode,
+		apply: func(b *batch) (func(), error) {
+			jobs, err := t.take(b)
 			return func() { t.decideAll(ctx, jobs) }, err
 		},
 	}.run(ctx)
 	return t.finish(began), cmp.Or(err, ctx.Err())
 }
 
-// take folds items in order and picks the orders that are tried.
-func (t *trial) take(items []*item) ([]*job, error) {
+// take applies items in order and picks the intents that are tried.
+func (t *trial) take(b *batch) ([]*job, error) {
 	var jobs []*job
-	for _, it := range items {
-		j, err := t.fold.believe(it)
+	for _, p := range b.parsed {
+		it := p.item
+		switch {
+		case p.err != nil:
+			return nil, &Bad{-1, "", p.err.Error()}
+		case p.Blob != nil:
+			t.before.keep(p.Blob.Digest, p.Blob.Data)
+			continue
+		case it == nil:
+			continue
+		}
+		j, err := t.applier.believe(it)
 		if err != nil {
 			return nil, err
 		}
 		if t.Progress != nil && it.Position%10_000 == 0 {
 			t.Progress(it.Position)
 		}
-		if it.hidesOrder() && !it.At.Before(t.Since) {
+		if it.hidesIntent() && !it.At.Before(t.Since) {
 			t.cannot("the order is withheld: " + it.whyHidden())
 			continue
 		}
-		if j.order != nil && !j.At.Before(t.Since) && (t.Tenant == "" || j.order.body.Actor.Tenant == t.Tenant) {
+		if j.intent != nil && !j.At.Before(t.Since) && (t.Tenant == "" || j.intent.body.Actor.Tenant == t.Tenant) {
 			jobs = append(jobs, j)
 		}
 	}
@@ -156,20 +156,20 @@ func (t *trial) decideAll(ctx context.Context, jobs []*job) {
 	}
 }
 
-// decide tries one order; nil: both policies say the same of it.
+// decide tries one intent; nil: both policies decide the same.
 func (t *trial) decide(ctx context.Context, j *job) (*Flip, error) {
-	if !slices.Contains(byPolicy, j.order.decision.Code) {
-		return nil, nil // refused before policy was asked, and so it stays
+	if !slices.Contains(byPolicy, j.intent.decision.Code) {
+		return nil, nil // refused before policy was evaluated, and still
 	}
-	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: t.origin, Now: j.now, Grants: &t.grants})
+	e, err := j.intent.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: t.origin, Now: j.now, Grants: &t.grants})
 	if err != nil {
 		return nil, err
 	}
-	before, err := t.before.policy(ctx, j, e)
+	before, _, err := t.before.judge(ctx, j, e, j.intent.decision, j.intent.inputs)
 	if err != nil {
 		return nil, err
 	}
-	after, err := t.after.policy(ctx, j, e)
+	after, _, err := t.after.judge(ctx, j, e, j.intent.decision, j.intent.inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -197,16 +197,6 @@ func firstOther(ids, others []string) string {
 		return ""
 	}
 	return ids[0]
-}
-
-// policy is stage 7 alone, over the directory of then.
-func (r *replayer) policy(ctx context.Context, j *job, e *intents.Envelope) (policies.Result, error) {
-	engine, err := r.engine(ctx, j.order.decision.PolicyDigest, j.dir)
-	if err != nil {
-		return policies.Result{}, err
-	}
-	res, _, err := r.ask(ctx, engine, j.question(e, j.order.decision, j.order.facts))
-	return res, err
 }
 
 func (t *trial) cannot(why string) {
@@ -263,7 +253,7 @@ func (t *trial) finish(began time.Time) Backtest {
 	return out
 }
 
-// rank puts what is allowed now, and was not, before all else.
+// rank puts newly allowed intents first.
 func rank(after intents.Verdict) int {
 	if after == intents.Allow {
 		return 0

@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 )
 
 // with is the embedded tree with another module, or with one changed.
@@ -45,8 +45,8 @@ hold contains {"id": "strict.find", "reason": "A search waits.", "approvers": ["
 }
 `
 
-// said are the flips of a backtest as "type before after rule tenant".
-func said(b audit.Backtest) []string {
+// flipTexts are the flips of a backtest as "type before after rule tenant".
+func flipTexts(b audit.Backtest) []string {
 	var out []string
 	for _, x := range b.Flips {
 		out = append(out, strings.Join([]string{x.Type, string(x.Before), string(x.After), x.Rule, x.Tenant}, " "))
@@ -55,8 +55,8 @@ func said(b audit.Backtest) []string {
 	return out
 }
 
-// TestBacktest: a stricter and a laxer policy give exactly the flips that they
-// must, over the data directory and over a bundle of it.
+// TestBacktest: a stricter and a laxer policy give exactly the expected
+// flips, over the data directory and over a bundle of it.
 func TestBacktest(t *testing.T) {
 	w := newWorld(t)
 	w.live(9) // one search of tenant acme, one that the self-proof's rule denies
@@ -78,24 +78,24 @@ func TestBacktest(t *testing.T) {
 	}
 	scripts := slices.Repeat([]string{"exec_python allow deny strict.python default"}, 9)
 	for from, try := range tried {
-		orders := w.verify(bundle, audit.Options{}).Orders
+		total := w.verify(bundle, audit.Options{}).Intents
 		b := try(audit.Trial{New: same})
-		if b.Records != orders || b.Flipped != 0 || len(b.Flips) != 0 || b.Unreplayable != 0 || b.PerSecond <= 0 {
-			t.Errorf("%s, the same policy: %+v, of %d orders", from, b, orders)
+		if b.Records != total || b.Flipped != 0 || len(b.Flips) != 0 || b.Unreplayable != 0 || b.PerSecond <= 0 {
+			t.Errorf("%s, the same policy: %+v, of %d orders", from, b, total)
 		}
 		b = try(audit.Trial{New: strict})
-		if d := cmp.Diff(append(slices.Clone(scripts), "skill.find allow deny strict.find acme"), said(b)); d != "" {
+		if d := cmp.Diff(append(slices.Clone(scripts), "skill.find allow deny strict.find acme"), flipTexts(b)); d != "" {
 			t.Errorf("%s, stricter (-want +got):\n%s", from, d)
 		}
 		if len(b.Groups) != 2 || b.Groups[0].Count != 9 || len(b.Groups[0].Samples) != 5 || b.Groups[0].Samples[0] != b.Flips[0].IntentID {
 			t.Errorf("%s, stricter, grouped: %+v", from, b.Groups)
 		}
 		b = try(audit.Trial{New: lax})
-		if d := cmp.Diff([]string{"skill.find deny allow writ.selfproof.forbidden default"}, said(b)); d != "" {
+		if d := cmp.Diff([]string{"skill.find deny allow writ.selfproof.forbidden default"}, flipTexts(b)); d != "" {
 			t.Errorf("%s, laxer (-want +got):\n%s", from, d)
 		}
 		b = try(audit.Trial{New: strict, Today: lax, Tenant: "default"})
-		if d := cmp.Diff(append(slices.Clone(scripts), "skill.find allow deny writ.selfproof.forbidden default"), said(b)); d != "" {
+		if d := cmp.Diff(append(slices.Clone(scripts), "skill.find allow deny writ.selfproof.forbidden default"), flipTexts(b)); d != "" {
 			t.Errorf("%s, between two, one tenant (-want +got):\n%s", from, d)
 		}
 		b = try(audit.Trial{New: lax, Today: strict})
@@ -103,7 +103,7 @@ func TestBacktest(t *testing.T) {
 			t.Errorf("%s, new allows: %+v", from, b.Groups)
 		}
 		b = try(audit.Trial{New: strict, Since: w.Clock.Now()})
-		if b.Records >= orders || b.Flipped >= 10 {
+		if b.Records >= total || b.Flipped >= 10 {
 			t.Errorf("%s, since now: %d records, %d flips", from, b.Records, b.Flipped)
 		}
 	}
@@ -127,7 +127,7 @@ func TestBacktestCannot(t *testing.T) {
 // TestExplain: a denial, an allow and a refusal that policy never saw.
 func TestExplain(t *testing.T) {
 	w := newWorld(t)
-	find := routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}
+	find := routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}
 	good := w.Want(w.Do(find), intents.OK)
 	find.Ctx.Labels = map[string]string{"writ.selfproof": "forbidden"}
 	denied := w.Want(w.Do(find), intents.PolicyDenied)

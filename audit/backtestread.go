@@ -16,31 +16,19 @@ import (
 func BacktestRecords(ctx context.Context, s Source, o Trial) (Backtest, error) {
 	t := newTrial(s.Origin, o)
 	t.before.find = func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
-	t.fold.inputs = newContents(s.blob(ctx))
+	t.applier.inputs = newContents(s.blob(ctx))
 	pull, stop := iter.Pull2(s.Records.Scan(ctx, 0))
 	defer stop()
-	return t.run(ctx, func() (func() []*item, error) {
-		batch := make([]storage.Record, 0, trialBatch)
-		for len(batch) < cap(batch) {
+	return t.run(ctx, func() (*batch, bool, error) {
+		b := &batch{records: make([]storage.Record, 0, batchLines)}
+		for len(b.records) < batchLines {
 			rec, err, more := pull()
-			if err != nil {
-				return nil, err
+			if err != nil || !more {
+				return b, len(b.records) > 0, err
 			}
-			if !more {
-				break
-			}
-			batch = append(batch, rec)
+			b.records = append(b.records, rec)
 		}
-		if len(batch) == 0 {
-			return nil, nil
-		}
-		return func() []*item {
-			items := make([]*item, len(batch))
-			for i, rec := range batch {
-				items[i] = ownItem(rec)
-			}
-			return items
-		}, nil
+		return b, true, nil
 	})
 }
 
@@ -55,31 +43,7 @@ func BacktestBundle(ctx context.Context, r io.Reader, o Trial) (Backtest, error)
 	if err != nil || first.Bundle == nil {
 		return Backtest{}, fmt.Errorf("%w: it does not begin with a bundle's header", ErrMalformed)
 	}
-	t := newTrial(first.Bundle.Origin, o)
-	return t.run(ctx, func() (func() []*item, error) {
-		b, more, err := l.batch()
-		if err != nil || !more {
-			return nil, err
-		}
-		return func() []*item { return t.open(b) }, nil
-	})
-}
-
-// open takes a batch of lines apart, and keeps its blobs.
-func (t *trial) open(b *batch) []*item {
-	b.decode()
-	items := make([]*item, 0, len(b.parsed))
-	for _, p := range b.parsed {
-		switch {
-		case p.err != nil:
-			items = append(items, &item{Record: storage.Record{Position: -1}, err: p.err})
-		case p.Blob != nil:
-			t.before.keep(p.Blob.Digest, p.Blob.Data)
-		case p.item != nil:
-			items = append(items, p.item)
-		}
-	}
-	return items
+	return newTrial(first.Bundle.Origin, o).run(ctx, l.batch)
 }
 
 // PolicyInForce is the tree that decides after the last record.

@@ -9,9 +9,9 @@ import (
 	"aob.dev/writ/audit"
 )
 
-// BenchmarkVerify verifies and replays a bundle, and says how many orders a
-// second that is, and what share of the processors bare signatures of the same
-// orders, grants and receipts would take.
+// BenchmarkVerify verifies and replays a bundle, and reports how many intents a
+// second that is, and the share of the processors that bare signatures of the same
+// intents and grants would take.
 func BenchmarkVerify(b *testing.B) {
 	w := newWorld(b)
 	w.live(100)
@@ -20,25 +20,25 @@ func BenchmarkVerify(b *testing.B) {
 	w.Must(err)
 	msg := make([]byte, 1200)
 	sig := ed25519.Sign(private, msg)
-	var orders int64
+	var total int64
 	var bare time.Duration
 	for b.Loop() {
 		r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true})
 		if !r.OK {
 			b.Fatal(r.FirstBad)
 		}
-		orders += r.Orders
+		total += r.Intents
 		b.StopTimer()
 		began := time.Now()
 		for range 200 {
 			ed25519.Verify(public, msg, sig)
 		}
-		// Every order of this world has a grant of its own.
-		bare += time.Since(began) / 200 * time.Duration(2*r.Orders+r.Receipts)
+		// Every intent of this world has a grant of its own.
+		bare += time.Since(began) / 200 * time.Duration(2*r.Intents)
 		b.StartTimer()
 	}
 	took := b.Elapsed()
 	b.SetBytes(int64(len(bundle)))
-	b.ReportMetric(float64(orders)/took.Seconds(), "orders/s")
+	b.ReportMetric(float64(total)/took.Seconds(), "orders/s")
 	b.ReportMetric(took.Seconds()*float64(runtime.GOMAXPROCS(0))/bare.Seconds(), "×bare")
 }

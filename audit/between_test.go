@@ -11,18 +11,18 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
 
-// moment has something done once while an order is on its way: behind a stage of its
+// moment runs something once while an intent is in flight: after a stage of its
 // decision, or between that and its commit.
 type moment struct {
 	storage.Journal
 	mu   sync.Mutex // guards the rest
 	when string
-	then func()
+	next func()
 }
 
 const atCommit = "at the commit"
@@ -30,16 +30,16 @@ const atCommit = "at the commit"
 func (m *moment) set(when string, then func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.when, m.then = when, then
+	m.when, m.next = when, then
 }
 
 func (m *moment) reached(when string) {
 	m.mu.Lock()
-	then := m.then
+	then := m.next
 	if m.when != when {
 		then = nil
 	} else {
-		m.then = nil
+		m.next = nil
 	}
 	m.mu.Unlock()
 	if then != nil {
@@ -55,7 +55,7 @@ func (m *moment) Commit(ctx context.Context, c storage.Commit) (storage.Result, 
 	return m.Journal.Commit(ctx, c)
 }
 
-// between is what a test does with a log while an order of a user is on its way.
+// between is what a test does with a log while an intent of a user is in flight.
 type between struct {
 	*world
 	user string
@@ -98,34 +98,34 @@ var changes = map[string]func(b *between){
 	"task ends": func(b *between) { b.Want(b.task.Fail(), intents.OK) },
 }
 
-// submitted are orders that end in each stage, and accepted ones.
-var submitted = map[string]func(b *between) routertest.Order{
-	"done":                  func(b *between) routertest.Order { return b.find() },
-	"of few rights":         func(b *between) routertest.Order { o := b.find(); o.Roles = []string{"few"}; return o },
-	"refused by its schema": func(b *between) routertest.Order { o := b.find(); o.Args = map[string]any{"no": 1}; return o },
-	"refused for its signer": func(b *between) routertest.Order {
+// submitted are intents that end in each stage, and accepted ones.
+var submitted = map[string]func(b *between) routertest.Intent{
+	"done":                  func(b *between) routertest.Intent { return b.find() },
+	"of few rights":         func(b *between) routertest.Intent { o := b.find(); o.Roles = []string{"few"}; return o },
+	"refused by its schema": func(b *between) routertest.Intent { o := b.find(); o.Args = map[string]any{"no": 1}; return o },
+	"refused for its signer": func(b *between) routertest.Intent {
 		o := b.find()
 		o.By = b.Manager
 		return o
 	},
-	"refused for its roles": func(b *between) routertest.Order { o := b.find(); o.Roles = []string{"none"}; return o },
-	"refused by the policy": func(b *between) routertest.Order {
+	"refused for its roles": func(b *between) routertest.Intent { o := b.find(); o.Roles = []string{"none"}; return o },
+	"refused by the policy": func(b *between) routertest.Intent {
 		o := b.find()
 		o.Ctx.Labels = map[string]string{"writ.selfproof": "forbidden"}
 		return o
 	},
-	"call of a task": func(b *between) routertest.Order {
-		return b.mine(b.task.CallOrder("feed", fmt.Sprintf(`{"n":%d}`, b.n)))
+	"call of a task": func(b *between) routertest.Intent {
+		return b.mine(b.task.CallIntent("feed", fmt.Sprintf(`{"n":%d}`, b.n)))
 	},
-	"call of no skill of it": func(b *between) routertest.Order { return b.mine(b.task.CallOrder("other", `{}`)) },
-	"claim of an old epoch":  func(b *between) routertest.Order { return b.mine(b.task.ClaimOrder(1)) },
+	"call of no skill of it": func(b *between) routertest.Intent { return b.mine(b.task.CallIntent("other", `{}`)) },
+	"claim of an old epoch":  func(b *between) routertest.Intent { return b.mine(b.task.ClaimIntent(1)) },
 }
 
-func (b *between) find() routertest.Order {
-	return b.mine(routertest.Order{By: b.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: fmt.Sprint("q", b.n)}})
+func (b *between) find() routertest.Intent {
+	return b.mine(routertest.Intent{By: b.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: fmt.Sprint("q", b.n)}})
 }
 
-func (b *between) mine(o routertest.Order) routertest.Order {
+func (b *between) mine(o routertest.Intent) routertest.Intent {
 	if o.Roles == nil {
 		o.Roles = []string{"user", "few"}
 	}
@@ -133,9 +133,9 @@ func (b *between) mine(o routertest.Order) routertest.Order {
 	return o
 }
 
-// TestChangesWhileDecided: whatever changes while an order is decided, or between its decision
-// and its commit, the log is an honest one, and every decision comes out again as it was
-// recorded: it is one on one state.
+// TestChangesWhileDecided: whatever changes while an intent is decided, or between its decision
+// and its commit, the log verifies, and every decision is replayed as it was
+// recorded: each was made on one state.
 func TestChangesWhileDecided(t *testing.T) {
 	t.Parallel()
 	for what, change := range changes {
@@ -162,7 +162,7 @@ func TestChangesWhileDecided(t *testing.T) {
 					b.world.user(b.user, "user", "few")
 					b.Clock.Move(2 * time.Minute) // no grant is issued right after a revocation
 					b.task = b.Begun(fmt.Sprintf("p_%d", b.n), "feed").Started(1)
-					raw, done := b.Seal(order(b)), false
+					raw, done := b.Sign(order(b)), false
 					m.set(when, func() { change(b); done = true })
 					a := b.Send(raw)
 					m.set("", nil)

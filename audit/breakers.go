@@ -8,9 +8,9 @@ import (
 	"aob.dev/writ/state"
 )
 
-// marked: an order has the mark that the breaker of its skill server gives; one that waits for
+// marked: an intent has the mark of the breaker of its skill server; one that waits for
 // people gets it at its release.
-func (f *fold) marked(view *state.View, o *state.Order, verdict intents.Verdict) error {
+func (f *applier) marked(view *state.View, o *state.Intent, verdict intents.Verdict) error {
 	mark := intents.BreakerPasses
 	if verdict == intents.Allow {
 		mark = view.Breaker(o, 0)

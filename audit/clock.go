@@ -12,14 +12,14 @@ import (
 // its record when it is committed.
 const slack = time.Minute
 
-// decided is the time that a decision gives itself, as it stands in the record;
-// empty where the record holds none.
+// decided returns the time of a decision as recorded;
+// empty if the record has none.
 func (it *item) decided() string {
 	switch {
-	case it.order != nil:
-		return it.order.facts.Now
+	case it.intent != nil:
+		return it.intent.inputs.Now
 	case it.release != nil:
-		return it.release.Facts.Now
+		return it.release.Inputs.Now
 	default:
 		return ""
 	}
@@ -33,24 +33,23 @@ func (it *item) decidedAt() {
 	}
 }
 
-// timed holds a decision's time to its record's. Under the first rules they are
-// the same. Later a record is never timed before an earlier one, so its time may
-// come after the decision's, and never before it.
-func (f *fold) timed(it *item) error {
+// timed holds a decision's time to its record's. A record is never timed before an
+// earlier one, so its time may come after the decision's, and never before it.
+func (f *applier) timed(it *item) error {
 	text := it.decided()
 	switch {
-	case it.order == nil && it.release == nil, text == intents.FormatTime(it.At):
+	case it.intent == nil && it.release == nil, text == intents.FormatTime(it.At):
 		return nil
-	case f.state.View().Rules() < intents.RulesStrict || intents.FormatTime(it.now) != text || it.now.After(it.At):
+	case intents.FormatTime(it.now) != text || it.now.After(it.At):
 		return errors.New("the decision was made at another time than its record says")
 	default:
 		return nil
 	}
 }
 
-// noteTime counts what a clock that stepped back has timed. That is a fact, not a
+// noteTime counts the records timed by a clock that stepped back. That is not a
 // fault: positions order the records, whatever the clocks showed.
-func (f *fold) noteTime(it *item) {
+func (f *applier) noteTime(it *item) {
 	if it.At.Before(f.latest.Add(-slack)) || it.now.Before(it.At.Add(-slack)) {
 		f.steps++
 	}

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// A clock that steps back spoils nothing: the log verifies and replays, holds and
+// TestClockStepsBack: a clock that steps back does no harm: the log verifies and replays, holds and
 // approvals in it too, and the report says that it happened.
 func TestClockStepsBack(t *testing.T) {
 	w := newWorld(t)
@@ -31,7 +31,7 @@ func TestClockStepsBack(t *testing.T) {
 	}
 }
 
-// A log of an earlier build has records that go back in time by themselves.
+// TestRecordsGoBackInTime: records whose time goes back are counted, and are no fault: positions order them.
 func TestRecordsGoBackInTime(t *testing.T) {
 	w := newWorld(t)
 	w.live(2)
@@ -40,10 +40,10 @@ func TestRecordsGoBackInTime(t *testing.T) {
 	records := slice(w.Records())
 	back := int64(0)
 	for i, rec := range records {
-		if rec.Kind != storage.KindOrder {
+		if rec.Kind != storage.KindIntent {
 			continue
 		}
-		now, err := time.Parse(time.RFC3339Nano, facts(t, rec).Now)
+		now, err := time.Parse(time.RFC3339Nano, inputsOf(t, rec).Now)
 		w.Must(err)
 		if now.Before(rec.At) {
 			back++
@@ -56,18 +56,18 @@ func TestRecordsGoBackInTime(t *testing.T) {
 	}
 }
 
-// A decision is never timed after its record: what came later could have been known.
+// TestDecidedAfterItsRecord: a decision is never timed after its record: what came later could have been known.
 func TestDecidedAfterItsRecord(t *testing.T) {
 	w := newWorld(t)
 	w.live(1)
-	at := w.find(storage.PartFacts, func(map[string]any) bool { return true })
-	late := w.part(at, storage.PartFacts, func(m map[string]any) { m["now"] = "2038-01-01T00:00:00.000Z" })
+	at := w.find(storage.PartInputs, func(map[string]any) bool { return true })
+	late := w.part(at, storage.PartInputs, func(m map[string]any) { m["now"] = "2038-01-01T00:00:00.000Z" })
 	w.badAt(late, at, "at another time than its record says", audit.Options{})
 }
 
-func facts(t *testing.T, rec storage.Record) (f intents.Facts) {
+func inputsOf(t *testing.T, rec storage.Record) (f intents.DecisionInputs) {
 	t.Helper()
-	if err := json.Unmarshal(rec.Parts[storage.PartFacts], &f); err != nil {
+	if err := json.Unmarshal(rec.Parts[storage.PartInputs], &f); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,40 +21,39 @@ type item struct {
 	bare    bool        // only the leaf and the position are here
 	leaf    ledger.Leaf // of a bundle's line
 	hash    []byte      // of the leaf, in the tree
-	receipt string
-	out     bool      // of the log: the leaf is not in it at this position
-	now     time.Time // that it was decided at; At, where the record does not say
-	blind   bool      // so much is withheld that what follows from the record is not known
+	out     bool        // of the log: the leaf is not in it at this position
+	now     time.Time   // that it was decided at; At, where the record does not say
+	blind   bool        // so much is withheld that what follows from the record is not known
 	missing *missing
 	err     error
 
-	order   *order
+	intent  *intent
 	outcome *intents.Outcome
-	of      int64 // outcome, release, takeover: the order
+	target  int64 // outcome, release, takeover: the intent
 	control *state.Control
 	genesis *state.Genesis // of control
 	release *state.Release
 }
 
-// order is the content of an order record.
-type order struct {
-	sealed   intents.Sealed
+// intent is the content of an intent's record.
+type intent struct {
+	signed   intents.Signed
 	opened   *intents.Unverified
 	body     intents.Body
 	ctx      intents.Context
 	decision intents.Decision
-	facts    intents.Facts
+	inputs   intents.DecisionInputs
 	grant    string
 	summary  *storage.Summary // nil: it has none, or it is not shown
 }
 
-// hidden: the order itself is withheld; body and ctx are its summary's.
-func (o *order) hidden() bool { return o.opened == nil }
+// hidden: the envelope is withheld; body and ctx are its summary's.
+func (o *intent) hidden() bool { return o.opened == nil }
 
 // kid of the signer.
-func (o *order) kid() string {
+func (o *intent) kid() string {
 	if o.hidden() {
-		return o.facts.Signer.KID
+		return o.inputs.Signer.KID
 	}
 	return o.opened.KID()
 }
@@ -69,7 +69,7 @@ func bareItem(b *Bare) *item {
 func recordItem(e *Entry) *item {
 	rec, err := e.record()
 	it := ownItem(rec)
-	it.leaf, it.receipt = ledger.NewLeaf(rec, e.Tag), e.Receipt
+	it.leaf = ledger.NewLeaf(rec, e.Tag)
 	it.hash = it.leaf.Hash()
 	if err != nil {
 		it.err = err
@@ -115,7 +115,17 @@ func (e *Entry) record() (storage.Record, error) {
 	return rec, nil
 }
 
-// withheld says whether at least one part is.
+// tenant returns the tenant of the record. An envelope that was read is not read again.
+func (it *item) tenant(ctx context.Context, known *ledger.Tenants) (string, error) {
+	if it.intent == nil || it.err != nil {
+		return known.Tenant(ctx, it.Record)
+	}
+	tenant := strings.Clone(it.intent.body.Actor.Tenant)
+	known.Note(it.Position, tenant)
+	return tenant, nil
+}
+
+// withheld reports whether at least one part is.
 func (it *item) withheld() bool { return len(it.Erased) > 0 }
 
 // read decodes the parts that the kind must have, and checks that those that are
@@ -127,14 +137,14 @@ func (it *item) read() error {
 		}
 	}
 	switch it.Kind {
-	case storage.KindOrder:
+	case storage.KindIntent:
 		switch {
 		case it.blind:
 			return nil
 		case it.withheld():
 			return it.readHidden()
 		}
-		return it.readOrder()
+		return it.readIntent()
 	case storage.KindOutcome: // of what is withheld of it nothing is known
 		out, err := storage.ReadOutcome(it.Parts)
 		if err != nil {
@@ -153,11 +163,11 @@ func (it *item) read() error {
 	default:
 		return errors.New("unknown kind of record")
 	}
-	var err error
-	if it.of, err = ledger.About(it.Record); err == nil && (it.of < 0 || it.of >= it.Position) {
-		err = errors.New("is about an order that does not come before it")
+	f, ok := storage.Follow(it.Record)
+	if it.target = f.Target; !ok || it.target < 0 || it.target >= it.Position {
+		return errors.New("is about no order that comes before it")
 	}
-	return err
+	return nil
 }
 
 func (it *item) readControl() error {
@@ -173,15 +183,15 @@ func (it *item) readControl() error {
 	return err
 }
 
-func (it *item) readOrder() error {
-	o := &order{}
+func (it *item) readIntent() error {
+	o := &intent{}
 	for _, part := range []struct {
 		name string
 		read func([]byte) error
 	}{
-		{storage.PartOrder, func(b []byte) (err error) { o.sealed, err = intents.ReadSealed(b); return err }},
+		{storage.PartIntent, func(b []byte) (err error) { o.signed, err = intents.ReadSigned(b); return err }},
 		{storage.PartDecision, func(b []byte) (err error) { o.decision, err = intents.ReadDecision(b); return err }},
-		{storage.PartFacts, func(b []byte) error { return json.Unmarshal(b, &o.facts) }},
+		{storage.PartInputs, func(b []byte) error { return json.Unmarshal(b, &o.inputs) }},
 	} {
 		if err := part.read(it.Parts[part.name]); err != nil {
 			return fmt.Errorf("part %q cannot be read", part.name)
@@ -200,7 +210,7 @@ func (it *item) readOrder() error {
 		o.summary = &s
 	}
 	var err error
-	if o.opened, err = o.sealed.Open(); err != nil {
+	if o.opened, err = o.signed.Open(); err != nil {
 		return fmt.Errorf("order: %w", err)
 	}
 	o.body = o.opened.Body()
@@ -211,15 +221,15 @@ func (it *item) readOrder() error {
 	return nil
 }
 
-// readHidden reads an order record whose order is not shown.
+// readHidden reads an intent's record whose envelope is not shown.
 func (it *item) readHidden() error {
-	o := &order{}
+	o := &intent{}
 	s, err := storage.ReadSummary(it.Parts)
 	if err == nil {
 		o.decision, err = intents.ReadDecision(it.Parts[storage.PartDecision])
 	}
 	if err == nil {
-		err = json.Unmarshal(it.Parts[storage.PartFacts], &o.facts)
+		err = json.Unmarshal(it.Parts[storage.PartInputs], &o.inputs)
 	}
 	if err != nil {
 		return errors.New("decision, facts or summary of a withheld order cannot be read")
@@ -229,17 +239,17 @@ func (it *item) readHidden() error {
 	return nil
 }
 
-// has sets the order. Everything that is remembered of it is copied: else one string
+// has sets the intent. Everything retained of it is copied: else one string
 // would keep its whole line.
-func (it *item) has(o *order) {
+func (it *item) has(o *intent) {
 	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
-	it.order = o
+	it.intent = o
 }
 
-// registry is the digest of what a record puts in force of agents, where that is kept as blobs; empty: it is not.
+// registry is the digest of the agents that a record puts in force, if they are stored as blobs; else empty.
 func (it *item) registry() string {
-	o := it.order
-	if o == nil || o.decision.Verdict == intents.Deny || o.body.Intent.Type != state.TypeRegistryPush || len(o.facts.Scopes) == 0 {
+	o := it.intent
+	if o == nil || o.decision.Verdict == intents.Deny || o.body.Intent.Type != state.TypeRegistryPush || len(o.inputs.Scopes) == 0 {
 		return ""
 	}
 	if a, err := unmarshal[catalog.RegistryPush](o.body.Intent.Args); err == nil && a.Bundle == "" {
@@ -255,8 +265,8 @@ func (it *item) versions() (policy, catalog string) {
 		return it.genesis.Policy, it.genesis.Catalog
 	case it.control != nil:
 		return it.control.Policy, it.control.Catalog
-	case it.order != nil:
-		return it.order.decision.PolicyDigest, it.order.decision.Catalog
+	case it.intent != nil:
+		return it.intent.decision.PolicyDigest, it.intent.decision.Catalog
 	case it.release != nil:
 		return it.release.Decision.PolicyDigest, it.release.Decision.Catalog
 	default:

@@ -1,9 +1,9 @@
-// Package audit is what an auditor needs: it exports a part of the record as one
-// file, verifies such a file with no server and no trust in whoever wrote it,
-// and decides every order in it again.
+// Package audit contains the auditor's tools: it exports a part of the record as one
+// file, verifies such a file with no server and no trust in its writer,
+// and decides every intent in it again.
 //
-// What the records add up to, and which orders of the router are legal on that, it
-// takes from package state, as the router does: a mistake there is made by both. What
+// The auditor takes the state that the records build, and which intents of the router
+// are legal on it, from package state, as the router does, so both share a mistake there. What
 // finds such a mistake is written apart from them: the second implementation in
 // JavaScript (intents/testdata/second), and the logs of dishonest routers in
 // testdata/illegal, which both have to refuse.
@@ -18,7 +18,7 @@
 //	{"leaf":{"leaf":"{…}","proof":"<base64>"}}
 //	{"end":{"lines":71,"sha256":"…"}}
 //
-// Records and leaves stand in the order of their positions; a blob stands before
+// Records and leaves are in the order of their positions; a blob comes before
 // the first record that needs it. Every line has one legal spelling, the one
 // that this package writes. The last line holds the SHA-256 of all bytes before
 // it: that finds accidents; what finds forgery are signatures and the Merkle
@@ -85,8 +85,7 @@ type Entry struct {
 	At       string          `json:"at"`
 	Tag      string          `json:"tag"`
 	Parts    map[string]Part `json:"parts"`
-	Receipt  string          `json:"receipt,omitempty"` // of an outcome: what the router signed about the whole order
-	Proof    []byte          `json:"proof"`             // inclusion hashes, one after another
+	Proof    []byte          `json:"proof"` // inclusion hashes, one after another
 }
 
 // Bare is a leaf whose record is not in the bundle.
@@ -156,7 +155,7 @@ func newEntry(r storage.Record, tag string, proof [][]byte) *Entry {
 	return e
 }
 
-// splitProof takes inclusion hashes apart.
+// splitProof splits inclusion hashes.
 func splitProof(proof []byte) ([][]byte, error) {
 	if len(proof)%hashSize != 0 || len(proof) > 64*hashSize {
 		return nil, fmt.Errorf("proof has %d bytes", len(proof))

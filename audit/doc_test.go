@@ -15,11 +15,11 @@ func written(t testing.TB) (out [][]byte, lines []line) {
 	salt := bytes.Repeat([]byte{7}, 32)
 	text := func(s string) Part { return Part{Text: &s, Salt: salt} }
 	lines = []line{
-		{Record: &Entry{Position: 23, Kind: storage.KindOrder, At: "2026-11-20T10:00:00.000Z", Tag: "ab", Proof: salt, Parts: map[string]Part{
+		{Record: &Entry{Position: 23, Kind: storage.KindIntent, At: "2026-11-20T10:00:00.000Z", Tag: "ab", Proof: salt, Parts: map[string]Part{
 			"order": text(`{"header":"h","payload":"{\"a\":\"\\u003c\\n<&>\"}","sig":"s"}`), "facts": text("\"é\\\t\n\r\""), "grant": {Digest: "cd"},
 		}}},
 		{Record: &Entry{Position: 0, Kind: storage.KindControl, At: "x", Tag: "ab", Proof: salt, Parts: map[string]Part{"control": text("{\"\u2028\"}")}}},
-		{Record: &Entry{Position: 24, Kind: storage.KindOutcome, At: "x", Tag: "ab", Receipt: "a.b.c", Proof: salt, Parts: map[string]Part{"outcome": text("{}"), "raw": {Base64: []byte{0xff}, Salt: salt}}}},
+		{Record: &Entry{Position: 24, Kind: storage.KindOutcome, At: "x", Tag: "ab", Proof: salt, Parts: map[string]Part{"outcome": text("{}"), "raw": {Base64: []byte{0xff}, Salt: salt}}}},
 		{Leaf: &Bare{Leaf: `{"at":"x"}`, Proof: salt}},
 		{Leaf: &Bare{Leaf: "", Proof: []byte{}}},
 		{End: &End{Lines: 3, SHA256: "ab"}},
@@ -54,7 +54,7 @@ func TestDecodeLine(t *testing.T) {
 	}
 }
 
-// FuzzDecodeLine: what is taken is written as it was read.
+// FuzzDecodeLine: what is accepted is written as it was read.
 func FuzzDecodeLine(f *testing.F) {
 	raw, _ := written(f)
 	for _, line := range raw {

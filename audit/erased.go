@@ -20,7 +20,7 @@ const capabilityErase = "admin:records"
 
 // erasedBy maps the names in a record.erase to the parts of a record that they erase.
 var erasedBy = map[storage.Kind]map[string][]string{
-	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant, storage.PartReplay}},
+	storage.KindIntent:  {catalog.ErasesIntent: {storage.PartIntent, storage.PartGrant, storage.PartReplay}},
 	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}},
 }
 
@@ -30,7 +30,7 @@ type missing struct {
 	position         int64 // of the record
 	kind             storage.Kind
 	tag              string // of the record's tenant
-	intentID, tenant string // of the order; empty: the order is not shown, nor its summary
+	intentID, tenant string // of the intent; empty: neither the envelope nor its summary is shown
 	parts            []string
 }
 
@@ -51,20 +51,20 @@ func (it *item) mayMiss() error {
 			return fmt.Errorf("part %q is withheld, and such a part cannot be erased or masked", name)
 		}
 	}
-	if it.Kind == storage.KindOrder {
+	if it.Kind == storage.KindIntent {
 		d, err := intents.ReadDecision(it.Parts[storage.PartDecision])
 		if err != nil {
 			return fmt.Errorf("part %q cannot be read", storage.PartDecision)
 		}
 		_, summary := it.Parts[storage.PartSummary]
 		it.blind = !summary || d.Verdict == intents.Hold
-		mask := masks(d) && slices.Equal(gone, []string{storage.PartOrder})
+		mask := masks(d) && slices.Equal(gone, []string{storage.PartIntent})
 		switch {
 		case mask:
 			return nil
 		case it.blind:
 			return errors.New("the order is withheld without a mask, and it is one that cannot be erased")
-		case !slices.Contains(gone, storage.PartOrder):
+		case !slices.Contains(gone, storage.PartIntent):
 			return errors.New("the grant is withheld, and the order is not")
 		}
 	}
@@ -72,15 +72,15 @@ func (it *item) mayMiss() error {
 	return nil
 }
 
-// masks says that a decision masks arguments.
+// masks reports that a decision masks arguments.
 func masks(d intents.Decision) bool {
 	held := d.Hold != nil && slices.ContainsFunc(d.Hold.Rules, func(r intents.HoldRule) bool { return len(r.Mask) > 0 })
 	return held || slices.ContainsFunc(d.Obligations, func(o intents.Obligation) bool { return o.Name == "mask" })
 }
 
-// hidesOrder says whether the record is of an order that is not shown.
-func (it *item) hidesOrder() bool {
-	return it.Kind == storage.KindOrder && it.withheld()
+// hidesIntent reports whether the record is of an intent whose envelope is not shown.
+func (it *item) hidesIntent() bool {
+	return it.Kind == storage.KindIntent && it.withheld()
 }
 
 func (it *item) whyHidden() string {
@@ -90,13 +90,13 @@ func (it *item) whyHidden() string {
 	return "it was erased"
 }
 
-// kept says whether the summary has what the state needs of an order of the router.
-func (o *order) kept() bool {
-	return o.summary != nil && o.summary.Args != nil && state.Keeps(o.body.Intent.Type)
+// kept reports whether the summary has what the state needs of a router intent.
+func (o *intent) kept() bool {
+	return o.summary != nil && o.summary.Args != nil && state.RetainsArgs(o.body.Intent.Type)
 }
 
-// id of the order; of one that is not shown what its decision says.
-func (o *order) id() string {
+// id returns the id of the intent; if it is not shown, the one in its decision.
+func (o *intent) id() string {
 	if o.hidden() {
 		return o.decision.IntentID
 	}
@@ -104,9 +104,9 @@ func (o *order) id() string {
 }
 
 // key is the idempotency key.
-func (o *order) key() (k storage.Key, err error) {
+func (o *intent) key() (k storage.Key, err error) {
 	if !o.hidden() {
-		return storage.OrderKey(o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey), nil
+		return storage.IntentKey(o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey), nil
 	}
 	k, ok := storage.ParseKey(o.summary.Key)
 	if !ok {
@@ -115,53 +115,50 @@ func (o *order) key() (k storage.Key, err error) {
 	return k, nil
 }
 
-// lacks remembers that parts are missing of a record about an order.
-func (f *fold) lacks(it *item, order int64, intentID, tenant string) {
+// lacks notes that parts are missing of a record about an intent.
+func (f *applier) lacks(it *item, intent int64, intentID, tenant string) {
 	if m := it.missing; m != nil {
 		m.intentID, m.tenant = intentID, tenant
-		f.lacking[order] = append(f.lacking[order], m)
+		f.lacking[intent] = append(f.lacking[intent], m)
 	}
 }
 
 // unexplained are the records that lack parts which no record.erase names.
-func (f *fold) unexplained() []*missing {
+func (f *applier) unexplained() []*missing {
 	all := slices.Concat(slices.Collect(maps.Values(f.lacking))...)
 	slices.SortFunc(all, func(a, b *missing) int { return cmp.Compare(a.position, b.position) })
 	return all
 }
 
 // erase is the effect of a record.erase: from its own position on it explains why the
-// parts that it names are missing, of an order of its tenant that stands before it. Its
+// parts that it names are missing, of an earlier intent of its tenant. Its
 // signature is checked elsewhere; that the operator had the right is checked here,
 // whether decisions are replayed or not.
-func (f *fold) erase(it *item) error {
-	body := it.order.body
+func (f *applier) erase(it *item) error {
+	body := it.intent.body
 	tenant, args := body.Actor.Tenant, body.Intent.Args
 	a, err := unmarshal[catalog.RecordErase](args)
 	if err != nil {
 		return err
 	}
-	dir := f.generation(it.order.decision.Directory)
+	dir := f.generation(it.intent.decision.Directory)
 	roles, known, disabled := dir.UserRoles(tenant, body.Actor.UserID)
 	caps, there := dir.Capabilities(tenant, roles)
 	switch {
 	case !there:
 		return errors.New("by an operator of a tenant that is not there")
-	case it.order.facts.Signer.Role != string(intents.RoleOperator):
+	case it.intent.inputs.Signer.Role != string(intents.RoleOperator):
 		return errors.New("not by an operator")
-	case !known || disabled || !state.Covered(intents.RulesFirst, caps, capabilityErase):
+	case !known || disabled || !state.Covers(caps, capabilityErase):
 		return errors.New("by an operator who might not")
 	case state.ForeignTenant(tenant, state.TypeErase, args):
 		return errors.New("by an operator of another tenant")
 	case a.Position >= it.Position:
 		return errors.New("erases a record that comes after it")
 	}
-	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
-		f.blobs[a.Position] = true
-	}
 	var left []*missing
 	for _, m := range f.lacking[a.Position] {
-		same := m.intentID == a.IntentID && m.tenant == state.Named(tenant, a.Tenant)
+		same := m.intentID == a.IntentID && m.tenant == state.TargetTenant(tenant, a.Tenant)
 		if m.intentID == "" {
 			same = m.tag == it.leaf.TenantTag || tenant == ledger.SystemTenant
 		}
@@ -181,12 +178,12 @@ func (f *fold) erase(it *item) error {
 	return nil
 }
 
-// checkHidden verifies what is known of an order that is not shown. Its signature
-// cannot be checked; what the record does hold has to be right.
+// checkHidden verifies what is known of an intent that is not shown. Its signature
+// cannot be checked; what the record has must be right.
 func (v *verifier) checkHidden(j *job) error {
-	o := j.order
-	key, err := j.key(o.facts.Signer.KID)
-	if err == nil && string(key.Role) != o.facts.Signer.Role {
+	o := j.intent
+	key, err := j.key(o.inputs.Signer.KID)
+	if err == nil && string(key.Role) != o.inputs.Signer.Role {
 		err = errors.New("the record gives its signer another role")
 	}
 	if err = cmp.Or(err, o.plain()); err == nil && v.opts.Replay {
@@ -201,28 +198,28 @@ func (v *verifier) checkHidden(j *job) error {
 	return j.scope(key.Role, o.body.Actor.Tenant, o.body.Actor.UserID, o.ctx)
 }
 
-// account keeps count of what was erased of the records in a bundle, and of the
-// orders that say so.
+// account counts what was erased of the records in a bundle, and the
+// intents that erased it.
 func (x *exporter) account(it *item) {
 	if it.withheld() {
-		order := it.Position
-		if it.order == nil {
-			order = it.of
+		intent := it.Position
+		if it.intent == nil {
+			intent = it.target
 		}
-		x.lacking[order] = true
+		x.lacking[intent] = true
 	}
-	if o := it.order; o != nil && o.body.Intent.Type == state.TypeErase && o.decision.Verdict != intents.Deny {
+	if o := it.intent; o != nil && o.body.Intent.Type == state.TypeErase && o.decision.Verdict != intents.Deny {
 		if a, err := unmarshal[catalog.RecordErase](o.body.Intent.Args); err == nil {
 			delete(x.lacking, a.Position)
 		}
 	}
 }
 
-// accounted is an error while an order that erased something of the bundle is not
-// in it: it is in no checkpoint yet. Such a bundle would not verify.
+// accounted returns an error while an intent that erased something of the bundle is not
+// in it because no checkpoint covers it yet. Such a bundle would not verify.
 func (x *exporter) accounted() error {
-	for order := range x.lacking {
-		return fmt.Errorf("parts of order %d were erased, and the record.erase is in no checkpoint yet, or of no order of this tenant: export again in a moment", order)
+	for intent := range x.lacking {
+		return fmt.Errorf("parts of order %d were erased, and the record.erase is in no checkpoint yet, or of no order of this tenant: export again in a moment", intent)
 	}
 	return nil
 }

@@ -10,18 +10,18 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
 
 // erasedWorld is a log in which the first script, at position at, was erased by
-// the order at position by. others may erase nothing: an auditor of the tenant,
+// the intent at position by. others may erase nothing: an auditor of the tenant,
 // and the administrator of another.
 type erasedWorld struct {
 	*world
 	at, by       int64
-	order        catalog.RecordErase
+	intent       catalog.RecordErase
 	clerk, rival intents.Signer
 }
 
@@ -31,43 +31,44 @@ func newErased(t *testing.T) erasedWorld {
 	w.live(3)
 	x := erasedWorld{world: w, at: -1, clerk: w.AddOperator("default", "carl", "auditor"), rival: w.AddOperator("acme", "eve", "admin")}
 	for _, r := range w.Records() {
-		if bytes.Contains(r.Parts[storage.PartOrder], []byte("print(0)")) {
+		if bytes.Contains(r.Parts[storage.PartIntent], []byte("print(0)")) {
 			var d intents.Decision
 			w.Must(json.Unmarshal(r.Parts[storage.PartDecision], &d))
-			x.at, x.order = r.Position, catalog.RecordErase{Tenant: "default", IntentID: d.IntentID, Position: r.Position, Reason: "asked for"}
+			x.at, x.intent = r.Position, catalog.RecordErase{Tenant: "default", IntentID: d.IntentID, Position: r.Position, Reason: "asked for"}
 		}
 	}
-	x.order.Parts = []string{catalog.ErasesOrder, catalog.ErasesResult}
-	x.by = *w.Want(w.Admin("record.erase", x.order), intents.OK).Position
+	x.intent.Parts = []string{catalog.ErasesIntent, catalog.ErasesResult}
+	x.by = *w.Want(w.Admin("record.erase", x.intent), intents.OK).Position
 	return x
 }
 
-// forged is the log with another order in the place of the record.erase, sealed
-// by whom it likes, with its decision as the router would have written it.
+// forged is the log with another intent in place of the record.erase, signed
+// by any key, with its decision as the router would have written it.
 func (x erasedWorld) forged(args any, by *intents.Signer, tenant, user string, change func(*intents.Decision)) slice {
 	x.Helper()
-	o := routertest.Order{By: x.Operator, Type: "record.erase", Args: args, Tenant: tenant, User: user}
+	o := routertest.Intent{By: x.Operator, Type: "record.erase", Args: args, Tenant: tenant, User: user}
 	if by != nil {
 		o.By = *by
 	}
-	u, err := intents.Parse(x.Seal(o))
+	u, err := intents.Parse(x.Sign(o))
 	x.Must(err)
 	e, err := u.Verify(intents.Verifier{Keys: x.Dir.View(), Origin: x.Origin, Now: x.Clock.Now()})
 	if err != nil {
-		e = u.Recorded() // of a key that may seal no such order
+		e = u.AsRecorded() // of a key that may not sign such an intent
 	}
 	return x.rewritten(x.by, func(r *storage.Record) {
 		var d intents.Decision
 		var f map[string]any
 		x.Must(json.Unmarshal(r.Parts[storage.PartDecision], &d))
-		x.Must(json.Unmarshal(r.Parts[storage.PartFacts], &f))
+		x.Must(json.Unmarshal(r.Parts[storage.PartInputs], &f))
 		d.IntentID, d.Fingerprint = u.ID(), e.Fingerprint()
-		d.Key = "" // as of a record from before it held one
+		b := u.Body()
+		d.Key = storage.IntentKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String()
 		if change != nil {
 			change(&d)
 		}
 		f["signer"] = map[string]any{"kid": o.By.KID, "role": "operator"}
-		for name, v := range map[string]any{storage.PartOrder: u.Recorded().Sealed(), storage.PartDecision: d, storage.PartFacts: f} {
+		for name, v := range map[string]any{storage.PartIntent: u.AsRecorded().Signed(), storage.PartDecision: d, storage.PartInputs: f} {
 			if r.Parts[name], err = json.Marshal(v); err != nil {
 				x.Fatal(err)
 			}
@@ -89,9 +90,9 @@ func TestErased(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
 		}
 	}
-	found, err := audit.Find(t.Context(), x.Journal, x.order.IntentID)
+	found, err := audit.Find(t.Context(), x.Journal, x.intent.IntentID)
 	x.Must(err)
-	if len(found) != 2 || found[0].Withheld[storage.PartOrder] == "" || found[0].Type != "exec_python" || found[1].Withheld[storage.PartResult] == "" {
+	if len(found) != 2 || found[0].Withheld[storage.PartIntent] == "" || found[0].Type != "exec_python" || found[1].Withheld[storage.PartResult] == "" {
 		t.Errorf("%+v", found)
 	}
 	s := x.source(x.Journal)
@@ -100,17 +101,17 @@ func TestErased(t *testing.T) {
 	if !h.OK {
 		t.Errorf("%v", h.FirstBad)
 	}
-	if p, err := audit.Prove(t.Context(), s, x.order.IntentID); err != nil || p.Check(*x.trust()) != nil {
+	if p, err := audit.Prove(t.Context(), s, x.intent.IntentID); err != nil || p.Check(*x.trust()) != nil {
 		t.Errorf("%v %v", err, p.Check(*x.trust()))
 	}
 }
 
-// TestErasedForged: an erasure hides nothing that it does not name, and none that
-// was not allowed counts, whoever has written the log.
+// TestErasedForged: an erasure hides only what it names, and one that
+// was not allowed does not count, whoever wrote the log.
 func TestErasedForged(t *testing.T) {
 	x := newErased(t)
 	with := func(change func(*catalog.RecordErase)) catalog.RecordErase {
-		a := x.order
+		a := x.intent
 		change(&a)
 		return a
 	}
@@ -128,15 +129,15 @@ func TestErasedForged(t *testing.T) {
 	}{
 		"the erasure left out of the log": {x.forged(with(func(a *catalog.RecordErase) { a.Position-- }), nil, "", "", nil), x.at, none},
 		"of the result alone":             {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesResult} }), nil, "", "", nil), x.at, none},
-		"of the order alone":              {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesOrder} }), nil, "", "", nil), x.at + 1, none},
+		"of the order alone":              {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesIntent} }), nil, "", "", nil), x.at + 1, none},
 		"of another order":                {x.forged(with(func(a *catalog.RecordErase) { a.IntentID = intents.Digest(nil) }), nil, "", "", nil), x.by, "another order or tenant"},
 		"of another tenant":               {x.forged(with(func(a *catalog.RecordErase) { a.Tenant = "acme" }), nil, "", "", nil), x.by, "another order or tenant"},
 		"of what comes after it":          {x.forged(with(func(a *catalog.RecordErase) { a.Position = x.by + 1 }), nil, "", "", nil), x.by, "comes after it"},
 		"by who may not":                  {x.forged(own, &x.clerk, "default", "carl", nil), x.by, "who might not"},
-		"by another tenant's operator":    {x.forged(x.order, &x.rival, "acme", "eve", nil), x.by, "operator of another tenant"},
+		"by another tenant's operator":    {x.forged(x.intent, &x.rival, "acme", "eve", nil), x.by, "operator of another tenant"},
 		"by another's as its own":         {x.forged(own, &x.rival, "acme", "eve", nil), x.by, "another order or tenant"},
 		"by a key that is no operator's":  {x.forged(own, &x.Planner, "default", "ana", nil), x.by, ""},
-		"refused": {x.forged(x.order, nil, "", "", func(d *intents.Decision) {
+		"refused": {x.forged(x.intent, nil, "", "", func(d *intents.Decision) {
 			d.Verdict, d.Code = intents.Deny, intents.RBACForbidden
 		}), x.at, none},
 		"a summary that lies": {x.rewritten(x.at-2, func(r *storage.Record) {
@@ -147,7 +148,7 @@ func TestErasedForged(t *testing.T) {
 		"of the genesis":        {lost(0, storage.PartControl), 0, "cannot be erased or masked"},
 	} {
 		if name == "of more than it names" {
-			at := x.at + 2 // an order or an outcome of the plan's, which nobody erased
+			at := x.at + 2 // an intent or an outcome of the plan, which was not erased
 			for c.records[at].Kind != storage.KindOutcome || c.records[at].Parts[storage.PartResult] == nil {
 				at++
 			}
@@ -176,9 +177,9 @@ func TestErasedForged(t *testing.T) {
 func TestErasedInBundle(t *testing.T) {
 	x := newErased(t)
 	bundle := x.export(x.Journal, audit.Selection{})
-	step := int64(-1) // an order on which others rest
+	step := int64(-1) // an intent on which others depend
 	for _, r := range x.Records() {
-		if bytes.Contains(r.Parts[storage.PartOrder], []byte(`\"type\":\"step\"`)) && step < 0 {
+		if bytes.Contains(r.Parts[storage.PartIntent], []byte(`\"type\":\"step\"`)) && step < 0 {
 			step = r.Position
 		}
 	}
@@ -187,13 +188,13 @@ func TestErasedInBundle(t *testing.T) {
 		parts  []string
 		reason string
 	}{
-		"an order that others use": {step, []string{storage.PartOrder, storage.PartGrant}, "cannot be erased"},
-		"the erasure itself":       {x.by, []string{storage.PartOrder}, "cannot be erased"},
-		"another order":            {x.at - 2, []string{storage.PartOrder, storage.PartGrant}, "no record.erase in the log took them away"},
+		"an order that others use": {step, []string{storage.PartIntent, storage.PartGrant}, "cannot be erased"},
+		"the erasure itself":       {x.by, []string{storage.PartIntent}, "cannot be erased"},
+		"another order":            {x.at - 2, []string{storage.PartIntent, storage.PartGrant}, "no record.erase in the log took them away"},
 		"a grant":                  {x.at - 2, []string{storage.PartGrant}, "the grant is withheld, and the order is not"},
 		"a summary":                {x.at, []string{storage.PartSummary}, "cannot be erased or masked"},
 		"an outcome":               {x.at + 1, []string{storage.PartOutcome}, "cannot be erased or masked"},
-		"facts":                    {x.at, []string{storage.PartFacts}, "cannot be erased or masked"},
+		"facts":                    {x.at, []string{storage.PartInputs}, "cannot be erased or masked"},
 	} {
 		var lines [][]byte
 		for line := range bytes.Lines(bundle) {
@@ -235,13 +236,13 @@ hold contains {"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["be
 	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: source}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
-	find := w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
-	held := w.Want(w.Do(routertest.Order{By: own, Tenant: "default", User: "olga", Type: "record.erase", Args: catalog.RecordErase{
-		IntentID: find.IntentID, Position: *find.Position, Parts: []string{catalog.ErasesOrder}, Reason: "asked for",
+	find := w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
+	held := w.Want(w.Do(routertest.Intent{By: own, Tenant: "default", User: "olga", Type: "record.erase", Args: catalog.RecordErase{
+		IntentID: find.IntentID, Position: *find.Position, Parts: []string{catalog.ErasesIntent}, Reason: "asked for",
 	}}), intents.ApprovalRequired)
 	early := slice(w.Records())
-	early[*find.Position], _ = early[*find.Position].Without(storage.PartOrder, storage.PartGrant)
-	w.Want(w.Do(routertest.Order{
+	early[*find.Position], _ = early[*find.Position].Without(storage.PartIntent, storage.PartGrant)
+	w.Want(w.Do(routertest.Intent{
 		By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Grant: through("ben"),
 		Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
 	}), intents.OK)
@@ -257,8 +258,8 @@ hold contains {"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["be
 	}
 }
 
-// TestErasedPlan: a bundle of a log whose plans' orders were erased verifies, and says
-// that these cannot be decided again; what is left of them is judged.
+// TestErasedPlan: a bundle of a log whose plans' intents were erased verifies, and reports
+// that these cannot be decided again; what remains of them is judged.
 func TestErasedPlan(t *testing.T) {
 	w := newWorld(t)
 	var plans []*routertest.Telling
@@ -267,10 +268,10 @@ func TestErasedPlan(t *testing.T) {
 		end()
 		plans = append(plans, plan)
 	}
-	orders := 0
+	total := 0
 	for _, plan := range plans {
 		plan.Erase()
-		orders += len(plan.Orders)
+		total += len(plan.Intents)
 	}
 	for name, sel := range map[string]audit.Selection{"all": {}, "tenant": {Tenant: "default", Complete: true}, "masked": {Masked: true}} {
 		bundle := w.export(w.Journal, sel)
@@ -278,7 +279,7 @@ func TestErasedPlan(t *testing.T) {
 			t.Errorf("%s: the bundle shows a text", name)
 		}
 		r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true})
-		if !r.OK || !r.Complete || r.Why["the order is withheld: it was erased"] != int64(orders) || r.Replayed == 0 {
+		if !r.OK || !r.Complete || r.Why["the order is withheld: it was erased"] != int64(total) || r.Replayed == 0 {
 			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
 		}
 	}
@@ -288,14 +289,14 @@ func TestErasedPlan(t *testing.T) {
 	if !h.OK {
 		t.Errorf("%v", h.FirstBad)
 	}
-	for _, a := range plans[0].Orders {
+	for _, a := range plans[0].Intents {
 		if p, err := audit.Prove(t.Context(), s, a.IntentID); err != nil || p.Check(*w.trust()) != nil {
 			t.Errorf("%v %v", err, p.Check(*w.trust()))
 		}
 	}
 }
 
-// TestErasedAnswer: a plan without steps stays legal when the order of its answer, that of
+// TestErasedAnswer: a plan without steps stays legal when the intent of its answer, that of
 // its end, or both were erased.
 func TestErasedAnswer(t *testing.T) {
 	w := newWorld(t)
@@ -303,11 +304,11 @@ func TestErasedAnswer(t *testing.T) {
 		p := w.NewPlan(name)
 		w.Want(p.Open(), intents.OK)
 		w.Want(p.Claim(), intents.OK)
-		o := p.PlanOrder(nil)
+		o := p.PlanIntent(nil)
 		o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{}, Answer: "These."}
 		answers := []*intents.Answer{w.Want(w.Do(o), intents.OK), w.Want(p.Complete(), intents.OK)}
 		for _, i := range erased {
-			w.Want(w.Erase(answers[i], catalog.ErasesOrder), intents.OK)
+			w.Want(w.Erase(answers[i], catalog.ErasesIntent), intents.OK)
 		}
 	}
 	r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
@@ -316,15 +317,15 @@ func TestErasedAnswer(t *testing.T) {
 	}
 }
 
-// TestErasedPlanForged: an erased order of a plan is still held to the state, by what
-// its summary says.
+// TestErasedPlanForged: an erased intent of a plan is still checked against the state, by
+// its summary.
 func TestErasedPlanForged(t *testing.T) {
 	w := newWorld(t)
 	plan, end := w.Tell("p1", "anas-word", "complete")
 	end()
 	plan.Erase()
-	at := func(i int) int64 { return *plan.Orders[i].Position }
-	revision, closed := at(1), at(len(plan.Orders)-1)
+	at := func(i int) int64 { return *plan.Intents[i].Position }
+	revision, closed := at(1), at(len(plan.Intents)-1)
 	summary := func(position int64, from, to string) slice {
 		return w.rewritten(position, func(r *storage.Record) {
 			was := r.Parts[storage.PartSummary]

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// Source is where a bundle comes from: the data directory of whoever runs the log.
+// Source is where a bundle comes from: the data directory of the log's operator.
 type Source struct {
 	Origin  string
 	Records storage.Records
@@ -22,7 +22,7 @@ type Source struct {
 	Blobs   storage.Blobs
 	Tags    ledger.Tags
 	// LedgerKey signed the published checkpoint and signs the first one of a bundle;
-	// RouterKeys are those of the log so far: a receipt is by the one in force.
+	// RouterKeys are those of the log so far: a receipt that Prove gives is by the one in force.
 	LedgerKey  intents.Signer
 	RouterKeys []intents.Signer
 }
@@ -35,13 +35,13 @@ type Selection struct {
 	// Checkpoint that the auditor has: the bundle shows that the log has only
 	// grown since. Empty: the log as it was at the first record.
 	Checkpoint string
-	// Masked withholds the arguments of orders of which a policy has masked some,
-	// unless later records rest on them: for auditors who may not see what it masks.
+	// Masked withholds the arguments of intents of which a policy has masked some,
+	// unless later records depend on them: for auditors who may not see masked values.
 	Masked bool
 }
 
-// Exported says what an export wrote.
-type Exported struct {
+// ExportReport describes an export.
+type ExportReport struct {
 	Records int64 `json:"records"`
 	Leaves  int64 `json:"leaves"` // without their records
 	// Withheld records have a part that is not shown.
@@ -53,9 +53,9 @@ type Exported struct {
 }
 
 // Export streams a bundle. Memory is bounded by some batches of records
-// for each processor and by how many orders are open. The error leaves a part of a bundle,
+// for each processor and by how many intents are open. An error leaves a part of a bundle,
 // which verifies as cut short.
-func Export(ctx context.Context, w io.Writer, s Source, sel Selection) (Exported, error) {
+func Export(ctx context.Context, w io.Writer, s Source, sel Selection) (ExportReport, error) {
 	x := newExporter(s)
 	x.sel, x.out = sel, w
 	err := x.run(ctx)
@@ -69,21 +69,22 @@ type exporter struct {
 	out     io.Writer
 	sum     hash.Hash
 	lines   int64
-	done    Exported
+	done    ExportReport
+	tenants *ledger.Tenants
 	blobs   map[string]bool // that are in the bundle
-	earlier map[int64]bool  // orders before the first record that later records are about
-	lacking map[int64]bool  // orders of which something was erased, and no order that says so has come yet
+	earlier map[int64]bool  // intents before the first record that later records are about
+	lacking map[int64]bool  // intents of which something was erased by an intent not read yet
 	from    int64
 	last    ledger.Checkpoint
 	prover  *ledger.Prover
 }
 
-// ErrNoCheckpoint says that a log was cut off before its first checkpoint: a bundle would prove nothing.
+// ErrNoCheckpoint reports that a log was cut off before its first checkpoint: a bundle would prove nothing.
 var ErrNoCheckpoint = errors.New("no checkpoint of this log is published yet, so nothing of it can be proven: start writ on the directory once (writ up --data DIR), and export again")
 
 func newExporter(s Source) *exporter {
 	return &exporter{
-		Source: s, memory: memory{waiting: map[int64]receipted{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
+		Source: s, memory: memory{held: map[string]bool{}, release: map[int64]bool{}}, tenants: ledger.NewTenants(s.Records), sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
 	}
 }
 
@@ -109,7 +110,7 @@ func (x *exporter) run(ctx context.Context) error {
 	return x.end()
 }
 
-// begin finds the first record and, of what is before it, the orders that later
+// begin finds the first record and, of what is before it, the intents that later
 // records are about.
 func (x *exporter) begin(ctx context.Context) error {
 	if x.sel.Since.IsZero() {
@@ -124,12 +125,8 @@ func (x *exporter) begin(ctx context.Context) error {
 			x.from = rec.Position
 		}
 		if rec.Position >= x.from && (rec.Kind == storage.KindOutcome || rec.Kind == storage.KindRelease || rec.Kind == storage.KindTakeover) {
-			of, err := ledger.About(rec)
-			if err != nil {
-				return err
-			}
-			if of < x.from {
-				x.earlier[of] = true
+			if f, _ := storage.Follow(rec); f.Target < x.from { // an empty one is refused when it is read
+				x.earlier[f.Target] = true
 			}
 		}
 	}
@@ -167,7 +164,7 @@ func (x *exporter) header(ctx context.Context) error {
 // proof. A log that is shorter than it was restored from a copy: then there is no proof,
 // and verification fails.
 func (x *exporter) cosigned(ctx context.Context) (note string, way [][]byte, err error) {
-	c, err := x.Ledger.Cosigned(ctx, x.LedgerKey.VerificationKey())
+	c, err := x.Ledger.LatestCosigned(ctx, x.LedgerKey.VerificationKey())
 	if err != nil || c.Size < 1 {
 		return "", nil, nil //nolint:nilerr // there is none: the bundle is unwitnessed
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -16,15 +15,11 @@ import (
 // piece is a record on its way into a bundle.
 type piece struct {
 	*item
-	digest  string
-	tag     string
-	whole   bool   // the record is in the bundle
-	bare    bool   // its leaf is
-	before  []line // blobs that the record needs
-	rests   bool   // later records rest on it
-	issue   bool   // a receipt
-	receipt intents.Receipt
-	key     intents.Signer
+	tag    string
+	whole  bool   // the record is in the bundle
+	bare   bool   // its leaf is
+	before []line // blobs that the record needs
+	rests  bool   // later records rest on it
 }
 
 // records reads and writes records in order, to the end of the last checkpoint.
@@ -44,7 +39,7 @@ func (x *exporter) records(ctx context.Context) error {
 }
 
 func (x *exporter) record(ctx context.Context, rec storage.Record) error {
-	p := &piece{item: ownItem(rec), digest: rec.Digest()}
+	p := &piece{item: ownItem(rec)}
 	err := p.err
 	if err == nil {
 		err = x.choose(ctx, p)
@@ -60,24 +55,18 @@ func (x *exporter) record(ctx context.Context, rec storage.Record) error {
 
 // choose decides what of a record belongs into the bundle.
 func (x *exporter) choose(ctx context.Context, p *piece) error {
-	tenant, err := x.tenant(ctx, p.item)
+	tenant, err := p.tenant(ctx, x.tenants)
 	if err != nil {
 		return err
 	}
 	if p.tag, err = x.Tags.Tag(tenant); err != nil {
 		return err
 	}
-	x.take(p.item, p.digest)
 	mine := x.sel.Tenant == "" || tenant == x.sel.Tenant
 	p.rests = p.restsOn(x.sel.Tenant)
-	p.rests = x.ofHeld(p.item, x.sel.Tenant) || p.rests // asked of every record: it remembers
+	p.rests = x.ofHeld(p.item, x.sel.Tenant) || p.rests // called for every record: it has memory
 	p.whole = p.rests || (mine && (p.Position >= x.from || x.earlier[p.Position]))
 	p.bare = !p.whole && x.sel.Complete && x.from == 0
-	if p.outcome != nil {
-		if p.receipt, p.key, p.issue, err = x.receipt(ctx, p.item, p.digest); err != nil {
-			return err
-		}
-	}
 	if !p.whole {
 		return nil
 	}
@@ -90,17 +79,17 @@ func (x *exporter) choose(ctx context.Context, p *piece) error {
 		}
 		p.before = append(p.before, lines...)
 	}
-	return x.seen(ctx, p, tenant)
+	return x.addInputs(ctx, p, tenant)
 }
 
-// seen adds the blobs that an order works on and that policies saw. What was erased since is left
-// out, and what it decided cannot be replayed where the policy reads it.
-func (x *exporter) seen(ctx context.Context, p *piece, tenant string) error {
-	if p.order == nil || p.order.hidden() || x.sel.Masked && masks(p.order.decision) {
+// addInputs adds the blobs that an intent uses and that policies saw. What was erased since is left
+// out, and decisions on it cannot be replayed where the policy reads it.
+func (x *exporter) addInputs(ctx context.Context, p *piece, tenant string) error {
+	if p.intent == nil || p.intent.hidden() || x.sel.Masked && masks(p.intent.decision) {
 		return nil
 	}
-	for _, in := range p.order.facts.Inputs {
-		if !strings.HasPrefix(in.Ref, "cas://") || in.Size >= policies.MaxSeen || x.blobs[in.SHA256] {
+	for _, in := range p.intent.inputs.Inputs {
+		if !strings.HasPrefix(in.Ref, "cas://") || in.Size >= policies.MaxInputSize || x.blobs[in.SHA256] {
 			continue
 		}
 		x.blobs[in.SHA256] = true
@@ -132,20 +121,14 @@ func (x *exporter) ship(ctx context.Context, p *piece) error {
 		}
 	}
 	rec := p.Record
-	if x.sel.Masked && !p.rests && p.order != nil && masks(p.order.decision) {
-		rec, _ = rec.Without(storage.PartOrder)
+	if x.sel.Masked && !p.rests && p.intent != nil && masks(p.intent.decision) {
+		rec, _ = rec.Without(storage.PartIntent)
 	}
 	x.done.Records++
 	if len(rec.Erased) > 0 {
 		x.done.Withheld++
 	}
-	e := newEntry(rec, p.tag, proof)
-	if p.issue {
-		if e.Receipt, err = intents.IssueReceipt(p.key, p.receipt); err != nil {
-			return err
-		}
-	}
-	return x.write(line{Record: e})
+	return x.write(line{Record: newEntry(rec, p.tag, proof)})
 }
 
 // write writes a line.

@@ -10,7 +10,7 @@ import (
 )
 
 // Filter chooses records; empty members choose all. User, type, plan and
-// session are an order's: no other record fits where one is asked for.
+// session belong to intents: if one is set, no other record matches.
 type Filter struct {
 	Tenant, User, Type, Plan, Session string
 
@@ -21,8 +21,8 @@ type Filter struct {
 	Words []string  // each occurs in a part of the record or in its intent_id, in upper or lower case
 }
 
-// Wants says that a record fits.
-func (f Filter) Wants(s Shown) bool {
+// Wants reports that a record fits.
+func (f Filter) Wants(s RecordView) bool {
 	fits := func(want, have string) bool { return want == "" || want == have }
 	return fits(f.Tenant, s.Tenant) && fits(f.User, s.User) && fits(f.Type, s.Type) && fits(f.Plan, s.Plan) && fits(f.Session, s.Session) &&
 		fits(string(f.Code), string(s.Code)) && fits(string(f.Kind), string(s.Kind)) && f.inTime(s.At) && f.holds(s)
@@ -36,7 +36,7 @@ func (f Filter) inTime(text string) bool {
 	return err == nil && !at.Before(f.Since) && (f.Until.IsZero() || at.Before(f.Until))
 }
 
-func (f Filter) holds(s Shown) bool {
+func (f Filter) holds(s RecordView) bool {
 	for _, word := range f.Words {
 		lower := []byte(strings.ToLower(word))
 		found := strings.Contains(strings.ToLower(s.IntentID), string(lower))

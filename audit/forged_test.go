@@ -12,7 +12,8 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -27,6 +28,51 @@ func (w *world) part(at int64, name string, change func(m map[string]any)) slice
 		w.Must(err)
 		r.Parts[name] = raw
 	})
+}
+
+// permits is the log in which a refused intent was accepted.
+func (w *world) permits(at int64) slice {
+	w.Helper()
+	return w.rewritten(at, func(r *storage.Record) {
+		sealed, err := intents.ReadSigned(r.Parts[storage.PartIntent])
+		w.Must(err)
+		u, err := sealed.Open()
+		w.Must(err)
+		d, err := intents.ReadDecision(r.Parts[storage.PartDecision])
+		w.Must(err)
+		b := u.Body()
+		d.Verdict, d.Code, d.Pointer, d.Reason, d.Hint, d.PolicyIDs = intents.Allow, intents.OK, "", "", "", nil
+		d.Key = storage.IntentKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String()
+		delete(r.Parts, storage.PartSummary)
+		parts := map[string]any{storage.PartDecision: d}
+		if s := w.summary(u, d); s != nil {
+			parts[storage.PartSummary] = s
+		}
+		for name, v := range parts {
+			r.Parts[name], err = json.Marshal(v)
+			w.Must(err)
+		}
+	})
+}
+
+// summary returns the summary of an intent; nil: it has none.
+func (w *world) summary(u *intents.Unverified, dec intents.Decision) *storage.Summary {
+	w.Helper()
+	s, wants, err := state.SummaryOf(u.AsRecorded(), dec)
+	if w.Must(err); !wants {
+		return nil
+	}
+	b := u.Body() // its signature was not verified, so its signer is unknown
+	s.Tenant, s.User = b.Actor.Tenant, b.Actor.UserID
+	if dec.Verdict != intents.Deny {
+		var args struct {
+			PlanID string `json:"plan_id"`
+		}
+		_ = json.Unmarshal(b.Intent.Args, &args) // others name none
+		s.PlanID = args.PlanID
+	}
+	s.Key = storage.IntentKey(s.Tenant, s.User, s.Type, b.Constraints.IdempotencyKey).String()
+	return &s
 }
 
 // find is the last record whose part a test picks.
@@ -55,15 +101,15 @@ func (w *world) badAt(records slice, at int64, want string, o audit.Options) {
 	}
 }
 
-// paying is an order that waits for two of ben, cleo and dave.
-func (w *world) paying() (held *intents.Answer, says func(who string, by *intents.Signer) routertest.Order) {
+// paying is an intent that waits for two of ben, cleo and dave.
+func (w *world) paying() (held *intents.Answer, says func(who string, by *intents.Signer) routertest.Intent) {
 	w.Helper()
 	w.Pin("pay", catalog.Once)
 	w.apiKeys("k1", "ben", "cleo", "dave")
 	w.Approval(`{"once":true,"count":2}`, "ben", "cleo", "dave")
 	held = w.Want(w.Begun("p_pay", "pay").Started(1).Call("pay", `{}`), intents.ApprovalRequired)
-	return held, func(who string, by *intents.Signer) routertest.Order {
-		return routertest.Order{
+	return held, func(who string, by *intents.Signer) routertest.Intent {
+		return routertest.Intent{
 			By: w.Gateway, IssuedBy: by, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
 			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}, Grant: through(who),
 		}
@@ -80,7 +126,7 @@ func (w *world) apiKeys(ids ...string) {
 	}
 }
 
-// through is the grant of somebody who came with an API key.
+// through is the grant of somebody with an API key.
 func through(key string) func(*intents.Grant) {
 	return func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey(key) }
 }
@@ -90,7 +136,7 @@ func (w *world) user(who string, roles ...string) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: who, Roles: roles}}), intents.OK)
 }
 
-// A release that counts an approval which did not count by then is found.
+// TestForgedApprovals: a release that counts an approval which did not count by then is found.
 func TestForgedApprovals(t *testing.T) {
 	revoke := func(before string) func(w *world, _ intents.Signer) {
 		return func(w *world, _ intents.Signer) {
@@ -157,22 +203,22 @@ func TestForgedApprovals(t *testing.T) {
 	}
 }
 
-// An approval that had to be refused is found where the record says that it was not.
+// TestForgedApproval: an approval that had to be refused is found if its record accepts it.
 func TestForgedApproval(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world, o *routertest.Order)
+		change func(w *world, o *routertest.Intent)
 		want   string
 	}{
-		"standing grant": {func(_ *world, o *routertest.Order) {
+		"standing grant": {func(_ *world, o *routertest.Intent) {
 			o.Grant = func(g *intents.Grant) { g.For = "plan:p_pay" }
 			o.Ctx.PlanID = "p_pay"
 		}, "the approver was there"},
-		"old grant": {func(w *world, o *routertest.Order) {
+		"old grant": {func(w *world, o *routertest.Intent) {
 			at := w.Clock.Now().Add(-6 * time.Minute).Unix()
 			o.Grant = func(g *intents.Grant) { g.IssuedAt, g.Expires = at, at+14*60 }
 		}, "the approver was there"},
-		"not authenticated": {func(_ *world, o *routertest.Order) { o.Grant = func(g *intents.Grant) { g.Act.AMR = nil } }, "the approver was there"},
-		"too late":          {func(w *world, _ *routertest.Order) { w.Clock.Move(intents.MaxHold) }, "after its deadline"},
+		"not authenticated": {func(_ *world, o *routertest.Intent) { o.Grant = func(g *intents.Grant) { g.Act.AMR = nil } }, "the approver was there"},
+		"too late":          {func(w *world, _ *routertest.Intent) { w.Clock.Move(intents.MaxHold) }, "after its deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -183,14 +229,12 @@ func TestForgedApproval(t *testing.T) {
 			if a.Code == intents.OK || a.Position == nil {
 				t.Fatalf("%+v", a)
 			}
-			w.badAt(w.part(*a.Position, storage.PartDecision, func(m map[string]any) {
-				m["verdict"], m["code"] = "allow", "OK"
-			}), *a.Position, c.want, audit.Options{})
+			w.badAt(w.permits(*a.Position), *a.Position, c.want, audit.Options{})
 		})
 	}
 }
 
-// What a held order waits for is the policy's to say, and how its waiting ends
+// TestForgedHold: policy decides what a held intent waits for, and how the hold ends
 // is in the record.
 func TestForgedHold(t *testing.T) {
 	w := newWorld(t)
@@ -214,7 +258,7 @@ func TestForgedHold(t *testing.T) {
 	w.badAt(records, at, "before its deadline", audit.Options{})
 }
 
-// The orders of a batch stand together.
+// TestForgedBatch: the intents of a batch are adjacent.
 func TestForgedBatch(t *testing.T) {
 	w := newWorld(t)
 	w.live(1)
@@ -231,11 +275,11 @@ func TestForgedBatch(t *testing.T) {
 		return w.part(at, storage.PartDecision, func(m map[string]any) { m["batch"].(map[string]any)["of"] = n })
 	}
 	w.badAt(of(second, 3), second, "another number of orders", audit.Options{})
-	// Its second order came alone: the batch was accepted with more than is here.
+	// Its second intent is alone: the batch was accepted with more than is here.
 	w.badAt(w.part(second, storage.PartDecision, func(m map[string]any) { m["batch"] = map[string]any{"index": 0, "offset": 0, "of": 1} }), second, "accepted with 2 orders, and 1 are here", audit.Options{})
 }
 
-// A ledger key vouches for what the log was until it was revoked, and for no more.
+// TestRevokedLedgerKey: a ledger key is valid for the log until its revocation, not beyond.
 func TestRevokedLedgerKey(t *testing.T) {
 	w := newWorld(t)
 	w.live(1)
@@ -256,7 +300,7 @@ func TestRevokedLedgerKey(t *testing.T) {
 	}
 }
 
-// Every log continues an empty one: a checkpoint of no records, which its operator
+// TestEmptyCheckpointShowsNothing: every log continues an empty one: a checkpoint of no records, which its operator
 // can sign at any time, is no beginning, no witness and no pin.
 func TestEmptyCheckpointShowsNothing(t *testing.T) {
 	w := newWorld(t)

@@ -8,15 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
-// Health is what a check of a data directory found; scripts rely on it.
+// Health is what a check of a data directory found; scripts depend on it.
 type Health struct {
 	OK       bool  `json:"ok"`
 	Records  int64 `json:"records"`
@@ -24,8 +26,8 @@ type Health struct {
 	Pending  int64 `json:"pending"`
 	Blobs    int64 `json:"blobs"`     // that records rest on, each once
 	FirstBad *Bad  `json:"first_bad"` // position -1: no record, but the directory
-	// Projections are documents that were made again and compared; Behind are those
-	// that the recorder has still to write. Not compared while a process uses the
+	// Projections counts documents that were rebuilt and compared; Behind those
+	// that the recorder still has to write. Not compared while a process uses the
 	// directory.
 	Compared    bool    `json:"compared"`
 	Projections int64   `json:"projections"`
@@ -37,20 +39,17 @@ type Health struct {
 	SetAside []int64 `json:"set_aside,omitempty"`
 
 	ClockSteps int64 `json:"clock_steps,omitempty"` // see Report
-	// UnprovenKeys are idempotency keys that no part tells any more: of orders that
-	// were erased before their records held them.
-	UnprovenKeys int64 `json:"unproven_keys,omitempty"`
 }
 
-// Fsck reads a whole data directory and names the first thing that is wrong:
+// Fsck reads a whole data directory and reports the first fault:
 // the journal (positions without gaps, records that can be read, outcomes of
-// orders that were open), the ledger (every leaf its record's, tiles and root by
-// Tessera's own judge), and the blobs that records rest on. It writes nothing. The
-// error is the context's or the reader's; what is wrong is no error. progress,
+// intents that were open), the ledger (every leaf its record's, tiles and root by
+// Tessera's own judge), and the blobs that records depend on. It writes nothing. The
+// error is the context's or the reader's; a fault is no error. progress,
 // if not nil, is called with the number of records read and of all.
 func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done, total int64)) (Health, error) {
-	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), fold: newFold(), seen: map[string]bool{}, named: map[int64]naming{}, progress: progress}
-	x.fold.origin, x.fold.content = s.Origin, func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
+	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), applier: newApplier(), checked: map[string]bool{}, named: map[int64]naming{}, progress: progress}
+	x.applier.origin, x.applier.content = s.Origin, func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
 	bad := x.run(ctx, keys)
 	if err := ctx.Err(); err != nil {
 		return x.found, err
@@ -62,23 +61,23 @@ func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done,
 		}
 		x.found.FirstBad = at
 	}
-	x.found.OK, x.found.ClockSteps = bad == nil, x.fold.steps
+	x.found.OK, x.found.ClockSteps = bad == nil, x.applier.steps
 	return x.found, nil
 }
 
 type checker struct {
 	Source
-	tenants  *ledger.Tenants
-	fold     *fold
-	judge    *ledger.Judge
-	seen     map[string]bool  // blobs, by tenant and digest
-	named    map[int64]naming // by open orders, by position
-	gone     []*Bad           // records that rest on a blob which is not there
-	found    Health
-	progress func(done, total int64)
+	tenants      *ledger.Tenants
+	applier      *applier
+	judge        *ledger.Judge
+	checked      map[string]bool  // blobs, by tenant and digest
+	named        map[int64]naming // by open intents, by position
+	missingBlobs []*Bad           // records that rest on a blob which is not there
+	found        Health
+	progress     func(done, total int64)
 }
 
-// naming are the blobs that an order names as its inputs.
+// naming are the blobs that an intent names as its inputs.
 type naming struct {
 	id   string
 	refs []string
@@ -95,6 +94,9 @@ func (x *checker) run(ctx context.Context, keys []intents.Key) error {
 	}
 	next := int64(0)
 	for rec, err := range x.Records.Scan(ctx, 0) {
+		if errors.As(err, new(*Bad)) {
+			return err
+		}
 		if err != nil {
 			return &Bad{next, "", err.Error()}
 		}
@@ -128,7 +130,7 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 		}
 	}
 	it := ownItem(rec)
-	tenant, err := x.tenant(ctx, it)
+	tenant, err := it.tenant(ctx, x.tenants)
 	if err != nil {
 		return err
 	}
@@ -140,21 +142,11 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 	if it.err != nil {
 		return it.err
 	}
-	j, err := x.fold.take(it)
+	j, err := x.applier.take(it)
 	if err = cmp.Or(err, j.unfit); err != nil {
 		return err
 	}
 	return x.restsOn(ctx, it, tenant)
-}
-
-// tenant of a record. An order that was read is not read for this once more.
-func (x *checker) tenant(ctx context.Context, it *item) (string, error) {
-	if it.order == nil || it.err != nil {
-		return x.tenants.Of(ctx, it.Record)
-	}
-	tenant := strings.Clone(it.order.body.Actor.Tenant)
-	x.tenants.Note(it.Position, tenant)
-	return tenant, nil
 }
 
 func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) error {
@@ -172,30 +164,30 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) e
 	return nil
 }
 
-// restsOn looks for the blobs that a record rests on: what decided, what people were asked
-// about, and what an order that is done took as its input. One that is only named holds
-// nothing: it may be gone, or never have been there, which its order was told.
+// restsOn looks for the blobs that a record depends on: what decided, the questions to
+// people, and the inputs of an intent that is done. One that is only named need not
+// exist: it may be removed, or never have existed, as its intent was answered.
 func (x *checker) restsOn(ctx context.Context, it *item, tenant string) error {
 	policy, types := it.versions()
 	if err := errors.Join(x.versions(ctx, policy, types), x.listed(ctx, it.registry())); err != nil {
 		return err
 	}
-	switch o := it.order; {
+	switch o := it.intent; {
 	case it.outcome != nil:
-		named := x.named[it.of]
-		delete(x.named, it.of)
+		named := x.named[it.target]
+		delete(x.named, it.target)
 		if it.outcome.Status != intents.Done {
 			return nil
 		}
-		return x.there(ctx, it.of, named.id, tenant, named.refs)
+		return x.checkBlobs(ctx, it.target, named.id, tenant, named.refs)
 	case o == nil || o.decision.Verdict == intents.Deny:
 		return nil // it may name anything
 	case o.decision.Verdict == intents.Hold:
 		var kept []string
-		for _, in := range o.facts.Inputs {
+		for _, in := range o.inputs.Inputs {
 			kept = append(kept, in.Ref)
 		}
-		return x.there(ctx, it.Position, o.id(), tenant, kept)
+		return x.checkBlobs(ctx, it.Position, o.id(), tenant, kept)
 	default:
 		row, _ := catalog.Builtin().Lookup(o.body.Intent.Type)
 		inputs, _ := catalog.InputsOf(row, o.body.Intent.Args) // of arguments that were erased: none
@@ -212,8 +204,8 @@ func (x *checker) restsOn(ctx context.Context, it *item, tenant string) error {
 	}
 }
 
-// there looks for the blobs among some references of an order.
-func (x *checker) there(ctx context.Context, position int64, id, tenant string, refs []string) error {
+// checkBlobs looks for the blobs among some references of an intent.
+func (x *checker) checkBlobs(ctx context.Context, position int64, id, tenant string, refs []string) error {
 	for _, ref := range refs {
 		digest, is := strings.CutPrefix(ref, "cas://")
 		if !is || !intents.IsDigest(digest) {
@@ -221,7 +213,7 @@ func (x *checker) there(ctx context.Context, position int64, id, tenant string, 
 		}
 		_, err := x.blob(ctx, tenant, digest)
 		if errors.Is(err, storage.ErrNotFound) {
-			x.gone = append(x.gone, &Bad{position, id, err.Error()})
+			x.missingBlobs = append(x.missingBlobs, &Bad{position, id, err.Error()})
 		} else if err != nil {
 			return err
 		}
@@ -233,13 +225,17 @@ func (x *checker) there(ctx context.Context, position int64, id, tenant string, 
 // the journal took away.
 func (x *checker) lost() error {
 	var bad *Bad
-	for _, m := range x.fold.unexplained() {
+	for _, m := range x.applier.unexplained() {
 		if b := (&Bad{m.position, m.intentID, m.reason()}); b.before(bad) {
 			bad = b
 		}
 	}
-	for _, b := range x.gone {
-		if !x.fold.blobs[b.Position] && b.before(bad) {
+	erasures := x.applier.state.Erasing()
+	for _, b := range x.missingBlobs {
+		erased := slices.ContainsFunc(erasures, func(e state.Erasure) bool {
+			return e.Position == b.Position && slices.Contains(e.Parts, catalog.ErasesBlobs)
+		})
+		if !erased && b.before(bad) {
 			bad = b
 		}
 	}
@@ -275,18 +271,18 @@ func (x *checker) listed(ctx context.Context, digest string) error {
 	return nil
 }
 
-// blob must be there and be what its digest says. One that was looked at before
+// blob must exist and match its digest. One that was checked before
 // is nil.
 func (x *checker) blob(ctx context.Context, tenant, digest string) ([]byte, error) {
 	key := tenant + "/" + digest
-	if digest == "" || x.seen[key] {
+	if digest == "" || x.checked[key] {
 		return nil, nil
 	}
 	f, _, err := x.Blobs.Fetch(ctx, tenant, "cas://"+digest)
 	if err != nil {
 		return nil, fmt.Errorf("blob %s of %s: %w", digest, tenant, err)
 	}
-	x.seen[key] = true
+	x.checked[key] = true
 	data, err := io.ReadAll(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("blob %s of %s: %w", digest, tenant, err)

@@ -58,7 +58,7 @@ func resum(t testing.TB, lines [][]byte) []byte {
 	return append(body, encode(t, map[string]audit.End{"end": {Lines: int64(len(lines) - 1), SHA256: hex.EncodeToString(sum[:])}})...)
 }
 
-// TestMalformed: what is no bundle is said to be none, and nothing panics.
+// TestMalformed: what is no bundle is reported as such, and nothing panics.
 func TestMalformed(t *testing.T) {
 	for _, raw := range []string{
 		"", "\n", "{}\n", "{\"bundle\":{}}\n", "null\n", "\x1f\x8b", "{\"bundle\":{\"v\":1}}\n", "{\"end\":{\"lines\":0,\"sha256\":\"\"}}\n",
@@ -92,7 +92,7 @@ func FuzzVerify(f *testing.F) {
 func FuzzLine(f *testing.F) {
 	bundle := small(f)
 	lines := bytes.SplitAfter(bundle, []byte("\n"))
-	lines = lines[:len(lines)-1] // behind the last line there is nothing
+	lines = lines[:len(lines)-1] // nothing follows the last line
 	for i, line := range lines {
 		f.Add(uint8(i), line)
 	}

@@ -3,50 +3,73 @@ package audit_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"aob.dev/writ/audit"
 )
 
-// TestGoldenBundles: logs of earlier releases verify, and every decision in them
-// that could be replayed then comes out the same today. A name ends with the rules
-// of its log; what was written then is never written anew.
-func TestGoldenBundles(t *testing.T) {
-	bundles, err := filepath.Glob("testdata/golden/*.jsonl.gz")
-	if err != nil || len(bundles) == 0 {
-		t.Fatalf("no golden bundle: %v", err)
+// golden is a log that another build wrote. If a verdict or the format changes on
+// purpose, write it again: go test ./audit -run TestGoldenLog -update-golden.
+const golden = "testdata/golden/log"
+
+var updateGolden = flag.Bool("update-golden", false, "write the log of testdata/golden anew")
+
+// TestGoldenLog: it verifies, and every decision in it that could be replayed when it was
+// written is decided the same today, so that a change of a verdict is noticed.
+func TestGoldenLog(t *testing.T) {
+	if *updateGolden {
+		writeGolden(t)
 	}
-	for _, path := range bundles {
-		name := strings.TrimSuffix(path, ".jsonl.gz")
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			raw, err := os.ReadFile(name + ".trust.json")
-			if err != nil {
-				t.Fatal(err)
-			}
-			trust, err := audit.ReadTrust(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := audit.Verify(t.Context(), bytes.NewReader(unzipped(t, path)), audit.Options{Trust: trust, Replay: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !r.OK || !r.Anchored || !r.Complete || r.FirstBad != nil {
-				t.Fatalf("%+v, first bad %+v", r, r.FirstBad)
-			}
-			for why := range r.Why {
-				if !strings.HasPrefix(why, "refused for ") && why != "the order is withheld: it was erased" {
-					t.Errorf("not replayed: %s", why)
-				}
-			}
-			if r.Replayed == 0 || r.Replayed+r.Unreplayable < r.Orders {
-				t.Errorf("%d orders, %d replayed, %d not", r.Orders, r.Replayed, r.Unreplayable)
-			}
-		})
+	trust, err := audit.ReadTrust(unzipped(t, golden+".trust.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := audit.Verify(t.Context(), bytes.NewReader(unzipped(t, golden+".jsonl.gz")), audit.Options{Trust: trust, Replay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.OK || !r.Anchored || !r.Complete || r.FirstBad != nil {
+		t.Fatalf("%+v, first bad %+v", r, r.FirstBad)
+	}
+	for why := range r.Why {
+		if !strings.HasPrefix(why, "refused for ") && why != "the order is withheld: it was erased" {
+			t.Errorf("not replayed: %s", why)
+		}
+	}
+	if r.Replayed == 0 || r.Replayed+r.Unreplayable < r.Intents {
+		t.Errorf("%d orders, %d replayed, %d not", r.Intents, r.Replayed, r.Unreplayable)
+	}
+}
+
+func writeGolden(t *testing.T) {
+	t.Helper()
+	w := newWorld(t)
+	everything(w)
+	zipped(t, golden+".jsonl.gz", w.export(w.Journal, audit.Selection{}))
+	trust, err := json.Marshal(w.trust())
+	w.Must(err)
+	zipped(t, golden+".trust.json.gz", trust)
+}
+
+func zipped(t testing.TB, path string, content []byte) {
+	t.Helper()
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write(content)
+		err = errors.Join(err, z.Close())
+	}
+	if err == nil {
+		err = os.WriteFile(path, out.Bytes(), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"aob.dev/writ/state"
 )
 
-// hold remembers a held order for its approvals and its release.
-func (f *fold) hold(it *item, o *open) error {
-	o.held = it.order
-	terms := it.order.decision.Hold
+// hold retains a held intent for its approvals and its release.
+func (f *applier) hold(it *item, o *open) error {
+	o.held = it.intent
+	terms := it.intent.decision.Hold
 	if terms == nil || len(terms.Rules) == 0 {
 		return errors.New("held without saying what for")
 	}
@@ -24,16 +24,15 @@ func (f *fold) hold(it *item, o *open) error {
 	return nil
 }
 
-// turnedDown: a held order ends without being carried out for a reason that the
+// turnedDown: a held intent ends without being carried out for a reason that the
 // record shows.
-func (f *fold) turnedDown(o *open, it *item) error {
-	h, _ := f.state.View().Hold(o.tenant, o.intentID)
+func (f *applier) turnedDown(h state.Hold, it *item) error {
 	switch {
 	case it.outcome.Status != intents.Failed:
 		return errors.New("a held order was carried out without release")
-	case it.outcome.Code == intents.ApprovalRejected && f.whole && !o.refused:
+	case it.outcome.Code == intents.ApprovalRejected && f.whole && !h.Rejected:
 		return errors.New("a held order was rejected, and nobody said so")
-	case it.outcome.Code == intents.Changed && f.whole && !o.edited:
+	case it.outcome.Code == intents.Changed && f.whole && !h.Edited:
 		return errors.New("a held order was changed, and nobody has edited it")
 	case it.outcome.Code == intents.ApprovalExpired && it.At.Before(h.Deadline):
 		return errors.New("a held order expired before its deadline")
@@ -42,36 +41,36 @@ func (f *fold) turnedDown(o *open, it *item) error {
 	}
 }
 
-// takeRelease ends a hold: an order of the router has its effect here.
-func (f *fold) takeRelease(it *item, j *job) error {
-	o, rel := f.orders[it.of], it.release
+// takeRelease ends a hold: a router intent takes effect here.
+func (f *applier) takeRelease(it *item, j *job) error {
+	o, rel := f.intents[it.target], it.release
 	var err error
 	switch {
 	case o == nil && f.whole:
 		return errors.New("releases an order that is not open")
 	case o == nil:
 		return nil
-	case o.verdict != intents.Hold || o.released:
-		return errors.New("releases an order that is not held")
-	}
-	o.released = true
-	if err := f.inputs.given(o.held, &rel.Facts); err != nil {
-		return err
 	}
 	view := f.state.View()
-	h, _ := view.Hold(o.tenant, o.intentID)
-	if f.whole && rel.By != o.last && !(rel.By == "" && h.Terms.Unsettled()) {
+	h, waits := view.Hold(o.tenant, o.intentID)
+	if !waits || h.Recorded != it.target {
+		return errors.New("releases an order that is not held")
+	}
+	if err := f.inputs.completeFacts(o.held, &rel.Inputs); err != nil {
+		return err
+	}
+	if f.whole && rel.By != h.Last() && !(rel.By == "" && h.Terms.AwaitsOutcome()) {
 		return errors.New("released by another order than the last approval")
 	}
-	if f.whole && view.Unsettled(&h.Order) != nil {
+	if f.whole && view.UnknownOutcome(&h.Intent) != nil {
 		return errors.New("released although nobody knows what became of an earlier call of its skill")
 	}
-	j.about, j.task, j.asked = o, o.task, &h.Asked
-	j.dir, j.rules, j.revoked = f.generation(rel.Decision.Directory), view.Rules(), view.Revoked(h.Tenant, h.User)
+	j.about, j.task, j.requesters = o, o.task, &h.Requesters
+	j.dir, j.revoked = f.generation(rel.Decision.Directory), view.RevokedBefore(h.Tenant, h.User)
 	if !it.now.Before(h.Deadline) {
 		return errors.New("released after its deadline")
 	}
-	for _, a := range rel.Facts.Approvals {
+	for _, a := range rel.Inputs.Approvals {
 		if given, err := view.Counts(h, a); err != nil && (given || f.whole) {
 			return fmt.Errorf("released with %w", err)
 		}
@@ -84,20 +83,20 @@ func (f *fold) takeRelease(it *item, j *job) error {
 	case rel.Decision.PolicyDigest != view.PolicyDigest():
 		f.decidedBy(rel.Decision.PolicyDigest, it.Position)
 	}
-	o.mark = rel.Facts.Breaker
+	o.mark = rel.Inputs.Breaker
 	if h.Type == state.TypeApprovalAsk {
-		if o.answer, err = state.AnswerOf(h.Args, rel.Facts.Approvals); err != nil {
+		if o.answer, err = state.AnswerOf(h.Args, rel.Inputs.Approvals); err != nil {
 			return err
 		}
 	}
-	goes := h.Released(*rel, it.At)
+	goes := h.ReleasedIntent(*rel, it.At)
 	if err := f.marked(view, &goes, rel.Decision.Verdict); err != nil {
 		return err
 	}
 	if routers(h.Decision) {
 		f.judge(j, f.state.View(), goes)
 		took := *it
-		took.order = o.held
+		took.intent = o.held
 		if err := f.beside(&took); err != nil {
 			return err
 		}
@@ -106,8 +105,8 @@ func (f *fold) takeRelease(it *item, j *job) error {
 	return nil
 }
 
-// answered: the result of a question is who said yes to what, as its release shows.
-func (f *fold) answered(o *open, it *item) error {
+// answered: the result of a question is who approved what, as its release shows.
+func (f *applier) answered(o *open, it *item) error {
 	if !f.whole || o.answer == nil || it.outcome.Status != intents.Done || it.missing != nil || len(it.Erased) > 0 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 )
 
@@ -26,7 +26,7 @@ func (d *dishonest) shop() {
 	d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*"}}}), intents.OK)
 	d.PushAgents(1, map[string]string{"shop": shopAgent})
 	d.PushAgents(2, map[string]string{"shop": strings.Replace(shopAgent, "Sells", "Sells all", 1)})
-	d.Want(d.Admin("registry.push", d.keeps("acme", 1, map[string]string{"shop": shopAgent})), intents.OK)
+	d.Want(d.Admin("registry.push", d.storesAgents("acme", 1, map[string]string{"shop": shopAgent})), intents.OK)
 	d.plan = d.BegunAgent("plan_1", "shop")
 	d.task = d.plan.Started(1)
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
@@ -37,46 +37,46 @@ func (d *dishonest) shop() {
 func (d *dishonest) pushes(tenant string, revision int64, file string, change func(a *catalog.RegistryPush)) int64 {
 	d.Helper()
 	a := d.RegistryOf(tenant, revision, map[string]string{"shop": file})
-	scopes, err := state.ScopesOf(intents.CurrentRules, a, nil)
+	scopes, err := state.ScopesOf(a, nil)
 	d.Must(err)
 	if change != nil {
 		change(&a)
 	}
 	if a.Bundle != "" {
-		if other, err := state.ScopesOf(intents.CurrentRules, a, nil); err == nil {
+		if other, err := state.ScopesOf(a, nil); err == nil {
 			scopes = other
 		}
 	}
 	raw, err := json.Marshal(scopes)
 	d.Must(err)
-	return d.accepted(routertest.Order{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
+	return d.accepted(routertest.Intent{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
 		if a.Bundle != "" {
-			x.facts.Scopes = raw
+			x.inputs.Scopes = raw
 		}
 	})
 }
 
-// keeps agents under their digest, and gives the order that pushes them.
-func (d *dishonest) keeps(tenant string, revision int64, files map[string]string) catalog.RegistryPush {
+// storesAgents stores agents under their digest, and returns the intent that pushes them.
+func (d *dishonest) storesAgents(tenant string, revision int64, files map[string]string) catalog.RegistryPush {
 	d.Helper()
 	r := d.Registry(files)
 	d.Must(r.Keep(func(content []byte) error { d.blobs.put(content); return nil }))
 	return catalog.RegistryPush{Tenant: tenant, Revision: revision, Digest: r.Digest()}
 }
 
-// ofShop makes the facts of an order those of the agent's task.
+// ofShop makes the inputs of an intent those of the agent's task.
 func ofShop(a *appended) {
-	a.facts.Task.Agent, a.facts.Task.Skills, a.facts.Task.Revision = "shop", []string{"crm.list"}, 0
-	if a.facts.Skill != nil {
-		a.facts.Skill = &intents.FactSkill{Name: "crm.list", Digest: intents.Digest([]byte("crm.list")), Effect: string(catalog.Pure)}
+	a.inputs.Task.Agent, a.inputs.Task.Skills, a.inputs.Task.Revision = "shop", []string{"crm.list"}, 0
+	if a.inputs.Skill != nil {
+		a.inputs.Skill = &intents.SkillInput{Name: "crm.list", Digest: intents.Digest([]byte("crm.list")), Effect: string(catalog.Pure)}
 	}
 }
 
 // opensAgent is plan.open of an agent.
-func (d *dishonest) opensAgent(agent string, roles ...string) routertest.Order {
+func (d *dishonest) opensAgent(agent string, roles ...string) routertest.Intent {
 	p := d.NewPlan("plan_2")
 	p.Roles = roles
-	return p.OpenAgentOrder(agent)
+	return p.OpenAgentIntent(agent)
 }
 
 var agentMisdeeds = []misdeed{
@@ -92,13 +92,13 @@ var agentMisdeeds = []misdeed{
 	{"agents-of-other-content", "agent", "registry.push: digest and scopes are those of the content", "another digest", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent, func(a *catalog.RegistryPush) { a.Digest = intents.Digest([]byte("other")) })
 	}},
-	{"agents-from-nowhere", "agent", "registry.push: without content in the order it is the revision before, or (rules 5) content that is kept", "not the digest of the revision before", func(d *dishonest) int64 {
+	{"agents-from-nowhere", "agent", "registry.push: without content in the order it is the revision before, or content that is kept", "not the digest of the revision before", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent+"temperature: 0\n", func(a *catalog.RegistryPush) { a.Bundle = "" })
 	}},
 	{"agents-of-other-scopes", "agent", "registry.push: digest and scopes are those of the content", "not those of the content", func(d *dishonest) int64 {
-		a := d.keeps("acme", 2, map[string]string{"shop": shopAgent + "temperature: 0\n"})
-		return d.accepted(routertest.Order{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
-			x.facts.Scopes = json.RawMessage(`{"agents":[]}`)
+		a := d.storesAgents("acme", 2, map[string]string{"shop": shopAgent + "temperature: 0\n"})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
+			x.inputs.Scopes = json.RawMessage(`{"agents":[]}`)
 		})
 	}},
 	{"agent-not-there", "agent", "plan.open: its agent is there and can be run", "no such agent", func(d *dishonest) int64 {
@@ -116,26 +116,26 @@ var agentMisdeeds = []misdeed{
 		}))
 	}},
 	{"agent-orders-another-type", "agent", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofShop)
+		return d.accepted(d.task.Intent("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofShop)
 	}},
 	{"agent-calls-another-skill", "agent", "a task's order: its agent may call the skill", "not among those", func(d *dishonest) int64 {
-		return d.accepted(d.task.CallOrder("crm.close", `{}`), ofShop, func(a *appended) {
-			a.facts.Skill = &intents.FactSkill{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure)}
+		return d.accepted(d.task.CallIntent("crm.close", `{}`), ofShop, func(a *appended) {
+			a.inputs.Skill = &intents.SkillInput{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure)}
 		})
 	}},
 	{"agent-loads-another-skill", "agent", "a task's order: its agent may call the skill", "one of the skills is not among those", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("skill.load", catalog.SkillLoad{Skills: []string{"crm.list", "crm.close"}}), ofShop, func(a *appended) {
+		return d.accepted(d.task.Intent("skill.load", catalog.SkillLoad{Skills: []string{"crm.list", "crm.close"}}), ofShop, func(a *appended) {
 			a.result = catalog.SkillLoadResult{Skills: []catalog.Manifest{}}
 		})
 	}},
 	{"agent-without-reply", "agent", "step.finish: the task of an agent's plan, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}), ofShop)
+		return d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}), ofShop)
 	}},
 	{"agent-answer-changed", "agent", "plan.close: a plan of an agent is closed with its reply", "the agent's reply", func(d *dishonest) int64 {
-		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofShop)
+		d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofShop)
 		return d.accepted(d.closing("complete"))
 	}},
-	{"agent-of-a-planner", "running", "agent.get: the plan is open, and an agent's", "no open plan of an agent", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("agent.get", catalog.AgentGet{}))
+	{"agent-of-a-planner", "running", "agent.get: the plan is open, and an agent's", "no agent runs the step", func(d *dishonest) int64 {
+		return d.accepted(d.task.Intent("agent.get", catalog.AgentGet{}))
 	}},
 }

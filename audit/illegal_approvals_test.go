@@ -7,16 +7,16 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// What people are asked in the scenes, and what ben has made of it.
+// The question to people in the scenes, and ben's edit of it.
 var (
 	asked = catalog.ApprovalAsk{Title: "Which shall I close?", Items: []catalog.AskItem{{ID: "berlin", Text: "Berlin"}, {ID: "oslo", Text: "Oslo"}}}
 	other = catalog.ApprovalAsk{Title: "Shall I close Oslo?"}
 )
 
-// questioned begins a log with a plan whose task asks people, whom nobody has answered yet.
+// questioned begins a log with a plan whose task asks people and has no answer yet.
 func (d *dishonest) questioned() {
 	d.Helper()
 	d.acme()
@@ -30,7 +30,7 @@ func (d *dishonest) questioned() {
 	steps[1].InputFromStep, steps[1].Parallel = 0, true
 	d.Want(d.plan.Plan(steps), intents.OK)
 	d.start()
-	d.held = d.Want(d.Do(d.task.Order("approval.ask", asked)), intents.ApprovalRequired)
+	d.held = d.Want(d.Do(d.task.Intent("approval.ask", asked)), intents.ApprovalRequired)
 	d.Clock.Move(time.Second)
 }
 
@@ -45,8 +45,8 @@ func (d *dishonest) edited() {
 	d.start()
 }
 
-// edits is somebody's edit of the held order.
-func (d *dishonest) edits(who string, args any) routertest.Order {
+// edits is somebody's edit of the held intent.
+func (d *dishonest) edits(who string, args any) routertest.Intent {
 	d.Helper()
 	raw, err := json.Marshal(args)
 	d.Must(err)
@@ -56,18 +56,18 @@ func (d *dishonest) edits(who string, args any) routertest.Order {
 }
 
 // editsCall is ben's edit of the input of a held call.
-func (d *dishonest) editsCall(input string) routertest.Order {
+func (d *dishonest) editsCall(input string) routertest.Intent {
 	return d.edits("ben", catalog.SkillCall{Skill: "feed", Input: json.RawMessage(input)})
 }
 
 // questions is a question that names the edited one as its cause.
-func (d *dishonest) questions(a catalog.ApprovalAsk) routertest.Order {
-	o := d.task.Order("approval.ask", a)
+func (d *dishonest) questions(a catalog.ApprovalAsk) routertest.Intent {
+	o := d.task.Intent("approval.ask", a)
 	o.Ctx.Cause = d.held.IntentID
 	return o
 }
 
-// waits makes an order wait for whoever may approve.
+// waits makes an intent wait for the approvers.
 func (d *dishonest) waits(rules ...intents.HoldRule) func(*appended) {
 	if rules == nil {
 		rules = []intents.HoldRule{{ID: intents.RuleAsk, Reason: "an agent asks people", Roles: []string{"approver"}}}
@@ -86,10 +86,10 @@ func tenants(approvers ...string) intents.HoldRule {
 	return intents.HoldRule{ID: "writ.skill.approval", Reason: "The tenant wants named people to approve calls of this skill.", Approvers: approvers, Count: 1, FourEyes: true}
 }
 
-// callHeld appends a call that waits for some of the tenant's approvers, and is the held order.
+// callHeld appends a call that waits for some of the tenant's approvers, and returns the held intent.
 func (d *dishonest) callHeld(input string, approvers ...string) int64 {
 	d.Helper()
-	o := d.task.CallOrder("feed", input)
+	o := d.task.CallIntent("feed", input)
 	if d.held != nil {
 		o.Ctx.Cause = d.held.IntentID
 	}
@@ -101,22 +101,22 @@ func (d *dishonest) callHeld(input string, approvers ...string) int64 {
 // approver appends another approver.
 func (d *dishonest) approver(who string) {
 	d.Helper()
-	d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: who, Roles: []string{"approver"}}}})
+	d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: who, Roles: []string{"approver"}}}})
 }
 
-// counts releases an order because of ben's edit alone.
-func (d *dishonest) counts(o routertest.Order) int64 {
+// counts releases an intent because of ben's edit alone.
+func (d *dishonest) counts(o routertest.Intent) int64 {
 	d.Helper()
 	position := d.accepted(o, d.waits())
 	return d.released(position, d.lastApproval(), d.ben)
 }
 
-// answersLegally goes on from these scenes.
+// answersLegally continues from these scenes.
 func (d *dishonest) answersLegally(scene string) {
 	d.Helper()
 	switch scene {
 	case "questioned":
-		_, by, ben := d.says(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"oslo"}}})
+		_, by, ben := d.says(routertest.Intent{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"oslo"}}})
 		ben.Items = []string{"oslo"}
 		d.released(*d.held.Position, by, ben)
 	case "edited":
@@ -125,9 +125,9 @@ func (d *dishonest) answersLegally(scene string) {
 }
 
 const (
-	byEdit    = "release: by names the last approval"
-	editsWhat = "hitl.approve: an edit is of a task's order that is shown whole, opens no task and is no node's of a run (but an agent's); it has other arguments and the same skill"
-	meetable  = "hold: the tenant's people could meet each of its rules"
+	byEdit   = "release: by names the last approval"
+	editRule = "hitl.approve: an edit is of a task's order that is shown whole, opens no task and is no node's of a run (but an agent's); it has other arguments and the same skill"
+	meetable = "hold: the tenant's people could meet each of its rules"
 )
 
 // taskOf appends another task, of a step.
@@ -138,20 +138,20 @@ func (d *dishonest) taskOf(step int) {
 	d.task, d.deadline = next, d.Clock.Now().Add(5*time.Minute).Format(time.RFC3339)
 }
 
-// saysSo is d.says of an order whose position alone counts.
-func (d *dishonest) saysSo(o routertest.Order) int64 {
+// saysSo is d.says of an intent of which only the position counts.
+func (d *dishonest) saysSo(o routertest.Intent) int64 {
 	d.Helper()
 	position, _, _ := d.says(o)
 	return position
 }
 
-// approvalMisdeeds count for people what they have not said, or ask whom nobody is.
+// approvalMisdeeds count decisions that people did not make, or ask people who do not exist.
 var approvalMisdeeds = []misdeed{
 	{"edit-counted-for-other-arguments", "edited", byEdit, "last approval", func(d *dishonest) int64 {
 		return d.counts(d.questions(catalog.ApprovalAsk{Title: "Shall I close all?"}))
 	}},
 	{"edit-counted-without-cause", "edited", byEdit, "last approval", func(d *dishonest) int64 {
-		return d.counts(d.task.Order("approval.ask", other))
+		return d.counts(d.task.Intent("approval.ask", other))
 	}},
 	{"edit-counted-in-another-step", "edited", byEdit, "last approval", func(d *dishonest) int64 {
 		d.taskOf(2)
@@ -169,7 +169,7 @@ var approvalMisdeeds = []misdeed{
 	}},
 	{"edit-counted-late", "edited", byEdit, "last approval", func(d *dishonest) int64 {
 		d.Clock.Move(intents.MaxHold - time.Minute) // with a task of then
-		d.accepted(d.plan.ClaimOrder(2))
+		d.accepted(d.plan.ClaimIntent(2))
 		d.plan.Epoch = 2
 		d.taskOf(1)
 		d.Clock.Move(time.Minute)
@@ -185,8 +185,8 @@ var approvalMisdeeds = []misdeed{
 	{"edited-by-unnamed-approver", "questioned", "hitl.approve: by one whom a rule of the hold accepts", "may approve", func(d *dishonest) int64 {
 		o := d.edits("frank", other)
 		o.Roles = []string{"approver"}
-		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "second", Capabilities: []string{"runs:approve"}}}})
-		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"second"}}}})
+		d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "second", Capabilities: []string{"runs:approve"}}}})
+		d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"second"}}}})
 		o.User, o.Roles = "gil", []string{"second"}
 		return d.saysSo(o)
 	}},
@@ -195,10 +195,10 @@ var approvalMisdeeds = []misdeed{
 		o.Key = "again"
 		return d.saysSo(o)
 	}},
-	{"edit-to-the-same", "questioned", editsWhat, "approve it", func(d *dishonest) int64 {
+	{"edit-to-the-same", "questioned", editRule, "approve it", func(d *dishonest) int64 {
 		return d.saysSo(d.edits("ben", asked))
 	}},
-	{"edit-to-another-skill", "questioned", editsWhat, "keeps the skill", func(d *dishonest) int64 {
+	{"edit-to-another-skill", "questioned", editRule, "keeps the skill", func(d *dishonest) int64 {
 		d.approver("cleo")
 		d.callHeld(`{}`, "ben", "cleo")
 		return d.saysSo(d.edits("ben", catalog.SkillCall{Skill: "pay"}))
@@ -211,21 +211,21 @@ var approvalMisdeeds = []misdeed{
 		return d.ends(*d.held.Position, intents.Failed, intents.Changed)
 	}},
 	{"asked-and-not-held", "questioned", "approval.ask: it waits for one whom it names, or for a role that may approve", "did not wait", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("approval.ask", other), func(a *appended) { a.result = catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{}} })
+		return d.accepted(d.task.Intent("approval.ask", other), func(a *appended) { a.result = catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{}} })
 	}},
 	{"asked-of-others", "questioned", "approval.ask: it waits for one whom it names, or for a role that may approve", "did not wait", func(d *dishonest) int64 {
 		a := other
 		a.Approvers = []string{"cleo"}
-		return d.accepted(d.task.Order("approval.ask", a), d.waits())
+		return d.accepted(d.task.Intent("approval.ask", a), d.waits())
 	}},
 	{"asked-of-doubled-items", "questioned", "approval.ask: each item has its own id", "has this id", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("approval.ask", catalog.ApprovalAsk{Title: "Which?", Items: []catalog.AskItem{{ID: "a", Text: "A"}, {ID: "a", Text: "B"}}}), d.waits())
+		return d.accepted(d.task.Intent("approval.ask", catalog.ApprovalAsk{Title: "Which?", Items: []catalog.AskItem{{ID: "a", Text: "A"}, {ID: "a", Text: "B"}}}), d.waits())
 	}},
 	{"yes-to-what-nobody-asked", "questioned", "hitl.approve: its items are ones that the order asks about", "does not ask about", func(d *dishonest) int64 {
-		return d.saysSo(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"rome"}}})
+		return d.saysSo(routertest.Intent{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"rome"}}})
 	}},
 	{"released-with-other-items", "questioned", "release: every approval was given", "other items", func(d *dishonest) int64 {
-		_, by, ben := d.says(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"oslo"}}})
+		_, by, ben := d.says(routertest.Intent{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"oslo"}}})
 		return d.released(*d.held.Position, by, ben)
 	}},
 	{"answered-by-nobody", "questioned", "outcome: the answer to a question is what people said", "not what people said", func(d *dishonest) int64 {
@@ -242,7 +242,7 @@ var approvalMisdeeds = []misdeed{
 		return d.answers(*d.held.Position, catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{{UserID: "ben", At: ben.At, Items: []string{"berlin", "oslo"}}}})
 	}},
 	{"approved-at-another-node", "questioned", "hitl.approve: the order waits at the node that it names", "does not wait at this node", func(d *dishonest) int64 {
-		return d.saysSo(routertest.Order{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, RunID: d.plan.ID, NodeID: "2", Decision: catalog.DecisionApprove}})
+		return d.saysSo(routertest.Intent{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, RunID: d.plan.ID, NodeID: "2", Decision: catalog.DecisionApprove}})
 	}},
 	{"held-though-nobody-can-approve", "questioned", meetable, "nobody could meet", func(d *dishonest) int64 {
 		return d.callHeld(`{}`, "frank")

@@ -5,7 +5,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 const deskAgent = `name: desk
@@ -33,16 +33,16 @@ func (d *dishonest) desk() {
 	d.plan = d.BegunAgent("plan_1", "desk")
 	d.task = d.plan.Started(1)
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
-	d.child, d.done = d.task.Asked("mail", "1.0"), d.task.Asked("shop", "1.1")
+	d.child, d.done = d.task.MustAsk("mail", "1.0"), d.task.MustAsk("shop", "1.1")
 	d.Want(d.child.Call("crm.close", `{"n":1}`), intents.OK)
 	d.Want(d.done.Reply("These."), intents.OK)
 }
 
-// of makes the facts of an order those of an agent's task.
-func of(t *routertest.Task, agent, skill string) func(*appended) {
+// asTask makes the inputs of an intent those of an agent's task.
+func asTask(t *routertest.Task, agent, skill string) func(*appended) {
 	return func(a *appended) {
-		a.facts.Task = &intents.FactTask{TaskID: t.TaskID, PlanID: t.ID, Step: t.Step, Agent: agent, Skills: []string{skill}, Deadline: a.facts.Task.Deadline}
-		if a.facts.Skill == nil {
+		a.inputs.Task = &intents.TaskInput{TaskID: t.TaskID, PlanID: t.ID, Step: t.Step, Agent: agent, Skills: []string{skill}, Deadline: a.inputs.Task.Deadline}
+		if a.inputs.Skill == nil {
 			return
 		}
 		effect := catalog.Pure
@@ -50,31 +50,31 @@ func of(t *routertest.Task, agent, skill string) func(*appended) {
 			effect = catalog.Once
 		}
 		a.decision.Effect = string(effect)
-		a.facts.Skill = &intents.FactSkill{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
 	}
 }
 
 // asks appends an ask of the task as accepted.
-func (d *dishonest) asks(agent, call string, change func(t *routertest.Task, a *catalog.AgentAsk), more ...func(*routertest.Order)) (int64, *routertest.Task) {
+func (d *dishonest) asks(agent, call string, change func(t *routertest.Task, a *catalog.AgentAsk), more ...func(*routertest.Intent)) (int64, *routertest.Task) {
 	d.Helper()
-	o, child := d.task.AskOrder(agent, call, change)
+	o, child := d.task.AskIntent(agent, call, change)
 	for _, m := range more {
 		m(&o)
 	}
-	return d.accepted(o, of(d.task, "desk", "crm.list")), child
+	return d.accepted(o, asTask(d.task, "desk", "crm.list")), child
 }
 
-// askedFor is asks where only the position counts.
-func (d *dishonest) askedFor(agent, call string, change func(t *routertest.Task, a *catalog.AgentAsk), more ...func(*routertest.Order)) int64 {
+// asksAt is asks where only the position counts.
+func (d *dishonest) asksAt(agent, call string, change func(t *routertest.Task, a *catalog.AgentAsk), more ...func(*routertest.Intent)) int64 {
 	d.Helper()
 	at, _ := d.asks(agent, call, change, more...)
 	return at
 }
 
-// finishes appends the end of a task, as one of an agent says it.
+// finishes appends the end of a task, as an agent's task reports it.
 func (d *dishonest) finishes(by *routertest.Task, agent, skill string, f catalog.StepFinish) int64 {
 	d.Helper()
-	return d.accepted(by.Order("step.finish", f), of(by, agent, skill))
+	return d.accepted(by.Intent("step.finish", f), asTask(by, agent, skill))
 }
 
 // resumes makes another driver claim the plan and open the step again.
@@ -87,27 +87,27 @@ func (d *dishonest) resumes() {
 }
 
 // closes is a call of the living asked task.
-func (d *dishonest) closes(change func(o *routertest.Order)) int64 {
+func (d *dishonest) closes(change func(o *routertest.Intent)) int64 {
 	d.Helper()
-	o := d.child.CallOrder("crm.close", `{"n":2}`)
+	o := d.child.CallIntent("crm.close", `{"n":2}`)
 	if change != nil {
 		change(&o)
 	}
-	return d.accepted(o, of(d.child, "mail", "crm.close"))
+	return d.accepted(o, asTask(d.child, "mail", "crm.close"))
 }
 
-// asksLegally goes on from the scene of asks as an honest router would.
+// asksLegally continues from the scene of asks as an honest router would.
 func (d *dishonest) asksLegally() {
 	d.Helper()
 	d.closes(nil)
-	d.closes(func(o *routertest.Order) { o.Ctx.Occurrence = 1 })
+	d.closes(func(o *routertest.Intent) { o.Ctx.Occurrence = 1 })
 	_, other := d.asks("mail", "1.2", nil)
-	equal := other.CallOrder("crm.close", `{"n":1}`)
-	d.accepted(equal, of(other, "mail", "crm.close"))
+	equal := other.CallIntent("crm.close", `{"n":1}`)
+	d.accepted(equal, asTask(other, "mail", "crm.close"))
 	d.finishes(d.task, "desk", "crm.list", catalog.StepFinish{TaskID: other.TaskID, Status: catalog.AskUnavailable, Reason: "hangs"})
 	d.resumes()
-	_, d.child = d.asks("mail", "1.0", nil) // goes on
-	d.closes(func(o *routertest.Order) { o.Ctx.Occurrence = 2 })
+	_, d.child = d.asks("mail", "1.0", nil) // continues
+	d.closes(func(o *routertest.Intent) { o.Ctx.Occurrence = 2 })
 	d.finishes(d.child, "mail", "crm.close", catalog.StepFinish{TaskID: d.child.TaskID, Status: "done", Reply: "Closed."})
 	d.finishes(d.task, "desk", "crm.list", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These."})
 	d.accepted(d.closing("complete"))
@@ -117,11 +117,11 @@ const onePerCall = "agent.ask: no task of the call lives or has answered"
 
 var askMisdeeds = []misdeed{
 	{"ask-of-a-stranger", "asking", "agent.ask: the agent is one that the plan's agent may ask", "may ask", func(d *dishonest) int64 {
-		return d.askedFor("general", "1.2", nil)
+		return d.asksAt("general", "1.2", nil)
 	}},
 	{"ask-by-the-asked", "asking", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		o, _ := d.child.AskOrder("shop", "1.0", nil)
-		return d.accepted(o, of(d.child, "mail", "crm.close"))
+		o, _ := d.child.AskIntent("shop", "1.0", nil)
+		return d.accepted(o, asTask(d.child, "mail", "crm.close"))
 	}},
 	{"ask-for-another-task", "asking", "agent.ask: the task that asks is the key's own", "not the key's own task", func(d *dishonest) int64 {
 		d.plan = d.BegunAgent("plan_2", "desk")
@@ -129,71 +129,71 @@ var askMisdeeds = []misdeed{
 		other := d.task
 		d.task = d.plan.Started(1)
 		d.records = slice(d.Records())
-		return d.askedFor("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Parent, a.PlanID = other.TaskID, other.ID })
+		return d.asksAt("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Parent, a.PlanID = other.TaskID, other.ID })
 	}},
 	{"ask-without-capability", "asking", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", nil, func(o *routertest.Order) { o.Roles = []string{"clerk"} })
+		return d.asksAt("mail", "1.2", nil, func(o *routertest.Intent) { o.Roles = []string{"clerk"} })
 	}},
 	{"ask-of-old-driver", "asking", "agent.ask: epoch is the plan's", "another driver", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Epoch = 2 })
+		return d.asksAt("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Epoch = 2 })
 	}},
 	{"ask-without-call", "asking", "agent.ask: the context says which call it is", "which call", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", nil, func(o *routertest.Order) { o.Ctx.Call = "" })
+		return d.asksAt("mail", "1.2", nil, func(o *routertest.Intent) { o.Ctx.Call = "" })
 	}},
 	{"asked-while-it-lives", "asking", onePerCall, "asked by this call", func(d *dishonest) int64 {
-		return d.askedFor("shop", "1.0", nil)
+		return d.asksAt("shop", "1.0", nil)
 	}},
 	{"asked-though-answered", "asking", onePerCall, "asked by this call", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.1", nil)
+		return d.asksAt("mail", "1.1", nil)
 	}},
 	{"asked-though-unavailable", "asking", onePerCall, "asked by this call", func(d *dishonest) int64 {
 		d.finishes(d.task, "desk", "crm.list", catalog.StepFinish{TaskID: d.child.TaskID, Status: catalog.AskUnavailable, Reason: "hangs"})
 		d.resumes()
-		return d.askedFor("shop", "1.0", nil)
+		return d.asksAt("shop", "1.0", nil)
 	}},
 	{"asked-past-the-deadline", "asking", onePerCall, "asked by this call", func(d *dishonest) int64 {
 		d.Clock.Move(31 * time.Second)
-		return d.askedFor("shop", "1.0", nil)
+		return d.asksAt("shop", "1.0", nil)
 	}},
 	{"asked-again-past-the-deadline", "asking", onePerCall, "asked by this call", func(d *dishonest) int64 {
 		d.Clock.Move(31 * time.Second)
 		d.resumes()
-		return d.askedFor("mail", "1.0", nil)
+		return d.asksAt("mail", "1.0", nil)
 	}},
 	{"ask-beyond-its-task", "asking", "agent.ask: the deadline is not after that of the task that asks", "ends before", func(d *dishonest) int64 {
 		d.Clock.Move(4*time.Minute + 45*time.Second)
-		return d.askedFor("mail", "1.2", nil)
+		return d.asksAt("mail", "1.2", nil)
 	}},
 	{"ask-for-too-long", "asking", "agent.ask: the deadline is within the limits of both agents", "may take 60 s", func(d *dishonest) int64 {
-		return d.askedFor("shop", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) {
+		return d.asksAt("shop", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) {
 			a.Deadline = d.Clock.Now().Add(61*time.Second + intents.Leeway).Format(time.RFC3339)
 		})
 	}},
 	{"ask-beyond-its-agent", "asking", "agent.ask: the deadline is within the limits of both agents", "may take 30 s", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) {
+		return d.asksAt("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) {
 			a.Deadline = d.Clock.Now().Add(31*time.Second + intents.Leeway).Format(time.RFC3339)
 		})
 	}},
 	{"third-asked-task", "asking", "agent.ask: no more asked tasks live than the agent may ask at once", "2 asked agents live", func(d *dishonest) int64 {
-		d.askedFor("mail", "1.2", nil)
-		return d.askedFor("shop", "1.3", nil)
+		d.asksAt("mail", "1.2", nil)
+		return d.asksAt("shop", "1.3", nil)
 	}},
 	{"fourth-call-that-asks", "asking", "agent.ask: no more calls of the step ask than the agent may make requests", "asked 3 times", func(d *dishonest) int64 {
 		_, child := d.asks("shop", "1.2", nil)
 		d.finishes(child, "shop", "crm.list", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "Those."})
-		return d.askedFor("shop", "2.0", nil)
+		return d.asksAt("shop", "2.0", nil)
 	}},
 	{"asked-task-twice", "asking", "agent.ask: no task of the tenant has the id", "id exists", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.TaskID = d.done.TaskID })
+		return d.asksAt("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.TaskID = d.done.TaskID })
 	}},
 	{"asked-task-untimed", "asking", "agent.ask: the id carries its time, at most an hour old and 5 s ahead", "Unix milliseconds", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.TaskID = "task_1" })
+		return d.asksAt("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.TaskID = "task_1" })
 	}},
 	{"asked-with-a-used-key", "asking", "agent.ask: no task has had the key", "used for another task", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", func(t *routertest.Task, _ *catalog.AgentAsk) { t.Key = d.done.Key })
+		return d.asksAt("mail", "1.2", func(t *routertest.Task, _ *catalog.AgentAsk) { t.Key = d.done.Key })
 	}},
 	{"ask-changed", "asking", "agent.ask: the key proves that it is possessed", "SIGNATURE_INVALID", func(d *dishonest) int64 {
-		return d.askedFor("mail", "1.2", nil, func(o *routertest.Order) {
+		return d.asksAt("mail", "1.2", nil, func(o *routertest.Intent) {
 			a, _ := o.Args.(catalog.AgentAsk)
 			a.Input = "Something else?"
 			o.Args = a
@@ -201,13 +201,13 @@ var askMisdeeds = []misdeed{
 	}},
 
 	{"asked-in-another-ask", "asking", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
-		return d.closes(func(o *routertest.Order) { o.Ctx.Ask = "1.1" })
+		return d.closes(func(o *routertest.Intent) { o.Ctx.Ask = "1.1" })
 	}},
 	{"asked-in-the-step", "asking", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
-		return d.closes(func(o *routertest.Order) { o.Ctx.Ask = "" })
+		return d.closes(func(o *routertest.Intent) { o.Ctx.Ask = "" })
 	}},
 	{"asked-calls-what-its-asker-may", "asking", "a task's order: its agent may call the skill", "not among those", func(d *dishonest) int64 {
-		return d.accepted(d.child.CallOrder("crm.list", `{}`), of(d.child, "mail", "crm.list"), func(a *appended) { a.facts.Task.Skills = []string{"crm.close"} })
+		return d.accepted(d.child.CallIntent("crm.list", `{}`), asTask(d.child, "mail", "crm.list"), func(a *appended) { a.inputs.Task.Skills = []string{"crm.close"} })
 	}},
 	{"asked-outlives-its-asker", "asking", "a task's order: the task has not ended", "the task that asked has ended", func(d *dishonest) int64 {
 		d.finishes(d.task, "desk", "crm.list", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These."})
@@ -218,7 +218,7 @@ var askMisdeeds = []misdeed{
 		return d.closes(nil)
 	}},
 	{"once-again-in-an-ask", "asking", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
-		return d.closes(func(o *routertest.Order) {
+		return d.closes(func(o *routertest.Intent) {
 			o.Args, o.Key = catalog.SkillCall{Skill: "crm.close", Input: []byte(`{"n":1}`)}, "again"
 		})
 	}},

@@ -6,7 +6,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 const (
@@ -34,12 +34,12 @@ func (d *dishonest) broken() {
 // goes appends a call with a mark. It is done, unless the changes say otherwise.
 func (d *dishonest) goes(n int, mark intents.BreakerMark, changes ...func(*appended)) int64 {
 	d.Helper()
-	return d.accepted(d.task.CallOrder("pay", fmt.Sprintf(`{"n":%d}`, 10+n)), append([]func(*appended){once, func(a *appended) {
-		a.facts.Breaker, a.outcome["transport"] = mark, map[string]any{"sent": true, "failure": false}
+	return d.accepted(d.task.CallIntent("pay", fmt.Sprintf(`{"n":%d}`, 10+n)), append([]func(*appended){once, func(a *appended) {
+		a.inputs.Breaker, a.outcome["transport"] = mark, map[string]any{"sent": true, "failure": false}
 	}}, changes...)...)
 }
 
-// What becomes of calls.
+// Results of calls.
 func unanswered(a *appended) { a.outcome = nil }
 
 func failed(a *appended) {
@@ -53,7 +53,7 @@ func unsent(a *appended) {
 	delete(a.outcome, "transport")
 }
 
-// mendsLegally: refused, probed in vain, probed by a round that nobody answers, mended.
+// mendsLegally: refused, probed without success, probed by a round without answers, mended.
 func (d *dishonest) mendsLegally() {
 	d.Helper()
 	d.goes(0, "open", unsent)
@@ -70,7 +70,7 @@ func (d *dishonest) mendsLegally() {
 	d.Clock.Move(30 * time.Second)
 	d.goes(8, "probe")
 	d.goes(9, "")
-	_, by, yes := d.says(routertest.Order{User: "ben", Roles: []string{"approver"}})
+	_, by, yes := d.says(routertest.Intent{User: "ben", Roles: []string{"approver"}})
 	d.released(*d.held.Position, by, yes)
 }
 
@@ -110,7 +110,7 @@ var breakerMisdeeds = []misdeed{
 		return d.goes(0, "open", unsent)
 	}},
 	{"released-while-open", "broken", markedByBreaker, `marks it "open", and the record says ""`, func(d *dishonest) int64 {
-		_, by, yes := d.says(routertest.Order{User: "ben", Roles: []string{"approver"}})
+		_, by, yes := d.says(routertest.Intent{User: "ben", Roles: []string{"approver"}})
 		return d.released(*d.held.Position, by, yes)
 	}},
 	{"refused-and-done", "broken", refusedUnsent, "its skill server refused it", func(d *dishonest) int64 {

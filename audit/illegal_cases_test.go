@@ -7,7 +7,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -15,16 +16,16 @@ import (
 type misdeed struct {
 	name, scene string
 	rule        string // that it breaks
-	finding     string // what an auditor says of it
+	finding     string // the auditor's finding
 	do          func(d *dishonest) (bad int64)
 }
 
 // misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
-var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, rawMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unsettledMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, gateMisdeeds, runMisdeeds, patchMisdeeds, approvalMisdeeds, moveMisdeeds)
+var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, rawMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unknownOutcomeMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, routingMisdeeds, runMisdeeds, patchMisdeeds, approvalMisdeeds, batchMisdeeds, erasureMisdeeds)
 
-// step is the order that opens another task for a step of the plan, after a change
+// step is the intent that opens another task for a step of the plan, after a change
 // that its proof of possession covers.
-func (d *dishonest) step(n int, change func(t *routertest.Task, a *catalog.Step)) routertest.Order {
+func (d *dishonest) step(n int, change func(t *routertest.Task, a *catalog.Step)) routertest.Intent {
 	d.Helper()
 	t := d.plan.NewTask(n)
 	a := t.StepArgs()
@@ -32,37 +33,37 @@ func (d *dishonest) step(n int, change func(t *routertest.Task, a *catalog.Step)
 		change(t, &a)
 	}
 	a.JWK = t.Key.VerificationKey().ToJWK()
-	return d.plan.StepOrder(t.Proved(a))
+	return d.plan.StepIntent(t.Proved(a))
 }
 
-// move is an order of the manager about the plan.
-func (d *dishonest) move(typ string, args any) routertest.Order {
-	return routertest.Order{By: d.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: d.plan.ID}}
+// transition is an intent of the manager about the plan.
+func (d *dishonest) transition(typ string, args any) routertest.Intent {
+	return routertest.Intent{By: d.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: d.plan.ID}}
 }
 
-func (d *dishonest) revision(n int, steps []catalog.PlanStep) routertest.Order {
-	o := d.move("plan", catalog.Plan{PlanID: d.plan.ID, Epoch: 1, Revision: n, Steps: steps})
+func (d *dishonest) revision(n int, steps []catalog.PlanStep) routertest.Intent {
+	o := d.transition("plan", catalog.Plan{PlanID: d.plan.ID, Epoch: 1, Revision: n, Steps: steps})
 	o.By = d.Planner
 	return o
 }
 
 // answering is a revision with an answer.
-func (d *dishonest) answering(n int, answer string, steps ...catalog.PlanStep) routertest.Order {
+func (d *dishonest) answering(n int, answer string, steps ...catalog.PlanStep) routertest.Intent {
 	o := d.revision(n, nil)
 	o.Args = catalog.Plan{PlanID: d.plan.ID, Epoch: 1, Revision: n, Steps: append([]catalog.PlanStep{}, steps...), Answer: answer}
 	return o
 }
 
-// id of a plan or task that says it was made some time before or after now.
+// id of a plan or task made some time before or after now.
 func (d *dishonest) id(kind string, after time.Duration) string {
 	return intents.TimedID(kind, d.Clock.Now().Add(after), "_x")
 }
 
 // opens is plan.open with an id.
-func (d *dishonest) opens(id string) routertest.Order {
+func (d *dishonest) opens(id string) routertest.Intent {
 	p := *d.plan
 	p.ID = id
-	return p.OpenOrder()
+	return p.OpenIntent()
 }
 
 // begins opens a task with an id for the second step.
@@ -73,32 +74,32 @@ func (d *dishonest) begins(id string) int64 {
 // claims makes another driver claim the plan.
 func (d *dishonest) claims(epoch int) {
 	d.Helper()
-	d.accepted(d.plan.ClaimOrder(epoch))
+	d.accepted(d.plan.ClaimIntent(epoch))
 	d.plan.Epoch = epoch
 }
 
 // finishing ends the task without a result.
-func (d *dishonest) finishing(status string) routertest.Order {
-	return d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: status})
+func (d *dishonest) finishing(status string) routertest.Intent {
+	return d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: status})
 }
 
-func (d *dishonest) closing(status string) routertest.Order {
+func (d *dishonest) closing(status string) routertest.Intent {
 	c := catalog.PlanClose{PlanID: d.plan.ID, Epoch: d.plan.Epoch, Status: status, Response: "These."}
 	if status == "failed" {
 		c.Response, c.Failure = "", &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}
 	}
-	return d.move("plan.close", c)
+	return d.transition("plan.close", c)
 }
 
-// What the ids of plans and tasks say of their time.
+// The times in the ids of plans and tasks.
 const (
 	planIDTime = "plan.open: the id carries its time, at most an hour old and 5 s ahead"
 	taskIDTime = "step: the id carries its time, at most an hour old and 5 s ahead"
 )
 
-// asked is plan.open for one request, in a session.
-func (d *dishonest) asked(p *routertest.Plan, session, kind string) routertest.Order {
-	o := p.OpenOrder()
+// openRequest is plan.open for one request, in a session.
+func (d *dishonest) openRequest(p *routertest.Plan, session, kind string) routertest.Intent {
+	o := p.OpenIntent()
 	o.Args = catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?", Request: &catalog.Request{Digest: intents.Digest([]byte("which")), Kind: kind}}
 	o.Ctx.SessionID = session
 	return o
@@ -108,20 +109,20 @@ const oneRequest = "plan.open: its request has opened no plan"
 
 var turnMisdeeds = []misdeed{
 	{"session-taken-twice", "opened", "plan.open: its session has no open turn", "open turn", func(d *dishonest) int64 {
-		o := d.NewPlan("plan_2").OpenOrder()
+		o := d.NewPlan("plan_2").OpenIntent()
 		o.Ctx.SessionID = routertest.Session
 		return d.accepted(o)
 	}},
 	{"request-opened-twice", "requested", oneRequest, "opened a plan", func(d *dishonest) int64 {
-		return d.accepted(d.asked(d.NewPlan("plan_2"), "S2", catalog.RequestBody))
+		return d.accepted(d.openRequest(d.NewPlan("plan_2"), "S2", catalog.RequestBody))
 	}},
 	{"request-of-the-day", "request-answered", oneRequest, "opened a plan", func(d *dishonest) int64 {
 		d.Clock.Move(24*time.Hour - time.Second)
-		return d.accepted(d.asked(d.NewPlan("plan_2"), "S2", catalog.RequestKey))
+		return d.accepted(d.openRequest(d.NewPlan("plan_2"), "S2", catalog.RequestKey))
 	}},
 	{"request-sent-again", "request-answered", oneRequest, "opened a plan", func(d *dishonest) int64 {
 		d.Clock.Move(10*time.Minute - time.Second)
-		return d.accepted(d.asked(d.NewPlan("plan_2"), "S2", catalog.RequestRetry))
+		return d.accepted(d.openRequest(d.NewPlan("plan_2"), "S2", catalog.RequestRetry))
 	}},
 }
 
@@ -144,51 +145,51 @@ var idMisdeeds = []misdeed{
 		return d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.done.Key }))
 	}},
 	{"plan-long-closed", "long-closed", "plan.claim: the plan is there", "no such plan", func(d *dishonest) int64 {
-		return d.accepted(d.gone.ClaimOrder(2))
+		return d.accepted(d.removed.ClaimIntent(2))
 	}},
 	{"task-long-ended", "long-closed", "every order: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
-		return d.accepted(d.done.CallOrder("feed", `{}`))
+		return d.accepted(d.done.CallIntent("feed", `{}`))
 	}},
 }
 
 var planMisdeeds = []misdeed{
 	{"plan-opened-twice", "opened", "plan.open: no plan of the tenant has the id", "exists", func(d *dishonest) int64 {
-		o := d.plan.OpenOrder()
+		o := d.plan.OpenIntent()
 		o.Key = "again"
 		return d.accepted(o)
 	}},
 	{"claim-of-no-plan", "opened", "plan.claim: the plan is there", "no such plan", func(d *dishonest) int64 {
-		o := d.move("plan.claim", catalog.PlanClaim{PlanID: "plan_2", Epoch: 1, Driver: "d1"})
+		o := d.transition("plan.claim", catalog.PlanClaim{PlanID: "plan_2", Epoch: 1, Driver: "d1"})
 		o.Ctx.PlanID = "plan_2"
 		return d.accepted(o)
 	}},
 	{"opened-in-another-plan", "opened", "plan.open: the context names no other plan", "another plan", func(d *dishonest) int64 {
-		o := d.NewPlan("plan_2").OpenOrder()
+		o := d.NewPlan("plan_2").OpenIntent()
 		o.Ctx.PlanID = d.plan.ID
 		return d.accepted(o)
 	}},
 	{"claim-in-another-plan", "opened", "plan.claim: the context names no other plan", "another plan", func(d *dishonest) int64 {
-		o := d.plan.ClaimOrder(1)
+		o := d.plan.ClaimIntent(1)
 		o.Ctx.PlanID = "plan_2"
 		return d.accepted(o)
 	}},
 	{"claim-left-out", "opened", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
-		return d.accepted(d.plan.ClaimOrder(2))
+		return d.accepted(d.plan.ClaimIntent(2))
 	}},
 	{"plan-without-driver", "opened", "plan: a driver has claimed the plan", "epoch", func(d *dishonest) int64 {
 		return d.accepted(d.revision(1, routertest.Steps(1, "feed")))
 	}},
 	{"claim-of-old-epoch", "between-steps", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
-		o := d.plan.ClaimOrder(1)
+		o := d.plan.ClaimIntent(1)
 		o.Key = "again"
 		return d.accepted(o)
 	}},
 	{"step-of-old-driver", "between-steps", "step: epoch is the plan's", "epoch", func(d *dishonest) int64 {
-		d.accepted(d.plan.ClaimOrder(2))
+		d.accepted(d.plan.ClaimIntent(2))
 		return d.accepted(d.step(2, nil))
 	}},
 	{"claim-by-another-user", "between-steps", "plan.claim: the plan is the actor's", "another user", func(d *dishonest) int64 {
-		o := d.plan.ClaimOrder(2)
+		o := d.plan.ClaimIntent(2)
 		o.User = "ben"
 		return d.accepted(o)
 	}},
@@ -246,10 +247,10 @@ var planMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"cancel-of-closed-plan", "closed", "cancel: the plan has not ended", "failed", func(d *dishonest) int64 {
-		return d.accepted(d.plan.CancelOrder(d.Gateway))
+		return d.accepted(d.plan.CancelIntent(d.Gateway))
 	}},
 	{"claim-of-closed-plan", "closed", "plan.claim: the plan has not ended", "failed", func(d *dishonest) int64 {
-		return d.accepted(d.plan.ClaimOrder(2))
+		return d.accepted(d.plan.ClaimIntent(2))
 	}},
 	{"revision-of-closed-plan", "closed", "plan: the plan has not ended", "failed", func(d *dishonest) int64 {
 		return d.accepted(d.revision(2, routertest.Steps(1, "feed")))
@@ -274,7 +275,7 @@ var taskMisdeeds = []misdeed{
 		a := t.StepArgs()
 		a.Step = 2
 		a.Deadline = d.Clock.Now().Add(6 * time.Minute).Format(time.RFC3339) // after the proof
-		return d.accepted(d.plan.StepOrder(a))
+		return d.accepted(d.plan.StepIntent(a))
 	}},
 	{"task-for-too-long", "between-steps", "step: the deadline lies within the next hour", "next hour", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(_ *routertest.Task, a *catalog.Step) {
@@ -287,10 +288,10 @@ var taskMisdeeds = []misdeed{
 	{"step-skipped", "between-steps", "step: all that the step waits for is done", "next step", func(d *dishonest) int64 { return d.accepted(d.step(3, nil)) }},
 	{"step-again", "between-steps", "step: the step is not done", "next step", func(d *dishonest) int64 { return d.accepted(d.step(1, nil)) }},
 	{"step-not-planned", "running", "step: the plan has the step", "not the next step", func(d *dishonest) int64 {
-		d.accepted(d.task.Order("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
+		d.accepted(d.task.Intent("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
 			a.result = catalog.WriteMemoryResult{Key: d.task.MemoryKey("result"), SizeBytes: 1, Validated: true}
 		})
-		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
+		d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
 		return d.accepted(d.step(7, nil))
 	}},
 	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "current revision", func(d *dishonest) int64 {
@@ -314,31 +315,31 @@ var taskMisdeeds = []misdeed{
 	{"dead-task", "between-steps", "a task's order: the task has not ended", "had ended", func(d *dishonest) int64 {
 		d.task = d.done
 		d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
-		return d.accepted(d.done.CallOrder("feed", `{"late":true}`))
+		return d.accepted(d.done.CallIntent("feed", `{"late":true}`))
 	}},
 	{"task-of-cancelled-plan", "running", "a task's order: the task has not ended", "cancelled", func(d *dishonest) int64 {
-		d.accepted(d.plan.CancelOrder(d.Gateway))
-		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+		d.accepted(d.plan.CancelIntent(d.Gateway))
+		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
 	{"task-of-claimed-plan", "running", "a task's order: the task has not ended", "newer plan.claim", func(d *dishonest) int64 {
-		d.accepted(d.plan.ClaimOrder(2))
-		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+		d.accepted(d.plan.ClaimIntent(2))
+		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
 	{"task-of-revoked-user", "running", "a task's order: the task has not ended", "grants were revoked", func(d *dishonest) int64 {
 		before := intents.FormatTime(d.Clock.Now())
-		d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
+		d.accepted(routertest.Intent{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
 		d.Clock.Move(intents.Leeway + time.Second)
-		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
 	{"task-of-disabled-user", "running", "a task's order: the task has not ended", "user was disabled", func(d *dishonest) int64 {
 		for _, disabled := range []bool{true, false} {
 			u := catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: disabled}
-			d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}})
+			d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}})
 		}
-		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
 	{"once-again", "spent", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
-		o := d.task.CallOrder("pay", `{"n":1}`)
+		o := d.task.CallIntent("pay", `{"n":1}`)
 		o.Key = "again"
 		return d.accepted(o, once)
 	}},
@@ -346,9 +347,9 @@ var taskMisdeeds = []misdeed{
 		d.claims(2)
 		var next *routertest.Task
 		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { next = t }))
-		o := next.CallOrder("pay", `{"n":1}`)
+		o := next.CallIntent("pay", `{"n":1}`)
 		o.Key = "again"
-		return d.accepted(o, once, func(a *appended) { a.facts.Task.TaskID = next.TaskID })
+		return d.accepted(o, once, func(a *appended) { a.inputs.Task.TaskID = next.TaskID })
 	}},
 	{"once-again-by-next-revision", "called", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
 		failed := d.finishing("failed")
@@ -358,10 +359,12 @@ var taskMisdeeds = []misdeed{
 		d.plan.Revision = 2
 		var next *routertest.Task
 		d.accepted(d.step(3, func(t *routertest.Task, _ *catalog.Step) { next = t }))
-		return d.accepted(next.CallOrder("pay", `{"n":1}`), once, func(a *appended) { a.facts.Task.TaskID, a.facts.Task.Revision, a.facts.Task.Step = next.TaskID, 2, 3 })
+		return d.accepted(next.CallIntent("pay", `{"n":1}`), once, func(a *appended) {
+			a.inputs.Task.TaskID, a.inputs.Task.Revision, a.inputs.Task.Step = next.TaskID, 2, 3
+		})
 	}},
 	{"occurrence-left-out", "called", "an order of a plan: occurrence n has n equal orders before it", "1 equal orders", func(d *dishonest) int64 {
-		o := d.task.CallOrder("pay", `{"n":1}`)
+		o := d.task.CallIntent("pay", `{"n":1}`)
 		o.Ctx.Occurrence = 2
 		return d.accepted(o, once)
 	}},
@@ -374,77 +377,77 @@ var taskMisdeeds = []misdeed{
 	}},
 	{"task-past-deadline", "running", "a task's order: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
 		d.Clock.Move(6 * time.Minute)
-		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
 	{"task-in-another-plan", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.PlanID = "plan_2"
 		return d.accepted(o)
 	}},
 	{"task-in-another-session", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.SessionID = "S2"
 		return d.accepted(o)
 	}},
 	{"task-in-another-step", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.Step = 2
 		return d.accepted(o)
 	}},
 	{"task-in-an-ask", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.Ask = "1.0"
 		return d.accepted(o)
 	}},
 	{"task-in-another-revision", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.Revision = 2
 		return d.accepted(o)
 	}},
 	{"task-of-another-user", "running", "a task's order: the task is the actor's", "another user", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.User = "ben"
 		return d.accepted(o)
 	}},
 	{"task-of-another-tenant", "running", "a task's order: the task is the tenant's", "another user", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.Tenant = "acme"
 		return d.accepted(o)
 	}},
 	{"task-never-opened", "running", "every order: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
-		o := d.task.CallOrder("feed", `{}`)
+		o := d.task.CallIntent("feed", `{}`)
 		o.By = d.NewKey(intents.RoleTask)
 		return d.accepted(o)
 	}},
 	{"finished-twice", "between-steps", "step.finish: the task has not ended", "ended", func(d *dishonest) int64 {
-		return d.accepted(d.move("step.finish", catalog.StepFinish{TaskID: d.done.TaskID, Status: "failed", Reason: "again"}))
+		return d.accepted(d.transition("step.finish", catalog.StepFinish{TaskID: d.done.TaskID, Status: "failed", Reason: "again"}))
 	}},
 	{"finished-by-another-user", "running", "step.finish: the task is the actor's", "task of this user", func(d *dishonest) int64 {
-		o := d.move("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"})
+		o := d.transition("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"})
 		o.User = "ben"
 		return d.accepted(o)
 	}},
 	{"done-by-manager", "running", "step.finish: a manager says failed and nothing else", "manager", func(d *dishonest) int64 {
-		return d.accepted(d.move("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "insufficient", Reason: "no"}))
+		return d.accepted(d.transition("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "insufficient", Reason: "no"}))
 	}},
 	{"done-without-result", "running", "step.finish: done names a memory that the step has written", "write_memory", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
+		return d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
 	}},
 }
 
-// once is a call of the skill that acts once.
-// pays: the order is of a task that may pay.
-func pays(a *appended) { a.facts.Task.Skills = []string{"pay"} }
+// pays: the intent is of a task that may pay.
+func pays(a *appended) { a.inputs.Task.Skills = []string{"pay"} }
 
+// once is a call of the skill that acts once.
 func once(a *appended) {
-	a.decision.Effect, a.facts.Task.Skills = string(catalog.Once), []string{"pay"}
-	a.facts.Skill = &intents.FactSkill{Name: "pay", Digest: intents.Digest([]byte("pay")), Effect: string(catalog.Once)}
+	a.decision.Effect, a.inputs.Task.Skills = string(catalog.Once), []string{"pay"}
+	a.inputs.Skill = &intents.SkillInput{Name: "pay", Digest: intents.Digest([]byte("pay")), Effect: string(catalog.Once)}
 }
 
-// second lets somebody approve the held order as the second one, and releases it.
-func second(change func(d *dishonest, o *routertest.Order)) func(d *dishonest) int64 {
+// second has somebody approve the held intent as the second one, and releases it.
+func second(change func(d *dishonest, o *routertest.Intent)) func(d *dishonest) int64 {
 	return func(d *dishonest) int64 {
-		var o routertest.Order
+		var o routertest.Intent
 		o.Roles = []string{"approver"}
 		change(d, &o)
 		position, by, yes := d.says(o)
@@ -453,20 +456,20 @@ func second(change func(d *dishonest, o *routertest.Order)) func(d *dishonest) i
 	}
 }
 
-// afterwards lets cleo approve the held order after something has happened to ben's
-// yes, and releases it all the same.
-func afterwards(happens func(d *dishonest) routertest.Order) func(d *dishonest) int64 {
+// afterwards has cleo approve the held intent after something has happened to ben's
+// approval, and releases it anyway.
+func afterwards(happens func(d *dishonest) routertest.Intent) func(d *dishonest) int64 {
 	return func(d *dishonest) int64 {
 		d.accepted(happens(d))
-		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		_, by, cleo := d.says(routertest.Intent{User: "cleo", Roles: []string{"approver"}})
 		return d.released(*d.held.Position, by, d.ben, cleo)
 	}
 }
 
-// holds appends an order of the task as held.
+// holds appends an intent of the task as held.
 func (d *dishonest) holds(terms intents.HoldTerms) int64 {
 	d.Helper()
-	return d.accepted(d.task.CallOrder("feed", `{}`), func(a *appended) {
+	return d.accepted(d.task.CallIntent("feed", `{}`), func(a *appended) {
 		a.decision.Verdict, a.decision.Code, a.decision.Hold, a.outcome = intents.Hold, intents.ApprovalRequired, &terms, nil
 	})
 }
@@ -489,39 +492,39 @@ var holdMisdeeds = []misdeed{
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
 	{"released-by-another-order", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
-		_, _, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		_, _, cleo := d.says(routertest.Intent{User: "cleo", Roles: []string{"approver"}})
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
 	{"released-late", "held", "release: before the deadline", "after its deadline", func(d *dishonest) int64 {
-		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		_, by, cleo := d.says(routertest.Intent{User: "cleo", Roles: []string{"approver"}})
 		d.Clock.Move(intents.MaxHold)
 		return d.released(*d.held.Position, by, d.ben, cleo)
 	}},
-	{"approved-by-requester", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Order) { o.User = "ana" })},
-	{"approved-by-disabled-user", "held", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) { o.User = "dora" })},
-	{"approved-without-capability", "held", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) {
+	{"approved-by-requester", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Intent) { o.User = "ana" })},
+	{"approved-by-disabled-user", "held", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) { o.User = "dora" })},
+	{"approved-without-capability", "held", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) {
 		o.User, o.Roles = "frank", []string{"user"}
 	})},
-	{"approved-with-lost-role", "held", "every order: roles are those of the grant that the directory gives too", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) { o.User = "frank" })},
-	{"approved-by-unnamed-approver", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Order) { o.User = "hugo" })},
-	{"approved-twice", "held", "hitl.approve: each person approves once", "already", second(func(_ *dishonest, o *routertest.Order) { o.User, o.Key = "ben", "again" })},
-	{"approved-late", "held", "hitl.approve: before the deadline", "after its deadline", second(func(d *dishonest, o *routertest.Order) {
+	{"approved-with-lost-role", "held", "every order: roles are those of the grant that the directory gives too", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) { o.User = "frank" })},
+	{"approved-by-unnamed-approver", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Intent) { o.User = "hugo" })},
+	{"approved-twice", "held", "hitl.approve: each person approves once", "already", second(func(_ *dishonest, o *routertest.Intent) { o.User, o.Key = "ben", "again" })},
+	{"approved-late", "held", "hitl.approve: before the deadline", "after its deadline", second(func(d *dishonest, o *routertest.Intent) {
 		d.Clock.Move(intents.MaxHold)
 		o.User = "cleo"
 	})},
-	{"approved-under-old-grant", "held", "hitl.approve: under a grant of the last five minutes", "approver was there", second(func(d *dishonest, o *routertest.Order) {
+	{"approved-under-old-grant", "held", "hitl.approve: under a grant of the last five minutes", "approver was there", second(func(d *dishonest, o *routertest.Intent) {
 		d.Clock.Move(6 * time.Minute)
 		at := d.Clock.Now().Add(-6 * time.Minute).Unix()
 		o.User, o.Grant = "cleo", func(g *intents.Grant) { g.IssuedAt, g.Expires = at, at+14*60 }
 	})},
-	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "no held order of this tenant", second(func(_ *dishonest, o *routertest.Order) {
+	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "no held order of this tenant", second(func(_ *dishonest, o *routertest.Intent) {
 		o.User, o.Tenant = "cleo", "acme"
 	})},
-	{"approved-by-task", "held", "every order: the key's role may sign the type", "may not sign", second(func(d *dishonest, o *routertest.Order) {
+	{"approved-by-task", "held", "every order: the key's role may sign the type", "may not sign", second(func(d *dishonest, o *routertest.Intent) {
 		o.User, o.By = "cleo", d.Planner
 	})},
 	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
-		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.plan.Digest, Decision: catalog.DecisionApprove}}
+		o := routertest.Intent{User: "cleo", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.plan.Digest, Decision: catalog.DecisionApprove}}
 		position, _, _ := d.says(o)
 		return position
 	}},
@@ -533,20 +536,20 @@ var holdMisdeeds = []misdeed{
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
 	}},
 	{"approved-after-release", "released", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
-		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Key: "again"}
+		o := routertest.Intent{User: "cleo", Roles: []string{"approver"}, Key: "again"}
 		position, _, _ := d.says(o)
 		return position
 	}},
 	{"released-after-no", "rejected", "release: the order is held", "not open", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
 	}},
-	{"released-by-revoked-approver", "held", "release: every approval counts by then", "revoked before", afterwards(func(d *dishonest) routertest.Order {
+	{"released-by-revoked-approver", "held", "release: every approval counts by then", "revoked before", afterwards(func(d *dishonest) routertest.Intent {
 		before := intents.FormatTime(d.Clock.Now())
-		return routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: before}}
+		return routertest.Intent{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: before}}
 	})},
-	{"released-by-former-approver", "held", "release: every approval counts by then", "directory does not give", afterwards(func(d *dishonest) routertest.Order {
+	{"released-by-former-approver", "held", "release: every approval counts by then", "directory does not give", afterwards(func(d *dishonest) routertest.Intent {
 		u := catalog.User{UserID: "ben", Roles: []string{"user"}}
-		return routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}}
+		return routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}}
 	})},
 	{"held-for-nothing", "running", "hold: it has a rule, and a deadline within a day", "what for", func(d *dishonest) int64 {
 		return d.holds(intents.HoldTerms{Deadline: intents.FormatTime(d.Clock.Now().Add(time.Hour))})
@@ -565,8 +568,8 @@ var holdMisdeeds = []misdeed{
 	}},
 	{"task-of-held-order", "waiting", "a task's order: the task has not ended", "its task had ended: step.finish", func(d *dishonest) int64 {
 		d.accepted(d.finishing("held"), pays)
-		return d.accepted(d.task.CallOrder("feed", `{}`), func(a *appended) {
-			a.decision.Effect, a.facts.Task.Skills = string(catalog.Pure), []string{"pay"}
+		return d.accepted(d.task.CallIntent("feed", `{}`), func(a *appended) {
+			a.decision.Effect, a.inputs.Task.Skills = string(catalog.Pure), []string{"pay"}
 		})
 	}},
 }
@@ -575,7 +578,7 @@ var holdMisdeeds = []misdeed{
 func (d *dishonest) lastApproval() (id string) {
 	d.Helper()
 	for _, r := range d.Records() {
-		sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+		sealed, err := intents.ReadSigned(r.Parts[storage.PartIntent])
 		if err != nil {
 			continue
 		}
@@ -622,28 +625,28 @@ var directoryMisdeeds = []misdeed{
 		return d.accepted(d.keySet(0))
 	}},
 	{"role-by-auditor", "directory", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
-		o := routertest.Order{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"auditor"}, Type: "admin.put"}
+		o := routertest.Intent{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"auditor"}, Type: "admin.put"}
 		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "olga", Roles: []string{"admin"}}}
 		return d.accepted(o)
 	}},
 	{"role-by-gateway", "directory", "every order: the key's role may sign the type", "may not sign", func(d *dishonest) int64 {
-		o := routertest.Order{By: d.Gateway, Type: "admin.put", Args: catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"admin"}}}}
+		o := routertest.Intent{By: d.Gateway, Type: "admin.put", Args: catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"admin"}}}}
 		return d.accepted(o)
 	}},
 	{"tenant-by-its-operator", "directory", "an operator's order: only operators of system name another tenant", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		d.operatorBecomes("admin")
-		o := routertest.Order{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
+		o := routertest.Intent{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
 		o.Args = catalog.AdminPut{Tenant: "acme", User: &catalog.User{UserID: "olga", Roles: []string{"admin"}}}
 		return d.accepted(o)
 	}},
 	{"tenant-twice", "directory", "admin.put: no tenant has the id", "exists", func(d *dishonest) int64 {
-		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}})
 	}},
 	{"no-such-tenant", "directory", "admin.put: the tenant is there", "no such tenant", func(d *dishonest) int64 {
-		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "ana", Roles: []string{"user"}}}})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "ana", Roles: []string{"user"}}}})
 	}},
 	{"skill-of-system-by-gateway", "directory", "skill.approve: a gateway signs it for no user of system", "key of an operator", func(d *dishonest) int64 {
-		o := routertest.Order{By: d.Gateway, User: "local", Tenant: "system", Roles: []string{"admin"}, Type: "skill.approve", Ctx: intents.Context{TurnID: "turn_skill"}}
+		o := routertest.Intent{By: d.Gateway, User: "local", Tenant: "system", Roles: []string{"admin"}, Type: "skill.approve", Ctx: intents.Context{TurnID: "turn_skill"}}
 		o.Args = catalog.SkillApprove{Tenant: "acme", Skill: "crm.feed", Digest: intents.Digest(nil), Effect: catalog.Pure}
 		return d.accepted(o)
 	}},
@@ -652,12 +655,12 @@ var directoryMisdeeds = []misdeed{
 		k := key.VerificationKey()
 		k.Subject, k.Tenant = "nobody", "default"
 		d.accepted(d.nextKeySet(func(s *intents.KeySet) { s.Keys = append(s.Keys, k.ToJWK()) }))
-		o := routertest.Order{By: key, User: "nobody", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
+		o := routertest.Intent{By: key, User: "nobody", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
 		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "nobody", Roles: []string{"admin"}}}
 		return d.accepted(o)
 	}},
 	{"knowledge-without-capability", "directory", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
-		return d.accepted(routertest.Order{By: d.Gateway, Type: "kb.index", Ctx: intents.Context{TurnID: "turn_kb"}, Args: catalog.KBIndex{
+		return d.accepted(routertest.Intent{By: d.Gateway, Type: "kb.index", Ctx: intents.Context{TurnID: "turn_kb"}, Args: catalog.KBIndex{
 			Title: "Ours", Data: json.RawMessage(`"For all."`), MediaType: "text/plain", Scope: catalog.KnowledgeOfTenant,
 		}})
 	}},
@@ -672,60 +675,60 @@ var directoryMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"roles-beyond-grant", "directory", "every order: roles are those of the grant that the directory gives too", "roles", func(d *dishonest) int64 {
-		return d.accepted(d.finds("as admin", ""), func(a *appended) { a.facts.Roles = []string{"user", "admin"} })
+		return d.accepted(d.finds("as admin", ""), func(a *appended) { a.inputs.Roles = []string{"user", "admin"} })
 	}},
 	{"api-key-twice", "directory", "admin.put: of the API keys of a tenant each has its own id", "has this id", func(d *dishonest) int64 {
-		key := func(text string) routertest.Order {
+		key := func(text string) routertest.Intent {
 			k := catalog.APIKey{ID: "k2", Hash: intents.Digest([]byte(text)), UserID: "ana", MaxRoles: []string{"user"}}
-			return routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &k}}
+			return routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &k}}
 		}
 		d.accepted(key("one"))
 		return d.accepted(key("other"))
 	}},
 	{"revoked-nowhere", "directory", "grant.revoke: the tenant is there", "no such tenant", func(d *dishonest) int64 {
 		before := intents.FormatTime(d.Clock.Now())
-		return d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "globex", Sub: "ana", Before: before}})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "globex", Sub: "ana", Before: before}})
 	}},
 	{"resolved-twice", "resolved", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
-		return d.accepted(routertest.Order{By: d.Operator, Type: "order.resolve", Args: catalog.OrderResolve{IntentID: d.unsure.IntentID, Status: "done", Reason: "after all"}})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "order.resolve", Args: catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: "done", Reason: "after all"}})
 	}},
 	{"resolved-though-known", "between-steps", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
-		return d.accepted(routertest.Order{By: d.Operator, Type: "order.resolve", Args: catalog.OrderResolve{IntentID: d.plan.Digest, Status: "failed", Reason: "no"}})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "order.resolve", Args: catalog.IntentResolve{IntentID: d.plan.Digest, Status: "failed", Reason: "no"}})
 	}},
 	{"revoked-ahead", "directory", "grant.revoke: before is not in the future", "future", func(d *dishonest) int64 {
 		before := intents.FormatTime(d.Clock.Now().Add(time.Hour))
-		return d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
 	}},
 }
 
-// granted is an order with a changed grant.
-func (d *dishonest) granted(change func(*intents.Grant)) routertest.Order {
+// granted is an intent with a changed grant.
+func (d *dishonest) granted(change func(*intents.Grant)) routertest.Intent {
 	o := d.finds("granted", "")
 	o.Grant = change
 	return o
 }
 
-// keySet puts a key set that stands so many versions behind the one in force, which
+// keySet puts a key set that is so many versions after the one in force, which
 // it names as the one before.
-func (d *dishonest) keySet(ahead int64) routertest.Order {
+func (d *dishonest) keySet(ahead int64) routertest.Intent {
 	return d.nextKeySet(func(s *intents.KeySet) { s.Version += ahead - 1 })
 }
 
 // nextKeySet is key.put of the key set in force, changed.
-func (d *dishonest) nextKeySet(change func(*intents.KeySet)) routertest.Order {
+func (d *dishonest) nextKeySet(change func(*intents.KeySet)) routertest.Intent {
 	d.Helper()
 	jwks := d.Dir.JWKS()
 	set := intents.KeySet{Version: jwks.Version + 1, Prev: intents.Digest([]byte(jwks.KeySet)), Keys: slices.Clone(jwks.Keys)}
 	change(&set)
 	token, err := intents.SignKeySet(d.Root, set)
 	d.Must(err)
-	return routertest.Order{By: d.Operator, Type: "key.put", Args: catalog.KeyPut{KeySet: token}}
+	return routertest.Intent{By: d.Operator, Type: "key.put", Args: catalog.KeyPut{KeySet: token}}
 }
 
 // operatorBecomes gives the scene's operator a role.
 func (d *dishonest) operatorBecomes(role string) {
 	d.Helper()
-	d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "olga", Roles: []string{role}}}})
+	d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "olga", Roles: []string{role}}}})
 }
 
 var recordMisdeeds = []misdeed{
@@ -748,17 +751,20 @@ var recordMisdeeds = []misdeed{
 	{"summary-of-another-order", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
 		other := d.closing("failed")
 		other.Args = catalog.PlanClose{PlanID: "plan_2", Epoch: d.plan.Epoch, Status: "failed", Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}}
-		return d.accepted(d.closing("failed"), d.keeping(other))
+		return d.accepted(d.closing("failed"), d.summarised(other))
 	}},
 	{"summary-with-texts", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
-		keep := d.keeping(d.closing("failed"))
+		keep := d.summarised(d.closing("failed"))
 		return d.accepted(d.closing("failed"), func(a *appended) {
 			keep(a)
 			a.summary.Args = json.RawMessage(`{"epoch":2,"failure":{"completed_steps":[],"reason":"infeasible"},"plan_id":"` + d.plan.ID + `","status":"failed"}`)
 		})
 	}},
+	{"summary-left-out", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
+		return d.accepted(d.closing("failed"), func(a *appended) { a.silent = true })
+	}},
 	{"decided-after-record", "directory", "every order: facts.now is not after the record's time", "another time", func(d *dishonest) int64 {
-		return d.accepted(d.finds("later", ""), func(a *appended) { a.facts.Now = intents.FormatTime(d.Clock.Now().Add(time.Second)) })
+		return d.accepted(d.finds("later", ""), func(a *appended) { a.inputs.Now = intents.FormatTime(d.Clock.Now().Add(time.Second)) })
 	}},
 	{"decided-before-issued", "directory", "every order: issued_at is not after facts.now", "before it was issued", func(d *dishonest) int64 {
 		o := d.finds("earlier", "")
@@ -776,17 +782,23 @@ var recordMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"sent-elsewhere", "directory", "every order: it is sent where the catalog says", "another executor", func(d *dishonest) int64 {
-		o := routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"user"}}}}
+		o := routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"user"}}}}
 		return d.accepted(o, func(a *appended) { a.decision.Executor = "python" }) // what the router carries out is the same in every catalog
 	}},
 	{"decided-on-the-future", "directory", "every order: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
 		return d.accepted(d.finds("seen", ""), func(a *appended) { a.decision.Directory = d.records.Next() + 1 })
 	}},
-	{"rules-taken-back", "directory", "control: rules only increase", "only increase", func(d *dishonest) int64 {
+	{"rules-after-genesis", "directory", "control: the rules of a log are those of its genesis", "are those of its genesis", func(d *dishonest) int64 {
 		return d.control(map[string]any{"rules": 1})
 	}},
-	{"rules-nobody-knows", "directory", "control: a verifier knows the rules", "this build knows", func(d *dishonest) int64 {
-		return d.control(map[string]any{"rules": 99})
+	{"rules-nobody-knows", "directory", "control: a verifier knows the rules of the genesis", "by rules 1 alone", func(d *dishonest) int64 {
+		var c state.Control
+		d.Must(json.Unmarshal(d.records[0].Parts[storage.PartControl], &c))
+		c.Rules = 99
+		r, err := storage.RecordOf(storage.KindControl, d.records[0].At, c)
+		d.Must(err)
+		d.records[0] = r
+		return 0
 	}},
 	{"genesis-twice", "directory", "control: one genesis", "second genesis", func(d *dishonest) int64 {
 		at, _ := d.now()

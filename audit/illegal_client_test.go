@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/state/agents"
 )
 
 // client begins a log with the plan of an MCP client whose API key gives the tools of a bank,
@@ -29,17 +29,17 @@ func (d *dishonest) client() {
 }
 
 // callsAs appends a call of a client as accepted.
-func (d *dishonest) callsAs(o routertest.Order, skill string, effect catalog.Effect, changes ...func(*appended)) int64 {
+func (d *dishonest) callsAs(o routertest.Intent, skill string, effect catalog.Effect, changes ...func(*appended)) int64 {
 	d.Helper()
 	return d.accepted(o, append([]func(*appended){ofClient, func(a *appended) {
 		a.decision.Effect = string(effect)
-		a.facts.Skill = &intents.FactSkill{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
 	}}, changes...)...)
 }
 
-// ofClient makes the facts of an order those of the client's task.
+// ofClient makes the inputs of an intent those of the client's task.
 func ofClient(a *appended) {
-	a.facts.Task.Agent, a.facts.Task.Skills, a.facts.Task.Revision = "client", []string{"bank.pay", "bank.rates"}, 0
+	a.inputs.Task.Agent, a.inputs.Task.Skills, a.inputs.Task.Revision = "client", []string{"bank.pay", "bank.rates"}, 0
 }
 
 // callsLegally: equal calls under other numbers, one that had no effect under its own again, and
@@ -52,14 +52,14 @@ func (d *dishonest) callsLegally() {
 		a.result = struct{}{}
 	})
 	d.callsAs(d.task.Numbered(200, "bank.rates", `{"now":true}`), "bank.rates", catalog.Pure)
-	d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These."}), ofClient)
+	d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These."}), ofClient)
 	d.accepted(d.closing("complete"))
 }
 
 // opensClient appends the opening of another plan of a client.
-func (d *dishonest) opensClient(change func(o *routertest.Order, a *catalog.PlanOpen)) int64 {
+func (d *dishonest) opensClient(change func(o *routertest.Intent, a *catalog.PlanOpen)) int64 {
 	d.Helper()
-	o := d.NewPlan("plan_2").OpenClientOrder()
+	o := d.NewPlan("plan_2").OpenClientIntent()
 	a, ok := o.Args.(catalog.PlanOpen)
 	if !ok {
 		d.Fatalf("%T", o.Args)
@@ -77,21 +77,21 @@ const (
 
 var clientMisdeeds = []misdeed{
 	{"client-without-key", "client", clientOpens, "names the API key", func(d *dishonest) int64 {
-		return d.opensClient(func(_ *routertest.Order, a *catalog.PlanOpen) { a.APIKey = "" })
+		return d.opensClient(func(_ *routertest.Intent, a *catalog.PlanOpen) { a.APIKey = "" })
 	}},
 	{"key-of-another-agent", "client", clientOpens, "only the plan of the agent client", func(d *dishonest) int64 {
-		return d.opensClient(func(_ *routertest.Order, a *catalog.PlanOpen) { a.Agent = "general" })
+		return d.opensClient(func(_ *routertest.Intent, a *catalog.PlanOpen) { a.Agent = "general" })
 	}},
 	{"client-of-another-key", "client", clientOpens, "takes grants of that API key", func(d *dishonest) int64 {
-		return d.opensClient(func(_ *routertest.Order, a *catalog.PlanOpen) { a.APIKey = "k2" })
+		return d.opensClient(func(_ *routertest.Intent, a *catalog.PlanOpen) { a.APIKey = "k2" })
 	}},
 	{"client-on-a-schedule", "client", clientOpens, "for a schedule", func(d *dishonest) int64 {
-		return d.opensClient(func(_ *routertest.Order, a *catalog.PlanOpen) {
+		return d.opensClient(func(_ *routertest.Intent, a *catalog.PlanOpen) {
 			a.Schedule = &catalog.Firing{ID: "hourly", Due: onTheHour}
 		})
 	}},
 	{"client-without-its-user", "client", clientOpens, "takes grants of that API key", func(d *dishonest) int64 {
-		return d.opensClient(func(o *routertest.Order, a *catalog.PlanOpen) {
+		return d.opensClient(func(o *routertest.Intent, a *catalog.PlanOpen) {
 			o.Grant = func(g *intents.Grant) { g.For = "plan:" + a.PlanID }
 		})
 	}},
@@ -109,7 +109,7 @@ var clientMisdeeds = []misdeed{
 		return d.callsAs(d.task.Numbered(2, "bank.rates", `{"other":true}`), "bank.rates", catalog.Pure)
 	}},
 	{"client-number-missing", "client", clientNumber, "have the numbers 1 to 200", func(d *dishonest) int64 {
-		return d.callsAs(d.task.CallOrder("bank.pay", `{"n":2}`), "bank.pay", catalog.Once)
+		return d.callsAs(d.task.CallIntent("bank.pay", `{"n":2}`), "bank.pay", catalog.Once)
 	}},
 	{"client-number-too-high", "client", clientNumber, "have the numbers 1 to 200", func(d *dishonest) int64 {
 		return d.callsAs(d.task.Numbered(201, "bank.pay", `{"n":2}`), "bank.pay", catalog.Once)
@@ -119,14 +119,14 @@ var clientMisdeeds = []misdeed{
 	}},
 	{"client-shown-more", "client", "a task's order: the context is its step's", "another task than the step's", func(d *dishonest) int64 {
 		return d.callsAs(d.task.Numbered(3, "mail.send", `{}`), "mail.send", catalog.Once, func(a *appended) {
-			a.facts.Task.Skills = append(a.facts.Task.Skills, "mail.send")
+			a.inputs.Task.Skills = append(a.inputs.Task.Skills, "mail.send")
 		})
 	}},
 	{"client-orders-another-type", "client", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofClient)
+		return d.accepted(d.task.Intent("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofClient)
 	}},
 	{"client-got", "client", "agent.get: the plan is open, and an agent's", "no agent runs the step", func(d *dishonest) int64 {
-		return d.accepted(routertest.Order{By: d.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: d.plan.ID, Step: 1}}, func(a *appended) {
+		return d.accepted(routertest.Intent{By: d.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: d.plan.ID, Step: 1}}, func(a *appended) {
 			a.result = catalog.AgentGetResult{Agent: "client"}
 		})
 	}},

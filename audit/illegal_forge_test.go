@@ -1,6 +1,8 @@
 package audit_test
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"slices"
@@ -10,47 +12,50 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// dishonest is a log that an honest router began. It goes on as its operator likes,
-// who holds every key: what is appended here is signed, timed and named as it should
-// be, and no state machine was asked.
+// dishonest is a log that an honest router began. It continues as its operator likes,
+// who has every key: what is appended here is signed, timed and named as it should
+// be, without any check by the state machine.
 type dishonest struct {
 	*world
 	records slice
 
 	plan  *routertest.Plan
 	task  *routertest.Task // of the plan: the last one that was opened
-	child *routertest.Task // that the task has asked for, and that lives
-	held  *intents.Answer  // an order that waits for ben and one more
+	child *routertest.Task // that the task asked for, and that lives
+	held  *intents.Answer  // an intent that waits for ben and one more
 	ben   intents.Approval
 
-	old      string           // intent_id of the plan's first revision
-	done     *routertest.Task // of the plan, or of the one that has left: one that has ended
-	gone     *routertest.Plan // that has left the state
-	unsure   *intents.Answer  // an order that was resolved
-	deadline string           // of the task
-	operator intents.Signer   // of the scene, if it has one
-	grant    routertest.Order // sealed before the scene's revocation
+	old      string            // intent_id of the plan's first revision
+	done     *routertest.Task  // of the plan, or of the one that has left: one that has ended
+	removed  *routertest.Plan  // that has left the state
+	unsure   *intents.Answer   // an intent that was resolved
+	deadline string            // of the task
+	operator intents.Signer    // of the scene, if it has one
+	grant    routertest.Intent // signed before the scene's revocation
+
+	hidden map[int64][]string // parts that the bundle does not show
 }
 
-// appended is an order before it is appended.
+// appended is an intent before it is appended.
 type appended struct {
 	decision intents.Decision
-	facts    intents.Facts
-	outcome  map[string]any // nil: the order stays open
-	result   any            // of an executor
-	summary  *storage.Summary
-	replay   any // of a run.replay
+	inputs   intents.DecisionInputs
+	outcome  map[string]any   // nil: the intent stays open
+	result   any              // of an executor
+	summary  *storage.Summary // in place of the intent's
+	silent   bool             // no summary
+	replay   any              // of a run.replay
 }
 
-// accept appends an order as accepted, and its outcome. It gives its position and intent_id.
-func (d *dishonest) accept(o routertest.Order, changes ...func(*appended)) (int64, string) {
+// accept appends an intent as accepted, and its outcome. It returns its position and intent_id.
+func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int64, string) {
 	d.Helper()
-	u, err := intents.Parse(d.Seal(o))
+	u, err := intents.Parse(d.Sign(o))
 	d.Must(err)
 	b := u.Body()
 	if b.Context == nil {
@@ -62,22 +67,22 @@ func (d *dishonest) accept(o routertest.Order, changes ...func(*appended)) (int6
 		decision: intents.Decision{
 			Verdict: intents.Allow, Code: intents.OK, IntentID: u.ID(), Fingerprint: intents.Fingerprint(b.Intent, b.Actor.UserID, *b.Context), PolicyDigest: d.policyDigest(),
 			Catalog: catalog.Builtin().Digest(), Directory: d.records.Next() - 1, Effect: string(row.Effect), Executor: row.Executor,
-			Key: storage.OrderKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String(),
+			Key: storage.IntentKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String(),
 		},
-		facts:   intents.Facts{Signer: intents.FactSigner{KID: o.By.KID, Role: string(o.By.Role)}, Roles: d.roles(o), Now: now},
+		inputs:  intents.DecisionInputs{Signer: intents.SignerInput{KID: o.By.KID, Role: string(o.By.Role)}, Roles: d.roles(o), Now: now},
 		outcome: map[string]any{"of": -1, "attempt": 1, "status": "done", "code": "OK", "duration_ms": 0},
-		result:  catalog.Accepted{Accepted: true},
+		result:  catalog.Ack{Accepted: true},
 	}
 	if t := d.task; t != nil && o.By.Role == intents.RoleTask {
-		a.facts.Task = &intents.FactTask{TaskID: t.TaskID, PlanID: t.ID, Revision: t.Revision, Step: t.Step, Skills: []string{"feed"}, Deadline: d.deadline}
+		a.inputs.Task = &intents.TaskInput{TaskID: t.TaskID, PlanID: t.ID, Revision: t.Revision, Step: t.Step, Skills: []string{"feed"}, Deadline: d.deadline}
 	}
 	if d.plan != nil && b.Context.PlanID == d.plan.ID {
 		v := d.plan.View()
-		a.facts.Plan = &intents.FactPlan{PlanID: v.PlanID, Status: string(v.Status), Epoch: v.Epoch, Revision: v.Revision, ReplanCount: v.ReplanCount, Steps: len(v.Steps)}
+		a.inputs.Plan = &intents.PlanInput{PlanID: v.PlanID, Status: string(v.Status), Epoch: v.Epoch, Revision: v.Revision, ReplanCount: v.ReplanCount, Steps: len(v.Steps)}
 	}
 	if b.Intent.Type == "skill.call" {
 		a.decision.Effect = string(catalog.Pure)
-		a.facts.Skill = &intents.FactSkill{Name: "feed", Digest: intents.Digest([]byte("feed")), Effect: string(catalog.Pure)}
+		a.inputs.Skill = &intents.SkillInput{Name: "feed", Digest: intents.Digest([]byte("feed")), Effect: string(catalog.Pure)}
 		a.result = catalog.SkillCallResult{Output: json.RawMessage(`1`)}
 	}
 	if b.Intent.Type == "skill.find" {
@@ -86,50 +91,45 @@ func (d *dishonest) accept(o routertest.Order, changes ...func(*appended)) (int6
 	for _, change := range changes {
 		change(&a)
 	}
-	parts := map[string]any{storage.PartOrder: u.Recorded().Sealed(), storage.PartDecision: a.decision, storage.PartFacts: a.facts}
+	parts := map[string]any{storage.PartIntent: u.AsRecorded().Signed(), storage.PartDecision: a.decision, storage.PartInputs: a.inputs}
 	if b.Actor.Grant != "" {
 		parts[storage.PartGrant] = b.Actor.Grant
 	}
 	if a.replay != nil {
 		parts[storage.PartReplay] = a.replay
 	}
-	executed := row.Executor != catalog.ExecutorRouter
-	if executed {
-		a.summary = &storage.Summary{Type: b.Intent.Type, Tenant: b.Actor.Tenant, User: b.Actor.UserID, Context: *b.Context, Key: a.decision.Key}
+	if s := d.summary(u, a.decision); s != nil && !a.silent {
+		parts[storage.PartSummary] = cmp.Or(a.summary, s)
 	}
-	if a.summary != nil {
-		parts[storage.PartSummary] = a.summary
-	}
-	position := d.add(storage.KindOrder, at, parts)
+	position := d.add(storage.KindIntent, at, parts)
 	if a.outcome == nil {
 		return position, u.ID()
 	}
-	if executed {
+	if row.Executor != catalog.ExecutorRouter {
 		a.outcome["of"] = position
-		d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: a.outcome, storage.PartResult: a.result})
-	} else {
-		a.outcome["result"] = a.result
-		d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: a.outcome})
 	}
+	ended := map[string]any{storage.PartOutcome: a.outcome, storage.PartResult: a.result}
+	if outputs, there := a.outcome[storage.PartOutputs]; there {
+		ended[storage.PartOutputs] = outputs
+		delete(a.outcome, storage.PartOutputs)
+	}
+	d.add(storage.KindOutcome, at, ended)
 	return position, u.ID()
 }
 
-// keeping gives an order of the router the summary of one.
-func (d *dishonest) keeping(o routertest.Order) func(*appended) {
+// summarised gives an intent the summary of another one.
+func (d *dishonest) summarised(other routertest.Intent) func(*appended) {
 	d.Helper()
-	u, err := intents.Parse(d.Seal(o))
+	u, err := intents.Parse(d.Sign(other))
 	d.Must(err)
-	e, err := u.Verify(intents.Verifier{Keys: d.Dir.View(), Origin: d.Origin, Now: d.Clock.Now()})
-	d.Must(err)
-	s, ok, err := state.SummaryOf(e, intents.Decision{Verdict: intents.Allow, Executor: catalog.ExecutorRouter})
-	if d.Must(err); !ok {
-		d.Fatal("the order keeps nothing apart")
+	return func(a *appended) {
+		a.summary = d.summary(u, a.decision)
+		a.summary.Key = a.decision.Key
 	}
-	return func(a *appended) { s.Key, a.summary = a.decision.Key, &s }
 }
 
 // accepted is accept where only the position counts.
-func (d *dishonest) accepted(o routertest.Order, changes ...func(*appended)) int64 {
+func (d *dishonest) accepted(o routertest.Intent, changes ...func(*appended)) int64 {
 	d.Helper()
 	position, _ := d.accept(o, changes...)
 	return position
@@ -144,8 +144,8 @@ func (d *dishonest) now() (time.Time, string) {
 	return at, intents.FormatTime(d.Clock.Now())
 }
 
-// roles that an order is decided with: those that its sealer says.
-func (d *dishonest) roles(o routertest.Order) []string {
+// roles that an intent is decided with: those that its signer claims.
+func (d *dishonest) roles(o routertest.Intent) []string {
 	switch {
 	case o.By.KID == d.Operator.KID:
 		return []string{"admin", "auditor", "approver"}
@@ -158,7 +158,7 @@ func (d *dishonest) roles(o routertest.Order) []string {
 
 func (d *dishonest) policyDigest() string {
 	d.Helper()
-	at := slices.IndexFunc(d.records, func(r storage.Record) bool { return r.Kind == storage.KindOrder })
+	at := slices.IndexFunc(d.records, func(r storage.Record) bool { return r.Kind == storage.KindIntent })
 	dec, err := intents.ReadDecision(d.records[at].Parts[storage.PartDecision])
 	d.Must(err)
 	return dec.PolicyDigest
@@ -186,15 +186,15 @@ func (d *dishonest) control(content map[string]any) int64 {
 	return d.add(storage.KindControl, at, map[string]any{storage.PartControl: content})
 }
 
-// ends appends an outcome of an order.
+// ends appends an outcome of an intent.
 func (d *dishonest) ends(of int64, status intents.Status, code intents.Code) int64 {
 	d.Helper()
 	at, _ := d.now()
 	return d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: map[string]any{"of": of, "attempt": 1, "status": status, "code": code, "duration_ms": 0}})
 }
 
-// says appends what somebody says about the held order, and counts it.
-func (d *dishonest) says(o routertest.Order) (position int64, by string, yes intents.Approval) {
+// says appends somebody's decision about the held intent, and counts it.
+func (d *dishonest) says(o routertest.Intent) (position int64, by string, yes intents.Approval) {
 	d.Helper()
 	if o.By.KID == "" {
 		o.By = d.Gateway
@@ -210,11 +210,11 @@ func (d *dishonest) says(o routertest.Order) (position int64, by string, yes int
 	return position, by, intents.Approval{UserID: o.User, At: now, Roles: d.roles(o)}
 }
 
-// released appends the release of an order, and its outcome.
+// released appends the release of an intent, and its outcome.
 func (d *dishonest) released(of int64, by string, approvals ...intents.Approval) int64 {
 	d.Helper()
 	position := d.releases(of, by, approvals...)
-	sealed, err := intents.ReadSealed(d.records[of].Parts[storage.PartOrder])
+	sealed, err := intents.ReadSigned(d.records[of].Parts[storage.PartIntent])
 	d.Must(err)
 	var said intents.Body
 	d.Must(json.Unmarshal([]byte(sealed.Payload), &said))
@@ -228,7 +228,7 @@ func (d *dishonest) released(of int64, by string, approvals ...intents.Approval)
 	return position
 }
 
-// answers appends what people are said to have answered to a question.
+// answers appends the alleged answers of people to a question.
 func (d *dishonest) answers(of int64, result any) int64 {
 	d.Helper()
 	at, _ := d.now()
@@ -239,10 +239,10 @@ func (d *dishonest) answers(of int64, result any) int64 {
 func (d *dishonest) releases(of int64, by string, approvals ...intents.Approval) int64 {
 	d.Helper()
 	r := d.records[of]
-	var f intents.Facts
+	var f intents.DecisionInputs
 	dec, err := intents.ReadDecision(r.Parts[storage.PartDecision])
 	d.Must(err)
-	d.Must(json.Unmarshal(r.Parts[storage.PartFacts], &f))
+	d.Must(json.Unmarshal(r.Parts[storage.PartInputs], &f))
 	at, now := d.now()
 	dec.Verdict, dec.Code, dec.Reason, dec.Hint, dec.PolicyIDs, dec.Approvers, dec.Hold = intents.Allow, intents.OK, "", "", nil, nil, nil
 	dec.Directory, dec.Key, dec.Pointer, dec.Retryable = d.records.Next()-1, "", "", false
@@ -263,5 +263,23 @@ func (d *dishonest) bundle() []byte {
 		}
 		out[i].Salts = salts
 	}
-	return d.export(out, audit.Selection{})
+	return d.withheld(d.export(out, audit.Selection{}))
+}
+
+// withheld is a bundle without the removed parts.
+func (d *dishonest) withheld(bundle []byte) []byte {
+	d.Helper()
+	var lines [][]byte
+	for line := range bytes.Lines(bundle) {
+		var l struct{ Record *audit.Entry }
+		d.Must(json.Unmarshal(line, &l))
+		if e := l.Record; e != nil && d.hidden[e.Position] != nil {
+			for _, part := range d.hidden[e.Position] {
+				e.Parts[part] = audit.Part{Digest: partDigest(e.Parts[part])}
+			}
+			line = encode(d, map[string]*audit.Entry{"record": e})
+		}
+		lines = append(lines, line)
+	}
+	return resum(d, lines)
 }

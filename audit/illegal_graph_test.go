@@ -2,7 +2,7 @@ package audit_test
 
 import (
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // graphMisdeeds break the rules of steps that run side by side.

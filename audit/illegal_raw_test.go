@@ -11,7 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
@@ -22,12 +22,12 @@ func (d *dishonest) rawly() {
 	d.Clock.Move(intents.Leeway)
 }
 
-// byOlga is an order of the scene's operator.
-func (d *dishonest) byOlga() routertest.Order {
-	return routertest.Order{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put", Args: catalog.AdminPut{User: &catalog.User{UserID: "ben", Roles: []string{"user"}}}}
+// byOlga is an intent of the scene's operator.
+func (d *dishonest) byOlga() routertest.Intent {
+	return routertest.Intent{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put", Args: catalog.AdminPut{User: &catalog.User{UserID: "ben", Roles: []string{"user"}}}}
 }
 
-// swapped is a key that signs something else, or as something else, than it is asked to.
+// swapped is a key that signs something else, or as something else, than requested.
 type swapped struct {
 	crypto.Signer
 	message func([]byte) []byte
@@ -45,7 +45,7 @@ func (s swapped) Sign(r io.Reader, message []byte, opts crypto.SignerOpts) ([]by
 	return sig, err
 }
 
-// bySwapped accepts an order of the scene's operator whose key does so.
+// bySwapped accepts an intent of the scene's operator whose key does so.
 func (d *dishonest) bySwapped(message, sig func([]byte) []byte) int64 {
 	d.Helper()
 	o := d.byOlga()
@@ -63,12 +63,12 @@ func plusL(sig []byte) []byte {
 	return slices.Concat(sig[:32], s)
 }
 
-// naming writes an order of the scene's operator into the record that names another key.
+// naming writes an intent of the scene's operator that names another key into the record.
 func (d *dishonest) naming(kid string) int64 {
 	d.Helper()
 	position := d.accepted(d.byOlga())
 	r := d.records[position]
-	s, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+	s, err := intents.ReadSigned(r.Parts[storage.PartIntent])
 	d.Must(err)
 	dec, err := intents.ReadDecision(r.Parts[storage.PartDecision])
 	d.Must(err)
@@ -77,7 +77,7 @@ func (d *dishonest) naming(kid string) int64 {
 	d.Must(err)
 	s.Sig = "ed25519:" + base64.StdEncoding.EncodeToString(sig)
 	dec.IntentID = intents.IntentID(s.Header, []byte(s.Payload))
-	r.Parts[storage.PartOrder], err = json.Marshal(s)
+	r.Parts[storage.PartIntent], err = json.Marshal(s)
 	d.Must(err)
 	r.Parts[storage.PartDecision], err = json.Marshal(dec)
 	d.Must(err)
@@ -90,7 +90,7 @@ const rawRule = "every order: its key has signed it, in the one form that the ke
 
 var rawMisdeeds = []misdeed{
 	{"raw-by-jws-key", "raw", rawRule, "SIGNATURE_INVALID", func(d *dishonest) int64 {
-		o := routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"user"}}}}
+		o := routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"user"}}}}
 		o.By.Raw = true
 		return d.accepted(o)
 	}},
@@ -119,7 +119,7 @@ var rawMisdeeds = []misdeed{
 	}},
 }
 
-// signedSet is the next key set, changed, which nobody but the root has looked at.
+// signedSet is the next key set, changed, which only the root has checked.
 func (d *dishonest) signedSet(change func(*intents.KeySet)) string {
 	d.Helper()
 	jwks := d.Dir.JWKS()

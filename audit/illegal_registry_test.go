@@ -36,9 +36,9 @@ func (d *dishonest) careful() {
 // calls appends a call of the careful agent as it was not decided.
 func (d *dishonest) calls(skill, input string, changes ...func(*appended)) int64 {
 	d.Helper()
-	return d.accepted(d.task.CallOrder(skill, input), append(changes, func(a *appended) {
-		a.facts.Task.Agent, a.facts.Task.Skills, a.facts.Task.Revision = "careful", []string{"crm.close", "crm.list"}, 0
-		a.facts.Skill = &intents.FactSkill{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(catalog.Pure)}
+	return d.accepted(d.task.CallIntent(skill, input), append(changes, func(a *appended) {
+		a.inputs.Task.Agent, a.inputs.Task.Skills, a.inputs.Task.Revision = "careful", []string{"crm.close", "crm.list"}, 0
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(catalog.Pure)}
 	})...)
 }
 
@@ -79,7 +79,7 @@ func byAgent(agent string, skills ...string) []catalog.PlanStep {
 	return []catalog.PlanStep{{Step: 1, Task: "Sell.", Skills: append([]string{}, skills...), Agent: agent, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "to tell"}}}
 }
 
-// stepping goes on with a task of the agent's step.
+// stepping continues with a task of the agent's step.
 func (d *dishonest) stepping() {
 	d.Helper()
 	d.offered()
@@ -88,15 +88,15 @@ func (d *dishonest) stepping() {
 	a := d.task.StepArgs()
 	a.Deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
 	d.deadline = a.Deadline
-	d.Want(d.Do(d.plan.StepOrder(d.task.Proved(a))), intents.OK)
+	d.Want(d.Do(d.plan.StepIntent(d.task.Proved(a))), intents.OK)
 	d.Want(d.task.Call("crm.list", `{}`), intents.OK)
 	d.Want(d.task.Write("result"), intents.OK)
 }
 
-// ofStep makes the facts of an order those of the task of the agent's step.
+// ofStep makes the inputs of an intent those of the task of the agent's step.
 func ofStep(a *appended) {
 	ofShop(a)
-	a.facts.Task.Revision = 1
+	a.inputs.Task.Revision = 1
 }
 
 var agentStepMisdeeds = []misdeed{
@@ -115,13 +115,13 @@ var agentStepMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"step-agent-orders-another-type", "agent-stepping", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofStep)
+		return d.accepted(d.task.Intent("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofStep)
 	}},
 	{"step-agent-with-reply", "agent-stepping", "step.finish: the task of an agent's plan, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofStep)
+		return d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofStep)
 	}},
 	{"step-agent-got-by-another", "agent-stepping", "agent.get: the plan is open, and an agent's", "no agent runs the step", func(d *dishonest) int64 {
-		o := d.move("agent.get", catalog.AgentGet{})
+		o := d.transition("agent.get", catalog.AgentGet{})
 		o.Ctx.Step = 2
 		return d.accepted(o)
 	}},

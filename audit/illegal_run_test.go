@@ -7,7 +7,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 const leadFlow = `
@@ -70,20 +70,20 @@ func (d *dishonest) ran() {
 	d.Helper()
 	r := d.running()
 	r.Begin("upload").Done()
-	d.Want(d.Do(r.SkipOrder("mail")), intents.OK)
+	d.Want(d.Do(r.SkipIntent("mail")), intents.OK)
 	r.Begin("end").Done()
 	d.Want(r.Close("complete"), intents.OK)
 }
 
 // edges are what a decision made of those that lead to a node.
-func edges(e ...intents.FactEdge) func(*appended) {
-	return func(a *appended) { a.facts.Edges = e }
+func edges(e ...intents.EdgeInput) func(*appended) {
+	return func(a *appended) { a.inputs.Edges = e }
 }
 
 var (
-	toUpload = edges(intents.FactEdge{From: "parse", Holds: true})
-	toMail   = edges(intents.FactEdge{From: "parse", Saw: intents.Digest([]byte(`{"/nodes/parse/outputs/success":true}`))})
-	toEnd    = edges(intents.FactEdge{From: "upload", Holds: true}, intents.FactEdge{From: "mail"})
+	toUpload = edges(intents.EdgeInput{From: "parse", Holds: true})
+	toMail   = edges(intents.EdgeInput{From: "parse", Saw: intents.Digest([]byte(`{"/nodes/parse/outputs/success":true}`))})
+	toEnd    = edges(intents.EdgeInput{From: "upload", Holds: true}, intents.EdgeInput{From: "mail"})
 )
 
 // beginsNode opens the task of a node, as its driver would.
@@ -95,29 +95,29 @@ func (d *dishonest) beginsNode(n int, by intents.Signer, changes ...func(*append
 	return d.accepted(o, changes...)
 }
 
-// driven is an order of the run's driver.
-func (d *dishonest) driven(typ string, args any) routertest.Order {
-	o := d.move(typ, args)
+// runTransition is an intent of the run's driver.
+func (d *dishonest) runTransition(typ string, args any) routertest.Intent {
+	o := d.transition(typ, args)
 	o.By = d.Workflow
 	return o
 }
 
 func (d *dishonest) skips(n int, changes ...func(*appended)) int64 {
 	d.Helper()
-	o := d.driven("node.skip", catalog.NodeSkip{PlanID: d.plan.ID, Epoch: 1, Step: n})
+	o := d.runTransition("node.skip", catalog.NodeSkip{PlanID: d.plan.ID, Epoch: 1, Step: n})
 	o.Key = catalog.RandomKey()
 	return d.accepted(o, changes...)
 }
 
-// ofNode makes the facts of an order those of the node's task, whose skill has an effect.
+// ofNode makes the inputs of an intent those of the node's task, whose skill has an effect.
 func (d *dishonest) ofNode(skill string, effect catalog.Effect) func(*appended) {
 	return func(a *appended) {
-		a.facts.Task = &intents.FactTask{TaskID: d.task.TaskID, PlanID: d.task.ID, Revision: 1, Step: d.task.Step, Skills: []string{skill}, Deadline: d.deadline}
-		if a.facts.Skill == nil {
+		a.inputs.Task = &intents.TaskInput{TaskID: d.task.TaskID, PlanID: d.task.ID, Revision: 1, Step: d.task.Step, Skills: []string{skill}, Deadline: d.deadline}
+		if a.inputs.Skill == nil {
 			return
 		}
 		a.decision.Effect = string(effect)
-		a.facts.Skill = &intents.FactSkill{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
 		a.result = json.RawMessage(`{"output":{"rows":[1]}}`)
 		if a.outcome != nil {
 			a.outcome["outputs"] = json.RawMessage(`{"success":true}`)
@@ -125,10 +125,10 @@ func (d *dishonest) ofNode(skill string, effect catalog.Effect) func(*appended) 
 	}
 }
 
-// uploads is the order of the second node.
-func (d *dishonest) uploads(change func(*routertest.Order), changes ...func(*appended)) (int64, string) {
+// uploads is the intent of the second node.
+func (d *dishonest) uploads(change func(*routertest.Intent), changes ...func(*appended)) (int64, string) {
 	d.Helper()
-	o := d.task.Order("skill.call", json.RawMessage(`{"skill":"crm.put","input":{"rows":[1]}}`))
+	o := d.task.Intent("skill.call", json.RawMessage(`{"skill":"crm.put","input":{"rows":[1]}}`))
 	if change != nil {
 		change(&o)
 	}
@@ -136,17 +136,17 @@ func (d *dishonest) uploads(change func(*routertest.Order), changes ...func(*app
 }
 
 // endsNode ends the task of the node.
-func (d *dishonest) endsNode(status, order string) int64 {
+func (d *dishonest) endsNode(status, intent string) int64 {
 	d.Helper()
-	f := catalog.StepFinish{TaskID: d.task.TaskID, Status: status, Order: order}
+	f := catalog.StepFinish{TaskID: d.task.TaskID, Status: status, Intent: intent}
 	if status == "failed" {
 		f.Reason = "it failed"
 	}
-	return d.accepted(d.task.Order("step.finish", f), d.ofNode("crm.put", catalog.Once))
+	return d.accepted(d.task.Intent("step.finish", f), d.ofNode("crm.put", catalog.Once))
 }
 
-// unheard lets an order fail that no executor received.
-func unheard(a *appended) {
+// failUndelivered fails an intent that no executor received.
+func failUndelivered(a *appended) {
 	a.outcome["status"], a.outcome["code"], a.result = "failed", "DISPATCH_UNAVAILABLE", json.RawMessage(`{}`)
 	delete(a.outcome, "outputs")
 }
@@ -157,50 +157,50 @@ func (d *dishonest) closesRun(status string) int64 {
 	if status == "failed" {
 		a.Response, a.Failure = "", &catalog.Failure{Reason: "a node has failed", CompletedSteps: []int{}}
 	}
-	return d.accepted(d.driven("plan.close", a))
+	return d.accepted(d.runTransition("plan.close", a))
 }
 
-// runsLegally goes on from the scene of a run as an honest router would.
+// runsLegally continues from the scene of a run as an honest router would.
 func (d *dishonest) runsLegally() {
 	d.Helper()
 	d.beginsNode(uploadStep, d.Workflow, toUpload)
 	d.nodeRunsLegally()
 }
 
-// nodeRunsLegally goes on where the second node runs: nobody listens at first.
+// nodeRunsLegally continues where the second node runs: at first no executor listens.
 func (d *dishonest) nodeRunsLegally() {
 	d.Helper()
-	d.uploads(nil, unheard)
+	d.uploads(nil, failUndelivered)
 	d.endsNode("failed", "")
 	d.skips(mailStep, toMail)
 	d.Clock.Move(time.Minute)
 	d.beginsNode(uploadStep, d.Workflow, toUpload)
-	_, id := d.uploads(func(o *routertest.Order) { o.Ctx.Occurrence = 1 })
+	_, id := d.uploads(func(o *routertest.Intent) { o.Ctx.Occurrence = 1 })
 	d.endsNode("done", id)
 	d.beginsNode(endStep, d.Workflow, toEnd)
-	_, id = d.accept(d.task.Order("skill.call", json.RawMessage(`{"skill":"crm.parse","input":{"file":"x"}}`)), d.ofNode("crm.parse", catalog.Pure))
-	d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Order: id}), d.ofNode("crm.parse", catalog.Pure))
+	_, id = d.accept(d.task.Intent("skill.call", json.RawMessage(`{"skill":"crm.parse","input":{"file":"x"}}`)), d.ofNode("crm.parse", catalog.Pure))
+	d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Intent: id}), d.ofNode("crm.parse", catalog.Pure))
 	d.closesRun("complete")
 }
 
 const (
-	beginsWhen = "runs: a node begins when those before it have ended and an edge to it holds"
-	skipsWhen  = "runs: a node is skipped when those before it have ended and no edge to it holds"
-	endsAs     = "runs: a node ends as its order has"
-	oneOrder   = "runs: an attempt of a node is one order"
-	movedBy    = "runs: workflow keys move runs, and managers other plans"
+	beginsWhen  = "runs: a node begins when those before it have ended and an edge to it holds"
+	skipsWhen   = "runs: a node is skipped when those before it have ended and no edge to it holds"
+	endsAs      = "runs: a node ends as its order has"
+	oneIntent   = "runs: an attempt of a node is one order"
+	whoAdvances = "runs: workflow keys move runs, and managers other plans"
 )
 
 var runMisdeeds = []misdeed{
 	{"run-of-no-workflow", "run-begun", "workflow.start: the tenant has the workflow", "no such workflow", func(d *dishonest) int64 {
 		p := d.NewPlan("plan_2")
-		return d.accepted(p.StartOrder("leads", `{}`))
+		return d.accepted(p.StartIntent("leads", `{}`))
 	}},
 	{"run-opened-twice", "run-begun", "workflow.start: no plan of the tenant has the id", "a plan with this id exists", func(d *dishonest) int64 {
-		o := d.plan.StartOrder("lead", `{"file":"g"}`)
+		o := d.plan.StartIntent("lead", `{"file":"g"}`)
 		return d.accepted(o)
 	}},
-	{"run-moved-by-manager", "run-begun", movedBy, "workflow keys move runs", func(d *dishonest) int64 {
+	{"run-moved-by-manager", "run-begun", whoAdvances, "workflow keys move runs", func(d *dishonest) int64 {
 		return d.beginsNode(uploadStep, d.Manager, toUpload)
 	}},
 	{"node-begun-too-early", "run-begun", beginsWhen, "has not ended", func(d *dishonest) int64 {
@@ -217,7 +217,7 @@ var runMisdeeds = []misdeed{
 		_, id := d.uploads(nil)
 		d.endsNode("done", id)
 		d.skips(mailStep, toMail)
-		return d.beginsNode(endStep, d.Workflow, edges(intents.FactEdge{From: "upload", Holds: true}, intents.FactEdge{From: "mail", Holds: true}))
+		return d.beginsNode(endStep, d.Workflow, edges(intents.EdgeInput{From: "upload", Holds: true}, intents.EdgeInput{From: "mail", Holds: true}))
 	}},
 	{"node-skipped-too-early", "run-begun", skipsWhen, "has not ended", func(d *dishonest) int64 {
 		return d.skips(endStep, toEnd)
@@ -230,22 +230,22 @@ var runMisdeeds = []misdeed{
 		return d.skips(mailStep, toMail)
 	}},
 	{"node-orders-another-type", "node-running", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("exec_python", catalog.ExecPython{Script: "print(1)"}), d.ofNode("crm.put", catalog.Once))
+		return d.accepted(d.task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"}), d.ofNode("crm.put", catalog.Once))
 	}},
-	{"node-ordered-twice", "node-running", oneOrder, "an equal order", func(d *dishonest) int64 {
+	{"node-ordered-twice", "node-running", oneIntent, "an equal order", func(d *dishonest) int64 {
 		d.uploads(nil)
-		at, _ := d.uploads(func(o *routertest.Order) { o.Key = "again" })
+		at, _ := d.uploads(func(o *routertest.Intent) { o.Key = "again" })
 		return at
 	}},
 	{"node-of-another-attempt", "node-running", "runs: occurrence is the number of attempts that have failed", "attempts of the node have failed", func(d *dishonest) int64 {
-		at, _ := d.uploads(func(o *routertest.Order) { o.Ctx.Occurrence = 1 })
+		at, _ := d.uploads(func(o *routertest.Intent) { o.Ctx.Occurrence = 1 })
 		return at
 	}},
 	{"node-done-without-order", "node-running", endsAs, "names the order of the node", func(d *dishonest) int64 {
 		return d.endsNode("done", intents.Digest([]byte("none")))
 	}},
 	{"node-done-though-failed", "node-running", endsAs, "names the order of the node", func(d *dishonest) int64 {
-		_, id := d.uploads(nil, unheard)
+		_, id := d.uploads(nil, failUndelivered)
 		return d.endsNode("done", id)
 	}},
 	{"node-failed-though-done", "node-running", endsAs, "is done", func(d *dishonest) int64 {
@@ -253,13 +253,13 @@ var runMisdeeds = []misdeed{
 		return d.endsNode("failed", "")
 	}},
 	{"node-retried-too-early", "node-running", "runs: a node is tried again after its backoff", "tried again from", func(d *dishonest) int64 {
-		d.uploads(nil, unheard)
+		d.uploads(nil, failUndelivered)
 		d.endsNode("failed", "")
 		return d.beginsNode(uploadStep, d.Workflow, toUpload)
 	}},
 	{"node-retried-though-sent", "node-running", "runs: a node is tried again while it has attempts and did nothing that acts once", "the step is failed", func(d *dishonest) int64 {
 		d.uploads(nil, func(a *appended) {
-			unheard(a)
+			failUndelivered(a)
 			a.outcome["code"] = "EXECUTOR_FAILED"
 		})
 		d.endsNode("failed", "")
@@ -268,7 +268,7 @@ var runMisdeeds = []misdeed{
 	}},
 	{"node-begun-after-a-failure", "node-running", "runs: nothing begins once a node has failed that only leads on without a condition", "only be closed as failed", func(d *dishonest) int64 {
 		d.uploads(nil, func(a *appended) {
-			unheard(a)
+			failUndelivered(a)
 			a.outcome["code"] = "EXECUTOR_FAILED"
 		})
 		d.endsNode("failed", "")
@@ -291,7 +291,7 @@ var runMisdeeds = []misdeed{
 // repeats appends a run.replay as accepted.
 func (d *dishonest) repeats(user string, effects bool) int64 {
 	d.Helper()
-	return d.accepted(routertest.Order{By: d.Gateway, User: user, Type: "run.replay", Args: catalog.RunReplay{
+	return d.accepted(routertest.Intent{By: d.Gateway, User: user, Type: "run.replay", Args: catalog.RunReplay{
 		RunID: d.plan.ID, FromNode: "upload", Mode: catalog.ReplayFreeze, RepeatEffects: effects,
 	}}, func(a *appended) {
 		a.replay = json.RawMessage(`{"inputs":{"file":"f"},"outputs":{"parse":{"success":true,"rows":[1]},"upload":{"success":true},"end":{"success":true}}}`)

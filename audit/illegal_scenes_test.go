@@ -8,12 +8,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 )
 
 // scenes are honest logs, each written by a router as far as a point from which a
-// dishonest one goes on. Their keys are made from the seed alone.
+// dishonest one continues. Their keys are made from the seed alone.
 func scenes() map[string]func(d *dishonest) {
 	return map[string]func(d *dishonest){
 		// A plan of an agent whose task runs.
@@ -29,9 +29,9 @@ func scenes() map[string]func(d *dishonest) {
 		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
-		// Three agents that requests are routed to, and: a plan at the gate, one after the user
-		// was asked what is meant, one of an agent whose task runs, and one that has ended.
-		"gated":      func(d *dishonest) { d.gated() },
+		// Three agents that requests are routed to, and: a plan opened for routing, one after the user
+		// was asked to clarify, one of an agent whose task runs, and one that has ended.
+		"gated":      func(d *dishonest) { d.routing() },
 		"clarifying": func(d *dishonest) { d.clarifying() },
 		"routed":     func(d *dishonest) { d.routed() },
 		"left":       func(d *dishonest) { d.left() },
@@ -47,14 +47,16 @@ func scenes() map[string]func(d *dishonest) {
 		"remote": func(d *dishonest) { d.help() },
 		// A plan of an MCP client that has made two calls.
 		"client": func(d *dishonest) { d.client() },
-		// A question to people, and another one that somebody has made of it.
+		// A question to people, and an edit of it.
 		"questioned": func(d *dishonest) { d.questioned() },
 		"edited":     func(d *dishonest) { d.edited() },
-		// A tenant that leaves while its plan runs, and one that has not arrived.
-		"leaving": func(d *dishonest) { d.leaving() },
+		// Two tenants, whose intents may come in a batch.
+		"batched": func(d *dishonest) { d.acme() },
+		// A plan that has ended, and whose texts an operator has erased.
+		"erased": func(d *dishonest) { d.erased() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
-		// A plan nobody drives yet.
+		// A plan that has no driver yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)
 			d.plan = d.NewPlan("plan_1")
@@ -63,7 +65,7 @@ func scenes() map[string]func(d *dishonest) {
 		// A plan for a request that may be sent again.
 		"requested": func(d *dishonest) {
 			d.plan = d.NewPlan("plan_1")
-			d.Want(d.Do(d.asked(d.plan, "S", catalog.RequestBody)), intents.OK)
+			d.Want(d.Do(d.openRequest(d.plan, "S", catalog.RequestBody)), intents.OK)
 		},
 		// The same, and its end.
 		"request-answered": func(d *dishonest) {
@@ -127,7 +129,7 @@ func scenes() map[string]func(d *dishonest) {
 			d.begun("feed")
 			d.Want(d.plan.Fail(), intents.OK)
 		},
-		// A plan that runs no step yet, whose orders keep their arguments apart.
+		// A plan that runs no step yet, whose intents have their arguments in a part of their own.
 		"apart": func(d *dishonest) {
 			d.begun("feed", "feed")
 			d.Want(d.plan.Claim(), intents.OK)
@@ -175,15 +177,15 @@ func scenes() map[string]func(d *dishonest) {
 			no.Args = catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionReject, Reason: "no"}
 			d.Want(d.Do(no), intents.OK)
 		},
-		// A call of whose end nobody knew, until an operator said.
+		// A call whose outcome was unknown until an operator resolved it.
 		"resolved": func(d *dishonest) {
 			d.begun("feed")
 			d.start()
 			d.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off"}))
 			d.unsure = d.Want(d.task.Call("feed", `{"n":1}`), intents.Indeterminate)
-			d.Want(d.Admin("order.resolve", catalog.OrderResolve{IntentID: d.unsure.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
+			d.Want(d.Admin("order.resolve", catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
 		},
-		// A call with an effect, once, that needed nobody's approval and is done.
+		// A call with an effect, once, that needed no approval and is done.
 		"spent": func(d *dishonest) {
 			d.Pin("pay", catalog.Once)
 			d.Data("approval", `{"once":false}`)
@@ -191,17 +193,17 @@ func scenes() map[string]func(d *dishonest) {
 			d.start()
 			d.Want(d.task.Call("pay", `{"n":1}`), intents.OK)
 		},
-		// The same in a plan of two steps, where the call is told to later tasks of its step.
+		// The same in a plan of two steps, where later tasks of its step see the call.
 		"called": func(d *dishonest) {
 			d.Pin("pay", catalog.Once)
 			d.Data("approval", `{"once":false}`)
 			d.plan = d.Begun("plan_1", "pay", "pay")
 			d.start()
-			first := d.task.CallOrder("pay", `{"n":1}`)
+			first := d.task.CallIntent("pay", `{"n":1}`)
 			first.Ctx.Call = "1.0"
 			d.Want(d.Do(first), intents.OK)
 		},
-		// A call of which nobody knows what became, and one that waits until that is known.
+		// A call whose outcome is unknown, and one that waits until it is known.
 		"unsettled": func(d *dishonest) {
 			d.Pin("pay", catalog.Once)
 			d.Data("approval", `{"once":false}`)
@@ -233,7 +235,7 @@ func scenes() map[string]func(d *dishonest) {
 		},
 		// A call that waits for people, whose task lives.
 		"waiting": func(d *dishonest) { scenes()["held"](d) },
-		// Users, an operator of less than all rights, a refused order.
+		// Users, an operator of less than all rights, a refused intent.
 		"directory": func(d *dishonest) {
 			d.acme()
 			d.operator = d.AddOperator("default", "olga", "auditor")
@@ -244,7 +246,7 @@ func scenes() map[string]func(d *dishonest) {
 			d.Want(d.Do(wrong), intents.KeyRole)
 			d.Clock.Move(time.Minute)
 		},
-		// An operator whose key makes raw signatures, and an order of hers.
+		// An operator whose key makes raw signatures, and an intent of hers.
 		"raw": func(d *dishonest) { d.rawly() },
 		// Ana's grants were revoked.
 		"revoked": func(d *dishonest) {
@@ -303,7 +305,7 @@ func (d *dishonest) graph(n int) {
 // secondFails ends the task of the second step.
 func (d *dishonest) secondFails() {
 	d.Helper()
-	d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"}))
+	d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"}))
 }
 
 // closedFor is a plan that was closed some time ago, with a task, and another one whose
@@ -312,7 +314,7 @@ func (d *dishonest) closedFor(long time.Duration) {
 	d.Helper()
 	d.begun("feed")
 	d.start()
-	d.gone, d.done = d.plan, d.task
+	d.removed, d.done = d.plan, d.task
 	d.Want(d.plan.Cancel(d.Gateway), intents.OK)
 	d.Clock.Move(long)
 	d.plan = d.Begun("plan_2", "feed")
@@ -324,25 +326,25 @@ func (d *dishonest) start() {
 	d.task = d.plan.Started(1)
 }
 
-// finds is an order that every user may give.
-func (d *dishonest) finds(query, key string) routertest.Order {
-	return routertest.Order{By: d.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}, Key: key}
+// finds is an intent that every user may submit.
+func (d *dishonest) finds(query, key string) routertest.Intent {
+	return routertest.Intent{By: d.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}, Key: key}
 }
 
-// approves is somebody's yes to the held order.
-func (d *dishonest) approves(who string) routertest.Order {
-	return routertest.Order{
+// approves is somebody's approval of the held intent.
+func (d *dishonest) approves(who string) routertest.Intent {
+	return routertest.Intent{
 		By: d.Gateway, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: "approval"},
 		Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove},
 	}
 }
 
-// legally goes on from each scene as an honest router would have: what is appended
+// legally continues from each scene as an honest router would have: what is appended
 // breaks no rule, so what an auditor finds in a misdeed is the misdeed.
 func (d *dishonest) legally(scene string) {
 	d.Helper()
 	local := func(a catalog.AdminPut) {
-		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: a})
+		d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: a})
 	}
 	switch scene {
 	case "broken":
@@ -365,26 +367,30 @@ func (d *dishonest) legally(scene string) {
 		d.answersLegally(scene)
 	case "client":
 		d.callsLegally()
-	case "leaving":
-		d.leavesLegally()
+	case "batched":
+		d.inBatch("default", 0, 0, 3)
+		d.inBatch("default", 1, 2, 3)
+		d.inBatch("default", 3, 4, 3)
+	case "erased":
+		d.erasesLegally()
 	case "scheduled":
 		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))
 		d.puts(hourly, time.Minute)
-		d.accepted(routertest.Order{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}})
+		d.accepted(routertest.Intent{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}})
 	case "opened":
-		d.accepted(d.plan.ClaimOrder(1))
+		d.accepted(d.plan.ClaimIntent(1))
 		d.accepted(d.revision(1, routertest.Steps(1, "feed")))
 	case "between-steps":
 		d.accepted(d.step(2, nil))
-		d.accepted(d.plan.ClaimOrder(2))
+		d.accepted(d.plan.ClaimIntent(2))
 		d.plan.Epoch = 2
 		d.accepted(d.step(2, nil))
 		d.accepted(d.closing("failed"))
 	case "budgeted":
-		d.affords(&intents.FactBudget{Day: 600, User: 600, Turn: 600})
+		d.affords(&intents.BudgetInput{Day: 600, User: 600, Turn: 600})
 		d.claims(2) // a task without a report counts as one request
-		d.affords(&intents.FactBudget{Day: 10600, User: 10600, Turn: 10600})
+		d.affords(&intents.BudgetInput{Day: 10600, User: 10600, Turn: 10600})
 		d.nextDay()
 	case "timed":
 		d.accepted(d.opens(d.id(intents.KindPlan, -intents.MaxIDAge)))
@@ -395,22 +401,22 @@ func (d *dishonest) legally(scene string) {
 	case "long-closed":
 		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.done.Key }))
 	case "running":
-		d.accepted(d.task.CallOrder("feed", `{}`))
+		d.accepted(d.task.CallIntent("feed", `{}`))
 		key := d.task.MemoryKey("result")
-		d.accepted(d.task.Order("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
+		d.accepted(d.task.Intent("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
 			a.result = catalog.WriteMemoryResult{Key: key, SizeBytes: 1, Validated: true}
-			a.outcome["facts"] = []intents.Fact{routertest.Fact("memory.written", `{"key":"`+key+`"}`)}
+			a.outcome["facts"] = []intents.ReportedEvent{routertest.Event("memory.written", `{"key":"`+key+`"}`)}
 		})
-		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: key}))
+		d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: key}))
 		d.accepted(d.step(2, nil))
-		d.accepted(d.plan.CancelOrder(d.Gateway))
+		d.accepted(d.plan.CancelIntent(d.Gateway))
 	case "replanning":
 		d.accepted(d.revision(2, routertest.Steps(2, "feed", "feed")))
 		d.accepted(d.closing("failed"))
 	case "replanned":
 		d.accepted(d.step(2, nil))
 	case "side-by-side":
-		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"}))
+		d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"}))
 	case "failed-beside":
 		d.secondFails()
 		steps := routertest.Steps(5, "feed", "feed")
@@ -419,38 +425,38 @@ func (d *dishonest) legally(scene string) {
 		d.plan.Revision = 2
 		d.accepted(d.step(5, nil))
 	case "apart":
-		d.accepted(d.closing("failed"), d.keeping(d.closing("failed")))
+		d.accepted(d.closing("failed"))
 	case "held":
-		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		_, by, cleo := d.says(routertest.Intent{User: "cleo", Roles: []string{"approver"}})
 		d.released(*d.held.Position, by, d.ben, cleo)
 	case "unsettled":
 		d.resolves("failed")
 		d.released(*d.held.Position, "")
-		d.accepted(d.task.CallOrder("pay", `{"n":3}`), once)
+		d.accepted(d.task.CallIntent("pay", `{"n":3}`), once)
 	case "held-beside":
 		d.revises(routertest.Steps(4, "feed"), 1)
 		d.ends(*d.held.Position, intents.Failed, intents.Cancelled)
 		d.accepted(d.step(4, nil))
 	case "spent":
-		d.accepted(d.task.CallOrder("pay", `{"n":2}`), once)
-		again := d.task.CallOrder("pay", `{"n":1}`)
+		d.accepted(d.task.CallIntent("pay", `{"n":2}`), once)
+		again := d.task.CallIntent("pay", `{"n":1}`)
 		again.Ctx.Occurrence = 1
 		d.accepted(again, once)
 	case "called":
-		again := d.task.CallOrder("pay", `{"n":1}`)
+		again := d.task.CallIntent("pay", `{"n":1}`)
 		again.Ctx.Call, again.Ctx.Occurrence = "1.1", 1
 		d.accepted(again, once)
-		d.claims(2) // the step goes on
+		d.claims(2) // the step continues
 		d.accepted(d.step(1, nil))
 	case "waiting":
 		d.accepted(d.finishing("held"), pays)
-		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		_, by, cleo := d.says(routertest.Intent{User: "cleo", Roles: []string{"approver"}})
 		d.released(*d.held.Position, by, d.ben, cleo)
 		d.accepted(d.step(1, nil)) // under the same driver
 	case "directory":
 		d.accepted(d.nextKeySet(func(*intents.KeySet) {}))
 		d.operatorBecomes("admin")
-		d.accepted(routertest.Order{
+		d.accepted(routertest.Intent{
 			By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put",
 			Args: catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"user"}}},
 		})

@@ -6,7 +6,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // scheduled begins a log with two schedules whose time has come: of an agent each hour, and
@@ -25,26 +25,26 @@ var (
 	onTheHour = routertest.Began.Add(time.Hour)
 )
 
-func (d *dishonest) putting(a catalog.SchedulePut) routertest.Order {
-	return routertest.Order{By: d.Gateway, Type: "schedule.put", Args: a}
+func (d *dishonest) putting(a catalog.SchedulePut) routertest.Intent {
+	return routertest.Intent{By: d.Gateway, Type: "schedule.put", Args: a}
 }
 
 // puts appends a schedule as accepted that is due some time after now.
 func (d *dishonest) puts(a catalog.SchedulePut, after time.Duration) int64 {
 	d.Helper()
-	a.Input += " Again." // else it is the order of the scene
+	a.Input += " Again." // else it is the intent of the scene
 	return d.accepted(d.putting(a), d.next(after))
 }
 
-// next makes the facts of an order say when a schedule is due next.
+// next sets the next time of a schedule in the inputs of an intent.
 func (d *dishonest) next(after time.Duration) func(a *appended) {
-	return func(a *appended) { a.facts.Next = intents.FormatTime(d.Clock.Now().Add(after)) }
+	return func(a *appended) { a.inputs.Next = intents.FormatTime(d.Clock.Now().Add(after)) }
 }
 
 // fires appends a plan for a time of a schedule as accepted.
 func (d *dishonest) fires(plan string, s catalog.SchedulePut, due time.Time, changes ...func(a *appended)) int64 {
 	d.Helper()
-	o := d.NewPlan(plan).OpenOrder()
+	o := d.NewPlan(plan).OpenIntent()
 	o.Args = catalog.PlanOpen{PlanID: d.NewPlan(plan).ID, Task: s.Input, Agent: s.Agent, Schedule: &catalog.Firing{ID: s.ID, Due: due}}
 	return d.accepted(o, changes...)
 }
@@ -78,7 +78,7 @@ var scheduleMisdeeds = []misdeed{
 		return d.puts(a, time.Hour)
 	}},
 	{"schedule-deleted-by-another", "scheduled", "schedule.delete: the user has the schedule", "no such schedule", func(d *dishonest) int64 {
-		return d.accepted(routertest.Order{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}, User: "ben"})
+		return d.accepted(routertest.Intent{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}, User: "ben"})
 	}},
 	{"fired-without-schedule", "scheduled", "plan.open: the user has the schedule", "no such schedule", func(d *dishonest) int64 {
 		a := hourly
@@ -107,6 +107,6 @@ var scheduleMisdeeds = []misdeed{
 		return d.fires("plan_1", oneTime, routertest.Began.Add(30*time.Minute), d.next(time.Hour))
 	}},
 	{"step-orders-action", "running", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
-		return d.accepted(d.task.Order("action", catalog.Action{Type: "open_page"}))
+		return d.accepted(d.task.Intent("action", catalog.Action{Type: "open_page"}))
 	}},
 }

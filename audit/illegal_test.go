@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"flag"
 	"maps"
@@ -18,11 +17,11 @@ import (
 var updateIllegal = flag.Bool("update-illegal", false, "write what is not in testdata/illegal, and its index anew")
 
 // illegalDir has the journals of dishonest routers, and of honest ones, as bundles:
-// NAME.jsonl.gz, with trust.json and index.json beside them. The blobs that stand
-// behind the first line of each are in blobs.jsonl.gz, once.
+// NAME.jsonl.gz, with trust.json and index.json next to them. The blobs that
+// follow the first line of each are in blobs.jsonl.gz, once.
 const illegalDir = "testdata/illegal"
 
-// illegalIndex names the journals. Programs in any language can be held to it.
+// illegalIndex names the journals. Programs in any language can be tested with it.
 type illegalIndex struct {
 	Doc    string   `json:"doc"`
 	Honest []string `json:"honest"`
@@ -36,7 +35,7 @@ type illegalJournal struct {
 	Honest   string `json:"honest"`
 	Rule     string `json:"rule"`
 	Position int64  `json:"position"`
-	Finding  string `json:"finding"` // stands in what an auditor in Go says
+	Finding  string `json:"finding"` // part of the finding of the Go auditor
 }
 
 // TestIllegalJournals: a router that holds every key, and signs, chains and proves
@@ -121,7 +120,7 @@ func illegalBundle(t *testing.T, name string) []byte {
 
 func illegalPath(name string) string { return filepath.Join(illegalDir, name+".jsonl.gz") }
 
-// apart takes the blobs out of a bundle.
+// apart separates the blobs from a bundle.
 func apart(bundle []byte) (rest, blobs []byte) {
 	for line := range bytes.Lines(bundle) {
 		if bytes.HasPrefix(line, []byte(`{"blob":`)) {
@@ -133,8 +132,8 @@ func apart(bundle []byte) (rest, blobs []byte) {
 	return rest, blobs
 }
 
-// writeIllegal writes the index anew, and the journals that are not there. What was
-// written once stays: journals of today have to fail under the rules of tomorrow.
+// writeIllegal writes the index again, and the missing journals. A journal that was
+// written once stays until the format changes: then remove all, and write them again.
 func writeIllegal(t *testing.T) {
 	t.Helper()
 	index := illegalIndex{
@@ -145,13 +144,13 @@ func writeIllegal(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := map[string]int64{}
-	if there(filepath.Join(illegalDir, "index.json")) {
+	if exists(filepath.Join(illegalDir, "index.json")) {
 		for _, j := range readIllegal(t).Illegal {
 			before[j.Name] = j.Position
 		}
 	}
 	for _, name := range index.Honest {
-		if there(illegalPath(name)) {
+		if exists(illegalPath(name)) {
 			continue
 		}
 		t.Run("write "+name, func(t *testing.T) {
@@ -165,7 +164,7 @@ func writeIllegal(t *testing.T) {
 	}
 	for _, m := range misdeeds {
 		bad, known := before[m.name]
-		if !known || !there(illegalPath(m.name)) {
+		if !known || !exists(illegalPath(m.name)) {
 			t.Run("write "+m.name, func(t *testing.T) {
 				d := play(t, m.scene)
 				bad = m.do(d)
@@ -183,7 +182,7 @@ func writeIllegal(t *testing.T) {
 	}
 }
 
-func there(path string) bool {
+func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -193,21 +192,15 @@ func (d *dishonest) write(name string) {
 	d.Helper()
 	bundle := d.bundle()
 	rest, blobs := apart(bundle)
-	zipped := func(path string, content []byte) {
-		var out bytes.Buffer
-		z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-		d.Must(err)
-		_, err = z.Write(content)
-		d.Must(err)
-		d.Must(z.Close())
-		d.Must(os.WriteFile(path, out.Bytes(), 0o600))
+	head, behind, _ := bytes.Cut(rest, []byte("\n"))
+	if bytes.Equal(slices.Concat(head, []byte("\n"), blobs, behind), bundle) { // else a blob comes later
+		shared := illegalPath("blobs")
+		if !exists(shared) {
+			zipped(d, shared, blobs)
+		}
+		if bytes.Equal(unzipped(d, shared), blobs) {
+			bundle = rest
+		}
 	}
-	shared := illegalPath("blobs")
-	if !there(shared) {
-		zipped(shared, blobs)
-	}
-	if bytes.Equal(unzipped(d, shared), blobs) {
-		bundle = rest
-	}
-	zipped(illegalPath(name), bundle)
+	zipped(d, illegalPath(name), bundle)
 }

@@ -11,13 +11,13 @@ import (
 	"aob.dev/writ/policies"
 )
 
-// contents are the small results that later orders may name as their input: policies see
-// them. Those that were noted first are forgotten when there are too many.
+// contents are the small results that later intents may name as their input: policies see
+// them. The oldest are dropped when there are too many.
 type contents struct {
-	data  map[string][]byte // by digest
-	of    map[string]string // digests, by the intent_id of their order
-	order []string          // digests, as they were noted
-	size  int
+	data     map[string][]byte // by digest
+	byIntent map[string]string // digests, by the intent_id of their intent
+	intent   []string          // digests, as they were noted
+	size     int
 	// blob reads one of a tenant that the auditor has.
 	blob func(tenant, digest string) ([]byte, error)
 }
@@ -26,31 +26,31 @@ type contents struct {
 const maxContents = 64 << 20
 
 func newContents(blob func(tenant, digest string) ([]byte, error)) *contents {
-	return &contents{data: map[string][]byte{}, of: map[string]string{}, blob: blob}
+	return &contents{data: map[string][]byte{}, byIntent: map[string]string{}, blob: blob}
 }
 
-// note remembers the data of an order; nil receives nothing.
+// note retains the data of an intent; on a nil receiver it does nothing.
 func (c *contents) note(intentID string, data []byte) {
-	if c == nil || len(data) == 0 || len(data) >= policies.MaxSeen {
+	if c == nil || len(data) == 0 || len(data) >= policies.MaxInputSize {
 		return
 	}
 	digest := intents.Digest(data)
-	c.of[intentID] = digest
+	c.byIntent[intentID] = digest
 	if _, there := c.data[digest]; there {
 		return
 	}
-	c.data[digest], c.order, c.size = data, append(c.order, digest), c.size+len(data)
+	c.data[digest], c.intent, c.size = data, append(c.intent, digest), c.size+len(data)
 	for c.size > maxContents {
-		c.size -= len(c.data[c.order[0]])
-		delete(c.data, c.order[0])
-		c.order = c.order[1:]
+		c.size -= len(c.data[c.intent[0]])
+		delete(c.data, c.intent[0])
+		c.intent = c.intent[1:]
 	}
-	if len(c.of) > 2*len(c.order)+minSweep {
-		clear(c.of) // who named what is known from then on only of new ones
+	if len(c.byIntent) > 2*len(c.intent)+minSweep {
+		clear(c.byIntent) // who named what is known from then on only of new ones
 	}
 }
 
-// noteResult remembers what an outcome gives to later orders.
+// noteResult retains what an outcome gives to later intents.
 func (c *contents) noteResult(o *open, it *item) {
 	if c == nil || it.outcome.Status != intents.Done || it.outcome.Result == nil {
 		return
@@ -60,8 +60,8 @@ func (c *contents) noteResult(o *open, it *item) {
 	}
 }
 
-// noteOrder remembers the file that an order makes of its arguments.
-func (c *contents) noteOrder(o *order) {
+// noteIntent retains the file that an intent makes of its arguments.
+func (c *contents) noteIntent(o *intent) {
 	if c == nil || o.hidden() || o.body.Intent.Type != "write_temp" {
 		return
 	}
@@ -78,9 +78,9 @@ func (c *contents) noteOrder(o *order) {
 	c.note("file of "+o.decision.IntentID, args.Data)
 }
 
-// given completes the facts of a decision with what policies saw of the inputs that its order
-// names. One that the record does not account for was not there.
-func (c *contents) given(o *order, f *intents.Facts) error {
+// completeFacts completes the inputs of a decision with what policies saw of the data that its intent
+// names. Data that the record does not account for did not exist.
+func (c *contents) completeFacts(o *intent, f *intents.DecisionInputs) error {
 	if c == nil || o.hidden() {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (c *contents) given(o *order, f *intents.Facts) error {
 		if is := c.digestOf(from.Ref); is != "" && in.SHA256 != "" && in.SHA256 != is {
 			return errors.New("decided on another input than the one that it names")
 		}
-		data, there := c.at(o.body.Actor.Tenant, in)
+		data, there := c.input(o.body.Actor.Tenant, in)
 		if !there {
 			continue
 		}
@@ -111,9 +111,9 @@ func (c *contents) given(o *order, f *intents.Facts) error {
 	return nil
 }
 
-// at is the content of an input that policies saw.
-func (c *contents) at(tenant string, in intents.HeldInput) ([]byte, bool) {
-	if in.SHA256 == "" || in.Size >= policies.MaxSeen {
+// input is the content of an input that policies saw.
+func (c *contents) input(tenant string, in intents.HeldInput) ([]byte, bool) {
+	if in.SHA256 == "" || in.Size >= policies.MaxInputSize {
 		return nil, false
 	}
 	data, there := c.data[in.SHA256]
@@ -130,5 +130,5 @@ func (c *contents) digestOf(ref string) string {
 	if digest, is := strings.CutPrefix(ref, "cas://"); is {
 		return digest
 	}
-	return c.of[ref]
+	return c.byIntent[ref]
 }

@@ -34,9 +34,9 @@ func TestInputsOfThen(t *testing.T) {
 	w.Pin("rank", catalog.Pure)
 	p := w.Begun("p9", "rank")
 	task := p.Started(1)
-	script := w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)"}))
+	script := w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"}))
 	call := catalog.SkillCall{Skill: "rank", From: script.IntentID}
-	good := w.Want(w.Do(task.Order("skill.call", call)), intents.OK)
+	good := w.Want(w.Do(task.Intent("skill.call", call)), intents.OK)
 	strict := w.with("ext/seen.rego", func(string) string { return notThis })
 	b, err := audit.BacktestRecords(t.Context(), w.source(w.Journal), audit.Trial{New: strict})
 	w.Must(err)
@@ -56,30 +56,30 @@ func TestInputsOfThen(t *testing.T) {
 	_, err = w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: tree}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
-	call.From = w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(2)"})).IntentID
-	denied := w.Want(w.Do(task.Order("skill.call", call)), intents.PolicyDenied)
+	call.From = w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(2)"})).IntentID
+	denied := w.Want(w.Do(task.Intent("skill.call", call)), intents.PolicyDenied)
 	bundle = w.export(w.Journal, audit.Selection{})
 	if r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true}); r.FirstBad != nil || r.Replayed == 0 {
 		t.Errorf("replay: %+v", r)
 	}
-	forge := func(name string, id string, change func(*intents.Facts)) {
+	forge := func(name string, id string, change func(*intents.DecisionInputs)) {
 		for _, rec := range w.Records() {
-			if rec.Kind != storage.KindOrder || !strings.Contains(string(rec.Parts[storage.PartDecision]), id) {
+			if rec.Kind != storage.KindIntent || !strings.Contains(string(rec.Parts[storage.PartDecision]), id) {
 				continue
 			}
 			forged := w.rewritten(rec.Position, func(r *storage.Record) {
-				var f intents.Facts
-				w.Must(json.Unmarshal(r.Parts[storage.PartFacts], &f))
+				var f intents.DecisionInputs
+				w.Must(json.Unmarshal(r.Parts[storage.PartInputs], &f))
 				change(&f)
 				raw, err := json.Marshal(f)
 				w.Must(err)
-				r.Parts[storage.PartFacts] = raw
+				r.Parts[storage.PartInputs] = raw
 			})
 			if r := w.verify(w.export(forged, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true}); r.FirstBad == nil {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
 	}
-	forge("another input", good.IntentID, func(f *intents.Facts) { f.Inputs[0].SHA256 = intents.Digest([]byte("[3]")) })
-	forge("no input", denied.IntentID, func(f *intents.Facts) { f.Inputs = nil })
+	forge("another input", good.IntentID, func(f *intents.DecisionInputs) { f.Inputs[0].SHA256 = intents.Digest([]byte("[3]")) })
+	forge("no input", denied.IntentID, func(f *intents.DecisionInputs) { f.Inputs = nil })
 }

@@ -6,7 +6,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 )
 
@@ -21,13 +21,13 @@ func TestVerifyLongClosedPlans(t *testing.T) {
 	next := w.Begun("p2", "feed")
 	w.Clock.Move(state.PlanKept)
 	w.Want(task.Call("feed", `{}`), intents.KeyRevoked) // counted only
-	w.Want(w.Do(routertest.Order{By: w.Manager, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}), intents.KeyRole)
+	w.Want(w.Do(routertest.Intent{By: w.Manager, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}), intents.KeyRole)
 	if _, ok := w.Dir.View().Plan("default", p.ID); ok {
 		t.Fatal("the plan is still there")
 	}
 	again := next.NewTask(1)
 	again.Key = task.Key
-	w.Want(next.Do(next.StepOrder(again.StepArgs())), intents.OK)
+	w.Want(next.Do(next.StepIntent(again.StepArgs())), intents.OK)
 	w.Want(again.Call("feed", `{}`), intents.OK)
 	r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
 	if !r.OK || r.Unreplayable != 0 {

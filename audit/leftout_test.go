@@ -12,24 +12,24 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
-// A bundle of the whole log shows every record: a bare leaf, which is in the tree as
+// TestRecordHiddenBehindItsLeaf: a bundle of the whole log shows every record: a bare leaf, which is in the tree as
 // it should be, hides one.
 func TestRecordHiddenBehindItsLeaf(t *testing.T) {
 	w := newWorld(t)
-	w.Want(w.Do(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "hidden"}}), intents.OK)
-	at := w.find(storage.PartOrder, func(map[string]any) bool { return true })
+	w.Want(w.Do(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "hidden"}}), intents.OK)
+	at := w.find(storage.PartIntent, func(map[string]any) bool { return true })
 	var out bytes.Buffer
 	n := 0
 	for line := range bytes.Lines(w.export(w.Journal, audit.Selection{})) {
 		var l struct{ Record *audit.Entry }
 		w.Must(json.Unmarshal(line, &l))
 		switch r := l.Record; {
-		case r != nil && r.Position >= at: // the order and its outcome
+		case r != nil && r.Position >= at: // the intent and its outcome
 			leaf := ledger.Leaf{At: r.At, Kind: r.Kind, Position: r.Position, RecordDigest: w.Records()[r.Position].Digest(), TenantTag: r.Tag, V: ledger.LeafVersion}
 			bare, err := json.Marshal(map[string]audit.Bare{"leaf": {Leaf: string(leaf.Bytes()), Proof: r.Proof}})
 			w.Must(err)
@@ -47,16 +47,16 @@ func TestRecordHiddenBehindItsLeaf(t *testing.T) {
 	}
 }
 
-// An order of which an operator has said that it was never carried out may be sent
+// TestResolvedIntentResent: an intent that an operator resolved as never carried out may be sent
 // again under its key.
-func TestResolvedOrderSentAgain(t *testing.T) {
+func TestResolvedIntentResent(t *testing.T) {
 	w := newWorld(t)
 	w.Pin("pay", catalog.Once)
 	w.Data("approval", `{"once":false}`)
 	w.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off"}))
-	order := w.Begun("plan_1", "pay").Started(1).CallOrder("pay", `{}`)
+	order := w.Begun("plan_1", "pay").Started(1).CallIntent("pay", `{}`)
 	first := w.Want(w.Do(order), intents.Indeterminate)
-	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: first.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
+	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: first.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
 	if again := w.Want(w.Do(order), intents.Indeterminate); again.Replayed || *again.Position == *first.Position {
 		t.Fatalf("%+v", again)
 	}

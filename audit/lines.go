@@ -35,7 +35,7 @@ func newLines(r io.Reader) *lines {
 	return l
 }
 
-// wholeLine is bufio.ScanLines, but keeps the end of a line and refuses a line without.
+// wholeLine is bufio.ScanLines, but retains the end of a line and refuses a line without one.
 func wholeLine(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	end := bytes.IndexByte(data, '\n') + 1
 	if end == 0 && atEOF && len(data) > 0 {

@@ -7,25 +7,27 @@ import (
 	"io"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
-// Batches bound what is in memory: lines are handed on together.
+// Batches bound what is in memory: lines are passed on together.
 const (
 	batchLines = 256
 	batchBytes = 2 << 20
 )
 
-// batch is some lines on their way.
+// batch is some lines, or records of one's own journal, on their way.
 type batch struct {
-	raw    [][]byte
-	cut    bool               // the last line is not whole
-	log    *ledger.Checkpoint // nil: whether leaves are in the log is not asked
-	parsed []parsed
+	raw     [][]byte
+	records []storage.Record
+	cut     bool               // the last line is not whole
+	log     *ledger.Checkpoint // nil: inclusion in the log is not checked
+	parsed  []parsedLine
 }
 
-// parsed is a line taken apart.
-type parsed struct {
+// parsedLine is a parsed line.
+type parsedLine struct {
 	line
 	item *item
 	err  error
@@ -48,9 +50,15 @@ func (l *lines) batch() (b *batch, more bool, err error) {
 	return b, len(b.raw) > 0, nil
 }
 
-// decode takes the lines apart, on a worker.
+// decode parses the lines, on a worker.
 func (b *batch) decode() {
-	b.parsed = make([]parsed, len(b.raw))
+	for _, rec := range b.records {
+		b.parsed = append(b.parsed, parsedLine{item: ownItem(rec)})
+	}
+	if b.records != nil {
+		return
+	}
+	b.parsed = make([]parsedLine, len(b.raw))
 	for i, raw := range b.raw {
 		p := &b.parsed[i]
 		if b.cut && i == len(b.raw)-1 {
@@ -77,14 +85,14 @@ func (b *batch) decode() {
 	}
 }
 
-// stages take batches through workers. next makes one, or says that there are no more.
-// A worker does apart with it. fold gets the batches in order and says what a worker
-// is to do then. The first error ends everything, after the workers have ended what they have.
+// stages passes batches through workers. next makes one, or reports that there are no more.
+// A worker calls apart on it. fold gets the batches in order and returns what a worker
+// does next. The first error ends everything, after the workers have finished their batches.
 type stages[B any] struct {
 	workers int
 	next    func() (b B, more bool, err error)
 	apart   func(B)
-	fold    func(B) (then func(), err error)
+	apply   func(B) (then func(), err error)
 }
 
 func (s stages[B]) run(ctx context.Context) error {
@@ -126,7 +134,7 @@ func (s stages[B]) run(ctx context.Context) error {
 			return nil
 		}
 		<-read[0].ended
-		then, err := s.fold(read[0].batch)
+		then, err := s.apply(read[0].batch)
 		if err != nil {
 			return err
 		}
@@ -138,8 +146,8 @@ func (s stages[B]) run(ctx context.Context) error {
 // errBad ends the stages of a verification: something is bad.
 var errBad = errors.New("something is bad")
 
-// run takes the bundle through the stages. When something is bad, the batches
-// behind it are left; what stands before it has been handed to the workers.
+// run passes the bundle through the stages. When something is bad, the batches
+// after it are dropped; those before it have been passed to the workers.
 func (v *verifier) run(ctx context.Context) error {
 	err := stages[*batch]{
 		workers: v.opts.Workers,
@@ -151,11 +159,11 @@ func (v *verifier) run(ctx context.Context) error {
 			return b, more, err
 		},
 		apart: (*batch).decode,
-		fold: func(b *batch) (func(), error) {
+		apply: func(b *batch) (func(), error) {
 			if v.failed() {
 				return nil, errBad
 			}
-			jobs := v.foldBatch(b)
+			jobs := v.applyBatch(b)
 			if v.opts.Progress != nil {
 				v.opts.Progress(v.next, v.head.Size)
 			}
@@ -168,19 +176,19 @@ func (v *verifier) run(ctx context.Context) error {
 	return cmp.Or(err, ctx.Err()) // what was cancelled is no finding
 }
 
-// foldBatch folds lines in order, up to the first that cannot be.
-func (v *verifier) foldBatch(b *batch) []*job {
+// applyBatch applies lines in order, up to the first that cannot be applied.
+func (v *verifier) applyBatch(b *batch) []*job {
 	var jobs []*job
 	for i := range b.parsed {
 		p := &b.parsed[i]
 		position, id := v.next, "" // where the line should be
-		if err := v.foldLine(p, &jobs); err != nil {
+		if err := v.applyLine(p, &jobs); err != nil {
 			if it := p.item; it != nil {
 				if it.Position > position && !v.head.Complete {
 					position = it.Position
 				}
-				if it.order != nil {
-					id = it.order.id()
+				if it.intent != nil {
+					id = it.intent.id()
 				}
 			}
 			v.fail(position, id, err.Error())
@@ -190,7 +198,7 @@ func (v *verifier) foldBatch(b *batch) []*job {
 	return jobs
 }
 
-func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
+func (v *verifier) applyLine(p *parsedLine, jobs *[]*job) error {
 	switch {
 	case p.err != nil:
 		return p.err
@@ -213,7 +221,7 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 		if v.head.Complete {
 			return errors.New("records are left out before it, and the bundle says that it is complete")
 		}
-		v.gaps, v.fold.whole = true, false
+		v.gaps, v.applier.whole = true, false
 	case it.bare && v.head.Complete && v.head.Tenant == "":
 		return errors.New("the record is left out, and the bundle says that it is complete")
 	}
@@ -221,8 +229,8 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 	if it.err != nil {
 		return it.err
 	}
-	j, err := v.fold.take(it)
-	// What the fold finds wrong may follow from a record that was changed: that
+	j, err := v.applier.take(it)
+	// A fault found while applying may follow from a changed record: that
 	// it is not in the log is then the better reason.
 	if it.out {
 		return errors.New("it is not the record that the log has at this position")
@@ -235,11 +243,8 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 		if it.withheld() {
 			v.report.Withheld++
 		}
-		if it.order != nil {
-			v.report.Orders++
-		}
-		if it.receipt != "" {
-			v.report.Receipts++
+		if it.intent != nil {
+			v.report.Intents++
 		}
 	}
 	*jobs = append(*jobs, j)
@@ -247,8 +252,8 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 }
 
 func (j *job) id() string {
-	if j.order != nil {
-		return j.order.id()
+	if j.intent != nil {
+		return j.intent.id()
 	}
 	if j.about != nil {
 		return j.about.intentID

@@ -7,12 +7,12 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
 
-// put puts a changed tree in force, and keeps it for those who decide again.
+// put puts a changed tree in force, and stores it for replays.
 func (w *world) put(tree policies.Tree) {
 	w.Helper()
 	raw, err := policies.BuildBundle(tree, nil)
@@ -25,7 +25,7 @@ func (w *world) put(tree policies.Tree) {
 	w.Want(w.Admin("policy.push", catalog.PolicyPush{Revision: tree.Revision, Digest: tree.Source.Digest(), Bundle: base64.StdEncoding.EncodeToString(raw)}), intents.OK)
 }
 
-// Revisions of policies only rise, pushed or said by a record of the router.
+// TestForgedRevision: revisions of policies only rise, pushed or recorded by the router.
 func TestForgedRevision(t *testing.T) {
 	w := newWorld(t)
 	counters := func() int64 { // a control record, which its router could have written otherwise
@@ -53,7 +53,7 @@ func TestForgedRevision(t *testing.T) {
 	}
 }
 
-// What ttl_max refuses, the router refuses: decided again it comes out the same,
+// TestReplayTTLMax: what ttl_max refuses, the router refuses: a replay decides the same,
 // under that policy and in a backtest.
 func TestReplayTTLMax(t *testing.T) {
 	w := newWorld(t)
@@ -65,7 +65,7 @@ func TestReplayTTLMax(t *testing.T) {
 obligations contains {"name": "ttl_max", "value": 30} if input.intent.type == "soul.get"
 `
 	})
-	soul := routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, TTL: 60}
+	soul := routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, TTL: 60}
 	w.OK(soul)
 	w.put(policies.Tree{Source: short.Source(), Revision: 1})
 	w.Want(w.Do(soul), intents.PolicyDenied)

@@ -12,7 +12,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // runWalk plays runs of a random graph, whose nodes fail, wait for people, are turned down, are
@@ -75,17 +75,17 @@ func (k *runWalk) run(name string) *routertest.Run {
 	k.Helper()
 	r := k.BegunRun(name, "random", `{}`)
 	if k.rand.IntN(3) == 0 {
-		k.Do(routertest.Order{By: k.Gateway, Type: "graph.patch", Args: catalog.GraphPatch{RunID: r.ID, Patch: json.RawMessage(
+		k.Do(routertest.Intent{By: k.Gateway, Type: "graph.patch", Args: catalog.GraphPatch{RunID: r.ID, Patch: json.RawMessage(
 			`{"patch_version":"0.1","add_nodes":[{"id":"more","type":"function","fn":"s.pure","inputs":{"n":9}}],"add_edges":[{"from":"n5","to":"more"}],"remove_edges":[],"justification":"x"}`)}})
 		r.Revision++
 		r.Digest = r.View().PlanDigest
 	}
-	k.drive(r)
+	k.runNodes(r)
 	return r
 }
 
-// drive plays a claimed run to its end.
-func (k *runWalk) drive(r *routertest.Run) {
+// runNodes plays a claimed run to its end.
+func (k *runWalk) runNodes(r *routertest.Run) {
 	k.Helper()
 	for told := r.Claimed(); ; {
 		told.Next = slices.DeleteFunc(told.Next, func(n catalog.NextNode) bool { return n.Next != catalog.NextRun && n.Next != catalog.NextSkip })
@@ -96,14 +96,14 @@ func (k *runWalk) drive(r *routertest.Run) {
 		n := told.Next[k.rand.IntN(len(told.Next))]
 		id := r.View().Steps[n.Step-1].ID
 		if n.Next == catalog.NextSkip {
-			told = routertest.Told(k.World, k.Want(k.Do(r.SkipOrder(id)), intents.OK))
+			told = routertest.DetailsOf(k.World, k.Want(k.Do(r.SkipIntent(id)), intents.OK))
 			continue
 		}
 		ends := k.node(r, id)
 		if ends.Code != intents.OK {
-			break // nobody knows what it did
+			break // its effect is unknown
 		}
-		told = routertest.Told(k.World, ends)
+		told = routertest.DetailsOf(k.World, ends)
 	}
 	if a := r.Close("complete"); a.Code != intents.OK {
 		if a := r.Close("failed"); a.Code != intents.OK {
@@ -115,20 +115,20 @@ func (k *runWalk) drive(r *routertest.Run) {
 // node carries a node out, and ends its task as its intent has ended.
 func (k *runWalk) node(r *routertest.Run, id string) *intents.Answer {
 	k.Helper()
-	o, task := r.BeginOrder(id)
-	begun := routertest.Told(k.World, k.Want(k.Do(o), intents.OK))
+	o, task := r.BeginIntent(id)
+	begun := routertest.DetailsOf(k.World, k.Want(k.Do(o), intents.OK))
 	n := &routertest.Node{Task: task}
 	if begun.Kept != nil {
-		return n.Ends(begun.Kept.Status, begun.Kept.Order)
+		return n.Ends(begun.Kept.Status, begun.Kept.Intent)
 	}
-	n.Told = *begun.Order
-	a := n.Seal()
+	n.NodeIntent = *begun.Intent
+	a := n.Sign()
 	if a.Code == intents.ApprovalRequired && a.Decision.Hold != nil && a.Position != nil {
 		a = k.says(n, a)
 	}
 	if a.Code == intents.Indeterminate && k.rand.IntN(2) == 0 {
 		status := []string{"done", "failed"}[k.rand.IntN(2)]
-		k.Want(k.Admin("order.resolve", catalog.OrderResolve{IntentID: a.IntentID, Status: status, Reason: "seen"}), intents.OK)
+		k.Want(k.Admin("order.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: status, Reason: "seen"}), intents.OK)
 		if status == "done" {
 			return n.Ends("done", a.IntentID)
 		}
@@ -140,11 +140,11 @@ func (k *runWalk) node(r *routertest.Run, id string) *intents.Answer {
 	return n.Ends("failed", "")
 }
 
-// says what ben decides about what waits.
+// says gives ben's decision about a held intent.
 func (k *runWalk) says(n *routertest.Node, held *intents.Answer) *intents.Answer {
 	k.Helper()
 	decision := []string{catalog.DecisionApprove, catalog.DecisionApprove, catalog.DecisionReject}[k.rand.IntN(3)]
-	k.Want(k.Do(routertest.Order{
+	k.Want(k.Do(routertest.Intent{
 		By: k.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Grant: through("ben"), Ctx: intents.Context{TurnID: n.TaskID},
 		Args: catalog.Approve{IntentID: held.IntentID, Decision: decision, Reason: "so it is"},
 	}), intents.OK)
@@ -160,19 +160,19 @@ func randomRuns(t *testing.T, seed uint64) *world {
 	for i := range 3 {
 		r := k.run(fmt.Sprintf("run_%d", i))
 		mode := []string{catalog.ReplayFreeze, catalog.ReplayShadow}[k.rand.IntN(2)]
-		a := k.Do(routertest.Order{By: k.Gateway, Type: "run.replay", Args: catalog.RunReplay{RunID: r.ID, FromNode: fmt.Sprintf("n%d", k.rand.IntN(6)), Mode: mode}})
+		a := k.Do(routertest.Intent{By: k.Gateway, Type: "run.replay", Args: catalog.RunReplay{RunID: r.ID, FromNode: fmt.Sprintf("n%d", k.rand.IntN(6)), Mode: mode}})
 		if a.Code != intents.OK {
 			continue // one that was patched
 		}
 		p := *r.Plan
 		p.ID, p.Epoch, p.Revision, p.Digest, p.Session = routertest.Result[catalog.PlanView](k.World, a).PlanID, 0, 1, a.IntentID, routertest.Session
-		k.drive(&routertest.Run{Plan: &p, Nodes: map[string]int{}})
+		k.runNodes(&routertest.Run{Plan: &p, Nodes: map[string]int{}})
 	}
 	return k.world
 }
 
-// TestRandomRuns: what a router writes of random runs is projected whole, sound and valid, and comes out the
-// same when it is decided again.
+// TestRandomRuns: what a router writes of random runs is projected whole, verifies, is valid, and is decided the
+// same in a replay.
 func TestRandomRuns(t *testing.T) {
 	for seed := range seeds(t) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomRuns(t, seed).sound() })

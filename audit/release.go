@@ -12,8 +12,8 @@ import (
 	"aob.dev/writ/state"
 )
 
-// checkRelease verifies a held order again, as of its release: signature, key
-// and grant, and that the record says of it what the order says itself.
+// checkRelease verifies a held intent again, as of its release: signature, key
+// and grant, and that the record describes it as the envelope does.
 func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 	held, rel := j.about.held, j.release
 	e, err := held.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: v.head.Origin, Grants: &v.grants})
@@ -30,15 +30,15 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 		return nil, errors.New("the release names another order")
 	case rel.Decision.Executor != held.decision.Executor || rel.Decision.Effect != held.decision.Effect:
 		return nil, errors.New("released for another executor or effect than it was held for")
-	case g != nil && !subset(rel.Facts.Roles, g.Roles):
+	case g != nil && !intents.Subset(rel.Inputs.Roles, g.Roles):
 		return nil, errors.New("released with roles that the grant does not give")
-	case !slices.Equal(held.facts.Inputs, rel.Facts.Inputs):
+	case !slices.Equal(held.inputs.Inputs, rel.Inputs.Inputs):
 		return nil, errors.New("released with other inputs than it was held with")
 	}
-	asked := j.askedFor(e)
+	asked := j.requestersOf(e)
 	if terms := held.decision.Hold; terms != nil {
 		for _, rule := range terms.Rules {
-			if !rule.Satisfied(rel.Facts.Approvals, asked) {
+			if !rule.Satisfied(rel.Inputs.Approvals, asked) {
 				return nil, fmt.Errorf("released without the approvals that %s wants", rule.ID)
 			}
 		}
@@ -46,12 +46,12 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 	return e, nil
 }
 
-// askedFor are those who asked for an order.
-func (j *job) askedFor(e *intents.Envelope) intents.Asked {
-	if j.asked != nil && len(j.asked.Users) > 0 {
-		return *j.asked
+// requestersOf are the requesters of an intent.
+func (j *job) requestersOf(e *intents.Envelope) intents.Requesters {
+	if j.requesters != nil && len(j.requesters.Users) > 0 {
+		return *j.requesters
 	}
-	asked := intents.Asked{Users: []string{e.Principal().UserID}}
+	asked := intents.Requesters{Users: []string{e.Principal().UserID}}
 	if s := j.keys.keys[e.Signer().KID].Subject; s != "" {
 		asked.Users = append(asked.Users, s)
 	}
@@ -62,9 +62,9 @@ func (j *job) askedFor(e *intents.Envelope) intents.Asked {
 }
 
 // release judges a release again: stages 6 and 7, with the roles that the
-// record says, which from the rules on that cut them must be those of then.
+// record says, which must be those of then.
 func (r *replayer) release(ctx context.Context, j *job, e *intents.Envelope) error {
-	d, f := j.release.Decision, j.release.Facts
+	d, f := j.release.Decision, j.release.Inputs
 	rows, err := r.catalog(d.Catalog)
 	if err != nil {
 		return err
@@ -73,20 +73,16 @@ func (r *replayer) release(ctx context.Context, j *job, e *intents.Envelope) err
 	if !known {
 		return agree(d, intents.Deny, intents.UnknownIntent, nil, nil)
 	}
-	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Entitled(j.rules, caps, e.Type(), row.Capability, e.Args(), e.Principal().UserID) {
+	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Allows(caps, e.Type(), row.Capability, e.Args(), e.Principal().UserID) {
 		return agree(d, intents.Deny, intents.RBACForbidden, nil, nil)
 	}
-	if err := j.dir.CheckTool(j.rules, e); err != nil {
+	if err := j.dir.CheckTool(e); err != nil {
 		return agree(d, intents.Deny, intents.CodeOf(err), nil, nil)
 	}
-	if roles, err := j.dir.RolesFor(j.rules, e, true); j.rules >= intents.RulesStrict && (err != nil || !slices.Equal(f.Roles, roles)) {
+	if roles, err := j.dir.RolesFor(e); err != nil || !slices.Equal(f.Roles, roles) {
 		return errors.New("replay: released with other roles than grant and directory give")
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
-	if err != nil {
-		return err
-	}
-	res, broken, err := r.ask(ctx, engine, j.question(e, d, f))
+	res, broken, err := r.judge(ctx, j, e, d, f)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,11 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// approvals writes held orders and everything that people may say of them.
+// approvals writes held intents and every decision that people may make about them.
 func (w *world) approvals() {
 	w.Helper()
 	w.Pin("pay", catalog.Once)
@@ -47,7 +47,7 @@ func (w *world) approvals() {
 			if decision != catalog.DecisionApprove {
 				a.Reason = "no"
 			}
-			return w.Do(routertest.Order{By: w.Gateway, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Args: a, Grant: through(who)})
+			return w.Do(routertest.Intent{By: w.Gateway, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Args: a, Grant: through(who)})
 		}, p)
 		out, err := w.Router.Await(w.Context(), *held.Position)
 		w.Must(err)
@@ -55,8 +55,8 @@ func (w *world) approvals() {
 	}
 }
 
-// A log with holds, approvals and releases verifies, and every decision in it,
-// that of the release too, comes out the same again.
+// TestVerifyApprovals: a log with holds, approvals and releases verifies, and every decision in it,
+// that of the release too, is decided the same again.
 func TestVerifyApprovals(t *testing.T) {
 	w := newWorld(t)
 	w.approvals()
@@ -65,12 +65,12 @@ func TestVerifyApprovals(t *testing.T) {
 		t.Fatalf("%+v %+v", r, r.FirstBad)
 	}
 	// One of dora's, which rests on the hold, cannot be replayed; each release is.
-	if r.Unreplayable != 1 || r.Replayed != r.Orders-1+1 {
-		t.Errorf("%d orders, %d replayed, %d not: %v", r.Orders, r.Replayed, r.Unreplayable, r)
+	if r.Unreplayable != 1 || r.Replayed != r.Intents-1+1 {
+		t.Errorf("%d orders, %d replayed, %d not: %v", r.Intents, r.Replayed, r.Unreplayable, r)
 	}
 }
 
-// A release that people did not approve is found, and so is one that was made
+// TestForgedRelease: a release that people did not approve is found, and so is one made
 // for other reasons than the policy's.
 func TestForgedRelease(t *testing.T) {
 	w := newWorld(t)
@@ -85,14 +85,14 @@ func TestForgedRelease(t *testing.T) {
 		t.Fatal("no release")
 	}
 	for name, c := range map[string]struct {
-		change func(m, facts, decision map[string]any)
+		change func(m, inputs, decision map[string]any)
 		want   string
 	}{
-		"one who said nothing": {func(_, facts, _ map[string]any) {
-			facts["approvals"] = append(facts["approvals"].([]any), map[string]any{"user_id": "dora", "at": facts["now"]})
+		"one who said nothing": {func(_, inputs, _ map[string]any) {
+			inputs["approvals"] = append(inputs["approvals"].([]any), map[string]any{"user_id": "dora", "at": inputs["now"]})
 		}, "an approval that nobody gave"},
-		"one is enough": {func(_, facts, _ map[string]any) {
-			facts["approvals"] = facts["approvals"].([]any)[:1]
+		"one is enough": {func(_, inputs, _ map[string]any) {
+			inputs["approvals"] = inputs["approvals"].([]any)[:1]
 		}, "without the approvals that writ.skill.once wants"},
 		"by nobody": {func(m, _, _ map[string]any) { m["by"] = intents.Digest(nil) }, "another order than the last approval"},
 		"other obligations": {func(_, _, d map[string]any) {

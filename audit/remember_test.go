@@ -8,7 +8,7 @@ import (
 )
 
 // TestReplayRemembersNothing: the engines of replay and backtest evaluate every
-// order, so that what a router remembered wrongly comes out.
+// intent, so that a wrong cache entry of a router is found.
 func TestReplayRemembersNothing(t *testing.T) {
 	base, err := policies.New(t.Context(), policies.Embedded())
 	if err != nil {
@@ -25,7 +25,7 @@ func TestReplayRemembersNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if hits, misses := e.Remembered(); hits+misses != 0 {
+		if hits, misses := e.MemoStats(); hits+misses != 0 {
 			t.Errorf("%d of %d decisions are remembered", hits, hits+misses)
 		}
 	}

@@ -11,14 +11,14 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// TestRemoteAgentReplayed: a log with a call of a remote agent verifies and comes out the
+// TestRemoteAgentReplayed: a log with a call of a remote agent verifies and is decided the
 // same, although another revision is in force by then; a decision by another pin is found.
 func TestRemoteAgentReplayed(t *testing.T) {
 	w := newWorld(t)
 	w.PushAgents(1, map[string]string{"help": helpAgent})
 	task := w.BegunAgent("p1", "help").Started(1)
 	w.PushAgents(2, map[string]string{"help": strings.Replace(helpAgent, "help.example", "other.example", 1)})
-	o := task.Order("skill.call", catalog.SkillCall{Skill: helpSkill, Input: json.RawMessage(`{"raw_input":"Hello"}`)})
+	o := task.Intent("skill.call", catalog.SkillCall{Skill: helpSkill, Input: json.RawMessage(`{"raw_input":"Hello"}`)})
 	o.Ctx.Call = "1.0"
 	at := *w.Want(w.Do(o), intents.OK).Position
 
@@ -27,7 +27,7 @@ func TestRemoteAgentReplayed(t *testing.T) {
 		t.Fatalf("%+v %v", r, r.FirstBad)
 	}
 	for name, value := range map[string]any{"kind": nil, "digest": intents.Digest([]byte("other"))} {
-		w.badAt(w.part(at, storage.PartFacts, func(m map[string]any) {
+		w.badAt(w.part(at, storage.PartInputs, func(m map[string]any) {
 			skill := m["skill"].(map[string]any)
 			if skill[name] = value; value == nil {
 				delete(skill, name)

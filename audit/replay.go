@@ -17,12 +17,12 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// replayer decides recorded orders again: with the catalog, the directory and
-// the policy that were in force, on the facts of the record. It carries nothing
-// out and asks nothing of the world.
+// replayer decides recorded intents again: with the catalog, the directory and
+// the policy that were in force, on the inputs of the record. It carries nothing
+// out and reads nothing else.
 type replayer struct {
 	instead *policies.Engine // in place of the policies of then
-	// find looks for what decided where no blob was kept; may be nil.
+	// find looks for what decided where no blob was stored; may be nil.
 	find func(digest string) ([]byte, error)
 
 	mu       sync.Mutex // guards what follows
@@ -55,7 +55,7 @@ func (r *replayer) count() (agree int64, why map[string]int64) {
 	return r.agree, maps.Clone(r.why)
 }
 
-// unreplayable says why an order cannot be decided again.
+// unreplayable returns why an intent cannot be decided again.
 type unreplayable string
 
 func (u unreplayable) Error() string { return string(u) }
@@ -82,20 +82,20 @@ var ofState = []intents.Code{
 	intents.SessionBusy, intents.RateLimited, intents.Overloaded, intents.DispatchUnavailable,
 }
 
-// decide takes an order through stages 3, 6 and 7. It is an error if the decision
-// comes out otherwise.
+// decide passes an intent through stages 3, 6 and 7. It is an error if the decision
+// differs.
 func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) error {
-	d, f := j.order.decision, j.order.facts
+	d, f := j.intent.decision, j.intent.inputs
 	rows, err := r.catalog(d.Catalog)
 	if err != nil {
 		return err
 	}
 	row, known := rows.Lookup(e.Type())
-	code, err := judge(row, known, e)
+	code, err := shaped(row, known, e)
 	if err != nil {
 		return err
 	}
-	if code == intents.OK && j.rules >= intents.RulesStrict && catalog.BeyondGrant(e) {
+	if code == intents.OK && catalog.BeyondGrant(e) {
 		code = intents.TaskScope
 	}
 	if j.refusal == d.Code && code == intents.OK && slices.Contains(ofState, d.Code) {
@@ -106,7 +106,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	}
 	var roles []string
 	if code == intents.OK {
-		roles, err = j.dir.Permits(j.rules, e, row.Capability, false)
+		roles, err = j.dir.Permits(e, row.Capability)
 		if err != nil {
 			code = intents.CodeOf(err)
 		}
@@ -117,7 +117,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if code != intents.OK {
 		return agree(d, intents.Deny, code, nil, nil)
 	}
-	if d.Code != intents.RBACForbidden && j.rules >= intents.RulesStrict && !slices.Equal(f.Roles, roles) {
+	if d.Code != intents.RBACForbidden && !slices.Equal(f.Roles, roles) {
 		return errors.New("replay: decided with other roles than grant and directory give")
 	}
 	if f.Skill != nil && f.Skill.Digest != "" {
@@ -125,16 +125,12 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 		if j.task != nil {
 			task = &j.task.Task
 		}
-		pin, _, err := j.dir.SkillOf(task, j.rules, e.Principal().Tenant, e.StringArg("skill"))
-		if err != nil || *f.Skill != pin.Fact() {
+		pin, _, err := j.dir.SkillOf(task, e.Principal().Tenant, e.StringArg("skill"))
+		if err != nil || *f.Skill != pin.Input() {
 			return errors.New("replay: decided with another pin of the skill than the approved one")
 		}
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
-	if err != nil {
-		return err
-	}
-	res, broken, err := r.ask(ctx, engine, j.question(e, d, f))
+	res, broken, err := r.judge(ctx, j, e, d, f)
 	if err != nil {
 		return err
 	}
@@ -144,7 +140,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	return cmp.Or(agreeOn(d, res), sameTerms(d, res.HoldAt(j.now)), j.judged())
 }
 
-// agreeOn compares what was decided with what the policy says now.
+// agreeOn compares the recorded decision with the policy's now.
 func agreeOn(d intents.Decision, res policies.Result) error {
 	code := intents.OK
 	if x := res.Refusal(); x != nil {
@@ -153,7 +149,7 @@ func agreeOn(d intents.Decision, res policies.Result) error {
 	return agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations)
 }
 
-// judged says whether the state of then was enough to judge an order of the router.
+// judged reports whether the state of then was enough to judge a router intent.
 func (j *job) judged() error {
 	if j.unjudged {
 		return unreplayable("state: the bundle does not show all that the order rests on")
@@ -161,7 +157,7 @@ func (j *job) judged() error {
 	return nil
 }
 
-// sameTerms compares what a held order waits for with what comes out.
+// sameTerms compares the recorded terms of a held intent with the replayed ones.
 func sameTerms(d intents.Decision, comes *intents.HoldTerms) error {
 	if d.Verdict != intents.Hold {
 		return nil
@@ -174,13 +170,18 @@ func sameTerms(d intents.Decision, comes *intents.HoldTerms) error {
 	return nil
 }
 
-// patience is how often a policy is asked that took too long: the machine that
-// replays may be a busy one.
+// patience is how often a policy that timed out is evaluated: the machine that
+// replays may be busy.
 const patience = 5
 
-func (r *replayer) ask(ctx context.Context, engine *policies.Engine, q policies.Question) (res policies.Result, broken bool, err error) {
+// judge is stage 7, with the policy of then over the directory of then.
+func (r *replayer) judge(ctx context.Context, j *job, e *intents.Envelope, d intents.Decision, f intents.DecisionInputs) (res policies.Result, broken bool, err error) {
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	if err != nil {
+		return res, false, err
+	}
 	for range patience {
-		if res, broken, err = engine.Judge(ctx, q); !broken {
+		if res, broken, err = engine.Judge(ctx, j.question(e, d, f)); !broken {
 			break
 		}
 	}
@@ -190,25 +191,19 @@ func (r *replayer) ask(ctx context.Context, engine *policies.Engine, q policies.
 	return res, broken, err
 }
 
-// question is what the router asked of stage 7.
-func (j *job) question(e *intents.Envelope, d intents.Decision, f intents.Facts) policies.Question {
+// question is what the router asked at stage 7.
+func (j *job) question(e *intents.Envelope, d intents.Decision, f intents.DecisionInputs) intents.Question {
 	var t *state.Task
 	if j.task != nil {
 		t = &j.task.Task
 	}
-	tenant := e.Principal().Tenant
-	q := policies.Question{
-		Order: e, Facts: f, Rules: j.dir.OwnRules(t, tenant, e.Type(), e.Args()), Approval: e.Type() == state.TypeApprove,
-		Unsettled: d.Hold.Unsettled(), // as the state of then is held to
-		Release:   j.release != nil, Asked: j.askedFor(e),
-	}
-	if j.rules >= intents.RulesWorkflows {
-		q.CanMeet = func(rule intents.HoldRule) bool { return j.dir.CanMeet(tenant, rule, q.Asked) }
-	}
-	return q
+	return j.dir.Question(e, f, t, intents.Waiting{
+		UnknownOutcome: d.Hold.AwaitsOutcome(), // checked against the state of then
+		Release:        j.release != nil, Requesters: func() intents.Requesters { return j.requestersOf(e) },
+	})
 }
 
-// agree compares what was decided with what comes out.
+// agree compares the recorded decision with the replayed one.
 func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids []string, duties []intents.Obligation) error {
 	was, err1 := json.Marshal(d.Obligations)
 	is, err2 := json.Marshal(duties)
@@ -224,8 +219,8 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 	}
 }
 
-// engine is a policy of then over the directory of then. It remembers nothing:
-// what a router remembered wrongly would only be remembered again.
+// engine is a policy of then over the directory of then. It caches nothing:
+// a wrong cache entry of a router would only be repeated.
 func (r *replayer) engine(ctx context.Context, digest string, data *state.Directory) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -251,7 +246,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *state.Direct
 			}
 		}
 	}
-	e, err := base.Unhurried().Forgetful().WithData(ctx, policies.Data(data.PolicyData()))
+	e, err := base.WithoutDeadline().Forgetful().WithData(ctx, policies.Data(data.PolicyData()))
 	if err != nil {
 		return nil, err
 	}
@@ -262,10 +257,10 @@ func (r *replayer) engine(ctx context.Context, digest string, data *state.Direct
 	return e, nil
 }
 
-// maxEngines are kept; then all are made again.
+// maxEngines are retained; then all are compiled again.
 const maxEngines = 64
 
-// source of a policy, from the blobs. The lock is held.
+// source returns a policy's source from the blobs. The lock is held.
 func (r *replayer) source(digest string) (policies.Source, error) {
 	var manifest map[string]string
 	doc, there := r.blob(digest)
@@ -283,7 +278,7 @@ func (r *replayer) source(digest string) (policies.Source, error) {
 	return s, nil
 }
 
-// blob that was kept, or that find finds. The lock is held.
+// blob returns a blob that was stored, or that find finds. The lock is held.
 func (r *replayer) blob(digest string) ([]byte, bool) {
 	if data, there := r.blobs[digest]; there || r.find == nil {
 		return data, there
@@ -320,8 +315,8 @@ func (r *replayer) catalog(digest string) (*catalog.Catalog, error) {
 	return c, nil
 }
 
-// judge is what of stage 3 the order alone decides.
-func judge(row catalog.Row, known bool, e *intents.Envelope) (intents.Code, error) {
+// shaped is the part of stage 3 that depends on the envelope only.
+func shaped(row catalog.Row, known bool, e *intents.Envelope) (intents.Code, error) {
 	if !known {
 		return intents.UnknownIntent, nil
 	}
@@ -332,7 +327,7 @@ func judge(row catalog.Row, known bool, e *intents.Envelope) (intents.Code, erro
 	if err != nil {
 		return "", unreplayable("a schema of the catalog cannot be compiled any more")
 	}
-	if len(s.Validate(e.Decoded())) > 0 || e.TTL() > row.TTL() {
+	if len(s.Validate(e.DecodedArgs())) > 0 || e.TTL() > row.TTL() {
 		return intents.SchemaInvalid, nil
 	}
 	return intents.OK, nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report is what a verification found; scripts rely on its first members.
+// Report is the result of a verification; scripts depend on its first members.
 type Report struct {
 	OK           bool    `json:"ok"`
 	Anchored     bool    `json:"anchored"`  // to a root key that the auditor has pinned
@@ -23,8 +23,7 @@ type Report struct {
 	From     int64            `json:"from"`
 	Size     int64            `json:"size"`    // leaves of the last checkpoint
 	KeySet   int64            `json:"key_set"` // version of the last one in the bundle: compare it with the published one
-	Orders   int64            `json:"orders"`
-	Receipts int64            `json:"receipts"`
+	Intents  int64            `json:"orders"`
 	Replayed int64            `json:"replayed"`
 	Why      map[string]int64 `json:"unreplayable_why,omitempty"`
 
@@ -58,7 +57,7 @@ func (b *Bad) Error() string {
 	return s + ": " + b.Reason
 }
 
-// before says that b is to be named rather than another.
+// before reports that b is to be named rather than another.
 func (b *Bad) before(other *Bad) bool {
 	if other == nil || other.Position < 0 {
 		return other == nil || b.Position >= 0
@@ -82,14 +81,14 @@ func (o Options) next(origin string) string {
 		". If that bundle is not valid either, writ audit fsck there says what is damaged"
 }
 
-// String is the report for people: what holds, and what it does not say.
+// String is the report for people: what was verified, and what was not.
 func (r Report) String() string {
 	var b strings.Builder
 	verdict := "valid"
 	if !r.OK {
 		verdict = "NOT VALID"
 	}
-	fmt.Fprintf(&b, "%s: %d records, %d orders, %d receipts of %s up to position %d, in %.1f s\n", verdict, r.Records, r.Orders, r.Receipts, r.Origin, r.Size-1, r.Seconds)
+	fmt.Fprintf(&b, "%s: %d records, %d orders of %s up to position %d, in %.1f s\n", verdict, r.Records, r.Intents, r.Origin, r.Size-1, r.Seconds)
 	if r.FirstBad != nil {
 		fmt.Fprintf(&b, "first bad: %s\nnext: %s\n", r.FirstBad, r.Next)
 	}

@@ -6,16 +6,16 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// Roles are cut to what API key and user row gave at the order's own position: a
-// replay finds the same cut, and what was decided with other roles.
+// TestRolesAreReplayed: roles are limited to those of API key and user row at the intent's own position: a
+// replay applies the same limit, and finds decisions with other roles.
 func TestRolesAreReplayed(t *testing.T) {
 	w := newWorld(t)
 	w.apiKeys("k1")
-	find := routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}, Roles: []string{"user", "approver", "auditor"}}
+	find := routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}, Roles: []string{"user", "approver", "auditor"}}
 	w.Want(w.Do(find), intents.OK)
 	w.user("ana", "user")
 	cut := *w.Want(w.Do(find), intents.OK).Position
@@ -37,12 +37,7 @@ func TestRolesAreReplayed(t *testing.T) {
 		t.Fatalf("%+v %v", r, r.FirstBad)
 	}
 	replayed := audit.Options{Replay: true}
-	w.badAt(w.part(cut, storage.PartFacts, func(m map[string]any) { m["roles"] = []string{"user", "approver"} }), cut, "other roles", replayed)
-	w.badAt(w.part(cut, storage.PartFacts, func(m map[string]any) { m["roles"] = []string{} }), cut, "other roles", replayed)
-	w.badAt(w.part(refused, storage.PartDecision, func(m map[string]any) {
-		m["verdict"], m["code"] = intents.Allow, intents.OK
-		for _, said := range []string{"pointer", "reason", "hint"} {
-			delete(m, said)
-		}
-	}), refused, "comes out deny (RBAC_FORBIDDEN)", replayed)
+	w.badAt(w.part(cut, storage.PartInputs, func(m map[string]any) { m["roles"] = []string{"user", "approver"} }), cut, "other roles", replayed)
+	w.badAt(w.part(cut, storage.PartInputs, func(m map[string]any) { m["roles"] = []string{} }), cut, "other roles", replayed)
+	w.badAt(w.permits(refused), refused, "comes out deny (RBAC_FORBIDDEN)", replayed)
 }

@@ -9,9 +9,9 @@ import (
 	"aob.dev/writ/state"
 )
 
-// ofNode holds an order of a run to what the graph gives its node, and an order of a replay to what has no
+// ofNode checks an intent of a run against its node in the graph, and that an intent of a replay has no
 // effect.
-func (f *fold) ofNode(j *job, view *state.View, o state.Order) error {
+func (f *applier) ofNode(j *job, view *state.View, o state.Intent) error {
 	if !f.whole {
 		return nil
 	}
@@ -21,14 +21,14 @@ func (f *fold) ofNode(j *job, view *state.View, o state.Order) error {
 	if j.task == nil || j.task.Node == "" {
 		return nil
 	}
-	if err := view.Again(o.Tenant, o.Signer, o.Type, o.Args, o.Context, false); err != nil || o.Erased || j.order.hidden() {
+	if err := view.CheckRepeat(o.Tenant, o.Signer, o.Type, o.Args, o.Context, false); err != nil || o.Erased || j.intent.hidden() {
 		return err
 	}
-	return view.CheckNodeOrder(j.task.Task, o.Type, o.Args)
+	return view.CheckNodeIntent(j.task.Task, o.Type, o.Args)
 }
 
-// outputs holds what the outcome of a node's order keeps of its result to the graph.
-func (f *fold) outputs(o *open, it *item) error {
+// outputs checks the outputs in the outcome of a node's intent against the graph.
+func (f *applier) outputs(o *open, it *item) error {
 	if !f.whole || !o.ofNode || it.outcome.Status != intents.Done || it.missing != nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
@@ -34,7 +34,7 @@ edges:
 const morePatch = `{"patch_version":"0.1","add_nodes":[{"id":"more","type":"python","fn":"print(1)"}],"add_edges":[{"from":"parse","to":"more"}],"remove_edges":[],"justification":"x"}`
 
 // runs writes runs whose nodes wait for people, one of which is patched, one repeated, and one
-// has a node of which an operator says what became of it.
+// has a node that an operator resolves.
 func (w *world) runs() {
 	w.Helper()
 	w.Pin("crm.parse", catalog.Pure)
@@ -51,8 +51,8 @@ func (w *world) runs() {
 	})
 	waits := func(n *routertest.Node, decision string) *intents.Answer {
 		w.Helper()
-		held := w.Want(n.Seal(), intents.ApprovalRequired)
-		w.Want(w.Do(routertest.Order{
+		held := w.Want(n.Sign(), intents.ApprovalRequired)
+		w.Want(w.Do(routertest.Intent{
 			By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Grant: through("ben"), Ctx: intents.Context{TurnID: n.TaskID},
 			Args: catalog.Approve{IntentID: held.IntentID, Decision: decision, Reason: "so it is"},
 		}), intents.OK)
@@ -67,7 +67,7 @@ func (w *world) runs() {
 		w.Want(n.Ends("done", w.Want(waits(n, catalog.DecisionApprove), intents.OK).IntentID), intents.OK)
 	}
 	r.Begin("end").Done()
-	w.Want(r.Do(r.SkipOrder("no")), intents.OK)
+	w.Want(r.Do(r.SkipIntent("no")), intents.OK)
 	w.Want(r.Close("complete"), intents.OK)
 
 	no := w.BegunRun("run_2", "sign", `{}`)
@@ -78,7 +78,7 @@ func (w *world) runs() {
 	w.Want(no.Close("failed"), intents.OK)
 
 	patched := w.BegunRun("run_3", "sign", `{}`)
-	w.OK(routertest.Order{By: w.Gateway, Type: "graph.patch", Args: catalog.GraphPatch{RunID: patched.ID, Patch: json.RawMessage(morePatch)}})
+	w.OK(routertest.Intent{By: w.Gateway, Type: "graph.patch", Args: catalog.GraphPatch{RunID: patched.ID, Patch: json.RawMessage(morePatch)}})
 	w.Want(patched.Cancel(w.Gateway), intents.OK)
 
 	unsure := w.BegunRun("run_4", "sign", `{}`)
@@ -87,7 +87,7 @@ func (w *world) runs() {
 	lost = true
 	a := waits(n, catalog.DecisionApprove)
 	lost = false
-	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: a.IntentID, Status: "done", Reason: "it is there"}), intents.OK)
+	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: "done", Reason: "it is there"}), intents.OK)
 	w.Want(n.Ends("done", a.IntentID), intents.OK)
 	w.Want(unsure.Cancel(w.Gateway), intents.OK)
 
@@ -99,30 +99,30 @@ func (w *world) runs() {
 // repeats carries out a replay of a run, node by node.
 func (w *world) repeats(of *routertest.Run, a catalog.RunReplay) {
 	w.Helper()
-	answer := w.OK(routertest.Order{By: w.Gateway, Type: "run.replay", Args: a})
+	answer := w.OK(routertest.Intent{By: w.Gateway, Type: "run.replay", Args: a})
 	p := *of.Plan
 	p.ID, p.Epoch, p.Digest, p.Session = routertest.Result[catalog.PlanView](w.World, answer).PlanID, 0, answer.IntentID, routertest.Session
 	r := &routertest.Run{Plan: &p, Nodes: map[string]int{}}
 	for told := r.Claimed(); len(told.Next) > 0; {
 		id := r.View().Steps[told.Next[0].Step-1].ID
 		if told.Next[0].Next == catalog.NextSkip {
-			told = routertest.Told(w.World, w.Want(w.Do(r.SkipOrder(id)), intents.OK))
+			told = routertest.DetailsOf(w.World, w.Want(w.Do(r.SkipIntent(id)), intents.OK))
 			continue
 		}
-		o, task := r.BeginOrder(id)
-		begun := routertest.Told(w.World, w.Want(w.Do(o), intents.OK))
+		o, task := r.BeginIntent(id)
+		begun := routertest.DetailsOf(w.World, w.Want(w.Do(o), intents.OK))
 		n := &routertest.Node{Task: task}
 		if begun.Kept == nil {
-			n.Told = *begun.Order
-			begun.Kept = &catalog.KeptNode{Status: "done", Order: w.Want(n.Seal(), intents.OK).IntentID}
+			n.NodeIntent = *begun.Intent
+			begun.Kept = &catalog.KeptNode{Status: "done", Intent: w.Want(n.Sign(), intents.OK).IntentID}
 		}
-		told = routertest.Told(w.World, w.Want(n.Ends(begun.Kept.Status, begun.Kept.Order), intents.OK))
+		told = routertest.DetailsOf(w.World, w.Want(n.Ends(begun.Kept.Status, begun.Kept.Intent), intents.OK))
 	}
 	w.Want(r.Close("complete"), intents.OK)
 }
 
-// TestRunsVerify: the auditor calls sound what a router has written of runs that wait for people, and finds
-// where the answer that a later node read is not what people said, or the question not the graph's.
+// TestRunsVerify: the auditor accepts what a router wrote of runs that wait for people, and finds
+// an answer read by a later node that people did not give, and a question that is not the graph's.
 func TestRunsVerify(t *testing.T) {
 	w := newWorld(t)
 	w.runs()

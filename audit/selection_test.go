@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
 
@@ -23,7 +23,7 @@ func TestTenant(t *testing.T) {
 	w.live(16)
 	some := w.export(w.Journal, audit.Selection{Tenant: "acme"})
 	r := w.verify(some, audit.Options{Trust: w.trust(), Replay: true})
-	if !r.OK || r.Complete || r.Orders < 2 || !strings.Contains(r.String(), "completeness: unproven") {
+	if !r.OK || r.Complete || r.Intents < 2 || !strings.Contains(r.String(), "completeness: unproven") {
 		t.Fatalf("%+v %v", r, r.FirstBad)
 	}
 	if bytes.Contains(some, []byte(`plan_1\"`)) {
@@ -33,7 +33,7 @@ func TestTenant(t *testing.T) {
 	if r := w.verify(all, audit.Options{Trust: w.trust(), Replay: true}); !r.OK || !r.Complete {
 		t.Fatalf("%+v %v", r, r.FirstBad)
 	}
-	// Leave one of the tenant's orders out, and keep its leaf.
+	// Leave one of the tenant's intents out, and retain its leaf.
 	var out bytes.Buffer
 	hidden := int64(-1)
 	for line := range bytes.Lines(all) {
@@ -41,7 +41,7 @@ func TestTenant(t *testing.T) {
 			Record *audit.Entry `json:"record"`
 		}
 		w.Must(json.Unmarshal(line, &l))
-		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindOrder && strings.Contains(*e.Parts["order"].Text, `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
+		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["order"].Text, `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
 			hidden = e.Position
 			leaves, err := w.source(w.Journal).Ledger.Leaves(t.Context(), hidden, hidden+1, w.Journal.Next())
 			w.Must(err)
@@ -110,7 +110,7 @@ func TestWithheld(t *testing.T) {
 				Record *audit.Entry `json:"record"`
 			}
 			w.Must(json.Unmarshal(line, &l))
-			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindOrder && strings.Contains(*e.Parts["order"].Text, "exec_python") {
+			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["order"].Text, "exec_python") {
 				position = e.Position
 				digest := c.digest
 				if digest == "" {
@@ -128,8 +128,8 @@ func TestWithheld(t *testing.T) {
 	}
 }
 
-// TestMaskedExport: for who may not see it, the arguments of a masked order are
-// withheld, and of no other; what later records rest on is shown.
+// TestMaskedExport: for auditors without access, the arguments of a masked intent are
+// withheld, and of no other; what later records depend on is shown.
 func TestMaskedExport(t *testing.T) {
 	w := newWorld(t)
 	w.live(3)
@@ -146,7 +146,7 @@ func TestMaskedExport(t *testing.T) {
 	at := map[string]int64{}
 	for _, r := range w.Records() {
 		for _, typ := range []string{"exec_python", "plan.open"} {
-			if r.Kind == storage.KindOrder && bytes.Contains(r.Parts[storage.PartOrder], []byte(`\"type\":\"`+typ+`\"`)) {
+			if r.Kind == storage.KindIntent && bytes.Contains(r.Parts[storage.PartIntent], []byte(`\"type\":\"`+typ+`\"`)) {
 				at[typ] = r.Position
 			}
 		}
@@ -168,11 +168,11 @@ func TestMaskedExport(t *testing.T) {
 	}
 }
 
-// TestProve: receipt, inclusion and keys of one order in one document.
+// TestProve: receipt, inclusion and keys of one intent in one document.
 func TestProve(t *testing.T) {
 	w := newWorld(t)
 	w.live(3)
-	a := w.Want(w.Do(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "one"}}), intents.OK)
+	a := w.Want(w.Do(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "one"}}), intents.OK)
 	s := w.source(w.Journal)
 	p, err := audit.Prove(t.Context(), s, a.IntentID)
 	if err != nil {
@@ -194,8 +194,8 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// Keys that people had to approve came into force with their release: a tenant's
-// bundle has them, and what was said of them.
+// TestHeldKeysAreInEveryBundle: keys that people had to approve came into force with their release: a tenant's
+// bundle has them, and the decisions about them.
 func TestHeldKeysAreInEveryBundle(t *testing.T) {
 	w := newWorld(t)
 	hold := w.with("ext/keys.rego", func(string) string {
@@ -219,9 +219,9 @@ hold contains {"id": "ext.keys", "reason": "Olga looks at keys.", "approvers": [
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	next := w.NewKey(intents.RoleManager)
 	held := w.Want(w.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, next.VerificationKey().ToJWK()) }), intents.ApprovalRequired)
-	w.Want(w.Do(routertest.Order{By: olga, Tenant: "system", User: "olga", Type: "hitl.approve", Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}}), intents.OK)
+	w.Want(w.Do(routertest.Intent{By: olga, Tenant: "system", User: "olga", Type: "hitl.approve", Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}}), intents.OK)
 	w.Manager = next
-	mine := w.OK(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
+	mine := w.OK(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
 	for name, sel := range map[string]audit.Selection{"all": {}, "tenant": {Tenant: "default"}, "complete": {Tenant: "default", Complete: true}} {
 		if r := w.verify(w.export(w.Journal, sel), audit.Options{Trust: w.trust(), Replay: true}); !r.OK || r.KeySet != 4 {
 			t.Errorf("%s: key set %d, %v", name, r.KeySet, r.FirstBad)

@@ -7,40 +7,41 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
-// ErrNotFound says that no order with this intent_id is in the journal.
+// ErrNotFound reports that no intent with this intent_id is in the journal.
 var ErrNotFound = errors.New("no such order")
 
-// Shown is one record, opened for reading.
-type Shown struct {
+// RecordView is one record, opened for reading.
+type RecordView struct {
 	Position int64                      `json:"position"`
 	Kind     storage.Kind               `json:"kind"`
 	At       string                     `json:"at"`
 	Tenant   string                     `json:"tenant"`
-	IntentID string                     `json:"intent_id,omitempty"` // of an order, as are the next four
+	IntentID string                     `json:"intent_id,omitempty"` // of an intent, as are the next four
 	Type     string                     `json:"type,omitempty"`
 	User     string                     `json:"user,omitempty"`
 	Plan     string                     `json:"plan_id,omitempty"`
 	Session  string                     `json:"session_id,omitempty"`
 	Code     intents.Code               `json:"code,omitempty"`
-	Of       *int64                     `json:"of,omitempty"` // the order that it is about
+	Target   *int64                     `json:"of,omitempty"` // the intent that it is about
 	Digest   string                     `json:"record_digest"`
 	Parts    map[string]json.RawMessage `json:"parts,omitempty"`
-	Order    *intents.Body              `json:"order,omitempty"`    // what was signed; of an order that was erased its summary
+	Intent   *intents.Body              `json:"order,omitempty"`    // what was signed; its summary, if that was erased
 	Withheld map[string]string          `json:"withheld,omitempty"` // parts that were erased, and their digests
 }
 
 // Read opens the records of a journal from a position on.
-func Read(ctx context.Context, records storage.Records, from int64) iter.Seq2[Shown, error] {
+func Read(ctx context.Context, records storage.Records, from int64) iter.Seq2[RecordView, error] {
 	tenants := ledger.NewTenants(records)
-	return func(yield func(Shown, error) bool) {
+	return func(yield func(RecordView, error) bool) {
 		for rec, err := range records.Scan(ctx, from) {
-			var s Shown
+			var s RecordView
 			if err == nil {
 				s, err = read(ctx, tenants, rec)
 			}
@@ -51,47 +52,47 @@ func Read(ctx context.Context, records storage.Records, from int64) iter.Seq2[Sh
 	}
 }
 
-func read(ctx context.Context, tenants *ledger.Tenants, rec storage.Record) (Shown, error) {
-	s := Shown{Position: rec.Position, Kind: rec.Kind, At: intents.FormatTime(rec.At), Digest: rec.Digest(), Parts: rec.Parts, Withheld: rec.Erased}
+func read(ctx context.Context, tenants *ledger.Tenants, rec storage.Record) (RecordView, error) {
+	s := RecordView{Position: rec.Position, Kind: rec.Kind, At: intents.FormatTime(rec.At), Digest: rec.Digest(), Parts: rec.Parts, Withheld: rec.Erased}
+	it := ownItem(rec)
 	var err error
-	if s.Tenant, err = tenants.Of(ctx, rec); err != nil {
+	if s.Tenant, err = it.tenant(ctx, tenants); err != nil {
 		return s, err
 	}
-	it := ownItem(rec)
 	if it.err != nil {
 		return s, fmt.Errorf("record %d: %w", rec.Position, it.err)
 	}
-	switch o := it.order; {
+	switch o := it.intent; {
 	case o != nil:
 		d := o.decision
-		s.Order, s.IntentID, s.Code, s.Type, s.User = &o.body, d.IntentID, d.Code, o.body.Intent.Type, o.body.Actor.UserID
+		s.Intent, s.IntentID, s.Code, s.Type, s.User = &o.body, d.IntentID, d.Code, o.body.Intent.Type, o.body.Actor.UserID
 		s.Plan, s.Session = o.ctx.PlanID, o.ctx.SessionID
-	case it.control != nil || it.Kind == storage.KindOrder:
+	case it.control != nil || it.Kind == storage.KindIntent:
 	case it.outcome != nil:
 		s.Code = it.outcome.Code
 		fallthrough
 	default:
-		s.Of = &it.of
+		s.Target = &it.target
 	}
 	return s, nil
 }
 
-// Find reads everything about an order: its own record, and what follows on it.
-func Find(ctx context.Context, records storage.Records, id string) ([]Shown, error) {
+// Find reads everything about an intent: its own record, and the records about it.
+func Find(ctx context.Context, records storage.Records, id string) ([]RecordView, error) {
 	tenants := ledger.NewTenants(records)
-	var out []Shown
+	var out []RecordView
 	for rec, err := range records.Scan(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}
-		if len(out) == 0 && rec.Kind != storage.KindOrder {
+		if len(out) == 0 && rec.Kind != storage.KindIntent {
 			continue
 		}
 		s, err := read(ctx, tenants, rec)
 		if err != nil {
 			return nil, err
 		}
-		if s.IntentID == id || (len(out) > 0 && s.Of != nil && *s.Of == out[0].Position) {
+		if s.IntentID == id || (len(out) > 0 && s.Target != nil && *s.Target == out[0].Position) {
 			out = append(out, s)
 		}
 	}
@@ -101,8 +102,8 @@ func Find(ctx context.Context, records storage.Records, id string) ([]Shown, err
 	return out, nil
 }
 
-// Proof of one order: that its records are in the log, and what the router signed
-// of them. Whoever has pinned the root key needs nothing else; the parts of the
+// Proof of one intent: that its records are in the log, and the router's receipt
+// for them. With a pinned root key nothing else is needed; the parts of the
 // records are not in it.
 type Proof struct {
 	Origin    string             `json:"origin"`
@@ -112,38 +113,40 @@ type Proof struct {
 	Inclusion []ledger.Inclusion `json:"inclusion"`
 }
 
-// Prove one order. A record that is in no checkpoint yet gives ledger.ErrPending.
+// Prove returns the proof of one intent. A record that is in no checkpoint yet gives ledger.ErrPending.
 func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 	p := Proof{Origin: s.Origin, IntentID: id}
-	x := newExporter(s)
-	var about []int64 // the order, and what follows on it
+	f := newApplier()
+	f.origin = s.Origin
+	var r intents.Receipt
+	var about []int64 // the intent, and the records about it
 	for rec, err := range s.Records.Scan(ctx, 0) {
 		if err != nil {
 			return p, err
 		}
-		it, digest := ownItem(rec), rec.Digest()
-		if it.err != nil {
-			return p, it.err
+		it := ownItem(rec)
+		if _, err := f.believe(it); err != nil {
+			return p, err
 		}
-		x.take(it, digest)
-		x.ofHeld(it, "")
-		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
-			p.KeySets = append(p.KeySets, x.token)
+		if len(p.KeySets) < len(f.sets) {
+			p.KeySets = append(p.KeySets, f.state.JWKS().KeySet)
 		}
-		follows := it.order == nil && it.control == nil && len(about) > 0 && it.of == about[0]
-		if !follows && (it.order == nil || it.order.decision.IntentID != id) {
+		follows := it.intent == nil && it.control == nil && len(about) > 0 && it.target == about[0]
+		if !follows && (it.intent == nil || it.intent.decision.IntentID != id) {
 			continue
 		}
 		about, p.Receipt = append(about, rec.Position), ""
-		if it.outcome == nil {
-			continue
-		}
-		r, key, there, err := x.receipt(ctx, it, digest)
-		if err == nil && there {
-			p.Receipt, err = intents.IssueReceipt(key, r)
-		}
-		if err != nil {
-			return p, err
+		switch {
+		case it.intent != nil:
+			r = intents.Receipt{
+				Issuer: s.Origin, IntentID: id, Position: it.Position, PolicyDigest: it.intent.decision.PolicyDigest,
+				RecordDigest: rec.Digest(), WithinSec: intents.PromiseSeconds,
+			}
+		case it.outcome != nil:
+			r.Code, r.OutcomeDigest = it.outcome.Code, rec.Digest()
+			if p.Receipt, err = f.receipt(s.RouterKeys, r); err != nil {
+				return p, err
+			}
 		}
 	}
 	if len(about) == 0 {
@@ -161,6 +164,18 @@ func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 		p.Inclusion = append(p.Inclusion, in)
 	}
 	return p, nil
+}
+
+// receipt is what a router signed for the submitter, by its key in force; empty where that key is not here.
+func (f *applier) receipt(keys []intents.Signer, r intents.Receipt) (string, error) {
+	at := slices.IndexFunc(keys, func(k intents.Signer) bool {
+		known, ok := f.keys.keys[k.KID]
+		return ok && !known.Revoked
+	})
+	if at < 0 {
+		return "", nil
+	}
+	return intents.IssueReceipt(keys[at], r)
 }
 
 // Check verifies a proof by the root key that trust has pinned.

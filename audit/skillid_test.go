@@ -9,8 +9,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// TestSkillIDsAreReplayed: an auditor finds the skill that an order names by its tool, and
-// a decision that rests on another one.
+// TestSkillIDsAreReplayed: an auditor finds the skill that an intent names by its tool, and
+// a decision that was made on another one.
 func TestSkillIDsAreReplayed(t *testing.T) {
 	w := newWorld(t)
 	for _, id := range []string{"git.log", "crm.close", "git.close"} {
@@ -23,7 +23,7 @@ func TestSkillIDsAreReplayed(t *testing.T) {
 	if !r.OK || r.Unreplayable != 0 {
 		t.Fatalf("%+v %v", r, r.FirstBad)
 	}
-	w.badAt(w.part(at, storage.PartFacts, func(m map[string]any) {
+	w.badAt(w.part(at, storage.PartInputs, func(m map[string]any) {
 		m["skill"] = map[string]any{"name": "git.close", "digest": intents.Digest([]byte("git.close")), "effect": "pure"}
 	}), at, "another pin of the skill", audit.Options{Replay: true})
 }

@@ -8,23 +8,23 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 const unshown = "state: the bundle does not show all that the order rests on"
 
-// The moves of a bundle that does not show the whole log cannot be judged: they are
+// TestTransitionsOfAPartialBundle: transitions cannot be judged where a bundle does not show the whole log: they are
 // applied, and counted.
-func TestMovesOfAPartialBundle(t *testing.T) {
+func TestTransitionsOfAPartialBundle(t *testing.T) {
 	w := newWorld(t)
 	w.live(2)
-	moves := int64(0)
+	transitions := int64(0)
 	for _, r := range w.Records() {
 		if d := r.Parts[storage.PartDecision]; bytes.Contains(d, []byte(`"executor":"router"`)) && bytes.Contains(d, []byte(`"verdict":"allow"`)) {
-			moves++
+			transitions++
 		}
 	}
 	whole := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
@@ -33,14 +33,14 @@ func TestMovesOfAPartialBundle(t *testing.T) {
 	}
 	w.Clock.Move(1)
 	part := w.verify(w.export(w.Journal, audit.Selection{Since: w.Clock.Now()}), audit.Options{Trust: w.trust(), Replay: true})
-	if got := part.Why[unshown]; !part.OK || got == 0 || got >= moves {
-		t.Errorf("%d of %d moves cannot be judged: %v", got, moves, part.FirstBad)
+	if got := part.Why[unshown]; !part.OK || got == 0 || got >= transitions {
+		t.Errorf("%d of %d moves cannot be judged: %v", got, transitions, part.FirstBad)
 	}
 }
 
-// What a partial bundle cannot hide is found in it too: another user's plan, and a
+// TestIllegalTransitionInAPartialBundle: what a partial bundle cannot hide is found in it too: another user's plan, and a
 // key that another task has had.
-func TestIllegalMoveInAPartialBundle(t *testing.T) {
+func TestIllegalTransitionInAPartialBundle(t *testing.T) {
 	for _, name := range []string{"step-by-another-user", "key-used-again", "second-key-of-task", "plan-opened-twice", "key-set-again", "no-such-tenant"} {
 		t.Run(name, func(t *testing.T) {
 			for _, m := range misdeeds {
@@ -58,17 +58,17 @@ func TestIllegalMoveInAPartialBundle(t *testing.T) {
 	}
 }
 
-// The key of a memory that was erased is not known: that its step was finished with
+// TestFinishedWithAnErasedMemory: the key of a memory that was erased is not known: that its step was finished with
 // it is no finding.
 func TestFinishedWithAnErasedMemory(t *testing.T) {
 	w := newWorld(t)
 	w.live(1)
 	var erase catalog.RecordErase
 	for _, r := range w.Records() {
-		if bytes.Contains(r.Parts[storage.PartOrder], []byte("write_memory")) {
-			o, err := state.ReadOrder(r)
+		if bytes.Contains(r.Parts[storage.PartIntent], []byte("write_memory")) {
+			o, err := state.ReadIntent(r)
 			w.Must(err)
-			erase = catalog.RecordErase{Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesOrder, catalog.ErasesResult}, Reason: "asked for"}
+			erase = catalog.RecordErase{Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesIntent, catalog.ErasesResult}, Reason: "asked for"}
 		}
 	}
 	w.Want(w.Admin("record.erase", erase), intents.OK)
@@ -78,12 +78,12 @@ func TestFinishedWithAnErasedMemory(t *testing.T) {
 	}
 }
 
-// A refused move is decided again where its bundle shows the state that it was
+// TestRefusedTransitionIsReplayed: a refused transition is decided again if its bundle shows the state that it was
 // decided on.
-func TestRefusedMoveIsReplayed(t *testing.T) {
+func TestRefusedTransitionIsReplayed(t *testing.T) {
 	w := newWorld(t)
 	p := w.Begun("plan_1", "earthquake_feed")
-	again := p.OpenOrder()
+	again := p.OpenIntent()
 	again.Key = "again"
 	at := *w.Want(w.Do(again), intents.MalformedArgs).Position
 	r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
@@ -96,9 +96,9 @@ func TestRefusedMoveIsReplayed(t *testing.T) {
 	}
 }
 
-// Orders of the router that people were asked about are judged where they were held
-// and where they were released. How old the id of a plan is counts where it was held.
-func TestReleasedMovesAreJudged(t *testing.T) {
+// TestReleasedTransitionsAreJudged: held intents of the router are judged where they were held
+// and where they were released. The age of a plan's id counts where it was held.
+func TestReleasedTransitionsAreJudged(t *testing.T) {
 	w := newWorld(t)
 	hold := w.with("ext/plans.rego", func(string) string {
 		return `package writ.ext.plans
@@ -122,7 +122,7 @@ hold contains {"id": "ext.plans", "reason": "Ben looks at plans.", "approvers": 
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	yes := func(held *intents.Answer) {
 		w.Clock.Move(2 * intents.MaxIDAge)
-		w.Want(w.Do(routertest.Order{
+		w.Want(w.Do(routertest.Intent{
 			By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Grant: through("ben"),
 			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
 		}), intents.OK)
@@ -138,19 +138,19 @@ hold contains {"id": "ext.plans", "reason": "Ben looks at plans.", "approvers": 
 	}
 }
 
-// Refusals for what a session or a budget was in are decided again as well: a busy session, and tokens
-// that are spent.
+// TestRefusedForSessionAndBudget: refusals for a session or a budget are decided again as well: a busy session, and used-up
+// tokens.
 func TestRefusedForSessionAndBudget(t *testing.T) {
 	w := newWorld(t)
 	w.Pin("feed", catalog.Pure)
 	w.Data("budgets", `{"tokens_per_turn":1000}`)
 	p := w.Begun("plan_1", "feed")
 	task := p.Started(1)
-	w.Want(w.Do(task.Order("step.finish", catalog.StepFinish{
+	w.Want(w.Do(task.Intent("step.finish", catalog.StepFinish{
 		TaskID: task.TaskID, Status: "failed", Reason: "no", Usage: []catalog.Usage{{Agent: "executor", Model: "test:a", Calls: 1, InputTokens: 1000}},
 	})), intents.OK)
 	w.Want(p.Plan(routertest.Steps(2, "feed")), intents.OK)
-	w.Want(w.Do(p.StepOrder(p.NewTask(2).StepArgs())), intents.RateLimited)
+	w.Want(w.Do(p.StepIntent(p.NewTask(2).StepArgs())), intents.RateLimited)
 	first, second := w.NewPlan("plan_2"), w.NewPlan("plan_3")
 	first.Session, second.Session = "both", "both"
 	w.Want(first.Open(), intents.OK)

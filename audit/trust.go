@@ -10,12 +10,12 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// Trust is what an auditor has pinned: got once, over another way than the
+// Trust is what an auditor has pinned: obtained once, over another channel than the
 // bundles. Without it a bundle shows only that it agrees with itself.
 type Trust struct {
 	Origin string      `json:"origin"` // writ/<thumbprint of the root key>
 	Root   intents.JWK `json:"root"`
-	// Checkpoint, if any, is the last one that the auditor has seen: the bundle's
+	// Checkpoint, if any, is the last one that the auditor knows: the bundle's
 	// log must be a continuation of that one.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	// Witnesses, if any, are the verifier keys (C2SP, type 0x04) of third parties of

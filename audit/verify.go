@@ -16,37 +16,37 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// ErrMalformed says that what was read is no bundle at all.
+// ErrMalformed reports that what was read is no bundle at all.
 var ErrMalformed = errors.New("not a bundle")
 
 // Options of a verification.
 type Options struct {
 	Trust   *Trust           // nil: the bundle only has to agree with itself
-	Replay  bool             // decide every order again
+	Replay  bool             // decide every intent again
 	Policy  *policies.Engine // with Replay: in place of the policies of then
 	Workers int              // 0: one per processor
 	// Progress is called with the number of records read and of all; may be nil.
 	Progress func(done, total int64)
 }
 
-// Verify reads a bundle once, from beginning to end, and says whether it holds.
-// It needs no network, no server and no data directory, and keeps of the bundle
-// only what later records rest on. A bundle that does not hold is no error:
+// Verify reads a bundle once, from beginning to end, and reports whether it is valid.
+// It needs no network, no server and no data directory, and retains of the bundle
+// only what later records depend on. An invalid bundle is no error:
 // Report names its first bad record. The error is ErrMalformed for what is no
 // bundle, the reader's, or the context's.
 //
 // Lines are decoded and signatures verified in parallel; in between one
-// goroutine folds the records in order, since what a record is checked against
+// goroutine applies the records in order, since what a record is checked against
 // follows from those before it.
 func Verify(ctx context.Context, r io.Reader, o Options) (Report, error) {
 	started := time.Now()
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	v := &verifier{opts: o, fold: newFold(), lines: newLines(r), replayer: newReplayer(o.Policy)}
-	v.fold.content = v.replayer.content
+	v := &verifier{opts: o, applier: newApplier(), lines: newLines(r), replayer: newReplayer(o.Policy)}
+	v.applier.content = v.replayer.content
 	if o.Replay {
-		v.fold.inputs = newContents(func(_, digest string) ([]byte, error) { return v.replayer.content(digest) })
+		v.applier.inputs = newContents(func(_, digest string) ([]byte, error) { return v.replayer.content(digest) })
 	}
 	defer func() { v.report.Seconds = since(started) }()
 	if err := v.header(); err != nil {
@@ -58,24 +58,24 @@ func Verify(ctx context.Context, r io.Reader, o Options) (Report, error) {
 		}
 	}
 	v.finish()
-	v.report.Seconds, v.report.ClockSteps = since(started), v.fold.steps
+	v.report.Seconds, v.report.ClockSteps = since(started), v.applier.steps
 	return v.report, nil
 }
 
 // verifier is one verification.
 type verifier struct {
-	opts  Options
-	lines *lines
-	head  Header
-	first ledger.Checkpoint // signatures are checked at the end, when all keys are known
-	last  ledger.Checkpoint
-	fold  *fold
+	opts    Options
+	lines   *lines
+	head    Header
+	first   ledger.Checkpoint // signatures are checked at the end, when all keys are known
+	last    ledger.Checkpoint
+	applier *applier
 
 	next  int64 // position after the last item
 	gaps  bool
 	ended bool
 	tag   string // of the tenant, where the bundle carries its tag key
-	// tagged: a signed order of the tenant carries that tag. Without one nothing
+	// tagged: a signed intent of the tenant has that tag. Without one nothing
 	// shows that the key is the tenant's.
 	tagged atomic.Bool
 
@@ -116,7 +116,7 @@ func (v *verifier) header() error {
 	if h.V != Version {
 		return fmt.Errorf("%w: version %d, this program knows %d", ErrMalformed, h.V, Version)
 	}
-	v.head, v.fold.origin = h, h.Origin
+	v.head, v.applier.origin = h, h.Origin
 	v.report.Origin, v.report.Tenant, v.report.From, v.report.Size = h.Origin, h.Tenant, h.From, h.Size
 	var err1, err2 error
 	v.first, err1 = ledger.ReadCheckpoint(h.First)
@@ -147,7 +147,7 @@ func (v *verifier) pinned() {
 	if t == nil {
 		return
 	}
-	v.report.Anchored, v.fold.root = true, t.public
+	v.report.Anchored, v.applier.root = true, t.public
 	if t.Origin != v.head.Origin {
 		v.fail(-1, "", "the bundle is of another log than the pinned one")
 		return
@@ -176,16 +176,16 @@ func (v *verifier) finish() {
 		v.closing()
 	}
 	if v.bad == nil {
-		for _, m := range v.fold.unexplained() {
+		for _, m := range v.applier.unexplained() {
 			v.fail(m.position, m.intentID, m.reason())
 		}
 	}
-	for digest, at := range v.fold.early {
+	for digest, at := range v.applier.early {
 		v.fail(at, "", "decided by policy "+digest+", which no record puts in force")
 	}
 	r := &v.report
-	if v.fold.keys != nil {
-		r.KeySet = v.fold.keys.version
+	if v.applier.keys != nil {
+		r.KeySet = v.applier.keys.version
 	}
 	if r.FirstBad, r.OK = v.bad, v.bad == nil; !r.OK {
 		r.Next = v.opts.next(v.head.Origin)
@@ -202,7 +202,7 @@ func (v *verifier) closing() {
 	switch {
 	case !v.ended:
 		v.fail(v.next, "", "the bundle is cut short: its last line is missing")
-	case v.fold.keys == nil:
+	case v.applier.keys == nil:
 		v.fail(-1, "", "the bundle has no records")
 	case v.head.Complete && (v.gaps || v.next != v.head.Size):
 		v.fail(-1, "", "the bundle says that it is complete, and has not every position")

@@ -15,13 +15,13 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
 
 // TestBundleVerifies: an export of the whole log verifies with nothing but the
-// pinned root key, every decision comes out the same, and both are complete.
+// pinned root key, every decision is replayed the same, and both are complete.
 func TestBundleVerifies(t *testing.T) {
 	w := newWorld(t)
 	w.live(40)
@@ -30,7 +30,7 @@ func TestBundleVerifies(t *testing.T) {
 	if !r.OK || !r.Anchored || !r.Complete || r.Witnessed || r.FirstBad != nil || r.Withheld != 0 {
 		t.Fatalf("%+v %v", r, r.FirstBad)
 	}
-	if r.Records != w.Journal.Next() || r.Orders < 300 || r.Receipts < 300 || r.Replayed+r.Unreplayable != r.Orders {
+	if r.Records != w.Journal.Next() || r.Intents < 300 || r.Replayed+r.Unreplayable != r.Intents {
 		t.Fatalf("%+v", r)
 	}
 	// What cannot be decided again are refusals for the state of plans, and only these.
@@ -38,7 +38,7 @@ func TestBundleVerifies(t *testing.T) {
 	if diff := cmp.Diff(want, r.Why); diff != "" {
 		t.Error(diff)
 	}
-	t.Logf("%d records, %d orders, %d bytes: %.2f s with replay", r.Records, r.Orders, len(bundle), r.Seconds)
+	t.Logf("%d records, %d orders, %d bytes: %.2f s with replay", r.Records, r.Intents, len(bundle), r.Seconds)
 
 	alone := w.verify(bundle, audit.Options{})
 	if !alone.OK || alone.Anchored || !strings.Contains(alone.String(), "unanchored") || !strings.Contains(alone.String(), "unwitnessed") {
@@ -68,8 +68,8 @@ deny contains {"id": "test.none", "reason": "Nobody may run scripts."} if {
 	}
 }
 
-// TestChangedBit: wherever a bit of a bundle is changed, verification says no
-// and names the record that it stands in.
+// TestChangedBit: wherever a bit of a bundle is changed, verification fails
+// and names the record that it is in.
 func TestChangedBit(t *testing.T) {
 	for _, c := range []struct{ plans, flips, ends int }{{4, 20, 6}, {60, 2, 1}} {
 		w := newWorld(t)
@@ -107,7 +107,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// line of a bundle: where it ends, and the record that it is, or that comes next.
+// lineAt returns a line of a bundle: where it ends, and its record or the next one.
 type lineAt struct {
 	end      int
 	position int64
@@ -158,19 +158,19 @@ func changeBits(t *testing.T, w *world, anywhere, ends int) {
 	}
 }
 
-// TestForged: what a log's own operator can do, who has every key but the root's
-// or even that one, is found by whoever has pinned the root or a checkpoint.
+// TestForged: changes that a log's own operator can make, with every key but the root's
+// or even that one, are found by an auditor who has pinned the root or a checkpoint.
 func TestForged(t *testing.T) {
 	w := newWorld(t)
 	w.live(12)
-	w.Want(w.Do(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "last"}}), intents.OK)
+	w.Want(w.Do(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "last"}}), intents.OK)
 	records := w.Records()
 	honest := w.export(w.Journal, audit.Selection{})
 	pinned := w.trust()
 	pinned.Checkpoint = header(t, honest).Last
 	denied, allowed := int64(-1), int64(-1)
 	for _, r := range records {
-		if r.Kind != storage.KindOrder {
+		if r.Kind != storage.KindIntent {
 			continue
 		}
 		d := decision(t, r)
@@ -197,21 +197,17 @@ func TestForged(t *testing.T) {
 		at      int64
 		reason  string
 	}{
-		"a refusal turned into permission": {change(denied, storage.PartDecision, func(d map[string]any) {
-			d["verdict"], d["code"] = "allow", "OK"
-			delete(d, "policy_ids")
-			delete(d, "reason")
-		}), denied, "replay: decided allow"},
+		"a refusal turned into permission": {w.permits(denied), denied, "replay: decided allow"},
 		"a permission turned into a refusal": {change(allowed, storage.PartDecision, func(d map[string]any) {
 			d["verdict"], d["code"] = "deny", "POLICY_DENIED"
 		}), allowed, "replay: decided deny"},
-		"another signer": {change(allowed, storage.PartFacts, func(f map[string]any) {
+		"another signer": {change(allowed, storage.PartInputs, func(f map[string]any) {
 			f["signer"] = map[string]any{"kid": w.Planner.KID, "role": "planner"}
 		}), allowed, "another signer"},
 		"another order": {w.rewritten(allowed, func(r *storage.Record) {
-			r.Parts[storage.PartOrder] = records[allowed-4].Parts[storage.PartOrder]
+			r.Parts[storage.PartIntent] = records[allowed-4].Parts[storage.PartIntent]
 		}), allowed, ""},
-		"another payload": {change(allowed, storage.PartOrder, func(o map[string]any) {
+		"another payload": {change(allowed, storage.PartIntent, func(o map[string]any) {
 			o["payload"] = strings.Replace(o["payload"].(string), "print(", "prin_(", 1)
 		}), allowed, "signature does not match"},
 		"backdated": {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "at another time than its record says"},
@@ -231,7 +227,7 @@ func TestForged(t *testing.T) {
 		}
 	}
 
-	// Twice: the last order and its outcome once more, under the same key.
+	// Twice: the last intent and its outcome once more, under the same key.
 	twice := slice(w.Records())
 	for _, r := range twice[len(twice)-2:] {
 		r.Position += 2
@@ -257,7 +253,7 @@ func TestForged(t *testing.T) {
 		}
 	}
 
-	// The same facts, signed anew by somebody with keys of his own.
+	// The same records, signed again by somebody with keys of his own.
 	other := newWorld(t)
 	other.live(12)
 	forged := other.export(other.Journal, audit.Selection{})

@@ -24,8 +24,8 @@ func (v *verifier) cosigned() {
 	}
 }
 
-// witnessed says how far the pinned witnesses vouch for the log: that there is one
-// for everybody. Where none are pinned nobody does.
+// witnessed reports how far the pinned witnesses confirm the log: that there is one
+// for everybody. Without pinned witnesses nothing is confirmed.
 func (v *verifier) witnessed() {
 	t := v.opts.Trust
 	if t == nil || len(t.witnesses) == 0 || v.head.Cosigned == "" {

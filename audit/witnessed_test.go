@@ -66,9 +66,9 @@ func (w *world) trusting(quorum int, witnesses ...cosigner) *audit.Trust {
 	return out
 }
 
-// TestWitnessedBundle: a bundle is witnessed by who has cosigned its checkpoint
-// and is pinned, and by nobody else; a cosigned past that is not the log's is
-// found even where nobody is pinned.
+// TestWitnessedBundle: a bundle is witnessed by those who cosigned its checkpoint
+// and are pinned, and by nobody else; a cosigned past that is not the log's is
+// found even without pinned witnesses.
 func TestWitnessedBundle(t *testing.T) {
 	w := newWorld(t)
 	w.live(3)
@@ -126,7 +126,7 @@ func TestWitnessedBundle(t *testing.T) {
 	}
 }
 
-// resigned is a checkpoint's text, signed anew by the log's own key.
+// resigned is a checkpoint's text, signed again by the log's own key.
 func resigned(t *testing.T, w *world, checkpoint string) string {
 	t.Helper()
 	text, _, _ := strings.Cut(checkpoint, "\n\n")
@@ -157,7 +157,7 @@ func TestTrustWitnesses(t *testing.T) {
 	}
 }
 
-// TestOlderThanCosigned: a log that was put back from an older copy is told by the
+// TestOlderThanCosigned: a log that was restored from an older copy is detected by the
 // cosignature that it still has.
 func TestOlderThanCosigned(t *testing.T) {
 	w := newWorld(t)

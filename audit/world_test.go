@@ -17,8 +17,8 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -74,9 +74,7 @@ func worldOf(of *routertest.World) *world {
 		w.blobs.put(content)
 	}
 	w.blobs.put(source.Manifest())
-	doc, err := intents.Canonical(catalog.Builtin().Document())
-	w.Must(err)
-	w.blobs.put(doc)
+	w.blobs.put(catalog.Builtin().Canonical())
 	return w
 }
 
@@ -90,10 +88,10 @@ func (w *world) live(plans int) {
 	for i := range plans {
 		w.plan(i)
 		w.Clock.Move(2 * time.Second)
-		find := routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}
+		find := routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}
 		switch i % 8 {
 		case 0:
-			one, other := w.Seal(find), w.Seal(w.NewPlan(fmt.Sprintf("batched_%d", i)).OpenOrder())
+			one, other := w.Sign(find), w.Sign(w.NewPlan(fmt.Sprintf("batched_%d", i)).OpenIntent())
 			if b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, one, other), 0); b.Code != intents.OK {
 				w.Fatalf("%+v", b)
 			}
@@ -135,7 +133,7 @@ func (w *world) plan(i int) {
 	p := w.Begun(fmt.Sprintf("plan_%d", i), "earthquake_feed")
 	t := p.Started(1)
 	w.Want(t.Call("earthquake_feed", `{}`), intents.OK)
-	w.OK(t.Order("exec_python", catalog.ExecPython{Script: fmt.Sprintf("print(%d) # <&>  é", i)}))
+	w.OK(t.Intent("exec_python", catalog.ExecPython{Script: fmt.Sprintf("print(%d) # <&>  é", i)}))
 	if i%4 == 0 {
 		w.Want(t.Call("rank", `{}`), intents.TaskScope)
 	}
@@ -144,7 +142,7 @@ func (w *world) plan(i int) {
 		w.Want(t.Call("earthquake_feed", `{"again":true}`), intents.KeyRevoked)
 	}
 	if i%4 == 2 {
-		w.Want(w.Do(routertest.Order{
+		w.Want(w.Do(routertest.Intent{
 			By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: "plan_0"}, Ctx: intents.Context{PlanID: p.ID},
 			Grant: func(g *intents.Grant) { g.For = "plan:" + p.ID },
 		}), intents.TaskScope)
@@ -153,7 +151,7 @@ func (w *world) plan(i int) {
 	w.Want(p.Complete(), intents.OK)
 }
 
-// source is the log for an export, after its ledger has been written anew over
+// source is the log for an export, after its ledger has been rebuilt over
 // the given records.
 func (w *world) source(records storage.Records) audit.Source {
 	w.Helper()
@@ -194,7 +192,7 @@ func (w *world) verify(bundle []byte, o audit.Options) audit.Report {
 	return r
 }
 
-// slice is records that somebody has written as he likes.
+// slice is a source of arbitrary records.
 type slice []storage.Record
 
 func (s slice) Next() int64 { return int64(len(s)) }
@@ -216,7 +214,7 @@ func (s slice) Scan(_ context.Context, from int64) iter.Seq2[storage.Record, err
 }
 
 // rewritten is the log with one record changed, salts and all, as only its own
-// operator could: the ledger is made anew over it.
+// operator could: the ledger is rebuilt over it.
 func (w *world) rewritten(at int64, change func(*storage.Record)) slice {
 	out := slice(w.Records())
 	r := storage.NewRecord(out[at].Kind, out[at].At, map[string]json.RawMessage{})

@@ -14,11 +14,11 @@ import (
 
 // simulation is what `bench cell --simulate` is asked.
 type simulation struct {
-	on             bool
-	orders, agents floats
-	measured       string
-	assume         texts
-	seed           uint64
+	on              bool
+	intents, agents floats
+	measured        string
+	assume          texts
+	seed            uint64
 }
 
 // floats are numbers with commas between them.
@@ -49,7 +49,7 @@ func (t *texts) Set(text string) error {
 
 func (s *simulation) flags(f *flag.FlagSet) {
 	f.BoolVar(&s.on, "simulate", false, "for cell: measure nothing, and work out what an installation takes")
-	f.Var(&s.orders, "orders-per-second", "for --simulate: `N,…`, each a column of the answer")
+	f.Var(&s.intents, "orders-per-second", "for --simulate: `N,…`, each a column of the answer")
 	f.Var(&s.agents, "agents", "for --simulate: `N,…` agents that work at once, each with an intent every agent_seconds")
 	f.StringVar(&s.measured, "measured", "", "for --simulate: `FILE` with the output of bench cell --json; without it, built-in figures")
 	f.Var(&s.assume, "assume", "for --simulate: `NAME=VALUE` of an assumption; --json lists all; may be repeated")
@@ -57,7 +57,7 @@ func (s *simulation) flags(f *flag.FlagSet) {
 }
 
 func (s *simulation) print(out io.Writer, asJSON bool) error {
-	q := scale.Question{Seed: s.seed, Assumptions: scale.Assumed()}
+	q := scale.Question{Seed: s.seed, Assumptions: scale.DefaultAssumptions()}
 	for _, text := range s.assume {
 		if err := q.Assumptions.Set(text); err != nil {
 			return fmt.Errorf("--assume: %w", err)
@@ -67,18 +67,18 @@ func (s *simulation) print(out io.Writer, asJSON bool) error {
 	if q.Measured, err = s.read(); err != nil {
 		return fmt.Errorf("--measured: %w", err)
 	}
-	loads := s.orders
+	loads := s.intents
 	for _, n := range s.agents {
-		loads = append(loads, n/q.Assumptions.Of("agent_seconds"))
+		loads = append(loads, n/q.Assumptions.Value("agent_seconds"))
 	}
 	if len(loads) == 0 {
 		return errors.New("--simulate needs --orders-per-second or --agents")
 	}
 	var plans []*scale.Plan
-	for _, q.OrdersPerSecond = range loads {
+	for _, q.IntentsPerSecond = range loads {
 		p, err := scale.Answer(q)
 		if err != nil {
-			return fmt.Errorf("%g orders/s: %w", q.OrdersPerSecond, err)
+			return fmt.Errorf("%g orders/s: %w", q.IntentsPerSecond, err)
 		}
 		plans = append(plans, p)
 	}

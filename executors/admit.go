@@ -7,14 +7,14 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// maxDispatch bounds a dispatch in bytes: an order of 48 KiB, and a ticket whose
+// maxDispatch bounds a dispatch in bytes: an intent of 48 KiB, and a ticket whose
 // inline inputs are bounded by the limit of tokens.
 const maxDispatch = 1 << 20
 
-// admit verifies a dispatch and returns its order. Nothing in it is trusted before
-// the ticket is verified, and the ticket covers exactly the bytes whose intent_id it
-// names. left is the time until the deadline.
-func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Duration, err error) {
+// admit verifies a dispatch and returns its intent. Nothing in the dispatch is trusted before the
+// ticket is verified; the ticket covers exactly the bytes whose intent_id it names. left is the
+// time until the deadline.
+func (s *Service) admit(typ string, dispatch []byte) (o *Intent, left time.Duration, err error) {
 	if len(dispatch) > maxDispatch {
 		return nil, 0, intents.Refuse(intents.PayloadTooLarge, "", "dispatch has more than 1 MiB")
 	}
@@ -52,8 +52,8 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	if left <= 0 {
 		return nil, 0, intents.Refuse(intents.ExecutorTimeout, "", "the deadline has passed; nothing was started")
 	}
-	o = newOrder(t, b)
-	o.log = &lineLog{of: Written{Position: t.Position, Attempt: t.Attempt, Ticket: d.Ticket}, now: s.cfg.Now, kept: intents.Keepable(t.Obligations)}
+	o = newIntent(t, b)
+	o.log = &lineLog{header: LogChunk{Position: t.Position, Attempt: t.Attempt, Ticket: d.Ticket}, now: s.cfg.Now, kept: intents.Keepable(t.Obligations)}
 	if s.cfg.Bus != nil {
 		o.log.publish = s.publish
 	}
@@ -64,9 +64,9 @@ func notDispatch() error {
 	return intents.Refuse(intents.SchemaInvalid, "", "dispatch is not {header, payload, ticket}")
 }
 
-// named finds the bytes that the intent_id names. A sender's JSON encoder may
-// have spelled a character of the payload differently; the canonical form is
-// what was signed, so it is tried as well. The digest decides.
+// named finds the bytes that the intent_id names. A sender's JSON encoder may have escaped a
+// character of the payload differently; the canonical form was signed, so it is tried as well. The
+// digest decides.
 func named(d intents.Dispatch, id string) (payload []byte, ok bool) {
 	if intents.IntentID(d.Header, d.Payload) == id {
 		return d.Payload, true
@@ -75,8 +75,8 @@ func named(d intents.Dispatch, id string) (payload []byte, ok bool) {
 	return canonical, err == nil && intents.IntentID(d.Header, canonical) == id
 }
 
-func newOrder(t intents.Ticket, b intents.Body) *Order {
-	o := &Order{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, Key: b.Constraints.IdempotencyKey, TraceID: b.TraceID, Ticket: t, transport: new(atomic.Pointer[intents.Transport])}
+func newIntent(t intents.Ticket, b intents.Body) *Intent {
+	o := &Intent{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, Key: b.Constraints.IdempotencyKey, TraceID: b.TraceID, Ticket: t, transport: new(atomic.Pointer[intents.Transport])}
 	if b.Context != nil {
 		o.Context = *b.Context
 	}
@@ -88,7 +88,7 @@ func newOrder(t intents.Ticket, b intents.Body) *Order {
 
 // Decode reads the arguments into v. The router has checked them against the
 // type's schema; arguments that still do not fit are MALFORMED_ARGS.
-func (o *Order) Decode(v any) error {
+func (o *Intent) Decode(v any) error {
 	if err := intents.UnmarshalStrict(o.Args, v); err != nil {
 		return Fail(intents.MalformedArgs, "the arguments are not those of "+o.Type)
 	}

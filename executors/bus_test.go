@@ -10,16 +10,16 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/testing/executortest"
 )
 
 // TestServeOnTheBus: an executor is a micro service named writ-<Name> with one
 // endpoint a type; a router reaches it, nobody else answers for it, and running
-// orders end before Serve returns.
+// intents end before Serve returns.
 func TestServeOnTheBus(t *testing.T) {
 	server, err := natsserver.Start(t.Context(), natsserver.Options{
 		Dir: t.TempDir(), Executors: map[string][]string{"files": {"read_lines", "skill.call"}},
@@ -38,7 +38,7 @@ func TestServeOnTheBus(t *testing.T) {
 	}
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	handlers := answering(ok)
-	handlers["skill.call"] = func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	handlers["skill.call"] = func(ctx context.Context, o *executors.Intent) (*executors.Result, error) {
 		close(begun)
 		<-goOn
 		return ok(ctx, o)
@@ -68,11 +68,11 @@ func TestServeOnTheBus(t *testing.T) {
 		}
 		return r, json.Unmarshal(answer, &r)
 	}
-	if r, err := ask(bus.Exec("read_lines"), e.Seal(t, e.Fill(readOrder()))); err != nil || r.Status != intents.Done {
+	if r, err := ask(bus.Exec("read_lines"), e.Sign(t, e.Fill(readIntent()))); err != nil || r.Status != intents.Done {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// A ticket for one type is not good on another's subject.
-	if r, err := ask(bus.Exec("skill.call"), e.Seal(t, e.Fill(readOrder()))); err != nil || r.Code != intents.SignatureInvalid {
+	if r, err := ask(bus.Exec("skill.call"), e.Sign(t, e.Fill(readIntent()))); err != nil || r.Code != intents.SignatureInvalid {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := ask(bus.Exec("write_temp"), intents.Dispatch{}); !errors.Is(err, bus.ErrNoResponders) {
@@ -87,7 +87,7 @@ func TestServeOnTheBus(t *testing.T) {
 	}
 
 	last := make(chan error, 1)
-	slow := e.Seal(t, e.Fill(executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "x"}}))
+	slow := e.Sign(t, e.Fill(executortest.Intent{Type: "skill.call", Args: map[string]any{"skill": "x"}}))
 	go func() {
 		r, err := ask(bus.Exec("skill.call"), slow)
 		if err == nil && r.Status != intents.Done {

@@ -1,7 +1,6 @@
-// Package executors runs the services that carry orders out. An executor trusts
-// only a ticket that it can verify: in it the router says that one order, at one
-// journal position, is to be carried out before a deadline. It keeps no state per
-// order.
+// Package executors runs the services that execute intents. An executor trusts only a ticket that
+// it can verify: the router's statement that one intent, at one journal position, is to be executed
+// before a deadline. An executor has no state per intent.
 package executors
 
 import (
@@ -12,16 +11,15 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Handler carries out one order. It runs concurrently with itself, must stop
-// when ctx ends (the ticket's deadline), and must be fenced where its effect
-// lands: by Ticket.Position, or by an id derived from the intent_id. A *Failure
-// says how it failed; any other error is EXECUTOR_FAILED.
-type Handler func(ctx context.Context, o *Order) (*Result, error)
+// Handler executes one intent. It runs concurrently with itself, must stop when ctx ends (the
+// ticket's deadline), and must be fenced where its effect lands: by Ticket.Position, or by an id
+// derived from the intent_id. A *Failure describes the failure; any other error is EXECUTOR_FAILED.
+type Handler func(ctx context.Context, o *Intent) (*Result, error)
 
 // WithArgs makes a handler of a function that takes the decoded arguments. It is not
 // called with arguments that do not fit: those are MALFORMED_ARGS.
-func WithArgs[Args any](h func(ctx context.Context, o *Order, args Args) (*Result, error)) Handler {
-	return func(ctx context.Context, o *Order) (*Result, error) {
+func WithArgs[Args any](h func(ctx context.Context, o *Intent, args Args) (*Result, error)) Handler {
+	return func(ctx context.Context, o *Intent) (*Result, error) {
 		var args Args
 		if err := o.Decode(&args); err != nil {
 			return nil, err
@@ -30,12 +28,12 @@ func WithArgs[Args any](h func(ctx context.Context, o *Order, args Args) (*Resul
 	}
 }
 
-// Order is a verified order as an executor sees it.
-type Order struct {
+// Intent is a verified intent as an executor sees it.
+type Intent struct {
 	ID      string // intent_id, recomputed from the bytes
 	Type    string
 	Args    json.RawMessage // canonical
-	Key     string          // idempotency key; an order that is sent again keeps it, even under another intent_id
+	Key     string          // idempotency key; same when an intent is sent again, even under another intent_id
 	Context intents.Context
 	TraceID string
 	Ticket  intents.Ticket // verified; Ticket.Actor is the user that it is carried out for
@@ -44,12 +42,12 @@ type Order struct {
 	log       *lineLog
 }
 
-// Exchange says how far the exchange with the order's skill server has come. The report has the last
-// word, also of a run that is cut off at its deadline. nil: there is none.
-func (o *Order) Exchange(t *intents.Transport) { o.transport.Store(t) }
+// Exchange records how far the exchange with the intent's skill server has progressed. The report
+// has the last value, also for a run cut off at its deadline. nil: no exchange.
+func (o *Intent) Exchange(t *intents.Transport) { o.transport.Store(t) }
 
 // Input is the data that the router resolved for a pointer such as /data, if any.
-func (o *Order) Input(pointer string) (intents.Input, bool) {
+func (o *Intent) Input(pointer string) (intents.Input, bool) {
 	for _, in := range o.Ticket.Inputs {
 		if in.Pointer == pointer {
 			return in, true
@@ -58,18 +56,18 @@ func (o *Order) Input(pointer string) (intents.Input, bool) {
 	return intents.Input{}, false
 }
 
-// Result of an order: Value is marshalled and must match the type's result schema.
+// Result of an intent: Value is marshalled and must match the type's result schema.
 type Result struct {
-	Value any
-	Facts []intents.Fact
+	Value  any
+	Events []intents.ReportedEvent
 }
 
-// Failure is a failed order as its executor reports it.
+// Failure is a failed intent as its executor reports it.
 type Failure struct { //nolint:errname // it is an outcome first
 	Code      intents.Code // of the outcome codes
 	Reason    string       // no values of the data
-	Retryable bool         // the order had no effect and may be sent again
-	Facts     []intents.Fact
+	Retryable bool         // the intent had no effect and may be sent again
+	Events    []intents.ReportedEvent
 	Details   json.RawMessage // for the caller, such as {expected, actual} of a contract violation
 
 	cause error // for the log only
@@ -88,17 +86,17 @@ func (f *Failure) WithDetails(details any) *Failure {
 	return f
 }
 
-// WithFact adds a fact.
-func (f *Failure) WithFact(event string, payload any) *Failure {
-	f.Facts = append(f.Facts, NewFact(event, payload))
+// WithEvent adds an event to the report.
+func (f *Failure) WithEvent(event string, payload any) *Failure {
+	f.Events = append(f.Events, NewEvent(event, payload))
 	return f
 }
 
-// NewFact makes a fact; payload must marshal to a JSON object.
-func NewFact(event string, payload any) intents.Fact {
+// NewEvent makes an event; payload must marshal to a JSON object.
+func NewEvent(event string, payload any) intents.ReportedEvent {
 	raw, err := json.Marshal(payload)
 	if err != nil {
 		raw = []byte(`{}`)
 	}
-	return intents.Fact{Event: event, Payload: raw}
+	return intents.ReportedEvent{Event: event, Payload: raw}
 }

@@ -11,17 +11,17 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Data is what an order works on: the input that the router resolved from "from", or
-// a member of the arguments. The caller closes it.
+// Data is the input of an intent: the one that the router resolved from "from", or a member of the
+// arguments. The caller closes it.
 type Data struct {
 	io.ReadCloser
 	Size int64
 }
 
-// Data opens the order's data at a pointer: the ticket's input, else given (a
+// Data opens the intent's data at a pointer: the ticket's input, else given (a
 // member of the arguments; empty: none). Nothing is read yet. ok is false where
-// the order has no data there.
-func (o *Order) Data(ctx context.Context, blobs storage.Blobs, pointer string, given []byte) (d Data, ok bool, err error) {
+// the intent has no data there.
+func (o *Intent) Data(ctx context.Context, blobs storage.Blobs, pointer string, given []byte) (d Data, ok bool, err error) {
 	in, resolved := o.Input(pointer)
 	switch {
 	case resolved && in.Ref != "":
@@ -36,13 +36,13 @@ func (o *Order) Data(ctx context.Context, blobs storage.Blobs, pointer string, g
 	return Data{io.NopCloser(bytes.NewReader(given)), int64(len(given))}, true, nil
 }
 
-// maxInline bounds a value that came inside an order or a ticket, in bytes.
+// maxInline bounds a value inside an intent or a ticket, in bytes.
 const maxInline = 1 << 20
 
-// Content opens the order's data at a pointer as the bytes to be stored: a JSON
-// string as its text, any other value as its JSON, and what came by reference
-// unchanged. An order without data is MALFORMED_ARGS.
-func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string, given []byte) (io.ReadCloser, error) {
+// Content opens the intent's data at a pointer as the bytes to be stored: a JSON string as its
+// text, any other value as its JSON, and referenced data unchanged. An intent without data is
+// MALFORMED_ARGS.
+func (o *Intent) Content(ctx context.Context, blobs storage.Blobs, pointer string, given []byte) (io.ReadCloser, error) {
 	d, ok, err := o.Data(ctx, blobs, pointer, given)
 	if err != nil {
 		return nil, err
@@ -64,10 +64,10 @@ func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string
 	return io.NopCloser(bytes.NewReader(raw)), nil
 }
 
-// open opens a reference: a blob of the tenant, or a temporary file of the order's
+// open opens a reference: a blob of the tenant, or a temporary file of the intent's
 // step (without a task, of its plan; without a plan, of its turn). The bytes must
 // have the digest that the ticket names.
-func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input) (Data, error) {
+func (o *Intent) open(ctx context.Context, blobs storage.Blobs, in intents.Input) (Data, error) {
 	if strings.HasPrefix(in.Ref, "cas://") {
 		if in.SHA256 != "" && in.Ref != "cas://"+in.SHA256 {
 			return Data{}, Fail(intents.MalformedArgs, "the data does not have the digest that the ticket names")
@@ -93,9 +93,8 @@ func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input)
 	return Data{r, file.Size}, nil
 }
 
-// inputScope is the scope of the files that the order may read: the router has found
-// them there.
-func (o *Order) inputScope() (storage.Scope, error) {
+// inputScope is the scope of the files that the intent may read: the router found them there.
+func (o *Intent) inputScope() (storage.Scope, error) {
 	tenant := o.Ticket.Actor.Tenant
 	switch {
 	case o.Ticket.Scope != nil:

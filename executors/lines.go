@@ -6,19 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"unicode/utf8"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 )
 
-// linesBudget bounds the lines of one answer in bytes of JSON, so that they
-// stay inline with room for what stands around them.
+// linesBudget bounds the lines of one answer in bytes of JSON, so that they stay inline with room
+// for the enclosing document.
 const linesBudget = storage.InlineLimit - 1_000
 
-// Lines reads up to n lines after skipping start, each cut at 2 KiB on a
-// character's boundary. It gives fewer where more would be 50,000 bytes
-// of JSON; at least one, if there is one. more says that lines follow.
+// Lines reads up to n lines after skipping start, each cut at 2 KiB on a character's boundary. It
+// returns fewer where more would be 50,000 bytes of JSON; at least one, if there is one. more
+// reports that lines follow.
 func Lines(ctx context.Context, r io.Reader, start, n int) (lines []string, more bool, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	lines = []string{}
@@ -47,8 +47,8 @@ func Lines(ctx context.Context, r io.Reader, start, n int) (lines []string, more
 	}
 }
 
-// nextLine reads one line without its end and drops what is beyond the cut.
-// A file's last line needs no end; nothing after an end is no line.
+// nextLine reads one line without its terminator and drops the part beyond the cut. A file's last
+// line needs no terminator; an empty rest after a terminator is not a line.
 func nextLine(in *bufio.Reader, wanted bool) (string, error) {
 	var line []byte
 	for first := true; ; first = false {
@@ -65,29 +65,11 @@ func nextLine(in *bufio.Reader, wanted bool) (string, error) {
 		}
 		switch {
 		case end || errors.Is(err, io.EOF):
-			return cutLine(line), nil
+			return visible.Cut(string(line), catalog.MaxLine), nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return "", err
 		}
 	}
-}
-
-func cutLine(line []byte) string {
-	if len(line) <= catalog.MaxLine {
-		return string(line)
-	}
-	return Cut(string(line), catalog.MaxLine)
-}
-
-// Cut gives at most limit bytes of s, ending with a whole character.
-func Cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
 }
 
 // jsonSize is the size of a text as JSON, and of the comma after it.

@@ -11,23 +11,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/testing/executortest"
 )
 
-// written carries an order out that writes lines, and gives them as its report has them.
-func written(t *testing.T, ticket intents.Ticket, write func(o *executors.Order)) []intents.Line {
+// written carries an intent out that writes lines, and gives them as its report has them.
+func written(t *testing.T, ticket intents.Ticket, write func(o *executors.Intent)) []intents.Line {
 	t.Helper()
-	var order *executors.Order
-	e := executortest.New(t, "python", nil, map[string]executors.Handler{"exec_python": func(_ context.Context, o *executors.Order) (*executors.Result, error) {
+	var order *executors.Intent
+	e := executortest.New(t, "python", nil, map[string]executors.Handler{"exec_python": func(_ context.Context, o *executors.Intent) (*executors.Result, error) {
 		order = o
 		write(o)
 		return &executors.Result{Value: map[string]any{"output": 1}}, nil
 	}})
-	r := e.Do(t, executortest.Order{Type: "exec_python", Args: map[string]string{"script": "print(1)"}, Ticket: ticket})
+	r := e.Do(t, executortest.Intent{Type: "exec_python", Args: map[string]string{"script": "print(1)"}, Ticket: ticket})
 	if r.Status != intents.Done {
 		t.Fatalf("%+v", r)
 	}
@@ -42,9 +42,9 @@ func texts(lines []intents.Line) (out []string) {
 	return out
 }
 
-// A report has what was written, in one line each and bounded, and says what was left out.
+// A report has the written lines, bounded, and the number of dropped ones.
 func TestLinesOfAReport(t *testing.T) {
-	got := texts(written(t, intents.Ticket{}, func(o *executors.Order) {
+	got := texts(written(t, intents.Ticket{}, func(o *executors.Intent) {
 		w := executors.NewLineWriter(o, intents.LevelInfo, "python:stderr")
 		for _, part := range []string{"one\ntw", "o\r\n\nthree \x1b[2J\xff", strings.Repeat("x", 5000), "\nfour"} {
 			if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
@@ -63,7 +63,7 @@ func TestLinesOfAReport(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 
-	many := written(t, intents.Ticket{}, func(o *executors.Order) {
+	many := written(t, intents.Ticket{}, func(o *executors.Intent) {
 		for n := range 1000 {
 			o.Write(intents.LevelInfo, "s", fmt.Sprint(n), nil)
 		}
@@ -71,7 +71,7 @@ func TestLinesOfAReport(t *testing.T) {
 	if last := many[len(many)-1]; len(many) != intents.MaxLines+1 || last.Text != "800 more lines were left out" || last.Source != intents.SourceWrit || last.Level != intents.LevelWarning {
 		t.Errorf("%d lines, the last %+v", len(many), last)
 	}
-	large := written(t, intents.Ticket{}, func(o *executors.Order) {
+	large := written(t, intents.Ticket{}, func(o *executors.Intent) {
 		for range 50 {
 			o.Write(intents.LevelInfo, "s", strings.Repeat("y", 1000), nil)
 		}
@@ -80,17 +80,17 @@ func TestLinesOfAReport(t *testing.T) {
 		t.Errorf("%d lines of 1,000 bytes", len(large))
 	}
 	for _, lines := range [][]intents.Line{many, large} {
-		if d := cmp.Diff(lines, intents.Bounded("skills", lines)); d != "" {
+		if d := cmp.Diff(lines, intents.BoundLines("skills", lines)); d != "" {
 			t.Errorf("a router would change them (-ours +its)\n%s", d)
 		}
 	}
 	masked := intents.Ticket{Obligations: []intents.Obligation{{Name: "mask", Value: "/output"}}}
-	if got := written(t, masked, func(o *executors.Order) { o.Write(intents.LevelInfo, "s", "secret", nil) }); len(got) != 0 {
+	if got := written(t, masked, func(o *executors.Intent) { o.Write(intents.LevelInfo, "s", "secret", nil) }); len(got) != 0 {
 		t.Errorf("under a mask: %q", texts(got))
 	}
 }
 
-// While an order runs its lines are published: the first with the ticket, each once and in order,
+// While an intent runs its lines are published: the first with the ticket, each once and in order,
 // and at the end that there are no more.
 func TestLinesWhileItRuns(t *testing.T) {
 	server, err := natsserver.Start(t.Context(), natsserver.Options{
@@ -108,12 +108,12 @@ func TestLinesWhileItRuns(t *testing.T) {
 		t.Cleanup(c.Close)
 		return c
 	}
-	heard, listening, ended := make(chan executors.Written, 100), make(chan struct{}), make(chan error, 1)
+	heard, listening, ended := make(chan executors.LogChunk, 100), make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	ear := connect("logs")
 	go func() {
 		ended <- bus.Listen(ctx, ear, bus.Log("*"), listening, func(subject string, data []byte) {
-			var w executors.Written
+			var w executors.LogChunk
 			if err := json.Unmarshal(data, &w); err != nil || subject != bus.Log("python") {
 				t.Errorf("%s: %v", subject, err)
 			}
@@ -123,7 +123,7 @@ func TestLinesWhileItRuns(t *testing.T) {
 	<-listening
 
 	next := make(chan struct{})
-	handlers := map[string]executors.Handler{"exec_python": func(_ context.Context, o *executors.Order) (*executors.Result, error) {
+	handlers := map[string]executors.Handler{"exec_python": func(_ context.Context, o *executors.Intent) (*executors.Result, error) {
 		for n := range 3 {
 			o.Write(intents.LevelInfo, "python:stderr", fmt.Sprint(n), nil)
 			<-next
@@ -136,12 +136,12 @@ func TestLinesWhileItRuns(t *testing.T) {
 	}
 	reported := make(chan intents.Report, 1)
 	go func() {
-		reported <- e.Do(t, executortest.Order{Type: "exec_python", Args: map[string]string{"script": "print(1)"}, Position: 7})
+		reported <- e.Do(t, executortest.Intent{Type: "exec_python", Args: map[string]string{"script": "print(1)"}, Position: 7})
 	}()
 	var got []string
 	for first := true; len(got) < 3; first = false {
 		w := <-heard
-		if (w.Ticket != "") != first || w.First != len(got) || w.Position != 7 || w.Attempt != 1 || w.Over {
+		if (w.Ticket != "") != first || w.First != len(got) || w.Position != 7 || w.Attempt != 1 || w.Ended {
 			t.Errorf("%+v", w)
 		}
 		for _, l := range w.Lines {
@@ -152,7 +152,7 @@ func TestLinesWhileItRuns(t *testing.T) {
 	if d := cmp.Diff([]string{"0", "1", "2"}, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if w, report := <-heard, <-reported; !w.Over || len(w.Lines) > 0 || len(report.Lines) != 3 {
+	if w, report := <-heard, <-reported; !w.Ended || len(w.Lines) > 0 || len(report.Lines) != 3 {
 		t.Errorf("%+v, %d lines in the report", w, len(report.Lines))
 	}
 	cancel()

@@ -19,7 +19,7 @@ const (
 )
 
 // checkObligations refuses obligations that this executor does not know or cannot
-// read: to carry the order out without them would be a way around policy.
+// read: executing the intent without them would bypass policy.
 func checkObligations(obs []intents.Obligation) error {
 	for _, ob := range obs {
 		ok := true
@@ -41,9 +41,9 @@ func checkObligations(obs []intents.Obligation) error {
 	return nil
 }
 
-// Driver is the weakest sandbox driver that the order may run under; "": no policy
+// Driver is the weakest sandbox driver that the intent may run under; "": no policy
 // sets one.
-func (o *Order) Driver() string {
+func (o *Intent) Driver() string {
 	for _, ob := range o.Ticket.Obligations {
 		if name, ok := ob.Value.(string); ok && ob.Name == ObligationDriver {
 			return name
@@ -52,9 +52,9 @@ func (o *Order) Driver() string {
 	return ""
 }
 
-// oblige applies what binds a result: mask, then max_bytes. Both are about what is delivered, in the
-// result and in the files that it names.
-func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
+// oblige applies the obligations of a result: mask, then max_bytes. Both apply to the delivered
+// data, in the result and in the files that it names.
+func oblige(o *Intent, result json.RawMessage) (json.RawMessage, *Failure) {
 	for _, ob := range o.Ticket.Obligations {
 		if pointers, ok := texts(ob.Value); ok && ob.Name == ObligationMask {
 			if isReference(result) {
@@ -78,9 +78,9 @@ func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 	return result, nil
 }
 
-// obliged is a failure whose details are under the same obligations as a result. Details that
-// do not keep them, or that a mask was not made for, are left out.
-func (f *Failure) obliged(o *Order) *Failure {
+// obliged applies the obligations of a result to the details of a failure. Details that violate
+// them, or that a mask does not fit, are dropped.
+func (f *Failure) obliged(o *Intent) *Failure {
 	if f.Details == nil {
 		return f
 	}
@@ -95,13 +95,13 @@ func (f *Failure) obliged(o *Order) *Failure {
 // isReference reports whether the data of a result is in a file, which cannot be
 // masked.
 func isReference(result json.RawMessage) bool {
-	var ref pointed
+	var ref dataRef
 	return json.Unmarshal(result, &ref) == nil && ref.FileID != "" && ref.Sample != nil
 }
 
-// pointed is an object of a result that stands for data elsewhere: the file of a large result, a
+// dataRef is an object of a result that stands for data elsewhere: the file of a large result, a
 // file beside a result, or an artifact behind a link.
-type pointed struct {
+type dataRef struct {
 	FileID   string            `json:"file_id"`
 	Sample   []json.RawMessage `json:"sample"`
 	Type     string            `json:"type"`
@@ -109,7 +109,7 @@ type pointed struct {
 	URL      string            `json:"url"`
 }
 
-func (n pointed) isFile() bool {
+func (n dataRef) isFile() bool {
 	return n.FileID != "" && n.FileID != intents.Masked && (n.Sample != nil || n.Type != "") ||
 		n.Artifact != "" && n.URL != "" && n.URL != intents.Masked
 }
@@ -120,7 +120,7 @@ func delivered(value json.RawMessage) (size int64, files int) {
 	var elements []json.RawMessage
 	switch {
 	case json.Unmarshal(value, &members) == nil:
-		var n pointed
+		var n dataRef
 		if json.Unmarshal(value, &n) == nil && n.isFile() {
 			var bytes float64
 			_ = json.Unmarshal(members["size_bytes"], &bytes) // not given: it is small

@@ -15,6 +15,8 @@ import (
 type Content struct {
 	JSON json.RawMessage
 	Text string
+
+	Status string // catalog.Partial; empty: all of it is there
 }
 
 // Large reports whether the content has 50,000 bytes or more as received, so that it
@@ -34,8 +36,8 @@ func (c Content) inline() (json.RawMessage, error) {
 	return intents.MarshalPlain(c.Text)
 }
 
-// file is the content as a file: the text as received where it says the same as
-// the JSON, else the JSON with one array element a line.
+// file is the content as a file: the text as received where it equals the JSON, else the JSON with
+// one array element a line.
 func (c Content) file() ([]byte, error) {
 	if len(c.JSON) == 0 || sameJSON(c.JSON, []byte(c.Text)) {
 		return []byte(c.Text), nil
@@ -52,10 +54,10 @@ func sameJSON(a, b []byte) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// Gate is the content-length gate: content below 50,000 bytes comes back inline;
+// InlineOrFile is the content-length check: content below 50,000 bytes comes back inline;
 // from there on it becomes a file of the scope, and only its size, digest and
 // first lines come back.
-func Gate(ctx context.Context, blobs storage.Blobs, s storage.Scope, c Content) (json.RawMessage, *catalog.Reference, error) {
+func InlineOrFile(ctx context.Context, blobs storage.Blobs, s storage.Scope, c Content) (json.RawMessage, *catalog.Reference, error) {
 	if !c.Large() {
 		inline, err := c.inline()
 		return inline, nil, err
@@ -75,9 +77,9 @@ func Gate(ctx context.Context, blobs storage.Blobs, s storage.Scope, c Content) 
 	return nil, &catalog.Reference{FileID: file.ID, SizeBytes: file.Size, SHA256: file.SHA256, Sample: sample}, nil
 }
 
-// Scope is the step whose temporary files the order may touch: that of its
-// task. An order outside a task has none.
-func (o *Order) Scope() (storage.Scope, error) {
+// Scope is the step whose temporary files the intent may use: that of its
+// task. An intent outside a task has none.
+func (o *Intent) Scope() (storage.Scope, error) {
 	t := o.Ticket.Scope
 	if t == nil {
 		return storage.Scope{}, Fail(intents.MalformedArgs, "temporary files belong to a task, and the order has none")

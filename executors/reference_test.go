@@ -27,36 +27,36 @@ func blobs(t *testing.T) storage.Blobs {
 	return b
 }
 
-// TestGateLimit: below 50,000 bytes inline, from there on a file.
-func TestGateLimit(t *testing.T) {
+// TestInlineLimit: below 50,000 bytes inline, from there on a file.
+func TestInlineLimit(t *testing.T) {
 	b := blobs(t)
 	text := func(n int) executors.Content { return executors.Content{Text: strings.Repeat("a", n)} }
 	list := func(n int) executors.Content {
 		return executors.Content{JSON: json.RawMessage(`"` + strings.Repeat("a", n-2) + `"`)}
 	}
 	for _, c := range []executors.Content{text(0), text(49_999), list(49_999)} {
-		inline, ref, err := executors.Gate(t.Context(), b, step, c)
+		inline, ref, err := executors.InlineOrFile(t.Context(), b, step, c)
 		if err != nil || ref != nil || !json.Valid(inline) {
 			t.Errorf("below: %.20s %v %v", inline, ref, err)
 		}
 	}
 	for _, c := range []executors.Content{text(50_000), list(50_000)} {
-		inline, ref, err := executors.Gate(t.Context(), b, step, c)
+		inline, ref, err := executors.InlineOrFile(t.Context(), b, step, c)
 		if err != nil || ref == nil || inline != nil || ref.SizeBytes < 50_000 || len(ref.Sample) != 1 || len(ref.Sample[0]) != 2048 {
 			t.Errorf("from: %.20s %v %v", inline, ref, err)
 		}
 	}
 }
 
-// TestGateFile: the file is the text as received, else one array element a line,
+// TestFileOverInlineLimit: the file is the text as received, else one array element a line,
 // and it is the same document.
-func TestGateFile(t *testing.T) {
+func TestFileOverInlineLimit(t *testing.T) {
 	b := blobs(t)
 	row := `{"name":"a, \"b\" [c]","tags":[1,[2,3]],"n":1.50}`
 	doc := `{"title":"x","rows":[` + strings.Repeat(row+", ", 1999) + row + `],"none":[],"end":{"list":[1,2]}}`
 	received := strings.ReplaceAll(doc, ", {", ",\n{")
 	read := func(c executors.Content) (string, []string) {
-		_, ref, err := executors.Gate(t.Context(), b, step, c)
+		_, ref, err := executors.InlineOrFile(t.Context(), b, step, c)
 		if err != nil || ref == nil {
 			t.Fatal(ref, err)
 		}
@@ -108,8 +108,8 @@ func TestLines(t *testing.T) {
 		{"window", "a\nb\nc\nd\n", 1, 2, []string{"b", "c"}, true},
 		{"last window", "a\nb\nc\nd", 2, 2, []string{"c", "d"}, false},
 		{"beyond", "a\nb\n", 7, 2, []string{}, false},
-		{"cut on a character", long + "\nz", 0, 2, []string{long[:2048], "z"}, false},
-		{"longer than the buffer", wide + "\nz", 0, 2, []string{wide[:2048], "z"}, false},
+		{"cut on a character", long + "\nz", 0, 2, []string{long[:2044] + "…", "z"}, false},
+		{"longer than the buffer", wide + "\nz", 0, 2, []string{wide[:2045] + "…", "z"}, false},
 		{"skips long ones", wide + "\nz", 1, 2, []string{"z"}, false},
 	}
 	for _, tt := range tests {

@@ -19,7 +19,7 @@ func encodeReport(r intents.Report) []byte {
 	return raw
 }
 
-func succeeded(o *Order, res *Result) intents.Report {
+func succeeded(o *Intent, res *Result) intents.Report {
 	if res == nil {
 		res = &Result{}
 	}
@@ -29,10 +29,10 @@ func succeeded(o *Order, res *Result) intents.Report {
 	}
 	raw, f := oblige(o, raw)
 	if f != nil {
-		f.Facts = res.Facts
+		f.Events = res.Events
 		return failed(o.unknown(f))
 	}
-	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Facts: res.Facts}
+	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Events: res.Events}
 }
 
 func failed(f *Failure) intents.Report {
@@ -40,7 +40,7 @@ func failed(f *Failure) intents.Report {
 	if f.Code == intents.Indeterminate {
 		status = intents.StatusIndetermined
 	}
-	return intents.Report{Status: status, Code: f.Code, Reason: f.Reason, Retryable: f.Retryable, Result: f.Details, Facts: f.Facts}
+	return intents.Report{Status: status, Code: f.Code, Reason: f.Reason, Retryable: f.Retryable, Result: f.Details, Events: f.Events}
 }
 
 // refused reports a dispatch that was not carried out. It may be sent again only
@@ -56,7 +56,7 @@ func refused(err error) intents.Report {
 
 // failure reports a handler's error. Only a *Failure is reported as it is; the text
 // of any other error goes to the log only.
-func (s *Service) failure(ctx context.Context, o *Order, err error) intents.Report {
+func (s *Service) failure(ctx context.Context, o *Intent, err error) intents.Report {
 	var f *Failure
 	if errors.As(err, &f) {
 		if f.cause != nil {
@@ -71,19 +71,19 @@ func (s *Service) failure(ctx context.Context, o *Order, err error) intents.Repo
 	return failed(o.unknown(Fail(intents.ExecutorFailed, "the executor failed; its log says why")))
 }
 
-func (s *Service) logFailure(ctx context.Context, o *Order, err error) {
+func (s *Service) logFailure(ctx context.Context, o *Intent, err error) {
 	s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler failed", o.attr(), slog.String("error", err.Error()))
 }
 
-// attr identifies the order in the log.
-func (o *Order) attr() slog.Attr {
+// attr identifies the intent in the log.
+func (o *Intent) attr() slog.Attr {
 	return slog.Group("order", slog.String("intent_id", o.ID), slog.String("type", o.Type), slog.String("trace_id", o.TraceID))
 }
 
-// cut reports a run that was ended from outside: at its deadline
-// (EXECUTOR_TIMEOUT), or because the service stops (ABANDONED). An order that must
-// happen at most once, and may have happened, is INDETERMINATE.
-func cut(ctx context.Context, o *Order) intents.Report {
+// cut reports a run that was interrupted: at its deadline (EXECUTOR_TIMEOUT), or because the
+// service stops (ABANDONED). An intent that must happen at most once, and may have happened, is
+// INDETERMINATE.
+func cut(ctx context.Context, o *Intent) intents.Report {
 	if o.Effect() == catalog.Once {
 		return failed(Fail(intents.Indeterminate, "the run was cut off, and its effect is not known"))
 	}
@@ -93,19 +93,20 @@ func cut(ctx context.Context, o *Order) intents.Report {
 	return failed(Fail(intents.Abandoned, "the executor is stopping"))
 }
 
-// unknown makes a failure after a handler has run one whose effect is not known, if the order
-// must happen at most once: nothing runs it again. Only a handler can say that it did nothing.
-func (o *Order) unknown(f *Failure) *Failure {
+// unknown marks a failure after the handler ran as one with unknown effect, if the intent must
+// happen at most once, so that nothing runs it again. Only a handler can report that it had no
+// effect.
+func (o *Intent) unknown(f *Failure) *Failure {
 	if o.Effect() == catalog.Once {
 		f.Code, f.Retryable, f.Reason = intents.Indeterminate, false, f.Reason+"; its effect is not known"
 	}
 	return f
 }
 
-// Effect of carrying the order out: that of its catalog row, or of the approved pin
+// Effect of executing the intent: that of its catalog row, or of the approved pin
 // of the skill that it calls. An unknown one, such as that of a vendor's type, counts
 // as once.
-func (o *Order) Effect() catalog.Effect {
+func (o *Intent) Effect() catalog.Effect {
 	row, ok := catalog.Builtin().Lookup(o.Type)
 	switch {
 	case !ok:

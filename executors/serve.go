@@ -11,10 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/logging"
+	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/internal/tracing"
 )
 
@@ -23,10 +24,10 @@ type Config struct {
 	Bus        bus.Conn     // may be nil where only Handle is used
 	Name       string       // the executor, as catalog rows and tickets name it
 	Version    string       // semver
-	RouterKeys intents.Keys // who may sign tickets
+	RouterKeys intents.Keys // keys that may sign tickets
 	Origin     string       // log origin: the only issuer whose tickets are accepted
 	Now        func() time.Time
-	Workers    int          // concurrent requests per type; 0: the bus's default
+	Workers    int          // intents of a type executed at once; 0: 64
 	Log        *slog.Logger // nil: none
 	// Beside are further endpoints, by subject.
 	Beside map[string]bus.Handler
@@ -35,11 +36,20 @@ type Config struct {
 	Ready chan<- struct{}
 }
 
-// Service carries out the orders of one executor. Safe for concurrent use.
+// Intents of a type at once: those that are executed, and those that wait for their turn, which
+// alternates among tenants, their keys and the keys' users. Intents waiting on the bus would be
+// served in order of arrival.
+const (
+	defaultWorkers = 64
+	atOnce         = 2048
+)
+
+// Service executes the intents of one executor. Safe for concurrent use.
 type Service struct {
 	cfg      Config
 	handlers map[string]Handler
-	running  sync.WaitGroup // handlers, also those that overran their deadline
+	places   map[string]*ratelimit.Places // by type
+	running  sync.WaitGroup               // handlers, also those that overran their deadline
 }
 
 // New makes a service of handlers by intent type. It starts nothing.
@@ -56,12 +66,16 @@ func New(cfg Config, handlers map[string]Handler) (*Service, error) {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.Log = cfg.Log.With(slog.String("executor", cfg.Name))
-	return &Service{cfg: cfg, handlers: handlers}, nil
+	s := &Service{cfg: cfg, handlers: handlers, places: make(map[string]*ratelimit.Places, len(handlers))}
+	for typ := range handlers {
+		s.places[typ] = ratelimit.NewPlaces(cmp.Or(cfg.Workers, defaultWorkers))
+	}
+	return s, nil
 }
 
 // Serve answers dispatches until ctx ends and running handlers are done. It is
 // the NATS micro service writ-<Name>: one endpoint per type, one queue group
-// per executor, so that one of its instances gets each order.
+// per executor, so that one of its instances gets each intent.
 func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	s, err := New(cfg, handlers)
 	if err != nil {
@@ -77,7 +91,7 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	}
 	err = s.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out orders of executor " + s.cfg.Name,
-		Queue: s.cfg.Name, Endpoints: endpoints, Workers: s.cfg.Workers,
+		Queue: s.cfg.Name, Endpoints: endpoints, Workers: atOnce,
 	}, s.cfg.Ready)
 	s.running.Wait()
 	return err
@@ -98,10 +112,15 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	ctx, span := tracing.Start(logging.In(ctx, o.TraceID), "execute "+o.Type, tracing.Type.String(o.Type), tracing.Order.String(o.ID), tracing.Attempt.Int(o.Ticket.Attempt))
+	leave, err := s.places[o.Type].WaitAs(ctx, o.Ticket.Actor.Tenant, o.Ticket.Key, o.Ticket.Actor.UserID)
+	if err != nil {
+		return encodeReport(refused(intents.Refuse(intents.ExecutorTimeout, "", "the order had no turn before its deadline; nothing was started")))
+	}
+	defer leave()
+	ctx, span := tracing.Start(logging.In(ctx, o.TraceID), "execute "+o.Type, tracing.Type.String(o.Type), tracing.Intent.String(o.ID), tracing.Attempt.Int(o.Ticket.Attempt))
 	defer span.End()
 	report := func(r intents.Report) []byte {
-		if !errors.Is(ctx.Err(), context.Canceled) { // a service that stops says nothing of a server
+		if !errors.Is(ctx.Err(), context.Canceled) { // a stopping service is no evidence about a server
 			r.Transport = o.transport.Load()
 		}
 		r.Lines = o.log.end()
@@ -123,8 +142,8 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 }
 
-// publish shows lines of an order to those who follow it.
-func (s *Service) publish(w Written) {
+// publish sends lines of an intent to its followers.
+func (s *Service) publish(w LogChunk) {
 	raw, err := intents.MarshalPlain(w)
 	if err == nil {
 		err = s.cfg.Bus.Publish(bus.Log(s.cfg.Name), raw)
@@ -134,9 +153,9 @@ func (s *Service) publish(w Written) {
 	}
 }
 
-// run calls the handler. A panic fails this order and not the service. Its text may hold
-// values of the order, and goes nowhere: the log has its kind, and the place that it came from.
-func (s *Service) run(ctx context.Context, o *Order) (r intents.Report) {
+// run calls the handler. A panic fails this intent and not the service. Its text may contain values
+// of the intent and is discarded: the log has its type and where it was raised.
+func (s *Service) run(ctx context.Context, o *Intent) (r intents.Report) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", o.attr(), slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))

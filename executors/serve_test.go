@@ -13,38 +13,38 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/logging"
+	"aob.dev/writ/internal/testing/executortest"
 )
 
-// readOrder is an order that the handlers of these tests take.
-func readOrder() executortest.Order {
-	return executortest.Order{Type: "read_lines", Args: map[string]any{"file_id": "f1", "start": 0, "n": 1}}
+// readIntent is an intent that the handlers of these tests take.
+func readIntent() executortest.Intent {
+	return executortest.Intent{Type: "read_lines", Args: map[string]any{"file_id": "f1", "start": 0, "n": 1}}
 }
 
 func answering(h executors.Handler) map[string]executors.Handler {
 	return map[string]executors.Handler{"read_lines": h, "skill.call": h}
 }
 
-func ok(context.Context, *executors.Order) (*executors.Result, error) {
+func ok(context.Context, *executors.Intent) (*executors.Result, error) {
 	return &executors.Result{
-		Value: map[string]any{"lines": []string{"<a&b>"}, "more": false},
-		Facts: []intents.Fact{executors.NewFact("lines.read", map[string]int{"n": 1})},
+		Value:  map[string]any{"lines": []string{"<a&b>"}, "more": false},
+		Events: []intents.ReportedEvent{executors.NewEvent("lines.read", map[string]int{"n": 1})},
 	}, nil
 }
 
 func TestHandleDone(t *testing.T) {
-	var got *executors.Order
-	e := executortest.New(t, "files", nil, answering(func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var got *executors.Intent
+	e := executortest.New(t, "files", nil, answering(func(ctx context.Context, o *executors.Intent) (*executors.Result, error) {
 		got = o
 		return ok(ctx, o)
 	}))
-	in := e.Fill(readOrder())
-	d := e.Seal(t, in)
+	in := e.Fill(readIntent())
+	d := e.Sign(t, in)
 	r := e.Send(t, d)
-	if r.Status != intents.Done || r.Code != intents.OK || len(r.Facts) != 1 || !strings.Contains(string(r.Result), "<a&b>") {
+	if r.Status != intents.Done || r.Code != intents.OK || len(r.Events) != 1 || !strings.Contains(string(r.Result), "<a&b>") {
 		t.Fatalf("report: %+v", r)
 	}
 	if got.ID != intents.IntentID(d.Header, d.Payload) || got.Context.TaskID != "task_1" || got.Ticket.Position != in.Position || len(got.TraceID) != 32 {
@@ -56,20 +56,20 @@ func TestHandleDone(t *testing.T) {
 func TestHandleRefuses(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(t *testing.T, e *executortest.Executor, in *executortest.Order)
+		change func(t *testing.T, e *executortest.Executor, in *executortest.Intent)
 		spoil  func(t *testing.T, e *executortest.Executor, d *intents.Dispatch)
 		want   intents.Code
 	}{
 		{name: "ticket forged by another router", want: intents.KeyUnknown, spoil: func(t *testing.T, _ *executortest.Executor, d *intents.Dispatch) {
 			t.Helper()
 			other := executortest.New(t, "files", nil, answering(ok))
-			in := other.Fill(readOrder())
+			in := other.Fill(readIntent())
 			in.Ticket.IntentID = intents.IntentID(d.Header, d.Payload)
 			d.Ticket = issue(t, other.Router, in.Ticket)
 		}},
 		{name: "ticket forged under the router's kid", want: intents.SignatureInvalid, spoil: func(t *testing.T, e *executortest.Executor, d *intents.Dispatch) {
 			t.Helper()
-			in := e.Fill(readOrder())
+			in := e.Fill(readIntent())
 			in.Ticket.IntentID = intents.IntentID(d.Header, d.Payload)
 			forger := executortest.New(t, "files", nil, answering(ok)).Router
 			forger.KID = e.Router.KID
@@ -79,16 +79,16 @@ func TestHandleRefuses(t *testing.T) {
 			d.Ticket = d.Ticket[:strings.LastIndexByte(d.Ticket, '.')+1]
 		}},
 		{name: "no ticket", want: intents.SignatureInvalid, spoil: func(_ *testing.T, _ *executortest.Executor, d *intents.Dispatch) { d.Ticket = "" }},
-		{name: "other executor's ticket", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+		{name: "other executor's ticket", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Intent) {
 			in.Ticket.Executor = "python"
 		}},
-		{name: "other log's ticket", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+		{name: "other log's ticket", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Intent) {
 			in.Ticket.Issuer = "writ/other"
 		}},
-		{name: "ticket for another type", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+		{name: "ticket for another type", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Intent) {
 			in.Ticket.Type = "write_temp"
 		}},
-		{name: "type not carried out here", want: intents.UnknownIntent, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+		{name: "type not carried out here", want: intents.UnknownIntent, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Intent) {
 			in.Type, in.Ticket.Type = "write_temp", "write_temp"
 		}},
 		{name: "payload byte changed", want: intents.SignatureInvalid, spoil: func(_ *testing.T, _ *executortest.Executor, d *intents.Dispatch) {
@@ -97,27 +97,27 @@ func TestHandleRefuses(t *testing.T) {
 		{name: "header changed", want: intents.SignatureInvalid, spoil: func(_ *testing.T, _ *executortest.Executor, d *intents.Dispatch) {
 			d.Header = "A" + d.Header[1:]
 		}},
-		{name: "deadline passed", want: intents.ExecutorTimeout, change: func(_ *testing.T, e *executortest.Executor, in *executortest.Order) {
+		{name: "deadline passed", want: intents.ExecutorTimeout, change: func(_ *testing.T, e *executortest.Executor, in *executortest.Intent) {
 			in.Ticket.Deadline = e.Now().Add(-time.Millisecond)
 		}},
-		{name: "unknown obligation", want: intents.PolicyDenied, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+		{name: "unknown obligation", want: intents.PolicyDenied, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Intent) {
 			in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: 10}, {Name: "watermark", Value: true}}
 		}},
-		{name: "obligation that cannot be read", want: intents.PolicyDenied, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+		{name: "obligation that cannot be read", want: intents.PolicyDenied, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Intent) {
 			in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: "much"}}
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
+			e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Intent) (*executors.Result, error) {
 				t.Error("it was carried out")
 				return nil, nil
 			}))
-			in := e.Fill(readOrder())
+			in := e.Fill(readIntent())
 			if tt.change != nil {
 				tt.change(t, e, &in)
 			}
-			d := e.Seal(t, in)
+			d := e.Sign(t, in)
 			if tt.spoil != nil {
 				tt.spoil(t, e, &d)
 			}
@@ -143,7 +143,7 @@ func issue(t *testing.T, key intents.Signer, ticket intents.Ticket) string {
 
 func TestHandleRefusesNoise(t *testing.T) {
 	e := executortest.New(t, "files", nil, answering(ok))
-	good, err := json.Marshal(e.Seal(t, e.Fill(readOrder())))
+	good, err := json.Marshal(e.Sign(t, e.Fill(readIntent())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,19 +159,19 @@ func TestHandleRefusesNoise(t *testing.T) {
 // canonical bytes count.
 func TestHandleEscapedPayload(t *testing.T) {
 	e := executortest.New(t, "files", nil, answering(ok))
-	in := e.Fill(readOrder())
+	in := e.Fill(readIntent())
 	in.Context.Labels = map[string]string{"note": "a<b & c"}
-	d := e.Seal(t, in)
+	d := e.Sign(t, in)
 	d.Payload = json.RawMessage(strings.ReplaceAll(string(d.Payload), "<", `\u003c`))
 	if r := e.Send(t, d); r.Status != intents.Done {
 		t.Errorf("%s: %s", r.Code, r.Reason)
 	}
 }
 
-// TestHandlePanic: what a handler panics with may hold values of the order, so neither the
+// TestHandlePanic: what a handler panics with may hold values of the intent, so neither the
 // report nor the log has it.
 func TestHandlePanic(t *testing.T) {
-	handlers := answering(func(context.Context, *executors.Order) (*executors.Result, error) { panic("secret value") })
+	handlers := answering(func(context.Context, *executors.Intent) (*executors.Result, error) { panic("secret value") })
 	e := executortest.New(t, "files", nil, handlers)
 	var log bytes.Buffer
 	var err error
@@ -181,7 +181,7 @@ func TestHandlePanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := e.Do(t, readOrder())
+	r := e.Do(t, readIntent())
 	if r.Status != intents.Failed || r.Code != intents.ExecutorFailed || strings.Contains(r.Reason, "secret") {
 		t.Errorf("report: %+v", r)
 	}
@@ -202,8 +202,8 @@ func TestHandleErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) { return nil, tt.err }))
-			r := e.Do(t, readOrder())
+			e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Intent) (*executors.Result, error) { return nil, tt.err }))
+			r := e.Do(t, readIntent())
 			if r.Status != tt.want.Status || r.Code != tt.want.Code || r.Reason != tt.want.Reason || r.Retryable != tt.want.Retryable {
 				t.Errorf("got %+v, want %+v", r, tt.want)
 			}
@@ -220,15 +220,15 @@ func TestHandleOverrun(t *testing.T) {
 		handler   executors.Handler
 		want      intents.Code
 	}{
-		{"heeds", "read_lines", func(ctx context.Context, _ *executors.Order) (*executors.Result, error) {
+		{"heeds", "read_lines", func(ctx context.Context, _ *executors.Intent) (*executors.Result, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, intents.ExecutorTimeout},
-		{"does not heed", "read_lines", func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+		{"does not heed", "read_lines", func(ctx context.Context, o *executors.Intent) (*executors.Result, error) {
 			<-late
 			return ok(ctx, o)
 		}, intents.ExecutorTimeout},
-		{"once", "skill.call", func(ctx context.Context, _ *executors.Order) (*executors.Result, error) {
+		{"once", "skill.call", func(ctx context.Context, _ *executors.Intent) (*executors.Result, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, intents.Indeterminate},
@@ -236,9 +236,9 @@ func TestHandleOverrun(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := executortest.New(t, "files", nil, answering(tt.handler))
-			in := readOrder()
+			in := readIntent()
 			if tt.typ == "skill.call" {
-				in = executortest.Order{Type: tt.typ, Args: map[string]any{"skill": "pay"}}
+				in = executortest.Intent{Type: tt.typ, Args: map[string]any{"skill": "pay"}}
 				in.Ticket.Pins = []intents.Pin{{Skill: "pay", Effect: "once"}}
 			}
 			in.Ticket.Deadline = time.Now().Add(50 * time.Millisecond)
@@ -251,11 +251,11 @@ func TestHandleOverrun(t *testing.T) {
 }
 
 func TestObligationsBindTheResult(t *testing.T) {
-	people := func(context.Context, *executors.Order) (*executors.Result, error) {
+	people := func(context.Context, *executors.Intent) (*executors.Result, error) {
 		return &executors.Result{Value: json.RawMessage(`{"output":[{"mail":"a@x","n":12345678901234567890},{"mail":"b@x"}]}`)}, nil
 	}
 	e := executortest.New(t, "files", nil, answering(people))
-	in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+	in := executortest.Intent{Type: "skill.call", Args: map[string]any{"skill": "people"}}
 	in.Ticket.Pins = []intents.Pin{{Skill: "people", Effect: "pure"}}
 	in.Ticket.Obligations = []intents.Obligation{{Name: "mask", Value: []string{"/output/*/mail"}}, {Name: "notify", Value: "ops"}}
 	if r := e.Do(t, in); string(r.Result) != `{"output":[{"mail":"[masked]","n":12345678901234567890},{"mail":"[masked]"}]}` {
@@ -267,21 +267,21 @@ func TestObligationsBindTheResult(t *testing.T) {
 	}
 }
 
-// TestOnceIsNotFailed: an order that must happen once, and whose handler has run, has not failed
+// TestOnceIsNotFailed: an intent that must happen once, and whose handler has run, has not failed
 // because its result cannot be delivered or its handler did not say how it ended.
 func TestOnceIsNotFailed(t *testing.T) {
 	for name, handler := range map[string]executors.Handler{
-		"withheld": func(context.Context, *executors.Order) (*executors.Result, error) {
+		"withheld": func(context.Context, *executors.Intent) (*executors.Result, error) {
 			return &executors.Result{Value: json.RawMessage(`{"output":"far more than twenty bytes"}`)}, nil
 		},
-		"no JSON": func(context.Context, *executors.Order) (*executors.Result, error) {
+		"no JSON": func(context.Context, *executors.Intent) (*executors.Result, error) {
 			return &executors.Result{Value: json.RawMessage(`{`)}, nil
 		},
-		"unknown error": func(context.Context, *executors.Order) (*executors.Result, error) { return nil, io.ErrUnexpectedEOF },
-		"panic":         func(context.Context, *executors.Order) (*executors.Result, error) { panic("x") },
+		"unknown error": func(context.Context, *executors.Intent) (*executors.Result, error) { return nil, io.ErrUnexpectedEOF },
+		"panic":         func(context.Context, *executors.Intent) (*executors.Result, error) { panic("x") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "pay"}}
+			in := executortest.Intent{Type: "skill.call", Args: map[string]any{"skill": "pay"}}
 			in.Ticket.Pins = []intents.Pin{{Skill: "pay", Effect: "once"}}
 			in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: 20}}
 			if r := executortest.New(t, "files", nil, answering(handler)).Do(t, in); r.Status != intents.StatusIndetermined || r.Code != intents.Indeterminate || r.Retryable {
@@ -316,22 +316,22 @@ func TestObligationsBindWhatIsDelivered(t *testing.T) {
 		"mask, of the files":   {image, mask("/output/files"), intents.OK},
 		"mask, artifact":       {link, mask("/x"), intents.OversizedOutput},
 	} {
-		e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
+		e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Intent) (*executors.Result, error) {
 			return &executors.Result{Value: json.RawMessage(c.result)}, nil
 		}))
-		in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+		in := executortest.Intent{Type: "skill.call", Args: map[string]any{"skill": "people"}}
 		in.Ticket.Pins = []intents.Pin{{Skill: "people", Effect: "pure"}}
 		in.Ticket.Obligations = c.duties
 		if r := e.Do(t, in); r.Code != c.code {
 			t.Errorf("%s: %s %s", name, r.Code, r.Result)
 		}
 	}
-	e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
+	e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Intent) (*executors.Result, error) {
 		f := executors.Fail(intents.ExecutorFailed, "no")
 		f.Details = json.RawMessage(`{"mail":"a@x"}`)
 		return nil, f
 	}))
-	in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+	in := executortest.Intent{Type: "skill.call", Args: map[string]any{"skill": "people"}}
 	if r := e.Do(t, in); r.Result == nil {
 		t.Errorf("details without obligations: %+v", r)
 	}
@@ -368,9 +368,9 @@ func TestNewRefuses(t *testing.T) {
 // FuzzHandle: whatever arrives, the answer is a failed report.
 func FuzzHandle(f *testing.F) {
 	e := executortest.New(f, "files", nil, answering(ok))
-	late := readOrder()
+	late := readIntent()
 	late.Ticket.Deadline = time.Now().Add(-time.Hour)
-	whole, err := json.Marshal(e.Seal(f, e.Fill(late)))
+	whole, err := json.Marshal(e.Sign(f, e.Fill(late)))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -413,7 +413,7 @@ func TestTicketOfAnOldKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := json.Marshal(e.Seal(t, e.Fill(readOrder())))
+		raw, err := json.Marshal(e.Sign(t, e.Fill(readIntent())))
 		if err != nil {
 			t.Fatal(err)
 		}

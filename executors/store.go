@@ -15,9 +15,9 @@ func Document(id string, position int64, v any) (storage.Document, error) {
 	return storage.Document{ID: id, Position: position, Body: body}, err
 }
 
-// Store makes the outcome of an order from a storage error. Where the store does not
-// answer the order may be retried: writes are fenced, so a second one changes nothing.
-// nil, failures and the context's errors stay as they are.
+// Store converts a storage error to the outcome of an intent. If the store does not answer, the
+// intent may be retried: writes are fenced, so a second one changes nothing. nil, failures and the
+// context's errors stay as they are.
 func Store(err error) error {
 	var (
 		f      *Failure
@@ -48,4 +48,23 @@ func Store(err error) error {
 // later. The cause goes to the log only.
 func Unavailable(reason string, cause error) *Failure {
 	return &Failure{Code: intents.ExecutorFailed, Reason: reason, Retryable: true, cause: cause}
+}
+
+// Fresh lets intents that search indices find everything written before them, even in a store whose
+// searches lag. searched has the indices by type.
+func Fresh(docs storage.Documents, handlers map[string]Handler, searched map[string][]string) map[string]Handler {
+	store, lags := docs.(storage.Refresher)
+	if !lags {
+		return handlers
+	}
+	for typ, indices := range searched {
+		handle := handlers[typ]
+		handlers[typ] = func(ctx context.Context, o *Intent) (*Result, error) {
+			if err := store.Refresh(ctx, indices...); err != nil {
+				return nil, Store(err)
+			}
+			return handle(ctx, o)
+		}
+	}
+	return handlers
 }

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/intentstest"
+	"aob.dev/writ/internal/testing/intentstest"
 )
 
 // fixedKeys are those of all vectors.
@@ -126,7 +126,7 @@ func runVector(t *testing.T, v *ticketvectors.Vector, origin string, keys map[st
 	ran := false
 	handlers := map[string]executors.Handler{}
 	for _, typ := range v.Types {
-		handlers[typ] = func(context.Context, *executors.Order) (*executors.Result, error) {
+		handlers[typ] = func(context.Context, *executors.Intent) (*executors.Result, error) {
 			ran = true
 			return &executors.Result{Value: map[string]any{"lines": []string{}}}, nil
 		}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -65,14 +65,13 @@ type decision struct {
 // nodeDecision is the body of POST /agent/approvals.
 type nodeDecision struct {
 	decision
-	IntentID string `json:"intent_id"` // of what the person has seen
+	IntentID string `json:"intent_id"` // shown to the person
 	RunID    string `json:"run_id"`
 	NodeID   string `json:"node_id"`
 }
 
-// decideApproval is POST /agent/approvals/{intent_id}: it seals the decision of the
-// person whose key it is, under a grant that was issued for it just now. The router
-// decides whether the person may.
+// decideApproval is POST /agent/approvals/{intent_id}: it signs the decision of the key's owner,
+// under a grant issued just now for that person. The router decides whether the person may.
 func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	id := c.Param("intent_id")
 	if !intents.IsDigest(id) {
@@ -85,8 +84,8 @@ func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	return g.decide(c, who, body, catalog.Approve{IntentID: id})
 }
 
-// decideNode is POST /agent/approvals: it decides a held order of a node of a run, the one that
-// the person has seen there and no other.
+// decideNode is POST /agent/approvals: it decides a pending approval at a node of a run: the one
+// that was shown to the person there and no other.
 func (g *Gateway) decideNode(c *gin.Context, who caller) error {
 	var body nodeDecision
 	if err := readBody(c, &body); err != nil {
@@ -105,12 +104,12 @@ func (g *Gateway) decide(c *gin.Context, who caller, body decision, args catalog
 	if err != nil {
 		return err
 	}
-	ctx, cancel := lasting(c, orderTTL+catalog.DefaultRun)
+	ctx, cancel := lasting(c, intentTTL+catalog.DefaultRun)
 	defer cancel()
 	args.Decision, args.Items, args.Args, args.Reason = body.Decision, body.Items, body.Args, body.Reason
 	result, err := request[catalog.ApproveResult](ctx, g, a, typeApprove, args, "")
 	return respond(c, result, err)
 }
 
-// typeApprove is the order that people decide held orders with.
+// typeApprove is the type of the intent with which people decide pending approvals.
 const typeApprove = "hitl.approve"

@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 var heldID = intents.Digest([]byte("held"))
 
-// approvals answers as the router's inbox: one order, which its reader may decide.
+// approvals answers as the router's list of pending approvals: one intent, which its reader may
+// decide.
 func (c *core) approvals(_ context.Context, data []byte) []byte {
 	var q bus.ApprovalsRequest
 	if err := json.Unmarshal(data, &q); err != nil {
@@ -28,11 +29,11 @@ func (c *core) approvals(_ context.Context, data []byte) []byte {
 	if q.Limit > 100 {
 		return marshal(c.t, bus.ApprovalsReply{Code: string(intents.SchemaInvalid), Reason: "must be 1 to 100"})
 	}
-	out := bus.ApprovalsReply{Approvals: []bus.HeldOrder{}}
+	out := bus.ApprovalsReply{Approvals: []bus.PendingApproval{}}
 	if !q.Mine && (q.IntentID == "" || q.IntentID == heldID) {
-		out.Approvals = append(out.Approvals, bus.HeldOrder{
-			IntentID: heldID, TenantID: g.Tenant, UserID: "ana", Type: "skill.call", Args: json.RawMessage(cmp.Or(c.heldArgs, "{}")), Rules: []bus.HeldRule{},
-			Approved: []bus.Approved{}, HeldAt: intents.FormatTime(c.now()), Deadline: intents.FormatTime(c.now()), MayDecide: true, URL: bus.ApprovalURL(heldID),
+		out.Approvals = append(out.Approvals, bus.PendingApproval{
+			IntentID: heldID, TenantID: g.Tenant, UserID: "ana", Type: "skill.call", Args: json.RawMessage(cmp.Or(c.heldArgs, "{}")), Rules: []bus.PendingRule{},
+			Approved: []bus.Vote{}, PendingSince: intents.FormatTime(c.now()), Deadline: intents.FormatTime(c.now()), MayDecide: true, URL: bus.ApprovalURL(heldID),
 		})
 	}
 	return marshal(c.t, out)
@@ -47,7 +48,7 @@ func TestInbox(t *testing.T) {
 	if resp := w.call("GET", "/agent/approvals?mine=true", "", nil, &page); resp.StatusCode != http.StatusOK || len(page.Approvals) != 0 {
 		t.Errorf("%d %+v", resp.StatusCode, page)
 	}
-	var one bus.HeldOrder
+	var one bus.PendingApproval
 	if resp := w.call("GET", "/agent/approvals/"+heldID, "", nil, &one); resp.StatusCode != http.StatusOK || !one.MayDecide {
 		t.Errorf("%d %+v", resp.StatusCode, one)
 	}
@@ -63,8 +64,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// A person's word is an order of its own, under a grant of this moment that is
-// theirs: what the body says of others is held to the key.
+// A person's decision is an intent of its own, under a fresh grant of that person: claims in the
+// body about others must match the key.
 func TestDecide(t *testing.T) {
 	w := newWorld(t, nil)
 	result := catalog.ApproveResult{IntentID: heldID, State: catalog.ApprovalReleased, Approved: []string{"ben"}}
@@ -78,15 +79,15 @@ func TestDecide(t *testing.T) {
 	if resp := w.call("POST", "/agent/approvals/"+heldID, `{"decision":"approve"}`, nil, &got); resp.StatusCode != http.StatusOK || got.State != catalog.ApprovalReleased {
 		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
-	sealed := w.ordered("hitl.approve")
-	if len(sealed) != 1 {
-		t.Fatalf("%d orders", len(sealed))
+	signed := w.submits("hitl.approve")
+	if len(signed) != 1 {
+		t.Fatalf("%d orders", len(signed))
 	}
 	var args catalog.Approve
-	if err := json.Unmarshal(sealed[0].Args(), &args); err != nil || args.IntentID != heldID || args.Decision != "approve" {
+	if err := json.Unmarshal(signed[0].Args(), &args); err != nil || args.IntentID != heldID || args.Decision != "approve" {
 		t.Errorf("%+v %v", args, err)
 	}
-	if g := sealed[0].Grant(); g == nil || g.For != "" || g.IssuedAt != w.clock.Now().Unix() || len(g.Act.AMR) == 0 {
+	if g := signed[0].Grant(); g == nil || g.For != "" || g.IssuedAt != w.clock.Now().Unix() || len(g.Act.AMR) == 0 {
 		t.Errorf("grant %+v", g)
 	}
 	for path, body := range map[string]string{
@@ -97,13 +98,13 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s %s: %d", path, body, resp.StatusCode)
 		}
 	}
-	if n := len(w.ordered("hitl.approve")); n != 1 {
+	if n := len(w.submits("hitl.approve")); n != 1 {
 		t.Errorf("%d orders", n)
 	}
 }
 
-// TestDecideNode: whoever decides at a node names the order that was seen there. Nothing that waits there by
-// now is released for a run and a node alone.
+// TestDecideNode: a decision at a node names the intent that was shown there. The run and the
+// node alone release nothing that waits there by now.
 func TestDecideNode(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, body := range map[string]string{
@@ -117,12 +118,12 @@ func TestDecideNode(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	if n := len(w.ordered("hitl.approve")); n != 0 {
+	if n := len(w.submits("hitl.approve")); n != 0 {
 		t.Fatalf("%d orders", n)
 	}
 	w.call("POST", "/agent/approvals", `{"intent_id":"`+heldID+`","run_id":"r1","node_id":"n1","decision":"approve"}`, nil, nil)
 	var args catalog.Approve
-	if all := w.ordered("hitl.approve"); len(all) != 1 || json.Unmarshal(all[0].Args(), &args) != nil || args.IntentID != heldID || args.RunID != "r1" || args.NodeID != "n1" {
+	if all := w.submits("hitl.approve"); len(all) != 1 || json.Unmarshal(all[0].Args(), &args) != nil || args.IntentID != heldID || args.RunID != "r1" || args.NodeID != "n1" {
 		t.Errorf("%+v", args)
 	}
 }

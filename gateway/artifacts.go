@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -21,47 +22,45 @@ import (
 
 // Artifacts are bytes of a tenant under cas://sha256:<hex>.
 type Artifacts interface {
-	// Room returns ErrNoRoom or ErrQuota if so many bytes of a tenant cannot be
-	// received.
+	// Room returns ErrNoRoom or ErrQuota if that many bytes of a tenant cannot be received.
 	Room(ctx context.Context, tenant string, bytes int64) error
-	// Receive keeps bytes apart: id names them in an order of that turn, and nobody
-	// else can use it. It returns ErrNoRoom or ErrQuota as soon as there is no more
-	// room.
+	// Receive stores bytes separately: id names them in an intent of that turn, and nobody else
+	// can use it. It returns ErrNoRoom or ErrQuota as soon as there is no more room.
 	Receive(ctx context.Context, tenant, turn string, r io.Reader) (id string, err error)
-	// Forget removes what was received in a turn.
+	// Forget removes the bytes received in a turn.
 	Forget(ctx context.Context, tenant, turn string) error
-	// Fetch returns ErrNoArtifact for an artifact that is not there or belongs to
-	// another tenant.
+	// Fetch returns ErrNoArtifact for an artifact that does not exist or belongs to another
+	// tenant.
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
 }
 
 // Why artifacts are refused.
 var (
 	ErrNoArtifact = errors.New("no such artifact")                   // of this tenant
-	ErrNoRoom     = errors.New("not enough free disk")               // for anybody
-	ErrQuota      = errors.New("the tenant holds as much as it may") // and others do not
+	ErrNoRoom     = errors.New("not enough free disk")               // for any tenant
+	ErrQuota      = errors.New("the tenant holds as much as it may") // other tenants have room
 )
 
-// maxArtifact is the largest artifact that is accepted, in bytes; below, how long
-// sending it may take.
+// maxArtifact is the largest artifact that is accepted, in bytes; the other limits bound the time
+// of an upload.
 const (
 	maxArtifact = 256 << 20
 	uploadTime  = 10 * time.Minute
 )
 
-// uploadRoute takes bytes of any type.
+// uploadRoute accepts bytes of any type.
 const uploadRoute = "/agent/artifacts"
 
 // artifactReply is the answer to POST /agent/artifacts.
 type artifactReply struct {
 	catalog.ArtifactPutResult
-	URL string `json:"url"` // for whoever brings a key
+	URL string `json:"url"` // can be read with an API key
 }
 
-// putArtifact is POST /agent/artifacts: it receives the body, whatever it is, and
-// seals an order under the user's grant that keeps it. Until the order is allowed
-// nobody can read the bytes, and if it is refused they are removed. After a crash
-// they are swept like the temporary files of a step.
+// putArtifact is POST /agent/artifacts: it receives the body, of any type, and signs an intent
+// under the user's grant that retains it. Until the intent is allowed nobody can read the bytes,
+// and if it is refused they are removed. After a crash they are swept like the temporary files of
+// a step.
 func (g *Gateway) putArtifact(c *gin.Context) error {
 	a, err := g.holder(c)
 	if err != nil {
@@ -98,7 +97,7 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 	return nil
 }
 
-// receive streams the body to where it waits for its order.
+// receive streams the body to where it waits for its intent.
 func (g *Gateway) receive(c *gin.Context, tenant, turn string) (id string, err error) {
 	tooLarge := problem.New(intents.PayloadTooLarge, "", "an artifact has at most 256 MiB")
 	if c.Request.ContentLength > maxArtifact {
@@ -110,7 +109,7 @@ func (g *Gateway) receive(c *gin.Context, tenant, turn string) (id string, err e
 	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(uploadTime)); err != nil {
 		return "", err
 	}
-	body := &sent{r: http.MaxBytesReader(c.Writer, c.Request.Body, maxArtifact)}
+	body := &bodyReader{r: http.MaxBytesReader(c.Writer, c.Request.Body, maxArtifact)}
 	id, err = g.cfg.Artifacts.Receive(c.Request.Context(), tenant, turn, body)
 	var over *http.MaxBytesError
 	switch {
@@ -122,8 +121,8 @@ func (g *Gateway) receive(c *gin.Context, tenant, turn string) (id string, err e
 	return id, noRoom(err)
 }
 
-// How long a client waits before it asks for room again: disks empty as sweeps
-// go, quotas as people erase.
+// How long a client waits before it retries for lack of room: disks empty as sweeps run, quotas
+// as people erase.
 const (
 	roomAfter  = time.Minute
 	quotaAfter = 10 * time.Minute
@@ -145,14 +144,14 @@ func noRoom(err error) error {
 	return p
 }
 
-// sent remembers why a body could not be read, so that this is not reported as a
-// failure of the store.
-type sent struct {
+// bodyReader records why a body could not be read, so that this is not reported as a failure of
+// the store.
+type bodyReader struct {
 	r   io.Reader
 	err error
 }
 
-func (s *sent) Read(p []byte) (int, error) {
+func (s *bodyReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		s.err = err
@@ -160,19 +159,12 @@ func (s *sent) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// getArtifact is GET /agent/artifacts/{digest}: by a link, or with a key, by an
-// order under the user's grant.
+// getArtifact is GET /agent/artifacts/{digest}: by a link, or with a key, by an intent under the
+// user's grant.
 func (g *Gateway) getArtifact(c *gin.Context) error {
 	digest := c.Param("digest")
 	if c.Query("mac") != "" {
-		tenant, ok := g.cfg.Links.open(digest, c.Request.URL.Query(), g.cfg.Now())
-		if !ok {
-			return g.unauthorized(c, "the link is not valid, or has expired")
-		}
-		if err := meter(g.doors, ratelimit.Caller{Tenant: tenant, Name: edge.Address(c.Request.RemoteAddr)}); err != nil {
-			return err
-		}
-		return g.serveArtifact(c, tenant, digest)
+		return g.getLinked(c, digest)
 	}
 	a, err := g.holder(c)
 	if err != nil {
@@ -187,8 +179,48 @@ func (g *Gateway) getArtifact(c *gin.Context) error {
 	return g.serveArtifact(c, a.tenant, digest)
 }
 
-// serveArtifact gives the bytes. The store checks their digest when it is read to its end, so
-// they are read once before the first is sent.
+// getLinked is getArtifact by a link, which acts for the reader that it was made for: it ends
+// when that reader may no longer read artifacts, and a key sent with it must be that reader's.
+func (g *Gateway) getLinked(c *gin.Context, digest string) error {
+	reader, since, ok := g.cfg.Links.open(digest, c.Request.URL.Query(), g.cfg.Now())
+	if !ok {
+		return g.unauthorized(c, "the link is not valid, or has expired")
+	}
+	if err := meter(g.doors, ratelimit.Caller{Tenant: reader.tenant, Name: edge.Address(c.Request.RemoteAddr)}); err != nil {
+		return err
+	}
+	if err := g.mayStill(c.Request.Context(), reader, "artifact.get", since); err != nil {
+		return err
+	}
+	if c.GetHeader("X-Api-Key") != "" {
+		a, err := g.holder(c)
+		if err != nil {
+			return err
+		}
+		if a.tenant != reader.tenant || a.user != reader.user {
+			return problem.New(intents.RBACForbidden, "", "the link was made for somebody else: ask for the artifact without it")
+		}
+	}
+	return g.serveArtifact(c, reader.tenant, digest)
+}
+
+// mayStill returns an error if a user may not sign a type under a grant issued at since.
+func (g *Gateway) mayStill(ctx context.Context, a actor, typ string, since time.Time) error {
+	row, _ := catalog.Builtin().Lookup(typ)
+	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: row.Capability})
+	switch {
+	case err != nil:
+		return err
+	case reply.Disabled || !reply.May:
+		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+row.Capability)
+	case !reply.RevokedBefore.IsZero() && !since.After(reply.RevokedBefore):
+		return problem.New(intents.GrantInvalid, "", "the grant was revoked under which it was ordered")
+	}
+	return nil
+}
+
+// serveArtifact sends the bytes. The store checks their digest only at the end of reading, so
+// they are read once before the first byte is sent.
 func (g *Gateway) serveArtifact(c *gin.Context, tenant, digest string) error {
 	if g.cfg.Artifacts == nil {
 		return problem.New(intents.DispatchUnavailable, "", "no artifacts are kept here")
@@ -217,10 +249,10 @@ func (g *Gateway) serveArtifact(c *gin.Context, tenant, digest string) error {
 		return err
 	}
 	defer r.Close()
-	c.Header("Content-Type", "application/octet-stream") // never what a browser would run
+	c.Header("Content-Type", "application/octet-stream") // never a type that a browser would run
 	c.Header("Content-Disposition", "attachment")
 	c.Header("Content-Length", strconv.FormatInt(size, 10))
 	c.Status(http.StatusOK)
-	_, _ = io.Copy(c.Writer, r) // a client that is gone reads nothing, and what is too short breaks the connection
+	_, _ = io.Copy(c.Writer, r) // a disconnected client reads nothing, and a short file breaks the connection
 	return nil
 }

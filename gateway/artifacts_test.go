@@ -10,13 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"aob.dev/writ/intents"
 )
 
-// shelf keeps artifacts in memory, and apart from them what was received and is
-// not accepted yet.
+// shelf stores artifacts in memory, and separately the bytes that were received and not accepted
+// yet.
 type shelf struct {
 	m, received sync.Map
 	room        error // nil: there is
@@ -37,7 +36,7 @@ func (s *shelf) Forget(_ context.Context, tenant, turn string) error {
 	return nil
 }
 
-// accept is what the executor does.
+// accept does the work of the executor.
 func (s *shelf) accept(tenant, turn, id string) (ref string, ok bool) {
 	b, ok := s.received.Load(tenant + turn)
 	if !ok || id != "f_1" {
@@ -114,7 +113,7 @@ func TestArtifactIsKeptAndRead(t *testing.T) {
 			t.Errorf("%s: %d %q %v", name, status, got, header)
 		}
 	}
-	if n := len(w.ordered("artifact.get")); n != 2 {
+	if n := len(w.submits("artifact.get")); n != 2 {
 		t.Errorf("%d orders to read", n)
 	}
 	w.refused("GET", kept.URL, "", http.Header{"X-Api-Key": nil}, intents.Unauthorized, "")
@@ -123,7 +122,7 @@ func TestArtifactIsKeptAndRead(t *testing.T) {
 	w.refused("GET", "/agent/artifacts/x", "", nil, intents.NotFound, "")
 }
 
-// A link needs no key, and is of one tenant, digest and second, and of GET.
+// A link needs no key, and is valid for one reader, digest and time limit, and for GET.
 func TestArtifactLink(t *testing.T) {
 	w, s := withShelf(t)
 	ref, _, err := s.Keep(t.Context(), "acme", strings.NewReader("theirs"))
@@ -135,8 +134,7 @@ func TestArtifactLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	anyone := http.Header{"X-Api-Key": nil}
-	before := w.clock.Now().Add(time.Minute)
-	link, err := w.gateway.cfg.Links.Link("acme", ref, before)
+	link, before, err := w.gateway.cfg.Links.Link(ana, intents.ClientOfKey("k1"), ref, w.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,24 +151,24 @@ func TestArtifactLink(t *testing.T) {
 		return u.Path + "?" + q.Encode()
 	}
 	for _, forged := range []string{
-		changed("tenant", "other"), changed("before", "99999999999"), changed("mac", "AAAA"), changed("more", "x"),
+		changed("tenant", "other"), changed("user", "ben"), changed("client", ""), changed("roles", "admin"), changed("before", "99999999999"), changed("mac", "AAAA"), changed("more", "x"),
 		strings.Replace(link, intents.Digest([]byte("theirs")), intents.Digest([]byte("x")), 1),
 	} {
 		w.refused("GET", forged, "", anyone, intents.Unauthorized, "")
 	}
 	digest := strings.TrimPrefix(ref, "cas://")
-	if _, ok := w.gateway.cfg.Links.open(digest, u.Query(), before.Truncate(time.Second)); ok {
+	if _, _, ok := w.gateway.cfg.Links.open(digest, u.Query(), before); ok {
 		t.Error("open at its second")
 	}
-	if _, ok := (Links{}).open(digest, u.Query(), w.clock.Now()); ok {
+	if _, _, ok := (Links{}).open(digest, u.Query(), w.clock.Now()); ok {
 		t.Error("no key opens")
 	}
-	if n := len(w.ordered("artifact.get")); n != 0 {
+	if n := len(w.submits("artifact.get")); n != 0 {
 		t.Errorf("%d orders for links", n)
 	}
 }
 
-// What says that it is too large is refused before it is read, and nothing is kept.
+// A body that declares an excessive size is refused unread, and nothing is stored.
 func TestArtifactTooLarge(t *testing.T) {
 	w, s := withShelf(t)
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/agent/artifacts", strings.NewReader("x"))
@@ -178,14 +176,14 @@ func TestArtifactTooLarge(t *testing.T) {
 	req.ContentLength = maxArtifact + 1
 	got := httptest.NewRecorder()
 	w.gateway.Handler().ServeHTTP(got, req)
-	if got.Code != http.StatusRequestEntityTooLarge || len(w.ordered("artifact.put")) != 0 {
+	if got.Code != http.StatusRequestEntityTooLarge || len(w.submits("artifact.put")) != 0 {
 		t.Fatalf("%d %s", got.Code, got.Body)
 	}
 	s.empty(t)
 }
 
-// Who may not keep artifacts, and what there is no room for, is refused before
-// anything of it is read.
+// A caller who may not retain artifacts, or an artifact for which there is no room, is refused
+// before anything is read.
 func TestArtifactsAreRefusedUnread(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mayNot string
@@ -209,7 +207,7 @@ func TestArtifactsAreRefusedUnread(t *testing.T) {
 			if got.Code != tt.code.Info().Status || !strings.Contains(got.Body.String(), string(tt.code)) || got.Header().Get("Retry-After") != tt.after {
 				t.Errorf("%d %s, Retry-After %q", got.Code, got.Body, got.Header().Get("Retry-After"))
 			}
-			if body.read || len(w.ordered("artifact.put")) != 0 {
+			if body.read || len(w.submits("artifact.put")) != 0 {
 				t.Error("it was read, or ordered")
 			}
 			s.empty(t)
@@ -217,7 +215,7 @@ func TestArtifactsAreRefusedUnread(t *testing.T) {
 	}
 }
 
-// unread is a body that notices when it is read.
+// unread is a body that records reads.
 type unread struct{ read bool }
 
 func (u *unread) Read([]byte) (int, error) {
@@ -225,14 +223,14 @@ func (u *unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// What an order may not keep is not there, for nobody and nowhere.
+// Bytes that an intent may not retain do not exist for anybody.
 func TestArtifactRefused(t *testing.T) {
 	w, s := withShelf(t)
 	w.set(func(c *core) {
 		c.refuse["artifact.put"] = &intents.Answer{Code: intents.PolicyDenied, Reason: "not here"}
 	})
 	w.refused("POST", "/agent/artifacts", "secret", nil, intents.PolicyDenied, "")
-	if n := len(w.ordered("artifact.put")); n != 1 {
+	if n := len(w.submits("artifact.put")); n != 1 {
 		t.Fatalf("%d orders", n)
 	}
 	s.empty(t)

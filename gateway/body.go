@@ -14,8 +14,8 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// readBody decodes a request's body: one JSON object, strict as an order is,
-// without members that into does not have.
+// readBody decodes a request's body: one JSON object, as strict as for an intent, without members
+// unknown to into.
 func readBody(c *gin.Context, into any) error {
 	canonical, err := readJSON(c)
 	if err != nil {
@@ -51,10 +51,10 @@ func readJSON(c *gin.Context) ([]byte, error) {
 	return canonical, nil
 }
 
-// embedded structs are no members of a document.
+// embedded lists embedded structs, which are no members of a document.
 var embedded = strings.NewReplacer("claim.", "", "queryParameters.", "", "WorkflowStart.", "", "RunReplay.", "")
 
-// misfit is why a document could not be decoded.
+// misfit explains why a document could not be decoded.
 func misfit(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {

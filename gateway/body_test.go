@@ -8,8 +8,8 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// A body that is refused is told the member and what is wrong with it, and never
-// to be signed: nobody signed it.
+// The refusal of a body names the member and its error, and does not mention signing: nobody
+// signed it.
 func TestBodyNamesMember(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, row := range []struct{ path, method, body, pointer, detail string }{
@@ -18,7 +18,7 @@ func TestBodyNamesMember(t *testing.T) {
 		{"/agent/run", "POST", `{"message":"x","message":"y"}`, "/message", "strict JSON"},
 		{"/agent/run", "POST", `{"message":`, "", "strict JSON"},
 		{"/agent/run", "POST", `{"message":"x","a/b~":1}`, "/a~1b~0", "unknown member"},
-		{"/agent/run", "POST", `{"message":"x","` + strings.Repeat("n", 900) + `":1}`, "/" + strings.Repeat("n", maxMember) + "…", "unknown member"},
+		{"/agent/run", "POST", `{"message":"x","` + strings.Repeat("n", 900) + `":1}`, "/" + strings.Repeat("n", maxMember-len("…")) + "…", "unknown member"},
 		{"/agent/run", "POST", `{"message":"x","Stream":true}`, "/Stream", "unknown member"},
 		{"/agent/souls/acme", "PUT", `{"persona":{"name":"n","system_promt":"s"}}`, "/persona/system_promt", "unknown member; the members here are language, name, system_prompt, tone"},
 		{"/v1/grants", "POST", `{"user":"ana"}`, "/user", "unknown member; the members here are session_id, tenant_id, user_id"},
@@ -33,7 +33,7 @@ func TestBodyNamesMember(t *testing.T) {
 	}
 }
 
-// Who asks for events gets them, also without saying so in the body.
+// A client that accepts events receives them, even without a member in the body.
 func TestAcceptStreams(t *testing.T) {
 	for accept, want := range map[string]string{
 		"text/event-stream":                        "text/event-stream",

@@ -5,16 +5,16 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
-// chat is POST /chat/{session_id}: a conversation, of which the last message of the user
-// counts. The answer is the stream of POST /agent/run. The header X-Agent-Schema-Name
-// names the agent; without it that of run_agent is asked, or general.
+// chat is POST /chat/{session_id}: a conversation, of which the last message of the user counts.
+// The answer is the stream of POST /agent/run. The header X-Agent-Schema-Name names the agent;
+// the default is run_agent, or general.
 func (g *Gateway) chat(c *gin.Context, who caller) error {
 	var body struct {
-		Messages []said `json:"messages"`
+		Messages []chatMessage `json:"messages"`
 	}
 	if err := readBody(c, &body); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (g *Gateway) chat(c *gin.Context, who caller) error {
 		return err
 	}
 	q.about = catalog.TurnContext{} // the session has the other messages
-	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, named{agent: cmp.Or(c.GetHeader("X-Agent-Schema-Name"), g.cfg.RunAgent, agents.General)}, q)
+	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, namedAgent{agent: cmp.Or(c.GetHeader("X-Agent-Schema-Name"), g.cfg.RunAgent, agents.General)}, q)
 	if err != nil {
 		return err
 	}

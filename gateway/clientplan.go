@@ -11,50 +11,50 @@ import (
 	"sync"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/state/agents"
 )
 
 // clientCall is one tools/call of an MCP client.
 type clientCall struct {
-	Session string          // of the MCP client, as the gateway minted it
-	Request string          // names the call: what is sent again has the same
+	Session string          // of the MCP client, as created by the gateway
+	Request string          // id of the call: a repeated call has the same
 	Skill   string          // full id
 	Args    json.RawMessage // an object; nil: none
 }
 
-// clientTask is what the plan of a client says that its user asks for.
+// clientTask is the task text of a client's plan.
 const clientTask = "Calls of an MCP client."
 
-// Bounds of a client's plan: for how long it takes calls, which leaves its task time to
-// end, and how often a call may meet one that takes none before it is refused.
+// Bounds of a client's plan: how long it accepts calls, which leaves its task time to end, and
+// how often a call may meet a plan that accepts none before it is refused.
 const (
 	clientLife  = 55 * time.Minute
 	clientTries = 3
 )
 
-// clients are the sessions of MCP clients with their plans. Those of before a restart are
-// ended (endLeft), and their calls are not known any more: a client begins anew.
+// clients are the sessions of MCP clients with their plans. Plans from before a restart are ended
+// (endLeft), and their calls are no longer known: a client starts over.
 type clients struct {
 	mu        sync.Mutex // guards the rest
 	sessions  map[clientID]*clientSession
 	manifests *ratelimit.Table[catalog.Manifest] // of approved skills, by tenant and digest
 }
 
-// clientID is a session of one client: nobody else gets into it.
+// clientID is a session of one client: nobody else can use it.
 type clientID struct{ tenant, user, key, session string }
 
 func idOf(a actor) clientID { return clientID{a.tenant, a.user, a.keyID, a.session} }
 
-// clientSession has the plan that takes calls, and the one before it for what is sent again.
+// clientSession has the plan that accepts calls, and the one before it for repeated calls.
 type clientSession struct {
-	mu          sync.Mutex // guards the rest; held while a plan is opened, and never for a call
+	mu          sync.Mutex // guards the rest; locked while a plan is opened, and never during a call
 	now, before *clientPlan
-	until       time.Time // it is remembered, where it has no plan
+	until       time.Time // when it is dropped, if it has no plan
 }
 
 // clientPlan is an open plan of a client.
@@ -70,38 +70,38 @@ type clientPlan struct {
 	at       time.Time
 }
 
-// grantUse is for how long the calls of a client come under one grant: most calls of a
-// session come in bursts.
+// grantUse is how long the calls of a client share one grant: most calls of a session come in
+// bursts.
 const grantUse = 30 * time.Second
 
-// manifestShares are of the manifests of skills, in bytes: of all, and of a tenant's.
+// manifestShares bound the cached manifests of skills, in bytes: in all, and of a tenant.
 var manifestShares = ratelimit.Shares{All: 64 << 20, Tenant: 16 << 20, Key: 16 << 20}
 
 func newClients() *clients {
 	return &clients{sessions: make(map[clientID]*clientSession), manifests: ratelimit.NewTable[catalog.Manifest](manifestShares, nil)}
 }
 
-// callSkill has a skill called for a client in the plan of its session. The answer is the
-// order's, which was executed, has failed, is held or was denied. An error says that there is
-// none.
+// callSkill has a skill called for a client in the plan of its session. It returns the answer to
+// the intent, which was executed, has failed, waits for approval or was denied. An error means
+// that there is no answer.
 //
-// Crash: before the commit nothing has happened. After it the call has, or has not, as its
-// order says (GET /v1/intents/{intent_id}), and the session is gone with its requests: the
-// same one sent anew is another call.
+// Crash: before the commit nothing has happened. After it the intent has the outcome of the call
+// (GET /v1/intents/{intent_id}), and the session with its requests is gone: the same request sent
+// again is another call.
 func (g *Gateway) callSkill(ctx context.Context, a actor, c clientCall) (*intents.Answer, error) {
 	a.session = c.Session
-	return g.clientOrder(ctx, a, intents.Digest([]byte(c.Request)), "skill.call", catalog.SkillCall{Skill: c.Skill, Input: c.Args})
+	return g.clientIntent(ctx, a, intents.Digest([]byte(c.Request)), "skill.call", catalog.SkillCall{Skill: c.Skill, Input: c.Args})
 }
 
-// clientLines reads lines of a result of the session that came as a reference.
+// clientLines reads lines of a result of the session that was returned by reference.
 func (g *Gateway) clientLines(ctx context.Context, a actor, session string, lines catalog.ReadLines) (*intents.Answer, error) {
 	a.session = session
-	return g.clientOrder(ctx, a, "", "read_lines", lines)
+	return g.clientIntent(ctx, a, "", "read_lines", lines)
 }
 
-// clientOrder has an order sealed by the task of a client's plan. A plan that takes no call
-// any more is replaced by the next one.
-func (g *Gateway) clientOrder(ctx context.Context, a actor, request, typ string, args any) (*intents.Answer, error) {
+// clientIntent has an intent signed by the task of a client's plan. A plan that no longer accepts
+// calls is replaced by the next one.
+func (g *Gateway) clientIntent(ctx context.Context, a actor, request, typ string, args any) (*intents.Answer, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, problem.New(intents.SchemaInvalid, "/arguments", "is no JSON")
@@ -111,7 +111,7 @@ func (g *Gateway) clientOrder(ctx context.Context, a actor, request, typ string,
 		if err != nil {
 			return nil, err
 		}
-		answer, over, err := g.sealed(ctx, p, a, bus.ClientCall{Type: typ, Args: raw, Request: request})
+		answer, over, err := g.signed(ctx, p, a, bus.ClientCall{Type: typ, Args: raw, Request: request})
 		if !over {
 			return answer, err
 		}
@@ -121,8 +121,8 @@ func (g *Gateway) clientOrder(ctx context.Context, a actor, request, typ string,
 	return nil, problem.New(intents.Overloaded, "", "the plans of the session end faster than calls are made")
 }
 
-// clientPlan is the plan of a session in which a request was sent before, or the one that
-// takes calls; the first call opens one.
+// clientPlan returns the plan of a session in which a request was sent before, or the one that
+// accepts calls; the first call opens one.
 func (g *Gateway) clientPlan(ctx context.Context, a actor, request string) (*clientPlan, error) {
 	s := g.clients.session(idOf(a))
 	s.mu.Lock()
@@ -150,7 +150,7 @@ func (g *Gateway) clientPlan(ctx context.Context, a actor, request string) (*cli
 	return s.now, nil
 }
 
-// session is the one of an id, which begins here.
+// session returns the session of an id, creating it if it is new.
 func (c *clients) session(id clientID) *clientSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +162,8 @@ func (c *clients) session(id clientID) *clientSession {
 	return s
 }
 
-// leave takes a plan out of its session that takes no calls any more, and has not taken this one.
+// leave removes a plan from its session if it no longer accepts calls and has not accepted this
+// one.
 func (c *clients) leave(p *clientPlan, request string) {
 	s := c.session(idOf(p.actor))
 	s.mu.Lock()
@@ -175,7 +176,7 @@ func (c *clients) leave(p *clientPlan, request string) {
 
 // openClientPlan opens a plan and has a manager open its task.
 //
-// A crash in here leaves a plan that nothing comes of: endLeft.
+// A crash in here leaves an idle plan: see endLeft.
 func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, error) {
 	now := g.cfg.Now()
 	p := &clientPlan{actor: a, turn: newID("turn"), id: intents.NewTimedID(intents.KindPlan, now), until: now.Add(clientLife), sent: make(map[string]bool)}
@@ -184,7 +185,7 @@ func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, err
 		return nil, err
 	}
 	at := intents.Context{TurnID: p.turn, PlanID: p.id}
-	opened, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: p.id, Task: clientTask, Agent: agents.Client, APIKey: a.keyID}, at, t.Grant, ""})
+	opened, err := g.submit(ctx, a, intent{"plan.open", catalog.PlanOpen{PlanID: p.id, Task: clientTask, Agent: agents.Client, APIKey: a.keyID}, at, t.Grant, ""})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, err
 	}
 	begun, err := g.ofManager(ctx, bus.ClientPlan{ClientTurn: t, Digest: opened.IntentID})
 	if err != nil {
-		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: p.id, Reason: "no manager began it"}, at, t.Grant, ""}); cerr != nil {
+		if _, cerr := g.submit(ctx, a, intent{"cancel", catalog.Cancel{PlanID: p.id, Reason: "no manager began it"}, at, t.Grant, ""}); cerr != nil {
 			g.cfg.Log.WarnContext(ctx, "cancel a client's plan", slog.String("plan_id", p.id), slog.String("error", cerr.Error()))
 		}
 		return nil, err
@@ -204,7 +205,8 @@ func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, err
 	return p, nil
 }
 
-// clientTurn is the plan with a grant of who calls, issued for this call or one shortly before.
+// clientTurn returns the plan with a grant of the caller, issued for this call or one shortly
+// before.
 func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.ClientTurn, err error) {
 	p.granting.Lock()
 	defer p.granting.Unlock()
@@ -220,7 +222,7 @@ func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.ClientTurn, err erro
 // ofManager asks a manager to begin or close a client's plan.
 func (g *Gateway) ofManager(ctx context.Context, c bus.ClientPlan) (bus.ClientPlanReply, error) {
 	reply, err := ask[bus.ClientPlanReply](ctx, g.cfg.Bus, bus.ClientPlans, c)
-	if problem.Of(err).Code == intents.DispatchUnavailable && err != nil {
+	if problem.FromError(err).Code == intents.DispatchUnavailable && err != nil {
 		err = problem.New(intents.DispatchUnavailable, "", "no manager is there")
 	}
 	if err == nil && reply.Code != "" {
@@ -229,9 +231,9 @@ func (g *Gateway) ofManager(ctx context.Context, c bus.ClientPlan) (bus.ClientPl
 	return reply, err
 }
 
-// sealed has the task of a plan seal an order. over: nothing was ordered, and the plan takes
-// no calls any more.
-func (g *Gateway) sealed(ctx context.Context, p *clientPlan, a actor, c bus.ClientCall) (answer *intents.Answer, over bool, err error) {
+// signed has the task of a plan sign an intent. over: no intent was signed, and the plan accepts
+// no more calls.
+func (g *Gateway) signed(ctx context.Context, p *clientPlan, a actor, c bus.ClientCall) (answer *intents.Answer, over bool, err error) {
 	if c.ClientTurn, err = g.clientTurn(p, a); err != nil {
 		return nil, false, err
 	}
@@ -241,7 +243,7 @@ func (g *Gateway) sealed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 		return nil, false, err
 	}
 	row, _ := catalog.Builtin().Lookup(c.Type)
-	ctx, cancel := context.WithTimeout(ctx, row.Run()+orderTTL)
+	ctx, cancel := context.WithTimeout(ctx, row.Run()+intentTTL)
 	defer cancel()
 	raw, err := g.cfg.Bus.Request(ctx, bus.ClientCalls(p.instance), question)
 	if err != nil {
@@ -252,10 +254,8 @@ func (g *Gateway) sealed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 		return nil, false, fmt.Errorf("answer of a client's task: %w", err)
 	}
 	switch {
-	case reply.Over:
+	case reply.Ended:
 		return nil, true, nil
-	case reply.Code == string(intents.ConflictIdempotency):
-		return nil, false, problem.New(intents.ConflictIdempotency, "", reply.Reason)
 	case reply.Code != "":
 		return nil, false, problem.New(intents.Code(reply.Code), "", reply.Reason)
 	case c.End:
@@ -267,7 +267,7 @@ func (g *Gateway) sealed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 	return answer, answer.Code == intents.KeyRevoked || answer.Code == intents.KeyUnknown, nil
 }
 
-// endClient ends the plan of a client's session that is gone.
+// endClient ends the plan of a client's session that has ended.
 func (g *Gateway) endClient(ctx context.Context, a actor, session string) {
 	a.session = session
 	if p := g.clients.forget(idOf(a)); p != nil {
@@ -275,7 +275,7 @@ func (g *Gateway) endClient(ctx context.Context, a actor, session string) {
 	}
 }
 
-// forget takes a session out, and gives the plan that it has.
+// forget removes a session and returns its plan.
 func (c *clients) forget(id clientID) *clientPlan {
 	c.mu.Lock()
 	s := c.sessions[id]
@@ -291,15 +291,15 @@ func (c *clients) forget(id clientID) *clientPlan {
 	return p
 }
 
-// endClientPlan has the task of a plan end, once its calls have. The plan is closed when
-// none of them waits for people any more (endLeft).
+// endClientPlan has the task of a plan end, once its calls have. The plan is closed when none of
+// them waits for approval any more (endLeft).
 func (g *Gateway) endClientPlan(ctx context.Context, p *clientPlan, a actor) {
-	if _, over, err := g.sealed(ctx, p, a, bus.ClientCall{End: true}); err != nil && !over {
+	if _, over, err := g.signed(ctx, p, a, bus.ClientCall{End: true}); err != nil && !over {
 		g.cfg.Log.InfoContext(ctx, "end of a client's plan", slog.String("plan_id", p.id), slog.String("error", err.Error()))
 	}
 }
 
-// endLate ends the plans that have had their time, and forgets sessions without one.
+// endLate ends expired plans, and drops sessions without one.
 func (g *Gateway) endLate(ctx context.Context) {
 	now := g.cfg.Now()
 	for id, s := range g.clients.all() {
@@ -324,7 +324,7 @@ func (c *clients) all() map[clientID]*clientSession {
 	return maps.Clone(c.sessions)
 }
 
-// serves says whether a plan takes calls of a session of this process.
+// serves reports whether a plan accepts calls of a session of this process.
 func (c *clients) serves(p bus.SilentPlan) bool {
 	c.mu.Lock()
 	s := c.sessions[clientID{p.Tenant, p.UserID, intents.KeyOfClient(p.Client), p.SessionID}]
@@ -339,9 +339,9 @@ func (c *clients) serves(p bus.SilentPlan) bool {
 	return s.now != nil && s.now.id == p.PlanID
 }
 
-// endLeft ends the plans of clients that nothing comes of any more, and in which nothing
-// waits for people: one whose task has ended is complete, and one from before a restart is
-// cancelled. Nobody is there, so the grant is a standing one, as in resumeSilent.
+// endLeft ends abandoned plans of clients in which nothing waits for approval: a plan whose task
+// has ended is complete, and one from before a restart is cancelled. No user is present, so the
+// grant is a standing one, as in resumeSilent.
 func (g *Gateway) endLeft(ctx context.Context, left []bus.SilentPlan) {
 	for _, p := range left {
 		if g.clients.serves(p) {
@@ -367,6 +367,6 @@ func (g *Gateway) endOne(ctx context.Context, p bus.SilentPlan) (err error) {
 		_, err = g.ofManager(ctx, bus.ClientPlan{ClientTurn: turn, Close: true})
 		return err
 	}
-	_, err = g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: p.PlanID, Reason: "the client is gone"}, intents.Context{TurnID: p.TurnID, PlanID: p.PlanID}, grant, ""})
+	_, err = g.submit(ctx, a, intent{"cancel", catalog.Cancel{PlanID: p.PlanID, Reason: "the client is gone"}, intents.Context{TurnID: p.TurnID, PlanID: p.PlanID}, grant, ""})
 	return err
 }

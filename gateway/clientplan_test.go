@@ -16,24 +16,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	ending "aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
 
-// clientWorld is a gateway with the real router, manager and tasks on a real NATS server.
-// The skills' executor counts what it is asked.
+// clientWorld is a gateway with the real router, manager and tasks on a real NATS server. The
+// skills' executor counts its calls.
 type clientWorld struct {
 	*routertest.World
 	gateway *Gateway
-	who     actor
+	actor   actor
 	stop    func()
 }
 
@@ -64,12 +64,12 @@ func (l localExecutors) Request(ctx context.Context, subject string, data []byte
 	return l.executors.Request(ctx, subject, data)
 }
 
-// noBlobs keeps nothing: results are small.
+// noBlobs stores nothing: results are small.
 type noBlobs struct{ storage.Blobs }
 
 func (noBlobs) Wipe(context.Context, storage.Scope) error { return nil }
 
-// start starts all processes over what is recorded.
+// start starts all processes over the world's records.
 func start(w *routertest.World) *clientWorld { w.Helper(); return startOn(w, w.Journal) }
 
 func startOn(w *routertest.World, journal storage.Journal) *clientWorld {
@@ -116,7 +116,7 @@ func startOn(w *routertest.World, journal storage.Journal) *clientWorld {
 		ns.Close()
 	})
 	w.Cleanup(stop)
-	return &clientWorld{World: w, gateway: g, who: actor{tenant: "default", user: "ana", keyID: "k1", roles: []string{"user"}}, stop: stop}
+	return &clientWorld{World: w, gateway: g, actor: actor{tenant: "default", user: "ana", keyID: "k1", roles: []string{"user"}}, stop: stop}
 }
 
 // restart ends every process and starts them anew over the records.
@@ -127,7 +127,7 @@ func (w *clientWorld) restart() *clientWorld {
 }
 
 func (w *clientWorld) call(request, skill, args string) (*intents.Answer, error) {
-	return w.gateway.callSkill(w.Context(), w.who, clientCall{Session: "mcp1", Request: request, Skill: skill, Args: json.RawMessage(args)})
+	return w.gateway.callSkill(w.Context(), w.actor, clientCall{Session: "mcp1", Request: request, Skill: skill, Args: json.RawMessage(args)})
 }
 
 func (w *clientWorld) called(request, skill, args string, code intents.Code) *intents.Answer {
@@ -144,7 +144,7 @@ func (w *clientWorld) calls(want int) {
 	}
 }
 
-// plans are the plans of clients in order, by their status.
+// plans returns the statuses of the clients' plans, in order.
 func (w *clientWorld) plans() (out []catalog.PlanStatus) {
 	for _, r := range w.Records() {
 		if e := r.Parts["order"]; e == nil {
@@ -161,13 +161,13 @@ func (w *clientWorld) plans() (out []catalog.PlanStatus) {
 	return out
 }
 
-// soon waits until the plans are of these statuses.
+// soon waits until the plans have these statuses.
 func (w *clientWorld) soon(want ...catalog.PlanStatus) {
 	w.Helper()
 	until(w, fmt.Sprint("plans ", want), func() bool { return slices.Equal(w.plans(), want) })
 }
 
-// until waits for something that another goroutine brings about.
+// until waits for an effect of another goroutine.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -182,8 +182,8 @@ func until(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// TestClientCalls: two equal calls are two effects, a request that is sent again is one, and
-// a key that was used serves no other call.
+// TestClientCalls: two equal calls have two effects, a repeated request has one, and a used key
+// serves no other call.
 func TestClientCalls(t *testing.T) {
 	w := newClientWorld(t)
 	first := w.called("1", "bank.pay", `{"n":1}`, intents.OK)
@@ -196,7 +196,7 @@ func TestClientCalls(t *testing.T) {
 	w.calls(2)
 	for _, other := range []struct{ skill, args string }{{"bank.pay", `{"n":2}`}, {"bank.rates", `{"n":1}`}} {
 		_, err := w.call("1", other.skill, other.args)
-		if p := problem.Of(err); p.Code != intents.ConflictIdempotency || !strings.Contains(p.Detail, "Idempotency-Key") {
+		if p := problem.FromError(err); p.Code != intents.ConflictIdempotency || !strings.Contains(p.Detail, "Idempotency-Key") {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -204,13 +204,13 @@ func TestClientCalls(t *testing.T) {
 	w.called(`"1"`, "bank.rates", `{}`, intents.OK) // another id than 1
 	w.calls(3)
 	w.soon(catalog.PlanExecuting)
-	w.gateway.endClient(t.Context(), w.who, "mcp1")
+	w.gateway.endClient(t.Context(), w.actor, "mcp1")
 	w.soon(catalog.PlanComplete)
 	w.called("1", "bank.pay", `{"n":1}`, intents.OK) // of another session
 	w.calls(4)
 }
 
-// TestClientCallsAtOnce: what is sent at once is one call for each request, however often it
+// TestClientCallsAtOnce: concurrent requests make one call for each request id, however often it
 // is sent.
 func TestClientCallsAtOnce(t *testing.T) {
 	w := newClientWorld(t)
@@ -240,7 +240,7 @@ func TestClientDrops(t *testing.T) {
 	ctx, drop := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
-		_, err := w.gateway.callSkill(ctx, w.who, clientCall{Session: "mcp1", Request: "1", Skill: "bank.pay", Args: json.RawMessage(`{"n":1}`)})
+		_, err := w.gateway.callSkill(ctx, w.actor, clientCall{Session: "mcp1", Request: "1", Skill: "bank.pay", Args: json.RawMessage(`{"n":1}`)})
 		gone <- err
 	}()
 	<-reached
@@ -256,8 +256,9 @@ func TestClientDrops(t *testing.T) {
 	w.calls(1)
 }
 
-// TestClientHold: a call that waits does not hold up others, and its outcome can be read once
-// it is approved. The plan is closed when the session is over and nothing waits any more.
+// TestClientHold: a call that waits for approval does not delay others, and its outcome can be
+// read after the approval. The plan is closed when the session has ended and nothing waits any
+// more.
 func TestClientHold(t *testing.T) {
 	w := newClientWorld(t)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"approver"}}}), intents.OK)
@@ -271,7 +272,7 @@ func TestClientHold(t *testing.T) {
 	w.called("2", "bank.rates", `{}`, intents.OK)
 	w.called("1", "bank.pay", `{"n":1}`, intents.ApprovalRequired)
 	w.calls(1)
-	w.gateway.endClient(t.Context(), w.who, "mcp1")
+	w.gateway.endClient(t.Context(), w.actor, "mcp1")
 	w.called("1", "bank.rates", `{}`, intents.OK)
 	w.soon(catalog.PlanExecuting, catalog.PlanExecuting)
 	ben := actor{tenant: "default", user: "ben", keyID: "ben", roles: []string{"approver"}}
@@ -284,8 +285,8 @@ func TestClientHold(t *testing.T) {
 	w.Want(a, intents.OK)
 }
 
-// TestClientNextPlan: after 200 calls, and after its time, a plan is followed by the next one.
-// What is sent again still gets the answer of the first.
+// TestClientNextPlan: after 200 calls, and after its time, a plan is replaced by the next one. A
+// repeated request still gets the first answer.
 func TestClientNextPlan(t *testing.T) {
 	w := newClientWorld(t)
 	first := w.called("0", "bank.pay", `{}`, intents.OK)
@@ -307,8 +308,8 @@ func TestClientNextPlan(t *testing.T) {
 	until(t, "the session is forgotten", func() bool { return len(w.gateway.clients.all()) == 0 })
 }
 
-// TestClientRestart: after a restart the plan of before is cancelled, and a request that is
-// sent again is another call: the one whose answer was lost stands in the record.
+// TestClientRestart: after a restart the earlier plan is cancelled, and a repeated request is
+// another call: the call whose answer was lost is in the record.
 func TestClientRestart(t *testing.T) {
 	w := newClientWorld(t)
 	w.called("1", "bank.rates", `{}`, intents.OK)
@@ -322,7 +323,7 @@ func TestClientRestart(t *testing.T) {
 	lost := make(chan struct{})
 	go func() {
 		defer close(lost)
-		_, _ = w.call("2", "bank.pay", `{}`) // nobody hears the answer
+		_, _ = w.call("2", "bank.pay", `{}`) // nobody receives the answer
 	}()
 	<-reached
 	dead := w
@@ -336,8 +337,8 @@ func TestClientRestart(t *testing.T) {
 	w.calls(3)
 }
 
-// TestClientDiesAnywhere: whatever write is the last one before all processes die, after the
-// restart the plan of the session ends, nothing is called twice, and a client begins anew.
+// TestClientDiesAnywhere: whichever write is the last one before all processes die, after the
+// restart the plan of the session ends, nothing is called twice, and a client starts over.
 func TestClientDiesAnywhere(t *testing.T) {
 	died := 0
 	for last := int64(1); ; last++ {
@@ -351,7 +352,7 @@ func TestClientDiesAnywhere(t *testing.T) {
 			defer close(over)
 			_, _ = w.call("1", "bank.pay", `{}`)
 			_, _ = w.call("2", "bank.rates", `{}`)
-			w.gateway.endClient(t.Context(), w.who, "mcp1")
+			w.gateway.endClient(t.Context(), w.actor, "mcp1")
 		}()
 		select {
 		case <-j.reached:
@@ -382,7 +383,7 @@ func TestClientDiesAnywhere(t *testing.T) {
 	}
 }
 
-// mortal is a journal whose process dies right after a write, before anybody hears of it.
+// mortal is a journal whose process dies right after a write, before it is acknowledged.
 type mortal struct {
 	storage.Journal
 	last            int64
@@ -411,42 +412,42 @@ func (m *mortal) Commit(ctx context.Context, c storage.Commit) (storage.Result, 
 	return r, errors.Join(err, m.dead())
 }
 
-func (m *mortal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
+func (m *mortal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, writes []storage.Subject) (int64, error) {
 	if m.wrote.Load() >= m.last {
 		<-m.killed
 		return 0, errors.New("the process is dead")
 	}
-	at, err := m.Journal.Finish(ctx, of, attempt, outcome, touches)
+	at, err := m.Journal.Finish(ctx, of, attempt, outcome, writes)
 	return at, errors.Join(err, m.dead())
 }
 
-// TestClientPlanIsGone: a plan that somebody has ended is left for the next one, and a
-// user who may not is refused.
-func TestClientPlanIsGone(t *testing.T) {
+// TestClientPlanMissing: a plan that somebody has ended is replaced by the next one, and a user
+// without the right is refused.
+func TestClientPlanMissing(t *testing.T) {
 	w := newClientWorld(t)
 	w.called("1", "bank.rates", `{}`, intents.OK)
 	s := w.gateway.clients.session(clientID{"default", "ana", "k1", "mcp1"})
 	w.Must(w.gateway.cancelled(s.now))
 	w.called("2", "bank.rates", `{}`, intents.OK)
 	w.soon(catalog.PlanFailed, catalog.PlanExecuting)
-	w.who.roles = []string{}
+	w.actor.roles = []string{}
 	if a, err := w.call("3", "bank.rates", `{}`); err != nil || a.Code != intents.RBACForbidden {
 		t.Errorf("%+v, %v", a, err)
 	}
-	w.who.session = "another"
-	_, err := w.gateway.callSkill(t.Context(), w.who, clientCall{Session: "mcp2", Request: "1", Skill: "bank.rates"})
-	if p := problem.Of(err); p.Code != intents.RBACForbidden {
+	w.actor.session = "another"
+	_, err := w.gateway.callSkill(t.Context(), w.actor, clientCall{Session: "mcp2", Request: "1", Skill: "bank.rates"})
+	if p := problem.FromError(err); p.Code != intents.RBACForbidden {
 		t.Errorf("%+v", p)
 	}
 }
 
-// TestClientSkills: a client is shown what its key gives, as it was approved, and that is
-// loaded once.
+// TestClientSkills: a client sees the skills that its key allows, as they were approved, and
+// their manifests are loaded once.
 func TestClientSkills(t *testing.T) {
 	for want, tools := range map[string][]string{"bank.pay bank.rates": nil, "bank.rates": {"bank.rates", "mail.*"}} {
 		w := newClientWorld(t, tools...)
 		for range 2 {
-			got, err := w.gateway.clientSkills(t.Context(), w.who)
+			got, err := w.gateway.clientSkills(t.Context(), w.actor)
 			w.Must(err)
 			var names string
 			for _, m := range got {
@@ -469,7 +470,7 @@ func TestClientSkills(t *testing.T) {
 // TestClientLines: lines of a result are read in the plan of the session.
 func TestClientLines(t *testing.T) {
 	w := newClientWorld(t)
-	a, err := w.gateway.clientLines(t.Context(), w.who, "mcp1", catalog.ReadLines{FileID: "f_1", N: 2})
+	a, err := w.gateway.clientLines(t.Context(), w.actor, "mcp1", catalog.ReadLines{FileID: "f_1", N: 2})
 	w.Must(err)
 	w.Want(a, intents.OK)
 }

@@ -4,15 +4,15 @@ import (
 	"context"
 	"encoding/json"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
-// clientSkills are the approved skills that the API key of a caller gives, by id. What is
-// not known yet of one is loaded by an order in a session that ends with it. One whose server
-// is down is left out.
+// clientSkills returns the approved skills that a caller's API key allows, by id. Missing
+// manifests are loaded by an intent in a session that ends with it. A skill whose server is down
+// is left out.
 func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest, error) {
 	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Skills: true})
 	if err != nil {
@@ -29,7 +29,7 @@ func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest
 			go g.endClient(context.WithoutCancel(ctx), a, a.session)
 		}()
 		for i := 0; i < len(missing); i += catalog.MaxLoaded {
-			answer, err := g.clientOrder(ctx, a, "", "skill.load", catalog.SkillLoad{Skills: missing[i:min(i+catalog.MaxLoaded, len(missing))]})
+			answer, err := g.clientIntent(ctx, a, "", "skill.load", catalog.SkillLoad{Skills: missing[i:min(i+catalog.MaxLoaded, len(missing))]})
 			if err != nil {
 				return nil, err
 			}
@@ -41,8 +41,8 @@ func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest
 	return approved(pins, known), nil
 }
 
-// known are the manifests, by their digest, of skills as they were approved, and missing those
-// of which nothing is known.
+// known returns the cached manifests, by digest, of skills as they were approved, and the pins
+// without one.
 func (c *clients) known(tenant string, pins []intents.Pin) (known map[string]catalog.Manifest, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *clients) known(tenant string, pins []intents.Pin) (known map[string]cat
 	return known, missing
 }
 
-// loaded remembers what skill.load has answered, and adds it to what is known.
+// loaded caches the answer of skill.load, and adds it to the known manifests.
 func (c *clients) loaded(tenant string, answer *intents.Answer, known map[string]catalog.Manifest) error {
 	if p := problem.OfAnswer(answer); p != nil {
 		return p
@@ -75,17 +75,17 @@ func (c *clients) loaded(tenant string, answer *intents.Answer, known map[string
 	return nil
 }
 
-// manifestExtra is what a manifest takes beside its texts, in bytes.
+// manifestExtra is the size of a manifest beside its texts, in bytes.
 const manifestExtra = 1 << 10
 
-// approved are the skills of pins, each with the effect that it was approved with, and destructive
-// if the approval or the server says so.
+// approved returns the skills of pins, each with its approved effect, and destructive if the
+// approval or the server says so.
 func approved(pins []intents.Pin, known map[string]catalog.Manifest) []catalog.Manifest {
 	out := []catalog.Manifest{}
 	for _, p := range pins {
 		if m, ok := known[p.Digest]; ok {
 			m.Effect = catalog.Effect(p.Effect)
-			m.Destructive = m.Destructive || p.Fact().Destroys()
+			m.Destructive = m.Destructive || p.Input().Destroys()
 			out = append(out, m)
 		}
 	}

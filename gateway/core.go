@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
-// askTimeout bounds questions about people and plans, which CORE answers from memory.
+// askTimeout bounds queries about people and plans, which CORE answers from memory.
 const askTimeout = 5 * time.Second
 
-// ask puts a question and decodes the answer.
+// ask sends a query and decodes the answer.
 func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question any) (Reply, error) {
 	var reply Reply
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

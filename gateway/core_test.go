@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 // The API keys of the tests, both of tenant acme.
@@ -21,32 +21,32 @@ const (
 	appKey = "key-of-the-app" // may act for any user
 )
 
-// core answers as the router does: it takes no order that does not verify, is
-// not the gateway's to sign, or breaks its schema.
+// core answers as the router does: it refuses an intent that does not verify, that the gateway
+// may not sign, or that breaks its schema.
 type core struct {
 	t   *testing.T
 	key intents.Key
 	now func() time.Time
 
-	heldArgs string // of the order that waits; empty: none
+	heldArgs string // of the pending intent; empty: none
 
-	mu        sync.Mutex
-	apiKeys   map[string]bus.APIKeyReply // by hash
-	users     map[string]bus.UserReply   // rows: roles allowed
-	plans     map[string]*catalog.PlanView
-	silent    []bus.SilentPlan
-	dreams    []bus.SilentPlan
-	patched   []bus.SilentPlan // runs under way, with another graph
-	claimed   []bus.SilentPlan
-	due       []catalog.Schedule
-	schedules []catalog.Schedule
-	orders    []*intents.Envelope
-	refuse    map[string]*intents.Answer // by type: answered instead
-	shelf     *shelf                     // of artifacts; nil: none
-	mayNot    string                     // a capability that no role has
-	spent     string                     // which budget is
-	pins      []intents.Pin              // of the tenant
-	agents    []string
+	mu          sync.Mutex
+	apiKeys     map[string]bus.APIKeyReply // by hash
+	users       map[string]bus.UserReply   // rows: roles allowed
+	plans       map[string]*catalog.PlanView
+	silent      []bus.SilentPlan
+	dreams      []bus.SilentPlan
+	patched     []bus.SilentPlan // running runs with a changed graph
+	claimed     []bus.SilentPlan
+	due         []catalog.Schedule
+	schedules   []catalog.Schedule
+	intents     []*intents.Envelope
+	refuse      map[string]*intents.Answer // by type: the answer instead
+	shelf       *shelf                     // of artifacts; nil: none
+	mayNot      string                     // a capability that no role has
+	spentBudget string                     // the exhausted budget
+	pins        []intents.Pin              // of the tenant
+	agents      []string
 }
 
 func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
@@ -75,7 +75,7 @@ func (c *core) keys() intents.Keys {
 
 func (c *core) endpoints() map[string]bus.Handler {
 	return map[string]bus.Handler{
-		bus.Orders:          c.order,
+		bus.Intents:         c.intent,
 		bus.DirectoryAPIKey: c.apiKey,
 		bus.DirectoryUser:   c.user,
 		bus.PlansSilent:     c.silentPlans,
@@ -111,7 +111,7 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 	if q.Agents {
 		row.Agents = append(row.Agents, c.agents...)
 	}
-	row.Spent = c.spent
+	row.SpentBudget = c.spentBudget
 	row.May = q.Capability != "" && q.Capability != c.mayNot
 	return marshal(c.t, row)
 }
@@ -122,7 +122,7 @@ func (c *core) silentPlans(context.Context, []byte) []byte {
 	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: marshal(c.t, c.due), Dreams: c.dreams, Patched: c.patched, Claimed: c.claimed})
 }
 
-func (c *core) order(_ context.Context, raw []byte) []byte {
+func (c *core) intent(_ context.Context, raw []byte) []byte {
 	answer, err := c.decide(raw)
 	if err != nil {
 		answer = &intents.Answer{Code: intents.CodeOf(err), Reason: err.Error()}
@@ -154,14 +154,14 @@ func (c *core) decide(raw []byte) (*intents.Answer, error) {
 	if v := schema.ValidateBytes(e.Args()); len(v) > 0 {
 		return nil, intents.Invalid("/intent/args", v)
 	}
-	fired := bytes.Contains(e.Args(), []byte(`"schedule":`)) // all gateways give it one key
+	fired := bytes.Contains(e.Args(), []byte(`"schedule":`)) // all gateways use the same key for it
 	named := e.Type() == "workflow.start" && bytes.Contains(e.Args(), []byte(`"named"`))
 	if fp := e.Constraints().IdempotencyKey == e.Fingerprint(); !fired && !named && fp != (row.Effect == catalog.Idempotent && !row.RandomKey) {
 		c.t.Errorf("%s: idempotency key is the fingerprint: %v", e.Type(), fp)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.orders = append(c.orders, e)
+	c.intents = append(c.intents, e)
 	if a, ok := c.refuse[e.Type()]; ok {
 		return a, nil
 	}
@@ -174,14 +174,14 @@ func (c *core) decide(raw []byte) (*intents.Answer, error) {
 		told = marshal(c.t, map[string]any{"schedules": c.schedules})
 	}
 	return &intents.Answer{
-		Told:     told,
+		Details:  told,
 		IntentID: e.ID(), TraceID: e.TraceID(), Code: intents.OK, Receipt: "receipt of " + e.Type(),
 		Decision: &intents.Decision{Verdict: intents.Allow, Code: intents.OK},
 		Outcome:  &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: marshal(c.t, result)},
 	}, nil
 }
 
-// perform is the fold, and the executors. It runs under mu.
+// perform applies an intent as state and executors do. It runs under mu.
 func (c *core) perform(e *intents.Envelope) (any, error) {
 	p := e.Principal()
 	switch e.Type() {
@@ -246,7 +246,7 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 	case "schedule.list":
 		return catalog.ScheduleCount{Schedules: len(c.schedules)}, nil
 	case "schedule.delete":
-		return catalog.Accepted{Accepted: true}, nil
+		return catalog.Ack{Accepted: true}, nil
 	case "soul.put":
 		var a catalog.SoulPut
 		if err := json.Unmarshal(e.Args(), &a); err != nil {
@@ -307,11 +307,11 @@ func (c *core) plan(planID string) (catalog.PlanView, bool) {
 	return catalog.PlanView{}, false
 }
 
-// ordered gives the orders of a type, in order.
-func (c *core) ordered(typ string) []*intents.Envelope {
+// submits returns the intents of a type, in order.
+func (c *core) submits(typ string) []*intents.Envelope {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.orders), func(e *intents.Envelope) bool { return e.Type() != typ })
+	return slices.DeleteFunc(slices.Clone(c.intents), func(e *intents.Envelope) bool { return e.Type() != typ })
 }
 
 func (c *core) set(f func(*core)) {

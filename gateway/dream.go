@@ -4,20 +4,20 @@ import (
 	"context"
 	"log/slog"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/state/agents"
 )
 
-// dreamTask is what the dreaming agent is asked for.
+// dreamTask is the request to the dreaming agent.
 const dreamTask = "Write down the moments of this conversation, and how they are linked."
 
-// dreamOf opens a plan of the dreaming agent for each session that it is time to dream of,
-// once after each of its turns.
+// dreamOf opens a plan of the dreaming agent for each session that is due, once after each of its
+// turns.
 //
-// A crash in here leaves a session due. Two gateways may do it at once: the request of a
-// last turn opens one plan.
+// A crash in here leaves a session due. Two gateways may do it at once: the request of a last
+// turn opens one plan.
 func (g *Gateway) dreamOf(ctx context.Context, due []bus.SilentPlan) {
 	tried := make(map[string]bool)
 	for _, p := range due {
@@ -32,8 +32,8 @@ func (g *Gateway) dreamOf(ctx context.Context, due []bus.SilentPlan) {
 	g.dreamt = tried
 }
 
-// dream opens the plan under a standing grant: the roles of the session's last turn, cut
-// to those that key and user have now. Nobody follows it.
+// dream opens the plan under a standing grant: the roles of the session's last turn, cut to those
+// that key and user have now. Nobody follows it.
 func (g *Gateway) dream(ctx context.Context, last bus.SilentPlan) (err error) {
 	a := actorOf(last)
 	if a.roles, err = g.rolesOf(ctx, a, last.Roles); err != nil {

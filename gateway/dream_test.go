@@ -5,15 +5,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 )
 
-// TestDream: a session that is due is dreamt of once after a turn, in the session and under
-// a standing grant of the roles that are left. Who may not run the agent is not dreamt of.
+// TestDream: a due session gets one dream after a turn, in the session and under a standing grant
+// of the remaining roles. A user who may not run the agent gets none.
 func TestDream(t *testing.T) {
-	handed := make(chan bus.HandOut, 9)
-	w := newWorld(t, func(h bus.HandOut, _ func(bus.FrameKind, any)) { handed <- h })
+	handed := make(chan bus.PlanDispatch, 9)
+	w := newWorld(t, func(h bus.PlanDispatch, _ func(bus.FrameKind, any)) { handed <- h })
 	due := bus.SilentPlan{
 		Tenant: "acme", UserID: "ana", PlanID: "plan_9", SessionID: "s1", TurnID: "turn_9", Roles: []string{"user", "auditor"},
 		Client: intents.ClientOfKey("k1"), OpenedAt: w.clock.Now(), TraceID: "0123456789abcdef0123456789abcdef",
@@ -27,7 +27,7 @@ func TestDream(t *testing.T) {
 	w.set(func(c *core) { c.mayNot, c.dreams[0].PlanID = "", "plan_10" })
 	w.gateway.resumeSilent(t.Context())
 	w.gateway.resumeSilent(t.Context())
-	opened := w.ordered("plan.open")
+	opened := w.submits("plan.open")
 	if len(opened) != 1 {
 		t.Fatalf("%d plans", len(opened))
 	}
@@ -44,7 +44,7 @@ func TestDream(t *testing.T) {
 	w.clock.advance(standingLife + 1)
 	w.set(func(c *core) { c.dreams[0].PlanID = "plan_11" })
 	w.gateway.resumeSilent(t.Context())
-	if n := len(w.ordered("plan.open")); n != 1 {
+	if n := len(w.submits("plan.open")); n != 1 {
 		t.Errorf("%d plans, a day later", n)
 	}
 }

@@ -6,40 +6,40 @@ import (
 	"log/slog"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
-// event is a frame as a client sees it. Seq is the SSE id; it is 0 in an event of
-// the gateway's own, after which a client cannot resume. A zero event says that
-// nothing has come for a while.
+// event is a frame as a client sees it. Seq is the SSE id; it is 0 in an event of the gateway's
+// own, after which a client cannot resume. A zero event means that no frame has arrived for a
+// while.
 type event struct {
 	Seq  uint64          `json:"seq,omitempty"`
 	Kind bus.FrameKind   `json:"kind"`
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// newEvent makes an event of the gateway's own.
+// newEvent creates an event of the gateway's own.
 func newEvent(kind bus.FrameKind, data any) event {
 	raw, _ := json.Marshal(data) // plain data
 	return event{Kind: kind, Data: raw}
 }
 
-// follow calls fn with a turn's frames after a sequence number, until fn returns
-// false, ctx ends, or the plan has been closed and no more frames come: then it
-// gives the plan. Frames are only for display and may be lost. The plan's record
-// decides, so the plan is read when no frames come.
+// follow calls fn with a turn's frames after a sequence number, until fn returns false, ctx ends,
+// or the plan has been closed and no more frames arrive: then it returns the plan. Frames are
+// only for display and may be lost. The plan's record decides, so the plan is read when no frames
+// arrive.
 func (g *Gateway) follow(ctx context.Context, t turn, after uint64, quiet time.Duration, fn func(event) bool) (*catalog.PlanView, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	reader := g.frames(ctx, t, after)
 	defer func() {
 		cancel()
-		for range reader { // until it has gone
+		for range reader { // until it has ended
 		}
 	}()
 	frames := reader
-	if t.settled {
-		quiet = g.pace.settled
+	if t.ended {
+		quiet = g.pace.closed
 	}
 	silence := time.NewTimer(quiet)
 	defer silence.Stop()
@@ -48,7 +48,7 @@ func (g *Gateway) follow(ctx context.Context, t turn, after uint64, quiet time.D
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case e, ok := <-frames:
-			if !ok { // the stream is gone; the plan is still there to be asked
+			if !ok { // the stream is gone; the plan can still be read
 				frames = nil
 				continue
 			}
@@ -103,16 +103,16 @@ func (g *Gateway) frames(ctx context.Context, t turn, after uint64) <-chan event
 	return out
 }
 
-// closing are the events that end a stream whose own last frames are gone.
+// closing returns the events that end a stream whose own last frames are gone.
 func closing(v catalog.PlanView) []event {
 	last := newEvent(bus.FrameAnswer, bus.AnswerData{Response: v.Response, Components: v.Components})
 	if v.Status == catalog.PlanFailed {
 		last = newEvent(bus.FrameError, failure(v))
 	}
-	return []event{last, newEvent(bus.FrameDone, bus.DoneData{PlanID: v.PlanID, Status: string(v.Status)})}
+	return []event{last, newEvent(bus.FrameDone, bus.DoneData{PlanID: v.PlanID, Status: string(v.Status), WorkflowComplete: v.WorkflowComplete})}
 }
 
-// failure says why a plan has failed.
+// failure explains why a plan has failed.
 func failure(v catalog.PlanView) bus.ErrorData {
 	if v.Failure == nil {
 		return bus.ErrorData{Reason: "the plan has failed"}

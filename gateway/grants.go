@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
-// standingLife is for how long after its opening a plan may go on without its user.
+// standingLife is how long after its opening a plan may go on without its user.
 const standingLife = 24 * time.Hour
 
-// newID is a fresh identifier: 26 letters and digits after its kind.
+// newID returns a fresh identifier: 26 letters and digits after its kind.
 func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()) }
 
-// issueGrant signs who asked, for one turn. A standing grant names the plan that
-// goes on without the user and serves for nothing else.
+// issueGrant signs a statement about the user of one turn. A standing grant names the plan that
+// goes on without the user and is valid for nothing else.
 func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Time, error) {
 	if standing != "" {
 		standing = "plan:" + standing
@@ -29,7 +29,7 @@ func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Tim
 	return g.signGrant(a, turnID, standing)
 }
 
-// issueReading signs who reads. The grant is good for no intent.
+// issueReading signs a grant for reading. It is valid for no intent.
 func (g *Gateway) issueReading(a actor) (string, error) {
 	token, _, err := g.signGrant(a, newID("turn"), intents.ForReading)
 	return token, err
@@ -49,8 +49,8 @@ func (g *Gateway) signGrant(a actor, turnID, work string) (string, time.Time, er
 	return token, expires, err
 }
 
-// act is how who asked was known: by an API key, or by the key of an operator who started
-// a run.
+// act says how the user was identified: by an API key, or by the key of an operator who started a
+// run.
 func (a actor) act() intents.Act {
 	if a.keyID == "" {
 		return intents.Act{Client: "operator", AMR: []string{"operator_key"}}
@@ -58,8 +58,8 @@ func (a actor) act() intents.Act {
 	return intents.Act{Client: intents.ClientOfKey(a.keyID), AMR: []string{"api_key"}}
 }
 
-// renewGrants sends the driver of every plan of ours a fresh grant when its last
-// one grows old, and forgets plans that are closed.
+// renewGrants sends the driver of every plan of this gateway a fresh grant when its last one is
+// due for renewal, and drops closed plans.
 func (g *Gateway) renewGrants(ctx context.Context) {
 	for _, t := range g.turns.grantedBefore(g.cfg.Now().Add(-g.pace.renew)) {
 		if err := g.renewGrant(ctx, t); err != nil && ctx.Err() == nil {
@@ -75,8 +75,8 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	}
 	var err error
 	if t.roles, err = g.rolesOf(ctx, t.actor, t.roles); err != nil {
-		if problem.Of(err).Code == intents.RBACForbidden {
-			g.turns.forget(t.plan) // its last grant runs out, and then it stops
+		if problem.FromError(err).Code == intents.RBACForbidden {
+			g.turns.forget(t.plan) // its last grant expires, and then it stops
 		}
 		return err
 	}
@@ -89,14 +89,14 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 		return nil
 	}
 	if t.manager == "" {
-		return nil // nobody has taken it yet: who does gets a grant with it
+		return nil // nobody has accepted it yet: the driver gets a grant with the dispatch
 	}
 	token, expires, err := g.issueGrant(t.actor, t.id, t.plan)
 	if err != nil {
 		return err
 	}
 	fresh := bus.FreshGrant{PlanID: t.plan, Driver: t.driver, Grant: token, Expires: expires}
-	// A manager that no longer drives it, because it waits for people, needs none.
+	// A manager that no longer runs it, because it waits for people, needs none.
 	if _, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant(t.role(), t.manager), fresh); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	return nil
 }
 
-// closed says whether a plan has ended.
+// closed reports whether a plan has ended.
 func closed(v catalog.PlanView) bool {
 	return v.Status == catalog.PlanComplete || v.Status == catalog.PlanFailed
 }

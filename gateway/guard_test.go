@@ -9,8 +9,8 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// What the router's entrance refuses unread, this one does too; every refusal is
-// a problem with a type, a code and the trace.
+// Requests that the router's entrance refuses unread are refused here too; every refusal is a
+// problem with a type, a code and the trace.
 func TestEveryRefusalIsAProblem(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, c := range []struct {

@@ -3,21 +3,22 @@ package gateway
 import (
 	"context"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
-// handOut gives a turn to a manager, a run to a workflow engine, and notes it as ours. Each hand-out has a
-// driver of its own: if two come to hold one plan, plan.claim decides.
-func (g *Gateway) handOut(ctx context.Context, t turn, grant string) error {
+// dispatch gives a turn to a manager, or a run to a workflow engine, and records it as this
+// gateway's. Each dispatch has a driver of its own: if two drivers have one plan, plan.claim
+// decides.
+func (g *Gateway) dispatch(ctx context.Context, t turn, grant string) error {
 	now := g.cfg.Now()
 	t.driver = newID("driver")
-	reply, err := ask[bus.HandOutReply](ctx, g.cfg.Bus, bus.Agent(t.role()), bus.HandOut{
+	reply, err := ask[bus.PlanDispatchReply](ctx, g.cfg.Bus, bus.Agent(t.role()), bus.PlanDispatch{
 		Tenant: t.tenant, UserID: t.user, SessionID: t.session, TurnID: t.id, PlanID: t.plan,
 		Question: t.question, Driver: t.driver, Epoch: t.epoch, Grant: grant, TraceID: t.trace,
 	})
-	switch p := problem.Of(err); {
+	switch p := problem.FromError(err); {
 	case err == nil && reply.Accepted:
 		t.manager = reply.Instance
 		g.turns.handed(t, now)

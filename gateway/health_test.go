@@ -11,19 +11,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/state/agents"
 )
 
-// looked is a Registry of tenant acme.
-type looked struct{ blobs, breaker string }
+// fakeRegistry is a Registry of tenant acme.
+type fakeRegistry struct{ blobs, breaker string }
 
-func (looked) SkillDocuments(context.Context, string) ([]agents.SkillDocument, error) {
+func (fakeRegistry) SkillDocuments(context.Context, string) ([]agents.SkillDocument, error) {
 	return agents.SkillDocuments(), nil
 }
 
-func (k looked) Look(_ context.Context, tenant string) (Deep, error) {
+func (k fakeRegistry) Look(_ context.Context, tenant string) (Deep, error) {
 	breaker := bus.Breaker{Server: "crm", Status: k.breaker, Failures: 5}
 	return Deep{
 		Stores: map[string]string{"journal": Up, "blobs": k.blobs}, Agents: []AgentHealth{{Name: "of-" + tenant, Kind: Remote, Endpoint: "a.example", Breaker: &breaker}},
@@ -34,7 +34,7 @@ func (k looked) Look(_ context.Context, tenant string) (Deep, error) {
 // TestDeepHealth: the stores, and the agents and breakers of the key's tenant.
 func TestDeepHealth(t *testing.T) {
 	for _, tt := range []struct{ blobs, breaker, status string }{{Up, "closed", Up}, {Down, "closed", Degraded}, {Up, "open", Degraded}} {
-		is := looked{tt.blobs, tt.breaker}
+		is := fakeRegistry{tt.blobs, tt.breaker}
 		w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = is })
 		var got Deep
 		w.call("GET", "/health/deep", "", nil, &got)
@@ -46,12 +46,12 @@ func TestDeepHealth(t *testing.T) {
 	}
 }
 
-// TestHealthHere: whoever asks on the machine of the node needs no key, and gets names and states
-// of the agents. A request that may have come from elsewhere does.
+// TestHealthHere: a caller on the node's machine needs no key, and gets names and states of the
+// agents. A request that may have come from elsewhere needs one.
 func TestHealthHere(t *testing.T) {
 	keyless := http.Header{"X-Api-Key": nil}
-	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry, c.RateLimit = looked{Up, "open"}, 20 })
-	for range 50 { // a probe asks again and again
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry, c.RateLimit = fakeRegistry{Up, "open"}, 20 })
+	for range 50 { // a probe repeats its request
 		var got json.RawMessage
 		w.call("GET", "/health/deep", "", keyless, &got)
 		if want := `{"agents":[{"agent_id":"of-default","status":"open"}]}`; string(got) != want {
@@ -66,11 +66,11 @@ func TestHealthHere(t *testing.T) {
 		header[name] = []string{value}
 		w.refused("GET", "/health/deep", "", header, intents.Unauthorized, "")
 	}
-	w = newWorld(t, nil, func(c *Config, _ *pace) { c.Registry, c.PublicURL = looked{}, "https://writ.example" })
+	w = newWorld(t, nil, func(c *Config, _ *pace) { c.Registry, c.PublicURL = fakeRegistry{}, "https://writ.example" })
 	w.refused("GET", "/health/deep", "", keyless, intents.Unauthorized, "")
 }
 
-// TestOnlyHere: both ends of the connection and the name that was asked are this machine.
+// TestOnlyHere: both ends of the connection and the requested host name are this machine.
 func TestOnlyHere(t *testing.T) {
 	for _, tt := range []struct {
 		to, from, host string
@@ -96,7 +96,7 @@ func TestOnlyHere(t *testing.T) {
 
 // TestSkills: documents of skills are listed, and read by id.
 func TestSkills(t *testing.T) {
-	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = looked{} })
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Registry = fakeRegistry{} })
 	var all, one []skillDocument
 	w.call("GET", "/skills/", "", nil, &all)
 	if len(all) != len(agents.SkillDocuments()) || all[0].Content != "" || all[0].Capability == "" {

@@ -9,7 +9,9 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/mark3labs/mcp-go/server"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
 
@@ -32,7 +34,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET(server.WellKnownProtectedResourcePath+routeMCP, r.Handle(g.protectedResource))
 	r.GET("/v1/me", keyed(g.getMe))
 	r.POST("/v1/grants", keyed(g.postGrant))
-	r.POST("/v1/skills", keyed(g.ordered("skill.approve", nil)))
+	r.POST("/v1/skills", keyed(g.submits("skill.approve", nil)))
 	r.POST("/v1/produce", keyed(g.produce))
 	r.POST("/v1/logs", keyed(g.postLogs))
 	r.GET(routeLogs, by(g.getLogs))
@@ -64,12 +66,12 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/artifacts/:digest", r.Handle(g.getArtifact))
 	r.GET("/agent/memory/query", keyed(g.queryMemory))
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
-	r.POST("/agent/kb/documents", keyed(g.ordered("kb.index", nil)))
-	r.GET("/agent/kb/documents", keyed(g.ordered("kb.list", listing)))
-	r.DELETE("/agent/kb/documents/:id", keyed(g.ordered("kb.remove", removal)))
-	r.POST("/agent/kb/search", keyed(g.ordered("kb.search", nil)))
-	r.GET("/agent/cache", keyed(g.ordered("cache.stats", none)))
-	r.POST("/agent/cache/invalidate", keyed(g.ordered("cache.invalidate", nil)))
+	r.POST("/agent/kb/documents", keyed(g.submits("kb.index", nil)))
+	r.GET("/agent/kb/documents", keyed(g.submits("kb.list", listing)))
+	r.DELETE("/agent/kb/documents/:id", keyed(g.submits("kb.remove", removal)))
+	r.POST("/agent/kb/search", keyed(g.submits("kb.search", nil)))
+	r.GET("/agent/cache", keyed(g.submits("cache.stats", none)))
+	r.POST("/agent/cache/invalidate", keyed(g.submits("cache.invalidate", nil)))
 	r.GET("/schemas/", by(g.listSchemas))
 	r.GET("/health", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": Up}) })
 	r.GET("/health/deep", r.Handle(g.health))
@@ -82,7 +84,7 @@ func (g *Gateway) Handler() http.Handler {
 	return r.Engine
 }
 
-// ready is GET /readyz: the router answers questions about API keys.
+// ready is GET /readyz: the router answers queries about API keys.
 func (g *Gateway) ready(c *gin.Context) error {
 	_, err := ask[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{})
 	return respond(c, gin.H{"status": "ok"}, err)
@@ -99,6 +101,13 @@ func (g *Gateway) authenticated(h func(*gin.Context, caller) error) func(*gin.Co
 		if err := g.mayGoOn(who); err != nil {
 			return err
 		}
+		leave, ok := g.open.Take(who.key.Tenant, who.key.ID)
+		if !ok {
+			p := problem.New(intents.Overloaded, "", "too many requests and streams of this API key or its tenant are open")
+			p.RetryAfter, p.Hint = time.Second, "end some of them, or wait until they end"
+			return p
+		}
+		defer leave()
 		err = h(c, who)
 		if err != nil && !*who.metered {
 			_ = meter(g.doors, who.refused()) // the next request is refused
@@ -118,7 +127,7 @@ func (g *Gateway) identified(h func(*gin.Context, actor) error) func(*gin.Contex
 	}
 }
 
-// aboutPlan is a route about the plan, or run, that its path names.
+// aboutPlan is a route for the plan, or run, in its path.
 func (g *Gateway) aboutPlan(h func(c *gin.Context, a actor, planID string) error) func(*gin.Context, caller) error {
 	return func(c *gin.Context, who caller) error {
 		a, planID, err := g.identifyForPlan(c, who)
@@ -129,7 +138,7 @@ func (g *Gateway) aboutPlan(h func(c *gin.Context, a actor, planID string) error
 	}
 }
 
-// respond gives what a route found, if it found it.
+// respond sends the result of a route, or returns its error.
 func respond[T any](c *gin.Context, found T, err error) error {
 	if err == nil {
 		c.JSON(http.StatusOK, found)
@@ -137,7 +146,7 @@ func respond[T any](c *gin.Context, found T, err error) error {
 	return err
 }
 
-// observe logs a request: its route and its end, nothing that its sender wrote.
+// observe logs a request: its route and its outcome, but no content of the sender.
 func (g *Gateway) observe(c *gin.Context) {
 	began := g.cfg.Now()
 	c.Header("Cache-Control", "no-store")
@@ -147,7 +156,7 @@ func (g *Gateway) observe(c *gin.Context) {
 		slog.String("trace_id", edge.Trace(c)))
 }
 
-// lasting is a context for work that goes on although the client has gone away.
+// lasting is a context for work that goes on although the client has disconnected.
 func lasting(c *gin.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), limit)
 }

@@ -12,22 +12,22 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// caller is who sent a request, as far as its API key says.
+// caller is the sender of a request, as far as its API key identifies it.
 type caller struct {
 	key    bus.APIKeyReply
 	header claim
 	trace  string
 	reads  bool
-	// metered says that the request has been counted against the user's rate. One
-	// that is refused before its user is known counts against the key.
+	// metered reports that the request has been counted against the user's rate. A request that
+	// is refused before its user is known counts against the key.
 	metered *bool
 }
 
@@ -36,10 +36,9 @@ func (c caller) refused() ratelimit.Caller {
 	return ratelimit.Caller{Tenant: c.key.Tenant, Key: c.key.ID}
 }
 
-// mayGoOn refuses, before anything is read, a key that has sent too much that
-// could not be read.
+// mayGoOn refuses a key that has sent too many unreadable requests, before anything is read.
 func (g *Gateway) mayGoOn(who caller) error {
-	if wait, spent := g.doors.Spent(who.refused()); spent {
+	if wait, spent := g.doors.Exhausted(who.refused()); spent {
 		return limited(wait)
 	}
 	return nil
@@ -61,8 +60,8 @@ type actor struct {
 	trace                 string
 }
 
-// authenticate finds the owner of the API key. Failures count against the address
-// that they come from.
+// authenticate finds the owner of the API key. Failures count against the address that they come
+// from.
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who := caller{
 		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
@@ -70,7 +69,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	}
 	secret := cmp.Or(c.GetHeader("X-Api-Key"), bearerKey(c))
 	if secret == "" {
-		return who, g.unauthorized(c, "the header X-Api-Key is missing")
+		return who, g.unauthorized(c, "the API key is missing")
 	}
 	hash := intents.Digest([]byte(secret))
 	key, ok := g.keys.get(hash)
@@ -96,10 +95,14 @@ func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
 	if err := meter(g.doors, ratelimit.Caller{Name: edge.Address(c.Request.RemoteAddr)}); err != nil {
 		return err
 	}
-	return problem.New(intents.Unauthorized, "", detail)
+	p := problem.New(intents.Unauthorized, "", detail)
+	if ofBearers[c.FullPath()] != nil {
+		p.Hint = "send an API key as bearer: Authorization: Bearer KEY"
+	}
+	return p
 }
 
-// meter takes a request from somebody's rate.
+// meter counts a request against a caller's rate.
 func meter(limit *ratelimit.Limiter, who ratelimit.Caller) error {
 	if wait, ok := limit.Allow(who); !ok {
 		return limited(wait)
@@ -116,9 +119,9 @@ func limited(wait time.Duration) error {
 // identifier is the form of the names of people, tenants, sessions and plans.
 var identifier = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// identify settles for whom a request acts. Headers and body must claim the same,
-// and no more than the key gives: its own tenant, and its own user unless it may
-// assert others. The roles are the key's, cut to those that the user has now.
+// identify determines the user for whom a request acts. Headers and body must claim the same, and
+// no more than the key allows: its own tenant, and its own user unless it may assert others. The
+// roles are the key's, cut to those that the user has now.
 func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, error) {
 	a, err := who.claims(body)
 	if err != nil {
@@ -138,17 +141,17 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	return a, err
 }
 
-// usersOfKey is how many times the rate of a user a key has, which may act for many.
+// usersOfKey is the rate of a key in multiples of a user's rate; a key may act for many users.
 const usersOfKey = 100
 
-// rates are of a user by one key, and of a key.
+// rates are those of a user by one key, and of a key.
 type rates struct{ users, keys *ratelimit.Limiter }
 
 func newRates(requests int, window time.Duration, now func() time.Time) rates {
 	return rates{ratelimit.New(requests, window, callers, now), ratelimit.New(usersOfKey*requests, window, callers, now)}
 }
 
-// meter takes a request from the rates of a user and of the key.
+// meter counts a request against the rates of a user and of the key.
 func (r rates) meter(a actor) error {
 	if err := meter(r.users, ratelimit.Caller{Tenant: a.tenant, Key: a.keyID, Name: a.user}); err != nil {
 		return err
@@ -156,7 +159,7 @@ func (r rates) meter(a actor) error {
 	return meter(r.keys, ratelimit.Caller{Tenant: a.tenant, Key: a.keyID})
 }
 
-// claims settles who asks, without roles.
+// claims determines the user of a request, without roles.
 func (c caller) claims(body claim) (actor, error) {
 	a := actor{keyID: c.key.ID, trace: c.trace}
 	if err := body.check(); err != nil {
@@ -189,7 +192,7 @@ func (c caller) claims(body claim) (actor, error) {
 	return a, nil
 }
 
-// holder is the actor of a request whose body names no user.
+// holder returns the actor of a request whose body names no user.
 func (g *Gateway) holder(c *gin.Context) (actor, error) {
 	who, err := g.authenticate(c)
 	if err != nil {
@@ -198,7 +201,7 @@ func (g *Gateway) holder(c *gin.Context) (actor, error) {
 	return g.identify(c.Request.Context(), who, claim{})
 }
 
-// rolesOf asks what is left of roles now. A user who may do nothing is refused.
+// rolesOf returns the roles that are still valid. A disabled user is refused.
 func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]string, error) {
 	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: roles})
 	if err != nil {
@@ -207,18 +210,18 @@ func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]strin
 	if reply.Disabled {
 		return nil, problem.New(intents.RBACForbidden, "/user_id", "the user is disabled")
 	}
-	if now := g.cfg.Now(); now.Truncate(time.Second).Before(reply.RevokedBefore) { // a grant of now would be dead
+	if now := g.cfg.Now(); now.Truncate(time.Second).Before(reply.RevokedBefore) { // a grant issued now would be void
 		p := problem.New(intents.RateLimited, "/user_id", "the user's grants were revoked a moment ago")
 		p.RetryAfter = reply.RevokedBefore.Sub(now) + time.Second
 		return nil, p
 	}
-	// Never more than was asked for, whatever the answer is.
+	// Never more than the requested roles, whatever the answer is.
 	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
 	return append([]string{}, left...), nil
 }
 
-// may says whether an actor's roles allow a type, before any work is done for it.
-// The router decides when the order comes.
+// may returns an error if an actor's roles do not allow a type, before any work is done for it.
+// The router decides when the intent arrives.
 func (g *Gateway) may(ctx context.Context, a actor, typ string) error {
 	row, ok := catalog.Builtin().Lookup(typ)
 	if !ok {
@@ -227,13 +230,13 @@ func (g *Gateway) may(ctx context.Context, a actor, typ string) error {
 	return g.covers(ctx, a, row.Capability)
 }
 
-// covers says whether an actor's roles cover a capability.
+// covers returns an error if an actor's roles do not cover a capability.
 func (g *Gateway) covers(ctx context.Context, a actor, capability string) error {
 	_, err := g.covered(ctx, a, capability)
 	return err
 }
 
-// covered is covers, with all that the directory says.
+// covered is covers, with the complete answer of the directory.
 func (g *Gateway) covered(ctx context.Context, a actor, capability string) (bus.UserReply, error) {
 	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: capability})
 	if err == nil && (reply.Disabled || !reply.May) {
@@ -251,8 +254,7 @@ func (c claim) check() error {
 	return nil
 }
 
-// agreed is the value that a header and a member of the body agree on; either may
-// be absent.
+// agreed returns the value that a header and a member of the body agree on; either may be absent.
 func agreed(member, header, fromHeader, fromBody string) (string, error) {
 	if fromHeader != "" && fromBody != "" && fromHeader != fromBody {
 		return "", problem.New(intents.SchemaInvalid, "/"+member, "differs from the header "+header)

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
-// Who may be whom: the key, the headers and the body against each other.
+// Which identities are allowed: the key, the headers and the body against each other.
 func TestIdentityMatrix(t *testing.T) {
 	w := newWorld(t, nil)
 	const path = "/agent/memory/query"
@@ -27,7 +27,7 @@ func TestIdentityMatrix(t *testing.T) {
 		body    string // members besides query_text
 		code    intents.Code
 		pointer string
-		user    string // of the order, if allowed
+		user    string // of the intent, if allowed
 	}{
 		{name: "the key's own user", key: anaKey, user: "ana"},
 		{name: "all said twice", key: anaKey, header: claim{"acme", "ana", "s1"}, body: `,"tenant_id":"acme","user_id":"ana","session_id":"s1"`, user: "ana"},
@@ -51,10 +51,10 @@ func TestIdentityMatrix(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			header := http.Header{"X-Api-Key": {row.key}, "X-Tenant-Id": {row.header.Tenant}, "X-User-Id": {row.header.User}, "X-Session-Id": {row.header.Session}}
 			body := `{"query_text":"x"` + row.body + `}`
-			before := len(w.ordered("memory.query"))
+			before := len(w.submits("memory.query"))
 			if row.code != "" {
 				w.refused("POST", path, body, header, row.code, row.pointer)
-				if n := len(w.ordered("memory.query")); n != before {
+				if n := len(w.submits("memory.query")); n != before {
 					t.Error("an order was sealed all the same")
 				}
 				return
@@ -62,7 +62,7 @@ func TestIdentityMatrix(t *testing.T) {
 			if resp := w.call("POST", path, body, header, nil); resp.StatusCode != http.StatusOK {
 				t.Fatalf("status %d", resp.StatusCode)
 			}
-			p := w.ordered("memory.query")[before].Principal()
+			p := w.submits("memory.query")[before].Principal()
 			if p.UserID != row.user || p.Tenant != "acme" {
 				t.Errorf("order is for %+v, want %s of acme", p, row.user)
 			}
@@ -70,19 +70,18 @@ func TestIdentityMatrix(t *testing.T) {
 	}
 }
 
-// No grant is issued for a user whose grants were revoked a moment ago: it would
-// be dead.
+// No grant is issued for a user whose grants were revoked a moment ago: it would be void.
 func TestNoGrantRightAfterRevocation(t *testing.T) {
 	w := newWorld(t, nil)
 	w.set(func(c *core) {
-		c.users["ana"] = bus.UserReply{Roles: []string{"user"}, RevokedBefore: intents.RulesStrict.RevokedBefore(w.clock.Now())}
+		c.users["ana"] = bus.UserReply{Roles: []string{"user"}, RevokedBefore: w.clock.Now().Add(intents.Leeway + time.Nanosecond)}
 	})
 	header := http.Header{"X-Api-Key": {anaKey}}
 	const path = "/agent/memory/query?query_text=x"
 	w.refused("GET", path, "", header, intents.RateLimited, "/user_id")
 	w.clock.advance(5 * time.Second)
 	w.refused("GET", path, "", header, intents.RateLimited, "/user_id")
-	if n := len(w.ordered("memory.query")); n != 0 {
+	if n := len(w.submits("memory.query")); n != 0 {
 		t.Errorf("%d orders were sealed all the same", n)
 	}
 	w.clock.advance(time.Second)
@@ -91,8 +90,7 @@ func TestNoGrantRightAfterRevocation(t *testing.T) {
 	}
 }
 
-// Roles are the key's, cut to the user's row: an administrator's row gives
-// nothing that the key does not.
+// Roles are the key's, cut to the user's row: an administrator's row adds nothing to the key.
 func TestRolesAreCut(t *testing.T) {
 	w := newWorld(t, nil)
 	for user, want := range map[string][]string{"carl": {"user", "auditor"}, "bob": {"user"}} {
@@ -100,8 +98,8 @@ func TestRolesAreCut(t *testing.T) {
 		if resp := w.call("GET", "/agent/memory/query?query_text=x", "", header, nil); resp.StatusCode != http.StatusOK {
 			t.Fatalf("status %d", resp.StatusCode)
 		}
-		orders := w.ordered("memory.query")
-		g := orders[len(orders)-1].Grant()
+		envelopes := w.submits("memory.query")
+		g := envelopes[len(envelopes)-1].Grant()
 		if d := cmp.Diff(want, g.Roles); d != "" {
 			t.Errorf("%s: %s", user, d)
 		}
@@ -119,8 +117,8 @@ func TestRateLimit(t *testing.T) {
 	}
 	var got []int
 	for _, by := range []struct{ key, user string }{
-		{appKey, "carl"}, {appKey, "carl"}, {appKey, "carl"}, // the third is too much
-		{appKey, "dora"}, {anaKey, "ana"}, // others are not concerned
+		{appKey, "carl"}, {appKey, "carl"}, {appKey, "carl"}, // the third exceeds the rate
+		{appKey, "dora"}, {anaKey, "ana"}, // others are not affected
 		{"guess1", ""}, {"guess2", ""}, {"guess3", ""},
 	} {
 		got = append(got, get(by.key, by.user))
@@ -158,7 +156,7 @@ func TestKeyRate(t *testing.T) {
 	}
 }
 
-// What a tenant's keys and skills take of what is remembered is its own share.
+// The state recorded for a tenant's keys and skills uses that tenant's share only.
 func TestRememberedShares(t *testing.T) {
 	now := time.Now()
 	k := newKeyCache(func() time.Time { return now })
@@ -194,8 +192,7 @@ func TestRememberedShares(t *testing.T) {
 	}
 }
 
-// Requests that cannot be read count, for the key that brings them, and are not
-// read any more once they are too many.
+// Unreadable requests count against their key, and are refused unread above the rate.
 func TestRefusedRequestsAreMetered(t *testing.T) {
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 2 })
 	ask := func(key, path, body string) int {
@@ -207,7 +204,7 @@ func TestRefusedRequestsAreMetered(t *testing.T) {
 		{appKey, "/agent/run", `{"message":""}`},
 		{appKey, "/agent/run", `{"message":`},
 		{appKey, "/agent/memory/query", `{"query_text":"x"}`}, // nothing of this key is read
-		{anaKey, "/agent/run", `{"message":7}`},               // others are not concerned
+		{anaKey, "/agent/run", `{"message":7}`},               // others are not affected
 	} {
 		got = append(got, ask(by.key, by.path, by.body))
 	}
@@ -220,7 +217,7 @@ func TestRefusedRequestsAreMetered(t *testing.T) {
 	}
 }
 
-// A key that is revoked stops working when what is known of it has aged.
+// A revoked key stops working when its cache entry expires.
 func TestRevokedKey(t *testing.T) {
 	w := newWorld(t, nil)
 	const path = "/agent/memory/query?query_text=x"

@@ -4,15 +4,15 @@ import (
 	"sync"
 	"time"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// keyLife is how long a known API key is believed without asking again, and so how
-// long a revoked key may still open turns. An unknown key is always asked about.
+// keyLife is how long a known API key is cached, and so how long a revoked key may still open
+// turns. An unknown key is always looked up.
 const keyLife = 5 * time.Second
 
-// keyCache remembers the owner of an API key, by the hash of the key.
+// keyCache caches the owner of an API key, by the hash of the key.
 type keyCache struct {
 	now func() time.Time
 

@@ -12,9 +12,9 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// ordered orders a type for the user of a request: a body is its arguments, else the
-// parameters are.
-func (g *Gateway) ordered(typ string, parameters func(*gin.Context) (any, error)) func(*gin.Context, caller) error {
+// submits signs a type for the user of a request: its arguments are the body, if there is one,
+// otherwise the parameters.
+func (g *Gateway) submits(typ string, parameters func(*gin.Context) (any, error)) func(*gin.Context, caller) error {
 	return func(c *gin.Context, who caller) error {
 		var args any
 		var err error
@@ -37,12 +37,12 @@ func (g *Gateway) ordered(typ string, parameters func(*gin.Context) (any, error)
 	}
 }
 
-// listing are the parameters of kb.list.
+// listing returns the parameters of kb.list.
 func listing(c *gin.Context) (any, error) {
 	args := catalog.KBList{After: c.Query("after")}
 	if raw := c.Query("limit"); raw != "" {
 		n, err := strconv.Atoi(raw)
-		if err != nil || n < 1 { // 0 would be none
+		if err != nil || n < 1 { // 0 would mean none
 			return nil, problem.New(intents.SchemaInvalid, "/limit", "must be a number, 1 to 100")
 		}
 		args.Limit = n

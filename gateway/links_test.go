@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 )
 
-// tape is one artifact, which may be damaged: its store says so at its end.
+// tape is one artifact, which may be damaged: its store reports that at the end of reading.
 type tape struct {
 	Artifacts
 	bytes   []byte
@@ -47,7 +47,7 @@ func withTape(t *testing.T, rate int) (w *world, a *tape, path string) {
 	return w, a, "/agent/artifacts/" + intents.Digest(a.bytes)
 }
 
-// An artifact that is not what its digest says is refused before its first byte.
+// An artifact that does not match its digest is refused before its first byte.
 func TestDamagedArtifact(t *testing.T) {
 	w, a, path := withTape(t, -1)
 	a.damaged = true
@@ -56,15 +56,48 @@ func TestDamagedArtifact(t *testing.T) {
 	}
 }
 
-// Links have a rate by address, and so has guessing them.
+// ana is a reader of links.
+var ana = intents.Principal{Tenant: "acme", UserID: "ana", Roles: []string{"user"}}
+
+// TestLinkOfItsReader: a link acts for its reader. It ends with that reader's right to read, and
+// another user's key is refused with it.
+func TestLinkOfItsReader(t *testing.T) {
+	w, a, _ := withTape(t, -1)
+	made := func(reader intents.Principal) string {
+		link, _, err := w.gateway.cfg.Links.Link(reader, intents.ClientOfKey("k1"), "cas://"+intents.Digest(a.bytes), w.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return link
+	}
+	anyone, carl := http.Header{"X-Api-Key": nil}, http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}
+	link := made(ana)
+	for name, header := range map[string]http.Header{"no key": anyone, "the reader's": nil} {
+		if status, _, _ := w.bytes(link, header); status != http.StatusOK {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	w.refused("GET", link, "", carl, intents.RBACForbidden, "")
+	w.refused("GET", link, "", http.Header{"X-Api-Key": {"nobody's"}}, intents.Unauthorized, "")
+	w.refused("GET", made(intents.Principal{Tenant: "acme", UserID: "eve", Roles: []string{"user"}}), "", anyone, intents.RBACForbidden, "") // disabled
+	w.set(func(c *core) { c.mayNot = "artifacts:read" })
+	w.refused("GET", link, "", anyone, intents.RBACForbidden, "")
+	w.set(func(c *core) {
+		c.mayNot = ""
+		c.users["ana"] = bus.UserReply{Roles: []string{"user"}, RevokedBefore: w.clock.Now()}
+	})
+	w.refused("GET", link, "", anyone, intents.GrantInvalid, "")
+}
+
+// Links have a rate by address, and so do guessed links.
 func TestLinksAreMetered(t *testing.T) {
 	w, a, path := withTape(t, 2)
-	link, err := w.gateway.cfg.Links.Link("acme", "cas://"+intents.Digest(a.bytes), w.clock.Now().Add(time.Hour))
+	link, _, err := w.gateway.cfg.Links.Link(ana, intents.ClientOfKey("k1"), "cas://"+intents.Digest(a.bytes), w.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	anyone := http.Header{"X-Api-Key": nil}
-	for name, to := range map[string]string{"link": link, "forged": path + "?before=1&mac=AAAA&tenant=acme"} {
+	for name, to := range map[string]string{"link": link, "forged": path + "?before=1&client=&mac=AAAA&roles=&tenant=acme&user=ana"} {
 		var got []int
 		for range 3 {
 			status, _, _ := w.bytes(to, anyone)

@@ -10,14 +10,14 @@ import (
 	"github.com/coder/websocket"
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
 
-// postLogs is POST /v1/logs: it orders logs.stream for the caller.
+// postLogs is POST /v1/logs: it submits logs.stream for the caller.
 func (g *Gateway) postLogs(c *gin.Context, who caller) error {
 	var args catalog.LogsStream
 	if err := readBody(c, &args); err != nil {
@@ -31,18 +31,18 @@ func (g *Gateway) postLogs(c *gin.Context, who caller) error {
 	return respond(c, made, err)
 }
 
-// routeLogs is where the address of a stream leads that logs.stream gave.
+// routeLogs is the route of the stream address that logs.stream returned.
 const routeLogs = "/v1/logs/:id"
 
-// logMessage is what a client gets for each line.
+// logMessage is sent to a client for each line.
 type logMessage struct {
-	Cursor string          `json:"cursor"` // ?after= of another stream begins behind this line
+	Cursor string          `json:"cursor"` // ?after= of another stream starts after this line
 	Line   json.RawMessage `json:"line"`   // catalog.LogLine
 }
 
-// getLogs is GET /v1/logs/{id}, a WebSocket: it opens a stream for who ordered it, sends the
-// lines that there are and those that come, and ends with the run, or with the user's right to
-// read logs. The stream's id, which names its process, can be used once.
+// getLogs is GET /v1/logs/{id}, a WebSocket: it opens a stream for the user who requested it,
+// sends the existing lines and new ones, and ends with the run, or with the user's right to read
+// logs. The stream's id, which names its process, can be used once.
 func (g *Gateway) getLogs(c *gin.Context, a actor) error {
 	if err := g.may(c.Request.Context(), a, "logs.stream"); err != nil {
 		return err
@@ -55,40 +55,40 @@ func (g *Gateway) getLogs(c *gin.Context, a actor) error {
 	if !strings.EqualFold(c.GetHeader("Upgrade"), "websocket") {
 		return problem.New(intents.SchemaInvalid, "", "a log is followed over a WebSocket: open the address with a client of WebSockets") // and it stays unopened
 	}
-	s := logStream{g: g, actor: a, at: bus.Logs(instance), id: id}
+	s := logStream{g: g, actor: a, subject: bus.Logs(instance), id: id}
 	opened, err := s.ask(c.Request.Context(), bus.LogsRequest{ID: id, After: c.Query("after"), Tenant: a.tenant, UserID: a.user, Client: intents.ClientOfKey(a.keyID)})
 	if err != nil {
 		return err
 	}
 	s.since = time.Unix(opened.Since, 0)
-	if err := s.mayGoOn(c.Request.Context()); err != nil {
+	if err := g.mayStill(c.Request.Context(), a, "logs.stream", s.since); err != nil {
 		return err
 	}
 	conn, err := websocket.Accept(c.Writer, c.Request, nil)
 	if err != nil {
-		return nil // it has been answered
+		return nil // already answered
 	}
-	defer func() { _ = conn.CloseNow() }()                            // if it is open still
-	ctx := conn.CloseRead(context.WithoutCancel(c.Request.Context())) // a client says nothing
+	defer func() { _ = conn.CloseNow() }()                            // if it is still open
+	ctx := conn.CloseRead(context.WithoutCancel(c.Request.Context())) // a client sends nothing
 	code, why := s.follow(ctx, conn, c.Query("follow") == "false")
 	g.cfg.Log.InfoContext(ctx, "a log is not followed any more", slog.String("why", why), slog.String("trace_id", edge.Trace(c)))
-	_ = conn.Close(code, why) // fails only where the client has gone
+	_ = conn.Close(code, why) // fails only if the client has disconnected
 	return nil
 }
 
 // logStream is one client that follows a log.
 type logStream struct {
-	g     *Gateway
-	actor actor
-	at    string // subject of the process that has the stream
-	id    string
-	since time.Time // of the order
+	g       *Gateway
+	actor   actor
+	subject string // subject of the process that has the stream
+	id      string
+	since   time.Time // of the intent
 }
 
-// ask asks that process.
+// ask sends a request to that process.
 func (s logStream) ask(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, error) {
-	reply, err := ask[bus.LogsReply](ctx, s.g.cfg.Bus, s.at, q)
-	if p := problem.Of(err); err != nil && p.Code == intents.DispatchUnavailable {
+	reply, err := ask[bus.LogsReply](ctx, s.g.cfg.Bus, s.subject, q)
+	if p := problem.FromError(err); err != nil && p.Code == intents.DispatchUnavailable {
 		err = problem.New(intents.NotFound, "", "no such stream: the process that had it has ended; order another one")
 	}
 	if err == nil && reply.Code != "" {
@@ -101,40 +101,24 @@ func (s logStream) ask(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, e
 	return reply, err
 }
 
-// mayGoOn says whether the user may still read logs, under the grant of the stream's order.
-func (s logStream) mayGoOn(ctx context.Context) error {
-	a := s.actor
-	known, _ := catalog.Builtin().Lookup("logs.stream")
-	reply, err := ask[bus.UserReply](ctx, s.g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: known.Capability})
-	switch {
-	case err != nil:
-		return err
-	case reply.Disabled || !reply.May:
-		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+known.Capability)
-	case !reply.RevokedBefore.IsZero() && !s.since.After(reply.RevokedBefore):
-		return problem.New(intents.GrantInvalid, "", "the grant of the stream was revoked")
-	}
-	return nil
-}
-
 // Bounds of one client.
 const (
 	logWrite = 30 * time.Second // to take a line
 	logPing  = 30 * time.Second // to answer
 )
 
-// follow sends lines until there are no more, or with now those that there are, and says why
+// follow sends lines until there are no more, or with now only the existing ones, and returns why
 // it ends.
 func (s logStream) follow(ctx context.Context, conn *websocket.Conn, now bool) (code websocket.StatusCode, why string) {
 	for {
 		reply, err := s.ask(ctx, bus.LogsRequest{ID: s.id, Now: now})
 		if err == nil {
-			err = s.mayGoOn(ctx)
+			err = s.g.mayStill(ctx, s.actor, "logs.stream", s.since)
 		}
 		if ctx.Err() != nil {
 			return websocket.StatusNormalClosure, "the client has gone"
 		}
-		switch refused := problem.Of(err); {
+		switch refused := problem.FromError(err); {
 		case err == nil:
 		case refused.Code == intents.RBACForbidden || refused.Code == intents.GrantInvalid:
 			return websocket.StatusPolicyViolation, "the right to read this log has ended"
@@ -146,7 +130,7 @@ func (s logStream) follow(ctx context.Context, conn *websocket.Conn, now bool) (
 				return websocket.StatusNormalClosure, "the client has gone"
 			}
 		}
-		if reply.Over {
+		if reply.Ended {
 			return websocket.StatusNormalClosure, "the run has ended"
 		}
 		if now && len(reply.Lines) == 0 {
@@ -168,7 +152,7 @@ func (s logStream) send(ctx context.Context, conn *websocket.Conn, l bus.LogLine
 	return conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// alive says whether the client answers.
+// alive reports whether the client answers.
 func alive(ctx context.Context, conn *websocket.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, logPing)
 	defer cancel()

@@ -18,17 +18,17 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// routeMCP is where MCP clients come in: every approved skill that the caller may use is a
-// tool there, and each call of one is an order.
+// routeMCP is the entrance of MCP clients: every approved skill that the caller may use is a tool
+// there, and each call of one is an intent.
 const routeMCP = "/mcp"
 
-// Default of what one user of a tenant may ask at routeMCP.
+// Default rate of one user of a tenant at routeMCP.
 const (
 	DefaultMCPRate = 60_000
 	mcpWindow      = time.Minute
 )
 
-// mcpMessage is what the gateway itself reads of a message of JSON-RPC.
+// mcpMessage is the part of a JSON-RPC message that the gateway itself reads.
 type mcpMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method wire.MCPMethod  `json:"method"`
@@ -43,23 +43,23 @@ type mcpMessage struct {
 // maxRequestID bounds the id of a request, in bytes.
 const maxRequestID = 256
 
-// mcpRequest is what a tool is told of the request that calls it.
+// mcpRequest is a tool's information about the request that calls it.
 type mcpRequest struct {
 	actor
-	base string // of this server, as the client has called it
-	id   string // of the call: what is sent again has the same
-	rpc  string // of JSON-RPC, canonical JSON; empty: the client's ids are of one request each
-	over func(answered bool)
+	base string // of this server, as called by the client
+	id   string // of the call: a repeated call has the same
+	rpc  string // of JSON-RPC, canonical JSON; empty: the client's ids identify one request each
+	done func(answered bool)
 }
 
 type mcpRequestKey struct{}
 
-// mcpOffers are the methods that show what there is, as it is now.
+// mcpOffers are the methods that list tools and resources, as they are now.
 var mcpOffers = []wire.MCPMethod{wire.MethodInitialize, wire.MethodToolsList, wire.MethodResourcesList, wire.MethodResourcesRead}
 
-// mcp is POST, GET and DELETE of routeMCP. Protocol 2026-07-28 has no sessions. Those before
-// it begin with one, which is the caller's alone and ends with the process: then it is not
-// found, and the client begins anew.
+// mcp is POST, GET and DELETE of routeMCP. Protocol 2026-07-28 has no sessions. Earlier protocols
+// begin with one, which is the caller's alone and ends with the process: then it is not found,
+// and the client starts over.
 func (g *Gateway) mcp(c *gin.Context, who caller) error {
 	a, err := who.claims(claim{})
 	if err != nil {
@@ -70,7 +70,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		return err
 	}
 	*who.metered = true
-	if m.Method != wire.MethodToolsCall { // which answers in a way that a model understands
+	if m.Method != wire.MethodToolsCall { // its answer has a form that a model understands
 		if err := g.mcps.meter(a); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 	if a.roles, err = g.rolesOf(c.Request.Context(), a, who.key.MaxRoles); err != nil {
 		return err
 	}
-	a.session = "" // of chats; these clients have others
+	a.session = "" // sessions of chats; these clients have others
 	s, err := g.mcps.serverOf(a)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		done := s.use("")
 		defer done()
 	}
-	r := &mcpRequest{actor: a, base: g.baseURL(c.Request), over: func(bool) {}}
+	r := &mcpRequest{actor: a, base: g.baseURL(c.Request), done: func(bool) {}}
 	if !modern {
 		r.rpc = string(m.ID)
 	}
@@ -114,11 +114,11 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		r.id = string(raw)
 	}
 	s.http.ServeHTTP(c.Writer, c.Request.WithContext(context.WithValue(c.Request.Context(), mcpRequestKey{}, r)))
-	r.over(c.Request.Context().Err() == nil)
+	r.done(c.Request.Context().Err() == nil)
 	return nil
 }
 
-// readMCP reads a message: strict JSON, which the server gets in its canonical form.
+// readMCP reads a message: strict JSON, passed to the server in its canonical form.
 func readMCP(c *gin.Context) (m mcpMessage, err error) {
 	if c.Request.Method != http.MethodPost {
 		return m, nil
@@ -128,7 +128,7 @@ func readMCP(c *gin.Context) (m mcpMessage, err error) {
 		return m, err
 	}
 	c.Request.Body = io.NopCloser(bytes.NewReader(raw))
-	_ = json.Unmarshal(raw, &m) // the server refuses what does not fit
+	_ = json.Unmarshal(raw, &m) // the server refuses a message that does not fit
 	if len(m.ID) > 0 && strings.ContainsAny(string(m.ID[:1]), "{[tf") {
 		return m, problem.New(intents.SchemaInvalid, "/id", "must be a text or a number")
 	}
@@ -138,7 +138,7 @@ func readMCP(c *gin.Context) (m mcpMessage, err error) {
 	return m, nil
 }
 
-// mcpError is a problem as an error of JSON-RPC.
+// mcpError converts a problem into an error of JSON-RPC.
 func mcpError(p problem.Problem) any {
 	code := wire.INTERNAL_ERROR
 	if p.Status < http.StatusInternalServerError {
@@ -147,15 +147,15 @@ func mcpError(p problem.Problem) any {
 	return gin.H{"jsonrpc": wire.JSONRPC_VERSION, "id": nil, "error": gin.H{"code": code, "message": p.Error(), "data": p}}
 }
 
-// mcpRoute is a route of MCP clients. Who brings no key that is known is told where it is said
-// how to come by one (RFC 9728).
+// mcpRoute is a route of MCP clients. A caller without a known key is referred to the document
+// that explains how to get one (RFC 9728).
 func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error {
 	return func(c *gin.Context) error {
 		if err := g.expected(c.Request); err != nil {
 			return err
 		}
 		err := h(c)
-		if err != nil && problem.Of(err).Code == intents.Unauthorized {
+		if err != nil && problem.FromError(err).Code == intents.Unauthorized {
 			wrong := ""
 			if c.GetHeader("X-Api-Key") != "" || c.GetHeader("Authorization") != "" {
 				wrong = `error="invalid_token", `
@@ -167,7 +167,7 @@ func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error 
 }
 
 // protectedResource is GET /.well-known/oauth-protected-resource/mcp. It names no authorization
-// server, since the bearer is an API key, which an operator gives out.
+// server, since the bearer is an API key, which an operator issues.
 func (g *Gateway) protectedResource(c *gin.Context) error {
 	c.JSON(http.StatusOK, server.ProtectedResourceMetadataConfig{
 		Resource: g.baseURL(c.Request) + routeMCP, ResourceName: "writ", BearerMethodsSupported: []string{"header"},

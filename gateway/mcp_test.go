@@ -19,14 +19,14 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
-// desk calls skills as a script says, and knows who has asked.
-type desk struct {
+// fakeSkillCaller calls skills according to a script, and records the callers.
+type fakeSkillCaller struct {
 	mu     sync.Mutex
 	skills []catalog.Manifest
 	does   func(ctx context.Context, c clientCall) (*intents.Answer, error)
@@ -36,7 +36,7 @@ type desk struct {
 	lists  int
 }
 
-func (d *desk) callSkill(ctx context.Context, _ actor, c clientCall) (*intents.Answer, error) {
+func (d *fakeSkillCaller) callSkill(ctx context.Context, _ actor, c clientCall) (*intents.Answer, error) {
 	d.mu.Lock()
 	d.calls = append(d.calls, c)
 	does := d.does
@@ -44,18 +44,18 @@ func (d *desk) callSkill(ctx context.Context, _ actor, c clientCall) (*intents.A
 	return does(ctx, c)
 }
 
-func (d *desk) clientSkills(context.Context, actor) ([]catalog.Manifest, error) {
+func (d *fakeSkillCaller) clientSkills(context.Context, actor) ([]catalog.Manifest, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lists++
 	return slices.Clone(d.skills), nil
 }
 
-func (d *desk) endClient(_ context.Context, _ actor, session string) {
+func (d *fakeSkillCaller) endClient(_ context.Context, _ actor, session string) {
 	d.ended <- session
 }
 
-func (d *desk) clientLines(_ context.Context, _ actor, _ string, r catalog.ReadLines) (*intents.Answer, error) {
+func (d *fakeSkillCaller) clientLines(_ context.Context, _ actor, _ string, r catalog.ReadLines) (*intents.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, r)
@@ -63,13 +63,13 @@ func (d *desk) clientLines(_ context.Context, _ actor, _ string, r catalog.ReadL
 	return &intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: result}}, nil
 }
 
-func (d *desk) called() []clientCall {
+func (d *fakeSkillCaller) called() []clientCall {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.calls)
 }
 
-// gave is an order that was carried out.
+// gave is the answer of an executed intent.
 func gave(output string) *intents.Answer {
 	result, _ := json.Marshal(catalog.SkillCallResult{Output: json.RawMessage(output)})
 	return &intents.Answer{IntentID: heldID, Receipt: "receipt", Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: result}}
@@ -87,11 +87,11 @@ var crmSkills = []catalog.Manifest{
 	{Name: "git.close", Endpoint: "git", Destructive: true, InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/properties/y"}}}`), Effect: catalog.Idempotent},
 }
 
-// mcpWorld is a world whose skills are a desk's.
-func mcpWorld(t *testing.T, manager script, change ...func(*Config, *pace)) (*world, *desk) {
+// mcpWorld is a world with the skills of a help desk.
+func mcpWorld(t *testing.T, manager script, change ...func(*Config, *pace)) (*world, *fakeSkillCaller) {
 	t.Helper()
 	w := newWorld(t, manager, change...)
-	d := &desk{ended: make(chan string, 1000), skills: crmSkills, does: always(gave(`{"n":1}`))}
+	d := &fakeSkillCaller{ended: make(chan string, 1000), skills: crmSkills, does: always(gave(`{"n":1}`))}
 	w.gateway.mcps.skills = d
 	w.set(func(c *core) { c.pins, c.agents = []intents.Pin{{Skill: "crm.list"}}, []string{"shop"} })
 	return w, d
@@ -103,7 +103,7 @@ var legacy = client.WithLegacyProtocolOnly() //nolint:staticcheck // clients tha
 // eras are the two kinds of the protocol: with sessions, and without.
 var eras = map[string]client.ClientOption{"legacy": legacy, "modern": client.WithProtocolVersion(wire.ProtocolVersion20260728)}
 
-// client connects as ana.
+// mcpClient connects as ana.
 func (w *world) mcpClient(options ...client.ClientOption) *client.Client {
 	w.t.Helper()
 	tr, err := transport.NewStreamableHTTP(w.http.URL+routeMCP, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + anaKey}))
@@ -132,7 +132,7 @@ func (w *world) use(c *client.Client, name string, args any) *wire.CallToolResul
 	return r
 }
 
-// own are the members of an answer of writ's own.
+// own returns the members of an answer that writ itself gave.
 func own(t *testing.T, r *wire.CallToolResult) map[string]any {
 	t.Helper()
 	m, ok := r.StructuredContent.(map[string]any)
@@ -190,7 +190,7 @@ func TestMCPTools(t *testing.T) {
 	}
 }
 
-// What becomes of a call, as a client sees it.
+// The outcomes of a call, as a client sees them.
 func TestMCPResults(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	c := w.mcpClient(legacy)
@@ -281,7 +281,8 @@ func (w *world) mcpSession(header http.Header) http.Header {
 	return out
 }
 
-// A session is its caller's, and ends by DELETE, when it is idle, or when there are too many.
+// A session belongs to its caller, and ends by DELETE, when it is idle, or when there are too
+// many.
 func TestMCPSessions(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
@@ -330,7 +331,7 @@ func TestMCPSessions(t *testing.T) {
 	}
 }
 
-// TestMCPShares: a key that acts for many users takes places of its own, keeps nobody else out,
+// TestMCPShares: a key that acts for many users takes places of its own, excludes nobody else,
 // and is metered itself.
 func TestMCPShares(t *testing.T) {
 	w, _ := mcpWorld(t, nil, func(c *Config, _ *pace) { c.MCPRate = 60 })
@@ -363,7 +364,7 @@ func TestMCPShares(t *testing.T) {
 	}
 }
 
-// Who is not known is told where to ask (RFC 9728).
+// An unknown caller learns where to ask (RFC 9728).
 func TestMCPUnauthorized(t *testing.T) {
 	w, _ := mcpWorld(t, nil)
 	a := w.refusedMCP("POST", http.Header{"X-Api-Key": {"writ_wrong"}}, intents.Unauthorized)
@@ -403,7 +404,7 @@ func (w *world) refusedMCP(method string, header http.Header, code intents.Code)
 	return a
 }
 
-// Clients that listen are told when pins or agents change.
+// Listening clients are notified when pins or agents change.
 func TestMCPListChanged(t *testing.T) {
 	for era := range eras {
 		t.Run(era, func(t *testing.T) {
@@ -447,7 +448,7 @@ func TestMCPListChanged(t *testing.T) {
 	}
 }
 
-// While a call runs its client is told so; one that is cancelled is no longer waited for.
+// While a call runs its client gets progress; a cancelled call is no longer awaited.
 func TestMCPProgressAndCancel(t *testing.T) {
 	w, d := mcpWorld(t, nil, func(_ *Config, p *pace) { p.working = 5 * time.Millisecond })
 	c := w.mcpClient(legacy)
@@ -487,7 +488,7 @@ func TestMCPProgressAndCancel(t *testing.T) {
 	defer cancelling.Wait()
 	cancelling.Go(func() {
 		<-began
-		for range 2 { // the second says nothing new
+		for range 2 { // the second has nothing new
 			resp := w.do(context.WithoutCancel(t.Context()), "POST", routeMCP, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, asJSON)
 			if resp.StatusCode != http.StatusAccepted {
 				t.Errorf("cancelled: %d", resp.StatusCode)
@@ -511,7 +512,7 @@ func TestMCPElicitation(t *testing.T) {
 			t.Run(era+" "+decision, func(t *testing.T) {
 				w, d := mcpWorld(t, nil)
 				d.does = always(&intents.Answer{IntentID: heldID, Code: intents.ApprovalRequired, Decision: &intents.Decision{Hold: &intents.HoldTerms{Deadline: "2026-01-01T00:00:00Z"}}})
-				w.gateway.orders = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				w.gateway.intents = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 					if r.URL.Path != "/v1/intents/"+heldID || !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
 						t.Errorf("%s %v", r.URL, r.Header)
 					}
@@ -531,7 +532,7 @@ func TestMCPElicitation(t *testing.T) {
 					return out
 				})))
 				r := w.use(c, "crm__close", map[string]any{"id": "t1"})
-				approvals := len(w.ordered(typeApprove))
+				approvals := len(w.submits(typeApprove))
 				switch decision {
 				case "approve":
 					if asked != 1 || approvals != 1 || own(t, r)["closed"] != true || len(d.called()) != 1 {
@@ -547,8 +548,8 @@ func TestMCPElicitation(t *testing.T) {
 	}
 }
 
-// TestMCPElicitationShowsAll: who is asked sees the skill first and every argument; a call that
-// is too long to be shown is not asked about there.
+// TestMCPElicitationShowsAll: the user sees the skill first and every argument; a call that is
+// too long to be shown is not put to the user there.
 func TestMCPElicitationShowsAll(t *testing.T) {
 	for size, want := range map[int]int{10: 1, 4 << 10: 1, 20 << 10: 0} {
 		w, d := mcpWorld(t, nil)
@@ -576,7 +577,7 @@ func (f elicited) Elicit(_ context.Context, r wire.ElicitationRequest) (*wire.El
 
 // run_task and ask_<agent> are turns; the same request again is the same turn.
 func TestMCPTurns(t *testing.T) {
-	w, _ := mcpWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	w, _ := mcpWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		say(bus.FrameAnswer, bus.AnswerData{Response: "answer to " + h.Question})
 		say(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: string(catalog.PlanComplete)})
 	})
@@ -587,7 +588,7 @@ func TestMCPTurns(t *testing.T) {
 		if text.Text != "answer to count "+tool || r.IsError || r.Meta.AdditionalFields["aob.dev/plan_id"] == nil {
 			t.Errorf("%+v", r)
 		}
-		opened := w.ordered("plan.open")
+		opened := w.submits("plan.open")
 		var a catalog.PlanOpen
 		if err := json.Unmarshal(opened[len(opened)-1].Args(), &a); err != nil || a.Agent != agent || a.Request == nil {
 			t.Errorf("%s: %+v, %v", tool, a, err)
@@ -601,7 +602,7 @@ func TestMCPTurns(t *testing.T) {
 	}
 }
 
-// What a client gets too much of is refused so that a model understands it.
+// Excess requests of a client are refused so that a model understands it.
 func TestMCPRate(t *testing.T) {
 	w, d := mcpWorld(t, nil, func(c *Config, _ *pace) { c.MCPRate = 3 })
 	session := w.mcpSession(nil)
@@ -626,8 +627,8 @@ func TestMCPRate(t *testing.T) {
 	}
 }
 
-// TestMCPOneID: a client that uses one id for all of its requests makes a call with each. Idempotency-Key says
-// that a call is sent again.
+// TestMCPOneID: a client that uses one id for all of its requests makes a call with each.
+// Idempotency-Key marks a repeated call.
 func TestMCPOneID(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	session := w.mcpSession(nil)
@@ -641,7 +642,7 @@ func TestMCPOneID(t *testing.T) {
 		if _, got := w.mcpPost(call, x.header); got["result"] == nil {
 			t.Fatalf("%v", got)
 		}
-		w.clock.advance(readAgain)
+		w.clock.advance(readRepeat)
 	}
 	calls, names := d.called(), map[string]bool{}
 	for _, c := range calls {
@@ -652,7 +653,7 @@ func TestMCPOneID(t *testing.T) {
 	}
 }
 
-// Lies about the protocol are answered, and call nothing.
+// Invalid protocol data is answered, and calls nothing.
 func TestMCPBadInput(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	session := w.mcpSession(nil)
@@ -691,8 +692,7 @@ func TestMCPBadInput(t *testing.T) {
 	}
 }
 
-// The tools of a server that was down are there once it answers, and are not asked for all
-// the time.
+// The tools of a server that was down appear once it answers, and are not requested all the time.
 func TestMCPToolsOfAServerThatWasDown(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	d.skills = crmSkills[:1]
@@ -717,7 +717,7 @@ func TestMCPToolsOfAServerThatWasDown(t *testing.T) {
 	if n := skills(); n != 1 || d.lists != 1 {
 		t.Errorf("%d skills, loaded %d times", n, d.lists)
 	}
-	w.clock.advance(mcpAgain)
+	w.clock.advance(mcpRetry)
 	if n := skills(); n != 3 || d.lists != 2 {
 		t.Errorf("%d skills, loaded %d times", n, d.lists)
 	}
@@ -728,7 +728,7 @@ func TestMCPReadLines(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	large, _ := json.Marshal(catalog.SkillCallResult{Reference: &catalog.Reference{FileID: "f1", SizeBytes: 70_000, Sample: []string{"a"}}})
 	answer := intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: large}}
-	w.gateway.orders = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	w.gateway.intents = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, heldID) {
 			problem.New(intents.NotFound, "", "no such order").Write(rw)
 			return

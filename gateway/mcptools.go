@@ -10,11 +10,11 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/state/agents"
 )
 
 const mcpInstructions = `Each call is decided by policy and recorded. A result with "status": "held" waits until people approve the call at its url: do not call again, read the outcome with get_result. ` +
@@ -23,21 +23,21 @@ const mcpInstructions = `Each call is decided by policy and recorded. A result w
 // Names of tools that are no skills.
 const (
 	toolRunTask   = "run_task"
-	toolAsk       = "ask_" // and the name of an agent
+	toolAsk       = "ask_" // followed by the name of an agent
 	toolGetResult = "get_result"
 	toolReadLines = "read_lines"
 )
 
-// mcpAgain is when tools are looked for again whose server did not answer.
-const mcpAgain = 30 * time.Second
+// mcpRetry is the interval after which tools of an unreachable server are requested again.
+const mcpRetry = 30 * time.Second
 
-// renew makes tools and resources anew if those that the caller may use have changed, and
-// tells all its clients so.
+// renew rebuilds tools and resources if those that the caller may use have changed, and notifies
+// all its clients.
 func (s *mcpServer) renew(ctx context.Context) error {
 	s.renewing.Lock()
 	defer s.renewing.Unlock()
 	who := s.caller()
-	may, err := ask[bus.UserReply](ctx, s.of.g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{
+	may, err := ask[bus.UserReply](ctx, s.servers.g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{
 		Tenant: who.tenant, UserID: who.user, KeyID: who.keyID, Roles: who.roles, Agents: true, Skills: true, Capability: openCapability(),
 	})
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	if may.Disabled {
 		return problem.New(intents.RBACForbidden, "/user_id", "the user is disabled")
 	}
-	documents, err := s.of.documentsOf(ctx, who.tenant)
+	documents, err := s.servers.documentsOf(ctx, who.tenant)
 	if err != nil {
 		return err
 	}
@@ -54,20 +54,20 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	offer, now := intents.Digest(raw), s.of.g.cfg.Now()
+	offer, now := intents.Digest(raw), s.servers.g.cfg.Now()
 	if offer == s.offer && now.Before(s.until) {
 		return nil
 	}
-	skills, err := s.of.skills.clientSkills(ctx, who)
+	skills, err := s.servers.skills.clientSkills(ctx, who)
 	if err != nil {
 		return err
 	}
 	var pins []json.RawMessage
-	_ = json.Unmarshal(may.Skills, &pins) // as they were marshalled
+	_ = json.Unmarshal(may.Skills, &pins) // valid: they were marshalled
 	same := offer == s.offer && len(skills) == s.shown
 	s.offer, s.shown, s.until = offer, len(skills), now.Add(mcpIdle)
 	if len(skills) < len(pins) { // a server is down
-		s.until = now.Add(mcpAgain)
+		s.until = now.Add(mcpRetry)
 	}
 	if same {
 		return nil
@@ -92,13 +92,13 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	return nil
 }
 
-// openCapability is what it takes to have a plan made.
+// openCapability returns the capability required to open a plan.
 func openCapability() string {
 	row, _ := catalog.Builtin().Lookup("plan.open")
 	return row.Capability
 }
 
-// skill is an approved skill as a tool.
+// skill returns an approved skill as a tool.
 func (s *mcpServer) skill(m catalog.Manifest, name string) server.ServerTool {
 	t := wire.Tool{Name: name, Description: m.Description, RawInputSchema: m.InputSchema, RawOutputSchema: wireOutput(m.OutputSchema)}
 	pure, repeatable := m.Effect == catalog.Pure && !m.Destructive, m.Effect != catalog.Once
@@ -108,7 +108,7 @@ func (s *mcpServer) skill(m catalog.Manifest, name string) server.ServerTool {
 		if len(args) == 0 || string(args) == "null" {
 			args = json.RawMessage("{}")
 		}
-		a, err := s.of.skills.callSkill(ctx, c.actor, clientCall{Session: c.session, Request: c.id, Skill: m.Name, Args: args})
+		a, err := s.servers.skills.callSkill(ctx, c.actor, clientCall{Session: c.session, Request: c.id, Skill: m.Name, Args: args})
 		if err != nil {
 			return nil, err
 		}
@@ -116,18 +116,19 @@ func (s *mcpServer) skill(m catalog.Manifest, name string) server.ServerTool {
 	})
 }
 
-// ownRefs are references that hold where the schema is a part of another, whose definitions
-// are its own; anyRef is each keyword that refers to something, or is referred to.
+// ownRefs matches references that stay valid if the schema becomes part of another one, because
+// its definitions are its own; anyRef matches every keyword that refers to something, or is
+// referred to.
 var (
 	ownRefs = regexp.MustCompile(`"\$ref":"#/(\$defs|definitions)/`)
 	anyRef  = regexp.MustCompile(`"\$(ref|dynamicRef|recursiveRef|id|anchor|dynamicAnchor)":`)
 )
 
-// ownAnswer is what writ itself answers instead of a skill.
+// ownAnswer is the schema of writ's own answers instead of a skill's.
 const ownAnswer = `{"type":"object","properties":{"status":{"enum":["held","by_reference","running","error","incomplete"]}},"required":["status"]}`
 
-// wireOutput is a skill's output schema as clients are shown it: they check results, and writ
-// has answers of its own. A schema that cannot be a part of another, or is none of objects, is
+// wireOutput returns a skill's output schema as shown to clients: they check results, and writ
+// has answers of its own. A schema that cannot be part of another one, or is not of objects, is
 // left out.
 func wireOutput(schema json.RawMessage) json.RawMessage {
 	var root map[string]json.RawMessage
@@ -144,20 +145,20 @@ func wireOutput(schema json.RawMessage) json.RawMessage {
 		}
 	}
 	out["anyOf"] = []any{root, json.RawMessage(ownAnswer)}
-	raw, _ := json.Marshal(out) // of JSON
+	raw, _ := json.Marshal(out) // marshalled from JSON
 	return raw
 }
 
-// runTask has a request carried out by a plan of the planner's, or of run_agent's.
+// runTask has a request executed by a plan of the planner's, or of run_agent's.
 func (s *mcpServer) runTask() server.ServerTool {
-	return s.turnTool(toolRunTask, "Has a task carried out: writ plans it, uses the tools that the user may use, and answers.", s.of.g.cfg.RunAgent)
+	return s.turnTool(toolRunTask, "Has a task carried out: writ plans it, uses the tools that the user may use, and answers.", s.servers.g.cfg.RunAgent)
 }
 
-// asks are the agents that the caller may run. Without the descriptions of those in force
-// they have none.
+// asks returns tools for the agents that the caller may run. Without the descriptions of those in
+// force they have none.
 func (s *mcpServer) asks(ctx context.Context, who actor, names []string) (out []server.ServerTool) {
 	about := map[string]string{}
-	rows, _ := s.of.g.schemas(ctx, who, "")
+	rows, _ := s.servers.g.schemas(ctx, who, "")
 	for _, r := range rows {
 		var d struct {
 			Description string `json:"description"`
@@ -197,58 +198,102 @@ func readOnly(name, about, schema string) wire.Tool {
 	}
 }
 
-// mcpCall is one call of a tool.
-type mcpCall struct {
-	*mcpRequest
-	teller
-	s       *mcpServer
-	req     wire.CallToolRequest
-	session string
-}
-
-// tool makes a tool of what it does. An error is a result that says what to do, since only
-// results come before a model's eyes.
-func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.CallToolResult, error)) server.ServerTool {
-	return server.ServerTool{Tool: t, Handler: func(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
-		r, _ := ctx.Value(mcpRequestKey{}).(*mcpRequest)
-		c := &mcpCall{mcpRequest: r, s: s, req: req, session: s.alone}
-		if err := s.of.meter(c.actor); err != nil {
-			return refusal(err), nil
+// getResult reads the outcome of a call, or of a plan. It signs no new intent.
+func (s *mcpServer) getResult() server.ServerTool {
+	t := readOnly(toolGetResult, "Reads what became of a call that was held, or was no longer waited for, by its intent_id; or of a plan, by its plan_id.",
+		`{"type":"object","properties":{"intent_id":{"type":"string"},"plan_id":{"type":"string"}},"minProperties":1,"maxProperties":1,"additionalProperties":false}`)
+	return s.tool(t, func(ctx context.Context, c *mcpCall) (*wire.CallToolResult, error) {
+		var args struct {
+			IntentID string `json:"intent_id"`
+			PlanID   string `json:"plan_id"`
 		}
-		if session := server.ClientSessionFromContext(ctx); session != nil && session.SessionID() != "" {
-			c.session = session.SessionID()
+		if err := c.arguments(&args); err != nil {
+			return nil, err
 		}
-		switch {
-		case c.id != "":
-		case c.rpc == "":
-			c.id = `"` + newID("call") + `"`
-		default:
-			c.id, c.over = s.repeats.begin(c.session, c.rpc, req.Params, t.Annotations.ReadOnlyHint != nil && *t.Annotations.ReadOnlyHint)
-		}
-		stop := c.progress(ctx)
-		defer stop()
-		var result *wire.CallToolResult
-		var err error
-		if req.Params.RequestState != "" {
-			result, err = c.resumed(ctx)
-		} else {
-			result, err = do(ctx, c)
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				err = problem.New(intents.InFlight, "", "the client no longer waits; what was recorded goes on")
+		g := s.servers.g
+		if args.PlanID == "" {
+			a, err := g.readIntent(ctx, c.actor, args.IntentID)
+			if err != nil {
+				return nil, err
 			}
-			return refusal(err), nil
+			if a.Outcome == nil && a.Code == intents.ApprovalRequired {
+				h := pendingApprovalOf(a)
+				return withMeta(c.waits(h), a.IntentID, a.Receipt, ""), nil
+			}
+			return c.answer(ctx, a)
 		}
-		return result, nil
-	}}
+		v, err := g.viewPlan(ctx, c.actor, args.PlanID)
+		if err != nil {
+			return nil, err
+		}
+		if closed(v) {
+			t, reply, err := g.join(ctx, c.actor, v.PlanID)
+			if err != nil {
+				return nil, err
+			}
+			return c.follow(ctx, t, reply)
+		}
+		return ownResult(map[string]any{"status": mcpRunning, "plan_id": v.PlanID}), nil
+	})
 }
 
-// arguments decodes those of a tool that is no skill.
-func (c *mcpCall) arguments(into any) error {
-	raw := c.req.Params.RawArguments
-	if err := intents.UnmarshalStrict(raw, into); err != nil {
-		return problem.New(intents.MalformedArgs, "", "the arguments do not match the tool's input schema")
+// readLines reads part of a large result, as long as the plan of its call has its file.
+func (s *mcpServer) readLines() server.ServerTool {
+	t := readOnly(toolReadLines, `Reads lines of a large result ("status": "by_reference"): from is its intent_id, start counts from 0.`,
+		`{"type":"object","properties":{"from":{"type":"string"},"start":{"type":"integer","minimum":0},"n":{"type":"integer","minimum":1,"maximum":1000}},"required":["from","start","n"],"additionalProperties":false}`)
+	return s.tool(t, func(ctx context.Context, c *mcpCall) (*wire.CallToolResult, error) {
+		var args struct {
+			From  string `json:"from"`
+			Start int    `json:"start"`
+			N     int    `json:"n"`
+		}
+		if err := c.arguments(&args); err != nil {
+			return nil, err
+		}
+		a, err := s.servers.g.readIntent(ctx, c.actor, args.From)
+		if err != nil {
+			return nil, err
+		}
+		var called catalog.SkillCallResult
+		if a.Outcome == nil || json.Unmarshal(a.Outcome.Result, &called) != nil || called.Reference == nil {
+			return nil, problem.New(intents.MalformedArgs, "/from", "is no result that came by reference")
+		}
+		if a, err = s.servers.skills.clientLines(ctx, c.actor, c.session, catalog.ReadLines{FileID: called.FileID, Start: args.Start, N: args.N}); err != nil {
+			return nil, err
+		}
+		return c.answer(ctx, a)
+	})
+}
+
+// skillScheme and the id of a skill make the URI of its document.
+const skillScheme = "skill://"
+
+// documentsOf returns the documents of skills of a tenant.
+func (s *mcpServers) documentsOf(ctx context.Context, tenant string) ([]agents.SkillDocument, error) {
+	if s.g.cfg.Registry == nil {
+		return nil, nil
 	}
-	return nil
+	return s.g.cfg.Registry.SkillDocuments(ctx, tenant)
+}
+
+// digests returns those of the documents' texts.
+func digests(documents []agents.SkillDocument) (out []string) {
+	for _, d := range documents {
+		out = append(out, intents.Digest([]byte(d.Text)))
+	}
+	return out
+}
+
+// resources returns documents as resources.
+func resources(documents []agents.SkillDocument) (out []server.ServerResource) {
+	for _, d := range documents {
+		text := wire.TextResourceContents{URI: skillScheme + d.ID, MIMEType: "text/markdown", Text: d.Text}
+		out = append(out, server.ServerResource{
+			Resource: wire.Resource{URI: text.URI, Name: d.ID, Title: d.Title, Description: d.Capability, MIMEType: text.MIMEType},
+			Handler: func(context.Context, wire.ReadResourceRequest) ([]wire.ResourceContents, error) {
+				return []wire.ResourceContents{text}, nil
+			},
+		})
+	}
+	return out
 }

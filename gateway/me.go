@@ -14,8 +14,8 @@ type me struct {
 	Roles  []string `json:"roles"`
 }
 
-// getMe is GET /v1/me: for whom a request with this key acts. With ?capability= it is refused
-// unless the roles cover that.
+// getMe is GET /v1/me: the user for whom a request with this key acts. With ?capability= it is
+// refused unless the roles cover that capability.
 func (g *Gateway) getMe(c *gin.Context, who caller) error {
 	ctx := c.Request.Context()
 	a, err := g.identify(ctx, who, claim{})
@@ -25,12 +25,12 @@ func (g *Gateway) getMe(c *gin.Context, who caller) error {
 	return respond(c, me{a.tenant, a.user, a.roles}, err)
 }
 
-type paced struct{}
+type pacedKey struct{}
 
 // Paced marks a request of a part of this process that has counted its user's requests itself,
 // such as the console, which makes many for one page. The rate does not count it.
 func Paced(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), paced{}, true))
+	return r.WithContext(context.WithValue(r.Context(), pacedKey{}, true))
 }
 
-func isPaced(ctx context.Context) bool { return ctx.Value(paced{}) != nil }
+func isPaced(ctx context.Context) bool { return ctx.Value(pacedKey{}) != nil }

@@ -6,13 +6,16 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/schemas"
 )
 
-// maxMember bounds the name of a member that a refusal points to, in bytes.
+// maxMember bounds a member name in a refusal's pointer, in bytes.
 const maxMember = 64
 
-// unknownMember finds a member of a document that the type it is decoded into
-// does not have: where it stands, and what members there are.
+// unknownMember finds a member of a document that does not exist in the type it is decoded into:
+// its position, and the existing members.
 func unknownMember(t reflect.Type, doc json.RawMessage, at string) (pointer, known string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -35,7 +38,7 @@ func unknownMember(t reflect.Type, doc json.RawMessage, at string) (pointer, kno
 	return "", ""
 }
 
-// membersOf a struct by their names in JSON, those of embedded ones too.
+// membersOf returns the members of a struct by their names in JSON, including embedded ones.
 func membersOf(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -47,10 +50,7 @@ func membersOf(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// escaped is a name as a token of a JSON Pointer.
+// escaped returns a name as a token of a JSON Pointer.
 func escaped(name string) string {
-	if r := []rune(name); len(r) > maxMember {
-		name = string(r[:maxMember]) + "…"
-	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return schemas.Escape(visible.Cut(name, maxMember))
 }

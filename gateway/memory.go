@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// memoryRequest is a question to memory: parameters of GET, body of POST.
+// memoryRequest is a query of memory: parameters of GET, body of POST.
 type memoryRequest struct {
 	claim
 	QueryText string `json:"query_text"`
@@ -19,8 +19,8 @@ type memoryRequest struct {
 	Scope     string `json:"scope"`
 }
 
-// queryMemory is GET and POST /agent/memory/query. What a user finds
-// is what the user may see: the actor's tenant, user and session bound it.
+// queryMemory is GET and POST /agent/memory/query. The result is bounded by the actor's tenant,
+// user and session.
 func (g *Gateway) queryMemory(c *gin.Context, who caller) error {
 	q, err := memoryQuestion(c)
 	if err != nil {
@@ -35,8 +35,8 @@ func (g *Gateway) queryMemory(c *gin.Context, who caller) error {
 	return respond(c, found, err)
 }
 
-// memoryQuestion reads the question from the body where there is one, also of a
-// GET, else from the parameters.
+// memoryQuestion reads the query from the body if there is one, also of a GET, otherwise from the
+// parameters.
 func memoryQuestion(c *gin.Context) (memoryRequest, error) {
 	var q memoryRequest
 	if c.Request.Method == http.MethodPost || c.Request.ContentLength > 0 {

@@ -1,10 +1,8 @@
 package gateway
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -15,8 +13,8 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// Clients of OpenAI's API work unmodified: a model is an agent's name, and the bearer is
-// an API key. What is ours stands beside, in a member writ.
+// Clients of OpenAI's API work unmodified: a model is an agent's name, and the bearer is an API
+// key. Our own data is in a member writ.
 const (
 	routeCompletions = "/v1/chat/completions"
 	routeResponses   = "/v1/responses"
@@ -24,32 +22,12 @@ const (
 	routeModel       = routeModels + "/:model"
 )
 
-// ofBearers are those of routes where the bearer is an API key, each in its form.
+// ofBearers are the routes where the bearer is an API key, each with its format of errors.
 var ofBearers = map[string]func(problem.Problem) any{
-	routeCompletions: openaiError, routeResponses: openaiError, routeModels: openaiError, routeModel: openaiError, routeMCP: mcpError,
+	routeCompletions: problem.OpenAI, routeResponses: problem.OpenAI, routeModels: problem.OpenAI, routeModel: problem.OpenAI, routeMCP: mcpError,
 }
 
-// openaiError is a problem in the form of OpenAI's API.
-func openaiError(p problem.Problem) any {
-	kind := "invalid_request_error"
-	switch {
-	case p.Status >= http.StatusInternalServerError:
-		kind = "server_error"
-	case p.Status == http.StatusTooManyRequests:
-		kind = "rate_limit_error"
-	}
-	message := cmp.Or(p.Detail, p.Title)
-	if p.Hint != "" {
-		message += "; " + p.Hint
-	}
-	var param any
-	if p.Pointer != "" {
-		param = strings.ReplaceAll(p.Pointer[1:], "/", ".")
-	}
-	return gin.H{"error": gin.H{"message": message, "type": kind, "code": p.Code, "param": param}}
-}
-
-// bearerKey is the API key that a client of OpenAI's API, or of MCP, sends.
+// bearerKey returns the API key that a client of OpenAI's API, or of MCP, sends.
 func bearerKey(c *gin.Context) string {
 	if ofBearers[c.FullPath()] == nil {
 		return ""
@@ -75,11 +53,11 @@ func (g *Gateway) listModels(c *gin.Context, a actor) error {
 	return respond(c, gin.H{"object": "list", "data": models}, err)
 }
 
-// openaiRequest is the body of a request of either API. Members that say how a model
-// samples are the agent's to say, and are let pass.
+// openaiRequest is the body of a request of either API. Members about a model's sampling are
+// ignored: the agent determines it.
 type openaiRequest struct {
 	Model         string          `json:"model"`
-	Messages      []said          `json:"messages"` // of a completion
+	Messages      []chatMessage   `json:"messages"` // of a completion
 	Input         json.RawMessage `json:"input"`    // of a response: a text, or messages
 	Instructions  string          `json:"instructions"`
 	Stream        bool            `json:"stream"`
@@ -88,7 +66,7 @@ type openaiRequest struct {
 	} `json:"stream_options"`
 }
 
-// notServed are members that ask for what an answer would not have.
+// notServed are members that request features that an answer would not have.
 var notServed = []struct{ name, why string }{
 	{"tools", "an agent has tools of its own: leave tools out, and have an operator approve skills for it (writ skill approve); or call skills yourself, at " + routeMCP},
 	{"functions", "an agent has tools of its own: leave functions out"},
@@ -100,7 +78,7 @@ var notServed = []struct{ name, why string }{
 	{"background", "an answer is waited for"},
 }
 
-// readOpenAI reads a request, and what it asks for.
+// readOpenAI reads a request as a turn.
 func readOpenAI(c *gin.Context) (r openaiRequest, q turnRequest, err error) {
 	doc, err := readJSON(c)
 	if err == nil {
@@ -123,13 +101,13 @@ func readOpenAI(c *gin.Context) (r openaiRequest, q turnRequest, err error) {
 	default:
 		err = problem.New(intents.SchemaInvalid, "/input", "must be a text or a list of messages")
 	}
-	q.id = "" // the client counts how often it sends a request
+	q.id = "" // the client numbers its attempts
 	told := strings.TrimSpace(r.Instructions + "\n" + q.about.AddedInstruction)
 	q.about.AddedInstruction = strings.ToValidUTF8(told[:min(len(told), maxInstructions)], "")
 	return r, q, err
 }
 
-// served refuses what an answer would not have.
+// served refuses requests for features that an answer would not have.
 func served(doc []byte) error {
 	var members map[string]json.RawMessage
 	var text struct{ Format json.RawMessage }
@@ -146,24 +124,24 @@ func served(doc []byte) error {
 	return nil
 }
 
-// said is one message of a conversation.
-type said struct {
+// chatMessage is one message of a conversation.
+type chatMessage struct {
 	ID      string          `json:"id"` // the client's
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"` // a text, or parts that are texts
 }
 
-// Bounds of what counts of a conversation before its last message: of what was said the
-// newest, and of instructions the beginning.
+// Bounds of a conversation before its last message: the newest part of the history, and the
+// beginning of the instructions.
 const (
-	maxBefore       = 6 << 10 // bytes
-	maxBeforeSaid   = 50
-	maxInstructions = 4 << 10 // bytes
+	maxBefore         = 6 << 10 // bytes
+	maxBeforeMessages = 50
+	maxInstructions   = 4 << 10 // bytes
 )
 
-// conversation is the message that a turn is about, the last one of the user, and what its
-// prompts take from the others.
-func conversation(messages []said, pointer string) (q turnRequest, err error) {
+// conversation returns the message of a turn, the last one of the user, with the parts of the
+// others for its prompts.
+func conversation(messages []chatMessage, pointer string) (q turnRequest, err error) {
 	last := len(messages) - 1
 	for last >= 0 && messages[last].Role != "user" {
 		last--
@@ -183,10 +161,10 @@ func conversation(messages []said, pointer string) (q turnRequest, err error) {
 		}
 		switch by := saidBy[messages[i].Role]; {
 		case i == last || said == "" || by == "":
-		case by == catalog.SaidBySystem:
+		case by == catalog.SpeakerSystem:
 			q.about.AddedInstruction = strings.TrimSpace(said + "\n" + q.about.AddedInstruction)
-		case len(said) <= room && len(q.about.History) < maxBeforeSaid:
-			q.about.History = append(q.about.History, catalog.Said{Role: by, Content: said})
+		case len(said) <= room && len(q.about.History) < maxBeforeMessages:
+			q.about.History = append(q.about.History, catalog.ChatMessage{Role: by, Content: said})
 			room -= len(said)
 		default:
 			room = 0
@@ -196,11 +174,10 @@ func conversation(messages []said, pointer string) (q turnRequest, err error) {
 	return q, nil
 }
 
-// saidBy says who speaks in a role. What tools answered is no instruction, and counts for
-// nothing.
-var saidBy = map[string]string{"user": catalog.SaidByUser, "assistant": catalog.SaidByAgent, "system": catalog.SaidBySystem, "developer": catalog.SaidBySystem}
+// saidBy maps roles to speakers. Answers of tools are no instructions, and are ignored.
+var saidBy = map[string]string{"user": catalog.SpeakerUser, "assistant": catalog.SpeakerAgent, "system": catalog.SpeakerSystem, "developer": catalog.SpeakerSystem}
 
-func (s said) text(pointer string) (string, error) {
+func (s chatMessage) text(pointer string) (string, error) {
 	var text string
 	if json.Unmarshal(s.Content, &text) == nil {
 		return text, nil

@@ -12,8 +12,8 @@ func newResponse(t turn, out *sse, r openaiRequest) dialect {
 	return &response{t: t, out: out, model: r.Model}
 }
 
-// response writes a turn as a response of one message. Its stream is a sequence of events
-// with numbers.
+// response writes a turn as a response of one message. Its stream is a sequence of numbered
+// events.
 type response struct {
 	t      turn
 	out    *sse
@@ -39,7 +39,7 @@ func outputText(text string) gin.H {
 	return gin.H{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
 }
 
-// output is the message.
+// output returns the message.
 func (d *response) output(status string, parts ...gin.H) gin.H {
 	return gin.H{"type": "message", "id": d.t.id, "status": status, "role": "assistant", "content": append([]gin.H{}, parts...)}
 }

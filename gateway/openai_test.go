@@ -9,12 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
 )
 
-// bearer is how clients of OpenAI's API send a key.
+// bearer is the header in which clients of OpenAI's API send a key.
 func bearer() http.Header {
 	return http.Header{"X-Api-Key": nil, "Authorization": {"Bearer " + anaKey}}
 }
@@ -38,7 +39,7 @@ func (w *world) refusedOpenAI(method, path, body string, header http.Header, cod
 
 // counting closes a plan whose models have used tokens.
 func counting(w **world) script {
-	return func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	return func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		(*w).change(h.PlanID, func(p *catalog.PlanView) {
 			p.Usage = []catalog.Usage{{InputTokens: 7, OutputTokens: 2}, {InputTokens: 3, OutputTokens: 1}}
 		})
@@ -46,8 +47,7 @@ func counting(w **world) script {
 	}
 }
 
-// streamed are the plan of a stream and its events: their names, where they have some, and
-// their data.
+// streamed returns the plan of a stream and its events: their names, if any, and their data.
 func (w *world) streamed(path, body string) (plan string, names, data []string) {
 	w.t.Helper()
 	resp := w.do(w.t.Context(), "POST", path, body, bearer())
@@ -72,7 +72,7 @@ func decode[T any](t *testing.T, doc string) (v T) {
 	return v
 }
 
-const asked = `{"model":"planner","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Which?"},{"role":"assistant","content":"Which what?"},
+const sampleRequest = `{"model":"planner","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Which?"},{"role":"assistant","content":"Which what?"},
 {"role":"user","content":[{"type":"text","text":"` + question + `"}]}],"temperature":0.5,"tools":[],"stop":null`
 
 // A completion is the answer of a turn in the session of the header.
@@ -82,8 +82,8 @@ func TestCompletion(t *testing.T) {
 	header := bearer()
 	header["X-Session-Id"] = []string{"s7"}
 	var got map[string]any
-	resp := w.call("POST", "/v1/chat/completions", asked+`}`, header, &got)
-	open := w.ordered("plan.open")[0]
+	resp := w.call("POST", "/v1/chat/completions", sampleRequest+`}`, header, &got)
+	open := w.submits("plan.open")[0]
 	if resp.StatusCode != http.StatusOK || open.Principal().Session != "s7" || open.Grant().Subject != "ana" {
 		t.Fatalf("%d %v, principal %+v", resp.StatusCode, got, open.Principal())
 	}
@@ -103,14 +103,14 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The chunks of a completion, as they stand on the wire.
+// The chunks of a completion, as sent on the wire.
 func TestCompletionChunks(t *testing.T) {
 	var w *world
 	w = newWorld(t, counting(&w))
 	for _, usage := range []bool{false, true} {
-		body, empty := asked+`,"stream":true}`, ""
+		body, empty := sampleRequest+`,"stream":true}`, ""
 		if usage {
-			body, empty = asked+`,"stream":true,"stream_options":{"include_usage":true}}`, `,"usage":null`
+			body, empty = sampleRequest+`,"stream":true,"stream_options":{"include_usage":true}}`, `,"usage":null`
 		}
 		plan, _, got := w.streamed("/v1/chat/completions", body)
 		chunk := func(delta, finish, writ string) string {
@@ -154,7 +154,7 @@ func TestCompletionChunks(t *testing.T) {
 	}
 }
 
-// endings are scripts of a turn, and its text: whole, and as it comes.
+// endings are scripts of a turn, and its text: whole, and streamed.
 var endings = map[string]struct {
 	play         func(plan string, say func(bus.FrameKind, any))
 	text, stream string
@@ -179,17 +179,17 @@ var endings = map[string]struct {
 		say(bus.FrameError, bus.ErrorData{Reason: "Nobody counts stars."})
 	}, "Nobody counts stars.", "Nobody counts stars.", "failed"},
 	"a hold": {func(plan string, say func(bus.FrameKind, any)) {
-		say(bus.FrameHeld, bus.HeldData{PlanID: plan, Approval: bus.Approval{IntentID: "sha256:1", Reason: "It is late."}})
+		say(bus.FramePendingApproval, bus.PendingApprovalData{PlanID: plan, Approval: bus.Approval{IntentID: "sha256:1", Reason: "It is late."}})
 	}, "This waits until somebody approves it. It is late.", "This waits until somebody approves it. It is late.", "held"},
 	"a hold in the agent's words": {func(plan string, say func(bus.FrameKind, any)) {
-		say(bus.FrameHeld, bus.HeldData{PlanID: plan, Text: "Two are closed, one waits.", Approval: bus.Approval{IntentID: "sha256:1", Reason: "It is late."}})
+		say(bus.FramePendingApproval, bus.PendingApprovalData{PlanID: plan, Text: "Two are closed, one waits.", Approval: bus.Approval{IntentID: "sha256:1", Reason: "It is late."}})
 	}, "Two are closed, one waits.", "Two are closed, one waits.", "held"},
 }
 
-// Every end of a turn is an answer in both APIs, and its state stands beside it.
+// Every end of a turn is an answer in both APIs, with its state beside it.
 func TestOpenAIEndings(t *testing.T) {
 	for name, e := range endings {
-		w := newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+		w := newWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 			e.play(h.PlanID, say)
 			say(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: e.status})
 		})
@@ -198,7 +198,7 @@ func TestOpenAIEndings(t *testing.T) {
 				t.Errorf("%s, %s: %q, want %q; %+v", name, api, text, want, r)
 			}
 		}
-		whole := w.do(t.Context(), "POST", "/v1/chat/completions", asked+"}", bearer())
+		whole := w.do(t.Context(), "POST", "/v1/chat/completions", sampleRequest+"}", bearer())
 		var c struct {
 			Choices []struct{ Message struct{ Content string } }
 			Writ    runReply
@@ -209,7 +209,7 @@ func TestOpenAIEndings(t *testing.T) {
 		_ = whole.Body.Close()
 		check("completion", c.Choices[0].Message.Content, e.text, c.Writ)
 
-		_, _, chunks := w.streamed("/v1/chat/completions", asked+`,"stream":true}`)
+		_, _, chunks := w.streamed("/v1/chat/completions", sampleRequest+`,"stream":true}`)
 		text, last := "", runReply{}
 		for _, line := range chunks[:len(chunks)-1] {
 			chunk := decode[struct {
@@ -300,7 +300,43 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// What an answer would not have is refused before a plan is opened, in OpenAI's form.
+// TestUnknownBelowV1: an unknown path below /v1, and an unsupported method of a known one, are
+// refused in a form that clients of OpenAI's API read, as well as in our own.
+func TestUnknownBelowV1(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, c := range []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/v1", 404},
+		{"GET", "/v1/nothing", 404},
+		{"POST", "/v1/embeddings", 404},
+		{"POST", "/v1/chat/completions/c1/cancel", 404},
+		{"DELETE", "/v1/models/planner", 405},
+		{"PUT", "/v1/me", 405},
+		{"GET", "/v1/chat/completions", 405},
+		{"DELETE", "/v1/responses", 405},
+		{"PUT", "/v1/models", 405},
+	} {
+		var got struct {
+			Error struct{ Message, Type, Code string }
+			problem.Problem
+		}
+		resp := w.call(c.method, c.path, "", bearer(), &got)
+		if resp.StatusCode != c.status || got.Error.Code != string(intents.NotFound) || got.Error.Type != "invalid_request_error" || !strings.HasPrefix(got.Error.Message, "no such ") || got.Problem.Code != intents.NotFound || strings.Contains(got.Hint, "id") {
+			t.Errorf("%s %s: %d %+v", c.method, c.path, resp.StatusCode, got)
+		}
+	}
+	for _, path := range []string{"/v10", "/agent/nothing"} {
+		var got map[string]any
+		if resp := w.call("GET", path, "", bearer(), &got); resp.StatusCode != http.StatusNotFound || got["error"] != nil || got["code"] != string(intents.NotFound) {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+// Requests for features that an answer would not have are refused before a plan is opened, in
+// OpenAI's form.
 func TestOpenAIRefusals(t *testing.T) {
 	w := newWorld(t, nil)
 	user := `"messages":[{"role":"user","content":"x"}]`
@@ -334,7 +370,7 @@ func TestOpenAIRefusals(t *testing.T) {
 	} {
 		w.refusedOpenAI("POST", c.path, c.body, bearer(), c.code, c.param)
 	}
-	if n := len(w.ordered("plan.open")); n != 0 {
+	if n := len(w.submits("plan.open")); n != 0 {
 		t.Errorf("%d plans", n)
 	}
 	header := bearer()
@@ -346,10 +382,10 @@ func TestOpenAIRefusals(t *testing.T) {
 	w.refused("POST", "/agent/run", "{}", bearer(), intents.Unauthorized, "")
 }
 
-// A client that goes away at any event leaves its plan going on, and no other is opened.
+// A client that disconnects at any event leaves its plan running, and no other is opened.
 func TestOpenAIClientLeaves(t *testing.T) {
 	more := make(chan struct{})
-	w := newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	w := newWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		for range 4 {
 			say(bus.FrameToken, bus.ContentData{Text: "a"})
 		}
@@ -358,7 +394,7 @@ func TestOpenAIClientLeaves(t *testing.T) {
 	})
 	t.Cleanup(func() { close(more) })
 	for n := range 5 {
-		resp := w.do(t.Context(), "POST", "/v1/chat/completions", asked+`,"stream":true}`, bearer())
+		resp := w.do(t.Context(), "POST", "/v1/chat/completions", sampleRequest+`,"stream":true}`, bearer())
 		r := bufio.NewReader(resp.Body)
 		for range n {
 			if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {
@@ -367,11 +403,11 @@ func TestOpenAIClientLeaves(t *testing.T) {
 			_, _ = r.ReadString('\n')
 		}
 		_ = resp.Body.Close()
-		if got := len(w.ordered("plan.open")); got != n+1 {
+		if got := len(w.submits("plan.open")); got != n+1 {
 			t.Errorf("%d plans after %d requests", got, n+1)
 		}
 	}
-	if n := len(w.ordered("cancel")); n != 0 {
+	if n := len(w.submits("cancel")); n != 0 {
 		t.Errorf("%d plans were cancelled", n)
 	}
 }
@@ -387,7 +423,7 @@ func TestChat(t *testing.T) {
 	if d := cmp.Diff([]string{"status", "status", "token", "answer", "done"}, kinds(events)); d != "" {
 		t.Error(d)
 	}
-	open := w.ordered("plan.open")[0]
+	open := w.submits("plan.open")[0]
 	if plan, _ := w.plan(open.Context().PlanID); plan.Task != question || open.Principal().Session != "s9" {
 		t.Errorf("task %q in session %q", plan.Task, open.Principal().Session)
 	}
@@ -402,7 +438,7 @@ func TestChat(t *testing.T) {
 		_ = allEvents(t, resp.Body)
 		_ = resp.Body.Close()
 		var args catalog.PlanOpen
-		if all := w.ordered("plan.open"); json.Unmarshal(all[len(all)-1].Args(), &args) != nil || args.Agent != asked {
+		if all := w.submits("plan.open"); json.Unmarshal(all[len(all)-1].Args(), &args) != nil || args.Agent != asked {
 			t.Errorf("run_agent %q: %q is asked, not %s", runAgent, args.Agent, asked)
 		}
 	}
@@ -412,8 +448,8 @@ func TestChat(t *testing.T) {
 	w.refused("POST", "/chat/a+b", body, nil, intents.SchemaInvalid, "/session_id")
 }
 
-// What a client says beside the last message reaches the prompts: its instructions always,
-// and what was said before where it names no session. The newest of it counts.
+// Instructions beside the last message always reach the prompts; the history does if the client
+// names no session. The newest part of it counts.
 func TestConversation(t *testing.T) {
 	var w *world
 	w = newWorld(t, completing(&w))
@@ -426,15 +462,15 @@ func TestConversation(t *testing.T) {
 		return string(marshal(t, append(out, map[string]string{"role": "user", "content": question})))
 	}
 	all := messages([2]string{"developer", "Be brief."}, [2]string{"user", "Hello"}, [2]string{"assistant", "Hi"}, [2]string{"assistant", ""}, [2]string{"tool", "Obey."})
-	before := []catalog.Said{{Role: "user", Content: "Hello"}, {Role: "agent", Content: "Hi"}}
+	before := []catalog.ChatMessage{{Role: "user", Content: "Hello"}, {Role: "agent", Content: "Hi"}}
 	for _, c := range []struct {
 		path, body, session string
 		want                *catalog.TurnContext
 	}{
 		{"completions", `"messages":` + all, "", &catalog.TurnContext{History: before, AddedInstruction: "Be brief."}},
 		{"completions", `"messages":` + all, "s1", &catalog.TurnContext{AddedInstruction: "Be brief."}},
-		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.Said{{Role: "user", Content: long}, {Role: "agent", Content: "Hi"}}}},
-		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long + long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.Said{{Role: "agent", Content: "Hi"}}}},
+		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.ChatMessage{{Role: "user", Content: long}, {Role: "agent", Content: "Hi"}}}},
+		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long + long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.ChatMessage{{Role: "agent", Content: "Hi"}}}},
 		{"completions", `"messages":` + messages([2]string{"system", strings.Repeat("é", maxInstructions)}), "", &catalog.TurnContext{AddedInstruction: strings.Repeat("é", maxInstructions/2)}},
 		{"responses", `"instructions":"In German.","input":` + all, "", &catalog.TurnContext{History: before, AddedInstruction: "In German.\nBe brief."}},
 		{"responses", `"instructions":"In German.","input":"` + question + `"`, "", &catalog.TurnContext{AddedInstruction: "In German."}},
@@ -446,7 +482,7 @@ func TestConversation(t *testing.T) {
 			header["X-Session-Id"] = []string{c.session}
 		}
 		resp := w.call("POST", path, `{"model":"planner",`+c.body+`}`, header, nil)
-		opened := w.ordered("plan.open")
+		opened := w.submits("plan.open")
 		var args catalog.PlanOpen
 		if err := json.Unmarshal(opened[len(opened)-1].Args(), &args); err != nil || resp.StatusCode != http.StatusOK || args.Task != question {
 			t.Fatalf("%s: %d %+v, %v", c.body, resp.StatusCode, args, err)

@@ -8,28 +8,28 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
-// dialect is how one of OpenAI's APIs writes a turn.
+// dialect writes a turn in the format of one of OpenAI's APIs.
 type dialect interface {
 	begin()
 	say(delta string)                   // a piece of the text
 	note(e event)                       // anything else
 	end(r runReply, used catalog.Usage) // the turn has ended, or waits
-	// whole is all of it, without a stream.
+	// whole returns the complete answer, without a stream.
 	whole(text string, r runReply, used catalog.Usage) any
 }
 
-// openai has a request carried out and answers in a dialect.
+// openai has a request executed and answers in a dialect.
 func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func(*gin.Context, caller) error {
 	return func(c *gin.Context, who caller) error {
 		r, q, err := readOpenAI(c)
 		if err != nil {
 			return err
 		}
-		t, reply, err := g.begin(c, who, claim{}, named{r.Model, "/model"}, q)
+		t, reply, err := g.begin(c, who, claim{}, namedAgent{r.Model, "/model"}, q)
 		if err != nil {
 			return err
 		}
@@ -45,10 +45,10 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 				return err
 			}
 		} else if r.Stream {
-			s.tell(reply.words())
+			s.report(reply.words())
 		}
 		text, used := reply.words(), g.used(c, t)
-		reply.Response = "" // what stands beside the text
+		reply.Response = "" // the remaining members beside the text
 		if r.Stream {
 			s.end(reply, used)
 		} else {
@@ -58,8 +58,7 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 	}
 }
 
-// used is what the models of a plan have used so far. Where the plan cannot be read,
-// nothing is counted.
+// used returns the model usage of a plan so far; zero if the plan cannot be read.
 func (g *Gateway) used(c *gin.Context, t turn) (sum catalog.Usage) {
 	view, _ := g.viewPlan(c.Request.Context(), t.actor, t.plan)
 	for _, u := range view.Usage {
@@ -69,10 +68,10 @@ func (g *Gateway) used(c *gin.Context, t turn) (sum catalog.Usage) {
 	return sum
 }
 
-// words are what a reply says to a person.
+// words returns the text of a reply for a person.
 func (r *runReply) words() string {
 	switch r.Status {
-	case statusHeld:
+	case statusPendingApproval:
 		return cmp.Or(r.Response, strings.TrimSpace("This waits until somebody approves it. "+r.Approval.Reason))
 	case statusExecuting:
 		return "This takes longer than one request may. It goes on as plan " + r.PlanID + "."
@@ -81,17 +80,17 @@ func (r *runReply) words() string {
 	}
 }
 
-// speech tells a turn's text while it comes: each piece once, and then what of the answer
-// no piece had. A text that was withdrawn ends its paragraph.
+// speech returns a turn's text as it is streamed: each piece once, and then the rest of the
+// answer. A withdrawn text ends its paragraph.
 type speech struct {
 	dialect
 	out   *sse
 	reply *runReply
-	said  string // of the text that comes
-	ended bool   // what was said before is no part of it
+	text  string // current text
+	ended bool   // earlier text is no part of the answer
 }
 
-// take tells a frame and says whether more are to come.
+// take handles a frame and reports whether more are expected.
 func (s *speech) take(e event) bool {
 	more := s.reply.take(e)
 	switch e.Kind {
@@ -99,16 +98,16 @@ func (s *speech) take(e event) bool {
 		s.out.write(": nothing new\n\n")
 	case bus.FrameToken:
 		var d bus.ContentData
-		_ = json.Unmarshal(e.Data, &d) // what does not match its kind says nothing
+		_ = json.Unmarshal(e.Data, &d) // data of the wrong kind says nothing
 		if d.Reset {
-			s.said, s.ended = "", true
+			s.text, s.ended = "", true
 		}
-		s.tell(d.Text)
-	case bus.FrameAnswer, bus.FrameError, bus.FrameHeld:
-		rest, begun := strings.CutPrefix(s.reply.words(), s.said)
-		if s.said == "" || strings.TrimSpace(s.said) != s.reply.words() { // blanks at its ends are not of the answer
+		s.report(d.Text)
+	case bus.FrameAnswer, bus.FrameError, bus.FramePendingApproval:
+		rest, begun := strings.CutPrefix(s.reply.words(), s.text)
+		if s.text == "" || strings.TrimSpace(s.text) != s.reply.words() { // blanks at its ends are not part of the answer
 			s.ended = s.ended || !begun
-			s.tell(rest)
+			s.report(rest)
 		}
 	case bus.FrameDone:
 	default:
@@ -117,13 +116,13 @@ func (s *speech) take(e event) bool {
 	return more && s.out.err == nil
 }
 
-func (s *speech) tell(text string) {
+func (s *speech) report(text string) {
 	if text == "" {
 		return
 	}
 	if s.ended {
 		s.say("\n\n")
 	}
-	s.ended, s.said = false, s.said+text
+	s.ended, s.text = false, s.text+text
 	s.say(text)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/internal/problem/edge/edgetest"
+	"aob.dev/writ/internal/testing/edgetest"
 )
 
 var (
@@ -16,7 +16,7 @@ var (
 	document     *edgetest.Contract
 )
 
-// contract is the OpenAPI document that every request of these tests is held to.
+// contract is the OpenAPI document against which every request of these tests is checked.
 func contract(t *testing.T) *edgetest.Contract {
 	t.Helper()
 	loadContract.Do(func() { document = edgetest.Load(t) })

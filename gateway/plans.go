@@ -10,9 +10,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -36,7 +36,7 @@ func (g *Gateway) listOf(c *gin.Context, who caller, q catalog.PlanList) error {
 	return respond(c, page, err)
 }
 
-// limitOf a page is the parameter ?limit=; 0: none is given.
+// limitOf returns the parameter ?limit= of a page; 0: absent.
 func limitOf(c *gin.Context) (int, error) {
 	raw := c.Query("limit")
 	if raw == "" {
@@ -67,7 +67,7 @@ func (g *Gateway) getTrace(c *gin.Context, a actor, planID string) error {
 	return respond(c, traceReply{planID, append([]json.RawMessage{}, got.Events...)}, err)
 }
 
-// cancelPlan is DELETE /agent/plans/{plan_id}. Clients that follow the turn get its end.
+// cancelPlan is DELETE /agent/plans/{plan_id}. Clients that follow the turn receive its end.
 func (g *Gateway) cancelPlan(c *gin.Context, a actor, planID string) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
@@ -107,8 +107,8 @@ func (g *Gateway) viewPlan(ctx context.Context, a actor, planID string) (catalog
 	return got.Plan, err
 }
 
-// identifyForPlan settles who asks about the plan of the route. The session of
-// a read says nothing about the plan's.
+// identifyForPlan determines the user who asks about the plan of the route. The session of a read
+// is unrelated to the plan's.
 func (g *Gateway) identifyForPlan(c *gin.Context, who caller) (actor, string, error) {
 	planID := cmp.Or(c.Param("plan_id"), c.Param("run_id"))
 	if !identifier.MatchString(planID) {

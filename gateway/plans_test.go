@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 func TestPlanAndTrace(t *testing.T) {
@@ -42,7 +42,7 @@ func TestPlanAndTrace(t *testing.T) {
 	w.refused("GET", "/agent/plans/a%20b", "", nil, intents.NotFound, "")
 }
 
-// A list has the plans of the user, and of nobody else.
+// A list has only the plans of the user.
 func TestPlanList(t *testing.T) {
 	var w *world
 	w = newWorld(t, completing(&w))
@@ -53,7 +53,7 @@ func TestPlanList(t *testing.T) {
 	if len(page.Plans) != 1 || page.Plans[0].PlanID != run.PlanID {
 		t.Errorf("%+v", page)
 	}
-	if got, want := string(w.ordered("plan.list")[0].Args()), `{"after":"c","limit":5,"status":"complete"}`; got != want {
+	if got, want := string(w.submits("plan.list")[0].Args()), `{"after":"c","limit":5,"status":"complete"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	w.call("GET", "/agent/plans", "", http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}, &page)
@@ -63,11 +63,11 @@ func TestPlanList(t *testing.T) {
 	w.refused("GET", "/agent/plans?limit=many", "", nil, intents.SchemaInvalid, "/limit")
 }
 
-// Who waits for a plan learns at once that it is cancelled.
+// A client that waits for a plan learns at once that it is cancelled.
 func TestCancel(t *testing.T) {
 	begun, release := make(chan string, 1), make(chan struct{})
 	defer close(release)
-	w := newWorld(t, func(h bus.HandOut, _ func(bus.FrameKind, any)) { begun <- h.PlanID; <-release })
+	w := newWorld(t, func(h bus.PlanDispatch, _ func(bus.FrameKind, any)) { begun <- h.PlanID; <-release })
 	waited := make(chan runReply, 1)
 	go func() {
 		var got runReply
@@ -76,8 +76,8 @@ func TestCancel(t *testing.T) {
 	}()
 	planID := wait(t, "the hand-out", begun)
 	var got map[string]string
-	// The hand-out is answered before the gateway has noted it: until then a
-	// cancelled plan is learned of by asking.
+	// The dispatch is answered before the gateway has recorded it: until then a cancellation is
+	// detected by reading the plan.
 	for !w.known(planID) {
 		w.call("GET", "/livez", "", nil, nil)
 	}
@@ -100,9 +100,9 @@ func TestSoul(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || soul.UserID != "bob" || soul.Persona.Name != "Ada" {
 		t.Errorf("%d %+v", resp.StatusCode, soul)
 	}
-	order := w.ordered("soul.put")[0]
-	if order.Principal().UserID != "ana" {
-		t.Errorf("ordered by %+v", order.Principal())
+	intent := w.submits("soul.put")[0]
+	if intent.Principal().UserID != "ana" {
+		t.Errorf("ordered by %+v", intent.Principal())
 	}
 	w.refused("PUT", "/agent/souls/other", `{"persona":{"name":"Ada","system_prompt":"x"}}`, nil, intents.RBACForbidden, "/tenant_id")
 	w.refused("PUT", "/agent/souls/acme", `{"persona":{"name":7}}`, nil, intents.SchemaInvalid, "/persona/name")
@@ -154,7 +154,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// goSilent makes CORE list a plan as driven by nobody.
+// goSilent makes CORE list a plan as one without a driver.
 func (w *world) goSilent(planID string, epoch int) {
 	w.set(func(c *core) {
 		p := c.plans[planID]
@@ -165,7 +165,7 @@ func (w *world) goSilent(planID string, epoch int) {
 	})
 }
 
-// known says whether the gateway has noted a turn as handed out.
+// known reports whether the gateway has recorded a turn as dispatched.
 func (w *world) known(planID string) bool {
 	_, ok := w.gateway.turns.find(planID)
 	return ok && w.gateway.turns.handedSince(planID, 0, time.Time{})

@@ -8,11 +8,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/state/agents"
 )
 
 // produceTime bounds the work on one sentence.
@@ -24,7 +24,7 @@ type produceRequest struct {
 	Request string `json:"request"` // one sentence
 }
 
-// produceReply is its answer: the sealed order, which the client submits, or why there is none.
+// produceReply is its answer: the signed intent, which the client submits, or why there is none.
 type produceReply struct {
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 	IntentID string          `json:"intent_id,omitempty"`
@@ -32,8 +32,9 @@ type produceReply struct {
 	Reason   string          `json:"reason,omitempty"`
 }
 
-// produce is POST /v1/produce, the first of two calls: the agents' side seals one order under
-// the caller's grant. The order is neither submitted nor recorded: POST /v1/intents is the second call.
+// produce is POST /v1/produce, the first of two calls: the agentic layer signs one intent under
+// the caller's grant. The intent is neither submitted nor recorded: POST /v1/intents is the
+// second call.
 func (g *Gateway) produce(c *gin.Context, who caller) error {
 	var body produceRequest
 	if err := readBody(c, &body); err != nil {
@@ -75,12 +76,12 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	return nil
 }
 
-// affords refuses who may not run the producer, and where a budget of the user's day is spent: no plan
-// stands for this work, so no step is refused for it.
+// affords refuses a user who may not run the producer, or whose daily budget is exhausted: no
+// plan exists for this work, so no step is refused for it.
 func (g *Gateway) affords(ctx context.Context, a actor) error {
 	reply, err := g.covered(ctx, a, catalog.RunAgent+":"+agents.Producer)
-	if err == nil && reply.Spent != "" {
-		p := problem.New(intents.RateLimited, "", reply.Spent)
+	if err == nil && reply.SpentBudget != "" {
+		p := problem.New(intents.RateLimited, "", reply.SpentBudget)
 		p.Hint = "an operator can change it: writ tenant data budgets"
 		return p
 	}

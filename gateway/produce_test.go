@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"testing"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// A sentence goes to the manager under a grant of the caller, who may run the producer; what comes
-// back is not submitted.
+// A sentence goes to the manager under a grant of the caller, who may run the producer; the
+// signed intent is not submitted.
 func TestProduce(t *testing.T) {
 	w := newWorld(t, nil)
 	asked := make(chan bus.ProduceRequest, 3)
@@ -47,8 +47,8 @@ func TestProduce(t *testing.T) {
 	if len(asked) != 0 {
 		t.Error("the manager is asked for who may not")
 	}
-	w.mayNot, w.spent = "", "the token budget of this user and day is spent: 9 of 9."
-	if p := w.refused("POST", "/v1/produce", body, nil, intents.RateLimited, ""); p.Detail != w.spent || len(asked) != 0 {
+	w.mayNot, w.spentBudget = "", "the token budget of this user and day is spent: 9 of 9."
+	if p := w.refused("POST", "/v1/produce", body, nil, intents.RateLimited, ""); p.Detail != w.spentBudget || len(asked) != 0 {
 		t.Errorf("where a budget is spent: %+v", p)
 	}
 	w.mayNot = "logs:read"

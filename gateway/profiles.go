@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Profiles says what a user is called, and the user's e-mail address, by that address or the
-// id of the user; empty: nothing is known. It is asked before a turn begins.
+// Profiles returns a user's name and e-mail address, by that address or the id of the user;
+// empty: unknown. It is called before a turn begins.
 type Profiles interface {
 	Profile(ctx context.Context, addressOrID string) (name, email string, err error)
 }
 
-// profileTime bounds the wait for a profile: the turn does without it then.
+// profileTime bounds the wait for a profile; after it the turn continues without.
 const profileTime = 3 * time.Second
 
-// What a turn takes of a profile, in bytes.
+// The parts of a profile used by a turn, in bytes.
 const (
 	maxUserName  = 256
 	maxUserEmail = 320
 )
 
-// profile of a user. No turn fails for the lack of one.
+// profile returns the profile of a user. No turn fails for the lack of one.
 func (g *Gateway) profile(ctx context.Context, user string) (name, email string) {
 	ctx, cancel := context.WithTimeout(ctx, profileTime)
 	defer cancel()

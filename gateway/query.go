@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -20,8 +21,8 @@ type queryRequest struct {
 	queryParameters
 }
 
-// queryParameters are those of all named queries. The schema of the order refuses those
-// that a query does not take.
+// queryParameters are those of all named queries. The schema of the intent refuses those that a
+// query does not accept.
 type queryParameters struct {
 	Since       string `json:"since,omitempty"`
 	Until       string `json:"until,omitempty"`
@@ -31,14 +32,14 @@ type queryParameters struct {
 	After       string `json:"after,omitempty"`
 }
 
-// query is POST /query/: the dialect of memory.query, in which SQL also takes the name of a
+// query is POST /query/: the dialect of memory.query, in which SQL also accepts the name of a
 // query. Tenant and user are always the caller's.
 func (g *Gateway) query(c *gin.Context, who caller) error {
 	var q queryRequest
 	if err := readBody(c, &q); err != nil {
 		return err
 	}
-	typ, args, err := q.order()
+	typ, args, err := q.intent()
 	if err != nil {
 		return err
 	}
@@ -49,6 +50,11 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 	if typ == "" {
 		rows, err := g.schemas(c.Request.Context(), a, "")
 		return respond(c, gin.H{"schemas": rows}, err)
+	}
+	if q.ofSchemas() { // a user who may not list the agents reads none in a statement
+		if _, err := g.schemas(c.Request.Context(), a, ""); err != nil {
+			return err
+		}
 	}
 	found, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
 	var p *problem.Problem
@@ -63,8 +69,15 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 	return respond(c, found, err)
 }
 
-// order is the order that answers the query; no type: it is about the agents.
-func (q queryRequest) order() (typ string, args any, err error) {
+var namesSchemas = regexp.MustCompile(`(?i)schemas`)
+
+// ofSchemas reports whether a statement may read the view of the agents.
+func (q queryRequest) ofSchemas() bool {
+	return strings.EqualFold(q.Mode, catalog.SQL) && namesSchemas.MatchString(q.Query)
+}
+
+// intent returns the intent that answers the query; no type: it is about the agents.
+func (q queryRequest) intent() (typ string, args any, err error) {
 	mode, name := strings.ToUpper(q.Mode), strings.ToLower(q.Query)
 	plain := q.queryParameters == (queryParameters{})
 	switch {

@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// Each query is one order for the user of the key.
+// Each query is one intent for the user of the key.
 func TestQuery(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, c := range []struct{ body, typ, args string }{
@@ -22,14 +22,14 @@ func TestQuery(t *testing.T) {
 		{`{"mode":"SQL","query":"usage","since":"2026-11-20T00:00:00Z","until":"2026-11-21T00:00:00Z","by_day":true,"whole_tenant":true}`, "plan.usage", `{"by_day":true,"since":"2026-11-20T00:00:00Z","until":"2026-11-21T00:00:00Z","whole_tenant":true}`},
 		{`{"mode":"sql","query":"messages","limit":5,"after":"c"}`, "message.list", `{"after":"c","limit":5}`},
 	} {
-		before := len(w.ordered(c.typ))
+		before := len(w.submits(c.typ))
 		resp := w.call("POST", "/query/", c.body, nil, nil)
-		sealed := w.ordered(c.typ)
-		if resp.StatusCode != http.StatusOK || len(sealed) != before+1 {
-			t.Errorf("%s: %d, %d orders", c.body, resp.StatusCode, len(sealed)-before)
+		signed := w.submits(c.typ)
+		if resp.StatusCode != http.StatusOK || len(signed) != before+1 {
+			t.Errorf("%s: %d, %d orders", c.body, resp.StatusCode, len(signed)-before)
 			continue
 		}
-		if e := sealed[before]; string(e.Args()) != c.args || e.Principal().UserID != "ana" || e.Principal().Tenant != "acme" {
+		if e := signed[before]; string(e.Args()) != c.args || e.Principal().UserID != "ana" || e.Principal().Tenant != "acme" {
 			t.Errorf("%s: %s for %+v", c.body, e.Args(), e.Principal())
 		}
 	}
@@ -52,7 +52,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// A query takes its own parameters and no others.
+// A query accepts its own parameters and no others.
 func TestQueryRefuses(t *testing.T) {
 	w := newWorld(t, nil)
 	for body, pointer := range map[string]string{
@@ -73,7 +73,22 @@ func TestQueryRefuses(t *testing.T) {
 		w.refused("POST", "/query/", body, nil, intents.SchemaInvalid, pointer)
 	}
 	w.refused("POST", "/query/", `{"mode":"SQL","query":"usage","tenant_id":"evil"}`, nil, intents.RBACForbidden, "/tenant_id")
-	if n := len(w.ordered("plan.usage")) + len(w.ordered("message.list")) + len(w.ordered("memory.query")); n != 0 {
+	if n := len(w.submits("plan.usage")) + len(w.submits("message.list")) + len(w.submits("memory.query")); n != 0 {
 		t.Errorf("%d orders were carried out", n)
+	}
+}
+
+// TestQueryOfAgents: a user who may not list the agents reads none in a statement.
+func TestQueryOfAgents(t *testing.T) {
+	w := newWorld(t, nil)
+	w.set(func(c *core) {
+		c.refuse["schema.list"] = &intents.Answer{Code: intents.RBACForbidden, Reason: "needs plans:read"}
+	})
+	w.refused("POST", "/query/", `{"mode":"sql","query":"SELECT body FROM \"Schemas_rows\""}`, nil, intents.RBACForbidden, "")
+	if n := len(w.submits("memory.query")); n != 0 {
+		t.Errorf("%d statements", n)
+	}
+	if resp := w.call("POST", "/query/", `{"mode":"SQL","query":"SELECT 1"}`, nil, nil); resp.StatusCode != http.StatusOK {
+		t.Errorf("HTTP %d", resp.StatusCode)
 	}
 }

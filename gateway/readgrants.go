@@ -6,18 +6,18 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem/edge"
 )
 
-// grantReply is the answer of POST /v1/grants: a grant and its content, so that
-// whoever seals an order under it need not take it apart.
+// grantReply is the answer of POST /v1/grants: a grant and its content, so that a client that
+// signs an intent under it need not parse it.
 type grantReply struct {
 	Grant   string   `json:"grant"`      // to sign under
 	Reading string   `json:"read_grant"` // bearer of reads
 	Expires string   `json:"expires_at"` // RFC 3339
-	Origin  string   `json:"origin"`     // of the log: audience of an order
+	Origin  string   `json:"origin"`     // of the log: audience of an intent
 	Tenant  string   `json:"tenant_id"`
 	User    string   `json:"user_id"`
 	Session string   `json:"session_id,omitempty"`
@@ -25,9 +25,9 @@ type grantReply struct {
 	Roles   []string `json:"roles"`
 }
 
-// postGrant is POST /v1/grants: the holder of an API key gets a grant for a turn
-// of its own, and one to read what the key may read. An order under the first also needs the key
-// of a role; neither serves in the other's place.
+// postGrant is POST /v1/grants: the owner of an API key gets a grant for a turn of its own, and
+// one to read what the key may read. An intent under the first also needs the key of a role;
+// neither grant replaces the other.
 func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	var body claim
 	if c.Request.ContentLength != 0 {
@@ -55,12 +55,11 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	return nil
 }
 
-// Reads lets the holder of an API key use routes that need a grant to read: next
-// gets such a request with a grant that was issued for it, and every other request
-// as it came. It is for processes that have both interfaces; the gateway itself reads
-// orders of MCP clients there.
+// Reads lets the owner of an API key use routes that need a grant to read: next receives such a
+// request with a grant that was issued for it, and every other request unchanged. It is for
+// processes that have both interfaces; the gateway itself reads intents of MCP clients there.
 func (g *Gateway) Reads(next http.Handler) http.Handler {
-	g.orders = next
+	g.intents = next
 	e := edge.NewRoutes(g.cfg.Log, "")
 	e.NoRoute(e.Handle(func(c *gin.Context) error {
 		token, err := g.readGrant(c)
@@ -83,9 +82,9 @@ func (g *Gateway) Reads(next http.Handler) http.Handler {
 	})
 }
 
-// takesGrant says whether a request reads something that needs a grant.
+// takesGrant reports whether a request reads something that needs a grant.
 func takesGrant(r *http.Request) bool {
-	if strings.HasPrefix(r.URL.Path, office.Path) {
+	if strings.HasPrefix(r.URL.Path, consoleapi.Path) {
 		return true
 	}
 	if r.Method != http.MethodGet {

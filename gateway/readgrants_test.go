@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// Who has an API key gets a grant that says what the key says, for 15 minutes.
+// The owner of an API key gets a grant with the key's rights, for 15 minutes.
 func TestGrantOfKey(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, row := range []struct {
@@ -56,8 +56,8 @@ func TestGrantOfKey(t *testing.T) {
 	w.refused("POST", "/v1/grants", `{"user_id":"eve"}`, http.Header{"X-Api-Key": {appKey}}, intents.RBACForbidden, "/user_id")
 }
 
-// A read with an API key reaches the router with a grant of the key's user, and
-// without the key; everything else reaches it as it came.
+// A read with an API key reaches the router with a grant of the key's user, and without the key;
+// other requests reach it unchanged.
 func TestReadsWithKey(t *testing.T) {
 	w := newWorld(t, nil)
 	s := httptest.NewServer(w.gateway.Reads(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

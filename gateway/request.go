@@ -5,42 +5,42 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/state/agents"
 )
 
-// DefaultGate are the switches of the gate where nothing is said of them.
-var DefaultGate = catalog.Gate{Bypass: true, Clarify: true, TTLMinutes: 30}
+// DefaultRouting are the default switches of request routing.
+var DefaultRouting = catalog.Routing{Bypass: true, Clarify: true, TTLMinutes: 30}
 
-// gateRequest is the body of POST /v1/request. The employee is the user.
-type gateRequest struct {
+// routingRequest is the body of POST /v1/request. The employee is the user.
+type routingRequest struct {
 	claim
 	Input      string `json:"input"`
 	Employee   string `json:"employee_id"`
-	EntryPoint string `json:"entry_point"` // where it was said: ui, if it is empty
+	EntryPoint string `json:"entry_point"` // origin of the request; empty: ui
 	Stream     bool   `json:"stream"`
 }
 
-// request is POST /v1/request: the gate chooses the agent.
+// request is POST /v1/request: request routing chooses the agent.
 func (g *Gateway) request(c *gin.Context, who caller) error {
-	var body gateRequest
+	var body routingRequest
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
 	if err := checkMessage(body.Input, "/input"); err != nil {
 		return err
 	}
-	gate := g.cfg.Gate
-	if gate.EntryPoint = cmp.Or(body.EntryPoint, "ui"); !identifier.MatchString(gate.EntryPoint) {
+	routing := g.cfg.Routing
+	if routing.EntryPoint = cmp.Or(body.EntryPoint, "ui"); !identifier.MatchString(routing.EntryPoint) {
 		return problem.New(intents.SchemaInvalid, "/entry_point", "must match "+identifier.String())
 	}
 	var err error
 	if body.User, err = agreed("user_id", "employee_id", body.Employee, body.User); err != nil {
 		return err
 	}
-	t, reply, err := g.begin(c, who, body.claim, named{agent: agents.Planner}, turnRequest{message: body.Input, gate: &gate})
+	t, reply, err := g.begin(c, who, body.claim, namedAgent{agent: agents.Planner}, turnRequest{message: body.Input, routing: &routing})
 	if err != nil {
 		return err
 	}

@@ -8,16 +8,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// silentWorld is one in which plan_1 was opened before the gateway started.
-func silentWorld(t *testing.T, handed chan bus.HandOut, change ...func(*Config, *pace)) *world {
+// silentWorld is a world in which plan_1 was opened before the gateway started.
+func silentWorld(t *testing.T, handed chan bus.PlanDispatch, change ...func(*Config, *pace)) *world {
 	t.Helper()
-	w := newWorld(t, func(h bus.HandOut, _ func(bus.FrameKind, any)) { handed <- h }, change...)
+	w := newWorld(t, func(h bus.PlanDispatch, _ func(bus.FrameKind, any)) { handed <- h }, change...)
 	w.set(func(c *core) {
 		c.plans["plan_1"] = &catalog.PlanView{
 			PlanID: "plan_1", TenantID: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1",
@@ -28,16 +28,16 @@ func silentWorld(t *testing.T, handed chan bus.HandOut, change ...func(*Config, 
 	return w
 }
 
-// A plan that nobody drives is handed out again under a standing grant, which
-// is good for nothing else.
+// A plan without a driver is dispatched again under a standing grant, which is valid for nothing
+// else.
 func TestResume(t *testing.T) {
-	handed := make(chan bus.HandOut, 9)
+	handed := make(chan bus.PlanDispatch, 9)
 	w := silentWorld(t, handed, func(_ *Config, p *pace) { p.resume = time.Millisecond })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.gateway.Run(ctx) }()
 	first := wait(t, "the hand-out", handed)
-	want := bus.HandOut{
+	want := bus.PlanDispatch{
 		Tenant: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1", PlanID: "plan_1", Question: question,
 		Driver: first.Driver, Epoch: 1, Grant: first.Grant,
 	}
@@ -49,14 +49,14 @@ func TestResume(t *testing.T) {
 		t.Errorf("grant %+v, %v", g, err)
 	}
 
-	// Not again at once, although it stays silent for a moment; but again when
-	// that driver came and went, with a driver of its own.
+	// Not again at once, although it stays silent for a moment; but again after that driver has
+	// ended, with a new driver.
 	w.goSilent("plan_1", 2)
 	second := wait(t, "the second hand-out", handed)
 	if second.Epoch != 2 || second.Driver == first.Driver {
 		t.Errorf("%+v after %+v", second, first)
 	}
-	w.clock.advance(defaultPace.again + time.Second)
+	w.clock.advance(defaultPace.redispatch + time.Second)
 	third := wait(t, "the third hand-out", handed)
 	if third.Epoch != 2 || third.Driver == second.Driver {
 		t.Errorf("%+v after %+v", third, second)
@@ -70,7 +70,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Users, keys and time may have moved on since the plan was opened.
+// Users, keys and time may have changed since the plan was opened.
 func TestResumeRefused(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"user disabled": func(w *world) {
@@ -79,7 +79,7 @@ func TestResumeRefused(t *testing.T) {
 		"a day has passed": func(w *world) { w.clock.advance(standingLife + time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			handed := make(chan bus.HandOut, 9)
+			handed := make(chan bus.PlanDispatch, 9)
 			w := silentWorld(t, handed)
 			change(w)
 			w.gateway.resumeSilent(t.Context())
@@ -92,7 +92,7 @@ func TestResumeRefused(t *testing.T) {
 }
 
 func TestResumeCutsRoles(t *testing.T) {
-	handed := make(chan bus.HandOut, 1)
+	handed := make(chan bus.PlanDispatch, 1)
 	w := silentWorld(t, handed)
 	w.set(func(c *core) { c.users["ana"] = bus.UserReply{Roles: []string{"user", "admin"}} })
 	w.gateway.resumeSilent(t.Context())
@@ -102,10 +102,10 @@ func TestResumeCutsRoles(t *testing.T) {
 	}
 }
 
-// While a plan is open the process that drives it gets a fresh grant before the
-// last one ends; another manager hears nothing of it.
+// While a plan is open the process that runs it gets a fresh grant before the last one expires;
+// another manager receives nothing.
 func TestRenewGrants(t *testing.T) {
-	handed := make(chan bus.HandOut, 1)
+	handed := make(chan bus.PlanDispatch, 1)
 	w := silentWorld(t, handed)
 	w.gateway.resumeSilent(t.Context())
 	h := wait(t, "the hand-out", handed)
@@ -126,9 +126,9 @@ func TestRenewGrants(t *testing.T) {
 	}
 }
 
-// A plan of ours is handed out again when its driver has died: not while it answers.
+// A plan of this gateway is dispatched again when its driver has died: not while it answers.
 func TestResumeLost(t *testing.T) {
-	handed := make(chan bus.HandOut, 1)
+	handed := make(chan bus.PlanDispatch, 1)
 	w := silentWorld(t, handed)
 	w.gateway.resumeSilent(t.Context())
 	wait(t, "the hand-out", handed)
@@ -138,14 +138,14 @@ func TestResumeLost(t *testing.T) {
 		other.PlanID = "of another gateway"
 		c.silent, c.claimed = nil, append(c.silent, other)
 	})
-	w.clock.advance(defaultPace.again + time.Second)
+	w.clock.advance(defaultPace.redispatch + time.Second)
 	w.gateway.resumeSilent(t.Context())
 	if asked := wait(t, "the question", w.fresh); asked.Grant != "" || asked.Patched || asked.PlanID != "plan_1" || len(handed) != 0 {
 		t.Errorf("%+v, handed out %d times", asked, len(handed))
 	}
-	driven, _ := w.gateway.turns.find("plan_1")
-	driven.manager = "gone"
-	w.gateway.turns.handed(driven, w.clock.Now().Add(-time.Hour))
+	running, _ := w.gateway.turns.find("plan_1")
+	running.manager = "gone"
+	w.gateway.turns.handed(running, w.clock.Now().Add(-time.Hour))
 	w.gateway.resumeSilent(t.Context())
 	if again := wait(t, "the hand-out", handed); again.PlanID != "plan_1" || again.Epoch != 2 {
 		t.Errorf("%+v", again)
@@ -156,15 +156,15 @@ func TestResumeLost(t *testing.T) {
 	}
 }
 
-// A plan that another gateway has handed out gets its grants from this one, too, as soon as its
-// driver says that it has it. If nobody says so it is handed out again: at once where the driver
-// has died, else when its last grant has run out.
+// A plan that another gateway has dispatched gets its grants from this one, too, as soon as its
+// driver confirms that it has the plan. Without an answer it is dispatched again: at once if the
+// driver has died, otherwise when its last grant has expired.
 func TestAdopt(t *testing.T) {
-	handed := make(chan bus.HandOut, 1)
+	handed := make(chan bus.PlanDispatch, 1)
 	w := silentWorld(t, handed)
 	w.goSilent("plan_1", 2)
 	w.set(func(c *core) { c.silent, c.claimed = nil, c.silent })
-	w.driving.Store("plan_1", "its driver")
+	w.drivers.Store("plan_1", "its driver")
 	w.gateway.resumeSilent(t.Context())
 	w.gateway.renewGrants(t.Context())
 	got := wait(t, "the grant", w.fresh)
@@ -176,14 +176,14 @@ func TestAdopt(t *testing.T) {
 	died, _ := w.gateway.turns.find("plan_1")
 	died.manager = "gone"
 	w.gateway.turns.handed(died, time.Time{})
-	w.driving.Store("plan_1", "the next driver") // of the gateway that had it
+	w.drivers.Store("plan_1", "the next driver") // of the gateway that had it
 	w.gateway.resumeSilent(t.Context())
 	if next, _ := w.gateway.turns.find("plan_1"); next.driver != "the next driver" || len(handed) != 0 {
 		t.Errorf("%+v, handed out %d times", next, len(handed))
 	}
 
 	w.gateway.turns.handed(died, time.Time{})
-	w.driving.Delete("plan_1")
+	w.drivers.Delete("plan_1")
 	w.gateway.resumeSilent(t.Context())
 	if again := wait(t, "the hand-out", handed); again.PlanID != "plan_1" || again.Epoch != 2 {
 		t.Errorf("%+v", again)
@@ -201,11 +201,11 @@ func TestAdopt(t *testing.T) {
 	wait(t, "the hand-out", handed)
 }
 
-// TestAllClocksAtOnce: however many plans have drivers that do not answer, their last grants are counted from the same
-// moment, and all are handed out when those have run out.
+// TestAllClocksAtOnce: however many plans have drivers that do not answer, their last grants are
+// counted from the same moment, and all are dispatched when those have expired.
 func TestAllClocksAtOnce(t *testing.T) {
 	const plans = 38
-	handed := make(chan bus.HandOut, plans)
+	handed := make(chan bus.PlanDispatch, plans)
 	w := silentWorld(t, handed)
 	w.set(func(c *core) {
 		one := c.silent[0]
@@ -230,9 +230,9 @@ func TestAllClocksAtOnce(t *testing.T) {
 	}
 }
 
-// The driver of a patched run is told once of each revision.
-func TestPatchIsTold(t *testing.T) {
-	handed := make(chan bus.HandOut, 1)
+// The driver of a patched run is notified once of each revision.
+func TestPatchIsReported(t *testing.T) {
+	handed := make(chan bus.PlanDispatch, 1)
 	w := silentWorld(t, handed)
 	w.gateway.resumeSilent(t.Context())
 	h := wait(t, "the hand-out", handed)
@@ -252,7 +252,7 @@ func TestPatchIsTold(t *testing.T) {
 	}
 }
 
-// Closed plans, users who may no longer, and plans of more than a day get none.
+// Closed plans, users without the right, and plans of more than a day get none.
 func TestRenewEnds(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"closed":        func(w *world) { w.change("plan_1", func(p *catalog.PlanView) { p.Status = catalog.PlanComplete }) },
@@ -260,7 +260,7 @@ func TestRenewEnds(t *testing.T) {
 		"a day":         func(w *world) { w.clock.advance(standingLife + time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			handed := make(chan bus.HandOut, 1)
+			handed := make(chan bus.PlanDispatch, 1)
 			w := silentWorld(t, handed)
 			w.gateway.resumeSilent(t.Context())
 			wait(t, "the hand-out", handed)

@@ -14,15 +14,14 @@ import (
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// free are the routes that ask nobody for a key: they tell nothing of anybody. /health/deep asks
-// everybody but who asks on the machine of the node (TestHealthHere).
+// free are the routes without a key: they reveal nothing about anybody. /health/deep requires a
+// key except on the machine of the node (TestHealthHere).
 var free = []string{"/openapi.json", "/livez", "/readyz", "/health", "/health/deep", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"}
 
-// Every other route that there is asks for a key, before anything else;
-// no order is sealed for a stranger.
+// Every other route asks for a key, before anything else; no intent is signed for a stranger.
 func TestEveryRouteAsksForTheKey(t *testing.T) {
 	w, _ := withShelf(t)
-	w.gateway.doors = ratelimit.New(1000, time.Hour, callers, w.clock.Now) // one address asks for all routes
+	w.gateway.doors = ratelimit.New(1000, time.Hour, callers, w.clock.Now) // one address requests all routes
 	engine, ok := w.gateway.Handler().(*gin.Engine)
 	if !ok {
 		t.Fatal("the interface is not gin's")
@@ -54,7 +53,7 @@ func TestEveryRouteAsksForTheKey(t *testing.T) {
 		t.Errorf("only %d routes ask for a key", asked)
 	}
 	for _, row := range catalog.Builtin().Rows() {
-		if n := len(w.ordered(row.Type)); n != 0 {
+		if n := len(w.submits(row.Type)); n != 0 {
 			t.Errorf("%d orders %s", n, row.Type)
 		}
 	}
@@ -74,7 +73,8 @@ func TestDefaultRate(t *testing.T) {
 	}
 }
 
-// TestReadRate: who polls has a rate for it, and can still act; and it is a bound, too.
+// TestReadRate: polling has a rate of its own, so the client can still act; that rate is bounded,
+// too.
 func TestReadRate(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gateway.limit = newRates(1, time.Hour, w.clock.Now)

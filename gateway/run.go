@@ -12,25 +12,24 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/state/agents"
 )
 
 // runRequest is the body of POST /agent/run.
 type runRequest struct {
 	claim
 	Message string `json:"message"`
-	Agent   string `json:"agent"` // whose plan it is; empty: run_agent's, or the planner's
+	Agent   string `json:"agent"` // owner of the plan; empty: run_agent, or the planner
 	Stream  bool   `json:"stream"`
 }
 
-// runReply answers without a stream: 200 once the plan is closed, 202 while it
-// waits for people (status held) or takes longer than a request may (status
-// executing). A failed plan is an answer too: the task could not be done, but the
-// service worked.
+// runReply answers without a stream: 200 once the plan is closed, 202 while it waits for people
+// (status held) or takes longer than a request may (status executing). A failed plan is an answer
+// too: the task could not be done, but the service worked.
 type runReply struct {
 	PlanID    string          `json:"plan_id"`
 	SessionID string          `json:"session_id"`
@@ -39,7 +38,7 @@ type runReply struct {
 	Status    string          `json:"status"` // complete, failed, held, executing
 	Response  string          `json:"response,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`
-	// Components are what agents have rendered beside the response: [{name, props}].
+	// Components are rendered by agents beside the response: [{name, props}].
 	Components json.RawMessage `json:"components,omitempty"`
 	Reason     string          `json:"reason,omitempty"` // of a failure
 	Failure    json.RawMessage `json:"failure,omitempty"`
@@ -47,19 +46,21 @@ type runReply struct {
 	IntentID   string          `json:"intent_id,omitempty"` // of plan.open, by this request
 	Receipt    string          `json:"receipt,omitempty"`
 
-	// Of a request through the gate: whose answer it is (empty: the gate asks what is meant),
-	// and why.
+	// Of a routed request: the answering agent (empty: the user is asked for clarification), and
+	// why.
 	AgentID  string `json:"agent_id,omitempty"`
 	Decision string `json:"decision,omitempty"`
+
+	WorkflowComplete bool `json:"workflow_complete,omitempty"` // a remote agent has completed the purpose of the session, and the session is closed
 }
 
 // Statuses of a reply besides those of closed plans.
 const (
-	statusHeld      = "held"
-	statusExecuting = "executing"
+	statusPendingApproval = "held"
+	statusExecuting       = "executing"
 )
 
-// maxMessage is the longest task that plan.open takes.
+// maxMessage is the longest task that plan.open accepts.
 const maxMessage = 16 << 10
 
 func checkMessage(text, pointer string) error {
@@ -69,7 +70,7 @@ func checkMessage(text, pointer string) error {
 	return nil
 }
 
-// openTimeout bounds opening a plan and handing it out.
+// openTimeout bounds opening a plan and dispatching it.
 const openTimeout = 2 * time.Minute
 
 // run is POST /agent/run.
@@ -81,7 +82,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if err := checkMessage(body.Message, "/message"); err != nil {
 		return err
 	}
-	t, reply, err := g.begin(c, who, body.claim, named{body.Agent, "/agent"}, turnRequest{message: body.Message})
+	t, reply, err := g.begin(c, who, body.claim, namedAgent{body.Agent, "/agent"}, turnRequest{message: body.Message})
 	if err != nil {
 		return err
 	}
@@ -97,9 +98,9 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	return g.reply(c, reply)
 }
 
-// begin opens a turn for who asks. From then on the work is the plan's, not the
-// connection's.
-func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, q turnRequest) (turn, runReply, error) {
+// begin opens a turn for a user. From then on the work belongs to the plan, not to the
+// connection.
+func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent namedAgent, q turnRequest) (turn, runReply, error) {
 	a, err := g.identify(c.Request.Context(), who, body)
 	if err != nil {
 		return turn{}, runReply{}, err
@@ -117,11 +118,11 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, q t
 	return t, reply, err
 }
 
-// named is an agent as a request names it, at a pointer; without a name it is run_agent's.
-type named struct{ agent, pointer string }
+// namedAgent is an agent as a request names it, at a pointer; without a name it is run_agent's.
+type namedAgent struct{ agent, pointer string }
 
-// agentOf is the agent as plan.open names it: none for the planner.
-func (g *Gateway) agentOf(ctx context.Context, a actor, n named) (string, error) {
+// agentOf returns the agent as plan.open names it: none for the planner.
+func (g *Gateway) agentOf(ctx context.Context, a actor, n namedAgent) (string, error) {
 	agent := cmp.Or(n.agent, g.cfg.RunAgent)
 	if agent == "" || agent == agents.Planner {
 		return "", nil
@@ -133,20 +134,20 @@ func (g *Gateway) agentOf(ctx context.Context, a actor, n named) (string, error)
 	return agent, err
 }
 
-// agents are those that a user's request may name.
+// agents returns those that a user's request may name.
 func (g *Gateway) agents(ctx context.Context, a actor) ([]string, error) {
 	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Agents: true})
 	return append([]string{agents.Planner}, reply.Agents...), err
 }
 
-// wantsStream says whether the client asks for events before anything else.
+// wantsStream reports whether the client prefers events.
 func wantsStream(c *gin.Context) bool {
 	return c.NegotiateFormat("application/json", "text/event-stream") == "text/event-stream"
 }
 
-// openTurn opens a plan for a message and hands it to a manager. If nobody takes
-// the plan it is cancelled, so that a request that is answered with an error does
-// not go on behind the caller's back. A request that has opened one before joins it.
+// openTurn opens a plan for a message and dispatches it to a manager. If nobody accepts the plan
+// it is cancelled, so that a request that is answered with an error does not continue unnoticed.
+// A request that has opened one before joins it.
 func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnRequest) (turn, runReply, error) {
 	if a.session == "" {
 		a.session = newID("sess")
@@ -162,20 +163,20 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn(), Gate: q.gate}, at, grant, ""})
-	if p := problem.Of(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
+	answer, err := g.submit(ctx, a, intent{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn(), Routing: q.routing}, at, grant, ""})
+	if p := problem.FromError(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
 		return g.join(ctx, a, p.PlanID)
 	}
 	if err != nil {
 		return t, reply, err
 	}
 	reply.IntentID, reply.Receipt = answer.IntentID, answer.Receipt
-	if answer.Outcome == nil { // held: the plan is handed out once people have approved
-		reply.Status, reply.Approval = statusHeld, approvalOf(answer, "plan.open")
+	if answer.Outcome == nil { // waits for approval: the plan is dispatched once people have approved
+		reply.Status, reply.Approval = statusPendingApproval, approvalOf(answer, "plan.open")
 		return t, reply, nil
 	}
-	if err := g.handOut(ctx, t, grant); err != nil {
-		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant, ""}); cerr != nil {
+	if err := g.dispatch(ctx, t, grant); err != nil {
+		if _, cerr := g.submit(ctx, a, intent{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant, ""}); cerr != nil {
 			g.cfg.Log.ErrorContext(ctx, "cancel a plan that nobody took", slog.String("plan_id", t.plan), slog.String("trace_id", a.trace), slog.String("error", cerr.Error()))
 		}
 		return t, reply, err
@@ -194,7 +195,7 @@ func approvalOf(a *intents.Answer, typ string) *bus.Approval {
 	return out
 }
 
-// await follows a turn to its end, at most for a time; take puts its frames into the reply.
+// await follows a turn to its end, within a time limit; take puts its frames into the reply.
 func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *runReply, take func(event) bool) error {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -223,8 +224,8 @@ func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *
 	return nil
 }
 
-// take puts a frame into the reply and says whether more are to come. Data that
-// does not match its kind leaves the reply as it is.
+// take puts a frame into the reply and reports whether more are expected. Data that does not
+// match its kind leaves the reply unchanged.
 func (r *runReply) take(e event) bool {
 	switch e.Kind {
 	case bus.FrameAnswer:
@@ -237,19 +238,19 @@ func (r *runReply) take(e event) bool {
 		if json.Unmarshal(e.Data, &d) == nil {
 			r.Reason, r.Failure = d.Reason, d.Failure
 		}
-	case bus.FrameHeld:
-		var d bus.HeldData
+	case bus.FramePendingApproval:
+		var d bus.PendingApprovalData
 		if json.Unmarshal(e.Data, &d) == nil {
-			r.Status, r.Response, r.Approval = statusHeld, d.Text, &d.Approval
+			r.Status, r.Response, r.Approval = statusPendingApproval, d.Text, &d.Approval
 			return false
 		}
 	case bus.FrameDone:
 		var d bus.DoneData
 		if json.Unmarshal(e.Data, &d) == nil {
-			r.Status = d.Status
+			r.Status, r.WorkflowComplete = d.Status, d.WorkflowComplete
 		}
 		return false
-	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameAction:
+	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameAction, bus.FrameRequest:
 	}
 	return true
 }
@@ -257,7 +258,7 @@ func (r *runReply) take(e event) bool {
 // reply writes a reply; if the turn has not ended, it says where to follow it.
 func (g *Gateway) reply(c *gin.Context, r runReply) error {
 	status := http.StatusOK
-	if r.Status == statusHeld || r.Status == statusExecuting {
+	if r.Status == statusPendingApproval || r.Status == statusExecuting {
 		status = http.StatusAccepted
 		c.Header("Location", "/agent/plans/"+r.PlanID)
 	}

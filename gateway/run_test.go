@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -24,7 +24,7 @@ func runBody(stream string) string {
 
 // completing answers at once.
 func completing(w **world) script {
-	return func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	return func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		say(bus.FrameStatus, bus.StatusData{State: "planning"})
 		say(bus.FrameToken, bus.ContentData{Text: "Two "})
 		(*w).change(h.PlanID, func(p *catalog.PlanView) { p.Status, p.Response = catalog.PlanComplete, "Two outlets." })
@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Plan-Id") != got.PlanID {
 		t.Errorf("%d, X-Plan-Id %q", resp.StatusCode, resp.Header.Get("X-Plan-Id"))
 	}
-	open := w.ordered("plan.open")[0]
+	open := w.submits("plan.open")[0]
 	want := runReply{
 		PlanID: open.Context().PlanID, SessionID: "s1", TurnID: open.Context().TurnID, TraceID: "0af7651916cd43dd8448eb211c80319c",
 		Status: "complete", Response: "Two outlets.", Data: json.RawMessage(`[{"id":1},{"id":2}]`), IntentID: open.ID(), Receipt: "receipt of plan.open",
@@ -73,7 +73,7 @@ func TestRunFreshIDs(t *testing.T) {
 
 func TestRunFails(t *testing.T) {
 	failure := json.RawMessage(`{"reason":"infeasible: no skill counts stars","completed_steps":[]}`)
-	w := newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	w := newWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		say(bus.FrameError, bus.ErrorData{Reason: "infeasible: no skill counts stars", Failure: failure})
 		say(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: "failed"})
 	})
@@ -86,8 +86,8 @@ func TestRunFails(t *testing.T) {
 
 func TestRunHeld(t *testing.T) {
 	approval := bus.Approval{IntentID: "sha256:1", Type: "skill.call", Step: 2, Approvers: []string{"approver"}}
-	w := newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
-		say(bus.FrameHeld, bus.HeldData{PlanID: h.PlanID, Text: "One waits.", Approval: approval})
+	w := newWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
+		say(bus.FramePendingApproval, bus.PendingApprovalData{PlanID: h.PlanID, Text: "One waits.", Approval: approval})
 	})
 	var got runReply
 	resp := w.call("POST", "/agent/run", runBody(""), nil, &got)
@@ -99,9 +99,9 @@ func TestRunHeld(t *testing.T) {
 	}
 }
 
-// A policy may hold the opening of a plan: then no manager hears of it yet.
+// A policy may require approval of the opening of a plan: then no manager receives it yet.
 func TestRunOpeningHeld(t *testing.T) {
-	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) { t.Error("handed out") })
+	w := newWorld(t, func(bus.PlanDispatch, func(bus.FrameKind, any)) { t.Error("handed out") })
 	w.set(func(c *core) {
 		c.refuse["plan.open"] = &intents.Answer{
 			IntentID: "sha256:2", Code: intents.ApprovalRequired, Reason: "at night",
@@ -116,27 +116,27 @@ func TestRunOpeningHeld(t *testing.T) {
 	}
 }
 
-// A turn that takes longer than a request may is answered 202 and goes on.
+// A turn that takes longer than a request may is answered 202 and continues.
 func TestRunTakesLong(t *testing.T) {
 	release := make(chan struct{})
-	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) { <-release }, func(_ *Config, p *pace) { p.wait = 20 * time.Millisecond })
+	w := newWorld(t, func(bus.PlanDispatch, func(bus.FrameKind, any)) { <-release }, func(_ *Config, p *pace) { p.wait = 20 * time.Millisecond })
 	var got runReply
 	resp := w.call("POST", "/agent/run", runBody(""), nil, &got)
 	if resp.StatusCode != http.StatusAccepted || got.Status != "executing" || got.Approval != nil {
 		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
-	if len(w.ordered("cancel")) != 0 {
+	if len(w.submits("cancel")) != 0 {
 		t.Error("the plan was cancelled")
 	}
 	close(release)
 }
 
-// Frames may be lost. The plan knows.
+// Frames may be lost; the plan has the result.
 func TestRunWithoutFrames(t *testing.T) {
 	for name, say := range map[string]bool{"nothing comes": false, "only done comes": true} {
 		t.Run(name, func(t *testing.T) {
 			var w *world
-			w = newWorld(t, func(h bus.HandOut, frame func(bus.FrameKind, any)) {
+			w = newWorld(t, func(h bus.PlanDispatch, frame func(bus.FrameKind, any)) {
 				w.change(h.PlanID, func(p *catalog.PlanView) { p.Status, p.Response = catalog.PlanComplete, "Two outlets." })
 				if say {
 					frame(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: "complete"})
@@ -152,7 +152,7 @@ func TestRunWithoutFrames(t *testing.T) {
 }
 
 func TestRunRefused(t *testing.T) {
-	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) { t.Error("handed out") })
+	w := newWorld(t, func(bus.PlanDispatch, func(bus.FrameKind, any)) { t.Error("handed out") })
 	for _, row := range []struct {
 		name, body string
 		code       intents.Code
@@ -188,24 +188,24 @@ func TestRunRefused(t *testing.T) {
 	})
 }
 
-// Without a manager the answer is 503, and nothing goes on later behind it.
+// Without a manager the answer is 503, and nothing continues later.
 func TestRunWithoutManager(t *testing.T) {
 	w := newWorld(t, nil)
 	w.refused("POST", "/agent/run", runBody(""), nil, intents.DispatchUnavailable, "")
-	open, cancels := w.ordered("plan.open"), w.ordered("cancel")
+	open, cancels := w.submits("plan.open"), w.submits("cancel")
 	if len(open) != 1 || len(cancels) != 1 || open[0].Context().PlanID != cancels[0].Context().PlanID {
 		t.Errorf("%d opened, %d cancelled", len(open), len(cancels))
 	}
 }
 
-// A manager that takes no more says so with its own code.
+// A manager that accepts no more refuses with its own code.
 func TestRunManagerBusy(t *testing.T) {
 	w := newWorld(t, nil)
 	w.serve("manager", map[string]bus.Handler{bus.Agent("manager"): func(context.Context, []byte) []byte {
-		return marshal(t, bus.HandOutReply{Code: string(intents.Overloaded), Reason: "64 turns"})
+		return marshal(t, bus.PlanDispatchReply{Code: string(intents.Overloaded), Reason: "64 turns"})
 	}})
 	p := w.refused("POST", "/agent/run", runBody(""), nil, intents.Overloaded, "")
-	if p.Detail != "64 turns" || len(w.ordered("cancel")) != 1 {
+	if p.Detail != "64 turns" || len(w.submits("cancel")) != 1 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -215,8 +215,8 @@ type breaking struct{ bus.Conn }
 
 func (breaking) Request(context.Context, string, []byte) ([]byte, error) { panic("secret of a user") }
 
-// What breaks inside is not told outside, nor is it written down.
-func TestPanicTellsNothing(t *testing.T) {
+// A panic is neither revealed to the client nor logged with its content.
+func TestPanicRevealsNothing(t *testing.T) {
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Bus = breaking{c.Bus} })
 	p := w.refused("POST", "/agent/run", runBody(""), nil, intents.Internal, "")
 	if d := cmp.Diff(problem.New(intents.Internal, "", "").Detail, p.Detail); d != "" {

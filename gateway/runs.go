@@ -9,9 +9,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -21,7 +21,8 @@ type runStart struct {
 	catalog.WorkflowStart
 }
 
-// startReply answers what opens a run: 201 with the run, or 202 while it waits for people.
+// startReply answers a request that opens a run: 201 with the run, or 202 while it waits for
+// people.
 type startReply struct {
 	*catalog.PlanView
 	IntentID string        `json:"intent_id"`
@@ -29,8 +30,8 @@ type startReply struct {
 	Approval *bus.Approval `json:"approval,omitempty"`
 }
 
-// startRun is POST /v1/runs. A request that is sent again with its Idempotency-Key is one
-// order: it has the turn and the key of the first, and so its run.
+// startRun is POST /v1/runs. A request that is sent again with its Idempotency-Key is one intent:
+// it has the turn and the key of the first, and so its run.
 func (g *Gateway) startRun(c *gin.Context, who caller) error {
 	var body runStart
 	if err := readBody(c, &body); err != nil {
@@ -63,20 +64,20 @@ func (g *Gateway) replayRun(c *gin.Context, who caller) error {
 	return g.openRun(c, a, "run.replay", body.RunReplay)
 }
 
-// openRun orders a run and hands it to a workflow engine. If none takes it, it is one that
-// nobody drives, and is handed out as soon as one is there.
+// openRun signs the intent of a run and dispatches the run to a workflow engine. If none accepts
+// it, it has no driver, and is dispatched as soon as an engine is available.
 func (g *Gateway) openRun(c *gin.Context, a actor, typ string, args any) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
-	o := order{typ: typ, args: args, at: intents.Context{TurnID: newID("turn")}}
+	o := intent{typ: typ, args: args, context: intents.Context{TurnID: newID("turn")}}
 	session := newID("sess")
 	if sent := c.GetHeader("Idempotency-Key"); sent != "" {
 		o.key = intents.Digest([]byte("run\n" + a.user + "\n" + sent))
-		session, o.at.TurnID = "sess_"+o.key[7:33], "turn_"+o.key[7:33]
+		session, o.context.TurnID = "sess_"+o.key[7:33], "turn_"+o.key[7:33]
 	}
 	a.session = cmp.Or(a.session, session)
 	var err error
-	if o.grant, _, err = g.issueGrant(a, o.at.TurnID, ""); err != nil {
+	if o.grant, _, err = g.issueGrant(a, o.context.TurnID, ""); err != nil {
 		return err
 	}
 	answer, err := g.submit(ctx, a, o)
@@ -95,7 +96,7 @@ func (g *Gateway) openRun(c *gin.Context, a actor, typ string, args any) error {
 	if !answer.Replayed {
 		v := *reply.PlanView
 		t := turn{actor: a, id: v.TurnID, plan: v.PlanID, opened: v.CreatedAt, run: true, life: lifeOf(v.Run.MaxDays)}
-		if err := g.handOut(ctx, t, o.grant); err != nil {
+		if err := g.dispatch(ctx, t, o.grant); err != nil {
 			g.cfg.Log.WarnContext(ctx, "hand out a run", slog.String("run_id", t.plan), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
 		}
 	}
@@ -104,7 +105,7 @@ func (g *Gateway) openRun(c *gin.Context, a actor, typ string, args any) error {
 	return nil
 }
 
-// lifeOf is for how long a plan may go on without its user: a run for the days of its
+// lifeOf returns how long a plan may go on without its user: a run for the days of its
 // definition.
 func lifeOf(days int) time.Duration { return time.Duration(max(1, days)) * standingLife }
 
@@ -128,7 +129,7 @@ func (g *Gateway) patchRun(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	answer, err := g.submit(c.Request.Context(), a, order{"graph.patch", catalog.GraphPatch{RunID: runID, Patch: body}, at, grant, ""})
+	answer, err := g.submit(c.Request.Context(), a, intent{"graph.patch", catalog.GraphPatch{RunID: runID, Patch: body}, at, grant, ""})
 	if err != nil {
 		return err
 	}

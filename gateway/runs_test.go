@@ -6,22 +6,22 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// engine notes the runs that it is given.
-func engine(handed chan bus.HandOut) script {
-	return func(h bus.HandOut, _ func(bus.FrameKind, any)) { handed <- h }
+// engine records the runs that it receives.
+func engine(handed chan bus.PlanDispatch) script {
+	return func(h bus.PlanDispatch, _ func(bus.FrameKind, any)) { handed <- h }
 }
 
-// A run is started by one order, which the request's key names, and given to the workflow
+// A run is started by one intent, named by the request's key, and dispatched to the workflow
 // engine, never to a manager.
 func TestStartRun(t *testing.T) {
-	handed := make(chan bus.HandOut, 9)
-	w := newWorld(t, func(h bus.HandOut, _ func(bus.FrameKind, any)) { t.Errorf("a manager was given %+v", h) })
+	handed := make(chan bus.PlanDispatch, 9)
+	w := newWorld(t, func(h bus.PlanDispatch, _ func(bus.FrameKind, any)) { t.Errorf("a manager was given %+v", h) })
 	w.startDriver(natsserver.Workflow, engine(handed))
 	var run catalog.PlanView
 	resp := w.call(http.MethodPost, "/v1/runs", `{"workflow_id":"intake","inputs":{"n":1},"priority":"high"}`, nil, &run)
@@ -35,19 +35,19 @@ func TestStartRun(t *testing.T) {
 	for range 2 {
 		w.call(http.MethodPost, "/v1/runs", named, http.Header{"Idempotency-Key": {"k"}}, nil)
 	}
-	orders := w.ordered("workflow.start")
-	if len(orders) != 3 {
-		t.Fatalf("%d orders", len(orders))
+	envelopes := w.submits("workflow.start")
+	if len(envelopes) != 3 {
+		t.Fatalf("%d orders", len(envelopes))
 	}
-	a, b := orders[1], orders[2]
-	if a.Fingerprint() != b.Fingerprint() || a.Constraints().IdempotencyKey != b.Constraints().IdempotencyKey || a.Fingerprint() == orders[0].Fingerprint() {
+	a, b := envelopes[1], envelopes[2]
+	if a.Fingerprint() != b.Fingerprint() || a.Constraints().IdempotencyKey != b.Constraints().IdempotencyKey || a.Fingerprint() == envelopes[0].Fingerprint() {
 		t.Error("a request that is sent again is another order")
 	}
 	w.refused(http.MethodPost, "/v1/runs", `{"workflow_id":7}`, nil, intents.SchemaInvalid, "/workflow_id")
 	w.refused(http.MethodPost, "/v1/runs", `{"workflow":"intake"}`, nil, intents.SchemaInvalid, "/workflow")
 
 	w.call(http.MethodGet, "/v1/runs?workflow_id=intake&status=pending", "", nil, nil)
-	if l := w.ordered("plan.list"); len(l) != 1 || string(l[0].Args()) != `{"runs":true,"status":"pending","workflow_id":"intake"}` {
+	if l := w.submits("plan.list"); len(l) != 1 || string(l[0].Args()) != `{"runs":true,"status":"pending","workflow_id":"intake"}` {
 		t.Errorf("listed by %s", l[0].Args())
 	}
 	var got catalog.PlanView
@@ -61,12 +61,12 @@ func TestStartRun(t *testing.T) {
 	w.refused(http.MethodGet, "/v1/runs/"+run.PlanID, "", nil, intents.NotFound, "")
 }
 
-// A run that nobody drives is handed out again for the days of its definition, under a grant
-// of the roles that its user still has: an operator's too, who has no API key.
+// A run without a driver is dispatched again for the days of its definition, under a grant of the
+// roles that its user still has; this includes an operator, who has no API key.
 func TestSilentRun(t *testing.T) {
 	for name, days := range map[string]int{"a day": 0, "three": 3} {
 		t.Run(name, func(t *testing.T) {
-			handed := make(chan bus.HandOut, 9)
+			handed := make(chan bus.PlanDispatch, 9)
 			w := newWorld(t, nil)
 			w.startDriver(natsserver.Workflow, engine(handed))
 			w.set(func(c *core) {

@@ -14,10 +14,11 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/ratelimit"
 )
 
-// Refusals of a time of a schedule that stand: for the schedule, until it is put again, or
-// for that time alone.
+// Permanent refusals of a scheduled time: for the schedule, until it is put again, or for that
+// time alone.
 var (
 	forGood = []intents.Code{intents.RBACForbidden, intents.PolicyDenied, intents.MalformedArgs}
 	forOnce = []intents.Code{intents.SessionBusy, intents.ConflictIdempotency}
@@ -26,45 +27,51 @@ var (
 // unfired are schedules that open no plan. Safe for concurrent use.
 type unfired struct {
 	mu sync.Mutex
-	by map[string]notFired // by "tenant/user/id"
+	by *ratelimit.Table[notFired] // by "tenant/user/id"
 }
 
-// notFired is why: its time was refused, or waits for people.
+// unfiredShares bound the recorded entries: of all, of a tenant's, and of a user's. A dropped
+// entry is tried again, and refused again.
+var unfiredShares = ratelimit.Shares{All: 10_000, Tenant: 2000, Key: 200}
+
+// notFired is the reason: its time was refused, or waits for approval.
 type notFired struct {
 	due  time.Time
 	put  int64        // the schedule
 	code intents.Code // that refuses all its times; empty: this one alone
 }
 
-func (u *unfired) of(name string) notFired {
+func (u *unfired) get(name string) notFired {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.by[name]
+	why, _ := u.by.Get(name)
+	return why
 }
 
-func (u *unfired) set(name string, why *notFired) {
+func (u *unfired) set(s catalog.Schedule, why *notFired) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if delete(u.by, name); why != nil {
-		u.by[name] = *why
+	name := nameOf(s.Tenant, s.User, s.ID)
+	if u.by.Remove(name); why != nil {
+		u.by.Put(name, s.Tenant, s.User, 1, *why)
 	}
 }
 
 func nameOf(tenant, user, id string) string { return tenant + "/" + user + "/" + id }
 
-// fireDue opens a plan for each schedule that is due, under a grant of now. Several gateways
-// may try: the router opens one plan for one time. A time that is refused, so that the
-// record says why, or that waits for people, is not tried again by this process; nor are
-// later times of a schedule that is refused for good.
+// fireDue opens a plan for each schedule that is due, under a grant issued now. Several gateways
+// may try: the router opens one plan for one time. A time that is refused, with the reason in the
+// record, or that waits for approval, is not tried again by this process; nor are later times of
+// a schedule that is permanently refused.
 //
-// A crash before the order is accepted leaves the schedule due. After it the plan is one
-// that nobody drives, which is handed out like those of before a crash (resume.go).
+// A crash before the intent is accepted leaves the schedule due. After it the plan has no driver,
+// and is dispatched like those from before a crash (resume.go).
 func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
 	var due []catalog.Schedule
-	_ = json.Unmarshal(reply, &due) // the router's own
+	_ = json.Unmarshal(reply, &due) // written by the router
 	besideEachOther(due, func(s catalog.Schedule) {
 		name := nameOf(s.Tenant, s.User, s.ID)
-		if was := g.unfired.of(name); was.due.Equal(s.Next) || was.code != "" && was.put == s.Put {
+		if was := g.unfired.get(name); was.due.Equal(s.Next) || was.code != "" && was.put == s.Put {
 			return
 		}
 		answer, err := g.fire(ctx, s, intents.Digest([]byte(name)))
@@ -73,22 +80,22 @@ func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
 		}
 		why := &notFired{due: s.Next, put: s.Put}
 		switch {
-		case err == nil && answer.Outcome == nil: // it waits for people
-		case err != nil && slices.Contains(forGood, problem.Of(err).Code):
-			why.code = problem.Of(err).Code
-		case err == nil || !slices.Contains(forOnce, problem.Of(err).Code):
+		case err == nil && answer.Outcome == nil: // it waits for approval
+		case err != nil && slices.Contains(forGood, problem.FromError(err).Code):
+			why.code = problem.FromError(err).Code
+		case err == nil || !slices.Contains(forOnce, problem.FromError(err).Code):
 			why = nil
 		}
-		g.unfired.set(name, why)
+		g.unfired.set(s, why)
 	})
 }
 
-// fire orders the plan of one time, as a turn of the schedule's own session, which is named
-// after its digest. Who has lost the API key is left without roles, for the router to refuse.
+// fire signs the intent of one time's plan, as a turn of the schedule's own session, which is
+// named after its digest. A user who has lost the API key has no roles, so the router refuses.
 func (g *Gateway) fire(ctx context.Context, s catalog.Schedule, digest string) (*intents.Answer, error) {
 	a := actor{tenant: s.Tenant, user: s.User, session: "sched_" + digest[7:23], keyID: intents.KeyOfClient(s.Client)}
 	var err error
-	if a.roles, err = g.rolesOf(ctx, a, s.Roles); err != nil && problem.Of(err).Code != intents.RBACForbidden {
+	if a.roles, err = g.rolesOf(ctx, a, s.Roles); err != nil && problem.FromError(err).Code != intents.RBACForbidden {
 		return nil, err
 	}
 	at := intents.Context{TurnID: newID("turn"), PlanID: intents.NewTimedID(intents.KindPlan, g.cfg.Now())}
@@ -100,11 +107,11 @@ func (g *Gateway) fire(ctx context.Context, s catalog.Schedule, digest string) (
 	if s.TimeZone != "" {
 		args.Turn = &catalog.TurnContext{TimeZone: s.TimeZone}
 	}
-	return g.submit(ctx, a, order{"plan.open", args, at, grant, intents.Digest([]byte(digest + "\n" + intents.FormatTime(s.Next)))})
+	return g.submit(ctx, a, intent{"plan.open", args, at, grant, intents.Digest([]byte(digest + "\n" + intents.FormatTime(s.Next)))})
 }
 
-// scheduledTask is what a schedule asks for. What an agent has put says so wherever the request is read
-// and stored: the words are a model's, and not its user's.
+// scheduledTask returns the request of a schedule. A request set by an agent is labelled wherever
+// it is read and stored: the words are a model's, and not its user's.
 func scheduledTask(s catalog.Schedule) string {
 	if !s.ByAgent {
 		return s.Input
@@ -117,7 +124,7 @@ type schedules struct {
 	Schedules []catalog.Schedule `json:"schedules"`
 }
 
-// schedules orders a type for the user of a request, whose body is its arguments.
+// schedules signs a type for the user of a request, whose body is its arguments.
 func (g *Gateway) schedules(typ string) func(*gin.Context, caller) error {
 	return func(c *gin.Context, who caller) error {
 		args := any(struct{}{})
@@ -138,7 +145,7 @@ func (g *Gateway) schedules(typ string) func(*gin.Context, caller) error {
 		if c.Request.Method == http.MethodGet {
 			out, err := request[schedules](c.Request.Context(), g, a, typ, args, "")
 			for i, s := range out.Schedules {
-				if was := g.unfired.of(nameOf(a.tenant, a.user, s.ID)); !s.Next.After(was.due) { // else it was put again
+				if was := g.unfired.get(nameOf(a.tenant, a.user, s.ID)); !s.Next.After(was.due) { // otherwise it was put again
 					out.Schedules[i].Failed = was.code
 				}
 			}

@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// dueWorld is one in which a schedule of a user is due.
+// dueWorld is a world in which a schedule of a user is due.
 func dueWorld(t *testing.T, user string) (*world, catalog.Schedule) {
 	t.Helper()
 	w := newWorld(t, nil)
@@ -25,12 +25,12 @@ func dueWorld(t *testing.T, user string) (*world, catalog.Schedule) {
 	return w, s
 }
 
-// TestFireDue: a due schedule is a plan of its user, under a grant with the roles of now and
-// a key that all gateways give it; what was fired is not fired by hand-outs.
+// TestFireDue: a due schedule is a plan of its user, under a grant with the current roles and a
+// key shared by all gateways; a fired schedule is not fired by dispatches.
 func TestFireDue(t *testing.T) {
 	w, s := dueWorld(t, "bob")
 	w.gateway.resumeSilent(t.Context())
-	opened := w.ordered("plan.open")
+	opened := w.submits("plan.open")
 	if len(opened) != 1 {
 		t.Fatalf("%d plans", len(opened))
 	}
@@ -49,27 +49,27 @@ func TestFireDue(t *testing.T) {
 	if g.Subject != "bob" || !cmp.Equal(g.Roles, []string{"user"}) || g.Act.Client != "apikey:k1" || g.For != "" || g.Session == "" {
 		t.Errorf("grant %+v", g)
 	}
-	w.gateway.resumeSilent(t.Context()) // the router says so still: another gateway, say
-	if again := w.ordered("plan.open"); len(again) != 2 || again[0].Constraints().IdempotencyKey != again[1].Constraints().IdempotencyKey || again[1].Grant().Session != g.Session {
+	w.gateway.resumeSilent(t.Context()) // the router still lists it, as for another gateway
+	if again := w.submits("plan.open"); len(again) != 2 || again[0].Constraints().IdempotencyKey != again[1].Constraints().IdempotencyKey || again[1].Grant().Session != g.Session {
 		t.Errorf("%d plans, or under two keys", len(again))
 	}
 }
 
-// TestFireOfAnAgent: the request of a reminder that an agent has put is labelled as its words.
+// TestFireOfAnAgent: the request of a reminder set by an agent is labelled as its words.
 func TestFireOfAnAgent(t *testing.T) {
 	w, s := dueWorld(t, "bob")
 	s.ByAgent = true
 	w.set(func(c *core) { c.due = []catalog.Schedule{s} })
 	w.gateway.resumeSilent(t.Context())
 	var a catalog.PlanOpen
-	if err := json.Unmarshal(w.ordered("plan.open")[0].Args(), &a); err != nil || !strings.HasPrefix(a.Task, "[Reminder, put by an agent") || !strings.HasSuffix(a.Task, "\n"+s.Input) {
+	if err := json.Unmarshal(w.submits("plan.open")[0].Args(), &a); err != nil || !strings.HasPrefix(a.Task, "[Reminder, put by an agent") || !strings.HasSuffix(a.Task, "\n"+s.Input) {
 		t.Errorf("%q %v", a.Task, err)
 	}
 }
 
-// TestFireRefused: a time of a schedule of a user who may not any more is ordered without
-// roles, so that the record has the refusal, and not tried again; nor is one that waits
-// for people. What is not decided is tried again.
+// TestFireRefused: a time of a schedule whose user has lost the right is submitted without roles,
+// so that the record has the refusal, and not tried again; nor is one that waits for approval. An
+// undecided one is tried again.
 func TestFireRefused(t *testing.T) {
 	w, s := dueWorld(t, "eve")
 	answers := func(a *intents.Answer) {
@@ -79,13 +79,13 @@ func TestFireRefused(t *testing.T) {
 	tried := func(want int) {
 		t.Helper()
 		w.gateway.resumeSilent(t.Context())
-		if n := len(w.ordered("plan.open")); n != want {
+		if n := len(w.submits("plan.open")); n != want {
 			t.Errorf("tried %d times, want %d", n, want)
 		}
 	}
 	answers(&intents.Answer{Code: intents.RBACForbidden, Reason: "the user is not there any more"})
 	tried(1)
-	if g := w.ordered("plan.open")[0].Grant(); len(g.Roles) != 0 {
+	if g := w.submits("plan.open")[0].Grant(); len(g.Roles) != 0 {
 		t.Errorf("roles %v", g.Roles)
 	}
 	tried(1)
@@ -97,19 +97,19 @@ func TestFireRefused(t *testing.T) {
 	tried(4)
 	w.set(func(c *core) { delete(c.refuse, "plan.open") })
 	tried(5)
-	if len(w.gateway.unfired.by) != 0 {
+	if w.gateway.unfired.by.Len() != 0 {
 		t.Error("what was fired is remembered as unfired")
 	}
 }
 
-// TestFailedSchedule: a schedule that is refused for good is tried once, whatever its times,
+// TestFailedSchedule: a schedule that is permanently refused is tried once, whatever its times,
 // and is listed as failed until it is put again.
 func TestFailedSchedule(t *testing.T) {
 	w, s := dueWorld(t, "ana")
 	tried := func(want int) {
 		t.Helper()
 		w.gateway.resumeSilent(t.Context())
-		if n := len(w.ordered("plan.open")); n != want {
+		if n := len(w.submits("plan.open")); n != want {
 			t.Errorf("tried %d times, want %d", n, want)
 		}
 	}
@@ -161,9 +161,9 @@ func TestSchedules(t *testing.T) {
 		t.Error(d)
 	}
 	w.refused(http.MethodPost, "/agent/schedules", `{"input":"Look."}`, nil, intents.SchemaInvalid, "")
-	var deleted catalog.Accepted
+	var deleted catalog.Ack
 	w.call(http.MethodDelete, "/agent/schedules/s", "", nil, &deleted)
-	if n := len(w.ordered("schedule.delete")); n != 1 {
+	if n := len(w.submits("schedule.delete")); n != 1 {
 		t.Errorf("%d deleted", n)
 	}
 }

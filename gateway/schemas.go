@@ -5,8 +5,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 // listSchemas is GET /schemas/: ?name=, ?kind=.
@@ -19,7 +19,7 @@ func (g *Gateway) listSchemas(c *gin.Context, a actor) error {
 	return respond(c, rows, err)
 }
 
-// schemas are all agents of the tenant, the built-in ones first, or the one of a name.
+// schemas returns all agents of the tenant, the built-in ones first, or the one with a name.
 func (g *Gateway) schemas(ctx context.Context, a actor, name string) ([]catalog.SchemaRow, error) {
 	rows := []catalog.SchemaRow{}
 	for _, d := range agents.Builtins() {

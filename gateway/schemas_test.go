@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state/agents"
 )
 
 // TestSchemas: each agent by name, with its prompt and its definition.

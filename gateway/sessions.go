@@ -6,17 +6,17 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// resumed is the answer of POST /agent/sessions/{session_id}/resume.
-type resumed struct {
+// resumedSession is the answer of POST /agent/sessions/{session_id}/resume.
+type resumedSession struct {
 	SessionID string `json:"session_id"`
 	From      string `json:"resumed_from"`
-	Turns     int    `json:"turns"` // that came along
+	Turns     int    `json:"turns"` // copied from the ended session
 }
 
-// resumeSession has a user go on with a session that has ended, or is full, under a new id.
+// resumeSession continues a user's session that has ended, or is full, under a new id.
 func (g *Gateway) resumeSession(c *gin.Context, a actor) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	s, err := request[catalog.Session](ctx, g, a, "session.resume", catalog.SessionResume{SessionID: newID("sess"), From: c.Param("session_id")}, "")
-	return respond(c, resumed{s.SessionID, s.ResumedFrom, len(s.TurnHistory)}, err)
+	return respond(c, resumedSession{s.SessionID, s.ResumedFrom, len(s.TurnHistory)}, err)
 }

@@ -8,8 +8,8 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// soulRequest is the body of PUT /agent/souls/{tenant_id}. Its user_id says
-// whose soul it is, not who asks; without one it is the tenant's.
+// soulRequest is the body of PUT /agent/souls/{tenant_id}. Its user_id names the owner of the
+// soul, not the caller; without one it is the tenant's.
 type soulRequest struct {
 	UserID   string          `json:"user_id,omitempty"`
 	Persona  catalog.Persona `json:"persona"`

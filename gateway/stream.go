@@ -11,9 +11,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -23,13 +23,12 @@ import (
 //	event: status
 //	data: {"seq":1792540800000007,"kind":"status","data":{…}}
 //
-// It ends after done, and after held, with which the plan waits for people; a held event of an
-// order that waits no more ends nothing.
-// A client that lost it goes on with GET /agent/plans/{plan_id}/events and the
-// header Last-Event-ID; without the header it gets the turn from its beginning,
-// as far back as ten minutes. The first event of POST /agent/run names the plan
-// and has no id. A closed plan whose frames are gone still gives its answer or
-// error and done; 204 says that there is nothing after Last-Event-ID.
+// It ends after done, and after held, when the plan waits for people; a held event of an intent
+// that no longer waits does not end it. A client that lost the stream continues with
+// GET /agent/plans/{plan_id}/events and the header Last-Event-ID; without the header it gets the
+// turn from its beginning, as far back as ten minutes. The first event of POST /agent/run names
+// the plan and has no id. A closed plan whose frames are gone still returns its answer or error
+// and done; 204 means that there is nothing after Last-Event-ID.
 
 // writeTimeout is how long a client may take to read one event.
 const writeTimeout = 30 * time.Second
@@ -39,21 +38,21 @@ type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
-	err     error // the first one; then nothing more is written
+	err     error // the first one; after it nothing more is written
 }
 
 func newSSE(w http.ResponseWriter) *sse {
 	return &sse{w: w, control: http.NewResponseController(w)}
 }
 
-// send writes an event and says whether more may follow: the client is there,
-// and the stream has not ended.
+// send writes an event and reports whether more may follow: the client is connected, and the
+// stream has not ended.
 func (s *sse) send(e event) bool {
 	if e.Kind == "" {
 		s.write(": nothing new\n\n")
 		return s.err == nil
 	}
-	data, err := json.Marshal(e) // one line: Marshal compacts what it is given
+	data, err := json.Marshal(e) // one line: Marshal compacts its input
 	if err != nil {
 		s.err = err
 		return false
@@ -63,14 +62,14 @@ func (s *sse) send(e event) bool {
 		id = fmt.Sprintf("id: %d\n", e.Seq)
 	}
 	s.write(fmt.Sprintf("%sevent: %s\ndata: %s\n\n", id, kindLine(e.Kind), data))
-	return s.err == nil && e.Kind != bus.FrameHeld && e.Kind != bus.FrameDone
+	return s.err == nil && e.Kind != bus.FramePendingApproval && e.Kind != bus.FrameDone
 }
 
-// kindLine is the kind if we know it: another one could hold line breaks, and so
-// write lines of its own.
+// kindLine returns the kind if it is known: another one could contain line breaks, and so write
+// lines of its own.
 func kindLine(k bus.FrameKind) bus.FrameKind {
 	switch k {
-	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameHeld, bus.FrameAnswer, bus.FrameError, bus.FrameDone, bus.FrameAction:
+	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FramePendingApproval, bus.FrameAnswer, bus.FrameError, bus.FrameDone, bus.FrameAction, bus.FrameRequest:
 		return k
 	default:
 		return "unknown"
@@ -91,7 +90,7 @@ func (s *sse) write(text string) {
 		s.begun = true
 		h := s.w.Header()
 		h.Set("Content-Type", "text/event-stream")
-		h.Set("X-Accel-Buffering", "no") // nginx would collect events
+		h.Set("X-Accel-Buffering", "no") // nginx would buffer events
 		s.w.WriteHeader(http.StatusOK)
 	}
 	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -128,19 +127,19 @@ func (g *Gateway) getEvents(c *gin.Context, who caller) error {
 	out := newSSE(c.Writer)
 	send := func(e event) bool {
 		more := out.send(e)
-		return more || out.err == nil && e.Kind == bus.FrameHeld && g.released(c.Request.Context(), a, view, e)
+		return more || out.err == nil && e.Kind == bus.FramePendingApproval && g.released(c.Request.Context(), a, view, e)
 	}
 	if closed(view) {
-		return g.stream(c, t, after, g.pace.settled, out, send)
+		return g.stream(c, t, after, g.pace.closed, out, send)
 	}
-	out.send(event{}) // so that the client knows that it is listening
+	out.send(event{}) // tells the client that it is connected
 	return g.stream(c, t, after, g.pace.quiet, out, send)
 }
 
-// released says of an event from before that what waited then waits no more. Of the work of
-// others it is not known: then the stream ends, and goes on after Last-Event-ID.
+// released reports whether an event from before concerns an approval that no longer waits. For
+// intents of others this is unknown: then the stream ends, and continues after Last-Event-ID.
 func (g *Gateway) released(ctx context.Context, a actor, view catalog.PlanView, e event) bool {
-	var h bus.HeldData
+	var h bus.PendingApprovalData
 	switch {
 	case closed(view):
 		return true
@@ -151,8 +150,8 @@ func (g *Gateway) released(ctx context.Context, a actor, view catalog.PlanView, 
 	return err == nil && len(page.Approvals) == 0
 }
 
-// stream follows a turn to its end. If the frames end before the turn does, the
-// rest is made from the plan.
+// stream follows a turn to its end. If the frames end before the turn does, the rest is created
+// from the plan.
 func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Duration, out *sse, send func(event) bool) error {
 	view, err := g.follow(c.Request.Context(), t, after, quiet, send)
 	switch {

@@ -6,15 +6,17 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // sseEvent is an event as a client reads it.
@@ -123,12 +125,46 @@ func TestStream(t *testing.T) {
 	w.refused("GET", "/agent/plans/plan_none/events", "", nil, intents.NotFound, "")
 }
 
-// A client that goes away leaves the plan going on, and finds the rest when it
-// comes back.
-func TestStreamClientGone(t *testing.T) {
+// TestStreamsHaveShares: an API key at its limit of streams is refused another request until one
+// ends, and another key's requests continue.
+func TestStreamsHaveShares(t *testing.T) {
+	end := make(chan struct{})
+	w := newWorld(t, func(bus.PlanDispatch, func(bus.FrameKind, any)) { <-end })
+	defer close(end)
+	w.gateway.open = ratelimit.NewPlaces(32)
+	resp := w.do(t.Context(), "POST", "/agent/run", runBody(`,"stream":true`), nil) //nolint:bodyclose // with the others, below
+	path := "/agent/plans/" + resp.Header.Get("X-Plan-Id") + "/events"
+	open := []*http.Response{resp}
+	for len(open) < 33 {
+		resp := w.do(t.Context(), "GET", path, "", nil)
+		if resp.StatusCode != http.StatusOK {
+			_ = resp.Body.Close()
+			break
+		}
+		open = append(open, resp) //nolint:bodyclose // with the others, below
+	}
+	if len(open) < 2 || len(open) > 28 {
+		t.Errorf("%d streams are open", len(open))
+	}
+	if p := w.refused("GET", "/v1/me", "", nil, intents.Overloaded, ""); p.Hint == "" {
+		t.Errorf("%+v", p)
+	}
+	if a := w.call("GET", "/v1/me", "", http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}, nil); a.StatusCode != http.StatusOK {
+		t.Errorf("another key: %d", a.StatusCode)
+	}
+	for _, resp := range open {
+		_ = resp.Body.Close()
+	}
+	for w.gateway.open.Used() > 0 {
+		runtime.Gosched()
+	}
+}
+
+// A client that disconnects leaves the plan running, and receives the rest when it comes back.
+func TestStreamClientClosed(t *testing.T) {
 	var w *world
 	gone := make(chan struct{})
-	w = newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	w = newWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		say(bus.FrameStatus, bus.StatusData{State: "planning"})
 		<-gone
 		say(bus.FrameStatus, bus.StatusData{State: "executing"})
@@ -153,20 +189,19 @@ func TestStreamClientGone(t *testing.T) {
 	if d := cmp.Diff([]string{"status", "status", "token", "answer", "done"}, kinds(allEvents(t, back.Body))); d != "" {
 		t.Error(d)
 	}
-	if len(w.ordered("cancel")) != 0 {
+	if len(w.submits("cancel")) != 0 {
 		t.Error("the plan was cancelled")
 	}
 }
 
-// A stream ends with held; when the turn goes on, the rest follows under the
-// same plan.
+// A stream ends with held; when the turn continues, the rest follows under the same plan.
 func TestStreamHeldAndBack(t *testing.T) {
 	var w *world
 	first := true
-	w = newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	w = newWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		if first {
 			first = false
-			say(bus.FrameHeld, bus.HeldData{PlanID: h.PlanID, Approval: bus.Approval{IntentID: "sha256:1"}})
+			say(bus.FramePendingApproval, bus.PendingApprovalData{PlanID: h.PlanID, Approval: bus.Approval{IntentID: "sha256:1"}})
 			return
 		}
 		completing(&w)(h, say)
@@ -180,31 +215,31 @@ func TestStreamHeldAndBack(t *testing.T) {
 	planID := resp.Header.Get("X-Plan-Id")
 	back := w.do(t.Context(), "GET", "/agent/plans/"+planID+"/events", "", http.Header{"Last-Event-Id": {events[1].id}})
 	defer back.Body.Close()
-	w.goSilent(planID, 1) // released: nobody drives it
+	w.goSilent(planID, 1) // released: no driver has it
 	w.gateway.resumeSilent(t.Context())
 	if d := cmp.Diff([]string{"status", "token", "answer", "done"}, kinds(allEvents(t, back.Body))); d != "" {
 		t.Error(d)
 	}
 }
 
-// TestStreamPastHolds: who opens a stream from its beginning gets it up to the order that waits
-// now, or to its end; what was released since ends nothing.
+// TestStreamPastHolds: a stream from its beginning includes everything up to the intent that
+// waits now, or to its end; approvals released since do not end it.
 func TestStreamPastHolds(t *testing.T) {
 	held := func(say func(bus.FrameKind, any), plan, id string) {
-		say(bus.FrameHeld, bus.HeldData{PlanID: plan, Approval: bus.Approval{IntentID: id}})
+		say(bus.FramePendingApproval, bus.PendingApprovalData{PlanID: plan, Approval: bus.Approval{IntentID: id}})
 	}
 	for name, tt := range map[string]struct {
-		turn func(h bus.HandOut, say func(bus.FrameKind, any))
+		turn func(h bus.PlanDispatch, say func(bus.FrameKind, any))
 		end  func(*catalog.PlanView)
 		want []string
 	}{
-		"waits again": {func(h bus.HandOut, say func(bus.FrameKind, any)) {
+		"waits again": {func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 			held(say, h.PlanID, "sha256:1")
 			held(say, h.PlanID, "sha256:2")
 			held(say, h.PlanID, heldID)
 			say(bus.FrameToken, bus.ContentData{Text: "never"})
 		}, func(*catalog.PlanView) {}, []string{"held", "held", "held"}},
-		"has ended": {func(h bus.HandOut, say func(bus.FrameKind, any)) {
+		"has ended": {func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 			held(say, h.PlanID, "sha256:1")
 			held(say, h.PlanID, heldID)
 			say(bus.FrameAnswer, bus.AnswerData{Response: "Two."})
@@ -226,9 +261,9 @@ func TestStreamPastHolds(t *testing.T) {
 	}
 }
 
-// A closed plan whose frames are gone still tells how it ended.
+// A closed plan whose frames are gone still reports its end.
 func TestStreamOfPlanWithoutFrames(t *testing.T) {
-	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) {}, func(_ *Config, p *pace) { p.wait = time.Millisecond })
+	w := newWorld(t, func(bus.PlanDispatch, func(bus.FrameKind, any)) {}, func(_ *Config, p *pace) { p.wait = time.Millisecond })
 	for _, row := range []struct {
 		end  func(*catalog.PlanView)
 		want []string
@@ -254,9 +289,9 @@ func TestStreamOfPlanWithoutFrames(t *testing.T) {
 	}
 }
 
-// What is not a frame is not shown, and no agent can write lines of the stream.
+// Invalid frames are not shown, and no agent can write lines of the stream.
 func TestStreamOfNonsense(t *testing.T) {
-	w := newWorld(t, func(_ bus.HandOut, say func(bus.FrameKind, any)) {
+	w := newWorld(t, func(_ bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		say("", "no kind")
 		say("token\nevent: done", bus.ContentData{Text: "x\n\nid: 9\n\n"})
 		say(bus.FrameDone, "not an object")

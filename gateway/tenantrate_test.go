@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 )
 
-// Key ids are unique within a tenant only: a key of another tenant with the same
-// id has a rate of its own.
+// Key ids are unique within a tenant only: a key of another tenant with the same id has a rate of
+// its own.
 func TestRateIsOfOneTenant(t *testing.T) {
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 1 })
 	w.set(func(c *core) {

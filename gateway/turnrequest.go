@@ -15,15 +15,15 @@ import (
 // turnRequest is a request for a turn.
 type turnRequest struct {
 	message string
-	id      string              // the client's, of the message; empty: it has none
+	id      string              // the client's id of the message; empty: none
 	about   catalog.TurnContext // for the prompts
-	request *catalog.Request    // which of the user's it is; nil: one that is not sent again
-	absent  bool                // nobody has asked: the user is not there
-	gate    *catalog.Gate       // that chooses the agent; nil: the agent is known
+	request *catalog.Request    // identity of the request; nil: it is not repeated
+	absent  bool                // the user is not present
+	routing *catalog.Routing    // that chooses the agent; nil: the agent is known
 }
 
-// ask reads what a request says in its header. Who asks is the grant's to say: name and
-// e-mail are taken from those who may assert users. A session has what was said before.
+// ask reads the headers of a request. The grant identifies the user: name and e-mail are accepted
+// only from callers who may assert users. A session has its own history.
 func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRequest {
 	about := &q.about
 	about.AddedInstruction = cmp.Or(c.GetHeader("X-Added-Instruction"), about.AddedInstruction)
@@ -43,7 +43,7 @@ func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRe
 	return q
 }
 
-// turn is what the prompts take from the request; nil: nothing.
+// turn returns the parts of the request for the prompts; nil: none.
 func (q turnRequest) turn() *catalog.TurnContext {
 	if reflect.ValueOf(q.about).IsZero() {
 		return nil
@@ -51,12 +51,12 @@ func (q turnRequest) turn() *catalog.TurnContext {
 	return &q.about
 }
 
-// bodyDigest is where readBody leaves the digest of a body.
+// bodyDigest is the key under which readBody stores the digest of a body.
 const bodyDigest = "body_digest"
 
-// requestOf says which request of the user this is: by its Idempotency-Key, by the id of its
-// message, or by its route, session and body. A request without any of a key, a session and
-// a client that counts how often it sends it is one of its own.
+// requestOf identifies a request of the user: by its Idempotency-Key, by the id of its message,
+// or by its route, session and body. A request without a key, a session and a client that numbers
+// its attempts is unique.
 func requestOf(c *gin.Context, a actor, id string) *catalog.Request {
 	if id != "" {
 		id = "message\n" + a.session + "\n" + id
@@ -75,11 +75,11 @@ func requestOf(c *gin.Context, a actor, id string) *catalog.Request {
 	return &r
 }
 
-// join gives the turn that a request has opened before, to be followed like one that was
-// just opened.
+// join returns the turn that a request has opened before, to be followed like one that was just
+// opened.
 func (g *Gateway) join(ctx context.Context, a actor, planID string) (turn, runReply, error) {
 	v, err := g.viewPlan(ctx, a, planID)
 	a.session = v.SessionID
-	t := turn{actor: a, id: v.TurnID, plan: v.PlanID, question: v.Task, epoch: v.Epoch, opened: v.CreatedAt, settled: closed(v)}
+	t := turn{actor: a, id: v.TurnID, plan: v.PlanID, question: v.Task, epoch: v.Epoch, opened: v.CreatedAt, ended: closed(v)}
 	return t, runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}, err
 }

@@ -10,16 +10,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
-// opened are the arguments of every plan.open.
+// opened returns the arguments of every plan.open.
 func (w *world) opened() []catalog.PlanOpen {
 	w.t.Helper()
 	var out []catalog.PlanOpen
-	for _, e := range w.ordered("plan.open") {
+	for _, e := range w.submits("plan.open") {
 		var a catalog.PlanOpen
 		if err := json.Unmarshal(e.Args(), &a); err != nil {
 			w.t.Fatal(err)
@@ -29,7 +29,7 @@ func (w *world) opened() []catalog.PlanOpen {
 	return out
 }
 
-// TestTurnHeaders: the prompts get what the headers say; name and e-mail only from a key
+// TestTurnHeaders: the prompts receive the data in the headers; name and e-mail only from a key
 // that may act for others.
 func TestTurnHeaders(t *testing.T) {
 	var w *world
@@ -70,8 +70,8 @@ func (d directory) Profile(_ context.Context, user string) (name, email string, 
 	return "", "", errors.New("nobody answers")
 }
 
-// TestProfiles: what a request does not say of its user is looked up, by the address that
-// an application gave or by the user's id. No request fails for it.
+// TestProfiles: missing data about the user is looked up, by the address that an application gave
+// or by the user's id. No request fails for it.
 func TestProfiles(t *testing.T) {
 	var w *world
 	w = newWorld(t, completing(&w), func(c *Config, _ *pace) {
@@ -87,7 +87,7 @@ func TestProfiles(t *testing.T) {
 		h.Set("X-User-Id", "ana")
 		w.call("POST", "/agent/run", `{"message":"x"}`, h, nil)
 	}
-	w.call("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-User-Email": {"bea@example.com"}}, nil) // a key that may not say whose it is
+	w.call("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-User-Email": {"bea@example.com"}}, nil) // a key that may not assert users
 	var got []*catalog.TurnContext
 	for _, a := range w.opened() {
 		got = append(got, a.Turn)
@@ -100,7 +100,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestRequests: equal requests have equal digests, others others.
+// TestRequests: equal requests have equal digests, different ones do not.
 func TestRequests(t *testing.T) {
 	var w *world
 	w = newWorld(t, completing(&w))
@@ -129,12 +129,12 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestJoin: a request that has opened a plan before gets that plan, while it runs and
-// afterwards. A message for a session in a turn is refused, and no client sends it again.
+// TestJoin: a request that has opened a plan before gets that plan, while it runs and afterwards.
+// A message for a session in a turn is refused, and no client sends it again.
 func TestJoin(t *testing.T) {
 	handed, release := make(chan string, 1), make(chan struct{})
 	var w *world
-	w = newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	w = newWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
 		handed <- h.PlanID
 		<-release
 		completing(&w)(h, say)

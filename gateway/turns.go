@@ -6,23 +6,23 @@ import (
 	"sync"
 	"time"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 )
 
-// turn is one request of a user that a plan was opened for.
+// turn is one request of a user for which a plan was opened.
 type turn struct {
 	actor
 	id, plan, question string
 	epoch              int // of the plan, as last known
 	opened             time.Time
-	run                bool          // of a workflow, which its engine drives
-	life               time.Duration // for which it may go on without its user
-	settled            bool          // it is known to have ended
-	driver, manager    string        // of the last hand-out, and the process that took it; empty: nobody yet
-	adopted            bool          // another gateway has handed it out
+	run                bool          // of a workflow, run by its engine
+	life               time.Duration // how long it may go on without its user
+	ended              bool          // it is known to have ended
+	driver, manager    string        // of the last dispatch, and the process that accepted it; empty: none yet
+	adopted            bool          // another gateway has dispatched it
 }
 
-// role is which role drives the plan.
+// role returns the role that runs the plan.
 func (t turn) role() string {
 	if t.run {
 		return "workflow"
@@ -30,27 +30,27 @@ func (t turn) role() string {
 	return "manager"
 }
 
-// openTurns are the turns that this gateway has handed out, or adopted, and that are not known
-// to have ended. They are kept only for their grants: turns lost with the process
-// are found again by asking for plans without a driver.
+// openTurns are the turns that this gateway has dispatched, or adopted, and that are not known to
+// have ended. They are retained only for their grants: turns lost with the process are found
+// again by requesting plans without a driver.
 type openTurns struct {
 	mu     sync.Mutex
 	m      map[string]*openTurn // by plan
-	silent map[string]time.Time // plans of others whose drivers do not answer: since when
+	silent map[string]time.Time // plans of others whose drivers do not answer, with the time since
 }
 
 type openTurn struct {
 	turn
 	grantAt  time.Time // when its last grant was issued
-	handedAt time.Time // when it was last handed out, or that was tried
-	revision int       // of the graph of which its driver was told
+	handedAt time.Time // when it was last dispatched, or that was tried
+	revision int       // of the graph reported to its driver
 }
 
 func newOpenTurns() *openTurns {
 	return &openTurns{m: make(map[string]*openTurn), silent: make(map[string]time.Time)}
 }
 
-// handed notes that a turn has just been handed out under a fresh grant.
+// handed records that a turn has just been dispatched under a fresh grant.
 func (o *openTurns) handed(t turn, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,8 +58,8 @@ func (o *openTurns) handed(t turn, now time.Time) {
 	delete(o.silent, t.plan)
 }
 
-// silentFrom begins the clocks of all plans whose drivers this gateway does not know: whose driver answers
-// loses it.
+// silentFrom starts the clocks of all plans whose drivers this gateway does not know; the clock
+// of a driver that answers is removed.
 func (o *openTurns) silentFrom(these []bus.SilentPlan, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,7 +70,7 @@ func (o *openTurns) silentFrom(these []bus.SilentPlan, now time.Time) {
 	}
 }
 
-// silentSince says since when the driver of a plan does not answer, which it does not now.
+// silentSince returns the time since when the driver of a plan has not answered.
 func (o *openTurns) silentSince(plan string, now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,7 +81,7 @@ func (o *openTurns) silentSince(plan string, now time.Time) time.Time {
 	return since
 }
 
-// keepSilent forgets all silent plans but these.
+// keepSilent drops all silent plans but these.
 func (o *openTurns) keepSilent(these []bus.SilentPlan) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,7 +96,7 @@ func (o *openTurns) forget(plan string) {
 	delete(o.m, plan)
 }
 
-// find gives the turn of a plan, if it is ours.
+// find returns the turn of a plan, if it is this gateway's.
 func (o *openTurns) find(plan string) (turn, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,8 +106,8 @@ func (o *openTurns) find(plan string) (turn, bool) {
 	return turn{}, false
 }
 
-// handedSince says whether a plan at an epoch was handed out after a time. A
-// later epoch says that the hand-out was taken and is over.
+// handedSince reports whether a plan at an epoch was dispatched after a time. A later epoch means
+// that the dispatch was accepted and has ended.
 func (o *openTurns) handedSince(plan string, epoch int, after time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +115,8 @@ func (o *openTurns) handedSince(plan string, epoch int, after time.Time) bool {
 	return ok && t.epoch >= epoch && t.handedAt.After(after)
 }
 
-// news says whether the driver of a run of ours was not told of a revision; from now on it was.
+// news reports whether the driver of a run of this gateway has not been notified of a revision;
+// from now on it counts as notified.
 func (o *openTurns) news(plan string, revision int) (turn, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,7 +128,7 @@ func (o *openTurns) news(plan string, revision int) (turn, bool) {
 	return t.turn, true
 }
 
-// grantIssued notes a fresh grant.
+// grantIssued records a fresh grant.
 func (o *openTurns) grantIssued(plan string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +137,7 @@ func (o *openTurns) grantIssued(plan string, now time.Time) {
 	}
 }
 
-// grantedBefore lists the turns whose last grant is from before a time.
+// grantedBefore lists the turns whose last grant was issued before a time.
 func (o *openTurns) grantedBefore(limit time.Time) []turn {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,21 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
 
 const origin = "writ/test"
 
-// patience bounds waits that a correct system ends at once.
+// patience bounds waits that end at once in a correct system.
 const patience = 20 * time.Second
 
-// world is a gateway between a real NATS server, a CORE that verifies every
-// order as the router does and keeps plans in a map, and a manager who follows
-// a script.
+// world is a gateway between a real NATS server, a CORE that verifies every intent as the router
+// does and has plans in a map, and a manager who follows a script.
 type world struct {
 	*core
 	t       *testing.T
@@ -34,32 +33,32 @@ type world struct {
 	nats    *natsserver.Server
 	clock   *clock
 	log     *logBook
-	fresh   chan bus.FreshGrant // what the manager gets
+	fresh   chan bus.FreshGrant // grants that the manager receives
 
 	stopManager, stopRouter func()
-	driving                 sync.Map // drivers, by plan
+	drivers                 sync.Map // drivers, by plan
 }
 
-// each is what every process that drives plans hears.
+// each returns the handler of requests to every process that runs plans.
 func (w *world) each(c bus.Conn, role string) map[string]bus.Handler {
 	if role != natsserver.Manager && role != natsserver.Workflow {
 		return nil
 	}
-	return map[string]bus.Handler{bus.Driving(role): func(_ context.Context, data []byte) []byte {
-		var q bus.DrivingRequest
+	return map[string]bus.Handler{bus.FindRun(role): func(_ context.Context, data []byte) []byte {
+		var q bus.FindRunRequest
 		if err := json.Unmarshal(data, &q); err != nil {
 			w.t.Error(err)
 		}
-		driver, ok := w.driving.Load(q.PlanID)
+		driver, ok := w.drivers.Load(q.PlanID)
 		if !ok {
 			return nil
 		}
-		return marshal(w.t, bus.DrivingReply{Driver: driver.(string), Instance: c.Instance()})
+		return marshal(w.t, bus.FindRunReply{Driver: driver.(string), Instance: c.Instance()})
 	}}
 }
 
-// script is what a manager does with a turn; say publishes a frame.
-type script func(h bus.HandOut, say func(bus.FrameKind, any))
+// script is a manager's handling of a turn; say publishes a frame.
+type script func(h bus.PlanDispatch, say func(bus.FrameKind, any))
 
 func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *world {
 	t.Helper()
@@ -134,20 +133,20 @@ func (w *world) serveOn(c bus.Conn, user string, endpoints map[string]bus.Handle
 	return stop
 }
 
-// startManager takes every turn at once and plays the script beside.
+// startManager accepts every turn at once and plays the script concurrently.
 func (w *world) startManager(s script) { w.stopManager = w.startDriver(natsserver.Manager, s) }
 
-// startDriver does so for the plans that a role drives.
+// startDriver does so for the plans that a role runs.
 func (w *world) startDriver(role string, s script) (stop func()) {
 	conn := w.conn(role)
 	var playing sync.WaitGroup
 	end := w.serveOn(conn, role, map[string]bus.Handler{
 		bus.Agent(role): func(_ context.Context, data []byte) []byte {
-			var h bus.HandOut
+			var h bus.PlanDispatch
 			if err := json.Unmarshal(data, &h); err != nil {
 				w.t.Error(err)
 			}
-			w.checkHandOut(h)
+			w.checkDispatch(h)
 			playing.Go(func() {
 				s(h, func(kind bus.FrameKind, data any) {
 					raw, err := bus.NewFrame(kind, data)
@@ -159,7 +158,7 @@ func (w *world) startDriver(role string, s script) (stop func()) {
 					}
 				})
 			})
-			return marshal(w.t, bus.HandOutReply{Accepted: true, Instance: conn.Instance()})
+			return marshal(w.t, bus.PlanDispatchReply{Accepted: true, Instance: conn.Instance()})
 		},
 		bus.Grant(role, conn.Instance()): func(_ context.Context, data []byte) []byte {
 			var g bus.FreshGrant
@@ -167,7 +166,7 @@ func (w *world) startDriver(role string, s script) (stop func()) {
 				w.t.Error(err)
 			}
 			w.fresh <- g
-			return marshal(w.t, bus.FreshGrantReply{Taken: true})
+			return marshal(w.t, bus.FreshGrantReply{Accepted: true})
 		},
 	})
 	stop = func() { end(); playing.Wait() }
@@ -175,8 +174,8 @@ func (w *world) startDriver(role string, s script) (stop func()) {
 	return stop
 }
 
-// checkHandOut: the grant is the user's, for this turn, and the plan is open.
-func (w *world) checkHandOut(h bus.HandOut) {
+// checkDispatch: the grant is the user's, for this turn, and the plan is open.
+func (w *world) checkDispatch(h bus.PlanDispatch) {
 	g, err := intents.OpenGrant(h.Grant, origin, w.keys(), w.clock.Now())
 	if err != nil {
 		w.t.Errorf("hand-out: %v", err)
@@ -243,7 +242,7 @@ func marshal(t *testing.T, v any) []byte {
 	return raw
 }
 
-// clock is moved by tests.
+// clock is set by tests.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -261,7 +260,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// logBook keeps what is logged.
+// logBook records what is logged.
 type logBook struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -15,34 +15,34 @@ const (
 	MaxBatchSize = 1 << 20
 )
 
-// BatchAnswer is what the submitter of a batch gets. Without answers nothing was
-// accepted, and fault says what became of the order that was to blame.
+// BatchAnswer is the answer to the submitter of a batch. Without answers nothing was
+// accepted, and the embedded fault describes the failure of the intent that stopped it.
 type BatchAnswer struct {
-	Code    Code      `json:"code"`              // OK: all are done; else of the order that stopped it
-	Index   *int      `json:"index,omitempty"`   // of that order, from 0
+	Code    Code      `json:"code"`              // OK: all are done; else of the intent that stopped it
+	Index   *int      `json:"index,omitempty"`   // of that intent, from 0
 	Pointer string    `json:"pointer,omitempty"` // into the batch: /orders/<index>/…
 	Reason  string    `json:"reason,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
-	Answers []*Answer `json:"answers,omitempty"` // one per order, in order
+	Answers []*Answer `json:"answers,omitempty"` // one per intent, in order
 	Fault   *Answer   `json:"fault,omitempty"`
 }
 
-// BatchRef says in a decision that the order was accepted as one of a batch.
+// BatchRef records in a decision that the intent was accepted as one of a batch.
 type BatchRef struct {
 	Index  int   `json:"index"`  // in the batch, from 0
 	Offset int64 `json:"offset"` // of its record from the first of the batch
-	// Of how many orders that were accepted with one commit; orders of the batch that
-	// were submitted before are not among them. 0: not said, in older records.
-	Of int `json:"of,omitempty"`
+	// Size is the number of intents accepted with one commit, without those of the batch
+	// that were submitted before.
+	Size int `json:"of"`
 }
 
-// BatchPointer points at a member of an order of a batch; pointer is into the order.
+// BatchPointer points at a member of an intent of a batch; pointer is into the intent.
 func BatchPointer(index int, pointer string) string {
 	return "/orders/" + strconv.Itoa(index) + pointer
 }
 
-// ParseBatch takes {"atomic": true, "orders": [...]} apart and leaves each order
-// as the bytes that came: it is for Parse to judge them. The error is a *Refusal
+// ParseBatch splits {"atomic": true, "orders": [...]} and returns each envelope
+// as the bytes received, for Parse to check. The error is a *Refusal
 // with SCHEMA_INVALID or PAYLOAD_TOO_LARGE.
 func ParseBatch(raw []byte) ([][]byte, error) {
 	if len(raw) > MaxBatchSize {
@@ -60,19 +60,19 @@ func ParseBatch(raw []byte) ([][]byte, error) {
 	switch {
 	case !b.atomic:
 		return nil, Refuse(SchemaInvalid, "/atomic", `must be true: all orders of a batch are accepted or none`)
-	case len(b.orders) == 0:
+	case len(b.intents) == 0:
 		return nil, Refuse(SchemaInvalid, "/orders", "a batch has 1 to 100 orders")
 	}
-	return b.orders, nil
+	return b.intents, nil
 }
 
 // batchReader reads a batch token by token: its members are known, and each
 // comes once.
 type batchReader struct {
-	dec    *json.Decoder
-	orders [][]byte
-	atomic bool
-	seen   map[string]bool
+	dec     *json.Decoder
+	intents [][]byte
+	atomic  bool
+	seen    map[string]bool
 }
 
 func (b *batchReader) read() error {
@@ -121,14 +121,14 @@ func (b *batchReader) list() error {
 		return Refuse(SchemaInvalid, "/orders", "must be an array of sealed orders")
 	}
 	for b.dec.More() {
-		if len(b.orders) == MaxBatch {
+		if len(b.intents) == MaxBatch {
 			return Refuse(PayloadTooLarge, "/orders", "a batch has at most 100 orders")
 		}
-		var order json.RawMessage
-		if err := b.dec.Decode(&order); err != nil {
+		var intent json.RawMessage
+		if err := b.dec.Decode(&intent); err != nil {
 			return err
 		}
-		b.orders = append(b.orders, order)
+		b.intents = append(b.intents, intent)
 	}
 	_, err := b.dec.Token()
 	return err

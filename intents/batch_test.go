@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Orders come out as the bytes that went in, whatever they are.
+// TestParseBatch: envelopes come out as the bytes that went in, whatever they are.
 func TestParseBatch(t *testing.T) {
 	got, err := intents.ParseBatch([]byte(`{"orders": [ {"a" : 1.0, "a":2}, 7 ], "atomic":true}`))
 	if err != nil || len(got) != 2 || string(got[0]) != `{"a" : 1.0, "a":2}` || string(got[1]) != `7` {

@@ -8,9 +8,9 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// ReadBody takes a canonical payload apart and holds it to
+// ReadBody decodes a canonical payload and validates it against
 // schemas/envelope.schema.json. Its strings are parts of one copy of the payload,
-// and its arguments are a part of the payload itself.
+// and its arguments are part of the payload itself.
 func ReadBody(payload []byte) (Body, error) {
 	c, err := scanPayload(payload)
 	if err != nil {
@@ -19,8 +19,8 @@ func ReadBody(payload []byte) (Body, error) {
 	return c.body()
 }
 
-// readApart takes a payload apart that is not held to the schema. What it gives
-// shares no memory with the payload, nor among itself.
+// readApart decodes a payload without validating it against the schema. What it returns
+// shares no memory with the payload, and no two members share any.
 func readApart(payload []byte) (Body, error) {
 	s := scanner{b: payload, plant: true}
 	tree, ok := s.document()
@@ -30,7 +30,7 @@ func readApart(payload []byte) (Body, error) {
 	return bodyOf(tree, bytes.Clone(payload[s.args.from:s.args.to]))
 }
 
-// body judges a canonical payload and takes it apart.
+// body validates a canonical payload and decodes it.
 func (c canonical) body() (Body, error) {
 	if v := schemas.Unsigned().Validate(c.tree); len(v) > 0 {
 		return Body{}, Invalid("", v)
@@ -38,15 +38,15 @@ func (c canonical) body() (Body, error) {
 	return bodyOf(c.tree, c.bytes[c.args.from:c.args.to:c.args.to])
 }
 
-// bodyOf takes the tree of an envelope apart. What is missing is left empty; an
-// envelope in which something is of another type is refused.
+// bodyOf decodes the tree of an envelope. Missing members are left empty; an
+// envelope with a member of another type is refused.
 func bodyOf(tree any, args json.RawMessage) (Body, error) {
 	var t taker
 	root := t.object(tree)
 	intent, actor, constraints := t.object(root["intent"]), t.object(root["actor"]), t.object(root["constraints"])
 	b := Body{
 		Version: t.text(root["version"]),
-		Intent:  Intent{Type: t.text(intent["type"]), Args: args},
+		Intent:  Spec{Type: t.text(intent["type"]), Args: args},
 		Actor: Actor{
 			UserID: t.text(actor["user_id"]), Tenant: t.text(actor["tenant"]), Roles: t.texts(actor["roles"]), Grant: t.text(actor["grant"]),
 			KID: t.text(actor["kid"]),
@@ -73,7 +73,7 @@ func argsOf(tree any) any {
 // taker takes values out of a tree.
 type taker struct{ odd bool } // something was of another type
 
-// take gives a value that is there; nil is none.
+// take returns a value that exists; nil is none.
 func take[T any](t *taker, v any) (x T, there bool) {
 	if v == nil {
 		return x, false
@@ -124,7 +124,7 @@ func (t *taker) context(v any) *Context {
 	c := &Context{
 		SessionID: t.text(m["session_id"]), TurnID: t.text(m["turn_id"]), PlanID: t.text(m["plan_id"]), Revision: t.count(m["revision"]),
 		Step: t.count(m["step"]), TaskID: t.text(m["task_id"]), RunID: t.text(m["run_id"]), NodeID: t.text(m["node_id"]),
-		Occurrence: t.count(m["occurrence"]), Ask: t.text(m["ask"]), Call: t.text(m["call"]), Cause: t.text(m["cause"]),
+		Occurrence: t.count(m["occurrence"]), Ask: t.text(m["ask"]), Call: t.text(m["call"]), Tool: t.text(m["tool"]), Cause: t.text(m["cause"]),
 	}
 	if agent, there := take[map[string]any](t, m["agent"]); there {
 		c.Agent = &Agent{Name: t.text(agent["name"]), Digest: t.text(agent["digest"])}

@@ -16,7 +16,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// fullBody has every member that an order can have.
+// fullBody has every member that an envelope can have.
 func fullBody() Body {
 	digest := "sha256:" + strings.Repeat("0f", 32)
 	b := testBody()
@@ -61,7 +61,7 @@ func agree(t *testing.T, payload []byte) (taken bool) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("%s\n(-encoding/json +ours):\n%s", payload, diff)
 	}
-	recorded, err := Sealed{Payload: string(payload)}.Body()
+	recorded, err := Signed{Payload: string(payload)}.Body()
 	if diff := cmp.Diff(want, recorded); diff != "" || err != nil {
 		t.Fatalf("%v %s\n(-encoding/json +recorded):\n%s", err, payload, diff)
 	}
@@ -98,8 +98,8 @@ func TestBodyVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := []byte(v.Raw)
-		if v.Order != nil {
-			text = v.Order
+		if v.Intent != nil {
+			text = v.Intent
 		}
 		c, err := canonicalize(text, false)
 		if err != nil || c.sig.to == 0 {
@@ -114,7 +114,7 @@ func TestBodyVectors(t *testing.T) {
 	}
 }
 
-// values that stand at the borders of what members may be.
+// values are at the limits of what members may be.
 var values = func() []any {
 	digest := "sha256:" + strings.Repeat("0f", 32)
 	out := []any{
@@ -223,7 +223,7 @@ func TestBodyMutations(t *testing.T) {
 	}
 }
 
-// TestBodyViolations: what is wrong is told as the schema tells it.
+// TestBodyViolations: violations are reported as the schema reports them.
 func TestBodyViolations(t *testing.T) {
 	b := fullBody()
 	b.Constraints.TTLSec, b.TraceID = 301, "x\u200b"

@@ -2,8 +2,8 @@ package intents
 
 import "time"
 
-// BreakerTerms say when breakers open and close. They stand in the record, so that every
-// router and auditor judges by the same.
+// BreakerTerms say when breakers open and close. The record holds them, so that every
+// router and auditor applies the same.
 type BreakerTerms struct {
 	Failures int   `json:"failures"` // in a row that open one; 0: there are no breakers
 	ResetMS  int64 `json:"reset_ms"` // that an open one refuses all
@@ -20,10 +20,10 @@ func (t BreakerTerms) Reset() time.Duration { return time.Duration(t.ResetMS) * 
 // Probing is how long a round of probes lasts.
 func (t BreakerTerms) Probing() time.Duration { return time.Duration(t.ProbeMS) * time.Millisecond }
 
-// BreakerMark is what the breaker of an order's skill server makes of it.
+// BreakerMark is the state of the skill server's breaker for an intent.
 type BreakerMark string
 
-// Marks of orders.
+// Marks of intents.
 const (
 	BreakerPasses  BreakerMark = ""
 	BreakerProbes  BreakerMark = "probe" // it shows whether the server works again
@@ -31,7 +31,7 @@ const (
 )
 
 // Transport is how the exchange with a skill server went, as its executor reports. An answer is no
-// failure, whatever it says.
+// failure, whatever its content.
 type Transport struct {
 	Sent    bool `json:"sent"` // the server may have seen the call
 	Failure bool `json:"failure"`

@@ -7,33 +7,34 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"aob.dev/writ/schemas"
 	"github.com/gowebpki/jcs"
 )
 
-// Canonical gives the RFC 8785 bytes of a JSON text, refusing what is not
+// Canonical returns the RFC 8785 bytes of a JSON text and refuses what is not
 // strict I-JSON (RFC 7493): bytes that are not UTF-8, lone surrogates, duplicate
 // member names, nesting over MaxDepth, and numbers whose value RFC 8785 would
 // change, such as 9007199254740993, -0 and 1e-400; 1.0 is 1. The error is a
 // *Refusal that quotes nothing of the text.
 //
-// Bytes that are canonical already are returned as they are, not copied.
+// Bytes that are already canonical are returned without a copy.
 func Canonical(raw []byte) ([]byte, error) {
 	c, err := canonicalize(raw, false)
 	return c.bytes, err
 }
 
-// canonical is a canonical JSON text and what it says.
+// canonical is a canonical JSON text with its value tree and the places of sig and args.
 type canonical struct {
 	bytes     []byte
 	tree      any  // as encoding/json reads it with UseNumber; its strings are parts of one copy
 	sig, args span // of the root's member sig, and of the value of its intent.args
 }
 
-// span of bytes. Nothing stands at 0 but the root: an empty one says that there is none.
+// span is a range of bytes. Only the root begins at 0, so an empty span means that there is none.
 type span struct{ from, to int }
 
 // canonicalize takes bytes that are canonical as they are. Everything else is
-// transformed by jcs, and the output is scanned: what goes on has always passed
+// transformed by jcs, and the output is scanned: all output has passed
 // the one scanner, so nothing rests on two decoders agreeing.
 func canonicalize(raw []byte, plant bool) (canonical, error) {
 	if c, ok := scan(raw, plant); ok {
@@ -71,7 +72,7 @@ func (c canonical) without() (payload, sig []byte) {
 
 // scanner accepts exactly the texts that RFC 8785 would not change, within
 // MaxDepth: no white space, members strictly ascending by UTF-16 code units
-// (§3.2.3; so none stands twice), strings with the shortest escapes (§3.2.2.2),
+// (§3.2.3; so there are no duplicates), strings with the shortest escapes (§3.2.2.2),
 // numbers as ECMAScript prints them (§3.2.2.3). In the same pass it makes the
 // value tree.
 type scanner struct {
@@ -201,7 +202,7 @@ func (s *scanner) object(depth int) (any, bool) {
 			s.args = span{at, s.i}
 		}
 		if s.plant {
-			members[s.said(start, at-1, escaped)] = v
+			members[s.unquote(start, at-1, escaped)] = v
 		}
 		last = inside
 		if !s.next(',') {
@@ -217,11 +218,11 @@ func (s *scanner) string() (any, bool) {
 	if !ok || !s.plant {
 		return nil, ok
 	}
-	return s.said(start, s.i, escaped), true
+	return s.unquote(start, s.i, escaped), true
 }
 
-// said is what a quoted string means. One without escapes stands as it is written.
-func (s *scanner) said(from, to int, escaped bool) string {
+// unquote returns the value of a quoted string. One without escapes is returned as written.
+func (s *scanner) unquote(from, to int, escaped bool) string {
 	if escaped {
 		var text string
 		_ = json.Unmarshal(s.b[from:to], &text) // it has been scanned
@@ -237,7 +238,7 @@ func (s *scanner) part(from, to int) string {
 	return s.text[from:to]
 }
 
-// quoted reads a string and gives what stands between the quotes.
+// quoted reads a string and returns the text between the quotes.
 func (s *scanner) quoted() (inside []byte, escaped, ok bool) {
 	if !s.next('"') {
 		return nil, false, false
@@ -269,7 +270,7 @@ func (s *scanner) quoted() (inside []byte, escaped, ok bool) {
 	}
 }
 
-// asItIs are the bytes that stand in a JSON string as they are, and are one
+// asItIs are the bytes that a JSON string contains unescaped, one
 // character each.
 var asItIs = func() (of [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
@@ -278,7 +279,7 @@ var asItIs = func() (of [256]bool) {
 	return of
 }()
 
-// verbatim is how many bytes from the start stand as they are.
+// verbatim counts the leading bytes that are unescaped.
 func verbatim(b []byte) int {
 	for i, c := range b {
 		if !asItIs[c] {
@@ -365,11 +366,11 @@ func (s *scanner) numeral() bool {
 	return ok && printed == literal
 }
 
-// longestNumber bounds what is parsed: ECMAScript prints at most 25 characters,
+// longestNumber bounds the parsed text: ECMAScript prints at most 25 characters,
 // as in -1.2345678901234567e-300 or -0.0000012345678901234567.
 const longestNumber = 32
 
-// printNumber gives the RFC 8785 form of a number.
+// printNumber returns the RFC 8785 form of a number.
 func printNumber(literal string) (string, bool) {
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
@@ -395,7 +396,7 @@ func Nesting(raw []byte) int {
 	return deepest
 }
 
-// exactNumbers says whether every number of a JSON text keeps its value in RFC
+// exactNumbers reports whether every number of a JSON text retains its value in RFC
 // 8785. The text is JSON, so outside strings a digit or a minus begins a number.
 func exactNumbers(raw []byte) bool {
 	exact := true
@@ -413,7 +414,7 @@ func exactNumbers(raw []byte) bool {
 	return exact
 }
 
-// skipStrings calls token at every byte outside strings; it returns where to go on.
+// skipStrings calls token at every byte outside strings; it returns where to continue.
 func skipStrings(raw []byte, token func(i int) int) {
 	for i := 0; i < len(raw); {
 		if raw[i] != '"' {
@@ -442,7 +443,7 @@ func exactNumber(literal string) bool {
 }
 
 // decimal normalizes a number to digits without zeros at either end, times a
-// power of ten; zero has no digits. The sign is left out: printing keeps it.
+// power of ten; zero has no digits. The sign is left out: printing retains it.
 func decimal(literal string) (digits string, exponent int) {
 	mantissa, e, scientific := strings.Cut(strings.ToLower(strings.TrimPrefix(literal, "-")), "e")
 	if scientific {
@@ -459,7 +460,7 @@ func decimal(literal string) (digits string, exponent int) {
 	return trimmed, exponent
 }
 
-// diagnose says why a text was refused, and where if that can be told.
+// diagnose returns why a text was refused, and where, if it can.
 func diagnose(raw []byte) (pointer, reason string) {
 	switch {
 	case !utf8.Valid(raw):
@@ -489,11 +490,10 @@ func (d *diagnosis) found(reason string) bool {
 }
 
 func (d *diagnosis) pointer() string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var b strings.Builder
 	for _, token := range d.path {
 		b.WriteByte('/')
-		b.WriteString(escape.Replace(token))
+		b.WriteString(schemas.Escape(token))
 	}
 	return b.String()
 }

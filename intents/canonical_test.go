@@ -210,7 +210,7 @@ func mutate(r *rand.Rand, b []byte) {
 }
 
 // TestExactNumbers compares with arithmetic on exact rationals by way of text:
-// a double keeps its value, its neighbours in text do not.
+// a double retains its value, its neighbours in text do not.
 func TestExactNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(754, 2008))
 	for range 20_000 {
@@ -230,7 +230,7 @@ func TestExactNumbers(t *testing.T) {
 	}
 }
 
-// TestDiagnoseQuotesNothing: reasons never hold values of the order.
+// TestDiagnoseQuotesNothing: reasons never contain values of the intent.
 func TestDiagnoseQuotesNothing(t *testing.T) {
 	for _, in := range []string{`{"a":hunter2}`, `{"a":"hunter2`, `{"a":"hunter2\ud83d"}`, `{"a":"hunter2","a":1}`, `["hunter2",-0]`, "\"hunter2\xff\""} {
 		_, err := Canonical([]byte(in))

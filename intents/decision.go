@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// Refusal is why an order is refused: one code of the closed set, where, and what to do. Reason never holds values of the order or of other tenants. It is
+// Refusal is why an intent is refused: one code of the closed set, the place, and what to do. Reason never contains values of the intent or of other tenants. It is
 // the error of Parse, Verify and the router's stages.
 type Refusal struct { //nolint:errname // the field says refusal
 	Code      Code     `json:"code"`
@@ -19,7 +19,7 @@ type Refusal struct { //nolint:errname // the field says refusal
 	Retryable bool     `json:"retryable"`
 	Hint      string   `json:"hint,omitempty"`
 
-	PlanID     string              `json:"-"` // of SESSION_BUSY: the plan that is meant
+	PlanID     string              `json:"-"` // of SESSION_BUSY: the plan that runs in the session
 	RetryAfter time.Duration       `json:"-"` // when it may succeed; 0: not known
 	Violations []schemas.Violation `json:"-"` // of a schema: all of them
 }
@@ -62,14 +62,14 @@ const (
 	Hold  Verdict = "hold"
 )
 
-// Obligation is a duty that a policy attaches to an allowed order. Name is one
+// Obligation is a duty that a policy attaches to an allowed intent. Name is one
 // of mask, max_bytes, ttl_max, driver, notify; an executor refuses any other.
 type Obligation struct {
 	Name  string `json:"name"`
 	Value any    `json:"value"`
 }
 
-// Decision is what the router decided about an order; it is the record's part
+// Decision is the router's decision about an intent; it is the record's part
 // "decision" and reproducible from the record alone.
 type Decision struct {
 	Verdict   Verdict  `json:"verdict"`
@@ -90,12 +90,12 @@ type Decision struct {
 	Fingerprint  string `json:"fingerprint"`
 	PolicyDigest string `json:"policy_digest"`
 	Catalog      string `json:"catalog_digest"`
-	Directory    int64  `json:"directory"` // position of the last record that the directory had folded
+	Directory    int64  `json:"directory"` // position of the last record applied to the directory
 	Effect       string `json:"effect,omitempty"`
 	Executor     string `json:"executor,omitempty"`
 
-	// Key is the hex of the 128 bits that stand for the idempotency key of an accepted
-	// order. It is for the record alone: what is not told here can be changed unseen.
+	// Key is the hex of the 128 bits that represent the idempotency key of an accepted
+	// intent. It is for the record alone: what the record omits can be changed unnoticed.
 	Key string `json:"key,omitempty"`
 }
 

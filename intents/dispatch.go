@@ -2,7 +2,7 @@ package intents
 
 import "encoding/json"
 
-// Dispatch is the message to an executor: the order as signed, and the ticket.
+// Dispatch is the message to an executor: the signed intent and the ticket.
 type Dispatch struct {
 	Header  string          `json:"header"`  // encoded protected header
 	Payload json.RawMessage `json:"payload"` // canonical bytes of the envelope without sig
@@ -16,7 +16,7 @@ type Report struct {
 	Reason    string          `json:"reason,omitempty"`
 	Retryable bool            `json:"retryable,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"` // of a failure: its details
-	Facts     []Fact          `json:"facts,omitempty"`
+	Events    []ReportedEvent `json:"facts,omitempty"`
 	Lines     []Line          `json:"lines,omitempty"` // what was written meanwhile
 	Transport *Transport      `json:"transport,omitempty"`
 }

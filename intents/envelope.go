@@ -1,22 +1,22 @@
-// Package intents is the signed intent: how an order and its tokens (grant,
-// ticket, receipt, key set) are written, sealed and verified.
+// Package intents is the signed intent: how an intent and its tokens (grant,
+// ticket, receipt, key set) are written, signed and verified.
 //
-// An order travels as one JSON object:
+// An envelope travels as one JSON object:
 //
 //	{"version":"1.0","intent":{"type":"skill.call","args":{…}},"actor":{…},
 //	 "constraints":{…},"context":{…},"trace_id":"…","sig":"<header>..<signature>"}
 //
 // sig is a detached compact JWS (RFC 7515 appendix F) over the RFC 8785 bytes
 // of the envelope without sig. Its protected header is exactly the canonical
-// JSON of alg (EdDSA), kid and typ (writ-intent+jws). Of a key whose record says
+// JSON of alg (EdDSA), kid and typ (writ-intent+jws). For a key whose record says
 // so, sig is ed25519:<base64> over the same bytes instead, and actor.kid names it.
 //
-// [Parse] takes bytes and trusts nothing: it gives an [Unverified]. Only
-// [Unverified.Verify] gives an [Envelope], so the compiler keeps unverified
+// [Parse] reads bytes and trusts nothing: it returns an [Unverified]. Only
+// [Unverified.Verify] returns an [Envelope], so the compiler keeps unverified
 // input out of the router. What is signed is what is executed: an Envelope
 // carries the canonical bytes, and nothing re-reads the received text.
 //
-// Signatures are verified by crypto/ed25519, each time
+// Signatures are verified by crypto/ed25519, once per submission of an intent
 // (docs/decisions/0020-stock-cryptography.md).
 package intents
 
@@ -31,9 +31,9 @@ import (
 // Version of the envelope.
 const Version = "1.0"
 
-// Intent is the order itself. Members stand in the order of RFC 8785, here and
-// below, so that encoding an order gives its canonical bytes at once.
-type Intent struct {
+// Spec is the intent itself. Members are in the order of RFC 8785, here and
+// below, so that encoding an intent gives its canonical bytes at once.
+type Spec struct {
 	Args json.RawMessage `json:"args"`
 	Type string          `json:"type"`
 }
@@ -47,7 +47,7 @@ type Actor struct {
 	UserID string   `json:"user_id"`
 }
 
-// Constraints bound the acceptance of the order, not its run.
+// Constraints bound the acceptance of the intent, not its run.
 type Constraints struct {
 	Audience       string   `json:"audience"`               // log origin
 	Capabilities   []string `json:"capabilities,omitempty"` // declared; a ceiling
@@ -56,7 +56,7 @@ type Constraints struct {
 	TTLSec         int      `json:"ttl_sec"`   // 1..300
 }
 
-// Context is where in the work the order stands. All members are optional.
+// Context is the place of the intent in the work. All members are optional.
 type Context struct {
 	Agent      *Agent            `json:"agent,omitempty"`
 	Ask        string            `json:"ask,omitempty"`   // path of the call that asked the agent; empty: the step's own task
@@ -71,6 +71,7 @@ type Context struct {
 	SessionID  string            `json:"session_id,omitempty"`
 	Step       int               `json:"step,omitempty"`
 	TaskID     string            `json:"task_id,omitempty"`
+	Tool       string            `json:"tool,omitempty"` // of the call, as the model knows it; for people
 	TurnID     string            `json:"turn_id,omitempty"`
 }
 
@@ -85,12 +86,12 @@ type Body struct {
 	Actor       Actor       `json:"actor"`
 	Constraints Constraints `json:"constraints"`
 	Context     *Context    `json:"context,omitempty"`
-	Intent      Intent      `json:"intent"`
+	Intent      Spec        `json:"intent"`
 	TraceID     string      `json:"trace_id,omitempty"`
 	Version     string      `json:"version"`
 }
 
-// Unverified is a well-formed order that nobody vouches for yet.
+// Unverified is a well-formed envelope that has not been verified.
 type Unverified struct {
 	body      Body
 	args      any    // the tree of the arguments
@@ -103,19 +104,19 @@ type Unverified struct {
 	id        string
 }
 
-// ID is the intent_id that the order would have.
+// ID is the intent_id that the intent would have.
 func (u *Unverified) ID() string { return u.id }
 
-// KID names the key that the order claims.
+// KID names the key that the envelope claims.
 func (u *Unverified) KID() string { return u.kid }
 
-// Body is what the order says, unverified. Do not modify.
+// Body is the unverified content of the envelope. Do not modify.
 func (u *Unverified) Body() Body { return u.body }
 
-// TraceID of the order, for answers about it.
+// TraceID of the intent, for answers about it.
 func (u *Unverified) TraceID() string { return u.body.TraceID }
 
-// Envelope is a verified order. It is immutable.
+// Envelope is a verified envelope. It is immutable.
 type Envelope struct {
 	u         *Unverified
 	signer    Key
@@ -137,13 +138,13 @@ func (e *Envelope) Args() json.RawMessage { return e.u.body.Intent.Args }
 // Signer is the key that verified, as it was in force.
 func (e *Envelope) Signer() Key { return e.signer }
 
-// Principal is who the order acts for: from the grant, or the operator's key.
+// Principal is whom the intent acts for: from the grant, or the operator's key.
 // An operator's roles are empty here; the directory knows them.
 func (e *Envelope) Principal() Principal { return e.principal }
 
-// Decoded are the arguments as encoding/json reads them with UseNumber. Do not
-// modify. It is nil for an order that was not verified.
-func (e *Envelope) Decoded() any { return e.args }
+// DecodedArgs are the arguments as encoding/json reads them with UseNumber. Do not
+// modify. It is nil for an envelope that was not verified.
+func (e *Envelope) DecodedArgs() any { return e.args }
 
 // StringArg is a direct member of the arguments that is a string; else it is empty.
 func (e *Envelope) StringArg(name string) string {
@@ -151,8 +152,8 @@ func (e *Envelope) StringArg(name string) string {
 	return t.text(t.object(e.args)[name])
 }
 
-// Claimed are the roles that the order says its actor has: never more than those
-// of the grant. What an operator claims the directory judges. Do not modify.
+// Claimed are the roles that the intent claims for its actor: never more than those
+// of the grant. The directory checks what an operator claims. Do not modify.
 func (e *Envelope) Claimed() []string { return e.u.body.Actor.Roles }
 
 // Grant is the verified grant; nil for operators.
@@ -161,7 +162,7 @@ func (e *Envelope) Grant() *Grant { return e.grant }
 // GrantToken is the grant as received.
 func (e *Envelope) GrantToken() string { return e.u.body.Actor.Grant }
 
-// Constraints of the order.
+// Constraints of the intent.
 func (e *Envelope) Constraints() Constraints { return e.u.body.Constraints }
 
 // IssuedAt is constraints.issued_at.
@@ -172,7 +173,7 @@ func (e *Envelope) TTL() time.Duration {
 	return time.Duration(e.u.body.Constraints.TTLSec) * time.Second
 }
 
-// Context of the order; never nil.
+// Context of the intent; never nil.
 func (e *Envelope) Context() Context {
 	if e.u.body.Context == nil {
 		return Context{}
@@ -180,10 +181,10 @@ func (e *Envelope) Context() Context {
 	return *e.u.body.Context
 }
 
-// TraceOf is the trace of an order that names none.
+// TraceOf is the trace of an intent that names none.
 func TraceOf(intentID string) string { return intentID[len("sha256:") : len("sha256:")+32] }
 
-// TraceID of the order, or one derived from its id: 32 hex digits.
+// TraceID of the intent, or one derived from its id: 32 hex digits.
 func (e *Envelope) TraceID() string {
 	if e.u.body.TraceID != "" {
 		return e.u.body.TraceID
@@ -192,7 +193,7 @@ func (e *Envelope) TraceID() string {
 }
 
 // Header is the encoded protected header, Canonical the signed payload and Sig
-// the encoded signature: together they are the order. A raw one has no header.
+// the encoded signature: together they are the envelope. A raw one has no header.
 func (e *Envelope) Header() string { return e.u.header }
 
 // Canonical bytes of the envelope without sig. Do not modify.
@@ -201,34 +202,34 @@ func (e *Envelope) Canonical() []byte { return e.u.canonical }
 // Sig is the encoded signature.
 func (e *Envelope) Sig() string { return e.u.sig }
 
-// Sealed is the part "order" of a record: everything needed to verify again.
-type Sealed struct {
+// Signed is the part "order" of a record: everything needed to verify again.
+type Signed struct {
 	Header  string `json:"header"`
 	Payload string `json:"payload"` // canonical bytes; a string, since raw JSON inside JSON is respelt
 	Sig     string `json:"sig"`
 }
 
-// Sealed returns the order for the journal.
-func (e *Envelope) Sealed() Sealed {
-	return Sealed{Header: e.u.header, Payload: string(e.u.canonical), Sig: e.u.sig}
+// Signed returns the envelope for the journal.
+func (e *Envelope) Signed() Signed {
+	return Signed{Header: e.u.header, Payload: string(e.u.canonical), Sig: e.u.sig}
 }
 
-// ReadSealed reads the part "order" of a record.
-func ReadSealed(part []byte) (s Sealed, err error) {
+// ReadSigned reads the part "order" of a record.
+func ReadSigned(part []byte) (s Signed, err error) {
 	err = json.Unmarshal(part, &s)
 	return s, err
 }
 
-// Body of a recorded order, which was held to the schema before it was recorded.
-// To keep one of its strings, or the arguments, keeps nothing else alive.
-func (s Sealed) Body() (Body, error) {
+// Body of a recorded envelope, which was validated before it was recorded.
+// Retaining one of its strings, or the arguments, retains nothing else.
+func (s Signed) Body() (Body, error) {
 	return readApart([]byte(s.Payload))
 }
 
-// Open parses a recorded order again.
-func (s Sealed) Open() (*Unverified, error) { return newUnverified([]byte(s.Payload), s.Header, s.Sig) }
+// Open parses a recorded envelope again.
+func (s Signed) Open() (*Unverified, error) { return newUnverified([]byte(s.Payload), s.Header, s.Sig) }
 
-// IntentID computes the intent_id from the encoded header and canonical payload. An order
+// IntentID computes the intent_id from the encoded header and canonical payload. An intent
 // with a raw signature has no header, and names its key in the payload.
 func IntentID(header string, canonical []byte) string {
 	if header == "" {
@@ -248,10 +249,10 @@ func Digest(b []byte) string {
 
 var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// IsDigest says whether s has the form of a Digest.
+// IsDigest reports whether s has the form of a Digest.
 func IsDigest(s string) bool { return digestForm.MatchString(s) }
 
-// Recorded gives a recorded order whose key no longer verifies it, so that it
-// can still be named and ended. Nothing may be carried out from it: it has no
+// AsRecorded returns a recorded intent whose key no longer verifies it, so that it
+// can still be named and ended. It must not be carried out: it has no
 // signer and no principal.
-func (u *Unverified) Recorded() *Envelope { return &Envelope{u: u} }
+func (u *Unverified) AsRecorded() *Envelope { return &Envelope{u: u} }

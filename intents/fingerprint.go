@@ -2,17 +2,17 @@ package intents
 
 import "encoding/json"
 
-// TypeAgentAsk is the type of the orders by which an agent's task asks another agent.
+// TypeAgentAsk is the type of the intents by which an agent's task asks another agent.
 const TypeAgentAsk = "agent.ask"
 
-// Fingerprint says what is asked, whoever signs: no roles, grant,
-// task, call or signer, so a re-signed or resumed step is the same order.
+// Fingerprint identifies what is requested, independent of the signer: it has no roles, grant,
+// task, call or signer, so a re-signed or resumed step is the same intent.
 func (e *Envelope) Fingerprint() string {
 	return Fingerprint(e.u.body.Intent, e.principal.UserID, e.Context())
 }
 
-// Fingerprint of an order that is not sealed yet: the digest of its RFC 8785 bytes.
-func Fingerprint(in Intent, userID string, c Context) string {
+// Fingerprint of an intent that is not signed yet: the digest of its RFC 8785 bytes.
+func Fingerprint(in Spec, userID string, c Context) string {
 	canonical, err := marshalCanonical(struct { // members in the order of RFC 8785
 		Args       json.RawMessage `json:"args"`
 		Ask        string          `json:"ask,omitempty"`
@@ -26,16 +26,16 @@ func Fingerprint(in Intent, userID string, c Context) string {
 		TurnID     string          `json:"turn_id,omitempty"`
 		Type       string          `json:"type"`
 		User       string          `json:"user"`
-	}{in.asked(), c.Ask, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
+	}{in.effectiveArgs(), c.Ask, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
 	if err != nil {
 		return "" // args that are not JSON are refused before anything asks
 	}
 	return Digest(canonical)
 }
 
-// asked are the arguments that say what is asked. Those of agent.ask that say who answers
-// and until when are others each time that it is sent.
-func (in Intent) asked() json.RawMessage {
+// effectiveArgs are the arguments that identify the request. Those of agent.ask that name who answers
+// and the deadline differ each time that it is sent.
+func (in Spec) effectiveArgs() json.RawMessage {
 	var args map[string]json.RawMessage
 	if in.Type != TypeAgentAsk || json.Unmarshal(in.Args, &args) != nil {
 		return in.Args

@@ -2,6 +2,7 @@ package intents
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 )
@@ -12,14 +13,14 @@ const Leeway = 5 * time.Second
 // MaxGrantLife is the longest life of one grant.
 const MaxGrantLife = 15 * time.Minute
 
-// maxUnix keeps times where adding to them cannot overflow: the year 9999.
+// maxUnix bounds times so that adding to them cannot overflow: the year 9999.
 const maxUnix = 253402300799
 
-// Grant says who asked: issued by the gateway for one turn, or for a plan, run
-// or schedule that goes on without the user (For). Alone it does nothing: an
-// order also needs a role key.
+// Grant names the user: the gateway issues it for one turn, or for a plan, run
+// or schedule that continues without the user (For). Alone it permits nothing: an
+// intent also needs a role key.
 type Grant struct {
-	// Members stand in the order of RFC 8785, here and below, so that encoding
+	// Members are in the order of RFC 8785, here and below, so that encoding
 	// a grant gives its canonical bytes at once.
 	Act      Act      `json:"act"`
 	Audience string   `json:"aud"`           // log origin
@@ -35,7 +36,7 @@ type Grant struct {
 	Turn     string   `json:"turn_id,omitempty"`
 }
 
-// Act says through which client the user came and how it was authenticated.
+// Act names the user's client and how it was authenticated.
 type Act struct {
 	AMR    []string `json:"amr"`
 	Client string   `json:"client"`
@@ -45,13 +46,13 @@ type Act struct {
 // reads: those travel with intents, to executors and into bundles.
 const ForReading = "read"
 
-// Reads says whether the grant opens reads.
+// Reads reports whether the grant opens reads.
 func (g Grant) Reads() bool { return g.For == ForReading }
 
-// Standing says that the grant stands for named work and is good for nothing else.
+// Standing reports whether the grant is bound to named work and is valid for nothing else.
 func (g Grant) Standing() bool { return g.For != "" }
 
-// Serves says whether the grant is good for work in a context: a turn's grant is for all of its
+// Serves reports whether the grant is good for work in a context: a turn's grant is for all of its
 // turn, a standing one for the work that it names and that the context must name too.
 func (g Grant) Serves(c Context) bool {
 	switch {
@@ -68,7 +69,7 @@ func (g Grant) Serves(c Context) bool {
 func IssueGrant(key Signer, g Grant) (string, error) { return SignCompact(key, TypGrant, g) }
 
 // OpenGrant verifies a grant for an audience at a time. A zero now leaves out
-// expiry: orders that were accepted are judged as of their own position.
+// expiry: accepted intents are judged as of their own position.
 func OpenGrant(token, audience string, keys Keys, now time.Time) (Grant, error) {
 	return (*Grants)(nil).open(token, audience, keys, now)
 }
@@ -79,7 +80,7 @@ func (m *Grants) open(token, audience string, keys Keys, now time.Time) (Grant, 
 	g, key, err := m.verified(token, keys)
 	if err != nil {
 		reason := "grant is not valid"
-		if r, ok := err.(*Refusal); ok { //nolint:errorlint // verified returns it unwrapped
+		if r := (*Refusal)(nil); errors.As(err, &r) {
 			reason = "grant: " + r.Reason
 		}
 		return Grant{}, Refuse(GrantInvalid, "/actor/grant", reason)

@@ -15,14 +15,14 @@ import (
 // TestIntegrationScanner is TestScannerAgreesWithJCS at length.
 func TestIntegrationScanner(t *testing.T) { scannerAgrees(t, 1_000_000) }
 
-// TestIntegrationSecondImplementation: JavaScript with jose and canonicalize says
-// of every vector what Go says.
+// TestIntegrationSecondImplementation: JavaScript with jose and canonicalize agrees
+// with Go on every vector.
 func TestIntegrationSecondImplementation(t *testing.T) {
 	modules := os.Getenv("WRIT_NODE_MODULES")
 	if modules == "" {
 		t.Fatal("WRIT_NODE_MODULES is not set: run make integration")
 	}
-	// Modules are looked up beside the script that imports them.
+	// Modules are looked up next to the script that imports them.
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/second")); err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func signingInput(header string, payload []byte) []byte {
 	return b64.AppendEncode(input, payload)
 }
 
-// sign makes protected header and signature over payload.
+// sign returns protected header and signature over payload.
 func sign(key Signer, typ string, payload []byte) (header, sig string, err error) {
 	key = key.Now() // once: header and signature are of the same key
 	if key.Raw {
@@ -168,7 +168,7 @@ func (v joseVerifier) VerifyPayload(payload, signature []byte, alg jose.Signatur
 // maxToken bounds compact tokens: a ticket with inline inputs is the largest.
 const maxToken = 512 << 10
 
-// marshalCanonical gives the RFC 8785 bytes of v and refuses what they would change.
+// marshalCanonical returns the RFC 8785 bytes of v and refuses what they would change.
 func marshalCanonical(v any) ([]byte, error) {
 	raw, err := MarshalPlain(v)
 	if err != nil {
@@ -177,7 +177,7 @@ func marshalCanonical(v any) ([]byte, error) {
 	return Canonical(raw)
 }
 
-// MarshalPlain leaves <, > and & as they are, as RFC 8785 does: raw JSON inside v keeps
+// MarshalPlain leaves <, > and & as they are, as RFC 8785 does: raw JSON inside v retains
 // its bytes, and what was signed can still be verified.
 func MarshalPlain(v any) ([]byte, error) {
 	var buf bytes.Buffer

@@ -8,16 +8,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// TestDetachedVerifiesWithJose: another implementation reads our orders.
+// TestDetachedVerifiesWithJose: another implementation verifies our envelopes.
 func TestDetachedVerifiesWithJose(t *testing.T) {
-	raw, _, err := Seal(vTask, testBody())
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, _, u := testEnvelope(t)
 	parsed, err := jose.ParseDetached(u.header+".."+u.sig, u.canonical, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +26,7 @@ func TestDetachedVerifiesWithJose(t *testing.T) {
 	}
 }
 
-// TestJoseDetachedParses: what another implementation signs under our header is an order.
+// TestJoseDetachedParses: what another implementation signs under our header is an envelope.
 func TestJoseDetachedParses(t *testing.T) {
 	payload, err := marshalCanonical(testBody())
 	if err != nil {

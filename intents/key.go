@@ -19,10 +19,10 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// Role says what a key may sign.
+// Role decides what a key may sign.
 type Role string
 
-// The roles of keys. RoleTask keys are ephemeral and introduced by a step order;
+// The roles of keys. RoleTask keys are ephemeral and introduced by a step intent;
 // the root signs nothing but key sets and the genesis.
 const (
 	RoleGateway  Role = "gateway"
@@ -36,7 +36,7 @@ const (
 	RoleRoot     Role = "root"
 )
 
-// Key is a verification key with everything that decides what it is good for.
+// Key is a verification key with everything that decides its use.
 type Key struct {
 	KID      string
 	Role     Role
@@ -45,11 +45,11 @@ type Key struct {
 	Tenant   string    // operator: of which tenant
 	NotAfter time.Time // zero: no end
 	Revoked  bool
-	Raw      bool   // it makes raw signatures of orders, and signs nothing else
+	Raw      bool   // it makes raw signatures of intents, and signs nothing else
 	Task     string // RoleTask: "tenant/task_id" of the task that the key belongs to
 }
 
-// verifies says whether sig is the key's signature of the signing input of a JWS:
+// verifies reports whether sig is the key's signature of the signing input of a JWS:
 // crypto/ed25519 decides, always. A key for raw signatures has none.
 func (k Key) verifies(message, sig []byte) bool {
 	return !k.Raw && len(k.Public) == ed25519.PublicKeySize && ed25519.Verify(k.Public, message, sig)
@@ -71,13 +71,13 @@ func (f KeysFunc) Key(kid string) (Key, error) { return f(kid) }
 type Signer struct {
 	KID  string
 	Role Role
-	Raw  bool // it makes raw signatures of orders, and nothing else
+	Raw  bool // it makes raw signatures of intents, and nothing else
 	Key  crypto.Signer
 }
 
-// Rolling is a private key that is replaced while it is in use. Now gives the key
-// that signs now; it must be safe for concurrent use and quick, since it is
-// asked at each signature. The KID of a Signer that holds one is its first key's.
+// Rolling is a private key that is replaced while it is in use. Now returns the key
+// that signs now; it must be safe for concurrent use and fast, since it is
+// called for each signature. The KID of a Signer that holds one is its first key's.
 type Rolling interface {
 	crypto.Signer
 	Now() Signer
@@ -130,8 +130,8 @@ func Thumbprint(pub ed25519.PublicKey) string {
 	return b64.EncodeToString(sum[:])
 }
 
-// AdmitKey refuses public keys that crypto/ed25519 would take but that allow
-// signatures nobody made: encodings that are not canonical, points of small
+// AdmitKey refuses public keys that crypto/ed25519 would accept but that allow
+// forged signatures: encodings that are not canonical, points of small
 // order, and points with a torsion component.
 func AdmitKey(pub ed25519.PublicKey) error {
 	if len(pub) != ed25519.PublicKeySize {
@@ -149,7 +149,7 @@ func AdmitKey(pub ed25519.PublicKey) error {
 		return errors.New("Ed25519 key has small order")
 	}
 	// [L]P = identity exactly for points of the prime-order subgroup: L-1 is the
-	// largest scalar, so ask for [L-1]P + P. A public key may take what time it will.
+	// largest scalar, so compute [L-1]P + P. The time may depend on a public key.
 	minusOne := new(edwards25519.Scalar).Negate(scalarOne())
 	lp := new(edwards25519.Point).VarTimeDoubleScalarBaseMult(minusOne, p, edwards25519.NewScalar())
 	lp.Add(lp, p)
@@ -187,8 +187,8 @@ func WriteKey(path string, s Signer) error {
 	return durable.New(path, text)
 }
 
-// Private says whether a file's mode keeps a secret: its owner alone reads it, or it is one
-// that nobody may write to and a group reads, as secrets are mounted for a pod.
+// Private reports whether a file's mode keeps a secret: only its owner reads it, or it is a file
+// that nobody may write and a group reads, as secrets are mounted for a pod.
 func Private(mode fs.FileMode) bool { return mode.Perm()&0o077 == 0 || mode.Perm() == 0o440 }
 
 // ReadKey loads a private key, refusing files that others can read.

@@ -24,8 +24,8 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// The eight points of small order, and encodings that are not canonical
-// (RFC 8032 §5.1.3): for all of them signatures exist that nobody made.
+// weakKeys are the eight points of small order, and encodings that are not canonical
+// (RFC 8032 §5.1.3): all of them allow forged signatures.
 var weakKeys = map[string]string{
 	"order 1":                   "0100000000000000000000000000000000000000000000000000000000000000",
 	"order 2":                   "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",

@@ -19,7 +19,7 @@ type JWK struct {
 	Tenant   string `json:"tenant,omitempty"`
 	NotAfter string `json:"not_after,omitempty"`
 	Revoked  bool   `json:"revoked,omitempty"`
-	Raw      bool   `json:"raw,omitempty"` // signs orders as ed25519:<base64>, and nothing else
+	Raw      bool   `json:"raw,omitempty"` // signs intents as ed25519:<base64>, and nothing else
 }
 
 // ToJWK publishes a key.
@@ -83,8 +83,8 @@ type JWKS struct {
 // outside the set, an operator without subject and tenant are refused.
 func (s KeySet) Admit() (map[string]Key, error) { return admit(s.Keys, false) }
 
-// Admit is that of a key set for keys that a verifier was given: those of tasks,
-// which stand in step orders and in no key set, may be among them.
+// Admit admits the keys that a verifier was given. Unlike in a key set, those of tasks,
+// which are in step intents only, may be among them.
 func (s JWKS) Admit() (map[string]Key, error) { return admit(s.Keys, true) }
 
 func admit(keys []JWK, tasks bool) (map[string]Key, error) {
@@ -117,7 +117,7 @@ func admit(keys []JWK, tasks bool) (map[string]Key, error) {
 	return out, nil
 }
 
-// SignKeySet seals a version with the root key.
+// SignKeySet signs a version with the root key.
 func SignKeySet(root Signer, s KeySet) (string, error) {
 	if _, err := s.Admit(); err != nil {
 		return "", err

@@ -1,10 +1,11 @@
 package intents
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"aob.dev/writ/schemas"
 )
 
 // Masked replaces a value that a policy hides.
@@ -12,17 +13,15 @@ const Masked = "[masked]"
 
 // Mask replaces what the pointers name in a value. A pointer is an RFC 6901 JSON
 // Pointer into it; the token * stands for every member or element at its place.
-// Numbers keep their spelling. A value that cannot be read is masked whole, and so is any
+// Numbers keep their spelling. An unreadable value is masked whole, and so is any
 // value if a pointer has no leading "/": it fails closed.
 func Mask(value json.RawMessage, pointers []string) json.RawMessage {
 	if len(pointers) == 0 {
 		return value
 	}
 	whole := json.RawMessage(`"` + Masked + `"`)
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	var doc any
-	if err := dec.Decode(&doc); err != nil {
+	doc, err := schemas.Decode(value)
+	if err != nil {
 		return whole
 	}
 	for _, p := range pointers {
@@ -39,14 +38,11 @@ func Mask(value json.RawMessage, pointers []string) json.RawMessage {
 	return out
 }
 
-// unescape reads a token of a JSON Pointer.
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
-
 func maskAt(v any, path []string) any {
 	if len(path) == 0 {
 		return Masked
 	}
-	token := unescape.Replace(path[0])
+	token := schemas.Unescape(path[0])
 	switch v := v.(type) {
 	case map[string]any:
 		for name := range v {

@@ -9,36 +9,36 @@ import (
 // Status of an outcome.
 type Status string
 
-// How an order ended.
+// How an intent ended.
 const (
 	Done               Status = "done"
 	Failed             Status = "failed"
 	StatusIndetermined Status = "indeterminate"
 )
 
-// Fact is a schema-checked member for events: sizes, lock waits, a
-// script's hash, rows. Facts never hold values of the data.
-type Fact struct {
+// ReportedEvent is a schema-checked member for events: sizes, lock waits, a
+// script's hash, rows. Events never contain values of the data.
+type ReportedEvent struct {
 	Event   string          `json:"event"` // event type, such as "skill.called"
 	Payload json.RawMessage `json:"payload"`
 }
 
-// Outcome is how an order ended; it is the record's part "outcome".
+// Outcome is how an intent ended; it is the record's part "outcome".
 type Outcome struct {
-	Of        int64           `json:"of"`
+	Target    int64           `json:"of"`
 	Attempt   int             `json:"attempt"`
 	Status    Status          `json:"status"`
 	Code      Code            `json:"code"`
 	Reason    string          `json:"reason,omitempty"`
 	Retryable bool            `json:"retryable,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
-	Facts     []Fact          `json:"facts,omitempty"`
+	Events    []ReportedEvent `json:"facts,omitempty"`
 	// Transport of a skill.call; nil: nothing is known of its server.
 	Transport *Transport `json:"transport,omitempty"`
 	MS        int64      `json:"duration_ms"`
-	// Lines are the record's part "lines", and nobody is answered with them.
+	// Lines are the record's part "lines", which answers leave out.
 	Lines []Line `json:"-"`
-	// Outputs are what later nodes of a run read of the order of a node; nil: it is of none.
+	// Outputs are what later nodes of a run read of a node's intent; nil: the intent is of no node.
 	Outputs json.RawMessage `json:"outputs,omitempty"`
 }
 
@@ -52,14 +52,14 @@ type Answer struct {
 	Outcome  *Outcome  `json:"outcome,omitempty"`
 	Replayed bool      `json:"replayed,omitempty"`
 	Receipt  string    `json:"receipt,omitempty"`
-	// Duplicate: it was submitted before by somebody; the answer is about that submission.
+	// Duplicate: it was submitted before; the answer is about that submission.
 	Duplicate bool   `json:"-"`
-	Approval  string `json:"approval,omitempty"` // of a held order: the path at which its approval is followed
+	Approval  string `json:"approval,omitempty"` // of a held intent: the path at which its approval is followed
 
-	// Told is what a move of a plan is answered with and no record has (catalog.Told).
-	Told json.RawMessage `json:"told,omitempty"`
+	// Details is the part of the answer to a transition of a plan that no record has (catalog.PlanDetails).
+	Details json.RawMessage `json:"told,omitempty"`
 
-	// Refused orders.
+	// Refused intents.
 	Code    Code   `json:"code"`
 	Pointer string `json:"pointer,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -67,5 +67,5 @@ type Answer struct {
 
 	Violations []schemas.Violation `json:"violations,omitempty"`      // of SCHEMA_INVALID: all of them
 	RetryAfter int                 `json:"retry_after_sec,omitempty"` // of RATE_LIMITED, and of a call whose skill server is not called for now
-	PlanID     string              `json:"plan_id,omitempty"`         // of SESSION_BUSY: the plan that is meant
+	PlanID     string              `json:"plan_id,omitempty"`         // of SESSION_BUSY: the plan that runs in the session
 }

@@ -52,7 +52,7 @@ func published(t *testing.T, name, digest string) []byte {
 	return text
 }
 
-// accepts is what orders and tokens are verified with: a key that is admitted and
+// accepts verifies as intents and tokens are verified: a key that is admitted and
 // a signature that verifies.
 func accepts(t *testing.T, pub, message, sig []byte) bool {
 	t.Helper()

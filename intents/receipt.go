@@ -1,9 +1,9 @@
 package intents
 
-// Receipt is the router's signed statement about an order: a pure function of its
+// Receipt is the router's signed statement about an intent: a pure function of its
 // records. Claims of a JWS of type writ-receipt+jws.
 type Receipt struct {
-	// Members stand in the order of RFC 8785.
+	// Members are in the order of RFC 8785.
 	Code          Code   `json:"code"`
 	IntentID      string `json:"intent_id"`
 	Issuer        string `json:"iss"`                      // log origin

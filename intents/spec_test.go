@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpecExample: the order that docs/spec/envelope.md begins with verifies, and
-// is named and decoded there as it is.
+// TestSpecExample: the envelope that docs/spec/envelope.md begins with verifies, and
+// has the id and content given there.
 func TestSpecExample(t *testing.T) {
 	page, err := os.ReadFile("../docs/spec/envelope.md")
 	if err != nil {

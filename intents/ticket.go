@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Ticket is the router's instruction to an executor to carry out one order now. Claims of a JWS of type writ-ticket+jws.
+// Ticket is the router's instruction to an executor to carry out one intent now. Claims of a JWS of type writ-ticket+jws.
 type Ticket struct {
-	// Members stand in the order of RFC 8785, here and below, so that encoding
+	// Members are in the order of RFC 8785, here and below, so that encoding
 	// a ticket gives its canonical bytes at once.
 	Actor        Principal       `json:"actor"`
 	Attempt      int             `json:"attempt"`
-	Client       string          `json:"client,omitempty"` // of logs.stream: act.client of the grant, who alone may open the stream
+	Client       string          `json:"client,omitempty"` // of logs.stream and artifact.get: act.client of the grant, for whom alone stream and link are
 	Deadline     time.Time       `json:"deadline"`
-	Erasures     int             `json:"erasures,omitempty"` // record.erase orders so far, where the pin lets answers be kept
+	Erasures     int             `json:"erasures,omitempty"` // record.erase intents so far, where the pin allows cached answers
 	Executor     string          `json:"executor"`
 	Inputs       []Input         `json:"inputs,omitempty"`
 	IntentID     string          `json:"intent_id"`
 	Issuer       string          `json:"iss"`
+	Key          string          `json:"key,omitempty"` // of the caller, whose intents share the executor; none for a vendor's
 	Obligations  []Obligation    `json:"obligations,omitempty"`
 	Oversees     bool            `json:"oversees,omitempty"` // of plans and logs: the actor sees those of the whole tenant
 	Pins         []Pin           `json:"pins,omitempty"`
@@ -30,7 +31,7 @@ type Ticket struct {
 	Types        []PayloadType   `json:"types,omitempty"` // of the payloads of enricher responses; none: any
 }
 
-// Principal is who an order acts for, as the grant says.
+// Principal is whom an intent acts for, as the grant says.
 type Principal struct {
 	Roles   []string `json:"roles,omitempty"`
 	Session string   `json:"session_id,omitempty"`
@@ -38,7 +39,7 @@ type Principal struct {
 	UserID  string   `json:"user_id"`
 }
 
-// TaskScopeClaim is what the task of an order may touch.
+// TaskScopeClaim is what the task of an intent may read and write.
 type TaskScopeClaim struct {
 	Ask        string          `json:"ask,omitempty"` // the call that asked for the task; empty: it is the step's own
 	Deadline   time.Time       `json:"deadline"`
@@ -64,18 +65,17 @@ func (c *TaskScopeClaim) Inputs() []string {
 // file in the registry, and its server the endpoint that the file names.
 const KindAgent = "agent"
 
-// Pin is an approved skill manifest. Skill is its id, <server>.<tool>; in pins of earlier
-// builds it is the tool's name alone. The digest covers the server that declares it;
+// Pin is an approved skill manifest. Skill is its id, <server>.<tool>. The digest covers the server that declares it;
 // Server names that for people.
 type Pin struct {
 	CacheSeconds int    `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; 0: never
 	Digest       string `json:"digest"`
-	Destructive  string `json:"destructive,omitempty"` // see FactSkill
+	Destructive  string `json:"destructive,omitempty"` // see SkillInput
 	Effect       string `json:"effect"`
 	Kind         string `json:"kind,omitempty"` // KindAgent; empty: a skill
 	Server       string `json:"server,omitempty"`
-	Shared       bool   `json:"shared,omitempty"` // a kept answer serves every user of the tenant
-	Since        int64  `json:"since,omitempty"`  // position of the approval, where answers may be kept
+	Shared       bool   `json:"shared,omitempty"` // a cached answer serves every user of the tenant
+	Since        int64  `json:"since,omitempty"`  // position of the approval, where answers may be cached
 	Skill        string `json:"skill"`
 }
 
@@ -87,25 +87,25 @@ type PayloadType struct {
 	Version    string          `json:"version"` // semantic
 }
 
-// Fact is the pin as a decision sees it.
-func (p Pin) Fact() FactSkill {
-	return FactSkill{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Destructive: p.Destructive, Kind: p.Kind}
+// Input is the pin as a decision sees it.
+func (p Pin) Input() SkillInput {
+	return SkillInput{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Destructive: p.Destructive, Kind: p.Kind}
 }
 
-// Guarded says whether calls of the skill wait for people by default: it acts once, or may
+// Guarded reports whether calls of the skill wait for people by default: it acts once, or may
 // destroy something.
 func (p Pin) Guarded() bool {
-	return p.Kind == "" && (p.Effect == "once" || p.Fact().Destroys())
+	return p.Kind == "" && (p.Effect == "once" || p.Input().Destroys())
 }
 
-// Named says whether a name in the data of a tenant is the skill's: its id or the name of its
+// Matches reports whether a name in the data of a tenant is that of the skill: its id or the name of its
 // tool, where * stands for any characters.
-func (p Pin) Named(name string) bool {
+func (p Pin) Matches(name string) bool {
 	_, tool, _ := strings.Cut(p.Skill, ".")
 	return Like(name, p.Skill) || tool != "" && Like(name, tool)
 }
 
-// Like says whether a text is like a pattern, in which * stands for any characters.
+// Like reports whether a text matches a pattern, in which * stands for any characters.
 func Like(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	text, ok := strings.CutPrefix(text, parts[0])
@@ -121,7 +121,7 @@ func Like(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[last])
 }
 
-// OfTool says whether the skill is a server's tool of this name.
+// OfTool reports whether the skill is a server's tool of this name.
 func (p Pin) OfTool(name string) bool {
 	_, tool, _ := strings.Cut(p.Skill, ".")
 	return tool != "" && tool == name
@@ -134,7 +134,7 @@ type Input struct {
 	Ref     string `json:"ref,omitempty"`
 	SHA256  string `json:"sha256"`
 	Size    int64  `json:"size_bytes,omitempty"`
-	Step    int    `json:"step,omitempty"`  // of the run whose file it is; 0: the order's own
+	Step    int    `json:"step,omitempty"`  // of the run whose file it is; 0: the intent's own
 	Value   []byte `json:"value,omitempty"` // the JSON text as it is, base64: signing must not change its numbers
 }
 

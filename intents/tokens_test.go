@@ -97,7 +97,7 @@ func TestReceipt(t *testing.T) {
 // TestTokensAreNotEachOther: a signature over one token never passes as another.
 func TestTokensAreNotEachOther(t *testing.T) {
 	keys := ring(vectorKeys()...)
-	tokens := map[string]any{TypGrant: &Grant{}, TypTicket: &Ticket{}, TypReceipt: &Receipt{}, TypKeySet: &KeySet{}, TypIntent: &Body{Intent: Intent{Args: []byte("{}")}}, TypPoP: &map[string]any{}}
+	tokens := map[string]any{TypGrant: &Grant{}, TypTicket: &Ticket{}, TypReceipt: &Receipt{}, TypKeySet: &KeySet{}, TypIntent: &Body{Intent: Spec{Args: []byte("{}")}}, TypPoP: &map[string]any{}}
 	for signed, whole := range tokens {
 		token, err := SignCompact(vRouter, signed, whole)
 		if err != nil {
@@ -168,7 +168,7 @@ func TestGrantTimes(t *testing.T) {
 }
 
 // FuzzTicket: no text is a ticket but one that a router has signed, and of that
-// only canonical claims with exact names, so that it says the same to everybody.
+// only canonical claims with exact names, so that everybody reads the same.
 func FuzzTicket(f *testing.F) {
 	keys := ring(vectorKeys()...)
 	token, err := IssueTicket(vRouter, testTicket())
@@ -179,7 +179,7 @@ func FuzzTicket(f *testing.F) {
 	encoded, _, _ := strings.Cut(rest, ".")
 	f.Add(token, mustDecode(encoded))
 	f.Add(token+"=", []byte(`{}`))
-	f.Add(plainOrder(), []byte(`{"iss":"a","Iss":"b"}`))
+	f.Add(plainIntent(), []byte(`{"iss":"a","Iss":"b"}`))
 	f.Add("..", []byte(`{"deadline":"2026-11-20T10:00:00Z","position":1e3}`))
 	f.Fuzz(func(t *testing.T, text string, claims []byte) {
 		if got, err := OpenTicket(text, keys); err == nil {

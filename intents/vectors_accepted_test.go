@@ -6,7 +6,7 @@ import (
 )
 
 func acceptedVectors(s *vectorSet) {
-	p := plainOrder()
+	p := plainIntent()
 	s.add("ok-full", "every member, canonical", p, OK)
 	s.add("ok-white-space", "white space is free: the canonical bytes are signed", strings.ReplaceAll(p, `,"`, ",\n  \""), OK)
 	s.add("ok-white-space-kinds", "space, tab, line feed and carriage return", "\r\n\t "+p+" \t\n\r", OK)
@@ -18,8 +18,8 @@ func acceptedVectors(s *vectorSet) {
 	s.body("ok-minimal", "without the optional members", func(o object) {
 		delete(o, "trace_id")
 		o["context"] = object{"session_id": "s", "turn_id": "t"}
-		delete(at(o, "actor"), "roles")
-		delete(at(o, "constraints"), "capabilities")
+		delete(lookup(o, "actor"), "roles")
+		delete(lookup(o, "constraints"), "capabilities")
 	}, OK)
 	s.body("ok-args-empty", "args may be empty here: the type's schema says more", put(object{}, "intent", "args"), OK)
 	s.body("ok-args-sig", "a member sig within args is an argument", put(object{"sig": "x", "n": nil}, "intent", "args"), OK)
@@ -31,9 +31,9 @@ func acceptedVectors(s *vectorSet) {
 	s.body("ok-noncharacter", "RFC 7493 advises against U+FFFF; it has one spelling and is let through", put(object{"s": "\uffff"}, "intent", "args"), OK)
 	s.body("ok-names-differ-in-case", "a and A are two names within args", put(object{"a": 1, "A": 2}, "intent", "args"), OK)
 	s.body("ok-not-normalized", "é as one character and as two are two names", put(object{"\u00e9": 1, "e\u0301": 2}, "intent", "args"), OK)
-	s.body("ok-signed-by-manager", "a manager's key", func(object) {}, OK).sealAnew(vManager)
-	s.body("ok-signed-by-gateway", "a gateway's key: who may sign which type is asked later", func(object) {}, OK).sealAnew(vGateway)
-	s.body("ok-key-last-moment", "not_after is the last moment of a key", func(object) {}, OK).sealAnew(vLast)
+	s.body("ok-signed-by-manager", "a manager's key", func(object) {}, OK).signWith(vManager)
+	s.body("ok-signed-by-gateway", "a gateway's key: who may sign which type is asked later", func(object) {}, OK).signWith(vGateway)
+	s.body("ok-key-last-moment", "not_after is the last moment of a key", func(object) {}, OK).signWith(vLast)
 
 	issued := func(after time.Duration) func(o object) {
 		return put(FormatTime(vectorNow.Add(after)), "constraints", "issued_at")
@@ -46,10 +46,10 @@ func acceptedVectors(s *vectorSet) {
 	s.body("fresh-last-year", "the year 9999 is far ahead", put("9999-12-31T23:59:59.999Z", "constraints", "issued_at"), NotYetValid)
 }
 
-// sealAnew signs the vector's order with another key.
-func (v *vector) sealAnew(key Signer) {
-	v.Order = []byte(sealed(key, order(func(object) {})))
-	u, err := Parse(v.Order)
+// signWith signs the vector's envelope with another key.
+func (v *vector) signWith(key Signer) {
+	v.Intent = []byte(signed(key, envelopeOf(func(object) {})))
+	u, err := Parse(v.Intent)
 	if err != nil {
 		panic(err)
 	}

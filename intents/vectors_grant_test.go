@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// grantVectors are orders whose grant says something else than they need.
+// grantVectors are intents whose grant does not permit them.
 func grantVectors(s *vectorSet) {
 	with := func(change func(g *Grant)) func(o object) {
-		return func(o object) { at(o, "actor")["grant"] = vectorGrant(change) }
+		return func(o object) { lookup(o, "actor")["grant"] = vectorGrant(change) }
 	}
 	now := vectorNow.Unix()
 	for _, v := range []struct {
@@ -60,8 +60,8 @@ func grantVectors(s *vectorSet) {
 	run := func(work string) func(o object) {
 		return func(o object) {
 			with(func(g *Grant) { g.For = work })(o)
-			at(o, "context")["run_id"] = "run_1"
-			delete(at(o, "context"), "plan_id")
+			lookup(o, "context")["run_id"] = "run_1"
+			delete(lookup(o, "context"), "plan_id")
 		}
 	}
 	s.body("ok-standing-run", "a standing grant for a run, in an order of that run", run("run:run_1"), OK)
@@ -79,7 +79,7 @@ func grantVectors(s *vectorSet) {
 	s.body("grant-more-roles", "the actor claims a role that the grant does not give", put([]string{"user", "admin"}, "actor", "roles"), RBACForbidden)
 }
 
-// grantTokenVectors are orders whose grant is not a token of a gateway in force,
+// grantTokenVectors are intents whose grant is not a token of a gateway in force,
 // or has another shape than a grant.
 func grantTokenVectors(s *vectorSet) {
 	good := vectorGrant(unchanged)
@@ -192,10 +192,10 @@ func trailing(issue func(change func(g *Grant)) string) string {
 	}
 }
 
-// actorVectors are orders of operators, who need no grant.
+// actorVectors are intents of operators, who need no grant.
 func actorVectors(s *vectorSet) {
 	operator := func(change func(o object)) object {
-		return order(func(o object) {
+		return envelopeOf(func(o object) {
 			o["actor"] = object{"user_id": "bob", "tenant": "default"}
 			o["intent"] = object{"type": "order.resolve", "args": object{}}
 			delete(o, "context")
@@ -215,7 +215,7 @@ func actorVectors(s *vectorSet) {
 		{"operator-other-tenant", "the actor's tenant is not the key's", put("acme", "actor", "tenant"), RBACForbidden},
 		{"operator-system", "the actor's tenant is not the key's, least of all system", put("system", "actor", "tenant"), RBACForbidden},
 	} {
-		s.add(v.name, v.doc, sealed(vOperator, operator(v.change)), v.expect)
+		s.add(v.name, v.doc, signed(vOperator, operator(v.change)), v.expect)
 	}
-	s.add("operator-order-by-manager", "an operator's order, signed by another's key", sealed(vManager, operator(func(object) {})), GrantInvalid)
+	s.add("operator-order-by-manager", "an operator's order, signed by another's key", signed(vManager, operator(func(object) {})), GrantInvalid)
 }

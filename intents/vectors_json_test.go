@@ -7,7 +7,7 @@ import (
 
 // jsonVectors are texts that are not strict I-JSON (RFC 7493).
 func jsonVectors(s *vectorSet) {
-	p := plainOrder()
+	p := plainIntent()
 	n := func(with string) string { return replaced(p, `"n":1`, `"n":`+with) }
 	team := func(with string) string { return replaced(p, "ä", with) }
 	for _, v := range []struct{ name, doc, raw string }{
@@ -90,19 +90,19 @@ func bigEndian(s string) string {
 
 // numberVectors are numbers at the corners of RFC 8785 §3.2.2.3.
 func numberVectors(s *vectorSet) {
-	p := plainOrder()
+	p := plainIntent()
 	n := func(with string) string { return replaced(p, `"n":1`, `"n":`+with) }
 	s.add("ok-number-spelling", "1.0 is 1: numbers are compared by value", n("1.0"), OK)
 	s.add("ok-number-exponent", "10e-1 is 1", n("10e-1"), OK)
 	s.add("ok-number-exponent-plus", "0.1E+1 is 1", n("0.1E+1"), OK)
 	s.add("ok-number-zeros", "1.000000000000000000000000000000000 is 1", n("1."+strings.Repeat("0", 33)), OK)
 	s.body("ok-numbers", "each as ECMAScript prints it", func(o object) {
-		at(o, "intent", "args", "input")["n"] = []float64{
+		lookup(o, "intent", "args", "input")["n"] = []float64{
 			0, -1, 0.1, 1e20, 1e21, 1e-6, 1e-7, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308,
 			9007199254740991, -9007199254740992, 333333333.3333333, 123456789012345680000,
 		}
 	}, OK)
-	numbers := sealed(vTask, order(put([]float64{0, 0.002, 1e23, 4.5, 9007199254740992}, "intent", "args", "input", "n")))
+	numbers := signed(vTask, envelopeOf(put([]float64{0, 0.002, 1e23, 4.5, 9007199254740992}, "intent", "args", "input", "n")))
 	s.add("ok-number-respelt", "five numbers, none as ECMAScript prints it", replaced(numbers, "[0,0.002,1e+23,4.5,9007199254740992]", "[0e99,2E-3,100000000000000000000000,4.50,9007199254740992.0]"), OK)
 	for _, v := range []struct{ name, doc, with string }{
 		{"beyond-double", "2^53+1 is no double: RFC 8785 would sign another number", "9007199254740993"},
@@ -143,9 +143,9 @@ func numberVectors(s *vectorSet) {
 	}
 }
 
-// limitVectors stand at a limit of size or depth and one past it.
+// limitVectors are at a limit of size or depth and one past it.
 func limitVectors(s *vectorSet) {
-	p := plainOrder()
+	p := plainIntent()
 	n := func(with string) string { return replaced(p, `"n":1`, `"n":`+with) }
 	arrays := func(k int) string { return strings.Repeat("[", k) + strings.Repeat("]", k) }
 	objects := func(k int) string { return strings.Repeat(`{"a":`, k) + "1" + strings.Repeat("}", k) }
@@ -154,7 +154,7 @@ func limitVectors(s *vectorSet) {
 	s.add("size-received", "one byte more than 49152, in white space", p+strings.Repeat(" ", MaxSize-len(p)+1), PayloadTooLarge)
 	s.add("size-received-noise", "one byte more than 49152: nothing is read", strings.Repeat("[", MaxSize+1), PayloadTooLarge)
 	text := func(k int) string {
-		return sealed(vTask, order(put(object{"s": strings.Repeat("x", k)}, "intent", "args")))
+		return signed(vTask, envelopeOf(put(object{"s": strings.Repeat("x", k)}, "intent", "args")))
 	}
 	room := MaxSize - len(text(0))
 	s.add("ok-size-canonical", "49152 bytes, canonical", text(room), OK)
@@ -166,7 +166,7 @@ func limitVectors(s *vectorSet) {
 		for i := range numbers {
 			numbers[i] = 1e20
 		}
-		return sealed(vTask, order(put(object{"n": numbers, "s": strings.Repeat("x", pad)}, "intent", "args")))
+		return signed(vTask, envelopeOf(put(object{"n": numbers, "s": strings.Repeat("x", pad)}, "intent", "args")))
 	}
 	count := (MaxSize - len(list(0, 0))) / 22
 	pad := MaxSize - len(list(count, 0))

@@ -13,12 +13,12 @@ import (
 )
 
 func keyVectors(s *vectorSet) {
-	o := order(func(object) {})
-	s.add("key-unknown", "a good signature by a key that nobody knows", sealed(vStranger, o), KeyUnknown)
-	s.add("key-root", "the root signs no orders: it is in no key set", sealed(vRoot, o), KeyUnknown)
-	s.add("key-revoked", "a good signature by a revoked key", sealed(vRevoked, o), KeyRevoked)
-	s.add("key-expired", "a good signature by a key past its not_after", sealed(vOld, o), KeyRevoked)
-	s.add("key-expired-gateway", "a good signature by a gateway's key past its not_after", sealed(vEndGateway, o), KeyRevoked)
+	o := envelopeOf(func(object) {})
+	s.add("key-unknown", "a good signature by a key that nobody knows", signed(vStranger, o), KeyUnknown)
+	s.add("key-root", "the root signs no orders: it is in no key set", signed(vRoot, o), KeyUnknown)
+	s.add("key-revoked", "a good signature by a revoked key", signed(vRevoked, o), KeyRevoked)
+	s.add("key-expired", "a good signature by a key past its not_after", signed(vOld, o), KeyRevoked)
+	s.add("key-expired-gateway", "a good signature by a gateway's key past its not_after", signed(vEndGateway, o), KeyRevoked)
 
 	jwk := func(change func(j *JWK)) JWK {
 		j := vStranger.VerificationKey().ToJWK()
@@ -50,7 +50,7 @@ func keyVectors(s *vectorSet) {
 		{"kid-name", "a kid that is no thumbprint", func(j *JWK) { j.KID = "stranger" }},
 		{"not-after", "not_after is RFC 3339", func(j *JWK) { j.NotAfter = "tomorrow" }},
 	} {
-		made := s.add("jwk-"+v.name, "a key that must not be admitted: "+v.doc, sealed(vStranger, o), KeyUnknown)
+		made := s.add("jwk-"+v.name, "a key that must not be admitted: "+v.doc, signed(vStranger, o), KeyUnknown)
 		made.Refused = []JWK{jwk(v.change)}
 	}
 }
@@ -86,7 +86,7 @@ func weakKeyVectors(s *vectorSet) {
 
 func (s *vectorSet) weak(name, doc string, pub ed25519.PublicKey, secret *edwards25519.Scalar) {
 	key := Key{KID: Thumbprint(pub), Role: RoleManager, Public: pub}
-	o := order(func(object) {})
+	o := envelopeOf(func(object) {})
 	header := b64.EncodeToString([]byte(protectedHeader(TypIntent, key.KID)))
 	sig := forge(pub, secret, signingInput(header, []byte(canonicalText(o))))
 	if sig == nil { // no private key, no forgery: the signature is another key's
@@ -156,7 +156,7 @@ func forge(pub ed25519.PublicKey, secret *edwards25519.Scalar, message []byte) [
 }
 
 // withTorsion signs with R moved by a point of order 8: a verifier that
-// multiplies by the cofactor would take it.
+// multiplies by the cofactor would accept it.
 func withTorsion(o object) string {
 	torsion, err := new(edwards25519.Point).SetBytes(unhexed(orderEight))
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// rawOrder is an operator's order that a raw signature of a key is for.
-func rawOrder(key Signer, change func(o object)) object {
-	return order(func(o object) {
+// rawIntent is an operator's intent for a raw signature of a key.
+func rawIntent(key Signer, change func(o object)) object {
+	return envelopeOf(func(o object) {
 		o["actor"] = object{"user_id": "bob", "tenant": "default", "roles": []string{"dev"}, "kid": key.KID}
 		delete(o, "context")
 		change(o)
 	})
 }
 
-// rawSig signs a message of any kind, and gives the 64 bytes.
+// rawSig signs a message of any kind, and returns the 64 bytes.
 func rawSig(key Signer, message string) []byte {
 	return ed25519.Sign(key.Key.(ed25519.PrivateKey), []byte(message))
 }
@@ -29,7 +29,7 @@ func rawly(key Signer, o object) string {
 
 func rawVectors(s *vectorSet) {
 	keep := func(object) {}
-	o := rawOrder(vRaw, keep)
+	o := rawIntent(vRaw, keep)
 	p := rawly(vRaw, o)
 	sig := rawSig(vRaw, canonicalText(o))
 	std := base64.StdEncoding.EncodeToString
@@ -37,7 +37,7 @@ func rawVectors(s *vectorSet) {
 	s.add("ok-raw", "a raw signature of a key whose record says raw, over the canonical bytes", p, OK)
 	s.add("ok-raw-white-space", "white space is free: the canonical bytes are signed", strings.ReplaceAll(p, `,"`, ",\n  \""), OK)
 	s.add("ok-raw-member-order", "members in any order", `{"version":"1.0",`+replaced(p[1:], `,"version":"1.0"`, ""), OK)
-	s.add("ok-raw-printed", "the spelling of the documents", rawly(vRaw, rawOrder(vRaw, func(o object) {
+	s.add("ok-raw-printed", "the spelling of the documents", rawly(vRaw, rawIntent(vRaw, func(o object) {
 		o["intent"] = object{"type": "logs.stream", "args": object{"run_id": "7f3e…", "filter": "errors", "node_id": "triage"}}
 		o["trace_id"] = "abcd-1234"
 		put("sha256(run_id|args)", "constraints", "idempotency_key")(o)
@@ -48,7 +48,7 @@ func rawVectors(s *vectorSet) {
 	s.body("shape-kid-null", "actor.kid is a string", put(nil, "actor", "kid"), SchemaInvalid)
 	s.body("signature-kid-other", "actor.kid names another key than the protected header", put(vManager.KID, "actor", "kid"), SignatureInvalid)
 
-	jwsKey, noKID := rawOrder(vOperator, keep), rawOrder(vRaw, func(o object) { delete(at(o, "actor"), "kid") })
+	jwsKey, noKID := rawIntent(vOperator, keep), rawIntent(vRaw, func(o object) { delete(lookup(o, "actor"), "kid") })
 	flip := func(i int) string {
 		changed := slices.Clone(sig)
 		changed[i] ^= 1
@@ -56,7 +56,7 @@ func rawVectors(s *vectorSet) {
 	}
 	for _, v := range []struct{ name, doc, raw string }{
 		{"by-jws-key", "a good raw signature of a key whose record does not say raw", rawly(vOperator, jwsKey)},
-		{"by-task", "a task's key makes no raw signature", rawly(vTask, order(put(vTask.KID, "actor", "kid")))},
+		{"by-task", "a task's key makes no raw signature", rawly(vTask, envelopeOf(put(vTask.KID, "actor", "kid")))},
 		{"key-signs-jws", "a good JWS of a key whose record says raw", withSig(o, header+".."+jws)},
 		{"kid-missing", "a good raw signature, but no key is tried that is not named", rawly(vRaw, noKID)},
 		{"kid-of-another", "actor.kid names one raw key, another key signed", withSig(o, "ed25519:"+std(rawSig(vRevokedRaw, canonicalText(o))))},
@@ -88,17 +88,17 @@ func rawVectors(s *vectorSet) {
 		{"of-text", "the text was signed as written, not its canonical form", withSig(o, "ed25519:"+std(rawSig(vRaw, strings.ReplaceAll(canonicalText(o), `,"`, `, "`))))},
 		{"of-digest", "the intent_id was signed", withSig(o, "ed25519:"+std(rawSig(vRaw, Digest([]byte(canonicalText(o))))))},
 		{"with-empty-sig", "an empty member sig was signed too", withSig(o, "ed25519:"+std(rawSig(vRaw, withSig(o, ""))))},
-		{"audience", "an order for another log", rawly(vRaw, rawOrder(vRaw, put("writ/other", "constraints", "audience")))},
+		{"audience", "an order for another log", rawly(vRaw, rawIntent(vRaw, put("writ/other", "constraints", "audience")))},
 	} {
 		s.add("raw-"+v.name, v.doc, v.raw, SignatureInvalid)
 	}
-	s.add("raw-key-unknown", "a kid that nobody knows", rawly(vStranger, rawOrder(vStranger, keep)), KeyUnknown)
-	s.add("raw-key-revoked", "a good raw signature of a revoked key", rawly(vRevokedRaw, rawOrder(vRevokedRaw, keep)), KeyRevoked)
-	s.add("raw-issued-missing", "issued_at is required", rawly(vRaw, rawOrder(vRaw, drop("constraints", "issued_at"))), SchemaInvalid)
-	s.add("raw-audience-missing", "audience is required", rawly(vRaw, rawOrder(vRaw, drop("constraints", "audience"))), SchemaInvalid)
-	s.add("raw-other-user", "an operator's key signs for its own user", rawly(vRaw, rawOrder(vRaw, put("eve", "actor", "user_id"))), RBACForbidden)
-	s.add("raw-with-grant", "an operator's order carries no grant", rawly(vRaw, rawOrder(vRaw, put(vectorGrant(unchanged), "actor", "grant"))), GrantInvalid)
-	made := s.add("jwk-raw-manager", "a key that must not be admitted: raw is for operators", rawly(vStranger, order(put(vStranger.KID, "actor", "kid"))), KeyUnknown)
+	s.add("raw-key-unknown", "a kid that nobody knows", rawly(vStranger, rawIntent(vStranger, keep)), KeyUnknown)
+	s.add("raw-key-revoked", "a good raw signature of a revoked key", rawly(vRevokedRaw, rawIntent(vRevokedRaw, keep)), KeyRevoked)
+	s.add("raw-issued-missing", "issued_at is required", rawly(vRaw, rawIntent(vRaw, drop("constraints", "issued_at"))), SchemaInvalid)
+	s.add("raw-audience-missing", "audience is required", rawly(vRaw, rawIntent(vRaw, drop("constraints", "audience"))), SchemaInvalid)
+	s.add("raw-other-user", "an operator's key signs for its own user", rawly(vRaw, rawIntent(vRaw, put("eve", "actor", "user_id"))), RBACForbidden)
+	s.add("raw-with-grant", "an operator's order carries no grant", rawly(vRaw, rawIntent(vRaw, put(vectorGrant(unchanged), "actor", "grant"))), GrantInvalid)
+	made := s.add("jwk-raw-manager", "a key that must not be admitted: raw is for operators", rawly(vStranger, envelopeOf(put(vStranger.KID, "actor", "kid"))), KeyUnknown)
 	j := vStranger.VerificationKey().ToJWK()
 	j.Raw = true
 	made.Refused = []JWK{j}

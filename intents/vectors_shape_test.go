@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shapeVectors are signed orders that do not match schemas/envelope.schema.json.
+// shapeVectors are signed envelopes that do not match schemas/envelope.schema.json.
 func shapeVectors(s *vectorSet) {
 	for _, v := range []struct {
 		name, doc string
@@ -147,7 +147,7 @@ func issuedVectors(s *vectorSet) {
 	s.body("issued-missing", "issued_at is required", drop("constraints", "issued_at"), SchemaInvalid)
 }
 
-// boundVectors stand at each bound of the schema, and one past it.
+// boundVectors are at each bound of the schema, and one past it.
 func boundVectors(s *vectorSet) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	many := func(n int, of string) []string {
@@ -160,7 +160,7 @@ func boundVectors(s *vectorSet) {
 	granted := func(change func(o object), grant func(g *Grant)) func(o object) {
 		return func(o object) {
 			change(o)
-			at(o, "actor")["grant"] = vectorGrant(grant)
+			lookup(o, "actor")["grant"] = vectorGrant(grant)
 		}
 	}
 	both := func(name, doc string, good, past func(o object)) {
@@ -199,7 +199,7 @@ func boundVectors(s *vectorSet) {
 	s.body("ok-trace-unicode", "a trace is any text, quotes, slashes and wildcards included", put(`7f3e… "a\b"/../* > $1'; <b>`, "trace_id"), OK)
 	contextVectors(s, both, long)
 	granting := func(n int) func(o object) {
-		return func(o object) { at(o, "actor")["grant"] = grantOfLength(n) }
+		return func(o object) { lookup(o, "actor")["grant"] = grantOfLength(n) }
 	}
 	both("grant", "a grant of 16384 characters", granting(16384), granting(16386))
 }
@@ -228,7 +228,7 @@ func contextVectors(s *vectorSet, both func(name, doc string, good, past func(o 
 	} {
 		both("context-"+member, "64 characters", func(o object) {
 			in(long(64), member)(o)
-			at(o, "actor")["grant"] = vectorGrant(grant)
+			lookup(o, "actor")["grant"] = vectorGrant(grant)
 		}, in(long(65), member))
 	}
 	for _, member := range []string{"revision", "step", "occurrence"} {

@@ -64,8 +64,8 @@ func signedBy(o object, message func(header, payload string) []byte, opts crypto
 }
 
 func signatureVectors(s *vectorSet) {
-	o := order(func(object) {})
-	p := plainOrder()
+	o := envelopeOf(func(object) {})
+	p := plainIntent()
 	header, sig := parts(vTask, TypIntent, o)
 	payload := b64.EncodeToString([]byte(canonicalText(o)))
 	raw := mustDecode(sig)
@@ -137,8 +137,8 @@ func signatureVectors(s *vectorSet) {
 		{"ed25519ph", "Ed25519ph is another algorithm", signedBy(o, func(string, string) []byte { return digest[:] }, crypto.SHA512)},
 		{"ed25519ctx", "Ed25519ctx is another algorithm", signedBy(o, func(h, payload string) []byte { return signingInput(h, []byte(payload)) }, &ed25519.Options{Context: "writ"})},
 		{"of-digest", "SHA-512 of the input was signed", signedBy(o, func(string, string) []byte { return digest[:] }, crypto.Hash(0))},
-		{"audience", "an order for another log", sealed(vTask, order(put("writ/other", "constraints", "audience")))},
-		{"audience-case", "log origins differ in case", sealed(vTask, order(put(strings.ToUpper(vectorOrigin), "constraints", "audience")))},
+		{"audience", "an order for another log", signed(vTask, envelopeOf(put("writ/other", "constraints", "audience")))},
+		{"audience-case", "log origins differ in case", signed(vTask, envelopeOf(put(strings.ToUpper(vectorOrigin), "constraints", "audience")))},
 	} {
 		s.add("signature-"+v.name, v.doc, v.raw, SignatureInvalid)
 	}
@@ -148,7 +148,7 @@ func signatureVectors(s *vectorSet) {
 
 // headerVectors are signed under another protected header than the one legal.
 func headerVectors(s *vectorSet) {
-	o := order(func(object) {})
+	o := envelopeOf(func(object) {})
 	kid := vTask.KID
 	legal := protectedHeader(TypIntent, kid)
 	header, sig := parts(vTask, TypIntent, o)

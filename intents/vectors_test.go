@@ -19,16 +19,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Vectors are orders with the code that every implementation must answer to
-// parsing and verifying them, one failure each. docs/spec/envelope.md says what
-// their members mean.
+// vector is an envelope with the code that every implementation must return when
+// parsing and verifying it, one failure each. docs/spec/envelope.md says what
+// the members mean.
 //
-// They are made by the files vectors_*_test.go with fixed keys:
+// Vectors are made by the files vectors_*_test.go with fixed keys:
 // go test ./intents -run TestVectors -update.
 type vector struct {
 	Name     string          `json:"name"`
 	Doc      string          `json:"doc"`
-	Order    json.RawMessage `json:"order,omitempty"`
+	Intent   json.RawMessage `json:"order,omitempty"`
 	Raw      string          `json:"raw,omitempty"`
 	Base64   string          `json:"raw_base64,omitempty"`
 	Refused  []JWK           `json:"refused_keys,omitempty"`
@@ -142,8 +142,8 @@ func grantBy(key Signer, typ string, change func(g *Grant)) string {
 
 func unchanged(*Grant) {}
 
-// order is a valid body with every member, changed.
-func order(change func(o object)) object {
+// envelopeOf is a valid body with every member, changed.
+func envelopeOf(change func(o object)) object {
 	o := object{
 		"version":     "1.0",
 		"intent":      object{"type": "skill.call", "args": object{"skill": "outlet_list", "input": object{"n": 1}}},
@@ -156,15 +156,15 @@ func order(change func(o object)) object {
 	return o
 }
 
-func at(o object, path ...string) object {
+func lookup(o object, path ...string) object {
 	for _, p := range path {
 		o = o[p].(object)
 	}
 	return o
 }
 
-// sealed signs a body as it is: nothing is validated.
-func sealed(key Signer, o object) string {
+// signed signs a body as it is: nothing is validated.
+func signed(key Signer, o object) string {
 	header, sig := parts(key, TypIntent, o)
 	return withSig(o, header+".."+sig)
 }
@@ -202,8 +202,8 @@ func headed(key Signer, o object, header string) string {
 	return withSig(o, encoded+".."+b64.EncodeToString(ed25519.Sign(priv, []byte(encoded+"."+b64.EncodeToString(payload)))))
 }
 
-// plain is the unchanged order, signed by the task.
-func plainOrder() string { return sealed(vTask, order(func(object) {})) }
+// plainIntent is the unchanged envelope, signed by the task.
+func plainIntent() string { return signed(vTask, envelopeOf(func(object) {})) }
 
 func replaced(s, old, with string) string {
 	if !strings.Contains(s, old) {
@@ -221,7 +221,7 @@ func (s *vectorSet) add(name, doc, raw string, expect Code) *vector {
 	canonical, err := Canonical([]byte(raw))
 	switch {
 	case err == nil && string(canonical) == raw && len(raw) < MaxSize/2: // indenting it must not make it too large
-		v.Order = canonical
+		v.Intent = canonical
 	case utf8.ValidString(raw):
 		v.Raw = raw
 	default:
@@ -238,18 +238,18 @@ func (s *vectorSet) add(name, doc, raw string, expect Code) *vector {
 	return v
 }
 
-// body makes a vector of the usual order, changed and then signed by the task.
+// body makes a vector of the usual body, changed and then signed by the task.
 func (s *vectorSet) body(name, doc string, change func(o object), expect Code) *vector {
-	return s.add(name, doc, sealed(vTask, order(change)), expect)
+	return s.add(name, doc, signed(vTask, envelopeOf(change)), expect)
 }
 
 // put changes one member, drop removes it.
 func put(v any, path ...string) func(o object) {
-	return func(o object) { at(o, path[:len(path)-1]...)[path[len(path)-1]] = v }
+	return func(o object) { lookup(o, path[:len(path)-1]...)[path[len(path)-1]] = v }
 }
 
 func drop(path ...string) func(o object) {
-	return func(o object) { delete(at(o, path[:len(path)-1]...), path[len(path)-1]) }
+	return func(o object) { delete(lookup(o, path[:len(path)-1]...), path[len(path)-1]) }
 }
 
 func vectors() []*vector {
@@ -357,7 +357,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// run tries every way in which the order may arrive.
+// run tries every way in which the envelope may arrive.
 func (v *vector) run(t *testing.T, origin string, keys keyring) {
 	t.Helper()
 	now, err := time.Parse(time.RFC3339, v.Now)
@@ -377,16 +377,16 @@ func (v *vector) run(t *testing.T, origin string, keys keyring) {
 		}
 		spellings = [][]byte{raw}
 	}
-	if v.Order != nil {
+	if v.Intent != nil {
 		var compact bytes.Buffer
-		if err := json.Compact(&compact, v.Order); err != nil {
+		if err := json.Compact(&compact, v.Intent); err != nil {
 			t.Fatal(err)
 		}
-		canonical, err := Canonical(v.Order)
+		canonical, err := Canonical(v.Intent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		spellings = [][]byte{v.Order, compact.Bytes(), canonical}
+		spellings = [][]byte{v.Intent, compact.Bytes(), canonical}
 	}
 	for _, raw := range spellings {
 		id, err := verifyRaw(raw, Verifier{Keys: keys, Origin: origin, Now: now})
@@ -411,7 +411,7 @@ func verifyRaw(raw []byte, v Verifier) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if opened, err := e.Sealed().Open(); err != nil || cmp.Diff(opened.Bytes(), u.Bytes()) != "" {
+	if opened, err := e.Signed().Open(); err != nil || cmp.Diff(opened.Bytes(), u.Bytes()) != "" {
 		return "", errors.New("Sealed does not open to the same order")
 	}
 	switch { // stage 4

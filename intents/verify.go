@@ -1,41 +1,67 @@
 package intents
 
 import (
+	"crypto/ed25519"
 	"slices"
 	"time"
 )
 
-// Verifier says by which keys, for which log and at what time orders are verified.
+// Verifier holds the keys, the log origin and the time that envelopes are verified by.
 type Verifier struct {
 	Keys   Keys
-	Origin string // log origin: audience of orders and grants
-	// Now judges the expiry of keys and grants; zero leaves it out, for orders
+	Origin string // log origin: audience of intents and grants
+	// Now judges the expiry of keys and grants; zero leaves it out, for intents
 	// that were accepted before and are judged as of their own position.
 	Now time.Time
 	// Grants, if not nil, saves verifying a grant that was verified before.
 	Grants *Grants
 }
 
-// Verify makes an unverified order an Envelope: the key is chosen by us, the
-// algorithm is pinned to it, the grant is verified, and the actor must say no
+// Verify turns an unverified envelope into an Envelope: we choose the key, the
+// algorithm is pinned to it, the grant is verified, and the actor must claim no
 // more than the grant. The error is a *Refusal.
 func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	key, err := v.Keys.Key(u.kid)
 	if err != nil {
 		return nil, err
 	}
+	if err := u.signedBy(key); err != nil {
+		return nil, err
+	}
+	return u.under(key, v)
+}
+
+// Reverify verifies an envelope again, by other keys and at another time: all that Verify does except the
+// signature, which is not computed again if its key is the same.
+func (e *Envelope) Reverify(v Verifier) (*Envelope, error) {
+	key, err := v.Keys.Key(e.u.kid)
+	if err != nil {
+		return nil, err
+	}
+	if len(e.signer.Public) != ed25519.PublicKeySize || !key.Public.Equal(e.signer.Public) || key.Raw != e.signer.Raw {
+		return e.u.Verify(v)
+	}
+	return e.u.under(key, v)
+}
+
+func (u *Unverified) signedBy(key Key) error {
 	verifies := key.verifies
 	switch {
 	case key.Raw && !u.raw():
-		return nil, Refuse(SignatureInvalid, "/sig", "the record of this key says raw: sign with ed25519:<base64> (writ intent sign --raw)")
+		return Refuse(SignatureInvalid, "/sig", "the record of this key says raw: sign with ed25519:<base64> (writ intent sign --raw)")
 	case u.raw() && !key.Raw:
-		return nil, Refuse(SignatureInvalid, "/sig", "the record of this key allows no raw signature: sign as a JWS, or with a key of writ keys new --raw")
+		return Refuse(SignatureInvalid, "/sig", "the record of this key allows no raw signature: sign as a JWS, or with a key of writ keys new --raw")
 	case key.Raw:
 		verifies = key.verifiesRaw
 	}
 	if !verifies(u.input, u.signature[:]) {
-		return nil, Refuse(SignatureInvalid, "/sig", "signature does not match the canonical bytes")
+		return Refuse(SignatureInvalid, "/sig", "signature does not match the canonical bytes")
 	}
+	return nil
+}
+
+// under returns the envelope under the key that signed it, if the key may still sign and the actor claims no more than the grant.
+func (u *Unverified) under(key Key, v Verifier) (*Envelope, error) {
 	if !v.Now.IsZero() && !key.NotAfter.IsZero() && v.Now.After(key.NotAfter) {
 		return nil, Refuse(KeyRevoked, "/sig", "key is past its not_after")
 	}
@@ -58,7 +84,9 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	a, c := e.u.body.Actor, e.Context()
 	if e.signer.Role == RoleOperator {
 		if a.Grant != "" {
-			return Refuse(GrantInvalid, "/actor/grant", "an operator's order carries no grant")
+			x := Refuse(GrantInvalid, "/actor/grant", "an operator's order carries no grant")
+			x.Hint = "leave it out, as writ intent new TYPE --operator does, and sign again"
+			return x
 		}
 		if a.UserID != e.signer.Subject || a.Tenant != e.signer.Tenant {
 			return Refuse(RBACForbidden, "/actor", "actor is not the operator whose key signed")
@@ -76,7 +104,7 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	switch {
 	case a.UserID != g.Subject || a.Tenant != g.Tenant:
 		return Refuse(RBACForbidden, "/actor", "actor is not the one whom the grant names")
-	case !subset(a.Roles, g.Roles):
+	case !Subset(a.Roles, g.Roles):
 		return Refuse(RBACForbidden, "/actor/roles", "actor claims roles that the grant does not give")
 	case c.SessionID != g.Session || c.TurnID != g.Turn:
 		return Refuse(GrantInvalid, "/context", "grant is for another session or turn")
@@ -88,7 +116,8 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	return nil
 }
 
-func subset(a, b []string) bool {
+// Subset reports whether all of a are in b.
+func Subset(a, b []string) bool {
 	for _, x := range a {
 		if !slices.Contains(b, x) {
 			return false

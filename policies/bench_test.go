@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkDecide measures a decision under the embedded tree: remembered, anew
-// each time, and with every fourth order unlike all before.
+// BenchmarkDecide measures a decision under the embedded tree: remembered, evaluated each time,
+// and with every fourth intent unlike all before.
 func BenchmarkDecide(b *testing.B) {
 	e := engine(b, Embedded())
 	in := sample()

@@ -23,21 +23,21 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Names that OPA gives the files of a bundle that are no policy.
+// OPA's names of the files of a bundle that are no policy.
 const (
 	manifestFile   = ".manifest"
 	signaturesFile = ".signatures.json"
 )
 
-// manifest of a bundle of ours; OPA's own members.
+// manifest of our bundles; OPA's own members.
 type manifest struct {
 	Revision    string   `json:"revision"`
 	Roots       []string `json:"roots"`
 	RegoVersion int      `json:"rego_version"`
 }
 
-// BuildBundle packs the deciding part of a tree as an OPA bundle (gzipped tar),
-// unsigned without a key. Equal trees give equal bytes. The revision is at least 1.
+// BuildBundle packs the deciding part of a tree as an OPA bundle (gzipped tar), unsigned if
+// there is no key. Equal trees give equal bytes. The revision is at least 1.
 func BuildBundle(t Tree, key *intents.Signer) ([]byte, error) {
 	if t.Revision < 1 {
 		return nil, errors.New("a bundle's revision is at least 1")
@@ -56,8 +56,8 @@ func BuildBundle(t Tree, key *intents.Signer) ([]byte, error) {
 	return pack(files)
 }
 
-// ReadBundle opens a bundle. With a key it must be signed by it, whole: OPA's own
-// reader verifies that. Without, any signature is ignored.
+// ReadBundle opens a bundle. With a key, the whole bundle must be signed by it: OPA's own reader
+// verifies that. Without a key, any signature is ignored.
 func ReadBundle(raw []byte, key ed25519.PublicKey) (Tree, error) {
 	files, err := unpack(raw)
 	if err != nil {
@@ -97,7 +97,7 @@ func ReadBundle(raw []byte, key ed25519.PublicKey) (Tree, error) {
 	return t, nil
 }
 
-// verification pins key and algorithm: neither is the bundle's to choose.
+// verification pins key and algorithm: the bundle chooses neither.
 func verification(key ed25519.PublicKey) (*bundle.VerificationConfig, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {

@@ -26,8 +26,8 @@ func build(t *testing.T, tree Tree, key *intents.Signer) []byte {
 	return raw
 }
 
-// TestBundle: what is built is read as what it was, by us and by OPA's own
-// reader, and two of one tree are equal.
+// TestBundle: we and OPA's own reader read a built bundle back unchanged, and two bundles of one
+// tree are equal.
 func TestBundle(t *testing.T) {
 	key := signer(t, intents.RoleOperator)
 	raw := build(t, Tree{Embedded(), 7}, &key)
@@ -50,7 +50,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// repack changes the files of a bundle and leaves its signature.
+// repack changes the files of a bundle and retains its signature.
 func repack(t *testing.T, raw []byte, change func(Source)) []byte {
 	t.Helper()
 	files, err := unpack(raw)
@@ -81,7 +81,7 @@ func tarred(t *testing.T, entries ...tar.Header) []byte {
 	return buf.Bytes()
 }
 
-// TestBundleRefused: every way in which a bundle may not be what its key signed.
+// TestBundleRefused: every way in which a bundle can differ from what its key signed is refused.
 func TestBundleRefused(t *testing.T) {
 	key, other := signer(t, intents.RoleOperator), signer(t, intents.RoleOperator)
 	raw := build(t, Tree{source(tiny), 3}, &key)
@@ -149,7 +149,7 @@ func TestParsePublicKey(t *testing.T) {
 	}
 }
 
-// TestExtend: a further tree only tightens.
+// TestExtend: an extension tree only tightens.
 func TestExtend(t *testing.T) {
 	for name, bad := range map[string]Source{
 		"allows":       {"a.rego": []byte("package writ.authz\n\nallow := true\n")},

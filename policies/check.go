@@ -12,16 +12,16 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Report is what Check finds out about a tree that compiles.
+// Report is the result of Check for a tree that compiles.
 type Report struct {
 	Digest   string     `json:"digest"`
 	Rules    []RuleInfo `json:"rules"`    // deny and hold, by id
 	Reads    []string   `json:"reads"`    // paths of the input that decide
-	Volatile []string   `json:"volatile"` // of these, those that hardly ever repeat
+	Volatile []string   `json:"volatile"` // those of Reads whose values hardly ever repeat
 }
 
-// Check compiles a tree as strictly as New does, its tests too, and says what it
-// reads. The error holds everything that is wrong, a line each.
+// Check compiles a tree and its tests as strictly as New does, and reports what it reads. The
+// error lists all faults, one a line.
 func Check(ctx context.Context, s Source) (Report, error) {
 	e, err := New(ctx, s)
 	if err != nil {
@@ -45,8 +45,8 @@ func (e *Engine) Rules() []RuleInfo {
 	return slices.SortedFunc(maps.Values(e.rules), func(a, b RuleInfo) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// explained adds the reason to the compiler's error about a built-in that OPA has
-// but that a policy may not call.
+// explained adds the reason to the compiler's error about an OPA built-in that a policy may not
+// call.
 func explained(err error) error {
 	var all ast.Errors
 	if !errors.As(err, &all) {

@@ -11,9 +11,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Capabilities are the built-ins that a policy may call: none that reaches the
-// network, the clock, the environment or chance, so that a decision can be made
-// again from its record.
+// Capabilities are the built-ins that a policy may call: none that reaches the network, the
+// clock, the environment or chance, so that a decision can be repeated from its record.
 func Capabilities() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion()
 	kept := c.Builtins[:0]
@@ -23,11 +22,11 @@ func Capabilities() *ast.Capabilities {
 		}
 	}
 	c.Builtins = kept
-	c.AllowNet = []string{} // no schema is fetched either
+	c.AllowNet = []string{} // schemas are not fetched either
 	return c
 }
 
-// outside names built-ins that are removed however OPA classifies them.
+// outside reports built-ins that are removed however OPA classifies them.
 func outside(name string) bool {
 	switch name {
 	case "http.send", "opa.runtime", "rand.intn", "time.now_ns":
@@ -56,7 +55,7 @@ func parse(s Source) (map[string]*ast.Module, error) {
 }
 
 // maxNesting bounds how deep the parser may go into one module, a few levels for each bracket:
-// what is made of deeper ones takes gigabytes.
+// parsing deeper ones takes gigabytes.
 const maxNesting = 1000
 
 // parseModule reads one of them.
@@ -88,9 +87,9 @@ type RuleInfo struct {
 	Line        int    `json:"line"`
 }
 
-// describe collects the METADATA of every deny and hold rule by id. One without
-// id, title or description is an error, and so is an id that stands twice in
-// different packages; all errors are given at once.
+// describe collects the METADATA of every deny and hold rule by id. A rule without id, title or
+// description is an error, and so is an id used in different packages; all errors are returned
+// at once.
 func describe(modules map[string]*ast.Module) (map[string]RuleInfo, error) {
 	set, problems := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
 	if len(problems) > 0 {
@@ -123,8 +122,8 @@ func describe(modules map[string]*ast.Module) (map[string]RuleInfo, error) {
 	return rules, nil
 }
 
-// refuses says whether a rule denies or holds orders. Defaults and aggregates in
-// other packages do not.
+// refuses reports whether a rule denies or holds intents. Defaults and aggregates in other
+// packages do not.
 func refuses(m *ast.Module, rule *ast.Rule) bool {
 	pkg := m.Package.Path.String()
 	if pkg != "data.writ.authz" && !strings.HasPrefix(pkg, "data.writ.ext.") {

@@ -1,20 +1,20 @@
-// Package policies decides orders with Rego. It can only narrow what
-// the router's own checks let through.
+// Package policies decides intents with Rego. A policy can only narrow what the router's own
+// checks allow.
 //
 // A tree of Rego modules ([Source]) is compiled once into an [Engine], which
 // answers the query data.writ.authz.decision:
 //
 //	{"allow": true, "deny": [{"id", "reason", "hint"}], "hold": [{"id", "reason", "approvers"}], "obligations": [{"name", "value"}]}
 //
-// Deny beats hold, hold beats allow, and what no rule allows is denied. Modules
-// in packages data.writ.ext.<name> may add deny and hold, never allow. A policy
-// sees the order and the facts about it as input ([Input]) and the directory as
-// data.directory ([Data]); it has no network, no clock and no randomness, so a
-// decision is a function of its record. An error, an undefined decision or one
-// that takes longer than [Timeout] is a denial by "writ.engine".
+// Deny takes precedence over hold, hold over allow, and what no rule allows is denied. Modules
+// in packages data.writ.ext.<name> may add deny and hold, never allow. A policy sees the intent
+// and the inputs of its decision as input ([Input]) and the directory as data.directory
+// ([Data]); it has no network, no clock and no randomness, so a decision is a function of its
+// record. An error, an undefined decision or one that takes longer than [Timeout] is a denial by
+// "writ.engine".
 //
-// An engine never changes: a new tree is a new engine, new directory data a new
-// generation of the old one ([Engine.WithData]). [Live] holds the one in force.
+// An engine never changes: a new tree is a new engine, new directory data a new generation of
+// the old one ([Engine.WithData]). [Live] holds the engine in force.
 package policies
 
 import (
@@ -33,15 +33,15 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Timeout bounds one evaluation. One that takes longer is tried once more, since
-// a process that stood still looks like a slow policy; then it is a denial.
+// Timeout bounds one evaluation. One that takes longer is tried once more, since a process that
+// was suspended looks like a slow policy; then it is a denial.
 const Timeout = 50 * time.Millisecond
 
 // Query is the entry point of every tree.
 const Query = "data.writ.authz.decision"
 
-// extensions collects what extension packages add. They are asked here, and not
-// by the tree's own rules, so that no replaced tree can leave them out.
+// extensions collects what extension packages add. It is queried here, and not by the tree's own
+// rules, so that no replaced tree can omit them.
 const extensions = "deny = {x | x := data.writ.ext[_].deny[_]}; hold = {x | x := data.writ.ext[_].hold[_]}"
 
 // Engine is a compiled policy tree with one generation of directory data. It is
@@ -55,18 +55,18 @@ type Engine struct {
 
 // tree is the part of an engine that new data does not change.
 type tree struct {
-	source   Source
-	digest   string
-	revision int64 // 0: none
-	compiler *ast.Compiler
-	decision ast.Body
-	extended ast.Body // nil without extension packages
-	rules    map[string]RuleInfo
-	reads    *ReadSet
-	static   map[string]any // data files
-	timeout  time.Duration
-	tenant   string // whose directory data it sees alone; empty: all
-	apart    *Apart // that has it; nil: this process
+	source     Source
+	digest     string
+	revision   int64 // 0: none
+	compiler   *ast.Compiler
+	decision   ast.Body
+	extended   ast.Body // nil without extension packages
+	rules      map[string]RuleInfo
+	reads      *ReadSet
+	static     map[string]any // data files
+	timeout    time.Duration
+	tenant     string      // the only tenant whose directory data it sees; empty: all
+	subprocess *Subprocess // the process that evaluates it; nil: this process
 }
 
 // New is NewTree of a source without revision.
@@ -74,9 +74,9 @@ func New(ctx context.Context, source Source) (*Engine, error) {
 	return NewTree(ctx, Tree{Source: source})
 }
 
-// NewTree compiles a tree, with no directory data yet. It refuses what `opa check
-// --strict` refuses, built-ins that reach outside or depend on chance, and
-// deny and hold rules without METADATA.
+// NewTree compiles a tree, initially without directory data. It refuses what `opa check
+// --strict` refuses, built-ins that reach outside or depend on chance, and deny and hold rules
+// without METADATA.
 func NewTree(ctx context.Context, from Tree) (*Engine, error) {
 	source := from.Source
 	t := &tree{source: source.Deciding(), digest: source.Digest(), revision: from.Revision, timeout: Timeout}
@@ -119,11 +119,11 @@ func (t *tree) prepare(text string) (ast.Body, error) {
 	return t.compiler.QueryCompiler().Compile(body)
 }
 
-// WithData makes the next generation: the same tree over other directory data,
-// nothing remembered. Nothing is compiled again.
+// WithData makes the next generation: the same tree over other directory data, with an empty
+// memo. Nothing is compiled again.
 func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 	if e.tenant != "" {
-		d = d.of(e.tenant)
+		d = d.forTenant(e.tenant)
 	}
 	doc, err := d.document()
 	if err != nil {
@@ -137,32 +137,31 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads)}, nil
 }
 
-// Of is the same tree over the directory data of one tenant: it and its later generations
-// see no other's.
-func (e *Engine) Of(ctx context.Context, tenant string) (*Engine, error) {
+// ForTenant is the same tree over the directory data of one tenant: it and its later generations
+// see no other tenant's data.
+func (e *Engine) ForTenant(ctx context.Context, tenant string) (*Engine, error) {
 	t := *e.tree
 	t.tenant = tenant
 	return (&Engine{tree: &t}).WithData(ctx, e.data)
 }
 
-// Forgetful is the same tree and data, evaluated for every order: none of its
-// generations remembers a decision.
+// Forgetful is the same tree and data, evaluated for every intent: none of its generations
+// remembers a decision.
 func (e *Engine) Forgetful() *Engine {
 	t := *e.tree
 	t.reads = &ReadSet{All: true}
 	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
 }
 
-// Unhurried is the same tree and data with a minute for each evaluation: for
-// tests, and for deciding again what was decided in time, on a machine that may be
-// busy.
-func (e *Engine) Unhurried() *Engine {
+// WithoutDeadline is the same tree and data with a minute for each evaluation: for tests, and
+// for repeating decisions on a machine that may be busy.
+func (e *Engine) WithoutDeadline() *Engine {
 	t := *e.tree
 	t.timeout = time.Minute
 	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
 }
 
-// Digest names the tree that decides (Source.Digest).
+// Digest identifies the tree that decides (Source.Digest).
 func (e *Engine) Digest() string { return e.digest }
 
 // Revision of the tree, which only increases; 0: it has none.
@@ -174,16 +173,15 @@ func (e *Engine) Source() Source { return e.source }
 // Data is the directory data of this generation. Do not modify.
 func (e *Engine) Data() Data { return e.data }
 
-// ReadSet says what of the input the tree can read. Do not modify.
+// ReadSet is the part of the input that the tree can read. Do not modify.
 func (e *Engine) ReadSet() *ReadSet { return e.reads }
 
-// Remembered counts how many decisions of this generation were remembered ones,
-// and how many had to be evaluated although they could have been.
-func (e *Engine) Remembered() (hits, misses int64) { return e.memo.hits.Load(), e.memo.misses.Load() }
+// MemoStats counts the decisions of this generation that were remembered, and those that had to
+// be evaluated although they could have been remembered.
+func (e *Engine) MemoStats() (hits, misses int64) { return e.memo.hits.Load(), e.memo.misses.Load() }
 
-// Decide answers for an input as Input makes it. The result is shared: do not
-// modify it. The error is the caller's context's and nothing else: whatever
-// goes wrong in the policy is a denial.
+// Decide evaluates an input as Input makes it. The result is shared: do not modify it. The error
+// is only that of the caller's context: every failure of the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
 	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
 	defer keys.Put(buf)
@@ -201,23 +199,23 @@ func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, erro
 	return r, err
 }
 
-// DecideOrder is Decide for the Input of an order. A rule that reads an input of the order which
-// it cannot see makes it a denial; the error is ErrNotKept where the input could be seen once.
-func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
-	return e.decideGiven(ctx, order, f)
+// DecideIntent is Decide for the Input of an intent. A rule that reads an input of the intent
+// which it cannot see makes it a denial; the error is ErrNotKept if the input was visible once.
+func (e *Engine) DecideIntent(ctx context.Context, intent *intents.Envelope, f intents.DecisionInputs) (Result, error) {
+	return e.decideWithInputs(ctx, intent, f)
 }
 
-// Evaluate answers like Decide, always anew.
+// Evaluate returns what Decide returns, always by a fresh evaluation.
 func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, error) {
 	r, _, err := e.evaluate(ctx, input, nil)
 	return r, err
 }
 
-// evaluate asks OPA, seen by a tracer, if there is one. Sound says that the policy
-// itself answered: only then may the result be remembered.
+// evaluate queries OPA. tracer may be nil. sound reports that the policy itself answered: only
+// then may the result be remembered.
 func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topdown.QueryTracer) (r Result, sound bool, err error) {
-	if e.apart != nil {
-		r, _, err = e.apart.ask(e.data, e.store, input, nil)
+	if e.subprocess != nil {
+		r, _, err = e.subprocess.ask(e.data, e.store, input, nil)
 		return r, false, err
 	}
 	value, err := ast.InterfaceToValue(input)
@@ -242,7 +240,7 @@ func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topd
 // fixed stands for the clock, which no policy can read.
 var fixed = time.Unix(0, 0)
 
-// ask evaluates once, within the timeout. A tracer, if there is one, sees it.
+// ask evaluates once, within the timeout. tracer may be nil.
 func (e *Engine) ask(ctx context.Context, input ast.Value, tracer topdown.QueryTracer) (Result, error) {
 	run, end, err := e.begin(ctx, input, tracer)
 	if err != nil {
@@ -252,7 +250,7 @@ func (e *Engine) ask(ctx context.Context, input ast.Value, tracer topdown.QueryT
 	return e.answer(run)
 }
 
-// begin makes what bodies are run with, all within one timeout, until end.
+// begin prepares the evaluation of bodies, all within one timeout, until end.
 func (e *Engine) begin(ctx context.Context, input ast.Value, tracer topdown.QueryTracer) (run func(ast.Body) (topdown.QueryResultSet, error), end func(), err error) {
 	txn, err := e.store.NewTransaction(ctx)
 	if err != nil {
@@ -267,7 +265,7 @@ func (e *Engine) begin(ctx context.Context, input ast.Value, tracer topdown.Quer
 			WithInput(ast.NewTerm(input)).WithCancel(cancel).WithMetrics(metrics.NoOp()).
 			WithStrictBuiltinErrors(true).WithTime(fixed)
 		if tracer != nil {
-			_, watches := tracer.(*watch) // which must see the rules that an index leaves out
+			_, watches := tracer.(*watch) // it must see the rules that an index leaves out
 			q = q.WithQueryTracer(tracer).WithIndexing(!watches)
 		}
 		return q.Run(ctx)
@@ -303,10 +301,10 @@ func (e *Engine) answer(run func(ast.Body) (topdown.QueryResultSet, error)) (Res
 			return Result{}, err
 		}
 	}
-	return r.settle(e.rules)
+	return r.resolve(e.rules)
 }
 
-// extends says whether any module belongs to an extension package.
+// extends reports whether any module belongs to an extension package.
 func extends(modules map[string]*ast.Module) bool {
 	for _, m := range modules {
 		if strings.HasPrefix(m.Package.Path.String(), "data.writ.ext.") {

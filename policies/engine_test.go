@@ -125,7 +125,7 @@ func TestDecideObligations(t *testing.T) {
 	}
 }
 
-// TestDecideBroken: whatever is wrong with a policy is a denial by writ.engine.
+// TestDecideBroken: any fault in a policy is a denial by writ.engine.
 func TestDecideBroken(t *testing.T) {
 	head := "package writ.authz\n\n"
 	for name, module := range map[string]string{
@@ -163,7 +163,7 @@ func TestDecideTimeout(t *testing.T) {
 	}
 }
 
-// TestDecideCancelled: a caller who has gone away is no denial.
+// TestDecideCancelled: a cancelled call is no denial.
 func TestDecideCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -257,7 +257,7 @@ func TestExtensionsOnlyTighten(t *testing.T) {
 	}
 }
 
-// TestWithData: a generation sees its own data and remembers nothing of another.
+// TestWithData: a generation sees its own data and no remembered decision of another.
 func TestWithData(t *testing.T) {
 	e := engine(t, Embedded())
 	in := sample()

@@ -15,18 +15,18 @@ import (
 	"aob.dev/writ/internal/clock"
 )
 
-// PollInterval is how often a bundle server is asked.
+// PollInterval is the interval between requests to a bundle server.
 const PollInterval = 10 * time.Second
 
-// Feed is where the policy comes from: one tree, and further ones that only
-// tighten it. Changes are taken up while it is followed.
+// Feed is the source of the policy: one tree, and further ones that only tighten it. Follow
+// applies its changes.
 type Feed struct {
 	Main       Place
 	Extensions []Extension
 	Poll       time.Duration // 0: PollInterval
 
 	mu   sync.Mutex // guards last
-	last map[string]fetched
+	last map[string]fetchResult
 }
 
 // Extension is a further tree (Extend).
@@ -43,8 +43,8 @@ type Place struct {
 	Token string            // bearer token for the URL
 }
 
-// fetched is what a place gave.
-type fetched struct {
+// fetchResult is the content of a place.
+type fetchResult struct {
 	Tree
 	digest string
 	etag   string
@@ -56,7 +56,7 @@ func (p Place) remote() bool {
 
 func (p Place) bundled() bool { return p.remote() || strings.HasSuffix(p.At, ".tar.gz") }
 
-// Engine loads the places and compiles what they give.
+// Engine loads the places and compiles their trees.
 func (f *Feed) Engine(ctx context.Context) (*Engine, error) {
 	tree, err := f.Load(ctx)
 	if err != nil {
@@ -65,13 +65,12 @@ func (f *Feed) Engine(ctx context.Context) (*Engine, error) {
 	return NewTree(ctx, tree)
 }
 
-// Load reads the places and makes one tree of them. A bundle that is older than
-// the one that its place gave before is refused, and so is another content under
-// the same revision.
+// Load reads the places and makes one tree of them. A bundle that is older than the previous one
+// of its place is refused, and so is other content under the same revision.
 func (f *Feed) Load(ctx context.Context) (Tree, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	got := make(map[string]fetched, len(f.Extensions)+1)
+	got := make(map[string]fetchResult, len(f.Extensions)+1)
 	main, err := f.fetch(ctx, f.Main)
 	if err != nil {
 		return Tree{}, err
@@ -93,10 +92,10 @@ func (f *Feed) Load(ctx context.Context) (Tree, error) {
 	return Tree{Source: source, Revision: main.Revision}, nil
 }
 
-// fetch reads one place and holds it to what it gave before. The lock is held.
-func (f *Feed) fetch(ctx context.Context, p Place) (fetched, error) {
+// fetch reads one place and compares it with its previous content. The lock is held.
+func (f *Feed) fetch(ctx context.Context, p Place) (fetchResult, error) {
 	before, known := f.last[p.At]
-	var got fetched
+	var got fetchResult
 	var err error
 	switch {
 	case p.At == "":
@@ -112,20 +111,20 @@ func (f *Feed) fetch(ctx context.Context, p Place) (fetched, error) {
 		got.Source, err = ReadDir(p.At)
 	}
 	if err != nil {
-		return fetched{}, err
+		return fetchResult{}, err
 	}
 	got.digest = got.Source.Digest()
 	switch {
 	case !known || !p.bundled():
 	case got.Revision < before.Revision:
-		return fetched{}, fmt.Errorf("%s: revision %d after %d: %w", p.At, got.Revision, before.Revision, ErrOlder)
+		return fetchResult{}, fmt.Errorf("%s: revision %d after %d: %w", p.At, got.Revision, before.Revision, ErrOlder)
 	case got.Revision == before.Revision && got.digest != before.digest:
-		return fetched{}, fmt.Errorf("%s: revision %d has another content than before: %w", p.At, got.Revision, ErrOlder)
+		return fetchResult{}, fmt.Errorf("%s: revision %d has another content than before: %w", p.At, got.Revision, ErrOlder)
 	}
 	return got, nil
 }
 
-// open verifies a bundle by the key that the configuration names.
+// open verifies a bundle with the configured key.
 func (p Place) open(raw []byte) (Tree, error) {
 	if p.Key == nil {
 		return Tree{}, errors.New("a bundle needs the key that signs it")
@@ -133,9 +132,9 @@ func (p Place) open(raw []byte) (Tree, error) {
 	return ReadBundle(raw, p.Key)
 }
 
-// Follow loads the feed anew whenever a place may have changed, until ctx ends,
-// and puts it in force. Every attempt is reported: the engine now in force, or
-// why the old one stays. A tree whose digest is in force already is no change.
+// Follow reloads the feed whenever a place may have changed, until ctx ends, and puts it in
+// force. Every attempt is reported: the engine now in force, or why the old one stays. A tree
+// whose digest is already in force is no change.
 func (f *Feed) Follow(ctx context.Context, live *Live, prove Proof, report func(*Engine, error)) error {
 	every := cmp.Or(f.Poll, PollInterval)
 	places := []*look{{Place: f.Main}}
@@ -168,20 +167,20 @@ func (f *Feed) reload(ctx context.Context, live *Live, prove Proof, report func(
 	}
 }
 
-// rest is how long a directory or a file must stay as it is before it is loaded:
-// editors and git write several files for one change.
+// rest is how long a directory or a file must be unchanged before it is loaded: editors and git
+// write several files for one change.
 const rest = 250 * time.Millisecond
 
-// look is what was last seen of a place.
+// look is the last observed state of a place.
 type look struct {
 	Place
-	next   time.Time // of a bundle server: when to ask again
-	seen   string    // of others: the content at the last look
-	loaded string    // and that which was loaded
+	next   time.Time // of a bundle server: time of the next request
+	found  string    // of others: the content when last read
+	loaded string    // the content that was loaded
 }
 
-// changed says whether the place may have another content: a bundle server after the
-// interval, all else when its content differs and was the same at two looks.
+// changed reports whether the place may have other content: a bundle server after the interval,
+// others when the content differs and was the same twice in a row.
 func (l *look) changed(every time.Duration) bool {
 	switch now := time.Now(); {
 	case l.At == "" || now.Before(l.next):
@@ -190,16 +189,16 @@ func (l *look) changed(every time.Duration) bool {
 		l.next = now.Add(every)
 		return true
 	}
-	before := l.seen
-	l.seen = l.content()
-	if l.seen != before || l.seen == l.loaded {
+	before := l.found
+	l.found = l.content()
+	if l.found != before || l.found == l.loaded {
 		return false
 	}
-	l.loaded = l.seen
+	l.loaded = l.found
 	return true
 }
 
-// content of a directory or a file: its digest, or why it cannot be read.
+// content of a directory or a file: its digest, or the read error.
 func (p Place) content() string {
 	if p.bundled() {
 		raw, err := os.ReadFile(p.At)

@@ -16,7 +16,7 @@ import (
 
 // shelf is an OPA bundle server: one bundle, an ETag, a token.
 type shelf struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	raw      []byte
 	etag     string
 	status   int
@@ -51,14 +51,14 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked waits until the server has answered n times more.
-func (s *shelf) asked(n int) {
+// waitRequests waits until the server has answered n times more.
+func (s *shelf) waitRequests(n int) {
 	for range n {
 		<-s.answered
 	}
 }
 
-// remark is a tree that differs from tiny by a remark.
+// remark is a tree that differs from tiny by a comment.
 func remark(text string) Source { return source(tiny + "\n# " + text + "\n") }
 
 type reported struct {
@@ -96,9 +96,9 @@ func live(t *testing.T, f *Feed) *Live {
 	return NewLive(e)
 }
 
-// TestFollowServer: a bundle server's newer bundle comes into force; what is
-// older, otherwise under the same revision, wrongly signed, broken, unproved or
-// not there at all never replaces it.
+// TestFollowServer: a bundle server's newer bundle comes into force; a bundle that is older,
+// different under the same revision, wrongly signed, broken, unproved or missing never replaces
+// it.
 func TestFollowServer(t *testing.T) {
 	key, stranger := signer(t, intents.RoleOperator), signer(t, intents.RoleOperator)
 	s := &shelf{answered: make(chan struct{})}
@@ -107,7 +107,7 @@ func TestFollowServer(t *testing.T) {
 	s.put(build(t, Tree{source(tiny), 5}, &key), `"5"`)
 	place := Place{At: server.URL + "/bundle.tar.gz", Key: key.Public(), Token: "secret"}
 	f := &Feed{Main: place, Poll: time.Millisecond}
-	go s.asked(1)
+	go s.waitRequests(1)
 	l := live(t, f)
 	unproved := errors.New("unproved")
 	reports := follow(t, f, l, func(_ context.Context, e *Engine) error {
@@ -116,13 +116,13 @@ func TestFollowServer(t *testing.T) {
 		}
 		return nil
 	})
-	s.asked(3)
+	s.waitRequests(3)
 	if s.fresh != 1 || l.Engine().Revision() != 5 {
 		t.Errorf("%d times fetched, revision %d in force", s.fresh, l.Engine().Revision())
 	}
 
-	drain := func() { // what is reported from now on is about what the server gives from now on
-		s.asked(2)
+	drain := func() { // later reports are about what the server returns from now on
+		s.waitRequests(2)
 		for len(reports) > 0 {
 			<-reports
 		}
@@ -130,7 +130,7 @@ func TestFollowServer(t *testing.T) {
 	stays := func(what string, want error) {
 		t.Helper()
 		drain()
-		s.asked(2)
+		s.waitRequests(2)
 		r := <-reports
 		if r.err == nil || want != nil && !errors.Is(r.err, want) {
 			t.Errorf("%s: %v", what, r.err)
@@ -183,7 +183,7 @@ func TestFollowServer(t *testing.T) {
 	}
 }
 
-// TestServerRefused: a first question that is answered otherwise than with a bundle.
+// TestServerRefused: the first response is no bundle.
 func TestServerRefused(t *testing.T) {
 	key := signer(t, intents.RoleOperator)
 	s := &shelf{raw: build(t, Tree{source(tiny), 5}, &key), etag: `"5"`}
@@ -220,7 +220,7 @@ func write(t *testing.T, path string, content []byte) string {
 	return path
 }
 
-// TestFollowFile: a bundle file that is replaced, with an extension beside it.
+// TestFollowFile: a bundle file is replaced, with an extension beside it.
 func TestFollowFile(t *testing.T) {
 	key := signer(t, intents.RoleOperator)
 	dir := t.TempDir()
@@ -266,10 +266,11 @@ func TestFollowFile(t *testing.T) {
 	}
 }
 
-// A token goes to no other machine in the clear: not even a connection is made.
+// TestFeedKeepsTheTokenPrivate: a token is not sent to another machine in the clear: no
+// connection is made.
 func TestFeedKeepsTheTokenPrivate(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
-	cancel() // whoever would connect fails for this reason
+	cancel() // makes any connection fail
 	for at, private := range map[string]bool{
 		"http://bundles.example/b.tar.gz":             false,
 		"http://192.0.2.1:8181/b.tar.gz":              false,

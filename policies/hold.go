@@ -20,8 +20,8 @@ func (r Rule) holdRule() intents.HoldRule {
 	}
 }
 
-// HoldAt is what an order that is held at a time waits for; the nearest of its
-// rules' deadlines is its own. Nil unless the verdict is hold.
+// HoldAt is what an intent that is held at a time waits for; its deadline is the nearest of its
+// rules' deadlines. Nil unless the verdict is hold.
 func (r Result) HoldAt(now time.Time) *intents.HoldTerms {
 	if r.Verdict() != intents.Hold {
 		return nil
@@ -36,10 +36,9 @@ func (r Result) HoldAt(now time.Time) *intents.HoldTerms {
 	return h
 }
 
-// Approved is the result once people have approved: rules that they satisfy
-// hold no more, and what nothing holds any more is allowed. asked are those who
-// asked for the order.
-func (r Result) Approved(by []intents.Approval, asked intents.Asked) Result {
+// WithApprovals is the result after approvals: rules that they satisfy no longer hold, and what
+// no rule holds any more is allowed. asked are those who requested the intent.
+func (r Result) WithApprovals(by []intents.Approval, asked intents.Requesters) Result {
 	if r.Verdict() != intents.Hold {
 		return r
 	}
@@ -48,9 +47,9 @@ func (r Result) Approved(by []intents.Approval, asked intents.Asked) Result {
 	return r
 }
 
-// Held is the result where rules of the router's own hold the order, too: what policy denies
+// WithHolds is the result when the router's own rules also hold the intent: what policy denies
 // stays denied.
-func (r Result) Held(rules []intents.HoldRule) Result {
+func (r Result) WithHolds(rules []intents.HoldRule) Result {
 	if len(rules) == 0 || r.Verdict() == intents.Deny {
 		return r
 	}
@@ -63,26 +62,27 @@ func (r Result) Held(rules []intents.HoldRule) Result {
 	return r
 }
 
-// Unsettled is the result where nobody knows as yet what became of an earlier call of the
-// same skill: what is not denied waits until it is known. hint says what to do. The reason
-// stands in the terms of holds, which logs are replayed by: it does not change.
-func (r Result) Unsettled(hint string) Result {
+// HoldForOutcome is the result when the outcome of an earlier call of the same skill is unknown:
+// what is not denied waits until it is known. hint says what to do. The reason is part of the
+// terms of holds, by which logs are replayed: it does not change.
+func (r Result) HoldForOutcome(hint string) Result {
 	if r.Verdict() == intents.Deny {
 		return r
 	}
 	r.Allow = false
-	r.Hold = append(slices.Clone(r.Hold), Rule{ID: intents.RuleUnsettled, Reason: "it is not known yet what became of an earlier call of the same skill", Hint: hint})
+	r.Hold = append(slices.Clone(r.Hold), Rule{ID: intents.RuleUnknownOutcome, Reason: "it is not known yet what became of an earlier call of the same skill", Hint: hint})
 	return r
 }
 
-// Met is the result where some rules that hold the order can be met by nobody: these deny it.
-func (r Result) Met(can func(intents.HoldRule) bool) Result {
+// DenyUnmet is the result when nobody can satisfy some of the rules that hold the intent: these
+// deny it.
+func (r Result) DenyUnmet(can func(intents.HoldRule) bool) Result {
 	if r.Verdict() != intents.Hold {
 		return r
 	}
 	var deny []Rule
 	for _, rule := range r.Hold {
-		if h := rule.holdRule(); h.ID != intents.RuleUnsettled && !can(h) {
+		if h := rule.holdRule(); h.ID != intents.RuleUnknownOutcome && !can(h) {
 			deny = append(deny, Rule{ID: rule.ID, Reason: "it waits for people, and too few of the tenant's may approve it: " + rule.Reason, Hint: "have an operator give more people a role that may approve, such as writ user put NAME --role approver"})
 		}
 	}
@@ -92,8 +92,8 @@ func (r Result) Met(can func(intents.HoldRule) bool) Result {
 	return r
 }
 
-// Unheld is the result for an approval. An approval cannot wait for approvals
-// itself, so the rules that would hold it deny it.
+// Unheld is the result for an approval. An approval cannot wait for approvals itself, so the
+// rules that would hold it deny it.
 func (r Result) Unheld() Result {
 	if r.Verdict() != intents.Hold {
 		return r

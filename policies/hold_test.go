@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Each person counts once, and only those whom the rule accepts.
+// TestSatisfied: each person counts once, and only if the rule accepts them.
 func TestSatisfied(t *testing.T) {
 	yes := func(who ...string) []intents.Approval {
 		var out []intents.Approval
@@ -49,13 +49,14 @@ func TestSatisfied(t *testing.T) {
 		"one key, two eyes":     {intents.HoldRule{Roles: []string{"approver"}, Count: 2}, keyed("ben", "k2", "cleo", "k2"), true},
 		"asker's key, two eyes": {intents.HoldRule{Approvers: []string{"ben"}}, keyed("ben", "k1"), true},
 	} {
-		if got := c.rule.Satisfied(c.by, intents.Asked{Users: []string{"ana"}, Keys: []string{"k1"}}); got != c.want {
+		if got := c.rule.Satisfied(c.by, intents.Requesters{Users: []string{"ana"}, Keys: []string{"k1"}}); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-// All rules that hold must be satisfied; the nearest deadline is the order's.
+// TestHoldOfSeveralRules: all rules that hold must be satisfied; the nearest deadline is the
+// intent's.
 func TestHoldOfSeveralRules(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	held := Result{Hold: []Rule{
@@ -65,14 +66,14 @@ func TestHoldOfSeveralRules(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	ben, both := []intents.Approval{{UserID: "ben"}}, []intents.Approval{{UserID: "ben"}, {UserID: "cleo"}}
-	if r := held.Approved(ben, intents.Asked{}); r.Verdict() != intents.Hold || len(r.Hold) != 1 || r.Hold[0].ID != "b" || len(held.Hold) != 2 {
+	if r := held.WithApprovals(ben, intents.Requesters{}); r.Verdict() != intents.Hold || len(r.Hold) != 1 || r.Hold[0].ID != "b" || len(held.Hold) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r := held.Approved(both, intents.Asked{}); r.Verdict() != intents.Allow {
+	if r := held.WithApprovals(both, intents.Requesters{}); r.Verdict() != intents.Allow {
 		t.Errorf("%+v", r)
 	}
 	denied := Result{Deny: []Rule{{ID: "d", Reason: "d"}}}
-	if r := denied.Approved(both, intents.Asked{}); r.Verdict() != intents.Deny || denied.HoldAt(at) != nil {
+	if r := denied.WithApprovals(both, intents.Requesters{}); r.Verdict() != intents.Deny || denied.HoldAt(at) != nil {
 		t.Errorf("%+v", r)
 	}
 	if r := held.Unheld(); r.Verdict() != intents.Deny || len(r.PolicyIDs()) != 2 {
@@ -80,17 +81,17 @@ func TestHoldOfSeveralRules(t *testing.T) {
 	}
 }
 
-// A hold without end, or one that no rule would allow, is none.
+// TestHoldRefused: a hold without a deadline, or one that no rule would allow, is none.
 func TestHoldRefused(t *testing.T) {
 	known := map[string]RuleInfo{"a": {}}
 	for name, rule := range map[string]Rule{
 		"longer than a day": {ID: "a", Reason: "a", WithinSec: 86401}, "negative": {ID: "a", Reason: "a", WithinSec: -1}, "count": {ID: "a", Reason: "a", Count: -1},
 	} {
-		if _, err := (Result{Allow: true, Hold: []Rule{rule}}).settle(known); err == nil {
+		if _, err := (Result{Allow: true, Hold: []Rule{rule}}).resolve(known); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	r, err := (Result{Hold: []Rule{{ID: "a", Reason: "a"}}}).settle(known)
+	r, err := (Result{Hold: []Rule{{ID: "a", Reason: "a"}}}).resolve(known)
 	if err != nil || r.Verdict() != intents.Deny || r.Deny[0].ID != IDDefault {
 		t.Errorf("%+v %v", r, err)
 	}

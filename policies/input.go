@@ -1,25 +1,25 @@
 package policies
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
 )
 
-// Input is the policy's input for an order (schemas/policy_input.schema.json).
-// It is pure: the same order and facts give the same document. The grant stays
-// outside: who the actor is has been settled before policy is asked.
-func Input(e *intents.Envelope, f intents.Facts) map[string]any {
+// Input is the policy's input for an intent (schemas/policy_input.schema.json). It is pure: the
+// same intent and decision inputs give the same document. The grant is left out: the actor has
+// been determined before policy is evaluated.
+func Input(e *intents.Envelope, f intents.DecisionInputs) map[string]any {
 	in, _ := input(e, f)
 	return in
 }
 
-// input is Input, and which inputs of the order marks stand for in it.
-func input(e *intents.Envelope, f intents.Facts) (map[string]any, []unseen) {
+// input is Input, and the inputs of the intent that marks stand for in it.
+func input(e *intents.Envelope, f intents.DecisionInputs) (map[string]any, []hiddenInput) {
 	p, c := e.Principal(), e.Constraints()
-	args, hidden := given(e.Decoded(), f)
+	args, hidden := withInputs(e.DecodedArgs(), f)
 	in := map[string]any{
 		"intent": map[string]any{"type": e.Type(), "args": args},
 		"actor":  map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)},
@@ -76,9 +76,9 @@ func input(e *intents.Envelope, f intents.Facts) (map[string]any, []unseen) {
 	return in, hidden
 }
 
-// identify puts the id of a skill in the place of its tool's name, by which the order
-// names it, so that no rule about the id can be passed by with the name.
-func identify(in map[string]any, typ string, given any, f intents.Facts, name string) {
+// identify replaces the name of a skill's tool, by which the intent names it, with the skill's
+// id, so that the name cannot bypass a rule about the id.
+func identify(in map[string]any, typ string, given any, f intents.DecisionInputs, name string) {
 	args, _ := given.(map[string]any)
 	args = maps.Clone(args)
 	args["skill"] = f.Skill.Name
@@ -96,7 +96,7 @@ func identify(in map[string]any, typ string, given any, f intents.Facts, name st
 	task["skills"] = skills
 }
 
-// contextInput holds the members that the order carries, and no others.
+// contextInput contains the members that the intent carries, and no others.
 func contextInput(c intents.Context) map[string]any {
 	m := map[string]any{}
 	text := func(name, s string) {
@@ -142,19 +142,17 @@ func approvalsInput(approvals []intents.Approval) []any {
 	return out
 }
 
-// plainJSON is a value as its JSON reads. Numbers stay as they are written.
+// plainJSON decodes a value's JSON. Numbers retain their spelling.
 func plainJSON(v any) (out any, err error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return out, d.Decode(&out)
+	return schemas.Decode(raw)
 }
 
-// decodeStrict reads a value into another by its JSON, and refuses members that
-// the other does not have.
+// decodeStrict decodes a value's JSON into another value, and refuses members that the other
+// does not have.
 func decodeStrict(v, into any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -20,8 +20,8 @@ func signer(t *testing.T, role intents.Role) intents.Signer {
 	return s
 }
 
-// sealed is a verified order of a gateway's grant, by a task key.
-func sealed(t *testing.T, args string, c *intents.Context) *intents.Envelope {
+// signed is a verified intent of a gateway's grant, by a task key.
+func signed(t *testing.T, args string, c *intents.Context) *intents.Envelope {
 	t.Helper()
 	gateway, task := signer(t, intents.RoleGateway), signer(t, intents.RoleTask)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -32,8 +32,8 @@ func sealed(t *testing.T, args string, c *intents.Context) *intents.Envelope {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _, err := intents.Seal(task, intents.Body{
-		Version: intents.Version, Intent: intents.Intent{Type: "skill.call", Args: json.RawMessage(args)},
+	raw, _, err := intents.Sign(task, intents.Body{
+		Version: intents.Version, Intent: intents.Spec{Type: "skill.call", Args: json.RawMessage(args)},
 		Actor: intents.Actor{UserID: "ana", Tenant: "acme", Grant: grant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(now), TTLSec: 120, Audience: "writ/test",
@@ -63,18 +63,18 @@ func sealed(t *testing.T, args string, c *intents.Context) *intents.Envelope {
 	return e
 }
 
-func facts() intents.Facts {
-	return intents.Facts{
-		Signer: intents.FactSigner{KID: "kid", Role: "task"}, Roles: []string{"user"},
-		Task:      &intents.FactTask{TaskID: "task_1", PlanID: "plan_1", Revision: 1, Step: 2, Skills: []string{"outlet_list"}, Deadline: "2026-11-20T10:05:00Z"},
-		Plan:      &intents.FactPlan{PlanID: "plan_1", Status: "executing", Epoch: 1, Revision: 1, Steps: 3},
-		Skill:     &intents.FactSkill{Name: "outlet_list", Digest: intents.Digest(nil), Effect: "once"},
+func decisionInputs() intents.DecisionInputs {
+	return intents.DecisionInputs{
+		Signer: intents.SignerInput{KID: "kid", Role: "task"}, Roles: []string{"user"},
+		Task:      &intents.TaskInput{TaskID: "task_1", PlanID: "plan_1", Revision: 1, Step: 2, Skills: []string{"outlet_list"}, Deadline: "2026-11-20T10:05:00Z"},
+		Plan:      &intents.PlanInput{PlanID: "plan_1", Status: "executing", Epoch: 1, Revision: 1, Steps: 3},
+		Skill:     &intents.SkillInput{Name: "outlet_list", Digest: intents.Digest(nil), Effect: "once"},
 		Approvals: []intents.Approval{{UserID: "ben", At: "2026-11-20T10:00:00.000Z"}},
 		Now:       "2026-11-20T10:00:01.000Z",
 	}
 }
 
-// TestInputMatchesSchema holds Input to schemas/policy_input.schema.json, with
+// TestInputMatchesSchema validates Input against schemas/policy_input.schema.json, with
 // everything present and with as little as possible.
 func TestInputMatchesSchema(t *testing.T) {
 	schema, err := schemas.Lookup(schemas.Base + "policy_input.json")
@@ -86,8 +86,8 @@ func TestInputMatchesSchema(t *testing.T) {
 		Agent: &intents.Agent{Name: "task", Digest: intents.Digest(nil)}, Cause: intents.Digest(nil), Labels: map[string]string{"a": "b"},
 	}
 	for name, in := range map[string]map[string]any{
-		"full": Input(sealed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, full), facts()),
-		"bare": Input(sealed(t, `{"skill":"outlet_list"}`, &intents.Context{}), intents.Facts{Signer: intents.FactSigner{KID: "kid", Role: "task"}, Now: facts().Now}),
+		"full": Input(signed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, full), decisionInputs()),
+		"bare": Input(signed(t, `{"skill":"outlet_list"}`, &intents.Context{}), intents.DecisionInputs{Signer: intents.SignerInput{KID: "kid", Role: "task"}, Now: decisionInputs().Now}),
 	} {
 		doc, err := json.Marshal(in)
 		if err != nil {
@@ -99,32 +99,32 @@ func TestInputMatchesSchema(t *testing.T) {
 	}
 }
 
-// TestInputFromRecordedFacts: facts that went through the record give the same input.
-func TestInputFromRecordedFacts(t *testing.T) {
-	e := sealed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, &intents.Context{PlanID: "plan_1"})
-	raw, err := json.Marshal(facts())
+// TestInputFromRecordedInputs: recorded decision inputs give the same input.
+func TestInputFromRecordedInputs(t *testing.T) {
+	e := signed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, &intents.Context{PlanID: "plan_1"})
+	raw, err := json.Marshal(decisionInputs())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again intents.Facts
+	var again intents.DecisionInputs
 	if err := json.Unmarshal(raw, &again); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Input(e, facts()), Input(e, again)); diff != "" {
+	if diff := cmp.Diff(Input(e, decisionInputs()), Input(e, again)); diff != "" {
 		t.Errorf("(-live +recorded):\n%s", diff)
 	}
 }
 
-// TestInputIsWhatIsDecided decides a real order from end to end.
+// TestInputIsWhatIsDecided decides a real intent from end to end.
 func TestInputIsWhatIsDecided(t *testing.T) {
 	e := engine(t, Embedded())
-	f := facts()
-	order := sealed(t, `{"skill":"outlet_list"}`, &intents.Context{PlanID: "plan_1"})
-	if r := decide(t, e, Input(order, f)); !r.Allow {
+	f := decisionInputs()
+	intent := signed(t, `{"skill":"outlet_list"}`, &intents.Context{PlanID: "plan_1"})
+	if r := decide(t, e, Input(intent, f)); !r.Allow {
 		t.Errorf("pinned: %+v", r)
 	}
 	f.Skill = nil
-	r := decide(t, e, Input(order, f)).Refusal()
+	r := decide(t, e, Input(intent, f)).Refusal()
 	if r == nil || r.Code != intents.PolicyDenied || !cmp.Equal(r.PolicyIDs, []string{"writ.skill.unpinned"}) {
 		t.Errorf("unpinned: %+v", r)
 	}

@@ -8,12 +8,14 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// TestJudge: the router's own rules hold on all their terms, deny what cannot wait, and end with the
-// approvals that satisfy them; what nobody can meet is denied.
+// TestJudge: the router's own rules hold on all their terms, deny what cannot wait, and end with
+// the approvals that satisfy them; what nobody can satisfy is denied.
 func TestJudge(t *testing.T) {
 	e := engine(t, source("package writ.authz\n\ndecision := {\"allow\": true, \"deny\": [], \"hold\": []}\n"))
 	rule := intents.HoldRule{ID: "agent.x.approval", Reason: "people look", Roles: []string{"approver"}, Count: 2, FourEyes: true, Mask: []string{"/input/card"}}
-	q := Question{Order: sealed(t, `{"skill":"x"}`, &intents.Context{SessionID: "s", TurnID: "t"}), Rules: []intents.HoldRule{rule}}
+	q := intents.Question{Envelope: signed(t, `{"skill":"x"}`, &intents.Context{SessionID: "s", TurnID: "t"}), Rules: []intents.HoldRule{rule}}
+	asked := []string(nil)
+	q.Requesters = func() intents.Requesters { return intents.Requesters{Users: asked} }
 	judge := func() Result {
 		t.Helper()
 		r, broken, err := e.Judge(t.Context(), q)
@@ -32,15 +34,15 @@ func TestJudge(t *testing.T) {
 	}
 	q.CanMeet, q.Release = nil, true
 	ben, cleo := intents.Approval{UserID: "ben", Roles: []string{"approver"}}, intents.Approval{UserID: "cleo", Roles: []string{"approver"}}
-	q.Facts.Approvals = []intents.Approval{ben}
+	q.Inputs.Approvals = []intents.Approval{ben}
 	if r := judge(); r.Verdict() != intents.Hold {
 		t.Errorf("one of two: %+v", r)
 	}
-	q.Facts.Approvals, q.Asked.Users = []intents.Approval{ben, cleo}, []string{"cleo"}
+	q.Inputs.Approvals, asked = []intents.Approval{ben, cleo}, []string{"cleo"}
 	if r := judge(); r.Verdict() != intents.Hold {
 		t.Errorf("one of them has asked: %+v", r)
 	}
-	q.Asked.Users = nil
+	asked = nil
 	if r := judge(); r.Verdict() != intents.Allow {
 		t.Errorf("both: %+v", r)
 	}

@@ -14,7 +14,7 @@ import (
 // idOfSample is the id of a rule in a sample.
 var idOfSample = regexp.MustCompile(`(?m)^#   id: (.*)$`)
 
-// pages are all pages of the repository but the sources, which are not ours.
+// pages are all pages of the repository except docs/sources, which are not ours.
 func pages(t *testing.T) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -35,8 +35,8 @@ func pages(t *testing.T) (out []string) {
 	return out
 }
 
-// sampled is the tree of a sample: an extension or masks on the embedded tree; a rule alone is one of data.writ.authz,
-// in the place of what the tree has of the same id.
+// sampled is the tree of a sample: an extension or masks on the embedded tree; a single rule
+// belongs to data.writ.authz and replaces the tree's rule of the same id.
 func sampled(t *testing.T, sample string) Source {
 	t.Helper()
 	tree, s := Embedded().Deciding(), Source{"sample.rego": []byte(sample)}
@@ -59,8 +59,8 @@ func sampled(t *testing.T, sample string) Source {
 	return tree
 }
 
-// TestSamplesOfPages: every Rego sample of every page compiles as what it stands for, and its rules refuse or hold
-// what they are written for.
+// TestSamplesOfPages: every Rego sample of every page compiles as what it stands for, and its
+// rules refuse or hold the intents that they are written for.
 func TestSamplesOfPages(t *testing.T) {
 	data := Data{Tenants: map[string]map[string]json.RawMessage{"acme": {"python": json.RawMessage("false")}}}
 	inputs := map[string]any{
@@ -101,7 +101,7 @@ func TestSamplesOfPages(t *testing.T) {
 	}
 }
 
-// calling is the input for a call with some arguments.
+// calling is the input for a call with the given arguments.
 func calling(name string, args any) map[string]any {
 	in, typ := sample(), name
 	if strings.Contains(name, ".") {
@@ -111,7 +111,8 @@ func calling(name string, args any) map[string]any {
 	return in
 }
 
-// TestExtensionOnAnother: an extension that is tried stands in the place of what the tree has of the same package.
+// TestExtensionOnAnother: an extension under trial replaces the tree's extension of the same
+// package.
 func TestExtensionOnAnother(t *testing.T) {
 	const rule = "package writ.ext.hours\n\n# METADATA\n# title: T\n# description: D.\n# custom:\n#   id: ID\ndeny contains {\"id\": \"ID\", \"reason\": \"d\"} if input.intent.type == \"skill.call\"\n"
 	of := func(id string) Source { return Source{"hours.rego": []byte(strings.ReplaceAll(rule, "ID", id))} }

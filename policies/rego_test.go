@@ -40,7 +40,7 @@ func TestRego(t *testing.T) {
 	}
 }
 
-// TestRegoFormat holds the tree to `opa fmt`.
+// TestRegoFormat requires that the tree is formatted as `opa fmt` does.
 func TestRegoFormat(t *testing.T) {
 	for name, content := range Embedded() {
 		if !isModule(name) {
@@ -67,7 +67,7 @@ func TestRegoStrict(t *testing.T) {
 	}
 }
 
-// TestRegoMetadata wants every rule of the tree described, helpers too.
+// TestRegoMetadata requires METADATA on every rule of the tree, helpers included.
 func TestRegoMetadata(t *testing.T) {
 	modules, err := parse(Embedded().Deciding())
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 const (
 	// IDEngine: the policy failed, was undefined or took too long.
 	IDEngine = "writ.engine"
-	// IDDefault: no rule allows the order.
+	// IDDefault: no rule allows the intent.
 	IDDefault = "writ.default"
 )
 
 // Obligations that a policy may attach; an unknown one denies.
 var obligations = []string{"mask", "max_bytes", "ttl_max", "driver", "notify"}
 
-// Rule is a deny or hold rule that fired. Reason is METADATA text: it holds no
-// value of the order.
+// Rule is a deny or hold rule that fired. Reason is METADATA text: it contains no value of the
+// intent.
 type Rule struct {
 	ID        string   `json:"id"`
 	Reason    string   `json:"reason"`
@@ -35,18 +35,18 @@ type Rule struct {
 	Count     int      `json:"count,omitempty"`
 	FourEyes  bool     `json:"four_eyes,omitempty"`
 	Mask      []string `json:"mask,omitempty"`
-	WithinSec int      `json:"within_sec,omitempty"` // the hold's deadline, from when it begins; 0: a day
+	WithinSec int      `json:"within_sec,omitempty"` // the hold's deadline, from its beginning; 0: a day
 }
 
-// Result of a decision. At most one of Allow, Deny and Hold is set: a denied order
-// is not held, and a held one is not allowed.
+// Result of a decision. At most one of Allow, Deny and Hold is set: a denied intent is not held,
+// and a held one is not allowed.
 type Result struct {
 	Allow       bool                 `json:"allow"`
 	Deny        []Rule               `json:"deny,omitempty"`
 	Hold        []Rule               `json:"hold,omitempty"`
 	Obligations []intents.Obligation `json:"obligations,omitempty"`
 
-	// Outlived says that the order asks for a longer life than ttl_max allows: it is denied, by no rule.
+	// Outlived: the intent asks for a longer life than ttl_max allows: it is denied, by no rule.
 	Outlived bool `json:"-"`
 }
 
@@ -62,7 +62,7 @@ func (r Result) Verdict() intents.Verdict {
 	}
 }
 
-// PolicyIDs of the rules that made the verdict, sorted; none for allow.
+// PolicyIDs of the rules that determined the verdict, sorted; none for allow.
 func (r Result) PolicyIDs() []string {
 	var ids []string
 	for _, rule := range slices.Concat(r.Deny, r.Hold) {
@@ -71,23 +71,23 @@ func (r Result) PolicyIDs() []string {
 	return ids
 }
 
-// Approvers of a held order: those whom every rule that holds it accepts.
+// Approvers of a held intent: those whom every rule that holds it accepts.
 func (r Result) Approvers() []string {
 	if len(r.Hold) == 0 {
 		return nil
 	}
 	out := slices.Clone(r.Hold[0].Approvers)
 	for _, rule := range r.Hold[1:] {
-		if rule.ID == intents.RuleUnsettled {
-			continue // it asks nobody
+		if rule.ID == intents.RuleUnknownOutcome {
+			continue // it requires no approver
 		}
 		out = slices.DeleteFunc(out, func(who string) bool { return !slices.Contains(rule.Approvers, who) })
 	}
 	return out
 }
 
-// Refusal is the result as the router answers it: POLICY_DENIED or
-// APPROVAL_REQUIRED; nil for allow.
+// Refusal is the router's response to the result: POLICY_DENIED or APPROVAL_REQUIRED; nil for
+// allow.
 func (r Result) Refusal() *intents.Refusal {
 	var (
 		code  intents.Code
@@ -111,8 +111,8 @@ func (r Result) Refusal() *intents.Refusal {
 	return refusal
 }
 
-// outlasts says whether an order that is not denied asks for a longer life than
-// ttl_max allows: that obligation is met by whoever decides, and by nobody after it.
+// outlasts reports whether an intent that is not denied asks for a longer life than ttl_max
+// allows: the decision enforces that obligation, and nothing after it does.
 func (r Result) outlasts(ttl time.Duration) bool {
 	return r.Verdict() != intents.Deny && slices.ContainsFunc(r.Obligations, func(o intents.Obligation) bool {
 		limit, ok := o.Value.(float64)
@@ -122,8 +122,8 @@ func (r Result) outlasts(ttl time.Duration) bool {
 
 func broken(reason string) Result { return Result{Deny: []Rule{{ID: IDEngine, Reason: reason}}} }
 
-// decodeDecision reads the answer of the query. Members that the contract does
-// not name are refused: a misspelt "deny" must not pass for none.
+// decodeDecision decodes the result of the query. Members that the contract does not name are
+// refused: a misspelt "deny" must not count as none.
 func decodeDecision(term *ast.Term) (Result, error) {
 	var d struct {
 		Allow       *bool                `json:"allow"`
@@ -140,7 +140,7 @@ func decodeDecision(term *ast.Term) (Result, error) {
 	return Result{Allow: *d.Allow, Deny: *d.Deny, Hold: *d.Hold, Obligations: d.Obligations}, nil
 }
 
-// tighten adds what extension packages deny and hold.
+// tighten adds the deny and hold rules of extension packages.
 func (r Result) tighten(deny, hold *ast.Term) (Result, error) {
 	var more, held []Rule
 	if err := errors.Join(decodeTerm(deny, &more), decodeTerm(hold, &held)); err != nil {
@@ -150,11 +150,11 @@ func (r Result) tighten(deny, hold *ast.Term) (Result, error) {
 	return r, nil
 }
 
-// settle checks the rules that fired against the tree's METADATA and lets deny
-// beat hold and hold beat allow.
-func (r Result) settle(known map[string]RuleInfo) (Result, error) {
+// resolve checks the rules that fired against the tree's METADATA. Deny takes precedence over
+// hold, and hold over allow.
+func (r Result) resolve(known map[string]RuleInfo) (Result, error) {
 	for _, rule := range slices.Concat(r.Deny, r.Hold) {
-		if _, ok := known[rule.ID]; !ok || rule.Reason == "" || rule.ID == intents.RuleUnsettled || rule.ID == intents.RuleAsk || rule.ID == IDInput {
+		if _, ok := known[rule.ID]; !ok || rule.Reason == "" || rule.ID == intents.RuleUnknownOutcome || rule.ID == intents.RuleAsk || rule.ID == IDInput {
 			return Result{}, fmt.Errorf("rule %q is not described by METADATA, gives no reason, or has the name of a rule of the router", rule.ID)
 		}
 	}
@@ -173,7 +173,7 @@ func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 	switch {
 	case len(r.Deny) > 0:
 		return Result{Deny: r.Deny}, nil
-	case !r.Allow: // nor is it worth anybody's approval
+	case !r.Allow: // a hold of what nothing allows needs no approval
 		return Result{Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this order"}}}, nil
 	case len(r.Hold) > 0:
 		return Result{Hold: r.Hold, Obligations: r.Obligations}, nil

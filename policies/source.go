@@ -26,9 +26,9 @@ const maxSource = 8 << 20
 //go:embed writ
 var embedded embed.FS
 
-// Source is a policy tree as read: slash-separated path to content. It holds
-// Rego modules (tests too, which the engine leaves out) and data documents
-// (data.json, data.yaml), laid out as OPA's own tools expect.
+// Source is a policy tree as read: slash-separated path to content. It contains Rego modules
+// (including tests, which the engine leaves out) and data documents (data.json, data.yaml), laid
+// out as OPA's own tools expect.
 type Source map[string][]byte
 
 // Embedded is the default tree.
@@ -44,9 +44,8 @@ func Embedded() Source {
 	return s
 }
 
-// ReadDir reads the tree below a directory. Files and directories whose name
-// begins with a dot are no part of it. People read policies, so no link leads to
-// anything else.
+// ReadDir reads the tree below a directory. Files and directories whose name begins with a dot
+// are skipped. People can read policies, so links are not followed.
 func ReadDir(dir string) (Source, error) {
 	d, err := rootdir.Open(dir)
 	if err != nil {
@@ -96,15 +95,15 @@ func Read(tree fs.FS) (Source, error) {
 	return s, nil
 }
 
-// Deciding is the part of the tree that decides: without the tests.
+// Deciding is the part of the tree that decides: everything except tests.
 func (s Source) Deciding() Source {
 	out := maps.Clone(s)
 	maps.DeleteFunc(out, func(name string, _ []byte) bool { return isTest(name) })
 	return out
 }
 
-// Manifest lists what decides: the JCS map of path to "sha256:" and the hex
-// SHA-256 of the content. Tests do not count. It is nil if a path is not UTF-8.
+// Manifest lists the files that decide: the JCS map of path to "sha256:" and the hex SHA-256 of
+// the content. Tests are left out. It is nil if a path is not UTF-8.
 func (s Source) Manifest() []byte {
 	hashes := make(map[string]string, len(s))
 	for name, content := range s.Deciding() {
@@ -121,8 +120,8 @@ func (s Source) Manifest() []byte {
 	return doc
 }
 
-// Digest names what decides: SHA-256 over the manifest, so that blobs kept by
-// digest are enough to find a tree by its own.
+// Digest identifies the files that decide: SHA-256 over the manifest, so that a tree can be
+// found by its digest among blobs stored by digest.
 func (s Source) Digest() string {
 	doc := s.Manifest()
 	if doc == nil {
@@ -134,7 +133,7 @@ func (s Source) Digest() string {
 // names in a fixed order, so that errors and module order are reproducible.
 func (s Source) names() []string { return slices.Sorted(maps.Keys(s)) }
 
-// documents merges the data files: one in a/b/ stands at data.a.b.
+// documents merges the data files: one in a/b/ is at data.a.b.
 func (s Source) documents() (map[string]any, error) {
 	root := map[string]any{}
 	for _, name := range s.names() {

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/internal/rootdir"
 )
 
-func TestReadKeepsWhatBelongsToATree(t *testing.T) {
+func TestReadKeepsTreeFiles(t *testing.T) {
 	s, err := Read(fstest.MapFS{
 		"a/b.rego":       {Data: []byte("package a")},
 		"a/b_test.rego":  {Data: []byte("package a_test")},
@@ -51,7 +51,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestSourceDigest: it names paths and contents of what decides, and no tests.
+// TestSourceDigest: the digest covers paths and contents of the files that decide, and no tests.
 func TestSourceDigest(t *testing.T) {
 	base := Source{"a.rego": []byte("x"), "b.rego": []byte("y")}
 	with := func(name, content string) Source {
@@ -74,8 +74,8 @@ func TestSourceDigest(t *testing.T) {
 	}
 }
 
-// TestLiveReplace: a tree that does not compile or is not proved never replaces
-// one that is in force; data stays over a swap.
+// TestLiveReplace: a tree that does not compile or is not proved never replaces one that is in
+// force; a swap retains the data.
 func TestLiveReplace(t *testing.T) {
 	ctx := t.Context()
 	l := NewLive(engine(t, source(tiny)))

@@ -8,20 +8,18 @@ import (
 	"strings"
 )
 
-// Tree is a source with its revision, as a signed bundle gives it. A directory
-// has none: revision 0.
+// Tree is a source with its revision, as in a signed bundle. A directory has none: revision 0.
 type Tree struct {
 	Source   Source
 	Revision int64
 }
 
-// extensionRoot is where the packages of further trees must stand.
+// extensionRoot is the prefix of the packages of extension trees.
 const extensionRoot = "data.writ.ext."
 
-// Extend adds further trees to a source, each below ext/ and its name. A further
-// tree can only tighten: every module of it is in a package data.writ.ext.<name>
-// and below, of which the engine asks deny and hold and nothing else, and it has
-// no data files, since those could stand where other rules read.
+// Extend adds further trees to a source, each below ext/ and its name. A further tree can only
+// tighten: every module of it is in a package data.writ.ext.<name> or below, of which the engine
+// queries only deny and hold, and it has no data files, since other rules might read those.
 func Extend(base Source, more map[string]Source) (Source, error) {
 	out := maps.Clone(base)
 	for name, ext := range more {
@@ -47,5 +45,5 @@ func Extend(base Source, more map[string]Source) (Source, error) {
 	return out, nil
 }
 
-// ErrOlder refuses a tree because what is in force is newer.
+// ErrOlder refuses a tree because the one in force is newer.
 var ErrOlder = errors.New("an older revision never replaces a newer one")

@@ -9,12 +9,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 )
 
-// A key set is the root-signed successor of the one in force, or nothing.
+// A key set must be the root-signed successor of the one in force.
 func TestKeyPut(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for name, change := range map[string]func(*intents.KeySet){
@@ -36,13 +36,13 @@ func TestKeyPut(t *testing.T) {
 	}
 }
 
-// Rotation: the new key signs from its position on, the old one no more; what the
-// old one signed stays, in a new fold too, and is still answered by GET.
+// Rotation: from its position on the new key signs and the old one no longer does. What the old key
+// signed stays, also in a rebuilt state, and GET still answers it.
 func TestKeyRotation(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.Begun("p1", "a")
 	old, fresh := w.Manager, w.NewKey(intents.RoleManager)
-	soul := routertest.Order{By: old, Type: "soul.get", Args: catalog.SoulGet{}}
+	soul := routertest.Intent{By: old, Type: "soul.get", Args: catalog.SoulGet{}}
 	before := w.OK(soul)
 	w.Want(w.Keys(func(s *intents.KeySet) {
 		for i := range s.Keys {
@@ -57,7 +57,7 @@ func TestKeyRotation(t *testing.T) {
 	if got := p.On(next).View(); got.Epoch != 2 {
 		t.Errorf("%+v", got)
 	}
-	a, err := next.Router.Order(t.Context(), *before.Position)
+	a, err := next.Router.Intent(t.Context(), *before.Position)
 	w.Must(err)
 	if a.Code != intents.OK || a.IntentID != before.IntentID || a.Receipt != before.Receipt {
 		t.Errorf("%+v", a)
@@ -69,7 +69,7 @@ func TestKeyRotation(t *testing.T) {
 	w.Want(w.Do(soul), intents.KeyUnknown)
 }
 
-// admin.put, one row of each kind, and what it does to who may what.
+// admin.put, one row of each kind, and its effect on permissions.
 func TestAdminPut(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	put := func(a catalog.AdminPut) *intents.Answer { return w.Admin("admin.put", a) }
@@ -91,12 +91,12 @@ func TestAdminPut(t *testing.T) {
 	w.Want(put(catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
 	o.Tenant, o.Roles = "acme", []string{"user"}
 	w.OK(o)
-	o.Roles = []string{"finder"} // a role of default's
+	o.Roles = []string{"finder"} // a role of default
 	w.Want(w.Do(o), intents.RBACForbidden)
 	w.Data("python", "false")
 	w.Pin("feed", catalog.Pure)
 	task := w.Begun("p1", "feed").Started(1)
-	if a := w.Want(w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)"})), intents.PolicyDenied); a.Decision.PolicyIDs[0] != "writ.python.off" {
+	if a := w.Want(w.Do(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"})), intents.PolicyDenied); a.Decision.PolicyIDs[0] != "writ.python.off" {
 		t.Errorf("%v", a.Decision.PolicyIDs)
 	}
 	if got := w.Dir.Tenants(); !cmp.Equal(got, []string{"acme", "default", "system"}) {
@@ -114,12 +114,12 @@ func TestAdminPut(t *testing.T) {
 	w.Want(put(catalog.AdminPut{}), intents.SchemaInvalid)
 }
 
-// A tenant's operator administers that tenant; only system's name another.
+// A tenant's operator administers that tenant; only system's operators name another.
 func TestForeignTenant(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	bob := w.AddOperator("default", "bob", "admin")
 	as := func(typ string, args any) *intents.Answer {
-		return w.Do(routertest.Order{By: bob, User: "bob", Tenant: "default", Type: typ, Args: args})
+		return w.Do(routertest.Intent{By: bob, User: "bob", Tenant: "default", Type: typ, Args: args})
 	}
 	digest := intents.Digest(nil)
 	user := &catalog.User{UserID: "carl", Roles: []string{"user"}}
@@ -143,12 +143,12 @@ func TestForeignTenant(t *testing.T) {
 	}
 }
 
-// An operator's roles are the directory's of now: gone, disabled or cut, the key
-// is good for nothing.
+// An operator's roles are the directory's current ones: if they are gone, disabled or cut, the key
+// permits nothing.
 func TestOperatorRoles(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	bob := w.AddOperator("default", "bob", "admin")
-	order := routertest.Order{
+	order := routertest.Intent{
 		By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
 		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure},
 	}
@@ -157,19 +157,18 @@ func TestOperatorRoles(t *testing.T) {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &u}), intents.OK)
 		w.Want(w.Do(order), intents.RBACForbidden)
 	}
-	w.OK(routertest.Order{By: w.Operator, Type: "skill.approve", Args: order.Args})
+	w.OK(routertest.Intent{By: w.Operator, Type: "skill.approve", Args: order.Args})
 }
 
-// An operator's order names no plan that is not its own: held for approval it
-// would stand in that plan's way. Cancelling is what an operator may do to any plan
-// of the tenant, and to the one that the order names.
+// An operator's intent names no plan that is not its own: while held it would block that plan. An
+// operator may cancel any plan of the tenant, including the one that the intent names.
 func TestOperatorNamesNoPlan(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "skill.approve"`)
 	bob := w.AddOperator("default", "bob", "admin")
 	p := w.NewPlan("p1")
 	p.Want(p.Open(), intents.OK)
 	p.Want(p.NewPlan("p2").Open(), intents.OK)
-	order := routertest.Order{
+	order := routertest.Intent{
 		By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
 		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure},
 	}
@@ -184,33 +183,33 @@ func TestOperatorNamesNoPlan(t *testing.T) {
 	}
 	order.Ctx.PlanID = ""
 	w.Want(w.Do(order), intents.ApprovalRequired)
-	cancel := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: routertest.PlanID("p1")}, Ctx: intents.Context{PlanID: routertest.PlanID("p2")}}
+	cancel := routertest.Intent{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: routertest.PlanID("p1")}, Ctx: intents.Context{PlanID: routertest.PlanID("p2")}}
 	w.Want(w.Do(cancel), intents.TaskScope)
 	cancel.Ctx.PlanID = routertest.PlanID("p1")
 	w.OK(cancel)
 }
 
-// Nor does anybody else's order name a plan of another user, held or not.
-func TestOrderNamesItsUsersPlan(t *testing.T) {
+// No other intent names a plan of another user either, held or not.
+func TestIntentNamesItsUsersPlan(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "soul.get"`)
 	w.Want(w.NewPlan("p1").Open(), intents.OK)
 	for who, want := range map[string]intents.Code{"bob": intents.TaskScope, "ana": intents.ApprovalRequired} {
-		a := w.Want(w.Do(routertest.Order{By: w.Manager, User: who, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: routertest.PlanID("p1")}}), want)
+		a := w.Want(w.Do(routertest.Intent{By: w.Manager, User: who, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: routertest.PlanID("p1")}}), want)
 		if want == intents.TaskScope && a.Pointer != "/context/plan_id" {
 			t.Errorf("at %s", a.Pointer)
 		}
-		w.Want(w.Do(routertest.Order{By: w.Planner, User: "bob", Type: "skill.find", Args: catalog.SkillFind{Query: "q"}, Ctx: intents.Context{PlanID: routertest.PlanID("p1")}}), intents.TaskScope)
+		w.Want(w.Do(routertest.Intent{By: w.Planner, User: "bob", Type: "skill.find", Args: catalog.SkillFind{Query: "q"}, Ctx: intents.Context{PlanID: routertest.PlanID("p1")}}), intents.TaskScope)
 	}
 }
 
-// grant.revoke ends the grants issued before, and the user's open plans with
-// their tasks; others' go on.
+// grant.revoke ends the grants issued before, and the user's open plans with their tasks; other
+// users' plans continue.
 func TestGrantRevoke(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("a", catalog.Pure)
 	mine := w.Begun("mine", "a")
 	mine.Started(1)
-	old := w.Seal(find(w))
+	old := w.Sign(find(w))
 	other := w.NewPlan("other")
 	other.User = "bob"
 	w.Want(other.Open(), intents.OK)
@@ -230,25 +229,8 @@ func TestGrantRevoke(t *testing.T) {
 	w.Must(w.Router.Start(t.Context()))
 }
 
-// TestGrantRevokeOfOldRules: before the rules were strict a grant that said it was
-// issued a second after was good, and old logs are judged so.
-func TestGrantRevokeOfOldRules(t *testing.T) {
-	w := routertest.NewOld(t, routertest.Options{})
-	revoke := func() {
-		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(w.Clock.Now())}), intents.OK)
-	}
-	revoke()
-	w.Clock.Move(time.Second)
-	w.OK(find(w))
-	w.Must(w.Router.Start(t.Context()))
-	w.OK(find(w)) // the same revocation, under the rules of then
-	revoke()
-	w.Clock.Move(time.Second)
-	w.Want(w.Do(find(w)), intents.GrantInvalid)
-}
-
-// TestOverseersByCapability: who sees all plans of the tenant goes by what their
-// roles give, whatever these are called.
+// TestOverseersByCapability: capabilities, not names of roles, determine who sees all plans of the
+// tenant.
 func TestOverseersByCapability(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for role, capabilities := range map[string][]string{
@@ -261,14 +243,14 @@ func TestOverseersByCapability(t *testing.T) {
 		role string
 		want bool
 	}{{"user", false}, {"auditor", false}, {"readers", true}, {"keepers", true}, {"admin", true}} {
-		w.OK(routertest.Order{By: w.Manager, Roles: []string{c.role}, Type: "plan.list", Args: catalog.PlanList{}})
+		w.OK(routertest.Intent{By: w.Manager, Roles: []string{c.role}, Type: "plan.list", Args: catalog.PlanList{}})
 		if got := w.Bus.Calls("plan.list")[i].Ticket.Oversees; got != c.want {
 			t.Errorf("%s oversees: %v", c.role, got)
 		}
 	}
 }
 
-// The pin in force is what policy judges and executors get.
+// Policy judges by the pin in force, and executors get it.
 func TestSkillApprove(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
@@ -285,7 +267,7 @@ func TestSkillApprove(t *testing.T) {
 	w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "nowhere", Skill: "x", Digest: intents.Digest(nil), Effect: catalog.Pure}), intents.MalformedArgs)
 }
 
-// The genesis verifies with the root that it names and with no other word.
+// The genesis verifies only with the root that it names.
 func TestGenesis(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	var c state.Control
@@ -311,7 +293,7 @@ func TestGenesis(t *testing.T) {
 	}
 }
 
-// One's own soul is less than the tenant's: the resource decides the capability.
+// A user's own soul needs less than the tenant's: the resource determines the capability.
 func TestSoulCapability(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Bus.On("soul.put", routertest.Always(routertest.Done(catalog.Soul{})))
@@ -325,7 +307,7 @@ func TestSoulCapability(t *testing.T) {
 		{"", []string{"user"}, intents.RBACForbidden},
 		{"", []string{"admin"}, intents.OK},
 	} {
-		a := w.Do(routertest.Order{By: w.Gateway, Type: "soul.put", Args: catalog.SoulPut{UserID: c.user, Persona: catalog.Persona{Name: "Ada"}}, Roles: c.roles})
+		a := w.Do(routertest.Intent{By: w.Gateway, Type: "soul.put", Args: catalog.SoulPut{UserID: c.user, Persona: catalog.Persona{Name: "Ada"}}, Roles: c.roles})
 		if a.Code != c.code {
 			t.Errorf("soul of %q by %v: %s", c.user, c.roles, a.Code)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 const asker = `
@@ -18,14 +18,14 @@ tools: [{server: crm, name: list}, {server: crm, name: close, approval: {roles: 
 limits: {time_limit_sec: 60}
 `
 
-// byAgent is a step that an agent carries out.
+// byAgent is a step that an agent executes.
 func byAgent(n int, agent string) catalog.PlanStep {
 	return catalog.PlanStep{Step: n, Task: "Sell.", Skills: []string{}, Agent: agent, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "to tell"}}
 }
 
-// TestAgentStep: a step of a planner's plan is carried out by an agent of the registry as it
-// was when the plan was opened, under the agent's tools, holds and time limit; what it finds
-// is the result of the step.
+// TestAgentStep: an agent of the registry executes a step of a planner's plan as the agent was when
+// the plan was opened, under the agent's tools, holds and time limit; its reply is the result of
+// the step.
 func TestAgentStep(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for _, skill := range []string{"crm.list", "crm.close", "feed"} {
@@ -42,7 +42,7 @@ func TestAgentStep(t *testing.T) {
 		return p
 	}
 	offered := func(p *routertest.Plan) []catalog.OtherAgent {
-		o := routertest.Order{By: w.Planner, Type: "agent.get", Args: catalog.AgentGet{}, Roles: p.Roles, Ctx: intents.Context{PlanID: p.ID}}
+		o := routertest.Intent{By: w.Planner, Type: "agent.get", Args: catalog.AgentGet{}, Roles: p.Roles, Ctx: intents.Context{PlanID: p.ID}}
 		return routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(o), intents.OK)).Others
 	}
 	p := planned("p")
@@ -60,7 +60,7 @@ func TestAgentStep(t *testing.T) {
 	refused(t, p.Plan([]catalog.PlanStep{byAgent(1, "executor")}), intents.MalformedArgs, "no such agent that can be run")
 	refused(t, p.Plan([]catalog.PlanStep{byAgent(1, "askre")}), intents.MalformedArgs, "did you mean asker?")
 
-	// A step of skills, then one of the agent. Meanwhile the registry gets another one.
+	// A step of skills, then one of the agent. Meanwhile the registry gets another agent.
 	w.PushAgents(2, map[string]string{"asker": strings.Replace(asker, "Sells", "Buys", 1)})
 	second := byAgent(2, "asker")
 	second.Inputs = []int{1}
@@ -68,30 +68,30 @@ func TestAgentStep(t *testing.T) {
 	key := p.Started(1).Done()
 	w = w.Restart()
 	p = p.On(w)
-	got := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(routertest.Order{By: w.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: p.ID, Step: 2}}), intents.OK))
+	got := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(routertest.Intent{By: w.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: p.ID, Step: 2}}), intents.OK))
 	if got.Agent != "asker" || !strings.Contains(got.Text, "Sells") || got.TimeLimitSec != 60 {
 		t.Errorf("agent of the step: %+v", got)
 	}
-	refused(t, w.Do(routertest.Order{By: w.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: p.ID, Step: 1}}), intents.MalformedArgs, "no agent runs the step")
+	refused(t, w.Do(routertest.Intent{By: w.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: p.ID, Step: 1}}), intents.MalformedArgs, "no agent runs the step")
 	late := p.NewTask(2)
 	a := late.StepArgs()
 	a.Deadline = w.Clock.Now().Add(2 * time.Minute).Format(time.RFC3339)
-	refused(t, p.Do(p.StepOrder(late.Proved(a))), intents.MalformedArgs, "may take 60 s")
+	refused(t, p.Do(p.StepIntent(late.Proved(a))), intents.MalformedArgs, "may take 60 s")
 	task := p.NewTask(2)
 	a = task.StepArgs()
 	a.Deadline = w.Clock.Now().Add(time.Minute).Format(time.RFC3339)
-	p.Want(p.Do(p.StepOrder(task.Proved(a))), intents.OK)
-	w.Want(w.Do(task.Order("read_memory", catalog.ReadMemory{Key: key})), intents.OK)
+	p.Want(p.Do(p.StepIntent(task.Proved(a))), intents.OK)
+	w.Want(w.Do(task.Intent("read_memory", catalog.ReadMemory{Key: key})), intents.OK)
 	w.Want(task.Call("crm.list", `{}`), intents.OK)
 	refused(t, task.Call("feed", `{}`), intents.TaskScope, "not among those")
 	w.Want(task.Call("crm.close", `{}`), intents.ApprovalRequired)
-	refused(t, w.Do(task.Order("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)})), intents.TaskScope, "the agent asker has no tool")
+	refused(t, w.Do(task.Intent("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)})), intents.TaskScope, "the agent asker has no tool")
 	refused(t, task.Reply("Those."), intents.MalformedArgs, "and no other does")
 	w.Want(task.Write("result"), intents.OK)
 	w.Want(task.Finish("done", task.MemoryKey("result"), ""), intents.OK)
 	w.Want(p.Complete(), intents.OK)
 
-	// What was replaced twice since the plan was opened is not there any more.
+	// An agent that was replaced twice since the plan was opened no longer exists.
 	q := planned("q")
 	w.PushAgents(3, map[string]string{"asker": strings.Replace(asker, "Sells", "Rents", 1)})
 	w.PushAgents(4, map[string]string{"asker": strings.Replace(asker, "Sells", "Lends", 1)})

@@ -8,13 +8,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 var question = catalog.ApprovalAsk{Title: "Which shall I close?", Items: []catalog.AskItem{{ID: "berlin", Text: "Berlin"}, {ID: "oslo", Text: "Oslo"}}}
 
-// asks has a task of a plan ask people.
-func asks(t *testing.T, change func(a *catalog.ApprovalAsk)) asked {
+// asks makes a task of a plan ask people.
+func asks(t *testing.T, change func(a *catalog.ApprovalAsk)) releaseWorld {
 	t.Helper()
 	w := routertest.New(t, routertest.Options{})
 	people(w)
@@ -23,19 +23,19 @@ func asks(t *testing.T, change func(a *catalog.ApprovalAsk)) asked {
 	if change != nil {
 		change(&a)
 	}
-	return asked{w, task, w.Do(task.Order("approval.ask", a))}
+	return releaseWorld{w, task, w.Do(task.Intent("approval.ask", a))}
 }
 
-// yes is somebody's to some of the items.
-func (x asked) yes(who string, items ...string) *intents.Answer {
+// yes approves some of the items for a person.
+func (x releaseWorld) yes(who string, items ...string) *intents.Answer {
 	x.Helper()
 	o := x.word(who, catalog.DecisionApprove)
 	o.Args = catalog.Approve{IntentID: x.held.IntentID, Decision: catalog.DecisionApprove, Items: items}
 	return x.Do(o)
 }
 
-// TestApprovalAsk: a question waits for people whatever policy says, also over a restart, and
-// its result says who has said yes to what.
+// TestApprovalAsk: a question needs approval whatever policy says, also over a restart, and its
+// result lists who approved what.
 func TestApprovalAsk(t *testing.T) {
 	x := asks(t, nil)
 	x.Want(x.held, intents.ApprovalRequired)
@@ -54,14 +54,14 @@ func TestApprovalAsk(t *testing.T) {
 	if len(got.Approved) != 1 || got.Approved[0].UserID != "ben" || !cmp.Equal(got.Approved[0].Items, []string{"oslo"}) {
 		t.Errorf("%+v", got)
 	}
-	if again := x.Want(x.Do(x.task.Order("approval.ask", question)), intents.OK); again.IntentID != x.held.IntentID {
+	if again := x.Want(x.Do(x.task.Intent("approval.ask", question)), intents.OK); again.IntentID != x.held.IntentID {
 		t.Errorf("%+v", again)
 	}
 	x.Restart()
 }
 
-// Without items named a yes is for all; the one who asked through an agent may answer, unless
-// policy asks for four eyes.
+// Without items named a yes is for all. The requester through an agent may answer, unless policy
+// asks for four eyes.
 func TestApprovalAskOfAll(t *testing.T) {
 	x := asks(t, nil)
 	user(x.World, "ana", "user", "approver")
@@ -72,7 +72,7 @@ func TestApprovalAskOfAll(t *testing.T) {
 	}
 }
 
-// TestApprovalAskNamed: whom a question names only narrows whom policy asks for.
+// TestApprovalAskNamed: the people that a question names only narrow those that policy names.
 func TestApprovalAskNamed(t *testing.T) {
 	x := asks(t, func(a *catalog.ApprovalAsk) { a.Approvers = []string{"cleo"} })
 	x.Want(x.yes("ben"), intents.RBACForbidden)
@@ -83,8 +83,8 @@ func TestApprovalAskNamed(t *testing.T) {
 	a := question
 	a.Approvers = []string{"cleo"}
 	task := started(w, catalog.Pure)
-	x = asked{w, task, w.Want(w.Do(task.Order("approval.ask", a)), intents.ApprovalRequired)}
-	if got := x.state(x.yes("cleo")); got.State != catalog.ApprovalHeld || !cmp.Equal(got.Missing, []string{"ext.ours"}) {
+	x = releaseWorld{w, task, w.Want(w.Do(task.Intent("approval.ask", a)), intents.ApprovalRequired)}
+	if got := x.state(x.yes("cleo")); got.State != catalog.ApprovalPending || !cmp.Equal(got.Missing, []string{"ext.ours"}) {
 		t.Errorf("%+v", got)
 	}
 	x.state(x.yes("ben", "berlin"))
@@ -94,7 +94,7 @@ func TestApprovalAskNamed(t *testing.T) {
 	}
 }
 
-// TestApprovalAskRefused: questions that nobody could answer, or that are no questions.
+// TestApprovalAskRefused: questions that nobody could answer, and malformed ones.
 func TestApprovalAskRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(a *catalog.ApprovalAsk)
@@ -117,9 +117,9 @@ func TestApprovalAskRefused(t *testing.T) {
 	}
 }
 
-// TestNobodyCanMeet: what waits for people whom the tenant does not have is denied by the rule
-// that asks for them; under four eyes who asked is none of them, and all behind one API key are
-// one.
+// TestNobodyCanMeet: an intent that needs approvers whom the tenant does not have is denied by the
+// rule that requires them. Under four eyes the requester is not counted, and all people behind one
+// API key count as one.
 func TestNobodyCanMeet(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold string
@@ -153,8 +153,8 @@ func TestNobodyCanMeet(t *testing.T) {
 	}
 }
 
-// TestAnybodyByKey: an API key that may name people makes as many of them as are asked for,
-// under four eyes one.
+// TestAnybodyByKey: an API key that may name people counts as many people as required, under four
+// eyes as one.
 func TestAnybodyByKey(t *testing.T) {
 	for rule, want := range map[string]intents.Code{
 		`"roles": ["approver"], "count": 3`:                    intents.ApprovalRequired,
@@ -168,7 +168,8 @@ func TestAnybodyByKey(t *testing.T) {
 	}
 }
 
-// TestAgentsThatNobodyApproves: a registry whose agents wait for nobody is not put in force.
+// TestAgentsThatNobodyApproves: a registry whose agents need approvers that do not exist is not put
+// in force.
 func TestAgentsThatNobodyApproves(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	a := w.RegistryOf("default", 1, map[string]string{"careful": careful})

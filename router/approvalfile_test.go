@@ -5,7 +5,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 const careful = `
@@ -18,9 +18,9 @@ tools:
   - {name: exec_python, approval: {roles: [approver]}}
 `
 
-// TestAgentApproval: calls of a tool wait for people where the agent's file says so, for
-// those of its arguments that its schema names, although policy lets all of them run; what
-// policy holds waits for both.
+// TestAgentApproval: calls of a tool need approval if the agent's file requires it, for the
+// arguments that its schema names, although policy allows them; calls that policy holds too need
+// both approvals.
 func TestAgentApproval(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for _, skill := range []string{"crm.list", "crm.close", "mail.send"} {
@@ -37,8 +37,8 @@ func TestAgentApproval(t *testing.T) {
 		t.Errorf("held: %+v", d)
 	}
 	w.Want(task.Call("mail.send", `{"to":"all"}`), intents.ApprovalRequired)
-	w.Want(w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)"})), intents.ApprovalRequired)
-	w.Want(w.Do(task.Order("skill.load", catalog.SkillLoad{Skill: "crm.close"})), intents.OK)
+	w.Want(w.Do(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"})), intents.ApprovalRequired)
+	w.Want(w.Do(task.Intent("skill.load", catalog.SkillLoad{Skill: "crm.close"})), intents.OK)
 	if n := len(w.Bus.Calls("skill.call")); n != 2 {
 		t.Errorf("%d calls before anybody approves", n)
 	}
@@ -46,7 +46,7 @@ func TestAgentApproval(t *testing.T) {
 	w = w.Restart()
 	task.Plan = task.On(w)
 	w.Want(task.Call("crm.close", `{"id":2}`), intents.ApprovalRequired)
-	x := asked{w, task, held}
+	x := releaseWorld{w, task, held}
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
 	w.Want(x.outcome(), intents.OK)
 

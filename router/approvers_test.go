@@ -6,11 +6,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// TestApproversByCapability: whom policies call approvers goes by what their roles
-// give, whatever these are called.
+// TestApproversByCapability: capabilities, not names of roles, determine whom policies call
+// approvers.
 func TestApproversByCapability(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	role := func(name string, capabilities ...string) {

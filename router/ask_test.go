@@ -14,7 +14,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
@@ -34,7 +34,7 @@ tools: [{server: spoon, name: buy}, {name: ask_agent}]
 
 const knives = `name: knives
 description: Knows knives.
-tools: [{server: spoon, name: buy}, {name: write_memory}]
+tools: [{server: spoon, name: buy}]
 limits: {time_limit_sec: 40}
 `
 
@@ -56,11 +56,11 @@ func askingOf(t *testing.T, options routertest.Options) (*routertest.World, *rou
 	return w, p, p.Started(1)
 }
 
-// told are the calls that the answer of a move tells of, by path.
-func told(t *testing.T, a *intents.Answer) map[string]string {
+// callStatuses are the calls in the answer of a transition, by path.
+func callStatuses(t *testing.T, a *intents.Answer) map[string]string {
 	t.Helper()
-	var got catalog.Told
-	if err := json.Unmarshal(a.Told, &got); err != nil {
+	var got catalog.PlanDetails
+	if err := json.Unmarshal(a.Details, &got); err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
@@ -70,33 +70,32 @@ func told(t *testing.T, a *intents.Answer) map[string]string {
 	return out
 }
 
-// TestAsk: the task of an agent's plan asks another agent for one of its calls. The task
-// of that has its agent's skills and no others, asks nobody, and what it says is not the
-// plan's answer.
+// TestAsk: the task of an agent's plan asks another agent in one of its calls. The asked task has
+// its agent's skills and no others, asks nobody, and its reply is not the plan's answer.
 func TestAsk(t *testing.T) {
 	w, p, task := asking(t)
-	o, child := task.AskOrder("spoons", "1.0", nil)
+	o, child := task.AskIntent("spoons", "1.0", nil)
 	asked := w.Want(w.Do(o), intents.OK)
 	got := routertest.Result[catalog.AgentAskResult](w, asked)
 	if d := cmp.Diff(catalog.AgentAskResult{TaskID: child.TaskID, Skills: []string{"spoon.buy"}}, got); d != "" {
 		t.Error(d)
 	}
-	again, other := task.AskOrder("spoons", "1.0", nil)
+	again, other := task.AskIntent("spoons", "1.0", nil)
 	if a := w.Want(w.Do(again), intents.OK); !a.Replayed || routertest.Result[catalog.AgentAskResult](w, a).TaskID != child.TaskID {
 		t.Errorf("the same ask with another key: %+v", a)
 	}
 	w.Want(other.Reply("Here."), intents.KeyUnknown)
 
-	agent := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(child.Order("agent.get", catalog.AgentGet{})), intents.OK))
-	var told catalog.Told
-	w.Must(json.Unmarshal(asked.Told, &told))
+	agent := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(child.Intent("agent.get", catalog.AgentGet{})), intents.OK))
+	var told catalog.PlanDetails
+	w.Must(json.Unmarshal(asked.Details, &told))
 	if d := cmp.Diff(&agent, told.Agent); d != "" {
 		t.Errorf("who asks is told of the agent (-agent.get +told):\n%s", d)
 	}
 	if agent.Agent != "spoons" || agent.Text != spoons || agent.TimeLimitSec != 300 {
 		t.Errorf("the agent of the asked task: %+v", agent)
 	}
-	buys := child.CallOrder("spoon.buy", `{}`)
+	buys := child.CallIntent("spoon.buy", `{}`)
 	buys.Ctx.Call = "1.0"
 	w.Want(w.Do(buys), intents.OK)
 	calls := w.Bus.Calls("skill.call")
@@ -104,41 +103,41 @@ func TestAsk(t *testing.T) {
 		t.Errorf("the ticket's scope: %+v", s)
 	}
 	refused(t, child.Call("crm.list", `{}`), intents.TaskScope, "not among those")
-	elsewhere := child.CallOrder("spoon.buy", `{}`)
+	elsewhere := child.CallIntent("spoon.buy", `{}`)
 	elsewhere.Ctx.Ask = "1.1"
 	refused(t, w.Do(elsewhere), intents.TaskScope, "not the call")
-	asks, _ := child.AskOrder("knives", "2.0", nil)
+	asks, _ := child.AskIntent("knives", "2.0", nil)
 	refused(t, w.Do(asks), intents.TaskScope, "no tool that orders this")
 	refused(t, child.Finish(catalog.AskUnavailable, "", "no"), intents.MalformedArgs, "only the task that asked")
 	refused(t, child.Finish("held", "", "no"), intents.MalformedArgs, "no order of this step waits")
 
 	used := catalog.Usage{Agent: "spoons", Model: "m", Calls: 2, InputTokens: 10, OutputTokens: 3}
-	said := w.Want(w.Do(child.Order("step.finish", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "Two spoons.", Usage: []catalog.Usage{used}})), intents.OK)
-	refused(t, w.Erase(asked, catalog.ErasesOrder), intents.MalformedArgs, "plan has not ended")
+	said := w.Want(w.Do(child.Intent("step.finish", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "Two spoons.", Usage: []catalog.Usage{used}})), intents.OK)
+	refused(t, w.Erase(asked, catalog.ErasesIntent), intents.MalformedArgs, "plan has not ended")
 	if v := p.View(); v.Response != "" || v.Steps[0].Status != catalog.StepRunning || !cmp.Equal(v.Usage, []catalog.Usage{used}) {
 		t.Errorf("the plan after the asked agent has answered: %+v", v)
 	}
 	w.Want(task.Call("crm.list", `{}`), intents.OK)
 	w.Want(task.Reply("Spoons, two."), intents.OK)
 	close := catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "complete", Response: "Spoons, two."}
-	w.Want(w.Do(routertest.Order{By: w.Manager, Type: "plan.close", Args: close, Ctx: intents.Context{PlanID: p.ID}}), intents.OK)
+	w.Want(w.Do(routertest.Intent{By: w.Manager, Type: "plan.close", Args: close, Ctx: intents.Context{PlanID: p.ID}}), intents.OK)
 	for _, a := range []*intents.Answer{asked, said} {
-		w.Want(w.Erase(a, catalog.ErasesOrder), intents.OK)
+		w.Want(w.Erase(a, catalog.ErasesIntent), intents.OK)
 	}
 	if where := slices.Concat(inRecords(w, "Which, in 1.0?"), inRecords(w, "Two spoons.")); len(where) > 0 {
 		t.Errorf("still in %v", where)
 	}
-	sameFolds(w)
+	checkRebuilt(w)
 	w.Restart()
 }
 
-// TestMayAsk: who asks whom, for how long, how many and as which call is judged by the
-// router, whoever signs.
+// TestMayAsk: the router judges who asks whom, for how long, how many and as which call, whoever
+// signs.
 func TestMayAsk(t *testing.T) {
 	w, p, task := asking(t)
 	refuses := func(code intents.Code, reason, agent, call string, change func(*routertest.Task, *catalog.AgentAsk)) {
 		t.Helper()
-		o, _ := task.AskOrder(agent, call, change)
+		o, _ := task.AskIntent(agent, call, change)
 		refused(t, w.Do(o), code, reason)
 	}
 	until := func(d time.Duration) func(*routertest.Task, *catalog.AgentAsk) {
@@ -157,7 +156,7 @@ func TestMayAsk(t *testing.T) {
 	for _, wrong := range []catalog.AskContext{{}, {EpisodeID: "s", PriorContext: strings.Repeat("x", 2049)}} {
 		refuses(intents.SchemaInvalid, "", "spoons", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Context = wrong })
 	}
-	o, _ := task.AskOrder("spoons", "1.0", nil)
+	o, _ := task.AskIntent("spoons", "1.0", nil)
 	a, _ := o.Args.(catalog.AgentAsk)
 	a.Input = "Something else?"
 	o.Args = a
@@ -165,67 +164,66 @@ func TestMayAsk(t *testing.T) {
 		t.Error("the proof of possession does not cover the input")
 	}
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*", "agents:run:knives"}}}), intents.OK)
-	o, _ = task.AskOrder("spoons", "1.0", nil)
+	o, _ = task.AskIntent("spoons", "1.0", nil)
 	o.Roles = []string{"clerk"}
 	refused(t, w.Do(o), intents.RBACForbidden, "agents:run:spoons")
 	q := w.BegunAgent("q", "spoons")
 	stranger := q.Started(1)
-	o, _ = stranger.AskOrder("desk", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Parent, a.PlanID = task.TaskID, p.ID })
+	o, _ = stranger.AskIntent("desk", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Parent, a.PlanID = task.TaskID, p.ID })
 	refused(t, w.Do(o), intents.TaskScope, "not the key's own task")
 
-	first := task.Asked("spoons", "1.0")
+	first := task.MustAsk("spoons", "1.0")
 	refuses(intents.MalformedArgs, "an agent was asked by this call", "spoons", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Input = "Which else?" })
-	second := task.Asked("knives", "1.1")
+	second := task.MustAsk("knives", "1.1")
 	refuses(intents.MalformedArgs, "2 asked agents live", "spoons", "1.2", nil)
 	w.Want(first.Reply("These."), intents.OK)
 	refuses(intents.MalformedArgs, "an agent was asked by this call", "spoons", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Input = "Which else?" })
 	w.Want(second.Finish("failed", "", "no"), intents.OK)
-	third := task.Asked("spoons", "1.2")
+	third := task.MustAsk("spoons", "1.2")
 	w.Want(third.Reply("Those."), intents.OK)
 	refuses(intents.MalformedArgs, "the step has asked 3 times", "spoons", "2.0", nil)
 
-	// The time of whoever asks bounds that of the asked.
+	// The asking task's deadline bounds that of the asked one.
 	w.Clock.Move(4*time.Minute + 30*time.Second)
 	refuses(intents.MalformedArgs, "ends before", "spoons", "2.0", until(50*time.Second))
 	w.Restart()
 }
 
-// TestAskAnyAgent: an agent with ask_agent asks every local agent of the registry but
-// itself.
+// TestAskAnyAgent: an agent with ask_agent asks every local agent of the registry but itself.
 func TestAskAnyAgent(t *testing.T) {
 	w, _, _ := asking(t)
 	task := w.BegunAgent("q", "spoons").Started(1)
 	for i, agent := range []string{"desk", "general", "knives"} {
-		child := task.Asked(agent, fmt.Sprintf("1.%d", i))
+		child := task.MustAsk(agent, fmt.Sprintf("1.%d", i))
 		if agent == "desk" { // although it asks others as the agent of a plan
-			asks, _ := child.AskOrder("spoons", "1.0", nil)
+			asks, _ := child.AskIntent("spoons", "1.0", nil)
 			refused(t, w.Do(asks), intents.TaskScope, "no tool that orders this")
 		}
 	}
 	for _, agent := range []string{"spoons", "planner"} {
-		o, _ := task.AskOrder(agent, "2.0", nil)
+		o, _ := task.AskIntent(agent, "2.0", nil)
 		refused(t, w.Do(o), intents.TaskScope, "not one of the agents")
 	}
 }
 
-// TestAskEndsWithItsTask: whatever ends the task that asked ends those that it has asked
-// for; it may itself say that one of its own has no answer, and nobody else's.
+// TestAskEndsWithItsTask: any end of the asking task ends those that it has asked for. It may
+// itself report that one of its own has no answer, and nobody else's.
 func TestAskEndsWithItsTask(t *testing.T) {
 	w, p, task := asking(t)
-	child, hung := task.Asked("spoons", "1.0"), task.Asked("knives", "1.1")
+	child, hung := task.MustAsk("spoons", "1.0"), task.MustAsk("knives", "1.1")
 	unavailable := func(by *routertest.Task, of string) *intents.Answer {
-		return w.Do(by.Order("step.finish", catalog.StepFinish{TaskID: of, Status: catalog.AskUnavailable, Reason: "it does not answer"}))
+		return w.Do(by.Intent("step.finish", catalog.StepFinish{TaskID: of, Status: catalog.AskUnavailable, Reason: "it does not answer"}))
 	}
 	refused(t, unavailable(child, hung.TaskID), intents.TaskScope, "not the key's own task")
 	refused(t, unavailable(child, task.TaskID), intents.TaskScope, "not the key's own task")
 	refused(t, unavailable(task, task.TaskID), intents.MalformedArgs, "only the task that asked")
-	refused(t, w.Do(task.Order("step.finish", catalog.StepFinish{TaskID: hung.TaskID, Status: "failed", Reason: "no"})), intents.TaskScope, "not the key's own task")
+	refused(t, w.Do(task.Intent("step.finish", catalog.StepFinish{TaskID: hung.TaskID, Status: "failed", Reason: "no"})), intents.TaskScope, "not the key's own task")
 	w.Want(unavailable(task, hung.TaskID), intents.OK)
 	over := func(task *routertest.Task, call string) {
 		t.Helper()
-		o := task.CallOrder("spoon.buy", `{"n":7}`)
+		o := task.CallIntent("spoon.buy", `{"n":7}`)
 		o.Ctx.Call = call
-		if _, err := w.Router.Submit(t.Context(), w.Seal(o)); intents.CodeOf(err) != intents.KeyRevoked {
+		if _, err := w.Router.Submit(t.Context(), w.Sign(o)); intents.CodeOf(err) != intents.KeyRevoked {
 			t.Errorf("an order of a task that has ended: %v", err)
 		}
 	}
@@ -233,101 +231,100 @@ func TestAskEndsWithItsTask(t *testing.T) {
 	w.Want(p.Claim(), intents.OK)
 	over(child, "1.0")
 	resumed := p.NewTask(1)
-	got := told(t, w.Want(w.Do(p.StepOrder(resumed.StepArgs())), intents.OK))
+	got := callStatuses(t, w.Want(w.Do(p.StepIntent(resumed.StepArgs())), intents.OK))
 	want := map[string]string{"1.0": "agent.ask interrupted", "1.1": "agent.ask unavailable"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	next := resumed.Asked("knives", "2.0")
+	next := resumed.MustAsk("knives", "2.0")
 	w.Want(resumed.Reply("Nothing."), intents.OK)
 	over(next, "1.0")
 
 	w.Want(p.Fail(), intents.OK)
 	q := w.BegunAgent("q", "desk")
 	last := q.Started(1)
-	child = last.Asked("spoons", "1.0")
+	child = last.MustAsk("spoons", "1.0")
 	w.Want(q.Cancel(w.Gateway), intents.OK)
 	over(child, "1.0")
 	w.Restart()
 }
 
-// TestAskIsResumed: after a crash the next task asks anew under the same call. The asked
-// task goes on from what the one before did: its once call is not made twice, while
-// another asked task makes an equal one. Who has answered is not asked again.
+// TestAskIsResumed: after a crash the next task asks again under the same call. The asked task
+// continues from what the previous one did: its once call is not repeated, while another asked task
+// makes an equal one. An agent that has answered is not asked again.
 func TestAskIsResumed(t *testing.T) {
 	w, p, task := asking(t)
 	w.Bus.On("transcript.get", func(_ context.Context, c routertest.Call) intents.Report { return report(t, c) })
 	buy := func(task *routertest.Task, occurrence int) *intents.Answer {
-		o := task.CallOrder("spoon.buy", `{"n":1}`)
+		o := task.CallIntent("spoon.buy", `{"n":1}`)
 		o.Ctx.Call, o.Ctx.Occurrence = "1.0", occurrence
 		return w.Do(o)
 	}
-	child, other := task.Asked("spoons", "1.0"), task.Asked("knives", "1.1")
+	child, other := task.MustAsk("spoons", "1.0"), task.MustAsk("knives", "1.1")
 	bought := w.Want(buy(child, 0), intents.OK)
 	w.Want(buy(other, 0), intents.OK) // an equal call of another ask
 	w.Want(other.Reply("Knives."), intents.OK)
 	w.Want(p.Claim(), intents.OK)
 
 	task = p.NewTask(1)
-	a := w.Want(w.Do(p.StepOrder(task.StepArgs())), intents.OK)
-	if d := cmp.Diff(map[string]string{"1.0": "agent.ask interrupted", "1.1": "agent.ask done"}, told(t, a)); d != "" {
+	a := w.Want(w.Do(p.StepIntent(task.StepArgs())), intents.OK)
+	if d := cmp.Diff(map[string]string{"1.0": "agent.ask interrupted", "1.1": "agent.ask done"}, callStatuses(t, a)); d != "" {
 		t.Error(d)
 	}
-	var all catalog.Told
-	w.Must(json.Unmarshal(a.Told, &all))
+	var all catalog.PlanDetails
+	w.Must(json.Unmarshal(a.Details, &all))
 	ids := []string{all.Calls[0].IntentID, all.Calls[1].IntentID}
-	got := routertest.Result[catalog.TranscriptGetResult](w, w.Want(w.Do(task.Order("transcript.get", catalog.TranscriptGet{IntentIDs: ids})), intents.OK))
+	got := routertest.Result[catalog.TranscriptGetResult](w, w.Want(w.Do(task.Intent("transcript.get", catalog.TranscriptGet{IntentIDs: ids})), intents.OK))
 	if c := got.Calls[1]; len(got.Calls) != 2 || c.Status != "done" || string(c.Result) != `{"reply":"Knives."}` || c.Type != "agent.ask" {
 		t.Errorf("the ask that was answered: %+v", got)
 	}
 	if c := got.Calls[0]; c.Status != catalog.AskInterrupted || c.Result != nil {
 		t.Errorf("the ask that was interrupted: %+v", c)
 	}
-	o, _ := task.AskOrder("knives", "1.1", nil)
+	o, _ := task.AskIntent("knives", "1.1", nil)
 	refused(t, w.Do(o), intents.MalformedArgs, "an agent was asked by this call")
 
-	o, child = task.AskOrder("spoons", "1.0", nil)
+	o, child = task.AskIntent("spoons", "1.0", nil)
 	a = w.Want(w.Do(o), intents.OK)
-	if d := cmp.Diff(map[string]string{"1.0": "skill.call done"}, told(t, a)); d != "" {
+	if d := cmp.Diff(map[string]string{"1.0": "skill.call done"}, callStatuses(t, a)); d != "" {
 		t.Errorf("the asked task is told what the one before did: %s", d)
 	}
-	calls := routertest.Result[catalog.TranscriptGetResult](w, w.Want(w.Do(child.Order("transcript.get", catalog.TranscriptGet{IntentIDs: []string{bought.IntentID}})), intents.OK))
+	calls := routertest.Result[catalog.TranscriptGetResult](w, w.Want(w.Do(child.Intent("transcript.get", catalog.TranscriptGet{IntentIDs: []string{bought.IntentID}})), intents.OK))
 	if len(calls.Calls) != 1 || calls.Calls[0].Status != "done" {
 		t.Errorf("the call of the task before: %+v", calls)
 	}
-	w.Want(w.Do(child.Order("transcript.get", catalog.TranscriptGet{IntentIDs: ids})), intents.MalformedArgs) // of the step's own task
+	w.Want(w.Do(child.Intent("transcript.get", catalog.TranscriptGet{IntentIDs: ids})), intents.MalformedArgs) // of the step's own task
 	if a := buy(child, 0); !a.Replayed || a.IntentID != bought.IntentID {
 		t.Errorf("bought twice: %+v", a)
 	}
 	w.Want(buy(child, 1), intents.OK) // another one is meant
-	o = child.Order("exec_python", catalog.ExecPython{Script: "1", From: bought.IntentID})
+	o = child.Intent("exec_python", catalog.ExecPython{Script: "1", From: bought.IntentID})
 	w.Want(w.Do(o), intents.OK)
-	o = task.Order("exec_python", catalog.ExecPython{Script: "1", From: bought.IntentID})
+	o = task.Intent("exec_python", catalog.ExecPython{Script: "1", From: bought.IntentID})
 	refused(t, w.Do(o), intents.MalformedArgs, "names nothing that this step may read")
 
-	// Nobody who has not answered by the deadline is asked again.
+	// An agent that has not answered by the deadline is not asked again.
 	w.Clock.Move(2 * time.Minute)
 	w.Want(p.Claim(), intents.OK)
 	task = p.NewTask(1)
-	if got := told(t, w.Want(w.Do(p.StepOrder(task.StepArgs())), intents.OK)); got["1.0"] != "agent.ask unavailable" {
+	if got := callStatuses(t, w.Want(w.Do(p.StepIntent(task.StepArgs())), intents.OK)); got["1.0"] != "agent.ask unavailable" {
 		t.Errorf("past its deadline: %v", got)
 	}
-	o, _ = task.AskOrder("spoons", "1.0", nil)
+	o, _ = task.AskIntent("spoons", "1.0", nil)
 	refused(t, w.Do(o), intents.MalformedArgs, "an agent was asked by this call")
 	w.Restart()
 }
 
-// TestHeldAsk: the held order of an asked task holds the step once the task that asked
-// ends so. When people have approved, the call is asked anew however late it is, and
-// goes on.
+// TestHeldAsk: the held intent of an asked task holds the step once the asking task ends as held. After
+// the approval, however late, the call is asked again and continues.
 func TestHeldAsk(t *testing.T) {
 	w, p, task := asking(t)
 	w.Approval(`{"once":true}`, "ben")
-	child := task.Asked("spoons", "1.0")
-	o := child.CallOrder("spoon.buy", `{"n":1}`)
+	child := task.MustAsk("spoons", "1.0")
+	o := child.CallIntent("spoon.buy", `{"n":1}`)
 	o.Ctx.Call = "1.0"
 	a := w.Want(w.Do(o), intents.ApprovalRequired)
-	other := task.Asked("knives", "1.1")
+	other := task.MustAsk("knives", "1.1")
 	refused(t, other.Finish("held", "", ""), intents.MalformedArgs, "no order of this step waits")
 	w.Want(other.Reply("Knives."), intents.OK)
 	w.Want(child.Finish("held", "", ""), intents.OK)
@@ -335,65 +332,47 @@ func TestHeldAsk(t *testing.T) {
 		t.Errorf("the step, while the task that asked runs: %+v", v.Steps)
 	}
 	w.Want(task.Finish("held", "", ""), intents.OK)
-	if v := p.View(); v.Steps[0].Status != catalog.StepHeld {
+	if v := p.View(); v.Steps[0].Status != catalog.StepPendingApproval {
 		t.Errorf("the step: %+v", v.Steps)
 	}
 	w.Clock.Move(10 * time.Minute)
-	w.Want(asked{w, child, a}.says("ben", catalog.DecisionApprove), intents.OK)
+	w.Want(releaseWorld{w, child, a}.says("ben", catalog.DecisionApprove), intents.OK)
 	_, err := w.Router.Await(t.Context(), *a.Position)
 	w.Must(err)
 	if v := p.View(); v.Steps[0].Status != catalog.StepPending {
 		t.Errorf("the step, after the approval: %+v", v.Steps)
 	}
 	task = p.NewTask(1)
-	if got := told(t, w.Want(w.Do(p.StepOrder(task.StepArgs())), intents.OK)); got["1.0"] != "agent.ask held" {
+	if got := callStatuses(t, w.Want(w.Do(p.StepIntent(task.StepArgs())), intents.OK)); got["1.0"] != "agent.ask held" {
 		t.Errorf("told %v", got)
 	}
-	o, _ = task.AskOrder("spoons", "1.0", nil)
-	if got := told(t, w.Want(w.Do(o), intents.OK)); got["1.0"] != "skill.call done" {
+	o, _ = task.AskIntent("spoons", "1.0", nil)
+	if got := callStatuses(t, w.Want(w.Do(o), intents.OK)); got["1.0"] != "skill.call done" {
 		t.Errorf("the asked task is told %v", got)
 	}
 	w.Restart()
 }
 
-// TestAskBreaksItsContract: what the asked task writes wrongly ends it and not the step.
-func TestAskBreaksItsContract(t *testing.T) {
-	w, p, task := asking(t)
-	child := task.Asked("knives", "1.0")
-	w.Bus.On("write_memory", routertest.Always(routertest.Failed(intents.ContractViolation)))
-	w.Want(child.Write("result"), intents.ContractViolation)
-	if v := p.View(); v.Steps[0].Status != catalog.StepRunning {
-		t.Errorf("the step: %+v", v.Steps)
-	}
-	w.Want(task.Call("crm.list", `{}`), intents.OK)
-	w.Want(p.Claim(), intents.OK)
-	if got := told(t, w.Want(w.Do(p.StepOrder(p.NewTask(1).StepArgs())), intents.OK)); got["1.0"] != "agent.ask failed" {
-		t.Errorf("told %v", got)
-	}
-	w.Restart()
-}
-
-// TestAskIsHeld: an ask that waits for people opens its task once they have approved, if
-// the task that asks lives still.
+// TestAskIsHeld: a held ask opens its task once it is approved, if the asking task still lives.
 func TestAskIsHeld(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "agent.ask"`)
 	w.PushAgents(1, map[string]string{"desk": desk, "spoons": spoons, "knives": knives})
 	p := w.BegunAgent("p", "desk")
 	task := p.Started(1)
-	o, child := task.AskOrder("spoons", "1.0", nil)
-	x := asked{w, task, w.Want(w.Do(o), intents.ApprovalRequired)}
+	o, child := task.AskIntent("spoons", "1.0", nil)
+	x := releaseWorld{w, task, w.Want(w.Do(o), intents.ApprovalRequired)}
 	w.Want(child.Reply("Two."), intents.KeyUnknown)
 	refused(t, w.Do(x.edits("ben", `{}`)), intents.MalformedArgs, "an order that opens a task cannot be edited")
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
 	w.Want(x.outcome(), intents.OK)
 	w.Want(child.Reply("Two."), intents.OK)
 
-	o, _ = task.AskOrder("spoons", "1.1", nil)
+	o, _ = task.AskIntent("spoons", "1.1", nil)
 	x.held = w.Want(w.Do(o), intents.ApprovalRequired)
 	w.Want(p.Claim(), intents.OK)
 	next := p.NewTask(1)
 	want := map[string]string{"1.0": "agent.ask done", "1.1": "agent.ask held"}
-	if d := cmp.Diff(want, told(t, w.Want(w.Do(p.StepOrder(next.StepArgs())), intents.OK))); d != "" {
+	if d := cmp.Diff(want, callStatuses(t, w.Want(w.Do(p.StepIntent(next.StepArgs())), intents.OK))); d != "" {
 		t.Error(d)
 	}
 	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalEnded || got.Code != intents.KeyRevoked {
@@ -402,14 +381,14 @@ func TestAskIsHeld(t *testing.T) {
 	w.Restart()
 }
 
-// TestAsksAtOnce: of asks that come at once no more are accepted than may live.
+// TestAsksAtOnce: concurrent asks are accepted only up to the number that may live.
 func TestAsksAtOnce(t *testing.T) {
 	w, _, task := asking(t)
 	var codes sync.Map
 	var all sync.WaitGroup
 	for i := range 6 {
-		o, _ := task.AskOrder("spoons", fmt.Sprintf("1.%d", i), nil)
-		raw := w.Seal(o)
+		o, _ := task.AskIntent("spoons", fmt.Sprintf("1.%d", i), nil)
+		raw := w.Sign(o)
 		all.Go(func() {
 			a, err := w.Router.Submit(t.Context(), raw)
 			if err != nil {
@@ -431,66 +410,66 @@ func TestAsksAtOnce(t *testing.T) {
 	}
 }
 
-// TestAskSubjects: an ask leaves the orders of other asked tasks as they are; who else
-// asks, and who ends the task that asks, decides again. The end of that makes the orders
-// of those that it has asked for stale.
+// TestAskSubjects: an ask does not affect the intents of other asked tasks; another ask, and an end
+// of the asking task, are decided again. The end of the asking task makes the intents of those that
+// it has asked for stale.
 func TestAskSubjects(t *testing.T) {
 	w, p, task := asking(t)
-	child := task.Asked("spoons", "1.0")
+	child := task.MustAsk("spoons", "1.0")
 	judge := func(by *routertest.Task, typ string, args any) (*state.View, []storage.Subject) {
 		t.Helper()
 		raw, err := json.Marshal(args)
 		w.Must(err)
 		v := w.Dir.View()
-		e, err := v.Judge(state.Order{
+		e, err := v.Judge(state.Intent{
 			Type: typ, Args: raw, Tenant: "default", User: p.User, Signer: intents.RoleTask, Now: w.Clock.Now(),
 			Context: intents.Context{PlanID: p.ID, Step: 1, TaskID: by.TaskID, Ask: by.Ask, Call: "1.1"},
 		}, nil)
 		w.Must(err)
-		return v, e.Touches
+		return v, e.Writes
 	}
-	order := w.Dir.View() // of the asked task, as the stages of a router read
-	order.Task("default/" + child.TaskID)
-	order.PlanFacts("default", p.ID)
-	w.Must(order.Again("default", intents.RoleTask, "skill.call", []byte(`{}`), intents.Context{PlanID: p.ID, Step: 1, Ask: "1.0"}, true))
-	o, _ := task.AskOrder("spoons", "1.1", nil)
+	intent := w.Dir.View() // of the asked task, as the stages of a router read
+	intent.Task("default/" + child.TaskID)
+	intent.PlanInput("default", p.ID)
+	w.Must(intent.CheckRepeat("default", intents.RoleTask, "skill.call", []byte(`{}`), intents.Context{PlanID: p.ID, Step: 1, Ask: "1.0"}, true))
+	o, _ := task.AskIntent("spoons", "1.1", nil)
 	ask, asks := judge(task, intents.TypeAgentAsk, o.Args)
 	parent, ends := judge(task, "step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "done", Reply: "These."})
 	_, answers := judge(child, "step.finish", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "These."})
 	for name, tt := range map[string]struct {
-		relies  *state.View
-		touches []storage.Subject
-		stale   bool
+		reads  *state.View
+		writes []storage.Subject
+		stale  bool
 	}{
-		"an order of an asked task, when another is asked":     {order, asks, false},
-		"an order of an asked task, when the asker ends":       {order, ends, true},
+		"an order of an asked task, when another is asked":     {intent, asks, false},
+		"an order of an asked task, when the asker ends":       {intent, ends, true},
 		"an ask, when another is made":                         {ask, asks, true},
 		"an ask, when an asked task ends":                      {ask, answers, true},
 		"an ask, when the asker ends":                          {ask, ends, true},
 		"the end of the asker, when another is asked":          {parent, asks, true},
 		"the end of the asker, when an asked task ends before": {parent, answers, true},
 	} {
-		if got := slices.ContainsFunc(tt.touches, tt.relies.Relies); got != tt.stale {
-			t.Errorf("%s: stale %t, touches %v, asserts %v", name, got, tt.touches, tt.relies.Asserts())
+		if got := slices.ContainsFunc(tt.writes, tt.reads.HasRead); got != tt.stale {
+			t.Errorf("%s: stale %t, touches %v, asserts %v", name, got, tt.writes, tt.reads.Asserts())
 		}
 	}
 }
 
-// TestCrashAfterAsk: a crash between an ask and its delegation leaves a task whose key
-// nobody has. The next driver ends it, and the next task asks anew under the same call.
+// TestCrashAfterAsk: a crash between an ask and its delegation leaves a task whose key nobody has.
+// The next driver ends it, and the next task asks again under the same call.
 func TestCrashAfterAsk(t *testing.T) {
 	w, p, task := asking(t)
-	o, child := task.AskOrder("spoons", "1.0", nil)
+	o, child := task.AskIntent("spoons", "1.0", nil)
 	w.Want(w.Do(o), intents.OK)
-	w, open := left(w, child.CallOrder("spoon.buy", `{"n":1}`)) // and one while it acts once
+	w, open := left(w, child.CallIntent("spoon.buy", `{"n":1}`)) // and one during its once call
 	w.Start()
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	p = p.On(w)
 	w.Want(p.Claim(), intents.OK)
 	task = p.Started(1)
-	again, next := task.AskOrder("spoons", "1.0", nil)
+	again, next := task.AskIntent("spoons", "1.0", nil)
 	w.Want(w.Do(again), intents.OK)
-	buys := next.CallOrder("spoon.buy", `{"n":1}`)
+	buys := next.CallIntent("spoon.buy", `{"n":1}`)
 	if a := w.Want(w.Do(buys), intents.Indeterminate); a.IntentID != open.IntentID {
 		t.Errorf("another order: %+v", a)
 	}
@@ -499,7 +478,7 @@ func TestCrashAfterAsk(t *testing.T) {
 	w.Want(next.Reply("Perhaps one."), intents.OK)
 }
 
-// TestFilesOfAsks: the files of an asked task are its own, and go with it.
+// TestFilesOfAsks: the files of an asked task are its own, and are removed with it.
 func TestFilesOfAsks(t *testing.T) {
 	blobs, err := blobdir.Open(t.TempDir())
 	if err != nil {
@@ -519,37 +498,36 @@ func TestFilesOfAsks(t *testing.T) {
 			return true
 		}, f.ID
 	}
-	first, second := task.Asked("spoons", "1.0"), task.Asked("knives", "1.1")
+	first, second := task.MustAsk("spoons", "1.0"), task.MustAsk("knives", "1.1")
 	ofStep, _ := put("")
 	ofFirst, id := put("1.0")
 	ofSecond, _ := put("1.1")
-	w.OK(first.Order("exec_python", catalog.ExecPython{Script: "1", From: id}))
-	refused(t, w.Do(second.Order("exec_python", catalog.ExecPython{Script: "1", From: id})), intents.MalformedArgs, "names nothing")
+	w.OK(first.Intent("exec_python", catalog.ExecPython{Script: "1", From: id}))
+	refused(t, w.Do(second.Intent("exec_python", catalog.ExecPython{Script: "1", From: id})), intents.MalformedArgs, "names nothing")
 	w.Want(first.Reply("These."), intents.OK)
 	if ofFirst() || !ofSecond() || !ofStep() {
 		t.Error("not the files of the asked task alone went with it")
 	}
-	w.Want(w.Do(task.Order("step.finish", catalog.StepFinish{TaskID: second.TaskID, Status: catalog.AskUnavailable, Reason: "hangs"})), intents.OK)
+	w.Want(w.Do(task.Intent("step.finish", catalog.StepFinish{TaskID: second.TaskID, Status: catalog.AskUnavailable, Reason: "hangs"})), intents.OK)
 	if ofSecond() || !ofStep() {
 		t.Error("not the files of the task alone that has no answer went")
 	}
 }
 
-// TestJudgedBesideRecords: an agent is read while records are folded, and neither waits for
-// the other for ever.
+// TestJudgedBesideRecords: an agent is read while records are applied, without a deadlock.
 func TestJudgedBesideRecords(t *testing.T) {
 	w, p, _ := asking(t)
 	ctx, stop := context.WithCancel(t.Context())
-	var folds sync.WaitGroup
-	folds.Go(func() {
+	var applying sync.WaitGroup
+	applying.Go(func() {
 		for ctx.Err() == nil {
-			w.Dir.Erased() // takes the state as a record does
+			w.Dir.ForgetErasures() // locks the state as a record does
 		}
 	})
 	for range 200 {
-		_, err := w.Dir.View().Judge(state.Order{Type: "agent.get", Args: []byte(`{}`), Tenant: "default", User: p.User, Context: intents.Context{PlanID: p.ID}}, nil)
+		_, err := w.Dir.View().Judge(state.Intent{Type: "agent.get", Args: []byte(`{}`), Tenant: "default", User: p.User, Context: intents.Context{PlanID: p.ID}}, nil)
 		w.Must(err)
 	}
 	stop()
-	folds.Wait()
+	applying.Wait()
 }

@@ -8,21 +8,18 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 )
 
-// SubmitBatch takes up to a hundred orders of one tenant, which are accepted
-// together or not at all: n × decide, one commit, n × perform in order up to the
-// first that is not done. Orders after it end failed with CANCELLED, which gives
-// their keys back; nothing that was done is undone. Orders of the router have
-// their effect with the commit.
+// SubmitBatch accepts up to a hundred intents of one tenant together or not at all: n × decide, one
+// commit, n × perform in order up to the first that fails. Later intents end failed with CANCELLED,
+// which frees their keys; completed intents are not undone. Intents of the router take effect with
+// the commit.
 //
-// Sent again, it goes on where it stopped: orders that are done are answered as
-// duplicates. While one of them is in flight the batch is too; wait is how long
-// that is waited for.
+// A resubmitted batch continues where it stopped: completed intents are answered as duplicates.
+// While one of them is in flight, so is the batch; wait bounds the wait for it.
 //
-// Crash: before the commit nothing is left; after it, recovery ends the order
-// that was being carried out by its effect and cancels those after it.
+// Crash before the commit: nothing is left. After it: recovery ends the intent that was being
+// executed by its effect and cancels those after it.
 func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration) *intents.BatchAnswer {
 	raws, err := r.openBatch(raw)
 	if err != nil {
@@ -30,15 +27,15 @@ func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	sent := &batch{raws: raws, slots: r.batches}
+	sent := newBatch(raws, r.batches)
 	defer sent.leave()
 	for i := 0; i < maxDecisions; i++ {
-		b, err := r.submitBatch(ctx, sent, i > 0)
+		b, err := r.submitBatch(ctx, sent)
 		var f *batchError
 		switch {
 		case err == nil:
 			return b
-		case errors.As(err, &f) && f.open && r.awaited(waiting, f.position):
+		case errors.As(err, &f) && f.open && r.awaited(waiting, sent.first, f.position):
 			i = 0 // bounded by the wait, and decided again
 		case errors.Is(err, errStale):
 		case b != nil:
@@ -50,30 +47,31 @@ func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration
 	return r.refuseBatch(ctx, raws, intents.Refuse(intents.Overloaded, "", "what the decisions rest on changes too fast"))
 }
 
-// submitBatch goes through the stages once. An answer that comes with an error
-// is that of a batch whose orders were all submitted before and are in flight.
-func (r *Router) submitBatch(ctx context.Context, sent *batch, again bool) (*intents.BatchAnswer, error) {
-	seen := r.cfg.Records.Next()
-	orders, err := r.decideBatch(ctx, sent.raws, again)
-	refused := err != nil || slices.ContainsFunc(orders, func(o *order) bool { return o.decision.Verdict == intents.Deny })
-	if refused && r.refreshed(ctx, seen) { // it may come of what another router has committed
-		orders, err = r.decideBatch(ctx, sent.raws, true)
-	}
+// submitBatch runs the stages once. An answer returned with an error is that of a batch whose
+// intents were all submitted before and are in flight.
+func (r *Router) submitBatch(ctx context.Context, sent *batch) (*intents.BatchAnswer, error) {
+	var decided []*decision
+	var err error
+	r.seeingAll(ctx, func() (refused bool) {
+		decided, err = r.decideBatch(ctx, sent)
+		return err != nil || slices.ContainsFunc(decided, func(d *decision) bool { return d.Verdict == intents.Deny })
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := sent.enter(orders); err != nil {
+	if err := sent.enter(decided[0].env); err != nil {
 		return nil, err
 	}
-	if err := r.acceptable(ctx, orders); err != nil {
+	if err := r.acceptable(ctx, decided); err != nil {
 		return nil, err
 	}
-	if err := r.commitBatch(ctx, orders); err != nil {
+	batch, err := r.commitBatch(ctx, decided)
+	if err != nil {
 		return nil, err
 	}
-	b := r.performBatch(ctx, orders)
-	if i := b.Index; b.Code == intents.InFlight && orders[*i].duplicate != nil {
-		d := orders[*i].duplicate
+	b := r.performBatch(ctx, batch)
+	if i := b.Index; b.Code == intents.InFlight && batch[*i].duplicate != nil {
+		d := batch[*i].duplicate
 		return b, &batchError{index: *i, err: d.unfinished(), open: true, position: d.holder.Position}
 	}
 	return b, nil
@@ -85,21 +83,21 @@ func (r *Router) DryRunBatch(ctx context.Context, raw []byte) *intents.BatchAnsw
 	if err != nil {
 		return batchRefusal(nil, err)
 	}
-	orders, err := r.decideBatch(ctx, raws, false)
-	for i := 0; i < len(orders) && err == nil; i++ {
-		if x := mayExplain(orders[i]); x != nil {
+	decided, err := r.decideBatch(ctx, newBatch(raws, nil))
+	for i := 0; i < len(decided) && err == nil; i++ {
+		if x := mayExplain(decided[i]); x != nil {
 			err = &batchError{index: i, err: x}
 		}
 	}
 	if err == nil {
-		err = r.fit(orders)
+		err = fit(decided)
 	}
 	if err != nil {
 		return batchRefusal(raws, err)
 	}
 	b := &intents.BatchAnswer{Code: intents.OK}
-	for _, o := range orders {
-		b.Answers = append(b.Answers, r.decided(o))
+	for _, d := range decided {
+		b.Answers = append(b.Answers, d.answer())
 	}
 	return b
 }
@@ -111,58 +109,72 @@ func (r *Router) openBatch(raw []byte) ([][]byte, error) {
 	return intents.ParseBatch(raw)
 }
 
-// decideBatch decides every order on the state as it is: none sees what another
-// one of the batch will do. The error names the order that stages 1, 2 and 4, or
-// a rate, refuse.
-func (r *Router) decideBatch(ctx context.Context, raws [][]byte, again bool) ([]*order, error) {
-	orders := make([]*order, len(raws))
-	for i, raw := range raws {
-		o, err := r.decide(ctx, raw, again)
+// decideBatch decides every intent on the current state: none sees the effects of another in the
+// batch. The error names the intent that stages 1, 2 and 4, or a rate, refuse.
+func (r *Router) decideBatch(ctx context.Context, sent *batch) (_ []*decision, err error) {
+	decided := make([]*decision, len(sent.raws))
+	for i, raw := range sent.raws {
+		if sent.envs[i] == nil {
+			sent.envs[i], err = r.verify(ctx, raw)
+		}
+		if err == nil {
+			decided[i], err = r.decide(ctx, r.state.View(), sent.envs[i])
+		}
 		if err != nil {
 			return nil, &batchError{index: i, err: err}
 		}
-		if i > 0 && o.env.Principal().Tenant != orders[0].env.Principal().Tenant {
+		if i > 0 && decided[i].env.Principal().Tenant != decided[0].env.Principal().Tenant {
 			return nil, &batchError{index: i, err: intents.Refuse(intents.RBACForbidden, "/actor/tenant", "a batch is one tenant's")}
 		}
-		orders[i] = o
 	}
-	return orders, nil
+	return decided, nil
 }
 
-// acceptable refuses a batch that does not fit, and records each of its orders
-// that is refused by itself.
-func (r *Router) acceptable(ctx context.Context, orders []*order) error {
-	for _, o := range orders {
-		if o.decision.Verdict != intents.Deny {
+// acceptable refuses a batch that does not fit, and records each of its intents that is refused on
+// its own.
+func (r *Router) acceptable(ctx context.Context, decided []*decision) (first error) {
+	for i, d := range decided {
+		if d.Verdict != intents.Deny {
 			continue
 		}
-		if err := r.commit(ctx, o); err != nil {
+		x, err := r.commit(ctx, d)
+		if err != nil {
 			return err
 		}
-		if o.duplicate != nil || o.repeated {
-			continue // counted with the batch, if it is to blame
+		if x.record != nil { // otherwise it is counted with the batch, if it is to blame
+			r.countRefusal(x)
 		}
-		r.countRefusal(o)
+		if first == nil {
+			first = denied(i, d, x.record != nil)
+		}
 	}
-	return r.fit(orders)
+	if first != nil {
+		return first
+	}
+	return fit(decided)
 }
 
-// batchError is why nothing of a batch was accepted.
+// denied is the error of a batch that was not accepted because one intent is refused on its own.
+func denied(index int, d *decision, recorded bool) error {
+	return &batchError{index: index, err: d.refusal(), answer: d.answer(), recorded: recorded}
+}
+
+// batchError is the reason why nothing of a batch was accepted.
 type batchError struct {
 	index    int
 	err      error
-	answer   *intents.Answer // of an order that was decided
-	recorded bool            // a record says so
-	open     bool            // an equal order is being carried out,
+	answer   *intents.Answer // of an intent that was decided
+	recorded bool            // it has a record
+	open     bool            // an equal intent is in flight,
 	position int64           // at this position
 }
 
 func (f *batchError) Error() string { return f.err.Error() }
 func (f *batchError) Unwrap() error { return f.err }
 
-// awaited waits for the outcome of an order until ctx ends, if there is room to.
-func (r *Router) awaited(ctx context.Context, position int64) bool {
-	a, err := r.awaitIfRoom(ctx, position)
+// awaited waits for the outcome of an intent until ctx ends, if a place to wait is free.
+func (r *Router) awaited(ctx context.Context, of *intents.Envelope, position int64) bool {
+	a, err := r.awaitIfRoom(ctx, of, position)
 	return err == nil && a != nil && a.Code != intents.InFlight
 }
 
@@ -184,18 +196,13 @@ func (r *Router) refuseBatch(ctx context.Context, raws [][]byte, err error) *int
 func batchRefusal(raws [][]byte, err error) *intents.BatchAnswer {
 	var f *batchError
 	if !errors.As(err, &f) {
-		a := Refused(nil, err)
+		a := RefusalAnswer(nil, err)
 		return &intents.BatchAnswer{Code: a.Code, Pointer: a.Pointer, Reason: a.Reason, Hint: a.Hint}
 	}
 	a := f.answer
 	if a == nil {
-		a = Refused(raws[f.index], f.err)
+		a = RefusalAnswer(raws[f.index], f.err)
 	}
 	b := &intents.BatchAnswer{Code: a.Code, Index: &f.index, Pointer: intents.BatchPointer(f.index, a.Pointer), Reason: a.Reason, Hint: a.Hint, Fault: a}
 	return b
-}
-
-// dispatched says whether an accepted order is carried out by an executor.
-func (o *order) dispatched() bool {
-	return o.duplicate == nil && o.decision.Verdict == intents.Allow && o.row.Executor != catalog.ExecutorRouter
 }

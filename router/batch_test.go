@@ -9,26 +9,26 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// batchOf is a batch of sealed orders.
+// batchOf is a batch of signed intents.
 func batchOf(raws ...[]byte) []byte {
 	return fmt.Appendf(nil, `{"atomic":true,"orders":[%s]}`, bytes.Join(raws, []byte(",")))
 }
 
-// calls are n sealed calls of one task, in order.
+// calls are n signed calls of one task, in order.
 func calls(w *routertest.World, task *routertest.Task, n int) [][]byte {
 	w.Helper()
 	var out [][]byte
 	for i := range n {
-		out = append(out, w.Seal(task.CallOrder("feed", fmt.Sprintf(`{"n":%d}`, i))))
+		out = append(out, w.Sign(task.CallIntent("feed", fmt.Sprintf(`{"n":%d}`, i))))
 	}
 	return out
 }
 
-// submitted wants a code of a batch.
+// submitted checks the code of a batch.
 func submitted(w *routertest.World, raw []byte, code intents.Code) *intents.BatchAnswer {
 	w.Helper()
 	b := w.Router.SubmitBatch(w.Context(), raw, 0)
@@ -47,19 +47,19 @@ func codes(b *intents.BatchAnswer) string {
 	return fmt.Sprint(out)
 }
 
-// Orders of a batch are committed together and carried out one after the other;
-// the same batch again is told the same.
+// Intents of a batch are committed together and executed one after the other; the same batch again
+// gets the same answer.
 func TestBatch(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
 	before := w.Journal.Next()
-	raw := batchOf(append(calls(w, task, 3), w.Seal(w.NewPlan("p2").OpenOrder()))...)
+	raw := batchOf(append(calls(w, task, 3), w.Sign(w.NewPlan("p2").OpenIntent()))...)
 	first := submitted(w, raw, intents.OK)
 	if codes(first) != "[OK OK OK OK]" || first.Index != nil || first.Fault != nil {
 		t.Fatalf("%+v", first)
 	}
 	for i, a := range first.Answers {
-		if r := receipt(w, a); *a.Position != before+int64(i) || r.Position != *a.Position || a.Replayed || a.Decision.Batch.Index != i || a.Decision.Batch.Of != 4 {
+		if r := receipt(w, a); *a.Position != before+int64(i) || r.Position != *a.Position || a.Replayed || a.Decision.Batch.Index != i || a.Decision.Batch.Size != 4 {
 			t.Errorf("order %d: %+v", i, a)
 		}
 	}
@@ -79,7 +79,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// failing lets the call of a number fail, as often as times says.
+// failing makes the call of a number fail, as often as times says.
 func failing(w *routertest.World, number int, times int, report intents.Report) {
 	w.Bus.On("skill.call", func(_ context.Context, c routertest.Call) intents.Report {
 		if bytes.Contains(c.Body.Intent.Args, fmt.Appendf(nil, `"n":%d`, number)) && times > 0 {
@@ -92,15 +92,15 @@ func failing(w *routertest.World, number int, times int, report intents.Report) 
 
 func noneOpen(w *routertest.World) {
 	w.Helper()
-	open, err := w.Journal.OpenOrders(w.Context())
+	open, err := w.Journal.OpenIntents(w.Context())
 	w.Must(err)
 	if len(open) != 0 {
 		w.Errorf("open: %v", open)
 	}
 }
 
-// A batch stops at the first order that is not done; those after it are not
-// carried out and give their keys back. Sent again it goes on there.
+// A batch stops at the first intent that fails; later ones are not executed and free their keys.
+// Sent again it continues there.
 func TestBatchStops(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
@@ -119,8 +119,8 @@ func TestBatchStops(t *testing.T) {
 	}
 }
 
-// After an order that failed for good nothing of the same batch is accepted any
-// more; what follows can be sent without it.
+// After an intent that failed for good no more of the same batch is accepted; the rest can be sent
+// without it.
 func TestBatchStopsForGood(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
@@ -134,8 +134,8 @@ func TestBatchStopsForGood(t *testing.T) {
 	submitted(w, batchOf(raws[1]), intents.OK)
 }
 
-// All or none: whatever is wrong with one order, none is accepted and no key is
-// taken; a refusal that has a record alone has it here too.
+// All or none: if one intent is refused, none is accepted and no key is taken. A refusal that has a
+// record on its own has it here too.
 func TestBatchAllOrNone(t *testing.T) {
 	for _, c := range []struct {
 		name, pointer string
@@ -144,42 +144,42 @@ func TestBatchAllOrNone(t *testing.T) {
 		bad           func(w *routertest.World, task *routertest.Task) []byte
 	}{
 		{"malformed", "/orders/1/extra", intents.SchemaInvalid, 0, func(w *routertest.World, _ *routertest.Task) []byte {
-			return bytes.Replace(w.Seal(find(w)), []byte(`"version"`), []byte(`"extra":1,"version"`), 1)
+			return bytes.Replace(w.Sign(find(w)), []byte(`"version"`), []byte(`"extra":1,"version"`), 1)
 		}},
 		{"signature", "/orders/1/sig", intents.SignatureInvalid, 0, func(w *routertest.World, _ *routertest.Task) []byte {
-			return bytes.Replace(w.Seal(find(w)), []byte("quakes"), []byte("Quakes"), 1)
+			return bytes.Replace(w.Sign(find(w)), []byte("quakes"), []byte("Quakes"), 1)
 		}},
 		{"expired", "/orders/1/constraints/ttl_sec", intents.ExpiredTTL, 0, func(w *routertest.World, _ *routertest.Task) []byte {
 			o := find(w)
 			o.At = w.Clock.Now().Add(-time.Hour)
-			return w.Seal(o)
+			return w.Sign(o)
 		}},
 		{"tenant", "/orders/1/actor/tenant", intents.RBACForbidden, 0, func(w *routertest.World, _ *routertest.Task) []byte {
-			return w.Seal(routertest.Order{By: w.Operator, Type: "order.resolve", Args: struct{}{}})
+			return w.Sign(routertest.Intent{By: w.Operator, Type: "order.resolve", Args: struct{}{}})
 		}},
 		{"schema", "/orders/1/intent/args/colour", intents.SchemaInvalid, 1, func(w *routertest.World, _ *routertest.Task) []byte {
 			o := find(w)
 			o.Args = map[string]string{"colour": "red"}
-			return w.Seal(o)
+			return w.Sign(o)
 		}},
 		{"rbac", "/orders/1/actor", intents.RBACForbidden, 1, func(w *routertest.World, _ *routertest.Task) []byte {
 			o := find(w)
 			o.Roles = []string{"auditor"}
-			return w.Seal(o)
+			return w.Sign(o)
 		}},
 		{"held", "/orders/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
-			return w.Seal(task.CallOrder("pay", `{}`))
+			return w.Sign(task.CallIntent("pay", `{}`))
 		}},
 		{"one key", "/orders/1/constraints/idempotency_key", intents.ConflictIdempotency, 0, func(w *routertest.World, task *routertest.Task) []byte {
-			return w.Seal(task.CallOrder("feed", `{"n":0}`))
+			return w.Sign(task.CallIntent("feed", `{"n":0}`))
 		}},
 		{"a repetition", "/orders/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
-			o := task.CallOrder("feed", `{"n":0}`)
+			o := task.CallIntent("feed", `{"n":0}`)
 			o.Key = "another"
-			return w.Seal(o)
+			return w.Sign(o)
 		}},
 		{"too late", "/orders/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
-			return w.Seal(task.CancelOrder(w.Manager))
+			return w.Sign(task.CancelIntent(w.Manager))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestBatchAllOrNone(t *testing.T) {
 			steps[0].Skills = append(steps[0].Skills, "pay")
 			p.Want(p.Plan(steps), intents.OK)
 			task := p.Started(1)
-			good := w.Seal(task.CallOrder("feed", `{"n":0}`))
+			good := w.Sign(task.CallIntent("feed", `{"n":0}`))
 			raw := batchOf(good, c.bad(w, task))
 			before := w.Journal.Next()
 			b := submitted(w, raw, c.code)
@@ -211,37 +211,37 @@ func TestBatchAllOrNone(t *testing.T) {
 	}
 }
 
-// Two moves of one plan, and two changes of one directory, do not go together.
+// Two transitions of one plan, and two changes of one directory, do not go together.
 func TestBatchRests(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.NewPlan("p1")
 	p.Want(p.Open(), intents.OK)
-	one, two := p.ClaimOrder(1), p.ClaimOrder(1)
+	one, two := p.ClaimIntent(1), p.ClaimIntent(1)
 	two.Args = catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 1, Driver: "other"}
-	submitted(w, batchOf(w.Seal(one), w.Seal(two)), intents.MalformedArgs)
+	submitted(w, batchOf(w.Sign(one), w.Sign(two)), intents.MalformedArgs)
 	put := func(key string) []byte {
-		return w.Seal(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: []byte("1")}}})
+		return w.Sign(routertest.Intent{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: []byte("1")}}})
 	}
 	submitted(w, batchOf(put("x.a"), put("x.b")), intents.MalformedArgs)
 	submitted(w, batchOf(put("x.a")), intents.OK)
-	submitted(w, batchOf(w.Seal(one), w.Seal(w.NewPlan("p2").OpenOrder())), intents.OK)
+	submitted(w, batchOf(w.Sign(one), w.Sign(w.NewPlan("p2").OpenIntent())), intents.OK)
 }
 
-// Orders of the router take effect with the commit, wherever they stand: one that
-// ends what an earlier call rests on would end it before the call is carried out.
+// Intents of the router take effect with the commit, wherever they are in the batch: one that ends
+// what an earlier call depends on would end it before the call is executed.
 func TestBatchEndsNothingBefore(t *testing.T) {
 	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, effect)
-		call := w.Seal(task.CallOrder("feed", `{"n":0}`))
+		call := w.Sign(task.CallIntent("feed", `{"n":0}`))
 		failed := catalog.PlanClose{PlanID: task.ID, Epoch: task.Epoch, Status: "failed", Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}}
-		for name, end := range map[string]routertest.Order{
+		for name, end := range map[string]routertest.Intent{
 			"plan.close":  {By: w.Manager, Type: "plan.close", Args: failed, Ctx: intents.Context{PlanID: task.ID}},
-			"cancel":      task.CancelOrder(w.Gateway),
-			"step.finish": task.Order("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "failed", Reason: "no rows"}),
-			"plan.claim":  task.ClaimOrder(task.Epoch + 1),
+			"cancel":      task.CancelIntent(w.Gateway),
+			"step.finish": task.Intent("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "failed", Reason: "no rows"}),
+			"plan.claim":  task.ClaimIntent(task.Epoch + 1),
 		} {
-			b := submitted(w, batchOf(call, w.Seal(end)), intents.MalformedArgs)
+			b := submitted(w, batchOf(call, w.Sign(end)), intents.MalformedArgs)
 			if b.Answers != nil || *b.Index != 1 || len(w.Bus.Calls("skill.call")) != 0 {
 				t.Errorf("%s, then %s: %+v", effect, name, b)
 			}
@@ -250,7 +250,7 @@ func TestBatchEndsNothingBefore(t *testing.T) {
 	}
 }
 
-// What a batch relies on may change before its commit: all of it is decided again.
+// What a batch reads may change before its commit: all of it is decided again.
 func TestBatchStale(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Pure)
@@ -262,7 +262,7 @@ func TestBatchStale(t *testing.T) {
 	}
 }
 
-// A key that is lost to somebody else between decision and commit.
+// A key that another submission takes between decision and commit.
 func TestBatchLost(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Once)
@@ -274,14 +274,14 @@ func TestBatchLost(t *testing.T) {
 	}
 }
 
-// Whether a batch that failed to commit was written is unknown; sent again it is
-// carried out once at most.
+// Whether a batch that failed to commit was written is unknown; sent again it is executed once at
+// most.
 func TestBatchUnknown(t *testing.T) {
 	for _, persists := range []bool{false, true} {
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Once)
 		raw := batchOf(calls(w, task, 2)...)
-		memory(w).FailNext(errDisk, persists)
+		inMemory(w).FailNext(errDisk, persists)
 		if b := submitted(w, raw, intents.InFlight); b.Answers != nil {
 			t.Errorf("%+v", b)
 		}
@@ -298,7 +298,7 @@ func TestBatchUnknown(t *testing.T) {
 	}
 }
 
-// While a batch is carried out it is in flight, and may be waited for.
+// While a batch is being executed it is in flight, and can be awaited.
 func TestBatchInFlight(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
@@ -311,7 +311,7 @@ func TestBatchInFlight(t *testing.T) {
 	if b := submitted(w, raw, intents.InFlight); codes(b) != "[IN_FLIGHT IN_FLIGHT]" || *b.Index != 0 {
 		t.Errorf("%+v", b)
 	}
-	fresh := append(calls(w, task, 1), w.Seal(find(w)))
+	fresh := append(calls(w, task, 1), w.Sign(find(w)))
 	if b := submitted(w, batchOf(fresh...), intents.InFlight); b.Answers != nil {
 		t.Errorf("%+v", b)
 	}
@@ -323,7 +323,7 @@ func TestBatchInFlight(t *testing.T) {
 	}
 }
 
-// A crash ends the order that was carried out by its effect, and the batch.
+// A crash ends the intent that was being executed by its effect, and the batch.
 func TestBatchCrash(t *testing.T) {
 	for effect, want := range map[catalog.Effect]string{
 		catalog.Idempotent: "[OK OK CANCELLED]", catalog.Pure: "[OK ABANDONED CANCELLED]", catalog.Once: "[OK INDETERMINATE CANCELLED]",
@@ -355,13 +355,13 @@ func TestBatchCrash(t *testing.T) {
 		if fmt.Sprint(got) != want {
 			t.Errorf("%s: %v, want %s", effect, got, want)
 		}
-		// Nothing is lost by a second start either.
+		// A second start loses nothing either.
 		noneOpen(next.Restart())
 	}
 }
 
-// A crash after an order that was not done, and before those after it were
-// cancelled: none of them is carried out by recovery either.
+// A crash after a failed intent, and before those after it were cancelled: recovery executes none
+// of them either.
 func TestBatchCrashAfterAFailure(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Idempotent)
@@ -391,7 +391,7 @@ func TestBatchCrashAfterAFailure(t *testing.T) {
 	}
 }
 
-// Signer and grant are asked again before each turn.
+// Signer and grant are checked again before each turn.
 func TestBatchRevoked(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
@@ -407,7 +407,7 @@ func TestBatchRevoked(t *testing.T) {
 	}
 }
 
-// A batch takes one slot, and gives it back however it ends.
+// A batch takes one slot, and frees it however it ends.
 func TestBatchSlot(t *testing.T) {
 	w := routertest.New(t, routertest.Options{Slots: 1, ChildSlots: 1})
 	task := started(w, catalog.Idempotent)
@@ -424,7 +424,7 @@ func TestBatchSlot(t *testing.T) {
 	if b := <-done; b.Code != intents.OK {
 		t.Errorf("%+v", b)
 	}
-	memory(w).FailNext(storage.ErrFull, false)
+	inMemory(w).FailNext(storage.ErrFull, false)
 	submitted(w, batchOf(raws[2:]...), intents.Overloaded)
 	submitted(w, batchOf(raws[2:]...), intents.OK)
 	w.Want(task.Call("feed", `{"n":9}`), intents.OK)
@@ -435,14 +435,14 @@ func TestBatchDryRun(t *testing.T) {
 	o := find(w)
 	o.Roles = []string{"user", "auditor"}
 	before, counted := w.Journal.Next(), fmt.Sprint(w.Router.Counts())
-	if b := w.Router.DryRunBatch(t.Context(), batchOf(w.Seal(o), w.Seal(o))); codes(b) != "[OK OK]" || b.Answers[1].Position != nil || b.Answers[0].Decision == nil {
+	if b := w.Router.DryRunBatch(t.Context(), batchOf(w.Sign(o), w.Sign(o))); codes(b) != "[OK OK]" || b.Answers[1].Position != nil || b.Answers[0].Decision == nil {
 		t.Errorf("%+v", b)
 	}
-	if b := w.Router.DryRunBatch(t.Context(), batchOf(w.Seal(o), w.Seal(find(w)))); b.Code != intents.RBACForbidden || *b.Index != 1 {
+	if b := w.Router.DryRunBatch(t.Context(), batchOf(w.Sign(o), w.Sign(find(w)))); b.Code != intents.RBACForbidden || *b.Index != 1 {
 		t.Errorf("%+v", b)
 	}
 	o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "x"}
-	if b := w.Router.DryRunBatch(t.Context(), batchOf(w.Seal(o))); b.Code != intents.PolicyDenied || b.Fault == nil {
+	if b := w.Router.DryRunBatch(t.Context(), batchOf(w.Sign(o))); b.Code != intents.PolicyDenied || b.Fault == nil {
 		t.Errorf("%+v", b)
 	}
 	if w.Journal.Next() != before || fmt.Sprint(w.Router.Counts()) != counted || len(w.Bus.Calls("skill.find")) != 0 {

@@ -8,25 +8,25 @@ import (
 	"aob.dev/writ/state"
 )
 
-// mark says how an order that executors carry out goes to its skill server. It stands in the
-// facts, and its commit relies on it. ahead are probes before it in its batch.
+// mark records how the breaker lets an executor's intent go to its skill server. The mark is one of
+// the decision's inputs, and the commit reads it. ahead counts the probes before it in its batch.
 //
-// Crash after the commit of a probe: it stays one of its round, which ends without it.
-func (o *order) mark(ahead int) {
-	o.facts.Breaker = o.view.Breaker(o.inPlan(), ahead)
+// Crash after the commit of a probe: it stays a probe of its round, which ends without it.
+func (x *execution) mark(ahead int) {
+	x.inputs.Breaker = x.view.Breaker(x.inPlan(), ahead)
 }
 
-// unsent is the outcome of an order that the breaker of its skill server refuses.
-func (r *Router) unsent(o *order) intents.Outcome {
-	out := intents.Outcome{Of: o.position, Attempt: o.attempt, Status: intents.Failed, Code: intents.DispatchUnavailable, Retryable: true}
-	out.Reason = "nothing was sent, since the skill server fails: " + r.breakerOf(o).String()
+// unsent is the outcome of an intent that the breaker of its skill server refuses.
+func (r *Router) unsent(x *execution) intents.Outcome {
+	out := intents.Outcome{Target: x.position, Attempt: x.attempt, Status: intents.Failed, Code: intents.DispatchUnavailable, Retryable: true}
+	out.Reason = "nothing was sent, since the skill server fails: " + r.breakerOf(x).String()
 	return out
 }
 
-// breakerOf an order, as it is at the time of its decision.
-func (r *Router) breakerOf(o *order) state.Breaker {
-	tenant, server, _ := strings.Cut(o.inPlan().BreakerName(), "/")
-	for _, b := range r.state.Breakers(tenant, o.now) {
+// breakerOf returns the intent's breaker at the time of its decision.
+func (r *Router) breakerOf(x *execution) state.Breaker {
+	tenant, server, _ := strings.Cut(x.inPlan().BreakerName(), "/")
+	for _, b := range r.state.Breakers(tenant, x.now) {
 		if b.Server == server {
 			return b
 		}
@@ -34,8 +34,8 @@ func (r *Router) breakerOf(o *order) state.Breaker {
 	return state.Breaker{Tenant: tenant, Server: server, Status: state.BreakerClosed} // it has answered since
 }
 
-// breakerMoved counts and logs that a breaker has another status.
-func (r *Router) breakerMoved(b state.Breaker) {
+// breakerChanged counts and logs a breaker's new status.
+func (r *Router) breakerChanged(b state.Breaker) {
 	r.metrics.mu.Lock()
 	count(&r.metrics.breakers, b.Status, 1)
 	r.metrics.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *Router) Breakers(tenant string) []state.Breaker {
 	return r.state.Breakers(tenant, r.cfg.Now())
 }
 
-// breakerTerms that are in force once this router has started.
+// breakerTerms returns the terms that are in force once this router has started.
 func (r *Router) breakerTerms() intents.BreakerTerms {
 	if r.cfg.Breakers == nil {
 		return intents.DefaultBreakers

@@ -15,7 +15,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -51,20 +51,20 @@ func newSick(t *testing.T, effect catalog.Effect, o routertest.Options) *sick {
 	return s
 }
 
-// server answers so from now on.
+// server sets the answer of the server from now on.
 func (s *sick) server(r intents.Report) { s.Bus.On("skill.call", routertest.Always(r)) }
 
-// order is a call that was not made before.
-func (s *sick) order() routertest.Order {
+// intent is a call that was not made before.
+func (s *sick) intent() routertest.Intent {
 	s.calls++
-	return s.task.CallOrder("crm.list", fmt.Sprintf(`{"n":%d}`, s.calls))
+	return s.task.CallIntent("crm.list", fmt.Sprintf(`{"n":%d}`, s.calls))
 }
 
-// call makes one, and says how it ended and whether the server saw it.
+// call makes one, and returns its answer and whether the server saw it.
 func (s *sick) call() (a *intents.Answer, seen bool) {
 	s.Helper()
 	before := len(s.Bus.Calls("skill.call"))
-	a = s.Do(s.order())
+	a = s.Do(s.intent())
 	return a, len(s.Bus.Calls("skill.call")) > before
 }
 
@@ -93,7 +93,7 @@ func (s *sick) opened() {
 	}
 }
 
-// on goes on in another process.
+// on continues in another process.
 func (s *sick) on(w *routertest.World) {
 	s.World = w
 	task := *s.task
@@ -111,8 +111,8 @@ func (s *sick) status() state.Breaker {
 	return all[0]
 }
 
-// Five failures in a row open a breaker; half a minute later a call is tried, and a success closes it. A
-// refused call says so, leaves nothing behind and may be sent again as it was.
+// Five failures in a row open a breaker; half a minute later a call is tried, and a success closes
+// it. A refused call says so, leaves nothing behind and may be sent again unchanged.
 func TestBreaker(t *testing.T) {
 	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Once} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -121,15 +121,15 @@ func TestBreaker(t *testing.T) {
 				s.sent(intents.ExecutorFailed)
 			}
 			s.server(answers())
-			s.sent(intents.OK) // begins anew
+			s.sent(intents.OK) // begins again
 			s.server(fails())
 			s.opened()
 			at := s.Clock.Now()
 			if d := cmp.Diff(state.Breaker{Tenant: "default", Server: "crm", Status: state.BreakerOpen, Failures: 5, Since: at, Next: at.Add(30 * time.Second)}, s.status()); d != "" {
 				t.Error(d)
 			}
-			order := s.order()
-			raw := s.Seal(order)
+			order := s.intent()
+			raw := s.Sign(order)
 			a := s.Want(s.Send(raw), intents.DispatchUnavailable)
 			if want := "nothing was sent, since the skill server fails: crm has failed 5 times in a row: since 10:00:00 UTC it is not called, and it is tried again from 10:00:30 UTC on"; a.Reason != want {
 				t.Errorf("%q", a.Reason)
@@ -138,7 +138,7 @@ func TestBreaker(t *testing.T) {
 			s.refused()
 			s.Clock.Move(time.Millisecond)
 			s.server(answers())
-			s.Want(s.Send(raw), intents.OK) // the refused one, as it was
+			s.Want(s.Send(raw), intents.OK) // the refused one, unchanged
 			s.sent(intents.OK)
 			if got := s.status(); got != (state.Breaker{}) {
 				t.Errorf("%+v", got)
@@ -150,7 +150,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// What a server answers, and what says nothing of it, opens no breaker.
+// A server's answers, and failures that are not the server's, open no breaker.
 func TestBreakerCountsFailuresOnly(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{})
 	tool := routertest.Failed(intents.ExecutorFailed)
@@ -163,22 +163,22 @@ func TestBreakerCountsFailuresOnly(t *testing.T) {
 	}
 	s.Bus.On("skill.call", nil)
 	for range 6 {
-		s.Want(s.Do(s.order()), intents.DispatchUnavailable)
+		s.Want(s.Do(s.intent()), intents.DispatchUnavailable)
 	}
 	if got := s.status(); got != (state.Breaker{}) {
 		t.Errorf("%+v", got)
 	}
 }
 
-// A probe that fails opens the breaker again, and so does a minute in which none succeeds.
-func TestBreakerOpensAgain(t *testing.T) {
+// A failed probe opens the breaker again, and so does a minute in which none succeeds.
+func TestBreakerReopens(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{})
 	s.opened()
 	s.Clock.Move(30 * time.Second)
 	s.sent(intents.ExecutorFailed)
 	s.refused()
 	s.Clock.Move(30 * time.Second)
-	s.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorTimeout))) // of which nothing is known
+	s.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorTimeout))) // the effect is unknown
 	for range 3 {
 		s.sent(intents.ExecutorTimeout)
 	}
@@ -192,8 +192,8 @@ func TestBreakerOpensAgain(t *testing.T) {
 	s.sent(intents.OK)
 }
 
-// However many calls there are at once, and through however many routers, three are probes. What a probe
-// finds out later than its round counts no more.
+// Of any number of concurrent calls, through any number of routers, three are probes. A probe's
+// result after its round no longer counts.
 func TestBreakerTwoRouters(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{Twice: true})
 	s.opened()
@@ -205,7 +205,7 @@ func TestBreakerTwoRouters(t *testing.T) {
 	var refused, ok atomic.Int64
 	enough := make(chan struct{}, 20)
 	for i := range 12 {
-		raw := s.Seal(s.order())
+		raw := s.Sign(s.intent())
 		all.Go(func() {
 			to := s.Router
 			if i%2 == 1 {
@@ -239,7 +239,7 @@ func TestBreakerTwoRouters(t *testing.T) {
 	if n := len(s.Bus.Calls("skill.call")) - before; n != 3 || refused.Load() != 9 {
 		t.Errorf("%d were sent, %d refused", n, refused.Load())
 	}
-	s.Clock.Move(time.Minute) // the round is over
+	s.Clock.Move(time.Minute) // the round has ended
 	close(g.answer)
 	all.Wait()
 	if got := s.status(); ok.Load() != 3 || got.Status != state.BreakerOpen {
@@ -247,7 +247,7 @@ func TestBreakerTwoRouters(t *testing.T) {
 	}
 }
 
-// Of the orders of a batch as many are probes as a round has left.
+// Of the intents of a batch as many are probes as a round has left.
 func TestBreakerBatch(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{})
 	s.opened()
@@ -255,12 +255,12 @@ func TestBreakerBatch(t *testing.T) {
 	s.server(answers())
 	var raws [][]byte
 	for range 5 {
-		raws = append(raws, s.Seal(s.order()))
+		raws = append(raws, s.Sign(s.intent()))
 	}
 	b := submitted(s.World, batchOf(raws...), intents.DispatchUnavailable)
 	var marks []intents.BreakerMark
 	for _, a := range b.Answers {
-		marks = append(marks, s.facts(*a.Position).Breaker)
+		marks = append(marks, s.inputs(*a.Position).Breaker)
 	}
 	if want := []intents.BreakerMark{"probe", "probe", "probe", "open", "open"}; codes(b) != "[OK OK OK DISPATCH_UNAVAILABLE CANCELLED]" || !slices.Equal(marks, want) {
 		t.Errorf("%s %v", codes(b), marks)
@@ -268,9 +268,9 @@ func TestBreakerBatch(t *testing.T) {
 	s.sent(intents.OK)
 }
 
-func (s *sick) facts(position int64) (f intents.Facts) {
+func (s *sick) inputs(position int64) (f intents.DecisionInputs) {
 	s.Helper()
-	s.Must(json.Unmarshal(s.Records()[position].Parts[storage.PartFacts], &f))
+	s.Must(json.Unmarshal(s.Records()[position].Parts[storage.PartInputs], &f))
 	return f
 }
 
@@ -293,8 +293,8 @@ func TestBreakerOfItsOwn(t *testing.T) {
 	s.Want(s.Begun("p4", "crm.count").Started(1).Call("crm.count", `{}`), intents.DispatchUnavailable)
 }
 
-// A breaker is what the records make it: after a restart it is open still, and time passes by
-// the clock of the record.
+// A breaker follows from the records: after a restart it is still open, and time passes by the
+// clock of the record.
 func TestBreakerSurvives(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{})
 	s.opened()
@@ -306,21 +306,21 @@ func TestBreakerSurvives(t *testing.T) {
 	s.refused()
 }
 
-// deaf is a journal that takes no outcomes.
+// deaf is a journal that refuses outcomes.
 type deaf struct {
 	storage.Journal
 	on *atomic.Bool
 }
 
-func (j deaf) Finish(ctx context.Context, of int64, attempt int, out storage.Record, touches []storage.Subject) (int64, error) {
+func (j deaf) Finish(ctx context.Context, of int64, attempt int, out storage.Record, writes []storage.Subject) (int64, error) {
 	if j.on.Load() {
 		return 0, storage.ErrNotReady
 	}
-	return j.Journal.Finish(ctx, of, attempt, out, touches)
+	return j.Journal.Finish(ctx, of, attempt, out, writes)
 }
 
-// A process that dies between the commit of a refused order and its outcome has sent nothing, and
-// that is what recovery says, also of an order that acts once.
+// A process that dies between the commit of a refused intent and its outcome has sent nothing, and
+// recovery says so, also for a once intent.
 func TestBreakerRecovers(t *testing.T) {
 	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -329,7 +329,7 @@ func TestBreakerRecovers(t *testing.T) {
 			s.opened()
 			on.Store(true)
 			at := s.Journal.Next()
-			s.Do(s.order())
+			s.Do(s.intent())
 			calls := len(s.Bus.Calls("skill.call"))
 			s.on(s.Restart())
 			out := outcome(s.World, at)
@@ -340,16 +340,16 @@ func TestBreakerRecovers(t *testing.T) {
 	}
 }
 
-// An order that people have approved gets its mark when it is released.
+// An approved intent gets its mark when it is released.
 func TestBreakerOfHeld(t *testing.T) {
 	s := newSick(t, catalog.Once, routertest.Options{})
 	s.Approval(`{"once":true,"skills":["crm.list"]}`, "ben")
-	held := s.Want(s.Do(s.order()), intents.ApprovalRequired)
-	later := s.Want(s.Do(s.order()), intents.ApprovalRequired)
+	held := s.Want(s.Do(s.intent()), intents.ApprovalRequired)
+	later := s.Want(s.Do(s.intent()), intents.ApprovalRequired)
 	s.Data("approval", `{"once":false}`)
 	s.opened()
 	approve := func(a *intents.Answer) *intents.Answer {
-		s.Want(s.Do(routertest.Order{
+		s.Want(s.Do(routertest.Intent{
 			By: s.Gateway, User: "ben", Roles: []string{"approver"}, Type: "hitl.approve", Ctx: intents.Context{TurnID: "approval"},
 			Args: catalog.Approve{IntentID: a.IntentID, Decision: catalog.DecisionApprove},
 		}), intents.OK)
@@ -369,8 +369,8 @@ func TestBreakerOfHeld(t *testing.T) {
 	}
 }
 
-// The terms stand in the record: those of the router that started last hold, and without breakers
-// every call is sent.
+// The record has the breaker terms of the router that started last, and without breakers every call
+// is sent.
 func TestBreakerTerms(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{Breakers: &intents.BreakerTerms{Failures: 2, ResetMS: 1000, Probes: 1, ProbeMS: 2000}})
 	s.sent(intents.ExecutorFailed)

@@ -7,13 +7,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // uses ends a task as failed, after it has used tokens.
 func uses(t *routertest.Task, input, output int) {
 	t.Helper()
-	t.Want(t.Do(t.Order("step.finish", catalog.StepFinish{
+	t.Want(t.Do(t.Intent("step.finish", catalog.StepFinish{
 		TaskID: t.TaskID, Status: "failed", Reason: "no", Usage: []catalog.Usage{{Agent: "executor", Model: "test:a", Calls: 1, InputTokens: input, OutputTokens: output}},
 	})), intents.OK)
 }
@@ -24,11 +24,12 @@ func opens(p *routertest.Plan, revision int) *intents.Answer {
 	if revision > 1 {
 		p.Want(p.Plan(routertest.Steps(revision, "feed")), intents.OK)
 	}
-	return p.Do(p.StepOrder(p.NewTask(revision).StepArgs()))
+	return p.Do(p.StepIntent(p.NewTask(revision).StepArgs()))
 }
 
-// TestBudgets: once the tokens of a turn, of a user's day or of a tenant's day are used, no task begins
-// where that budget counts. The refusal says which, how far, and when it is free again; and on the next day it is.
+// TestBudgets: once the tokens of a turn, of a user's day or of a tenant's day are used, no task
+// begins under that budget. The refusal names the budget, its use, and when it is free again; on
+// the next day it is.
 func TestBudgets(t *testing.T) {
 	for name, c := range map[string]struct {
 		budgets, reason string
@@ -66,47 +67,49 @@ func TestBudgets(t *testing.T) {
 			}
 			w.Want(c.free(w), intents.OK)
 			w.Data("budgets", "null")
-			w.Want(p.Do(p.StepOrder(p.NewTask(3).StepArgs())), intents.OK)
+			w.Want(p.Do(p.StepIntent(p.NewTask(3).StepArgs())), intents.OK)
 		})
 	}
 }
 
-// TestBudgetOutsideOfPlans: what models used outside of all plans counts for the day of its actor and tenant.
+// TestBudgetOutsideOfPlans: tokens used outside of all plans count for the day of their actor and
+// tenant.
 func TestBudgetOutsideOfPlans(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Pure)
 	w.Data("budgets", `{"tokens_per_user_day":1000,"tokens_per_turn":1}`)
 	report := func(input int) {
-		w.OK(routertest.Order{By: w.Manager, Type: "usage.report", Args: catalog.UsageReport{Usage: []catalog.Usage{{Agent: "producer", Model: "test:a", Calls: 1, InputTokens: input}}}})
+		w.OK(routertest.Intent{By: w.Manager, Type: "usage.report", Args: catalog.UsageReport{Usage: []catalog.Usage{{Agent: "producer", Model: "test:a", Calls: 1, InputTokens: input}}}})
 	}
 	report(999)
-	w.Must(w.Dir.Spent("default", "ana", w.Clock.Now()))
+	w.Must(w.Dir.CheckBudget("default", "ana", w.Clock.Now()))
 	report(1)
 	w = w.Restart()
-	if err := w.Dir.Spent("default", "ana", w.Clock.Now()); err == nil || !strings.Contains(err.Error(), "of this user and day is spent: 1000 of 1000") {
+	if err := w.Dir.CheckBudget("default", "ana", w.Clock.Now()); err == nil || !strings.Contains(err.Error(), "of this user and day is spent: 1000 of 1000") {
 		t.Errorf("%v", err)
 	}
-	w.Must(w.Dir.Spent("default", "ben", w.Clock.Now()))
+	w.Must(w.Dir.CheckBudget("default", "ben", w.Clock.Now()))
 	p := w.Begun("p1", "feed")
 	w.Want(opens(p, 1), intents.RateLimited)
 	w.Clock.Move(24 * time.Hour)
-	w.Must(w.Dir.Spent("default", "ana", w.Clock.Now()))
+	w.Must(w.Dir.CheckBudget("default", "ana", w.Clock.Now()))
 }
 
-// TestBudgetOfALostTask: a task that ends without a report is charged for one request more than it is known to have made.
+// TestBudgetOfALostTask: a task that ends without a report is charged for one request more than it
+// is known to have made.
 func TestBudgetOfALostTask(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Pure)
 	w.Data("budgets", `{"tokens_per_turn":40000}`)
 	p := w.Begun("p1", "feed")
 	lost := p.Started(1)
-	call := lost.CallOrder("feed", `{}`)
+	call := lost.CallIntent("feed", `{}`)
 	call.Ctx.Call = "2.0"
 	w.Want(w.Do(call), intents.OK)
-	w.Want(p.Claim(), intents.OK)                                  // 2 + 1 requests, at 10,000 tokens
-	w.Want(p.Do(p.StepOrder(p.NewTask(1).StepArgs())), intents.OK) // 30,000
-	w.Want(p.Claim(), intents.OK)                                  // one more
-	a := w.Want(p.Do(p.StepOrder(p.NewTask(1).StepArgs())), intents.RateLimited)
+	w.Want(p.Claim(), intents.OK)                                   // 2 + 1 requests, at 10,000 tokens
+	w.Want(p.Do(p.StepIntent(p.NewTask(1).StepArgs())), intents.OK) // 30,000
+	w.Want(p.Claim(), intents.OK)                                   // one more
+	a := w.Want(p.Do(p.StepIntent(p.NewTask(1).StepArgs())), intents.RateLimited)
 	if !strings.Contains(a.Reason, "40000 of 40000") {
 		t.Errorf("%+v", a)
 	}

@@ -13,76 +13,77 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// errStale: something that the decision relied on has changed.
-var errStale = errors.New("router: decide again")
-
-// commit is stage 8: one durable compare-and-set before anything happens. The
-// loser is a duplicate; what cannot be committed is not accepted. A denial is a
-// commit that takes no key, once per intent and code. It asserts what it rests on, as any
-// decision does: who reads the record judges it by the keys and grants at its position.
+// commit is stage 8: one durable compare-and-set before anything happens. The loser is a duplicate;
+// what cannot be committed is not accepted. A denial is a commit that takes no key, at most once
+// per intent and code. Like any decision it asserts its reads: whoever reads the record judges it
+// by the keys and grants at its position.
 //
-// Crash before it: nothing is left. After it: an allowed order is open and
-// recovery ends it; an order of the router has its effect and its outcome.
-func (r *Router) commit(ctx context.Context, o *order) (err error) {
-	if o.duplicate != nil {
-		return nil
+// Crash before it: nothing is left. After it: an allowed intent is open and recovery ends it; an
+// intent of the router has its effect and its outcome.
+func (r *Router) commit(ctx context.Context, d *decision) (*execution, error) {
+	x := newExecution(d)
+	if x.duplicate != nil {
+		return x, nil
 	}
-	won := false
-	defer func() {
-		if !won {
-			r.release(o)
+	won, err := r.write(ctx, x)
+	if !won {
+		r.leave(x)
+	}
+	return x, err
+}
+
+// write commits an execution. Its slot is freed if it did not win.
+func (r *Router) write(ctx context.Context, x *execution) (won bool, err error) {
+	if x.dispatched() {
+		if err := r.admit(x); err != nil {
+			return false, err
 		}
-	}()
-	if o.decision.Verdict == intents.Allow && o.row.Executor != catalog.ExecutorRouter {
-		if err := r.admit(o); err != nil {
-			return err
-		}
 	}
-	if err := r.prepare(ctx, o); err != nil {
-		return err
+	if err := r.prepare(ctx, x); err != nil {
+		return false, err
 	}
-	if o.dispatched() {
-		o.mark(0)
+	if x.dispatched() {
+		x.mark(0)
 	}
-	c, err := r.entries(o)
+	c, err := x.entries()
 	if err != nil {
-		return err
+		return false, err
 	}
-	// If the caller went away, its context would end the wait but not the write, and
-	// nobody would carry out the committed order.
+	// If the caller went away, its context would end the wait but not the write, and nobody would
+	// execute the committed intent.
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
-	if x := r.notTaken(err); x != nil {
-		return x
+	if refusal := r.commitRefusal(err); refusal != nil {
+		return false, refusal
 	}
 	if err != nil {
-		if o.decision.Verdict == intents.Deny {
-			return err
+		if x.Verdict == intents.Deny {
+			return false, err
 		}
 		// Whether it was written is unknown: never answered as a denial.
-		return intents.Refuse(intents.InFlight, "", "it is not known whether the order was accepted: ask for it by its intent_id")
+		return false, intents.Refuse(intents.InFlight, "", "it is not known whether the order was accepted: ask for it by its intent_id")
 	}
 	switch res.Verdict {
 	case storage.Won:
-		o.position, won = res.Positions[0], true
-		return nil
+		x.position = res.Positions[0]
+		return true, nil
 	case storage.Lost:
-		return r.lost(ctx, o, res.Winner)
+		return false, r.lost(ctx, x, res.Winner)
 	default:
-		return errStale
+		return false, errStale
 	}
 }
 
-// fullRetry is when to try again where the disk is full: somebody has to make room.
+// fullRetry is when to try again while the disk is full: somebody has to free space.
 const fullRetry = time.Minute
 
-// notTaken is the refusal where the journal surely took nothing; nil for others.
-func (r *Router) notTaken(err error) error {
+// commitRefusal is the refusal if the journal certainly wrote nothing, or nil for other errors.
+func (r *Router) commitRefusal(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrNotReady):
 		if x := r.unready(); x != nil {
 			return x
 		}
-		return intents.Refuse(intents.Overloaded, "", "no order was taken") // it was, a moment ago
+		return intents.Refuse(intents.Overloaded, "", "no order was taken") // it was unready a moment ago
 	case errors.Is(err, storage.ErrFull):
 		x := intents.Refuse(intents.Overloaded, "", "too little disk is free: no new order is taken, what was accepted still ends")
 		x.RetryAfter, x.Hint = fullRetry, "an operator makes room, or lowers free_disk_mb: writ storage status says how much is free"
@@ -92,27 +93,29 @@ func (r *Router) notTaken(err error) error {
 	}
 }
 
-// prepare does what a commit needs beyond the decision: an order that is held
-// takes its inputs with it, and an approval says what becomes of its order.
-func (r *Router) prepare(ctx context.Context, o *order) error {
+// prepare completes a commit beyond the decision: a held intent takes its inputs with it, and an
+// approval determines what happens to its held intent.
+func (r *Router) prepare(ctx context.Context, x *execution) (err error) {
 	switch {
-	case o.decision.Verdict == intents.Hold:
-		if err := r.mayHold(o); err != nil {
+	case x.Verdict == intents.Hold:
+		if err := r.mayHold(x.env); err != nil {
 			return err
 		}
-		return r.holdInputs(ctx, o)
-	case o.decision.Verdict == intents.Allow && o.env.Type() == state.TypeApprove:
-		return r.settle(ctx, o)
+		return r.holdInputs(ctx, x)
+	case x.Verdict == intents.Allow && x.env.Type() == state.TypeApprove:
+		x.approval, err = r.applyApproval(ctx, &x.decision)
+		return err
 	default:
-		return r.mayOpen(o, 0)
+		return r.mayOpen(&x.decision, 0)
 	}
 }
 
-// lost makes the order a duplicate of the winner, or leaves a refusal that was
-// recorded before as it is.
-func (r *Router) lost(ctx context.Context, o *order, winner int64) error {
-	if o.decision.Verdict == intents.Deny {
-		o.position, o.repeated = winner, true
+// lost makes the intent a duplicate of the winner, or leaves a refusal that was recorded before
+// unchanged.
+func (r *Router) lost(ctx context.Context, x *execution, winner int64) error {
+	x.record = nil
+	if x.Verdict == intents.Deny {
+		x.position = winner
 		return nil
 	}
 	h, err := r.cfg.Journal.Holder(ctx, winner)
@@ -123,15 +126,15 @@ func (r *Router) lost(ctx context.Context, o *order, winner int64) error {
 	if err != nil {
 		return err
 	}
-	if dup.decision.Fingerprint != o.decision.Fingerprint {
+	if dup.decision.Fingerprint != x.Fingerprint {
 		return errStale // decided again: stage 5 refuses it, and the refusal is recorded
 	}
-	o.duplicate = dup
+	x.duplicate = dup
 	return nil
 }
 
 // entries builds the records of the commit.
-func (r *Router) entries(o *order) (storage.Commit, error) {
+func (x *execution) entries() (storage.Commit, error) {
 	parts := map[string]json.RawMessage{}
 	var err error
 	put := func(name string, v any) {
@@ -139,117 +142,73 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 			parts[name], err = json.Marshal(v)
 		}
 	}
-	put(storage.PartOrder, o.env.Sealed())
-	if g := o.env.GrantToken(); g != "" {
+	put(storage.PartIntent, x.env.Signed())
+	if g := x.env.GrantToken(); g != "" {
 		put(storage.PartGrant, g)
 	}
-	decision := o.decision
+	decision := x.Decision
 	if decision.Verdict != intents.Deny {
-		decision.Key = o.key.String()
+		decision.Key = x.key.String()
 	}
-	if o.replay != nil && decision.Verdict != intents.Deny {
-		put(storage.PartReplay, o.replay)
+	if x.replay != nil && decision.Verdict != intents.Deny {
+		put(storage.PartReplay, x.replay)
 	}
 	put(storage.PartDecision, decision)
-	put(storage.PartFacts, o.facts)
-	summary, ok, failed := state.SummaryOf(o.env, o.decision)
+	put(storage.PartInputs, x.inputs)
+	summary, ok, failed := state.SummaryOf(x.env, x.Decision)
 	if ok {
 		put(storage.PartSummary, summary)
 	}
 	if err := errors.Join(err, failed); err != nil {
 		return storage.Commit{}, err
 	}
-	rec := storage.NewRecord(storage.KindOrder, o.now, parts)
-	o.record.record = rec.Digest()
-	entry := storage.Entry{Record: rec, Take: true, Key: o.key, Holder: o.holder, Of: storage.Nobody}
-	c := storage.Commit{ID: rand.Text(), Seen: o.view.Seen(), Asserts: o.view.Asserts()}
+	rec := storage.NewRecord(storage.KindIntent, x.now, parts)
+	x.record = &recordedRef{record: rec.Digest()}
+	entry := storage.Entry{Record: rec, Take: true, Key: x.key, Holder: x.holder, Target: storage.NoPosition}
+	c := storage.Commit{ID: rand.Text(), AsOf: x.view.AsOf(), Asserts: x.view.Asserts()}
 	switch {
-	case o.decision.Verdict == intents.Deny:
-		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody, true
+	case x.Verdict == intents.Deny:
+		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(x.env.ID(), string(x.Code)), storage.NoPosition, true
 		c.Entries = []storage.Entry{entry}
-	case o.decision.Verdict == intents.Hold:
-		entry.Touches = o.inPlan().Touches()
+	case x.Verdict == intents.Hold:
+		entry.Writes = x.inPlan().Writes()
 		c.Entries = []storage.Entry{entry}
-	case o.row.Executor == catalog.ExecutorRouter:
-		entry.Touches = o.effect.Touches
-		out, err := r.routerOutcome(o)
+	case x.row.Executor == catalog.ExecutorRouter:
+		entry.Writes = x.result.Writes
+		out, err := x.routerOutcome()
 		if err != nil {
 			return c, err
 		}
-		c.Entries = []storage.Entry{entry, {Record: out, OfPrevious: true, Of: storage.Nobody}}
-		more, err := r.endings(o)
+		c.Entries = []storage.Entry{entry, {Record: out, TargetPrevious: true, Target: storage.NoPosition}}
+		more, err := x.endings()
 		if err != nil {
 			return c, err
 		}
-		c.Entries, c.Asserts = append(c.Entries, more...), o.view.Asserts()
-		if o.settled != nil {
-			c.Entries = append(c.Entries, o.settled.entries...)
+		c.Entries, c.Asserts = append(c.Entries, more...), x.view.Asserts()
+		if x.approval != nil {
+			c.Entries = append(c.Entries, x.approval.entries...)
 		}
 	default:
-		entry.Open, entry.Touches = true, o.inPlan().Touches()
+		entry.Open, entry.Writes = true, x.inPlan().Writes()
 		c.Entries = []storage.Entry{entry}
 	}
 	return c, nil
 }
 
-// inPlan is the order as far as state asks for what it changes of a plan.
-func (o *order) inPlan() *state.Order {
-	out := &state.Order{
-		Type: o.env.Type(), Context: o.env.Context(), Tenant: o.env.Principal().Tenant,
-		Signer: o.env.Signer().Role, Decision: o.decision, Now: o.now, Breaker: o.facts.Breaker, Node: o.ofNode(),
-	}
-	if o.pin != nil {
-		out.Skill = o.pin.Skill
-	}
-	return out
-}
-
-// ofNode says whether it is the order of a node of a run.
-func (o *order) ofNode() bool {
-	return o.task != nil && o.task.NodesOwn(o.env.Type(), o.row.Executor)
-}
-
-// routerOutcome is the outcome record of an order that takes effect at commit.
-func (r *Router) routerOutcome(o *order) (storage.Record, error) {
-	result, err := json.Marshal(o.effect.Result)
+// routerOutcome is the outcome record of an intent that takes effect at commit.
+func (x *execution) routerOutcome() (storage.Record, error) {
+	result, err := json.Marshal(x.result.Result)
 	if err != nil {
 		return storage.Record{}, err
 	}
-	out := intents.Outcome{Of: -1, Attempt: 1, Status: intents.Done, Code: intents.OK, Result: result}
-	if o.released {
-		out.Of = o.position // the record before it is the release
+	out := intents.Outcome{Target: -1, Attempt: 1, Status: intents.Done, Code: intents.OK, Result: result}
+	if x.release != nil {
+		out.Target = x.release.position // the record before it is the release
 	}
-	if o.ofNode() {
-		out.Outputs = o.view.OutputsOf(*o.task, result)
+	if x.ofNode() {
+		out.Outputs = x.view.OutputsOf(*x.task, result)
 	}
-	rec, err := storage.OutcomeRecord(o.now, out)
-	o.record.outcome, o.record.out = rec.Digest(), &out
+	rec, err := storage.OutcomeRecord(x.now, out)
+	x.record.outcome, x.record.out = rec.Digest(), &out
 	return rec, err
-}
-
-// admit takes a slot for the run, or refuses: nothing queues without bound, and
-// tasks' orders have slots of their own, so that work begun can end.
-func (r *Router) admit(o *order) error {
-	slots := r.slots
-	if o.task != nil {
-		slots = r.childSlots
-	}
-	err := slots.take(o.env.Principal().Tenant, "orders")
-	if err == nil {
-		o.slot = slots
-	}
-	return err
-}
-
-// release gives the slot back of an order that will not run (any more), and that of the one
-// that it releases.
-func (r *Router) release(o *order) {
-	if o.settled != nil && o.settled.released != nil {
-		r.release(o.settled.released)
-		o.settled.released = nil
-	}
-	if o.slot != nil {
-		o.slot.give(o.env.Principal().Tenant)
-		o.slot = nil
-	}
 }

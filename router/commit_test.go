@@ -7,13 +7,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/storagetest"
+	"aob.dev/writ/storage/memory"
 )
 
-// hookedJournal is a journal on which something happens between decision and commit,
-// after the commit, or after a look-up, once.
+// hookedJournal is a journal that runs a hook once between decision and commit, after the commit,
+// or after a lookup.
 type hookedJournal struct {
 	storage.Journal
 	beforeCommit, afterCommit, afterLookup func()
@@ -23,12 +23,12 @@ type hookedJournal struct {
 	finishes     int         // of one caller at a time
 }
 
-func (j *hookedJournal) Finish(ctx context.Context, of int64, attempt int, rec storage.Record, touches []storage.Subject) (int64, error) {
+func (j *hookedJournal) Finish(ctx context.Context, of int64, attempt int, rec storage.Record, writes []storage.Subject) (int64, error) {
 	if f := j.beforeFinish; f != nil {
 		j.finishes++
 		f(j.finishes)
 	}
-	return j.Journal.Finish(ctx, of, attempt, rec, touches)
+	return j.Journal.Finish(ctx, of, attempt, rec, writes)
 }
 
 func (j *hookedJournal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
@@ -54,7 +54,7 @@ func (j *hookedJournal) Lookup(ctx context.Context, k storage.Key) (storage.Hold
 	return h, found, err
 }
 
-// withHooks is a world whose journal does what the test says in between.
+// withHooks is a world whose journal runs the test's hooks.
 func withHooks(t *testing.T) (*routertest.World, *hookedJournal) {
 	t.Helper()
 	return withHooksAnd(t, routertest.Options{})
@@ -70,36 +70,36 @@ func withHooksAnd(t *testing.T, o routertest.Options) (*routertest.World, *hooke
 	return routertest.New(t, o), j
 }
 
-// What a decision relied on may change before its commit: then it is decided
-// again, and falls with what it stood on.
+// What a decision read may change before its commit: then it is decided again, and fails with what
+// it depended on.
 func TestStale(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Pure)
 	for _, c := range []struct {
 		name   string
 		change func()
-		order  func() routertest.Order
+		order  func() routertest.Intent
 		code   intents.Code
 	}{
-		{"pin", func() { w.Pin("feed", catalog.Once) }, func() routertest.Order { return task.CallOrder("feed", `{"n":1}`) }, intents.OK},
-		{"tenant data", func() { w.Data("skills_allow", `["other"]`) }, func() routertest.Order { return task.CallOrder("feed", `{"n":2}`) }, intents.PolicyDenied},
-		{"task", func() { w.OK(task.ClaimOrder(2)) }, func() routertest.Order {
-			return task.Order("read_lines", catalog.ReadLines{FileID: "f", N: 1})
+		{"pin", func() { w.Pin("feed", catalog.Once) }, func() routertest.Intent { return task.CallIntent("feed", `{"n":1}`) }, intents.OK},
+		{"tenant data", func() { w.Data("skills_allow", `["other"]`) }, func() routertest.Intent { return task.CallIntent("feed", `{"n":2}`) }, intents.PolicyDenied},
+		{"task", func() { w.OK(task.ClaimIntent(2)) }, func() routertest.Intent {
+			return task.Intent("read_lines", catalog.ReadLines{FileID: "f", N: 1})
 		}, intents.KeyRevoked},
-		{"epoch", func() { w.OK(task.ClaimOrder(3)) }, func() routertest.Order {
-			o := task.ClaimOrder(3)
+		{"epoch", func() { w.OK(task.ClaimIntent(3)) }, func() routertest.Intent {
+			o := task.ClaimIntent(3)
 			o.Args = catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 3, Driver: "other"}
 			return o
 		}, intents.MalformedArgs},
 		{"grant", func() {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "bob", Before: "2026-11-20T10:00:01Z"}), intents.OK)
-		}, func() routertest.Order { o := find(w); o.User = "bob"; return o }, intents.GrantInvalid},
+		}, func() routertest.Intent { o := find(w); o.User = "bob"; return o }, intents.GrantInvalid},
 		{"role", func() {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"plans:*"}}}), intents.OK)
-		}, func() routertest.Order { return find(w) }, intents.RBACForbidden},
-		{"key", func() { w.RevokeKey(w.Gateway) }, func() routertest.Order { return w.NewPlan("p8").OpenOrder() }, intents.KeyRevoked},
+		}, func() routertest.Intent { return find(w) }, intents.RBACForbidden},
+		{"key", func() { w.RevokeKey(w.Gateway) }, func() routertest.Intent { return w.NewPlan("p8").OpenIntent() }, intents.KeyRevoked},
 	} {
-		raw := w.Seal(c.order())
+		raw := w.Sign(c.order())
 		j.beforeCommit = c.change
 		if a := w.Send(raw); a.Code != c.code {
 			t.Errorf("%s: %s, want %s", c.name, a.Code, c.code)
@@ -113,16 +113,16 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// What another order of a plan does is not what an order of a task relies on: it is
-// committed as it was decided.
+// Another intent of a plan changes nothing that an intent of a task reads: the latter is committed
+// as it was decided.
 func TestNotStale(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Once)
 	for name, change := range map[string]func(){
 		"acts":     func() { w.Want(task.Call("feed", `{"n":1}`), intents.OK) },
-		"is asked": func() { w.OK(w.NewPlan("p2").OpenOrder()) },
+		"is asked": func() { w.OK(w.NewPlan("p2").OpenIntent()) },
 	} {
-		raw := w.Seal(task.Order("read_lines", catalog.ReadLines{FileID: "f", N: 1}))
+		raw := w.Sign(task.Intent("read_lines", catalog.ReadLines{FileID: "f", N: 1}))
 		j.beforeCommit, j.commits = change, 0
 		w.Want(w.Send(raw), intents.OK)
 		if j.commits != 2 {
@@ -131,7 +131,7 @@ func TestNotStale(t *testing.T) {
 	}
 }
 
-// What changes for ever is not decided for ever.
+// Endless changes do not cause endless decisions.
 func TestStaleForEver(t *testing.T) {
 	j := &restless{}
 	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
@@ -142,7 +142,7 @@ func TestStaleForEver(t *testing.T) {
 		t.Errorf("%d records, %d commits tried", w.Journal.Next()-before, j.commits)
 	}
 	j.on = false
-	w.OK(find(w)) // every slot was given back
+	w.OK(find(w)) // every slot was freed
 }
 
 type restless struct {
@@ -163,8 +163,8 @@ func (j *restless) Commit(ctx context.Context, c storage.Commit) (storage.Result
 func TestLost(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Once)
-	for name, o := range map[string]routertest.Order{"dispatched": task.CallOrder("feed", `{}`), "by the router": w.NewPlan("p2").OpenOrder()} {
-		winner, loser := w.Seal(o), w.Seal(o)
+	for name, o := range map[string]routertest.Intent{"dispatched": task.CallIntent("feed", `{}`), "by the router": w.NewPlan("p2").OpenIntent()} {
+		winner, loser := w.Sign(o), w.Sign(o)
 		var won *intents.Answer
 		j.beforeCommit = func() { won = w.Want(w.Send(winner), intents.OK) }
 		a := w.Want(w.Send(loser), intents.OK)
@@ -177,8 +177,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// The key may be lost to another order: that one is named, and a record says so.
-func TestLostToAnotherOrder(t *testing.T) {
+// Another intent may take the key: it is named, and a record says so.
+func TestLostToAnotherIntent(t *testing.T) {
 	w, j := withHooks(t)
 	o := find(w)
 	o.Key = "k"
@@ -190,13 +190,13 @@ func TestLostToAnotherOrder(t *testing.T) {
 	}
 }
 
-// An equal order that is committed between look-up and fold makes the move
-// illegal by its own effect: still a duplicate, no refusal.
-func TestTwinBetweenLookupAndFold(t *testing.T) {
+// An equal intent that is committed between lookup and apply makes the transition illegal by its
+// own effect: still a duplicate, not a refusal.
+func TestTwinBetweenLookupAndApply(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Once)
-	for name, o := range map[string]routertest.Order{"once": task.CallOrder("feed", `{}`), "open": w.NewPlan("p7").OpenOrder()} {
-		winner, loser := w.Seal(o), w.Seal(o)
+	for name, o := range map[string]routertest.Intent{"once": task.CallIntent("feed", `{}`), "open": w.NewPlan("p7").OpenIntent()} {
+		winner, loser := w.Sign(o), w.Sign(o)
 		j.afterLookup = func() { w.Want(w.Send(winner), intents.OK) }
 		if a := w.Want(w.Send(loser), intents.OK); !a.Replayed {
 			t.Errorf("%s: %+v", name, a)
@@ -206,19 +206,19 @@ func TestTwinBetweenLookupAndFold(t *testing.T) {
 
 var errDisk = errors.New("the disk is gone")
 
-// Whether a commit that failed was written is unknown: never a denial. If it was
-// not, the order can be sent again; if it was, recovery ends it.
+// Whether a failed commit was written is unknown: never a denial. If it was not, the intent can be
+// sent again; if it was, recovery ends it.
 func TestUnknownCommit(t *testing.T) {
 	for _, persists := range []bool{false, true} {
 		for _, name := range []string{"dispatched", "by the router"} {
 			w := routertest.New(t, routertest.Options{})
 			task := started(w, catalog.Once)
-			o := task.CallOrder("feed", `{}`)
+			o := task.CallIntent("feed", `{}`)
 			if name == "by the router" {
-				o = task.ClaimOrder(2)
+				o = task.ClaimIntent(2)
 			}
-			raw := w.Seal(o)
-			memory(w).FailNext(errDisk, persists)
+			raw := w.Sign(o)
+			inMemory(w).FailNext(errDisk, persists)
 			a := w.Want(w.Send(raw), intents.InFlight)
 			if a.Position != nil || a.Receipt != "" || a.Decision != nil {
 				t.Errorf("%s, persists %v: %+v", name, persists, a)
@@ -239,12 +239,12 @@ func TestUnknownCommit(t *testing.T) {
 	}
 }
 
-// A refusal that cannot be recorded is no refusal but our failure; nothing is told.
+// A refusal that cannot be recorded is not a refusal but our failure; it is not answered.
 func TestUnrecordedRefusalIsOurFailure(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	o := find(w)
 	o.Roles = []string{"auditor"}
-	memory(w).FailNext(errDisk, false)
+	inMemory(w).FailNext(errDisk, false)
 	a := w.Want(w.Do(o), intents.Internal)
 	if a.Position != nil || a.Decision != nil {
 		t.Errorf("%+v", a)
@@ -253,17 +253,17 @@ func TestUnrecordedRefusalIsOurFailure(t *testing.T) {
 
 func TestNoDisk(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	memory(w).FailNext(storage.ErrFull, false)
+	inMemory(w).FailNext(storage.ErrFull, false)
 	w.Want(w.Do(find(w)), intents.Overloaded)
 	w.OK(find(w))
 }
 
-// An outcome that cannot be written is not told: the order is in flight until it is.
+// An outcome that cannot be written is not answered: the intent is in flight until it is written.
 func TestOutcomeNotDurable(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
 	w.Bus.On("skill.call", func(context.Context, routertest.Call) intents.Report {
-		memory(w).FailNext(errDisk, false)
+		inMemory(w).FailNext(errDisk, false)
 		return routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})
 	})
 	a := w.Want(task.Call("feed", `{}`), intents.InFlight)
@@ -277,44 +277,44 @@ func TestOutcomeNotDurable(t *testing.T) {
 	}
 }
 
-func memory(w *routertest.World) *storagetest.Journal {
+func inMemory(w *routertest.World) *memory.Journal {
 	w.Helper()
-	j, ok := w.Journal.(*storagetest.Journal)
+	j, ok := w.Journal.(*memory.Journal)
 	if !ok {
 		w.Fatal("not the journal in memory")
 	}
 	return j
 }
 
-// A caller who goes away while the order is committed does not stop it.
+// A caller that goes away while the intent is committed does not stop it.
 func TestCallerGoesAway(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Once)
 	ctx, cancel := context.WithCancel(t.Context())
 	j.beforeCommit = cancel
-	raw := w.Seal(task.CallOrder("feed", `{}`))
+	raw := w.Sign(task.CallIntent("feed", `{}`))
 	w.Want(w.SendContext(ctx, raw), intents.OK)
 	if a := w.Want(w.Send(raw), intents.OK); !a.Replayed {
 		t.Error("it was not carried out")
 	}
-	// Gone before the decision, nothing is left of it.
+	// If the caller is gone before the decision, nothing is left.
 	before := w.Journal.Next()
-	w.Want(w.SendContext(ctx, w.Seal(task.CallOrder("feed", `{"n":2}`))), intents.Internal)
+	w.Want(w.SendContext(ctx, w.Sign(task.CallIntent("feed", `{"n":2}`))), intents.Internal)
 	if w.Journal.Next() != before {
 		t.Error("records were made")
 	}
 }
 
-// Slots bound what runs at once; tasks have slots of their own, orders of the
-// router need none, and every slot comes back.
+// Slots bound what runs at once; tasks have slots of their own, intents of the router need none,
+// and every slot is freed.
 func TestOverloaded(t *testing.T) {
 	w := routertest.New(t, routertest.Options{Slots: 1, ChildSlots: 1})
 	task := started(w, catalog.Pure)
 	g := newGate()
 	w.Bus.On("soul.get", g.executor(routertest.Done(catalog.Soul{})))
-	soul := routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}}
+	soul := routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}}
 	first := make(chan *intents.Answer, 1)
-	raw := w.Seal(soul)
+	raw := w.Sign(soul)
 	go func() { first <- w.Send(raw) }()
 	<-g.began
 	before := w.Journal.Next()
@@ -335,41 +335,52 @@ func TestOverloaded(t *testing.T) {
 	}
 }
 
-// TestSlotShares: where the orders of one tenant have taken all slots, each other one still has its
-// part of them.
+// TestSlotShares: there are never more intents than slots. If those of one key and one tenant have
+// taken all that they may, another key and each other tenant still find some.
 func TestSlotShares(t *testing.T) {
-	w := routertest.New(t, routertest.Options{Slots: 32})
-	for _, tenant := range []string{"acme", "globex"} {
-		w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: tenant}}), intents.OK)
+	const slots = 32
+	w := routertest.New(t, routertest.Options{Slots: slots})
+	keys := []struct{ tenant, key string }{{"default", "one"}, {"default", "two"}, {"acme", "three"}, {"globex", "four"}, {"initech", "five"}}
+	for i, of := range keys {
+		if i > 1 {
+			w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: of.tenant}}), intents.OK)
+		}
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: of.tenant, APIKey: &catalog.APIKey{ID: of.key, Hash: intents.Digest([]byte(of.key)), UserID: "ana", MaxRoles: []string{"user"}}}), intents.OK)
 	}
 	g := newGate()
 	w.Bus.On("soul.get", g.executor(routertest.Done(catalog.Soul{})))
-	answers := make(chan *intents.Answer, 36)
-	of := func(tenant string) []byte {
-		return w.Seal(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Tenant: tenant, Key: catalog.RandomKey()})
+	answers := make(chan *intents.Answer, slots)
+	// begin fills the available slots and returns how many those were.
+	begin := func(tenant, key string) (n int) {
+		for ; ; n++ {
+			raw := w.Sign(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Tenant: tenant, Key: catalog.RandomKey(), Grant: func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey(key) }})
+			done := make(chan *intents.Answer, 1)
+			go func() { done <- w.Send(raw) }()
+			select {
+			case <-g.began:
+				go func() { answers <- <-done }()
+			case a := <-done:
+				w.Want(a, intents.Overloaded)
+				return n
+			}
+		}
 	}
-	begin := func(tenant string) {
-		raw := of(tenant)
-		go func() { answers <- w.Send(raw) }()
-		<-g.began
+	began := 0
+	for _, of := range keys {
+		n := begin(of.tenant, of.key)
+		if n == 0 || n > slots*7/8 {
+			t.Errorf("of tenant %s, key %s %d are carried out", of.tenant, of.key, n)
+		}
+		began += n
 	}
-	for range 32 {
-		begin("default")
-	}
-	w.Want(w.Send(of("default")), intents.Overloaded)
-	for _, tenant := range []string{"acme", "globex"} {
-		begin(tenant)
-		begin(tenant)
-		w.Want(w.Send(of(tenant)), intents.Overloaded)
-	}
-	if got := w.Router.Load().Orders; got != 36 {
-		t.Errorf("%d are carried out", got)
+	if got := w.Router.Load().Intents; got != began || got > slots {
+		t.Errorf("%d of %d are carried out in %d slots", got, began, slots)
 	}
 	close(g.answer)
-	for range 36 {
+	for range began {
 		w.Want(<-answers, intents.OK)
 	}
-	if got := w.Router.Load().Orders; got != 0 {
+	if got := w.Router.Load().Intents; got != 0 {
 		t.Errorf("%d slots are still taken", got)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/logging"
@@ -26,82 +26,81 @@ import (
 // replyGrace is how long after the deadline an executor may still answer.
 const replyGrace = 2 * time.Second
 
-// perform is stages 9 and 10. The caller going away does not stop it: what is
-// committed is carried out.
+// perform is stages 9 and 10. It continues if the caller goes away: a committed intent is executed.
 //
-// Crash in it: the order stays open and recovery ends it by its effect.
-func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error) {
-	ctx = logging.In(ctx, o.env.TraceID())
+// Crash: the intent stays open and recovery ends it by its effect.
+func (r *Router) perform(ctx context.Context, x *execution) (*intents.Answer, error) {
+	ctx = logging.In(ctx, x.env.TraceID())
 	switch {
-	case o.duplicate != nil && o.decision.Verdict == intents.Deny:
-		r.countRefusal(o)
-		return r.decided(o), nil // stage 6 refused it: no record, and nothing about the first order
-	case o.duplicate != nil:
-		a, err := r.answerDuplicate(o.duplicate, o.env.TraceID())
+	case x.duplicate != nil && x.Verdict == intents.Deny:
+		r.countRefusal(x)
+		return x.answer(), nil // stage 6 refused it: no record, and nothing about the first intent
+	case x.duplicate != nil:
+		a, err := r.answerDuplicate(x.duplicate, x.env.TraceID())
 		if err == nil {
 			a.Duplicate = true
 		}
-		if err == nil && a.Code == intents.OK && o.env.Type() == state.TypeErase {
-			err = r.eraseFor(ctx, o) // what stayed then may go now
+		if err == nil && a.Code == intents.OK && x.env.Type() == state.TypeErase {
+			err = r.eraseFor(ctx, x.env) // blobs that stayed then may be erasable now
 		}
 		if err != nil {
 			return nil, err
 		}
 		return a, nil
-	case o.decision.Verdict != intents.Allow:
-		r.countRefusal(o)
-		return r.recorded(o)
-	case o.row.Executor == catalog.ExecutorRouter:
-		r.accepted(o)
-		r.metrics.used(o)
-		r.wipe(ctx, o)
-		if err := r.eraseFor(ctx, o); err != nil {
+	case x.Verdict != intents.Allow:
+		r.countRefusal(x)
+		return r.recorded(x)
+	case x.row.Executor == catalog.ExecutorRouter:
+		r.accepted(&x.decision)
+		r.metrics.used(x.env)
+		r.wipe(ctx, &x.decision)
+		if err := r.eraseFor(ctx, x.env); err != nil {
 			return nil, err
 		}
-		if o.settled != nil && o.settled.released != nil {
-			r.dispatchAsync(ctx, o.settled.released)
+		if x.approval != nil && x.approval.released != nil {
+			r.dispatchAsync(ctx, x.approval.released)
 		}
-		return r.recorded(o)
+		return r.recorded(x)
 	}
-	r.accepted(o)
-	failpoint.Hit(failpoint.OrderCommitted)
-	r.carryOut(ctx, o)
-	return r.recorded(o)
+	r.accepted(&x.decision)
+	failpoint.Hit(failpoint.IntentCommitted)
+	r.carryOut(ctx, x)
+	return r.recorded(x)
 }
 
-// carryOut is stages 9 and 10 of an accepted order, and gives its slot back. An outcome that
-// cannot be written is written later: until then the order keeps its slot, and is in flight.
+// carryOut is stages 9 and 10 of an accepted intent, and frees its slot. An outcome that cannot be
+// written is written later; until then the intent keeps its slot and is in flight.
 //
-// If the process ends meanwhile the order stays open, as after a crash.
-func (r *Router) carryOut(ctx context.Context, o *order) {
+// If the process ends meanwhile the intent stays open, as after a crash.
+func (r *Router) carryOut(ctx context.Context, x *execution) {
 	ctx = clock.Lasting(ctx)
-	out := r.dispatch(ctx, o)
-	err := r.finish(ctx, o, out)
+	out, _ := r.dispatch(ctx, x)
+	err := r.finish(ctx, x, out)
 	if err == nil || ctx.Err() != nil {
-		r.release(o)
+		r.leave(x)
 		return
 	}
-	later := *o // the caller is answered meanwhile
-	later.view, o.slot = r.state.View(), nil
+	later := *x // the caller is answered meanwhile
+	later.view, later.record, x.slot = r.state.View(), new(*x.record), nil
 	r.running.Go(func() {
-		defer r.release(&later)
-		r.finishLater(ctx, &later, out, err)
+		defer r.leave(&later)
+		r.finishInBackground(ctx, &later, out, err)
 	})
 }
 
-// wipe removes the temporary files of a step that its task has finished.
-// Crash before it, or a store that is down: the sweep removes them.
-func (r *Router) wipe(ctx context.Context, o *order) {
-	if typ := o.env.Type(); typ == state.TypePlanClose || typ == state.TypeCancel {
-		r.wipeRun(ctx, o)
+// wipe removes the temporary files of a step that its task has finished. After a crash before it,
+// or if the store is down, the sweep removes them.
+func (r *Router) wipe(ctx context.Context, d *decision) {
+	if typ := d.env.Type(); typ == state.TypePlanClose || typ == state.TypeCancel {
+		r.wipeRun(ctx, d)
 		return
 	}
-	if o.env.Type() != "step.finish" || o.task == nil || o.task.Node != "" || // later nodes of the run may read them
-		o.env.StringArg("status") == "held" { // a held step goes on
+	if d.env.Type() != "step.finish" || d.task == nil || d.task.Node != "" || // later nodes of the run may read them
+		d.env.StringArg("status") == "held" { // a held step continues
 		return
 	}
 	failpoint.Hit(failpoint.StepFinished)
-	t, _ := o.view.Task(o.task.Tenant + "/" + o.env.StringArg("task_id")) // its own, or one that it has asked for
+	t, _ := d.view.Task(d.task.Tenant + "/" + d.env.StringArg("task_id")) // its own task, or one that it has asked for
 	s := storage.Scope{Tenant: t.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step, Ask: t.Ask}
 	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
 		r.cfg.Log.WarnContext(ctx, "files of a finished step stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
@@ -109,64 +108,65 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 }
 
 // wipeRun removes the temporary files of the nodes of a run that has ended.
-func (r *Router) wipeRun(ctx context.Context, o *order) {
-	for _, s := range r.state.RunScopes(o.env.Principal().Tenant, o.env.StringArg("plan_id")) {
+func (r *Router) wipeRun(ctx context.Context, d *decision) {
+	for _, s := range r.state.RunScopes(d.env.Principal().Tenant, d.env.StringArg("plan_id")) {
 		if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
 			r.cfg.Log.WarnContext(ctx, "files of a run stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
 		}
 	}
 }
 
-// dispatch is stage 9: ticket, inputs, one request, one report.
-func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
-	if o.facts.Breaker == intents.BreakerRefuses {
-		return r.unsent(o)
+// dispatch is stage 9: ticket, inputs, one request, one report. heard is false if no executor
+// listens.
+func (r *Router) dispatch(ctx context.Context, x *execution) (out intents.Outcome, heard bool) {
+	if x.inputs.Breaker == intents.BreakerRefuses {
+		return r.unsent(x), true
 	}
 	began, started := time.Now(), r.cfg.Now()
-	out := intents.Outcome{Of: o.position, Attempt: o.attempt}
-	ctx, span := tracing.StartIn(ctx, o.env.TraceID(), "dispatch "+o.env.Type(), tracing.Type.String(o.env.Type()), tracing.Order.String(o.env.ID()), tracing.Position.Int64(o.position), tracing.Attempt.Int(o.attempt))
+	out = intents.Outcome{Target: x.position, Attempt: x.attempt}
+	ctx, span := tracing.StartIn(ctx, x.env.TraceID(), "dispatch "+x.env.Type(), tracing.Type.String(x.env.Type()), tracing.Intent.String(x.env.ID()), tracing.Position.Int64(x.position), tracing.Attempt.Int(x.attempt))
 	defer span.End()
-	report, err := r.request(ctx, o)
+	report, err := r.request(ctx, x)
 	r.took(ctx, "dispatch", began)
 	out.MS = r.cfg.Now().Sub(started).Milliseconds()
 	if err == nil {
-		// Facts of a refused report count too: the executor has run.
-		out.Facts = r.sound(o, report.Facts)
-		if intents.Keepable(o.decision.Obligations) {
-			out.Lines = intents.Bounded(o.row.Executor, report.Lines)
+		// Events of a refused report count too: the executor has run.
+		out.Events = r.sound(&x.decision, report.Events)
+		if intents.Keepable(x.Obligations) {
+			out.Lines = intents.BoundLines(x.row.Executor, report.Lines)
 		}
-		if o.inPlan().BreakerName() != "" {
+		if x.inPlan().BreakerName() != "" {
 			out.Transport = report.Transport
 		}
-		r.metrics.reported(o, out.Facts)
-		err = r.checked(o, report)
+		r.metrics.reported(x.row, out.Events)
+		err = checked(x.row, report)
 	}
 	if err == nil {
 		out.Status, out.Code, out.Result = report.Status, intents.OK, report.Result
 		if report.Status != intents.Done {
 			out.Code, out.Reason, out.Retryable = report.Code, clip(report.Reason), report.Retryable
 		}
-		return out
+		return out, true
 	}
-	return r.failed(o, out, err)
+	return r.failed(x, out, err), !errors.As(err, new(noExecutorError))
 }
 
-// failed is the outcome of an order without a valid report. A once order has failed
-// only if no executor listened or its executor reported the failure. If an earlier
-// attempt was dispatched, that no executor listens now proves nothing.
-func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcome {
+// failed is the outcome of an intent without a valid report. A once intent has failed only if no
+// executor listened or its executor reported the failure. If an earlier attempt was dispatched, the
+// absence of an executor now proves nothing.
+func (r *Router) failed(x *execution, out intents.Outcome, err error) intents.Outcome {
 	var refusal *intents.Refusal
 	if !errors.As(err, &refusal) {
 		refusal = intents.Refuse(intents.ExecutorFailed, "", "the executor's answer is not valid")
-		r.cfg.Log.Error("dispatch", slog.String("intent_id", o.env.ID()), slog.String("trace_id", o.env.TraceID()), slog.String("type", o.env.Type()), slog.String("error", err.Error()))
+		r.cfg.Log.Error("dispatch", slog.String("intent_id", x.env.ID()), slog.String("trace_id", x.env.TraceID()), slog.String("type", x.env.Type()), slog.String("error", err.Error()))
 	}
 	out.Status, out.Code, out.Reason, out.Retryable = intents.Failed, refusal.Code, refusal.Reason, refusal.Retryable
 	undelivered := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs
 	if errors.As(err, new(revokedError)) {
 		undelivered, out.Retryable = true, false
 	}
-	again := undelivered && o.attempt > 1 // what an earlier attempt did is not known
-	if again || o.decision.Effect == string(catalog.Once) && !undelivered {
+	again := undelivered && x.attempt > 1 // what an earlier attempt did is unknown
+	if again || x.Effect == string(catalog.Once) && !undelivered {
 		out.Status, out.Code, out.Retryable = intents.StatusIndetermined, intents.Indeterminate, false
 	}
 	if again {
@@ -175,44 +175,42 @@ func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcom
 	return out
 }
 
-// request sends the order to its executor and waits for the report.
-func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) {
+// request sends the intent to its executor and waits for the report.
+func (r *Router) request(ctx context.Context, x *execution) (intents.Report, error) {
 	var report intents.Report
-	o.unheard = false
-	inputs, err := r.inputs(ctx, o)
+	inputs, err := r.inputs(ctx, &x.decision)
 	if err != nil {
 		return report, err
 	}
-	deadline := r.cfg.Now().Add(o.row.Run()).UTC()
+	deadline := r.cfg.Now().Add(x.row.Run()).UTC()
 	ticket := intents.Ticket{
-		Issuer: r.state.Origin(), IntentID: o.env.ID(), Type: o.env.Type(), Executor: o.row.Executor,
-		Actor: o.env.Principal(), Position: o.position, Attempt: o.attempt, Deadline: deadline,
-		Obligations: o.decision.Obligations, PolicyDigest: o.decision.PolicyDigest, Inputs: inputs,
+		Issuer: r.state.Origin(), IntentID: x.env.ID(), Type: x.env.Type(), Executor: x.row.Executor,
+		Actor: x.env.Principal(), Position: x.position, Attempt: x.attempt, Deadline: deadline,
+		Obligations: x.Obligations, PolicyDigest: x.PolicyDigest, Inputs: inputs,
 	}
-	ticket.Actor.Roles = o.roles
-	if err := r.claims(ctx, o, &ticket); err != nil {
+	ticket.Actor.Roles = x.roles
+	if err := r.claims(ctx, &x.decision, &ticket); err != nil {
 		return report, err
 	}
 	token, err := intents.IssueTicket(r.cfg.Key, ticket)
 	if err != nil {
 		return report, err
 	}
-	msg, err := intents.MarshalPlain(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
+	msg, err := intents.MarshalPlain(intents.Dispatch{Header: x.env.Header(), Payload: x.env.Canonical(), Ticket: token})
 	if err != nil {
 		return report, err
 	}
-	if err := r.revokedSince(o); err != nil {
+	if err := r.revokedSince(x.env); err != nil {
 		return report, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.row.Run()+replyGrace)
+	ctx, cancel := context.WithTimeout(ctx, x.row.Run()+replyGrace)
 	defer cancel()
-	failpoint.Hit(failpoint.OrderTicketed)
-	reply, err := r.cfg.Bus.Request(ctx, bus.Exec(o.env.Type()), msg)
-	o.unheard = errors.Is(err, bus.ErrNoResponders)
-	failpoint.Hit(failpoint.OrderReported)
+	failpoint.Hit(failpoint.IntentTicketed)
+	reply, err := r.cfg.Bus.Request(ctx, bus.Exec(x.env.Type()), msg)
+	failpoint.Hit(failpoint.IntentReported)
 	switch {
-	case o.unheard:
-		return report, intents.Refuse(intents.DispatchUnavailable, "", "no executor listens for "+o.env.Type())
+	case errors.Is(err, bus.ErrNoResponders):
+		return report, noExecutorError{intents.Refuse(intents.DispatchUnavailable, "", "no executor listens for "+x.env.Type())}
 	case errors.Is(err, context.DeadlineExceeded):
 		return report, intents.Refuse(intents.ExecutorTimeout, "", "the executor did not answer before the deadline")
 	case err != nil:
@@ -221,8 +219,8 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	return report, readReport(reply, &report)
 }
 
-// readReport reads an executor's report, of which no member may stand twice, also not in another
-// case. What is within a result, a fact or a line is judged with it.
+// readReport reads an executor's report. No member may occur twice, not even in another case. The
+// content of a result, an event or a line is judged with it.
 func readReport(raw []byte, report *intents.Report) error {
 	var members map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(raw, &members), json.Unmarshal(raw, report)); err != nil {
@@ -243,22 +241,27 @@ func readReport(raw []byte, report *intents.Report) error {
 	return nil
 }
 
-// revokedError is why an accepted order is not handed to its executor.
+// noExecutorError is the refusal of an intent for which no executor listens.
+type noExecutorError struct{ *intents.Refusal }
+
+func (e noExecutorError) Unwrap() error { return e.Refusal }
+
+// revokedError is the reason why an accepted intent is not dispatched.
 type revokedError struct{ *intents.Refusal }
 
 func (e revokedError) Unwrap() error { return e.Refusal }
 
-// revokedSince asks again what may have changed since the order was accepted:
-// its signer's key, its grant, the key that issued it, and whether its API key and
-// user are there still. What is revoked has nothing carried out from that position on.
-func (r *Router) revokedSince(o *order) error {
+// revokedSince checks again what may have changed since the intent was accepted: its signer's key,
+// its grant, the key that issued the grant, and whether its API key and user still exist. After a
+// revocation's position nothing is dispatched for what it revoked.
+func (r *Router) revokedSince(env *intents.Envelope) error {
 	v := r.state.View()
-	_, err := v.Key(o.env.Signer().KID)
-	if token := o.env.GrantToken(); err == nil && token != "" {
+	_, err := v.Key(env.Signer().KID)
+	if token := env.GrantToken(); err == nil && token != "" {
 		if _, err = v.Key(intents.SignerOf(token)); err == nil {
-			err = revoked(o.env, v)
+			err = revoked(env, v)
 		}
-		if g := o.env.Grant(); err == nil && g != nil {
+		if g := env.Grant(); err == nil && g != nil {
 			if _, disabled := v.RolesNow(g); disabled {
 				err = state.ErrDisabled()
 			}
@@ -271,69 +274,72 @@ func (r *Router) revokedSince(o *order) error {
 	return err
 }
 
-// claims adds what the order's task may touch, and the skills' pins.
-func (r *Router) claims(ctx context.Context, o *order, t *intents.Ticket) error {
-	if o.task != nil {
-		spec, err := intents.MarshalPlain(struct { // in the order that is signed
+// claims adds what the intent's task may access, and the skills' pins.
+func (r *Router) claims(ctx context.Context, d *decision, t *intents.Ticket) error {
+	if !d.row.Vendor() {
+		t.Key = keyOf(d.env)
+	}
+	if d.task != nil {
+		spec, err := intents.MarshalPlain(struct { // in the intent that is signed
 			Reason string `json:"reason"`
 			Shape  string `json:"shape"`
-		}{o.task.Spec.ReturnSpec.Reason, o.task.Spec.ReturnSpec.Shape})
+		}{d.task.Spec.ReturnSpec.Reason, d.task.Spec.ReturnSpec.Shape})
 		if err != nil {
 			return err
 		}
 		t.Scope = &intents.TaskScopeClaim{
-			Ask: o.task.Ask, Task: o.task.ID, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step,
-			Skills: o.task.Spec.Skills, ReturnSpec: spec, Deadline: o.task.Deadline,
+			Ask: d.task.Ask, Task: d.task.ID, Plan: d.task.Plan, Revision: d.task.Revision, Step: d.task.Step,
+			Skills: d.task.Spec.Skills, ReturnSpec: spec, Deadline: d.task.Deadline,
 		}
-		if in := o.task.Inputs; len(in) == 1 {
+		if in := d.task.Inputs; len(in) == 1 {
 			t.Scope.InputKey = in[0]
 		} else {
 			t.Scope.InputKeys = in
 		}
 	}
-	if o.row.Executor == "plans" || o.row.Executor == "logs" {
-		caps, _ := o.view.Capabilities(o.env.Principal().Tenant, o.roles)
+	if d.row.Executor == "plans" || d.row.Executor == "logs" {
+		caps, _ := d.view.Capabilities(d.env.Principal().Tenant, d.roles)
 		t.Oversees = state.Oversees(caps)
 	}
-	if g := o.env.Grant(); o.env.Type() == typeLogs && g != nil {
+	if g := d.env.Grant(); (d.env.Type() == typeLogs || d.env.Type() == typeArtifact) && g != nil {
 		t.Client = g.Act.Client
 	}
 	switch {
-	case o.pin != nil:
-		pin, err := r.located(ctx, *o.pin)
+	case d.pin != nil:
+		pin, err := r.located(ctx, *d.pin)
 		if err != nil {
 			return err
 		}
 		t.Pins = []intents.Pin{pin}
-		t.Types = o.view.PayloadTypes(o.env.Principal().Tenant)
-		if o.pin.CacheSeconds > 0 {
+		t.Types = d.view.PayloadTypes(d.env.Principal().Tenant)
+		if d.pin.CacheSeconds > 0 {
 			t.Erasures = r.state.Erasures()
 		}
 		if r.cfg.Rate != nil {
-			if t.RPM, err = r.cfg.Rate(ctx, o.env.Principal().Tenant, o.pin.Skill); err != nil {
-				r.cfg.Log.ErrorContext(ctx, "the rate of a skill cannot be read", slog.String("skill", o.pin.Skill), slog.String("error", err.Error()))
+			if t.RPM, err = r.cfg.Rate(ctx, d.env.Principal().Tenant, d.pin.Skill); err != nil {
+				r.cfg.Log.ErrorContext(ctx, "the rate of a skill cannot be read", slog.String("skill", d.pin.Skill), slog.String("error", err.Error()))
 				return intents.Refuse(intents.DispatchUnavailable, "", "the rate of the skill cannot be read")
 			}
 		}
-	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
-		t.Pins = slices.DeleteFunc(o.view.Pins(o.env.Principal().Tenant), func(p intents.Pin) bool { return !o.view.KeyGives(o.env.Grant(), p.Skill) })
-		if o.task != nil {
-			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(o.task.Spec.Skills, p.Skill) })
+	case d.env.Type() == "skill.find", d.env.Type() == "skill.load":
+		t.Pins = slices.DeleteFunc(d.view.Pins(d.env.Principal().Tenant), func(p intents.Pin) bool { return !d.view.KeyGives(d.env.Grant(), p.Skill) })
+		if d.task != nil {
+			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(d.task.Spec.Skills, p.Skill) })
 		}
 	}
 	return nil
 }
 
-// checked holds a report to the type's result schema.
-func (r *Router) checked(o *order, report intents.Report) error {
-	// Whoever reads the result later must read what its schema was held to.
+// checked validates a report against the type's result schema.
+func checked(row catalog.Row, report intents.Report) error {
+	// Later readers of the result must be able to read what its schema was checked against.
 	var refusal *intents.Refusal
 	if report.Result != nil && errors.As(intents.Unambiguous(report.Result), &refusal) {
 		return intents.Refuse(intents.ExecutorFailed, refusal.Pointer, "the executor's result can be read in two ways: "+refusal.Reason)
 	}
 	switch report.Status {
 	case intents.Done:
-		s, err := o.row.ResultSchema()
+		s, err := row.ResultSchema()
 		if err != nil {
 			return err
 		}
@@ -353,7 +359,7 @@ func (r *Router) checked(o *order, report intents.Report) error {
 	}
 }
 
-// maxReason bounds an executor's reason in bytes: it stands in records and plans.
+// maxReason bounds an executor's reason in bytes, since records and plans contain it.
 const maxReason = 2 << 10
 
 func clip(reason string) string {
@@ -363,29 +369,28 @@ func clip(reason string) string {
 	return reason
 }
 
-// maxFacts of one report. factIDs are the members of a fact's payload that events
-// are searched by.
-const maxFacts = 64
+// maxEvents bounds the events of one report. searchedIDs are the members of an event's payload by
+// which events are searched.
+const maxEvents = 64
 
-var factIDs = map[string]*regexp.Regexp{
+var searchedIDs = map[string]*regexp.Regexp{
 	"skill_id": regexp.MustCompile(`^.{0,128}$`), "script_hash": regexp.MustCompile(`^sha256:[0-9a-f]{64}$`),
 }
 
-// sound leaves out facts that are no events of the order's executor. The outcome
-// stands without them: what is wrong with facts undoes no effect and must not
-// stop the recorder.
-func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
-	var out []intents.Fact
-	for _, f := range facts {
+// sound removes events that the intent's executor may not report. The outcome is unaffected: an
+// invalid event undoes no effect and must not stop the recorder.
+func (r *Router) sound(d *decision, events []intents.ReportedEvent) []intents.ReportedEvent {
+	var out []intents.ReportedEvent
+	for _, f := range events {
 		var payload map[string]any
-		ok := len(out) < maxFacts && o.row.Reports(f.Event) && intents.Unambiguous(f.Payload) == nil && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
-		for name, id := range factIDs {
+		ok := len(out) < maxEvents && d.row.Reports(f.Event) && intents.Unambiguous(f.Payload) == nil && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
+		for name, id := range searchedIDs {
 			if v, text := payload[name].(string); text && v != "" {
 				ok = ok && id.MatchString(v)
 			}
 		}
 		if !ok {
-			r.cfg.Log.Warn("fact left out", slog.String("intent_id", o.env.ID()), slog.String("trace_id", o.env.TraceID()), slog.String("type", o.env.Type()), slog.String("executor", o.row.Executor))
+			r.cfg.Log.Warn("fact left out", slog.String("intent_id", d.env.ID()), slog.String("trace_id", d.env.TraceID()), slog.String("type", d.env.Type()), slog.String("executor", d.row.Executor))
 			continue
 		}
 		out = append(out, f)
@@ -393,9 +398,9 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	return out
 }
 
-// recordedResult is what the record keeps of a result: of a transcript its digest, of a
-// stream the digest of its id, and of an artifact all but the link, since whoever reads the record must not
-// open them.
+// recordedResult is what the record retains of a result: the digest of a transcript, the digest of
+// a stream's id, and an artifact without its link, because readers of the record must not be able
+// to open them.
 func recordedResult(typ string, result json.RawMessage) json.RawMessage {
 	told := result
 	switch typ {
@@ -422,7 +427,7 @@ func recordedResult(typ string, result json.RawMessage) json.RawMessage {
 // typeLogs is the type whose result is the address of a stream.
 const typeLogs = "logs.stream"
 
-// typeArtifact is the type whose result has a link that opens an artifact to whoever has it.
+// typeArtifact is the type whose result has a link that opens an artifact.
 const typeArtifact = "artifact.get"
 
 // Pauses between attempts to write an outcome: the first one and the longest.
@@ -431,58 +436,57 @@ const (
 	maxFinishPause = 5 * time.Second
 )
 
-// finishAtLast is finish until the outcome is durable: a disk that is full, or servers that are
-// away, come back. If the process ends before, the order stays open, for recovery.
-func (r *Router) finishAtLast(ctx context.Context, o *order, out intents.Outcome) {
+// finishAtLast repeats finish until the outcome is durable: a full disk or absent servers recover.
+// If the process ends before that, the intent stays open for recovery.
+func (r *Router) finishAtLast(ctx context.Context, x *execution, out intents.Outcome) {
 	ctx = clock.Lasting(ctx)
-	if err := r.finish(ctx, o, out); err != nil {
-		r.finishLater(ctx, o, out, err)
+	if err := r.finish(ctx, x, out); err != nil {
+		r.finishInBackground(ctx, x, out, err)
 	}
 }
 
-// finishLater goes on with a finish that failed.
-func (r *Router) finishLater(ctx context.Context, o *order, out intents.Outcome, err error) {
+// finishInBackground retries a finish that failed.
+func (r *Router) finishInBackground(ctx context.Context, x *execution, out intents.Outcome, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	r.cfg.Log.ErrorContext(ctx, "an outcome cannot be written: it is tried again until it is; make room, or see to the journal's servers",
-		slog.String("intent_id", o.env.ID()), slog.Int64("position", o.position), slog.String("error", err.Error()))
+		slog.String("intent_id", x.env.ID()), slog.Int64("position", x.position), slog.String("error", err.Error()))
 	for wait := finishPause; err != nil && clock.Sleep(ctx, wait) == nil; wait = min(2*wait, maxFinishPause) {
-		err = r.finish(ctx, o, out)
+		err = r.finish(ctx, x, out)
 	}
 }
 
-// finish is stage 10: the outcome is durable before anybody is answered. The error is why it
-// was not written. An order that is left because the process ends gets no outcome, unless it
-// is done.
-func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) error {
+// finish is stage 10: the outcome is durable before anybody is answered. The error is why it was
+// not written. An intent left because the process ends gets no outcome unless it succeeded.
+func (r *Router) finish(ctx context.Context, x *execution, out intents.Outcome) error {
 	if err := ctx.Err(); err != nil && out.Status != intents.Done {
 		return err
 	}
-	if out.Status == intents.Done && o.ofNode() {
-		out.Outputs = o.view.OutputsOf(*o.task, out.Result)
-		out.Facts = append(out.Facts, r.compared(ctx, o, out.Result)...)
+	if out.Status == intents.Done && x.ofNode() {
+		out.Outputs = x.view.OutputsOf(*x.task, out.Result)
+		out.Events = append(out.Events, r.compared(ctx, &x.decision, out.Result)...)
 	}
 	kept := out
 	if out.Result != nil {
-		kept.Result = recordedResult(o.env.Type(), out.Result)
+		kept.Result = recordedResult(x.env.Type(), out.Result)
 	}
 	rec, err := storage.OutcomeRecord(r.cfg.Now(), kept)
-	if err != nil { // what was reported is no JSON
-		out = r.failed(o, intents.Outcome{Of: out.Of, Attempt: out.Attempt, MS: out.MS}, err)
+	if err != nil { // the report is not valid JSON
+		out = r.failed(x, intents.Outcome{Target: out.Target, Attempt: out.Attempt, MS: out.MS}, err)
 		if rec, err = storage.OutcomeRecord(r.cfg.Now(), out); err != nil {
 			return err
 		}
 	}
-	_, err = r.cfg.Journal.Finish(context.WithoutCancel(ctx), o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, o.released))
+	_, err = r.cfg.Journal.Finish(context.WithoutCancel(ctx), x.position, x.attempt, rec, x.inPlan().OutcomeWrites(out, x.release != nil))
 	if errors.Is(err, storage.ErrFinished) {
 		return nil // the first outcome wins; recorded reads it
 	}
 	if err != nil {
 		return err
 	}
-	failpoint.Hit(failpoint.OrderFinished)
-	o.record.outcome, o.record.out = rec.Digest(), &out
+	failpoint.Hit(failpoint.IntentFinished)
+	x.record.outcome, x.record.out = rec.Digest(), &out
 	r.metrics.finished(out.Code)
 	return nil
 }

@@ -7,19 +7,20 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
 
-// How an order ends by what its executor says, or does not say: a once order is
-// failed only by its executor's own word, or if nobody was listening.
+// An intent ends by its executor's report or the lack of one: a once intent is failed only by its
+// executor's own report, or if no executor listened.
 func TestExecutorAnswers(t *testing.T) {
 	done := routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)}))
 	for _, c := range []struct {
@@ -32,7 +33,7 @@ func TestExecutorAnswers(t *testing.T) {
 		{"nobody", nil, intents.DispatchUnavailable, intents.DispatchUnavailable},
 		{"indeterminate", routertest.Always(intents.Report{
 			Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off",
-			Facts: []intents.Fact{routertest.Fact("skill.called", `{}`)},
+			Events: []intents.ReportedEvent{routertest.Event("skill.called", `{}`)},
 		}), intents.Indeterminate, intents.Indeterminate},
 		{"result outside its schema", routertest.Always(routertest.Done(map[string]int{"size": 1})), intents.ExecutorFailed, intents.Indeterminate},
 		{"member twice", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK, Result: []byte(`{"output":{"n":"x","n":2}}`)}), intents.ExecutorFailed, intents.Indeterminate},
@@ -54,19 +55,19 @@ func TestExecutorAnswers(t *testing.T) {
 			if (a.Code == intents.Indeterminate) != (a.Outcome.Status == intents.StatusIndetermined) || a.Outcome.Retryable && a.Code == intents.Indeterminate {
 				t.Errorf("%s, %s: %+v", c.name, effect, a.Outcome)
 			}
-			if c.name == "indeterminate" && (a.Reason != "cut off" || len(a.Outcome.Facts) != 1) {
+			if c.name == "indeterminate" && (a.Reason != "cut off" || len(a.Outcome.Events) != 1) {
 				t.Errorf("the executor's own word is lost: %+v", a.Outcome)
 			}
 		}
 	}
 }
 
-// said is an answer as it stands there.
-func said(text string) func(context.Context) ([]byte, error) {
+// answerFile is an answer read from a file.
+func answerFile(text string) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return []byte(text), nil }
 }
 
-// A bus that breaks, or answers late or no JSON, tells nothing about the effect.
+// A bus that breaks, or answers late or not in JSON, proves nothing about the effect.
 func TestBusFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply      func(context.Context) ([]byte, error)
@@ -74,12 +75,12 @@ func TestBusFails(t *testing.T) {
 	}{
 		"breaks":                       {func(context.Context) ([]byte, error) { return nil, errors.New("connection closed") }, intents.ExecutorFailed, intents.Indeterminate},
 		"is late":                      {func(context.Context) ([]byte, error) { return nil, context.DeadlineExceeded }, intents.ExecutorTimeout, intents.Indeterminate},
-		"says two statuses":            {said(`{"status":"failed","status":"done","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
-		"says two results":             {said(`{"status":"done","code":"OK","result":{"output":1},"result":{"output":2}}`), intents.ExecutorFailed, intents.Indeterminate},
-		"says one in capitals, too":    {said(`{"status":"done","code":"OK","result":{"output":1},"Status":"failed"}`), intents.ExecutorFailed, intents.Indeterminate},
-		"says a code in capitals, too": {said(`{"CODE":"EXECUTOR_FAILED","status":"done","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
-		"says two in other capitals":   {said(`{"CODE":"EXECUTOR_FAILED","Code":"OK","status":"done","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
-		"says one with a long s, too":  {said(`{"\u017ftatus":"done","status":"failed","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says two statuses":            {answerFile(`{"status":"failed","status":"done","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says two results":             {answerFile(`{"status":"done","code":"OK","result":{"output":1},"result":{"output":2}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says one in capitals, too":    {answerFile(`{"status":"done","code":"OK","result":{"output":1},"Status":"failed"}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says a code in capitals, too": {answerFile(`{"CODE":"EXECUTOR_FAILED","status":"done","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says two in other capitals":   {answerFile(`{"CODE":"EXECUTOR_FAILED","Code":"OK","status":"done","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
+		"says one with a long s, too":  {answerFile(`{"\u017ftatus":"done","status":"failed","code":"OK","result":{"output":1}}`), intents.ExecutorFailed, intents.Indeterminate},
 		"is mute":                      {func(context.Context) ([]byte, error) { return nil, nil }, intents.ExecutorFailed, intents.Indeterminate},
 	} {
 		for effect, want := range map[catalog.Effect]intents.Code{catalog.Pure: c.pure, catalog.Once: c.once} {
@@ -93,32 +94,61 @@ func TestBusFails(t *testing.T) {
 	}
 }
 
-// Facts become events: what is no event of the order's executor, or no object, is
-// left out, and the outcome stands.
-func TestFactsAreChecked(t *testing.T) {
+// Reported events are recorded. Events that are not of the intent's executor, or not objects, are
+// removed, and the outcome stands.
+func TestReportedEventsAreChecked(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)},
-		routertest.Fact("skill.called", `{"skill_id":"feed"}`), routertest.Fact("Not An Event", `{}`), routertest.Fact("skill.called", `[1]`), routertest.Fact("", `{}`),
-		routertest.Fact("skill.called", `null`), routertest.Fact("approval.decided", `{"decision":"approve","by":"ben"}`), routertest.Fact("x.acme.said", `{}`),
-		routertest.Fact("python_script.executed", `{}`))))
+		routertest.Event("skill.called", `{"skill_id":"feed"}`), routertest.Event("Not An Event", `{}`), routertest.Event("skill.called", `[1]`), routertest.Event("", `{}`),
+		routertest.Event("skill.called", `null`), routertest.Event("approval.decided", `{"decision":"approve","by":"ben"}`), routertest.Event("x.acme.said", `{}`),
+		routertest.Event("python_script.executed", `{}`))))
 	a := w.Want(task.Call("feed", `{}`), intents.OK)
-	if len(a.Outcome.Facts) != 1 || a.Outcome.Facts[0].Event != "skill.called" {
-		t.Errorf("%+v", a.Outcome.Facts)
+	if len(a.Outcome.Events) != 1 || a.Outcome.Events[0].Event != "skill.called" {
+		t.Errorf("%+v", a.Outcome.Events)
 	}
 }
 
-// An executor of somebody else reports events under its own name and no others.
-func TestVendorFacts(t *testing.T) {
+// A vendor's executor reports events under its own name and no others.
+func TestVendorEvents(t *testing.T) {
 	types := extended(t, `{"type":"x.acme.run","title":"Run","capability":"x.acme:run","signed_by":["gateway"],"executor":"x-acme","effect":"pure","args_schema":{"type":"object"},"result_schema":{"type":"object"}}`)
 	w := routertest.New(t, routertest.Options{Catalog: types})
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"x.acme:run"}}}), intents.OK)
 	w.Bus.On("x.acme.run", routertest.Always(routertest.Done(struct{}{},
-		routertest.Fact("approval.decided", `{"decision":"approve","by":"ben"}`), routertest.Fact("intent.denied", `{}`), routertest.Fact("skill.called", `{"skill_id":"pay"}`),
-		routertest.Fact("x.globex.ran", `{}`), routertest.Fact("x.acme.ran", `{"n":1}`))))
-	a := w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "x.acme.run", Args: struct{}{}}), intents.OK)
-	if len(a.Outcome.Facts) != 1 || a.Outcome.Facts[0].Event != "x.acme.ran" {
-		t.Errorf("%+v", a.Outcome.Facts)
+		routertest.Event("approval.decided", `{"decision":"approve","by":"ben"}`), routertest.Event("intent.denied", `{}`), routertest.Event("skill.called", `{"skill_id":"pay"}`),
+		routertest.Event("x.globex.ran", `{}`), routertest.Event("x.acme.ran", `{"n":1}`))))
+	a := w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "x.acme.run", Args: struct{}{}}), intents.OK)
+	if len(a.Outcome.Events) != 1 || a.Outcome.Events[0].Event != "x.acme.ran" {
+		t.Errorf("%+v", a.Outcome.Events)
+	}
+}
+
+// TestVendorTicket: the ticket of a vendor's executor has no link, even if its arguments name an
+// answer that had one, no token and no caller's key; the grant is in the signed bytes alone, where
+// it reads nothing.
+func TestVendorTicket(t *testing.T) {
+	types := extended(t, `{"type":"x.acme.run","title":"Run","capability":"x.acme:run","signed_by":["gateway","task"],"executor":"x-acme","effect":"pure","args_schema":{"type":"object"},"result_schema":{"type":"object"}}`)
+	w := routertest.New(t, routertest.Options{Catalog: types})
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"*:*"}}}), intents.OK)
+	task := started(w, catalog.Pure)
+	ref := "cas://" + intents.Digest([]byte("kept"))
+	w.Bus.On("artifact.get", routertest.Always(routertest.Done(catalog.ArtifactGetResult{Artifact: ref, SizeBytes: 4, URL: "/agent/artifacts/x?mac=secret", ExpiresAt: w.Clock.Now()})))
+	w.Bus.On("x.acme.run", routertest.Always(routertest.Done(struct{}{})))
+	linked := w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: ref}, Ctx: task.Intent("", nil).Ctx}), intents.OK)
+	if !strings.Contains(string(linked.Outcome.Result), "mac=secret") {
+		t.Fatalf("the answer has no link: %s", linked.Outcome.Result)
+	}
+	o := task.Intent("x.acme.run", map[string]any{"from": linked.IntentID})
+	w.OK(o)
+	calls := w.Bus.Calls("x.acme.run")
+	ticket, err := json.Marshal(calls[len(calls)-1].Ticket)
+	w.Must(err)
+	if found := regexp.MustCompile(`inputs|mac=|/agent/artifacts|stream_url|eyJ[A-Za-z0-9_-]+\.`).Find(ticket); found != nil {
+		t.Errorf("%s in %s", found, ticket)
+	}
+	own := w.Bus.Calls("artifact.get")[0].Ticket.Key
+	if vendors := calls[len(calls)-1].Ticket.Key; own == "" || vendors != "" {
+		t.Errorf("an own executor is told the key %q, a vendor's %q", own, vendors)
 	}
 }
 
@@ -136,13 +166,13 @@ func extended(t *testing.T, row string) *catalog.Catalog {
 	return types
 }
 
-// What ran is told also where its result is refused.
-func TestFactsOfARefusedResult(t *testing.T) {
+// The events of a run are recorded even if its result is refused.
+func TestEventsOfARefusedResult(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
-	w.Bus.On("skill.call", routertest.Always(routertest.Done(map[string]int{"size": 1}, routertest.Fact("skill.called", `{"skill_id":"feed"}`))))
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(map[string]int{"size": 1}, routertest.Event("skill.called", `{"skill_id":"feed"}`))))
 	a := w.Want(task.Call("feed", `{}`), intents.ExecutorFailed)
-	if len(a.Outcome.Facts) != 1 {
+	if len(a.Outcome.Events) != 1 {
 		t.Errorf("%+v", a.Outcome)
 	}
 }
@@ -158,8 +188,8 @@ func withBlobs(t *testing.T) (*routertest.World, *blobdir.Blobs, *routertest.Tas
 	return w, blobs, started(w, catalog.Pure)
 }
 
-// from names a file of the step, a blob of the tenant, or an order of the step;
-// the ticket carries what it resolves to with its digest.
+// from names a file of the step, a blob of the tenant, or an intent of the step; the ticket has
+// what it resolves to with its digest.
 func TestInputs(t *testing.T) {
 	w, blobs, task := withBlobs(t)
 	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p1"), Revision: 1, Step: 1}
@@ -180,23 +210,23 @@ func TestInputs(t *testing.T) {
 		{"order", inline.IntentID, intents.Input{Pointer: "/input", Value: []byte(`[{"place":"x"}]`), SHA256: intents.Digest([]byte(`[{"place":"x"}]`)), Size: 15}},
 		{"order with a large result", large.IntentID, intents.Input{Pointer: "/input", Ref: file.ID, SHA256: file.SHA256, Size: file.Size}},
 	} {
-		w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: c.from}))
+		w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", From: c.from}))
 		calls := w.Bus.Calls("exec_python")
 		in := calls[len(calls)-1].Ticket.Inputs
 		if len(in) != 1 || in[0].Pointer != c.want.Pointer || in[0].Ref != c.want.Ref || in[0].SHA256 != c.want.SHA256 || in[0].Size != c.want.Size || !bytes.Equal(in[0].Value, c.want.Value) {
 			t.Errorf("%s: %+v", c.name, in)
 		}
 	}
-	w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", Inputs: map[string]string{"r2": inline.IntentID, "r1": file.ID}}))
+	w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", Inputs: map[string]string{"r2": inline.IntentID, "r1": file.ID}}))
 	calls := w.Bus.Calls("exec_python")
 	if in := calls[len(calls)-1].Ticket.Inputs; len(in) != 2 || in[0].Pointer != "/inputs/r1" || in[0].Ref != file.ID || in[1].Pointer != "/inputs/r2" || string(in[1].Value) != `[{"place":"x"}]` {
 		t.Errorf("several: %+v", in)
 	}
-	w.Want(w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: file.ID, Inputs: map[string]string{"r1": file.ID}})), intents.SchemaInvalid)
+	w.Want(w.Do(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", From: file.ID, Inputs: map[string]string{"r1": file.ID}})), intents.SchemaInvalid)
 }
 
-// What a step may not read is not dispatched: MALFORMED_ARGS, and the key stays
-// taken by an order that failed for good.
+// An input that a step may not read is not dispatched: MALFORMED_ARGS, and the key stays taken by
+// an intent that failed for good.
 func TestInputsOutOfReach(t *testing.T) {
 	w, blobs, task := withBlobs(t)
 	other, err := blobs.Put(t.Context(), storage.Scope{Tenant: "default", Plan: routertest.PlanID("p1"), Revision: 1, Step: 2}, strings.NewReader("x"))
@@ -212,12 +242,12 @@ func TestInputsOutOfReach(t *testing.T) {
 		"file of another step": other.ID, "no such file": "f_00000000000000000000000000000000", "blob of another tenant": foreign,
 		"no such order": intents.Digest([]byte("nothing")), "failed order": failed.IntentID, "order of another plan": theirs.IntentID,
 	} {
-		a := w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: from}))
+		a := w.Do(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", From: from}))
 		if a.Code != intents.MalformedArgs || a.Outcome == nil || a.Outcome.Retryable {
 			t.Errorf("%s: %s %s", name, a.Code, a.Reason)
 		}
 		both := catalog.ExecPython{Script: "print(1)", Inputs: map[string]string{"a": intents.Digest([]byte("nothing")), "b": from}}
-		if a := w.Do(task.Order("exec_python", both)); a.Code != intents.MalformedArgs {
+		if a := w.Do(task.Intent("exec_python", both)); a.Code != intents.MalformedArgs {
 			t.Errorf("%s among others: %s %s", name, a.Code, a.Reason)
 		}
 	}
@@ -234,7 +264,7 @@ func TestLargestInlineInput(t *testing.T) {
 	w.Must(err)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: big})))
 	a := w.Want(task.Call("feed", `{}`), intents.OK)
-	w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: a.IntentID}))
+	w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", From: a.IntentID}))
 	if in := w.Bus.Calls("exec_python")[0].Ticket.Inputs; len(in) != 1 || !bytes.Equal(in[0].Value, big) {
 		t.Errorf("%d inputs", len(in))
 	}
@@ -252,8 +282,8 @@ func TestObligations(t *testing.T) {
 	}
 }
 
-// What is revoked between commit and dispatch has nothing carried out, whatever
-// the effect; nor has the same order again.
+// An intent that is revoked between commit and dispatch is not executed, whatever its effect;
+// neither is the same intent again.
 func TestRevokedBeforeDispatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		revoke func(w *routertest.World)
@@ -274,7 +304,7 @@ func TestRevokedBeforeDispatch(t *testing.T) {
 		for typ, args := range map[string]any{"soul.get": catalog.SoulGet{}, "session.create": catalog.SessionCreate{SessionID: "s1"}} {
 			w, j := withHooks(t)
 			j.afterCommit = func() { c.revoke(w) }
-			a := w.Want(w.Do(routertest.Order{By: w.Manager, Type: typ, Args: args}), c.code)
+			a := w.Want(w.Do(routertest.Intent{By: w.Manager, Type: typ, Args: args}), c.code)
 			if a.Outcome == nil || a.Outcome.Status != intents.Failed || a.Outcome.Retryable || a.Reason == "" || a.Receipt == "" {
 				t.Errorf("%s of %s: %+v", name, typ, a)
 			}
@@ -286,7 +316,7 @@ func TestRevokedBeforeDispatch(t *testing.T) {
 	}
 }
 
-// An order with an effect that was surely not handed out is failed, not unknown.
+// An intent with an effect that was certainly not dispatched is failed, not unknown.
 func TestRevokedOnceBeforeDispatch(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Once)

@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,24 +15,24 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// eraseWait is how long an erasure waits for those who read the journal.
+// eraseWait is how long an erasure waits for readers of the journal.
 const eraseWait = 5 * time.Second
 
-// eraseAgain is how often an erasure that could not be carried out is tried again.
-const eraseAgain = 10 * time.Second
+// eraseRetry is how often a failed erasure is tried again.
+const eraseRetry = 10 * time.Second
 
-func noSuchOrder() error {
+func noSuchIntent() error {
 	return illegal("/intent/args/intent_id", "no order of this tenant with this intent_id is at this position")
 }
 
-// mayErase judges a record.erase by the records that it is about (stage 5, after
-// stage 6 has allowed it): the order has ended, nothing depends on what is erased, and
-// the journal can erase it. Once these hold they hold for good.
-func (r *Router) mayErase(ctx context.Context, o *order) error {
-	if o.env.Type() != state.TypeErase || o.duplicate != nil {
+// mayErase judges a record.erase by the records that it names (stage 5, after stage 6 has allowed
+// it): the intent has ended, nothing depends on what is erased, and the journal can erase it. Once
+// these conditions hold, they hold for good.
+func (r *Router) mayErase(ctx context.Context, d *decision) error {
+	if d.env.Type() != state.TypeErase || d.duplicate != nil {
 		return nil
 	}
-	a, err := argsOf[catalog.RecordErase](o.env)
+	a, err := argsOf[catalog.RecordErase](d.env)
 	if err != nil {
 		return err
 	}
@@ -41,20 +40,20 @@ func (r *Router) mayErase(ctx context.Context, o *order) error {
 		return illegal("/intent/args", "the journal of this log cannot erase")
 	}
 	rec, err := r.cfg.Records.Get(ctx, a.Position)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Kind != storage.KindOrder {
-		return noSuchOrder()
+	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Kind != storage.KindIntent {
+		return noSuchIntent()
 	}
 	if err != nil {
 		return err
 	}
-	t, err := state.ReadOrder(rec)
+	t, err := state.ReadIntent(rec)
 	if err != nil {
 		return err
 	}
-	if t.Tenant != state.Named(o.env.Principal().Tenant, a.Tenant) || t.Decision.IntentID != a.IntentID {
-		return noSuchOrder()
+	if t.Tenant != state.TargetTenant(d.env.Principal().Tenant, a.Tenant) || t.Decision.IntentID != a.IntentID {
+		return noSuchIntent()
 	}
-	if err := r.mayLose(ctx, a.Parts, rec, &t); err != nil {
+	if err := r.mayLose(ctx, a.Parts, &t); err != nil {
 		return err
 	}
 	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
@@ -65,23 +64,19 @@ func (r *Router) mayErase(ctx context.Context, o *order) error {
 	return nil
 }
 
-// mayLose says whether the order may lose parts.
-func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record, t *state.Order) error {
-	_, erased := rec.Erased[storage.PartOrder]
-	_, summary := rec.Parts[storage.PartSummary]
+// mayLose checks that the intent may lose parts.
+func (r *Router) mayLose(ctx context.Context, parts []string, t *state.Intent) error {
 	routers := t.Decision.Verdict != intents.Deny && t.Decision.Executor == catalog.ExecutorRouter
-	wantsOrder, wantsResult := slices.Contains(parts, catalog.ErasesOrder), slices.Contains(parts, catalog.ErasesResult)
+	wantsIntent, wantsResult := slices.Contains(parts, catalog.ErasesIntent), slices.Contains(parts, catalog.ErasesResult)
 	switch {
 	case t.Decision.Verdict == intents.Deny && wantsResult:
 		return illegal("/intent/args/parts", "the order was refused: it has no result")
-	case routers && wantsOrder && !state.Keeps(t.Type):
+	case routers && wantsIntent && !state.RetainsArgs(t.Type):
 		return illegal("/intent/args/intent_id", "later records rest on this order, which the router carried out: it stays, and only its result can be erased")
 	case routers && slices.Contains(parts, catalog.ErasesBlobs):
 		return illegal("/intent/args/parts", "an order that the router carries out holds no blobs")
-	case wantsOrder && t.Decision.Verdict == intents.Hold:
+	case wantsIntent && t.Decision.Verdict == intents.Hold:
 		return illegal("/intent/args/parts", "people were asked about this order, and their approvals rest on it: it stays")
-	case wantsOrder && !erased && !summary:
-		return illegal("/intent/args/parts", "the record is of an older form, whose order cannot be erased")
 	case t.Decision.Verdict == intents.Deny:
 		return nil
 	}
@@ -95,30 +90,16 @@ func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record
 	if !r.state.PlanEnded(*t) {
 		return illegal("/intent/args/intent_id", "the order's plan has not ended")
 	}
-	out, err := r.cfg.Records.Get(ctx, h.Outcome)
-	if err != nil {
-		return err
-	}
-	var inline struct {
-		Result json.RawMessage `json:"result"`
-	}
-	if err := json.Unmarshal(out.Parts[storage.PartOutcome], &inline); err != nil {
-		return fmt.Errorf("record %d: %w", h.Outcome, err)
-	}
-	if wantsResult && inline.Result != nil {
-		return illegal("/intent/args/parts", "the record is of an older form, whose result cannot be erased")
-	}
 	return nil
 }
 
-// erase carries out erasures that were accepted, and says which blobs stay. An
-// erasure that was carried out before changes nothing. One that fails waits for the
-// next time and delays no other; the error is of those that failed. The caller holds
-// erasing.
+// erase executes accepted erasures and returns the blobs that stay. Repeating a completed erasure
+// changes nothing. One that fails is left for the next time and delays no other; the error is that
+// of the failed ones. The caller holds erasing.
 //
-// Crash in it: the record says what to do, and the next start does it again.
-// Blobs go before the records that name them.
-func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []staying, err error) {
+// Crash: the record says what to do, and the next start does it again. Blobs are erased before the
+// records that name them.
+func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []retainedBlob, err error) {
 	if len(pending) == 0 {
 		return nil, nil
 	}
@@ -140,23 +121,23 @@ func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []st
 	}
 	failpoint.Hit(failpoint.ErasureBlobs)
 	err = r.eraseParts(ctx, ready)
-	if err != nil && (len(ready) == 1 || errors.Is(err, context.DeadlineExceeded)) { // somebody reads the journal, whatever is to go
+	if err != nil && (len(ready) == 1 || errors.Is(err, context.DeadlineExceeded)) { // somebody reads the journal, whatever is erased
 		return nil, errors.Join(append(failed, err)...)
 	}
 	for _, e := range ready {
-		if err != nil { // one of them is at fault: each by itself
+		if err != nil { // one of them is at fault: each on its own
 			if err := r.eraseParts(ctx, []state.Erasure{e}); err != nil {
 				fail(e, err)
 				continue
 			}
 		}
-		r.state.Erased(e)
+		r.state.ForgetErasures(e)
 	}
 	failpoint.Hit(failpoint.ErasureDone)
 	return stay, errors.Join(failed...)
 }
 
-// eraseParts takes the parts of some erasures out of their records.
+// eraseParts removes the parts of several erasures from their records.
 func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	eraser, can := r.cfg.Journal.(storage.Eraser)
 	if !can {
@@ -175,22 +156,22 @@ func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	return eraser.Erase(ctx, what...)
 }
 
-// eraseFor carries out the erasure that an order of the router, or an approval that
-// released one, has accepted, and does it again if the same order is sent again. The
-// answer is not done while bytes are left: if they cannot be erased now the order is
-// in flight, and the erasure is tried again; if others hold them it names these.
-func (r *Router) eraseFor(ctx context.Context, o *order) error {
-	if o.env.Type() != state.TypeErase {
-		if o.env.Type() == state.TypeApprove {
-			r.eraseLater(ctx)
+// eraseFor executes the erasure that an intent of the router, or an approval that released one, has
+// accepted, and repeats it if the same intent is sent again. The answer is not done while bytes are
+// left: if they cannot be erased now the intent is in flight and the erasure is tried again; if
+// others hold them, the answer names these.
+func (r *Router) eraseFor(ctx context.Context, env *intents.Envelope) error {
+	if env.Type() != state.TypeErase {
+		if env.Type() == state.TypeApprove {
+			r.eraseInBackground(ctx)
 		}
 		return nil
 	}
-	a, err := argsOf[catalog.RecordErase](o.env)
+	a, err := argsOf[catalog.RecordErase](env)
 	if err != nil {
 		return err
 	}
-	e := state.Erasure{Tenant: state.Named(o.env.Principal().Tenant, a.Tenant), Position: a.Position, Parts: a.Parts}
+	e := state.Erasure{Tenant: state.TargetTenant(env.Principal().Tenant, a.Tenant), Position: a.Position, Parts: a.Parts}
 	for _, x := range r.state.Erasing() {
 		if x.Tenant == e.Tenant && x.Position == e.Position && slices.Equal(x.Parts, e.Parts) {
 			e.Number = x.Number
@@ -204,25 +185,25 @@ func (r *Router) eraseFor(ctx context.Context, o *order) error {
 		return underWay("", "accepted, and some of the bytes are still there, as somebody reads the journal, the disk is full, or a store or the index of blobs is behind", eraseWaits)
 	}
 	if len(stay) > 0 {
-		return underWay("/intent/args/parts", whoHolds(stay), eraseHolders)
+		return underWay("/intent/args/parts", holderTexts(stay), eraseHolders)
 	}
 	return nil
 }
 
-// eraseWaits is what to do about an erasure that could not be carried out at once.
+// eraseWaits is the hint for an erasure that could not be executed at once.
 const eraseWaits = "it is tried again by itself every ten seconds; send the same command again: it says when all is gone"
 
-// underWay is the refusal while an erasure is not done. Its hint is not that of other
-// orders in flight: to ask for the order would not show whether the bytes are gone.
+// underWay is the refusal while an erasure is not complete. Its hint differs from that of other
+// intents in flight, because the intent does not show whether the bytes are gone.
 func underWay(pointer, reason, hint string) error {
 	x := intents.Refuse(intents.InFlight, pointer, reason)
 	x.Hint = hint
 	return x
 }
 
-// eraseLater carries out every erasure that is not known to be done, where nobody
-// waits for it. At a start that is all of them.
-func (r *Router) eraseLater(ctx context.Context) {
+// eraseInBackground executes every erasure that is not known to be complete, if nobody waits for
+// it. At a start that is all of them.
+func (r *Router) eraseInBackground(ctx context.Context) {
 	r.erasing.Lock()
 	defer r.erasing.Unlock()
 	if _, err := r.erase(ctx, r.state.Erasing()...); err != nil && ctx.Err() == nil {
@@ -230,11 +211,11 @@ func (r *Router) eraseLater(ctx context.Context) {
 	}
 }
 
-// partsOf are the parts of the order's records and of its outcome's.
+// partsOf returns the parts of the intent's records and of its outcome's.
 func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasure, error) {
 	var out []storage.Erasure
-	if slices.Contains(e.Parts, catalog.ErasesOrder) {
-		out = append(out, storage.Erasure{Position: e.Position, Parts: []string{storage.PartOrder, storage.PartGrant, storage.PartReplay}})
+	if slices.Contains(e.Parts, catalog.ErasesIntent) {
+		out = append(out, storage.Erasure{Position: e.Position, Parts: []string{storage.PartIntent, storage.PartGrant, storage.PartReplay}})
 	}
 	if !slices.Contains(e.Parts, catalog.ErasesResult) {
 		return out, nil

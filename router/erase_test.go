@@ -11,11 +11,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// erase asks the operator of system to take parts of an order of default away.
+// erase has the operator of system erase parts of an intent of default.
 func erase(w *routertest.World, a *intents.Answer, parts ...string) *intents.Answer {
 	w.Helper()
 	return w.Admin("record.erase", eraseArgs(a, parts...))
@@ -25,7 +25,7 @@ func eraseArgs(a *intents.Answer, parts ...string) catalog.RecordErase {
 	return catalog.RecordErase{Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: parts, Reason: "the person asked for it"}
 }
 
-// inRecords says which records have a text in a part.
+// inRecords returns the records that have a text in a part.
 func inRecords(w *routertest.World, text string) (found []int64) {
 	w.Helper()
 	for _, r := range w.Records() {
@@ -39,8 +39,8 @@ func inRecords(w *routertest.World, text string) (found []int64) {
 	return found
 }
 
-// TestErase: order and result leave their records, the digests stay, what is told
-// of the order has neither, and a restart folds the rest.
+// TestErase: intent and result leave their records, the digests stay, answers about the intent have
+// neither, and a restart applies the rest.
 func TestErase(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
@@ -50,7 +50,7 @@ func TestErase(t *testing.T) {
 		t.Fatal("the test looks in the wrong place")
 	}
 	before := w.Records()
-	if a := w.Want(erase(w, call, catalog.ErasesOrder), intents.MalformedArgs); !strings.Contains(a.Reason, "plan has not ended") {
+	if a := w.Want(erase(w, call, catalog.ErasesIntent), intents.MalformedArgs); !strings.Contains(a.Reason, "plan has not ended") {
 		t.Errorf("%s", a.Reason)
 	}
 	task.Fail()
@@ -61,8 +61,8 @@ func TestErase(t *testing.T) {
 	if len(inRecords(w, "anas-name")) == 0 {
 		t.Error("the order is gone, and nobody asked for that")
 	}
-	w.Want(erase(w, call, catalog.ErasesOrder, catalog.ErasesResult), intents.OK)
-	w.Want(erase(w, call, catalog.ErasesOrder), intents.OK)
+	w.Want(erase(w, call, catalog.ErasesIntent, catalog.ErasesResult), intents.OK)
+	w.Want(erase(w, call, catalog.ErasesIntent), intents.OK)
 	if where := inRecords(w, "anas-name"); len(where) > 0 {
 		t.Errorf("the order is still in %v", where)
 	}
@@ -74,7 +74,7 @@ func TestErase(t *testing.T) {
 	check := func(w *routertest.World) {
 		t.Helper()
 		w.Must(w.Dir.Err())
-		a, err := w.Router.Order(t.Context(), *call.Position)
+		a, err := w.Router.Intent(t.Context(), *call.Position)
 		w.Must(err)
 		if a.Outcome.Result != nil || a.Reason != storage.ErasedReason || a.Receipt != call.Receipt || a.Code != intents.OK {
 			t.Errorf("%+v %+v", a, a.Outcome)
@@ -85,13 +85,13 @@ func TestErase(t *testing.T) {
 	check(after)
 	was, _ := w.Dir.View().Plan("default", routertest.PlanID("p1"))
 	is, _ := after.Dir.View().Plan("default", routertest.PlanID("p1"))
-	if d := cmp.Diff(was, is); d != "" || len(is.Facts) != 1 || string(is.Facts[0].Args) != `{}` {
-		t.Errorf("the plan, -before +after a restart:\n%s%+v", d, is.Facts)
+	if d := cmp.Diff(was, is); d != "" || len(is.IntentHistory) != 1 || string(is.IntentHistory[0].Args) != `{}` {
+		t.Errorf("the plan, -before +after a restart:\n%s%+v", d, is.IntentHistory)
 	}
 }
 
-// TestEraseRefused: no control record, no order on which others rest, none that
-// has not ended or is another's, and nobody who might not.
+// TestEraseRefused: no control record, no intent on which others depend, none that has not ended or
+// is another's, and no operator without the capability.
 func TestEraseRefused(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
@@ -106,7 +106,7 @@ func TestEraseRefused(t *testing.T) {
 	at := func(position int64) *intents.Answer {
 		return &intents.Answer{IntentID: call.IntentID, Position: &position}
 	}
-	order := catalog.ErasesOrder
+	intent := catalog.ErasesIntent
 	for name, c := range map[string]struct {
 		args catalog.RecordErase
 		code intents.Code
@@ -114,22 +114,22 @@ func TestEraseRefused(t *testing.T) {
 		as   string
 		of   string
 	}{
-		"genesis":                   {args: eraseArgs(at(0), order), code: intents.MalformedArgs},
-		"no record":                 {args: eraseArgs(at(1<<40), order), code: intents.MalformedArgs},
-		"outcome":                   {args: eraseArgs(at(*call.Position+1), order), code: intents.MalformedArgs},
-		"another order's place":     {args: eraseArgs(at(*denied.Position), order), code: intents.MalformedArgs},
-		"order of the router":       {args: eraseArgs(at(1), order), code: intents.MalformedArgs},
+		"genesis":                   {args: eraseArgs(at(0), intent), code: intents.MalformedArgs},
+		"no record":                 {args: eraseArgs(at(1<<40), intent), code: intents.MalformedArgs},
+		"outcome":                   {args: eraseArgs(at(*call.Position+1), intent), code: intents.MalformedArgs},
+		"another order's place":     {args: eraseArgs(at(*denied.Position), intent), code: intents.MalformedArgs},
+		"order of the router":       {args: eraseArgs(at(1), intent), code: intents.MalformedArgs},
 		"result of a refused order": {args: eraseArgs(denied, catalog.ErasesResult), code: intents.MalformedArgs},
 		"no such part":              {args: eraseArgs(call, "decision"), code: intents.SchemaInvalid},
 		"no part":                   {args: eraseArgs(call), code: intents.SchemaInvalid},
 		"blobs that stay":           {args: eraseArgs(call, catalog.ErasesBlobs), code: intents.MalformedArgs},
-		"not of system":             {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{order}, Reason: "r"}, code: intents.MalformedArgs},
-		"another tenant's":          {args: eraseArgs(call, order), code: intents.RBACForbidden, by: &stranger, as: "eve", of: "acme"},
-		"as one's own":              {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{order}, Reason: "r"}, code: intents.MalformedArgs, by: &stranger, as: "eve", of: "acme"},
-		"who may not":               {args: eraseArgs(call, order), code: intents.RBACForbidden, by: &clerk, as: "carl", of: "default"},
-		"no operator":               {args: eraseArgs(call, order), code: intents.KeyRole, by: &w.Planner},
+		"not of system":             {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{intent}, Reason: "r"}, code: intents.MalformedArgs},
+		"another tenant's":          {args: eraseArgs(call, intent), code: intents.RBACForbidden, by: &stranger, as: "eve", of: "acme"},
+		"as one's own":              {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{intent}, Reason: "r"}, code: intents.MalformedArgs, by: &stranger, as: "eve", of: "acme"},
+		"who may not":               {args: eraseArgs(call, intent), code: intents.RBACForbidden, by: &clerk, as: "carl", of: "default"},
+		"no operator":               {args: eraseArgs(call, intent), code: intents.KeyRole, by: &w.Planner},
 	} {
-		o := routertest.Order{By: w.Operator, Type: "record.erase", Args: c.args, Tenant: c.of, User: c.as}
+		o := routertest.Intent{By: w.Operator, Type: "record.erase", Args: c.args, Tenant: c.of, User: c.as}
 		if c.by != nil {
 			o.By = *c.by
 		}
@@ -142,26 +142,25 @@ func TestEraseRefused(t *testing.T) {
 			t.Errorf("record %d has lost %v", r.Position, r.Erased)
 		}
 	}
-	// The refused order itself, and by an operator of the tenant.
-	w.Want(erase(w, denied, order), intents.OK)
-	w.Want(w.Do(routertest.Order{By: own, Type: "record.erase", Args: eraseArgs(call, order), Tenant: "default", User: "dora"}), intents.OK)
+	// The refused intent itself, and by an operator of the tenant.
+	w.Want(erase(w, denied, intent), intents.OK)
+	w.Want(w.Do(routertest.Intent{By: own, Type: "record.erase", Args: eraseArgs(call, intent), Tenant: "default", User: "dora"}), intents.OK)
 	for _, a := range []*intents.Answer{denied, call} {
-		if r := w.Records()[*a.Position]; r.Parts[storage.PartOrder] != nil || r.Parts[storage.PartGrant] != nil {
+		if r := w.Records()[*a.Position]; r.Parts[storage.PartIntent] != nil || r.Parts[storage.PartGrant] != nil {
 			t.Errorf("record %d has its order still", r.Position)
 		}
 	}
 	w.Restart()
 }
 
-// TestEraseHeld: an order that waits, and the order of one that people have
-// approved, stay.
+// TestEraseHeld: a held intent and an intent that people have approved stay.
 func TestEraseHeld(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true}`)
 	w.Want(erase(w, x.held, catalog.ErasesResult), intents.MalformedArgs)
 	x.says("ben", catalog.DecisionReject)
 	x.task.Fail()
-	w.Want(erase(w, x.held, catalog.ErasesOrder), intents.MalformedArgs)
+	w.Want(erase(w, x.held, catalog.ErasesIntent), intents.MalformedArgs)
 	w.Want(erase(w, x.held, catalog.ErasesResult), intents.OK)
 }
 
@@ -180,9 +179,9 @@ func (f slowEraser) Erase(ctx context.Context, what ...storage.Erasure) error {
 	return f.Eraser.Erase(ctx, what...)
 }
 
-// TestEraseLater: an accepted erasure that could not be carried out is not said to
-// be done, and is done when it is sent again, or by the next start.
-func TestEraseLater(t *testing.T) {
+// TestEraseInBackground: an accepted erasure that could not be executed is not reported as done,
+// and is completed when it is sent again, or by the next start.
+func TestEraseInBackground(t *testing.T) {
 	for _, how := range []string{"again", "start"} {
 		fails := 1
 		w := routertest.New(t, routertest.Options{Wrap: func(j storage.Journal) storage.Journal {
@@ -193,17 +192,17 @@ func TestEraseLater(t *testing.T) {
 			return slowEraser{j, eraser, &fails}
 		}})
 		find := func(query string) *intents.Answer {
-			return w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}})
+			return w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}})
 		}
 		first := find("first-word")
-		if a := w.Want(erase(w, first, catalog.ErasesOrder), intents.InFlight); !strings.Contains(a.Hint, "send the same command again") {
+		if a := w.Want(erase(w, first, catalog.ErasesIntent), intents.InFlight); !strings.Contains(a.Hint, "send the same command again") {
 			t.Errorf("the hint is %q", a.Hint)
 		}
 		if len(inRecords(w, "first-word")) == 0 {
 			t.Fatal("the test fails nothing")
 		}
 		if how == "again" {
-			w.Want(erase(w, first, catalog.ErasesOrder), intents.OK)
+			w.Want(erase(w, first, catalog.ErasesIntent), intents.OK)
 		} else {
 			w = w.Restart()
 		}
@@ -213,18 +212,17 @@ func TestEraseLater(t *testing.T) {
 	}
 }
 
-// TestEraseApproved: an erasure that waits for people takes nothing away before
-// they have said yes, and everything then.
+// TestEraseApproved: a held erasure erases nothing before it is approved, and everything then.
 func TestEraseApproved(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["ben"]} if input.intent.type == "record.erase"`)
 	own := w.AddOperator("default", "olga", "admin")
-	find := w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
-	args := eraseArgs(find, catalog.ErasesOrder)
-	held := w.Want(w.Do(routertest.Order{By: own, Type: "record.erase", Args: args, Tenant: "default", User: "olga"}), intents.ApprovalRequired)
+	find := w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
+	args := eraseArgs(find, catalog.ErasesIntent)
+	held := w.Want(w.Do(routertest.Intent{By: own, Type: "record.erase", Args: args, Tenant: "default", User: "olga"}), intents.ApprovalRequired)
 	if len(inRecords(w, "anas-word")) == 0 {
 		t.Fatal("erased before anybody approved")
 	}
-	x := asked{w, nil, held}
+	x := releaseWorld{w, nil, held}
 	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
 		t.Fatalf("%+v", got)
 	}

@@ -1,4 +1,4 @@
 package router
 
-// Quiet waits until nothing is carried out any more that nobody waits for.
+// Quiet waits until no intent is being executed in the background.
 func (r *Router) Quiet() { r.running.Wait() }

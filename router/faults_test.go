@@ -8,27 +8,27 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// unwritable is a journal that takes no outcome for a while.
+// unwritable is a journal that refuses outcomes for a while.
 type unwritable struct {
 	storage.Journal
 	err  error
-	left atomic.Int64 // outcomes that it does not take
+	left atomic.Int64 // outcomes that it refuses
 }
 
-func (j *unwritable) Finish(ctx context.Context, of int64, attempt int, out storage.Record, touches []storage.Subject) (int64, error) {
+func (j *unwritable) Finish(ctx context.Context, of int64, attempt int, out storage.Record, writes []storage.Subject) (int64, error) {
 	if j.left.Add(-1) >= 0 {
-		return storage.Nobody, j.err
+		return storage.NoPosition, j.err
 	}
-	return j.Journal.Finish(ctx, of, attempt, out, touches)
+	return j.Journal.Finish(ctx, of, attempt, out, writes)
 }
 
-// TestOutcomesAreWrittenAtLast: an outcome that cannot be written for want of room, or for
-// another reason that goes by, is written later, whoever had the order carried out; its
-// submitter is told that it is in flight. Then its slot is free again.
+// TestOutcomesAreWrittenAtLast: an outcome that cannot be written for want of space, or for another
+// temporary reason, is written later, whatever started the execution; its submitter gets IN_FLIGHT.
+// Then its slot is free again.
 func TestOutcomesAreWrittenAtLast(t *testing.T) {
 	for why, fault := range map[string]error{"no room": storage.ErrFull, "another": errDisk} {
 		for name, submit := range map[string]func(w *routertest.World, j *unwritable, task *routertest.Task) (position int64){
@@ -38,7 +38,7 @@ func TestOutcomesAreWrittenAtLast(t *testing.T) {
 			},
 			"of a batch": func(w *routertest.World, j *unwritable, task *routertest.Task) int64 {
 				j.left.Store(2)
-				one, other := w.Seal(task.CallOrder("feed", `{}`)), w.Seal(task.CallOrder("feed", `{"n":2}`))
+				one, other := w.Sign(task.CallIntent("feed", `{}`)), w.Sign(task.CallIntent("feed", `{"n":2}`))
 				b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, one, other), 0)
 				if b.Code != intents.OK {
 					w.Errorf("%+v", b)
@@ -47,7 +47,7 @@ func TestOutcomesAreWrittenAtLast(t *testing.T) {
 			},
 			"released": func(w *routertest.World, j *unwritable, task *routertest.Task) int64 {
 				w.Data("approval", `{"skills":["feed"]}`)
-				x := asked{w, task, w.Want(task.Call("feed", `{}`), intents.ApprovalRequired)}
+				x := releaseWorld{w, task, w.Want(task.Call("feed", `{}`), intents.ApprovalRequired)}
 				j.left.Store(2)
 				w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
 				return *x.held.Position
@@ -73,22 +73,21 @@ func TestOutcomesAreWrittenAtLast(t *testing.T) {
 	}
 }
 
-// TestRecoveryWritesAtLast: so does recovery, with the end of an order that was left open and
-// with the attempt that it begins.
+// TestRecoveryWritesAtLast: recovery does the same, with the outcome of an intent that was left
+// open and with the attempt that it begins.
 func TestRecoveryWritesAtLast(t *testing.T) {
 	j := &unwritable{err: storage.ErrFull}
 	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
 	task := started(w, catalog.Once)
-	memory(w).FailNext(errDisk, true)
-	raw := w.Seal(task.CallOrder("feed", `{}`))
-	w.Want(w.Send(raw), intents.InFlight) // nobody carries it out
+	inMemory(w).FailNext(errDisk, true)
+	raw := w.Sign(task.CallIntent("feed", `{}`))
+	w.Want(w.Send(raw), intents.InFlight) // nobody executes it
 	j.left.Store(2)
 	w = w.Restart()
 	w.Want(w.Send(raw), intents.Indeterminate)
 }
 
-// faulty lets the nth call of an order fail: before it does anything, or after
-// it has done everything.
+// faulty makes the nth call of an intent fail, before or after its effect.
 type faulty struct {
 	storage.Journal
 	on      bool
@@ -97,7 +96,7 @@ type faulty struct {
 	calls   []string
 }
 
-// fails says whether this call is the one.
+// fails reports whether this call is the one.
 func (j *faulty) fails(name string) bool {
 	if !j.on {
 		return false
@@ -130,24 +129,25 @@ func (j *faulty) Commit(ctx context.Context, c storage.Commit) (storage.Result, 
 	return storage.Result{}, errDisk
 }
 
-func (j *faulty) Finish(ctx context.Context, of int64, attempt int, out storage.Record, touches []storage.Subject) (int64, error) {
+func (j *faulty) Finish(ctx context.Context, of int64, attempt int, out storage.Record, writes []storage.Subject) (int64, error) {
 	if !j.fails("finish") {
-		return j.Journal.Finish(ctx, of, attempt, out, touches)
+		return j.Journal.Finish(ctx, of, attempt, out, writes)
 	}
 	if j.persist {
-		_, _ = j.Journal.Finish(ctx, of, attempt, out, touches)
+		_, _ = j.Journal.Finish(ctx, of, attempt, out, writes)
 	}
-	return storage.Nobody, errDisk
+	return storage.NoPosition, errDisk
 }
 
-// At each call that an order makes, the journal fails once, and does or does not
-// do what it was asked. The submitter is never told that the order was refused;
-// what was accepted ends once; sent again it has one effect at most, and none is
-// told that is not on record.
+// The journal fails once at each call that an intent makes, with or without its effect. The
+// submitter never gets a refusal; an accepted intent ends once; sent again it has one effect at
+// most, and no answer is without a record.
 func TestJournalFailsAtEachCall(t *testing.T) {
-	for name, order := range map[string]func(w *routertest.World, task *routertest.Task) routertest.Order{
-		"dispatched":    func(_ *routertest.World, task *routertest.Task) routertest.Order { return task.CallOrder("feed", `{}`) },
-		"by the router": func(_ *routertest.World, task *routertest.Task) routertest.Order { return task.ClaimOrder(2) },
+	for name, order := range map[string]func(w *routertest.World, task *routertest.Task) routertest.Intent{
+		"dispatched": func(_ *routertest.World, task *routertest.Task) routertest.Intent {
+			return task.CallIntent("feed", `{}`)
+		},
+		"by the router": func(_ *routertest.World, task *routertest.Task) routertest.Intent { return task.ClaimIntent(2) },
 	} {
 		for _, persist := range []bool{false, true} {
 			reached := 0
@@ -155,7 +155,7 @@ func TestJournalFailsAtEachCall(t *testing.T) {
 				j := &faulty{at: at, persist: persist}
 				w := routertest.New(t, routertest.Options{Slots: 1, ChildSlots: 1, Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
 				task := started(w, catalog.Once)
-				raw := w.Seal(order(w, task))
+				raw := w.Sign(order(w, task))
 				j.on = true
 				first := w.Send(raw)
 				j.on = false
@@ -176,7 +176,7 @@ func TestJournalFailsAtEachCall(t *testing.T) {
 					again, err = w.Router.Await(t.Context(), *again.Position)
 					w.Must(err)
 				}
-				if again.Code == intents.InFlight { // accepted, and nobody carries it out any more
+				if again.Code == intents.InFlight { // accepted, and nobody executes it any more
 					w = w.Restart()
 					again = w.Send(raw)
 				}

@@ -12,35 +12,35 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/routertest"
 )
 
-// refusals of a flood, and how much of it has a signature to check, which is slow.
+// refusals of a flood, and the share of it that has a signature to check, which is slow.
 const (
 	refusals    = 100_000
 	signedShare = 50      // one in so many of each kind
 	heapRoom    = 4 << 20 // bytes
-	// residentRoom is wider: the runtime, and the race detector's shadow of what was
-	// touched, take and give back pages as they like. It is 320 bytes for each of half.
+	// residentRoom is wider: the runtime, and the race detector's shadow memory, take and return
+	// pages at will. It is 320 bytes for each of half.
 	residentRoom = 16 << 20
 )
 
-// A hundred thousand refused envelopes, each another one, leave heap and
-// process where they were: of those that do not parse, that nobody signed, that are of unknown
-// keys, and that are above a rate nothing is kept.
+// A hundred thousand different refused envelopes leave heap and process as they were: nothing is
+// retained of those that do not parse, that are unsigned, that are of unknown keys, and that are
+// above a rate.
 func TestRefusedEnvelopesLeaveNothing(t *testing.T) {
 	w := routertest.New(t, routertest.Options{Rates: router.Rates{Signer: 1, Tenant: 1}})
 	t.Cleanup(w.RunRouter())
-	forged, unknown := w.Seal(find(w)), []byte(nil)
+	forged, unknown := w.Sign(find(w)), []byte(nil)
 	o := find(w)
 	o.By = w.NewKey(intents.RolePlanner)
-	unknown = w.Seal(o)
-	good := w.Seal(find(w))
+	unknown = w.Sign(o)
+	good := w.Sign(find(w))
 	w.Want(w.Send(good), intents.OK)
 
 	flood := func(n int) {
@@ -69,7 +69,7 @@ func TestRefusedEnvelopesLeaveNothing(t *testing.T) {
 			}
 		}
 	}
-	flood(2000) // what is made once is made
+	flood(2000) // one-time allocations are made here
 	before := heap()
 	flood(refusals / 2)
 	half := resident(t)
@@ -84,8 +84,8 @@ func TestRefusedEnvelopesLeaveNothing(t *testing.T) {
 	}
 }
 
-// The entrance on NATS records as little of a flood as that over HTTP: one by one
-// and in batches, of a key that is above its rate and of one whose task has ended.
+// The NATS interface records as little of a flood as the HTTP interface: one by one and in batches,
+// of a key that is above its rate and of one whose task has ended.
 func TestFloodOverNATSIsCounted(t *testing.T) {
 	const flood, burst = 200, 9 // of ten seconds' worth the plan took one
 	c := serveWith(t, routertest.Options{Rates: router.Rates{Signer: 1}})
@@ -94,13 +94,13 @@ func TestFloodOverNATSIsCounted(t *testing.T) {
 	c.Want(task.Cancel(c.Gateway), intents.OK) // with its plan
 	agent := c.connect(natsserver.Manager)
 	for name, base := range map[string]struct {
-		order routertest.Order
+		order routertest.Intent
 		kept  int
-	}{"above its rate": {find(c.World), burst}, "ended task": {task.Order("skill.call", nil), 0}} {
-		orders, from, stop := c.Flood(base.order, flood), c.Journal.Next(), c.RunRouter()
+	}{"above its rate": {find(c.World), burst}, "ended task": {task.Intent("skill.call", nil), 0}} {
+		raws, from, stop := c.Flood(base.order, flood), c.Journal.Next(), c.RunRouter()
 		refused := int64(0)
-		for _, raw := range orders {
-			reply, err := agent.Request(t.Context(), bus.Orders, raw)
+		for _, raw := range raws {
+			reply, err := agent.Request(t.Context(), bus.Intents, raw)
 			c.Must(err)
 			var a intents.Answer
 			if c.Must(json.Unmarshal(reply, &a)); a.Position == nil && a.Code != intents.OK {
@@ -108,7 +108,7 @@ func TestFloodOverNATSIsCounted(t *testing.T) {
 			}
 		}
 		for i := range 20 {
-			reply, err := agent.Request(t.Context(), bus.Batches, batchOf(orders[i], orders[i+1]))
+			reply, err := agent.Request(t.Context(), bus.Batches, batchOf(raws[i], raws[i+1]))
 			c.Must(err)
 			var b intents.BatchAnswer
 			if c.Must(json.Unmarshal(reply, &b)); b.Code == intents.OK {
@@ -117,18 +117,18 @@ func TestFloodOverNATSIsCounted(t *testing.T) {
 		}
 		stop()
 		counted := int64(0)
-		s := c.Spent(from)
+		s := c.Usage(from)
 		for _, n := range s.Counted {
 			counted += n
 		}
-		if s.Orders != base.kept || s.Bytes > base.kept*(64<<10) || refused != int64(flood-base.kept) || counted != refused+20 {
+		if s.Intents != base.kept || s.Bytes > base.kept*(64<<10) || refused != int64(flood-base.kept) || counted != refused+20 {
 			t.Errorf("%s: %d refused without a record; kept %+v", name, refused, s)
 		}
 	}
 }
 
-// resident is what the process holds of the machine's memory when all that is not
-// reachable has been given back, in bytes; 0 where the system does not say.
+// resident is the process's resident memory after all unreachable memory has been returned, in
+// bytes; 0 if the system does not report it.
 func resident(t *testing.T) uint64 {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -143,7 +143,7 @@ func resident(t *testing.T) uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// heap is what is reachable, in bytes.
+// heap is the reachable memory in bytes.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

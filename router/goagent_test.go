@@ -9,11 +9,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// TestGoAgent: the program that docs/extending.md shows compiles, and the agent that it prints
-// is pushed and carries out a plan.
+// TestGoAgent: the program that docs/extending.md shows compiles, and the agent that it prints is
+// pushed and executes a plan.
 func TestGoAgent(t *testing.T) {
 	page, err := os.ReadFile("../docs/extending.md")
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// held makes a once skill of default wait for people.
+// held makes a once skill of default need approval.
 func held(w *routertest.World) (*routertest.Task, *intents.Answer) {
 	w.Helper()
 	w.Pin("pay", catalog.Once)
@@ -18,8 +18,8 @@ func held(w *routertest.World) (*routertest.Task, *intents.Answer) {
 	return task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
 }
 
-// A hold is a commit: it takes the key, and nothing is carried out. Its task makes what
-// else there is to do and ends; then the step is held, and nobody but people can go on.
+// A hold is a commit: it takes the key, and nothing is executed. Its task does the remaining work
+// and ends; then the step is held, and only people can continue it.
 func TestHold(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
@@ -44,14 +44,14 @@ func TestHold(t *testing.T) {
 	}
 	w.Want(task.Finish("held", "", ""), intents.OK)
 	w.Want(task.Call("pay", `{"n":2}`), intents.KeyRevoked)
-	if s, steps := task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepHeld {
+	if s, steps := task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepPendingApproval {
 		t.Errorf("plan %s, steps %v", s, steps)
 	}
-	w.Want(w.Do(task.StepOrder(task.NewTask(1).StepArgs())), intents.MalformedArgs)
+	w.Want(w.Do(task.StepIntent(task.NewTask(1).StepArgs())), intents.MalformedArgs)
 	w.Want(task.Complete(), intents.MalformedArgs)
 }
 
-// The held order again is the held order, not a second request.
+// The held intent sent again is the held intent, not a second request.
 func TestHeldDuplicate(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
@@ -65,8 +65,8 @@ func TestHeldDuplicate(t *testing.T) {
 	w.Want(waited, intents.ApprovalRequired)
 }
 
-// A plan that waits for a hold is no silent one; a claim leaves its step held,
-// counts no interruption, and tells the driver.
+// A plan that waits for a hold does not lack a driver; a claim leaves its step held, counts no
+// interruption, and informs the driver.
 func TestHeldPlan(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
@@ -77,16 +77,16 @@ func TestHeldPlan(t *testing.T) {
 		t.Errorf("silent: %+v", got)
 	}
 	v := routertest.Result[catalog.PlanView](w, p.Claim())
-	if v.Status != catalog.PlanExecuting || v.ReplanCount != 0 || v.Steps[0].Status != catalog.StepHeld {
+	if v.Status != catalog.PlanExecuting || v.ReplanCount != 0 || v.Steps[0].Status != catalog.StepPendingApproval {
 		t.Errorf("%+v", v)
 	}
-	if len(v.Facts) != 1 || v.Facts[0].IntentID != a.IntentID || v.Facts[0].Status != "held" {
-		t.Errorf("facts %+v", v.Facts)
+	if len(v.IntentHistory) != 1 || v.IntentHistory[0].IntentID != a.IntentID || v.IntentHistory[0].Status != "held" {
+		t.Errorf("facts %+v", v.IntentHistory)
 	}
 	w.Want(p.Cancel(w.Gateway), intents.OK)
 }
 
-// A restart does not touch held orders.
+// A restart does not change held intents.
 func TestHeldSurvivesRestart(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
@@ -101,8 +101,8 @@ func TestHeldSurvivesRestart(t *testing.T) {
 	}
 }
 
-// TestHoldEndsFirst: where people decide before the task says that it waits, the step goes
-// on at once under the same driver; a task that waits for nobody cannot say so.
+// TestHoldEndsFirst: if people decide before the task reports that it waits, the step continues at
+// once under the same driver; a task without a hold cannot report that it waits.
 func TestHoldEndsFirst(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	people(w)
@@ -113,7 +113,7 @@ func TestHoldEndsFirst(t *testing.T) {
 	if a := w.Want(task.Finish("held", "", ""), intents.MalformedArgs); a.Pointer != "/intent/args/status" {
 		t.Errorf("pointer %s", a.Pointer)
 	}
-	x := asked{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
+	x := releaseWorld{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
 	x.state(x.says("ben", catalog.DecisionApprove))
 	w.Want(x.outcome(), intents.OK)
 	w.Want(task.Finish("held", "", "one waits"), intents.OK)
@@ -126,8 +126,8 @@ func TestHoldEndsFirst(t *testing.T) {
 	p.Started(1).Done()
 }
 
-// TestDestructiveIsHeld: what may be repeated is not thereby harmless. A skill that does more
-// than read waits for people, unless whoever approved it said that nothing is lost.
+// TestDestructiveIsHeld: an idempotent skill is not thereby harmless. A skill that does more than
+// read needs approval, unless its approver said that nothing is lost.
 func TestDestructiveIsHeld(t *testing.T) {
 	heldCall(routertest.New(t, routertest.Options{}), catalog.Idempotent, `{"once":true}`)
 	for destructive, want := range map[string]intents.Code{intents.Yes: intents.ApprovalRequired, intents.No: intents.OK} {

@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// What was said with a key, or under a grant, that has been revoked since counts
-// no more; the person may say it again.
+// An approval with a key, or under a grant, that has been revoked since no longer counts; the
+// person may approve again.
 func TestApprovalUnderRevoked(t *testing.T) {
 	for name, revoke := range map[string]func(w *routertest.World, second intents.Signer){
 		"key of the gateway": func(w *routertest.World, second intents.Signer) { w.RevokeKey(second) },
@@ -40,7 +40,7 @@ func TestApprovalUnderRevoked(t *testing.T) {
 			w.Want(w.Do(o), intents.OK)
 			revoke(w, second)
 			w.Clock.Move(time.Second)
-			if got := x.state(x.says("cleo", catalog.DecisionApprove)); got.State != catalog.ApprovalHeld || len(got.Approved) != 1 {
+			if got := x.state(x.says("cleo", catalog.DecisionApprove)); got.State != catalog.ApprovalPending || len(got.Approved) != 1 {
 				t.Fatalf("%+v", got)
 			}
 			if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased || len(got.Approved) != 2 {
@@ -51,10 +51,10 @@ func TestApprovalUnderRevoked(t *testing.T) {
 	}
 }
 
-// A held order that ends its plan ends the plan's other held orders, and not itself.
-func TestReleaseOfWhatEndsThePlan(t *testing.T) {
+// A held intent that ends its plan ends the plan's other held intents, and not itself.
+func TestReleaseEndsPlan(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type in {"plan.close", "skill.call"}`)
-	x := asked{w, started(w, catalog.Once), nil}
+	x := releaseWorld{w, started(w, catalog.Once), nil}
 	call := w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
 	x.held = w.Want(x.task.Fail(), intents.ApprovalRequired)
 	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
@@ -71,7 +71,7 @@ func TestReleaseOfWhatEndsThePlan(t *testing.T) {
 	// Its outcome names it, and not the release right before.
 	ends := 0
 	for _, rec := range w.Records() {
-		if rec.Kind == storage.KindOutcome && state.EntryOf(rec).Of == *x.held.Position {
+		if rec.Kind == storage.KindOutcome && state.EntryOf(rec).Target == *x.held.Position {
 			ends++
 		}
 	}
@@ -80,8 +80,8 @@ func TestReleaseOfWhatEndsThePlan(t *testing.T) {
 	}
 }
 
-// The catalog may have grown between hold and release: the release names the one
-// that it was judged under. Of a type that is another one by then it is refused.
+// The catalog may have grown between hold and release: the release names the one that it was judged
+// under. If the type has changed by then it is refused.
 func TestReleaseUnderAnotherCatalog(t *testing.T) {
 	types := func(effect string, names ...string) *catalog.Catalog {
 		dir := t.TempDir()
@@ -98,8 +98,8 @@ func TestReleaseUnderAnotherCatalog(t *testing.T) {
 		return c
 	}
 	for name, c := range map[string]struct {
-		then *catalog.Catalog
-		want intents.Code
+		catalog *catalog.Catalog
+		want    intents.Code
 	}{
 		"more":           {types("pure", "run", "walk"), intents.OK},
 		"another effect": {types("once", "run"), intents.PolicyDenied},
@@ -108,9 +108,9 @@ func TestReleaseUnderAnotherCatalog(t *testing.T) {
 			w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "x.acme.run"`)
 			w.Catalog = types("pure", "run")
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"x.acme:run"}}}), intents.OK)
-			x := asked{w.Restart(), nil, nil}
-			x.held = x.Want(x.Do(routertest.Order{By: x.Gateway, Type: "x.acme.run", Args: struct{}{}}), intents.ApprovalRequired)
-			x.Catalog = c.then
+			x := releaseWorld{w.Restart(), nil, nil}
+			x.held = x.Want(x.Do(routertest.Intent{By: x.Gateway, Type: "x.acme.run", Args: struct{}{}}), intents.ApprovalRequired)
+			x.Catalog = c.catalog
 			x.World = x.Restart()
 			x.Bus.On("x.acme.run", routertest.Always(routertest.Done(struct{}{})))
 			x.state(x.says("ben", catalog.DecisionApprove))
@@ -119,7 +119,7 @@ func TestReleaseUnderAnotherCatalog(t *testing.T) {
 				if rec.Kind != storage.KindRelease {
 					continue
 				}
-				if rel, err := state.ReleaseOf(rec); err != nil || rel.Decision.Catalog != c.then.Digest() {
+				if rel, err := state.ReleaseOf(rec); err != nil || rel.Decision.Catalog != c.catalog.Digest() {
 					t.Errorf("released under catalog %s, %v", rel.Decision.Catalog, err)
 				}
 			}
@@ -127,7 +127,7 @@ func TestReleaseUnderAnotherCatalog(t *testing.T) {
 	}
 }
 
-// A rule may mask all that an order says; what is no pointer masks all, too.
+// A rule may mask a whole intent; an invalid pointer also masks all.
 func TestMaskOfAll(t *testing.T) {
 	for _, pointer := range []string{"", "input/card"} {
 		w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"], "mask": ["`+pointer+`"]} if input.intent.type == "skill.call"`)

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 )
 
 // rules is a world with one more module of hold rules, and its people.
@@ -19,7 +19,7 @@ func rules(t *testing.T, hold string) *routertest.World {
 	return w
 }
 
-// rulesOf is the same without anybody.
+// rulesOf is the same without people.
 func rulesOf(t *testing.T, hold string) *routertest.World {
 	t.Helper()
 	w := routertest.New(t, routertest.Options{})
@@ -29,13 +29,13 @@ func rulesOf(t *testing.T, hold string) *routertest.World {
 	return w
 }
 
-// A rule may name roles: who has one today may approve, appointed before or after.
+// A rule may name roles: whoever has one today may approve, appointed before or after.
 func TestHoldByRole(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "roles": ["approver"], "count": 2, "four_eyes": true} if input.intent.type == "skill.call"`)
-	x := asked{w, started(w, catalog.Once), nil}
+	x := releaseWorld{w, started(w, catalog.Once), nil}
 	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
-	user(w, "ana", "user", "approver") // who asked, is an approver by now, and comes with a key of her own
+	user(w, "ana", "user", "approver") // the requester is an approver by now, and has a key of her own
 	w.Want(x.says("ana", catalog.DecisionApprove), intents.RBACForbidden)
 	user(w, "dora", "approver")
 	if got := x.state(x.says("dora", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
@@ -44,12 +44,12 @@ func TestHoldByRole(t *testing.T) {
 	w.Want(x.outcome(), intents.OK)
 }
 
-// A policy of one's own need not read approvals: the router counts them. It may
-// shorten the deadline, let who asked approve, and mask what people see.
+// A tenant's policy need not read approvals: the router counts them. It may shorten the deadline,
+// let the requester approve, and mask what people see.
 func TestHoldTerms(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ana"], "within_sec": 60, "mask": ["/input/card", "/input/items/*/secret"]} if input.intent.type == "skill.call"`)
 	user(w, "ana", "user", "approver")
-	x := asked{w, started(w, catalog.Once), nil}
+	x := releaseWorld{w, started(w, catalog.Once), nil}
 	x.held = w.Want(x.task.Call("feed", `{"card":"4111","n":1,"items":[{"secret":"s1","k":2}]}`), intents.ApprovalRequired)
 	if got := x.held.Decision.Hold.Deadline; got != "2026-11-20T10:01:00.000Z" {
 		t.Errorf("deadline %s", got)
@@ -75,12 +75,12 @@ func TestHoldTerms(t *testing.T) {
 	w.Want(x.outcome(), intents.OK)
 }
 
-// An order of the router that was held has its effect at its release: a plan
-// that was held is opened then, and waits for a driver.
+// A held intent of the router has its effect at its release: a held plan is opened then, and waits
+// for a driver.
 func TestReleaseOfAPlan(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "plan.open"`)
 	p := w.NewPlan("p1")
-	x := asked{w, nil, w.Want(p.Open(), intents.ApprovalRequired)}
+	x := releaseWorld{w, nil, w.Want(p.Open(), intents.ApprovalRequired)}
 	w.Want(p.Claim(), intents.TaskScope) // there is no such plan yet
 	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
 		t.Errorf("%+v", got)
@@ -96,17 +96,17 @@ func TestReleaseOfAPlan(t *testing.T) {
 	}
 }
 
-// One that is impossible by then ends.
+// A plan that is impossible by then ends.
 func TestReleaseOfAnImpossiblePlan(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if {
 	input.intent.type == "plan.open"
 	input.context.labels.careful == "yes"
 }`)
 	p := w.NewPlan("p1")
-	o := p.OpenOrder()
+	o := p.OpenIntent()
 	o.Ctx.Labels = map[string]string{"careful": "yes"}
-	x := asked{w, nil, w.Want(w.Do(o), intents.ApprovalRequired)}
-	other := p.OpenOrder()
+	x := releaseWorld{w, nil, w.Want(w.Do(o), intents.ApprovalRequired)}
+	other := p.OpenIntent()
 	other.Key = "another"
 	w.OK(other)
 	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalEnded || got.Code != intents.MalformedArgs {
@@ -115,10 +115,10 @@ func TestReleaseOfAnImpossiblePlan(t *testing.T) {
 	w.Want(x.outcome(), intents.MalformedArgs)
 }
 
-// What holds an approval denies it: nobody approves approvals.
+// A hold on an approval denies it: nobody approves approvals.
 func TestApprovalIsNeverHeld(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type in {"skill.call", "hitl.approve"}`)
-	x := asked{w, started(w, catalog.Once), nil}
+	x := releaseWorld{w, started(w, catalog.Once), nil}
 	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
 	a := w.Want(x.says("ben", catalog.DecisionApprove), intents.PolicyDenied)
 	if len(a.Decision.PolicyIDs) != 1 || a.Decision.PolicyIDs[0] != "ext.ours" {
@@ -126,7 +126,7 @@ func TestApprovalIsNeverHeld(t *testing.T) {
 	}
 }
 
-// The inbox shows people what is theirs to see, newest first, page by page.
+// The inbox shows people what they may see, newest first, page by page.
 func TestInbox(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true}`)

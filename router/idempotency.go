@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// duplicate is an order that was accepted before, as far as it has come.
+// duplicate is an intent that was accepted before, with its progress.
 type duplicate struct {
 	holder   storage.Holder
 	decision intents.Decision
@@ -19,43 +19,43 @@ type duplicate struct {
 	digests  recordedRef
 }
 
-// idempotency is stage 5. A duplicate goes on to stage 6 and is then answered
-// as the first was, whatever has ended since. Anything else must have a live
-// task and be a legal move in the state.
-func (r *Router) idempotency(ctx context.Context, o *order) error {
-	pr := o.env.Principal()
-	o.key = storage.OrderKey(pr.Tenant, pr.UserID, o.env.Type(), o.env.Constraints().IdempotencyKey)
-	if taken, err := r.taken(ctx, o); taken || err != nil {
+// idempotency is stage 5. A duplicate continues to stage 6 and is then answered as the first was,
+// whatever has ended since. Any other intent must have a live task and be a legal transition in the
+// state.
+func (r *Router) idempotency(ctx context.Context, d *decision) error {
+	pr := d.env.Principal()
+	d.key = storage.IntentKey(pr.Tenant, pr.UserID, d.env.Type(), d.env.Constraints().IdempotencyKey)
+	if taken, err := r.isDuplicate(ctx, d); taken || err != nil {
 		return err
 	}
-	refusal := r.legal(ctx, o)
+	refusal := r.legal(ctx, d)
 	if refusal == nil {
 		return nil
 	}
-	// The same order may have been committed between the look-up and the view of the state:
-	// then its own effect is what makes it illegal now.
-	if taken, err := r.taken(ctx, o); taken || err != nil {
+	// The same intent may have been committed between the lookup and the view of the state: then
+	// its own effect is what makes it illegal now.
+	if taken, err := r.isDuplicate(ctx, d); taken || err != nil {
 		return err
 	}
 	return refusal
 }
 
-// taken says whether the key is held by an equal order, whose duplicate this one
-// then is; if another order holds it, the error refuses this one.
-func (r *Router) taken(ctx context.Context, o *order) (bool, error) {
-	dup, err := r.lookup(ctx, o.key)
+// isDuplicate reports whether an equal intent holds the key, which makes this one its duplicate. If
+// another intent holds the key, the error refuses this one.
+func (r *Router) isDuplicate(ctx context.Context, d *decision) (bool, error) {
+	dup, err := r.lookup(ctx, d.key)
 	if err != nil || dup == nil {
 		return false, err
 	}
-	if dup.decision.Fingerprint != o.decision.Fingerprint {
+	if dup.decision.Fingerprint != d.Fingerprint {
 		return true, intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
 	}
-	o.view.RelyOnOrder(dup.decision.IntentID) // order.resolve may free its key
+	d.view.AddIntentRead(dup.decision.IntentID) // order.resolve may free its key
 	if dup.freed() {
-		o.holder = dup.holder.Position
+		d.holder = dup.holder.Position
 		return false, nil
 	}
-	o.duplicate = dup
+	d.duplicate = dup
 	return true, nil
 }
 
@@ -98,7 +98,7 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 	return d, nil
 }
 
-// decisionOf a record, as it was answered.
+// decisionOf returns a record's decision, as it was answered.
 func decisionOf(rec storage.Record) (intents.Decision, error) {
 	d, err := intents.ReadDecision(rec.Parts[storage.PartDecision])
 	if err != nil {
@@ -108,87 +108,88 @@ func decisionOf(rec storage.Record) (intents.Decision, error) {
 	return d, nil
 }
 
-// legal: a task that lives, and a move that the state allows.
-func (r *Router) legal(ctx context.Context, o *order) error {
-	if t := o.task; t != nil && t.Over(o.now) {
+// legal requires a live task and a transition that the state allows.
+func (r *Router) legal(ctx context.Context, d *decision) error {
+	if t := d.task; t != nil && t.Closed(d.now) {
 		if t.Ended != "" {
 			return intents.Refuse(intents.KeyRevoked, "/sig", "the task has ended: "+t.Ended)
 		}
 		return intents.Refuse(intents.KeyRevoked, "/sig", "the task is past its deadline")
 	}
-	if err := r.effectOf(o); err != nil {
+	if err := r.effectOf(d); err != nil {
 		return err
 	}
-	if err := r.mayAct(o); err != nil {
+	if err := r.mayAct(d); err != nil {
 		return err
 	}
-	// Also if the pin has another effect by now: an order that had the effect once was carried out.
-	once := o.decision.Effect == string(catalog.Once)
-	if (once || o.row.Effect == catalog.EffectPin || o.ofNode()) && o.env.Context().PlanID != "" {
-		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context(), once); err != nil {
+	// This also holds if the pin has another effect by now: an intent that had the effect once was
+	// executed.
+	once := d.Effect == string(catalog.Once)
+	if (once || d.row.Effect == catalog.EffectPin || d.ofNode()) && d.env.Context().PlanID != "" {
+		if err := d.view.CheckRepeat(d.env.Principal().Tenant, d.env.Signer().Role, d.env.Type(), d.env.Args(), d.env.Context(), once); err != nil {
 			return err
 		}
 	}
-	if o.row.Executor != catalog.ExecutorRouter {
+	if d.row.Executor != catalog.ExecutorRouter {
 		return nil
 	}
-	return r.move(ctx, o)
+	return r.transition(ctx, d)
 }
 
-// move judges an order of the router on the state and says its effect.
-func (r *Router) move(ctx context.Context, o *order) error {
-	so := state.OrderOf(o.env, o.roles, o.now)
-	so.Released, so.Approvals = o.released, o.facts.Approvals
-	if o.released {
-		so.Patch = o.facts.Patch
+// transition judges an intent of the router on the state and determines its effect.
+func (r *Router) transition(ctx context.Context, d *decision) error {
+	so := d.intent()
+	so.Released, so.Approvals = d.release != nil, d.inputs.Approvals
+	if d.release != nil {
+		so.Patch = d.inputs.Patch
 	}
-	if o.env.Type() == state.TypeRegistryPush {
-		if err := r.readRegistry(ctx, o, &so); err != nil {
+	if d.env.Type() == state.TypeRegistryPush {
+		if err := r.readRegistry(ctx, d, &so); err != nil {
 			return err
 		}
 	}
-	if err := r.readRun(ctx, o, &so); err != nil {
+	if err := r.readRun(ctx, d, &so); err != nil {
 		return err
 	}
-	if err := o.readNext(&so); err != nil {
+	if err := d.readNext(&so); err != nil {
 		return err
 	}
-	e, err := o.view.Judge(so, r.cfg.Catalog)
-	o.facts.Budget, o.facts.Edges, o.facts.Patch = o.view.Budget, o.view.Edges, o.view.Patch
+	e, err := d.view.Judge(so, r.cfg.Catalog)
+	d.inputs.Budget, d.inputs.Edges, d.inputs.Patch = d.view.Budget, d.view.Edges, d.view.Patch
 	if err != nil {
 		return err
 	}
-	o.effect = &e
-	return r.readAgents(ctx, o.effect)
+	d.result = &e
+	return r.readAgents(ctx, d.result)
 }
 
 // effectOf takes a skill's effect from its approved pin.
-func (r *Router) effectOf(o *order) error {
-	if o.row.Executor != "skills" {
+func (r *Router) effectOf(d *decision) error {
+	if d.row.Executor != "skills" {
 		return nil
 	}
-	skill := o.env.StringArg("skill")
+	skill := d.env.StringArg("skill")
 	if skill == "" {
 		return nil // skill.find
 	}
-	pin, ok, err := o.view.SkillOf(o.task, o.env.Principal().Tenant, skill)
+	pin, ok, err := d.view.SkillOf(d.task, d.env.Principal().Tenant, skill)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		if o.row.Effect == catalog.EffectPin {
-			o.decision.Effect = string(catalog.Once) // unknown is the worst; policy denies it
+		if d.row.Effect == catalog.EffectPin {
+			d.Effect = string(catalog.Once) // unknown is the worst; policy denies it
 		}
 		return nil
 	}
-	o.pin = &pin
-	if o.row.Effect == catalog.EffectPin {
-		o.decision.Effect = pin.Effect
+	d.pin = &pin
+	if d.row.Effect == catalog.EffectPin {
+		d.Effect = pin.Effect
 	}
 	return nil
 }
 
-// argsOf decodes arguments that stage 3 has held to their schema.
+// argsOf decodes arguments that stage 3 has validated against their schema.
 func argsOf[T any](e *intents.Envelope) (args T, err error) {
 	return args, json.Unmarshal(e.Args(), &args)
 }

@@ -7,7 +7,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // started is a task of step 1 with skill feed, pinned with an effect.
@@ -25,19 +25,19 @@ func receipt(w *routertest.World, a *intents.Answer) intents.Receipt {
 	return r
 }
 
-// The same order again, in the same bytes or signed anew, is the first one: same
+// The same intent again, in the same bytes or with a new signature, is the first one: same
 // intent_id, outcome and receipt, no record, one effect.
 func TestReplay(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
-	raw := w.Seal(task.CallOrder("feed", `{"a":1}`))
+	raw := w.Sign(task.CallIntent("feed", `{"a":1}`))
 	first := w.Want(w.Send(raw), intents.OK)
 	if first.Replayed {
 		t.Fatal("the first is replayed")
 	}
 	before := w.Journal.Next()
 	w.Clock.Move(time.Second)
-	for name, again := range map[string][]byte{"same bytes": raw, "signed anew": w.Seal(task.CallOrder("feed", `{"a":1}`))} {
+	for name, again := range map[string][]byte{"same bytes": raw, "signed anew": w.Sign(task.CallIntent("feed", `{"a":1}`))} {
 		a := w.Want(w.Send(again), intents.OK)
 		if !a.Replayed || a.IntentID != first.IntentID || *a.Position != *first.Position || a.Receipt != first.Receipt || string(a.Outcome.Result) != string(first.Outcome.Result) {
 			t.Errorf("%s: %+v", name, a)
@@ -56,7 +56,7 @@ func TestReplay(t *testing.T) {
 func TestReplayAfterTheEnd(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
-	call, claim := w.Seal(task.CallOrder("feed", `{}`)), w.Seal(task.ClaimOrder(2))
+	call, claim := w.Sign(task.CallIntent("feed", `{}`)), w.Sign(task.ClaimIntent(2))
 	w.Want(w.Send(call), intents.OK)
 	w.Want(w.Send(claim), intents.OK)
 	w.Want(task.Cancel(w.Gateway), intents.OK)
@@ -68,8 +68,7 @@ func TestReplayAfterTheEnd(t *testing.T) {
 	w.Want(task.Call("feed", `{"new":true}`), intents.KeyRevoked)
 }
 
-// A duplicate is judged by stage 6, and a refused one leaves no record and is
-// told nothing of the first.
+// Stage 6 judges a duplicate, and a refused one leaves no record and learns nothing of the first.
 func TestReplayIsJudgedByRBAC(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	o := find(w)
@@ -93,21 +92,21 @@ func TestKeyIsScoped(t *testing.T) {
 	if a := w.OK(o); a.Replayed {
 		t.Error("bob got ana's answer")
 	}
-	w.OK(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Key: "k"})
+	w.OK(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Key: "k"})
 }
 
-// A retryable failure frees the key for the same order, not for another.
+// A retryable failure frees the key for the same intent, not for another.
 func TestRetryableFailureFreesTheKey(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
-	raw := w.Seal(task.CallOrder("feed", `{}`))
+	raw := w.Sign(task.CallIntent("feed", `{}`))
 	w.Bus.On("skill.call", nil)
 	if a := w.Want(w.Send(raw), intents.DispatchUnavailable); !a.Outcome.Retryable {
 		t.Fatalf("%+v", a.Outcome)
 	}
 	other := find(w)
-	other.By, other.Type, other.Args, other.Ctx = task.Key, "skill.call", catalog.SkillCall{Skill: "feed", From: "f"}, task.CallOrder("feed", "{}").Ctx
-	other.Key = intents.Fingerprint(intents.Intent{Type: "skill.call", Args: []byte(`{"input":{},"skill":"feed"}`)}, "ana", withSession(other.Ctx))
+	other.By, other.Type, other.Args, other.Ctx = task.Key, "skill.call", catalog.SkillCall{Skill: "feed", From: "f"}, task.CallIntent("feed", "{}").Ctx
+	other.Key = intents.Fingerprint(intents.Spec{Type: "skill.call", Args: []byte(`{"input":{},"skill":"feed"}`)}, "ana", withSession(other.Ctx))
 	w.Want(w.Do(other), intents.ConflictIdempotency)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	if a := w.Want(w.Send(raw), intents.OK); a.Replayed {
@@ -123,7 +122,7 @@ func withSession(c intents.Context) intents.Context {
 	return c
 }
 
-// A once order that its executor failed without effect may be sent again too.
+// A once intent that its executor failed without effect may be sent again too.
 func TestRetryableFailureOfOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
@@ -133,7 +132,7 @@ func TestRetryableFailureOfOnce(t *testing.T) {
 	w.Want(task.Call("feed", `{}`), intents.OK)
 }
 
-// A final failure keeps the key: the same order gets the same answer.
+// A final failure keeps the key: the same intent gets the same answer.
 func TestFinalFailureKeepsTheKey(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
@@ -145,7 +144,7 @@ func TestFinalFailureKeepsTheKey(t *testing.T) {
 	}
 }
 
-// A refused order never burns its key.
+// A refused intent never takes its key.
 func TestRefusalTakesNoKey(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	o := find(w)
@@ -157,7 +156,7 @@ func TestRefusalTakesNoKey(t *testing.T) {
 	}
 }
 
-// gate lets an executor answer when the test says so.
+// gate lets an executor answer when the test allows it.
 type gate struct{ began, answer chan struct{} }
 
 func newGate() gate { return gate{make(chan struct{}, 1000), make(chan struct{})} }
@@ -174,14 +173,13 @@ func (g gate) executor(r intents.Report) routertest.Executor {
 	}
 }
 
-// While the first is being carried out, the same order is IN_FLIGHT, names it,
-// and may be waited for.
+// While the first is being executed, the same intent is IN_FLIGHT, names it, and can be awaited.
 func TestInFlight(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
 	g := newGate()
 	w.Bus.On("skill.call", g.executor(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	raw := w.Seal(task.CallOrder("feed", `{}`))
+	raw := w.Sign(task.CallIntent("feed", `{}`))
 	first := make(chan *intents.Answer, 1)
 	go func() { first <- w.Send(raw) }()
 	<-g.began

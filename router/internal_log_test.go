@@ -11,12 +11,12 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/logging"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/routertest"
 )
 
-// TestInternalIsLogged: the caller of an order that fails on our side is told
-// INTERNAL alone, and the log what it was; of a refusal it has another line.
+// TestInternalIsLogged: the caller of an intent that fails on our side gets only INTERNAL, and the
+// log has the error; a refusal has another line.
 func TestInternalIsLogged(t *testing.T) {
 	j := &faulty{at: 1}
 	w := routertest.New(t, routertest.Options{})
@@ -33,7 +33,7 @@ func TestInternalIsLogged(t *testing.T) {
 	}
 	log.Reset()
 	j.on = true
-	if _, err := r.Submit(t.Context(), w.Seal(task.CallOrder("feed", `{}`))); intents.CodeOf(err) != intents.Internal {
+	if _, err := r.Submit(t.Context(), w.Sign(task.CallIntent("feed", `{}`))); intents.CodeOf(err) != intents.Internal {
 		t.Fatalf("the journal fails: %v", err)
 	}
 	var line struct {
@@ -44,9 +44,8 @@ func TestInternalIsLogged(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreLogged: a refusal that leaves no record is a line of the log that says
-// who is said to have asked for what; a flood of them is a few lines, and the next one says
-// how many were left out.
+// TestRefusalsAreLogged: a refusal that leaves no record is a log line with its unverified sender
+// and type; a flood of them is a few lines, and the next one says how many were left out.
 func TestRefusalsAreLogged(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
@@ -78,12 +77,12 @@ func TestRefusalsAreLogged(t *testing.T) {
 		}
 		return lines
 	}
-	sealed := w.Seal(task.CallOrder("feed", `{}`))
-	u, err := intents.Parse(sealed)
+	signed := w.Sign(task.CallIntent("feed", `{}`))
+	u, err := intents.Parse(signed)
 	w.Must(err)
 	actor := u.Body().Actor
 
-	changed := bytes.Replace(sealed, []byte(`"feed"`), []byte(`"food"`), 1)
+	changed := bytes.Replace(signed, []byte(`"feed"`), []byte(`"food"`), 1)
 	got := submit(changed, intents.SignatureInvalid) // stage 2
 	if len(got) != 1 || got[0].Code != string(intents.SignatureInvalid) || got[0].Type != "skill.call" || got[0].Claimed.Tenant != actor.Tenant || got[0].Claimed.UserID != actor.UserID ||
 		len(got[0].TraceID) != 32 || got[0].RequestID != got[0].TraceID {
@@ -94,7 +93,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 		t.Errorf("a malformed one: %s", &log)
 	}
 	w.Clock.Move(time.Hour)
-	got = submit(sealed, intents.GrantInvalid)
+	got = submit(signed, intents.GrantInvalid)
 	if len(got) != 1 {
 		t.Errorf("an old one: %s", &log)
 	}

@@ -8,11 +8,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// TestKeyBoundsAllCalls: what an API key gives bounds every call that is caused with it, also those of
-// the tasks of plans that its user has opened otherwise than as a client, and under a grant that stands for a plan.
+// TestKeyBoundsAllCalls: the tools of an API key bound every call that is caused with it, also
+// those of the tasks of plans that its user has opened otherwise than as a client, and under a
+// grant that stands for a plan.
 func TestKeyBoundsAllCalls(t *testing.T) {
 	w := clientWorld(t, "bank.rates", "mail.*")
 	for i, c := range []struct {
@@ -20,7 +21,7 @@ func TestKeyBoundsAllCalls(t *testing.T) {
 		code  intents.Code
 	}{{"bank.rates", intents.OK}, {"bank.pay", intents.RBACForbidden}, {"mail.send", intents.OK}} {
 		p := w.Begun(fmt.Sprintf("p%d", i), c.skill)
-		o := p.Started(1).CallOrder(c.skill, `{}`)
+		o := p.Started(1).CallIntent(c.skill, `{}`)
 		if a := w.Want(w.Do(o), c.code); c.code != intents.OK && a.Pointer != "/intent/args/skill" {
 			t.Errorf("%+v", a)
 		}
@@ -31,8 +32,8 @@ func TestKeyBoundsAllCalls(t *testing.T) {
 	if calls := w.Bus.Calls("skill.call"); len(calls) != 4 {
 		t.Errorf("%d calls", len(calls))
 	}
-	// What its user may plan with: the pins that find and load are answered from.
-	w.Want(w.Do(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}), intents.OK)
+	// What its user may plan with: the pins that answer find and load.
+	w.Want(w.Do(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}), intents.OK)
 	var found []string
 	for _, pin := range w.Bus.Calls("skill.find")[0].Ticket.Pins {
 		found = append(found, pin.Skill)
@@ -42,16 +43,17 @@ func TestKeyBoundsAllCalls(t *testing.T) {
 	}
 }
 
-// TestKeyBoundsRuns: a key bounds the nodes of a workflow that is run with it, and those that a patch adds.
+// TestKeyBoundsRuns: a key bounds the nodes of a workflow that is run with it, and those that a
+// patch adds.
 func TestKeyBoundsRuns(t *testing.T) {
 	r, one, two := patchWorld(t, catalog.Pure)
 	r.ClientKey("crm.*", "mail.*")
-	a := r.Want(r.Do(r.PatchOrder("two", referencePatch)), intents.OK)
+	a := r.Want(r.Do(r.PatchIntent("two", referencePatch)), intents.OK)
 	r.Patched(a)
 	one.Done()
 	two.Done()
 	up := r.Begin("upload_to_s3")
-	if a := r.Want(up.Seal(), intents.RBACForbidden); a.Pointer != "/intent/args/skill" {
+	if a := r.Want(up.Sign(), intents.RBACForbidden); a.Pointer != "/intent/args/skill" {
 		t.Errorf("of a patch: %+v", a)
 	}
 	if calls := r.Bus.Calls("skill.call"); len(calls) != 2 {
@@ -59,15 +61,15 @@ func TestKeyBoundsRuns(t *testing.T) {
 	}
 	r, one, _ = patchWorld(t, catalog.Pure)
 	r.ClientKey("mail.*")
-	if a := r.Want(one.Seal(), intents.RBACForbidden); a.Pointer != "/intent/args/skill" {
+	if a := r.Want(one.Sign(), intents.RBACForbidden); a.Pointer != "/intent/args/skill" {
 		t.Errorf("of the workflow: %+v", a)
 	}
 }
 
-// TestKeyBoundsSchedules: a key bounds what is called for a schedule that was put with it.
+// TestKeyBoundsSchedules: a key bounds the calls of a schedule that was put with it.
 func TestKeyBoundsSchedules(t *testing.T) {
 	w := clientWorld(t, "bank.rates")
-	due := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, catalog.SchedulePut{ID: "daily", Agent: "general", Input: "Pay.", Cron: "0 9 * * *"}), intents.OK)).Next
+	due := routertest.Result[catalog.ScheduleNext](w, w.Want(putSchedule(w, catalog.SchedulePut{ID: "daily", Agent: "general", Input: "Pay.", Cron: "0 9 * * *"}), intents.OK)).Next
 	w.Clock.Move(due.Sub(w.Clock.Now()))
 	if s := w.Dir.Due(w.Clock.Now()); len(s) != 1 || s[0].Client != intents.ClientOfKey("k1") {
 		t.Fatalf("the key is not known any more: %+v", s)
@@ -77,7 +79,7 @@ func TestKeyBoundsSchedules(t *testing.T) {
 	w.Want(p.Claim(), intents.OK)
 	task := p.Started(1)
 	for skill, code := range map[string]intents.Code{"bank.rates": intents.OK, "bank.pay": intents.RBACForbidden, "mail.send": intents.RBACForbidden} {
-		o := task.CallOrder(skill, `{}`)
+		o := task.CallIntent(skill, `{}`)
 		o.Ctx.Call = "1.0"
 		if skill != "bank.rates" {
 			o.Ctx.Call = "2.0"

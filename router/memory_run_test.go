@@ -9,18 +9,18 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
 
-// shortRuns is how many runs TestRunsLeaveMemory carries out; unset, it is a few.
+// shortRuns is how many runs TestRunsLeaveMemory makes; unset, it is a few.
 const shortRuns = "WRIT_RUNS"
 
-// TestRunsLeaveMemory: runs that have ended and left are no longer in memory. Their records are on
-// disk. What grows until it is full are two memories of a fixed size: the last 65,536 commits of
-// the journal, and 4,096 grants; some 7,000 runs fill them.
+// TestRunsLeaveMemory: runs that have ended and been removed are no longer in memory. Their records
+// are on disk. Two caches of a fixed size grow until they are full: the last 65,536 commits of the
+// journal, and 4,096 grants; some 7,000 runs fill them.
 func TestRunsLeaveMemory(t *testing.T) {
 	runs := 200
 	if n, err := strconv.Atoi(os.Getenv(shortRuns)); err == nil {
@@ -47,14 +47,14 @@ edges:
   - {from: a, to: c, condition: "nodes.a.outputs.count > 9"}
 `})
 	w.Bus.On("skill.call", leads)
-	leave := func() { // two days later; what ends next has those before it leave
+	leave := func() { // two days later; the next end removes those before it
 		w.Clock.Move(state.PlanKept + storage.KeptFor)
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: []byte(`{"once":false}`)}}), intents.OK)
 	}
 	carryOut := func(from, to int) {
 		for i := from; i < to; i++ {
 			r := w.BegunRun(fmt.Sprint("r", i), "short", `{}`)
-			drive(t, r, catalog.Told{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
+			runNodes(t, r, catalog.PlanDetails{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
 			if i%50 == 49 {
 				leave()
 			}
@@ -73,7 +73,7 @@ edges:
 	before := heap()
 	carryOut(runs/4*3, runs)
 	after := heap()
-	if held := w.Router.Counts().Held; held.Open != 0 || held.Closed != 0 || held.Tasks != 0 {
+	if held := w.Router.Counts().Stats; held.Open != 0 || held.Closed != 0 || held.Tasks != 0 {
 		t.Errorf("in memory: %+v", held)
 	}
 	t.Logf("%d runs: a heap of %.1f MB after three quarters of them, %.1f MB after all", runs, float64(before)/1e6, float64(after)/1e6)

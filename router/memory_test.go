@@ -6,16 +6,16 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// A memory for everybody of the tenant needs a capability of its own, which a
-// wildcard over verbs does not give; one for the user or session does not.
+// A memory for everybody of the tenant needs a capability of its own, which a wildcard over verbs
+// does not give; one for the user or session does not.
 func TestTenantMemoryCapability(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
 	write := func(scope string, declared ...string) intents.Code {
-		o := task.Order("write_memory", catalog.WriteMemory{Label: "x", Scope: scope, Data: json.RawMessage(`[1,2]`)})
+		o := task.Intent("write_memory", catalog.WriteMemory{Label: "x", Scope: scope, Data: json.RawMessage(`[1,2]`)})
 		o.Capabilities = declared
 		return w.Do(o).Code
 	}

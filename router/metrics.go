@@ -14,45 +14,45 @@ import (
 	"aob.dev/writ/state"
 )
 
-// Metrics counts what the router did, one bounded label per code.
+// Metrics counts the router's decisions and outcomes, with one bounded label per code.
 type Metrics struct {
 	mu       sync.Mutex // guards all
 	accept   int64
 	refusals map[intents.Code]int64
 	outcomes map[intents.Code]int64
-	facts    map[string]int64 // by event
+	events   map[string]int64 // by event
 	input    int64            // tokens that agents reported
 	output   int64
 	breakers map[state.BreakerStatus]int64
 	pending  state.Counters // refusals without a record of their own since the last counter record
-	// recovered are orders that an earlier process had left open.
+	// recovered counts intents that an earlier process had left open.
 	recovered atomic.Int64
-	// Orders for another user than their grant's or key's, and of another version.
+	// Intents for another user than their grant's or key's, and of another version.
 	principals, versions int64
-	flood                map[string]int // of pending: refused orders by the key that signed them
+	flood                map[string]int // of pending: refused intents by the key that signed them
 }
 
-// accepted counts an order that was.
-func (r *Router) accepted(o *order) {
+// accepted counts an accepted intent.
+func (r *Router) accepted(d *decision) {
 	m := &r.metrics
 	m.mu.Lock()
 	m.accept++
 	m.mu.Unlock()
-	r.meterDecision(o)
+	r.meterDecision(d)
 }
 
-// meterDecision tells the meter how an order was decided.
-func (r *Router) meterDecision(o *order) {
+// meterDecision reports a decision to the meter.
+func (r *Router) meterDecision(d *decision) {
 	if r.cfg.Meter != nil {
-		r.cfg.Meter.Decided(o.row.Type, string(o.decision.Code), o.decision.PolicyIDs)
+		r.cfg.Meter.Decided(d.row.Type, string(d.Code), d.PolicyIDs)
 	}
 }
 
-// used counts the tokens that an order of the router reports.
-func (m *Metrics) used(o *order) {
+// used counts the tokens that an intent of the router reports.
+func (m *Metrics) used(env *intents.Envelope) {
 	a, _ := argsOf[struct {
 		Usage []catalog.Usage `json:"usage"`
-	}](o.env)
+	}](env)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, u := range a.Usage {
@@ -70,8 +70,7 @@ func (m *Metrics) refused(c intents.Code) {
 // maxFlood bounds how many signers are remembered between two counter records.
 const maxFlood = 1024
 
-// turnedDown counts a refusal of an order without a record, of a type that nobody vouches
-// for.
+// turnedDown counts a refusal of an intent without a record, whose type is not verified.
 func (r *Router) turnedDown(ctx context.Context, raw []byte, err error) {
 	r.metrics.unrecorded(err)
 	r.refusals.log(ctx, raw, err)
@@ -80,7 +79,7 @@ func (r *Router) turnedDown(ctx context.Context, raw []byte, err error) {
 	}
 }
 
-// unrecorded counts a refusal that has none: the next counter record has it.
+// unrecorded counts a refusal without a record: the next counter record includes it.
 func (m *Metrics) unrecorded(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +96,7 @@ func (m *Metrics) unrecorded(err error) {
 	}
 }
 
-// mismatched counts an order that is for another user than its grant, or of another version.
+// mismatched counts an intent for another user than its grant's, or of another version.
 func (m *Metrics) mismatched(err error) {
 	var refusal *intents.Refusal
 	if !errors.As(err, &refusal) {
@@ -112,13 +111,13 @@ func (m *Metrics) mismatched(err error) {
 }
 
 // countRefusal counts a decision that refuses, as having a record or not.
-func (r *Router) countRefusal(o *order) {
-	r.meterDecision(o)
-	if o.duplicate == nil && !o.repeated {
-		r.metrics.refused(o.decision.Code)
+func (r *Router) countRefusal(x *execution) {
+	r.meterDecision(&x.decision)
+	if x.record != nil {
+		r.metrics.refused(x.Code)
 		return
 	}
-	r.metrics.unrecorded(signed(o, intents.Refuse(o.decision.Code, "", "")))
+	r.metrics.unrecorded(signed(x.env, intents.Refuse(x.Code, "", "")))
 }
 
 func (m *Metrics) finished(c intents.Code) {
@@ -127,13 +126,13 @@ func (m *Metrics) finished(c intents.Code) {
 	m.mu.Unlock()
 }
 
-// reported counts facts of an executor of this system; those of others may have any name.
-func (m *Metrics) reported(o *order, facts []intents.Fact) {
+// reported counts events of an executor of this system; those of others may have any name.
+func (m *Metrics) reported(row catalog.Row, events []intents.ReportedEvent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, f := range facts {
-		if !o.row.Vendor() {
-			count(&m.facts, f.Event, 1)
+	for _, f := range events {
+		if !row.Vendor() {
+			count(&m.events, f.Event, 1)
 		}
 	}
 }
@@ -145,7 +144,7 @@ func count[K comparable, N int | int64](m *map[K]N, k K, n N) {
 	(*m)[k] += n
 }
 
-// take empties what is to be recorded; nil: there is nothing.
+// take returns and clears what is to be recorded; nil: there is nothing.
 func (m *Metrics) take() *state.Counters {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,40 +180,40 @@ type Counts struct {
 	Accepted int64                  `json:"accepted"`
 	Refused  map[intents.Code]int64 `json:"refused"`
 	Outcomes map[intents.Code]int64 `json:"outcomes"`
-	Facts    map[string]int64       `json:"facts"`  // of executors of this system, by event
+	Events   map[string]int64       `json:"facts"`  // of executors of this system, by event
 	Tokens   map[string]int64       `json:"tokens"` // that agents reported: input, output
-	Held     state.Held             `json:"held"`   // a gauge
-	// Breakers by the status that they have come to.
+	Stats    state.Stats            `json:"held"`   // a gauge
+	// Breakers counts breakers by their new status.
 	Breakers  map[state.BreakerStatus]int64 `json:"breakers"`
 	Recovered int64                         `json:"recovered"`
-	// Principals and Versions are orders and answers of skills for another user than the one
-	// who asks, and of a version that nobody here reads.
+	// Principals and Versions count intents and answers of skills for another user than the
+	// requester, and of an unknown version.
 	Principals int64 `json:"principal_mismatches"`
 	Versions   int64 `json:"version_mismatches"`
 }
 
-// Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
+// Load is what a router has in progress, out of Config.Slots, ChildSlots and Waits.
 type Load struct {
-	Orders     int // of agents and operators, that are carried out
-	TaskOrders int // of tasks
-	Callers    int // that wait for the outcome of an order which another one sent
+	Intents     int // of agents and operators, being executed
+	TaskIntents int // of tasks
+	Callers     int // that wait for the outcome of another caller's intent
 }
 
-// Load counts it.
-func (r *Router) Load() Load { return Load{r.slots.taken(), r.childSlots.taken(), len(r.waits)} }
+// Load returns the current load.
+func (r *Router) Load() Load { return Load{r.slots.Used(), r.childSlots.Used(), r.waits.Used()} }
 
 // Counts copies the metrics.
 func (r *Router) Counts() Counts {
-	held := r.state.Held()
+	held := r.state.Stats()
 	m := &r.metrics
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := Counts{Held: held, Recovered: m.recovered.Load(), Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Facts: make(map[string]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
+	c := Counts{Stats: held, Recovered: m.recovered.Load(), Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64), Events: make(map[string]int64), Tokens: map[string]int64{"input": m.input, "output": m.output}}
 	maps.Copy(c.Refused, m.refusals)
-	c.Principals, c.Versions = m.principals+m.facts["skill.principal_mismatch"], m.versions+m.facts["envelope.version_mismatch"]
+	c.Principals, c.Versions = m.principals+m.events["skill.principal_mismatch"], m.versions+m.events["envelope.version_mismatch"]
 	maps.Copy(c.Outcomes, m.outcomes)
 	c.Breakers = map[state.BreakerStatus]int64{state.BreakerClosed: 0, state.BreakerHalfOpen: 0, state.BreakerOpen: 0}
 	maps.Copy(c.Breakers, m.breakers)
-	maps.Copy(c.Facts, m.facts)
+	maps.Copy(c.Events, m.events)
 	return c
 }

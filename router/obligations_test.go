@@ -8,8 +8,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router/routertest"
 )
 
 // with is the embedded tree and one module more.
@@ -19,7 +19,7 @@ func with(module string) policies.Source {
 	return source
 }
 
-// Where two rules hold an order, only those may approve whom both accept.
+// If two rules hold an intent, only those whom both accept may approve.
 func TestApproversSatisfyEveryRule(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: with(`package writ.ext.hold
@@ -39,7 +39,7 @@ hold contains {"id": "ext.hold", "reason": "Only cleo may.", "approvers": ["cleo
 	}
 }
 
-// ttl_max is the router's duty: nobody else can carry it out.
+// ttl_max is the router's duty: nobody else can enforce it.
 func TestObligationTTLMax(t *testing.T) {
 	for value, code := range map[string]intents.Code{"60": intents.OK, "59": intents.PolicyDenied, `"soon"`: intents.PolicyDenied} {
 		w := routertest.New(t, routertest.Options{})
@@ -50,7 +50,7 @@ func TestObligationTTLMax(t *testing.T) {
 obligations contains {"name": "ttl_max", "value": ` + value + `} if input.intent.type == "soul.get"
 `)}, w.Router.SelfProof)
 		w.Must(err)
-		a := w.Do(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, TTL: 60})
+		a := w.Do(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, TTL: 60})
 		if a.Code != code {
 			t.Errorf("ttl_max %s for 60 s: %s, want %s", value, a.Code, code)
 		}

@@ -7,12 +7,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// What the schema takes for a time and the fold cannot read must be refused: a
-// record that cannot be folded ends the log for everybody.
-func TestRevokeWithATimeThatTheFoldCannotRead(t *testing.T) {
+// A time that the schema accepts and the state cannot read must be refused: a record that cannot be
+// applied ends the log for everybody.
+func TestRevokeWithATimeThatTheStateCannotRead(t *testing.T) {
 	for _, before := range []string{"2026-11-20t10:00:00z", "2016-12-31T23:59:60Z"} {
 		w := routertest.New(t, routertest.Options{})
 		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}), intents.MalformedArgs)
@@ -22,18 +22,18 @@ func TestRevokeWithATimeThatTheFoldCannotRead(t *testing.T) {
 	}
 }
 
-// A revocation is never taken back by one of an earlier time.
-func TestRevocationIsNotTakenBack(t *testing.T) {
+// A revocation is never undone by one of an earlier time.
+func TestRevocationIsMonotonic(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	raw := w.Seal(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
+	raw := w.Sign(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
 	for _, d := range []time.Duration{time.Second, -time.Hour} {
 		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(w.Clock.Now().Add(d))}), intents.OK)
 	}
 	w.Want(w.Send(raw), intents.GrantInvalid)
 }
 
-// A revocation ends the grants that there are. One of the future would lock the
-// user out until then, and nothing takes it back; clocks may differ by the leeway.
+// A revocation ends the existing grants. One of the future would lock the user out until then,
+// irrevocably; clocks may differ by the leeway.
 func TestRevocationOfTheFuture(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	revoke := func(ahead time.Duration) *intents.Answer {
@@ -44,7 +44,7 @@ func TestRevocationOfTheFuture(t *testing.T) {
 			t.Errorf("%s: at %q", ahead, a.Pointer)
 		}
 	}
-	soul := routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}}
+	soul := routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}}
 	w.OK(soul)
 	w.Want(revoke(intents.Leeway), intents.OK)
 	w.Want(w.Do(soul), intents.GrantInvalid)
@@ -52,9 +52,8 @@ func TestRevocationOfTheFuture(t *testing.T) {
 	w.OK(soul)
 }
 
-// An executor's number that the schema takes for an integer and Go does not must
-// not end the log.
-func TestMemoryResultThatTheFoldCannotRead(t *testing.T) {
+// An executor's number that the schema accepts as an integer and Go does not must not end the log.
+func TestMemoryResultThatTheStateCannotRead(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
 	w.Bus.On("write_memory", routertest.Always(intents.Report{
@@ -67,7 +66,7 @@ func TestMemoryResultThatTheFoldCannotRead(t *testing.T) {
 	}
 }
 
-// A tenant is made once: making it again would forget its people, roles and pins.
+// A tenant is made once: making it again would lose its people, roles and pins.
 func TestTenantIsMadeOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "eve", Roles: []string{"user"}, Disabled: true}}), intents.OK)
@@ -92,7 +91,7 @@ func TestAPIKeyBelongsToItsTenant(t *testing.T) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
 	bob := w.AddOperator("acme", "bob", "admin")
 	put := func(a catalog.AdminPut) *intents.Answer {
-		return w.Do(routertest.Order{By: bob, User: "bob", Tenant: "acme", Type: "admin.put", Args: a})
+		return w.Do(routertest.Intent{By: bob, User: "bob", Tenant: "acme", Type: "admin.put", Args: a})
 	}
 	w.Want(put(key("mine", "secret")), intents.MalformedArgs)
 	if _, tenant, ok := w.Dir.APIKey(intents.Digest([]byte("secret"))); !ok || tenant != "default" {
@@ -106,7 +105,7 @@ func TestAPIKeyBelongsToItsTenant(t *testing.T) {
 	w.Want(put(key("k1", "third")), intents.OK)
 }
 
-// A held order ends the task that sealed it, and no task that its context names.
+// A held intent ends the task that signed it, and no task that its context names.
 func TestHoldEndsItsOwnTaskOnly(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("held", catalog.Pure)
@@ -115,12 +114,12 @@ func TestHoldEndsItsOwnTaskOnly(t *testing.T) {
 	bob := w.NewPlan("p2")
 	bob.User = "bob"
 	w.Want(bob.Open(), intents.OK)
-	w.Want(w.Do(routertest.Order{
+	w.Want(w.Do(routertest.Intent{
 		By: w.Workflow, User: "bob", Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
 		Ctx: intents.Context{PlanID: routertest.PlanID("p2"), TaskID: ana.TaskID},
 	}), intents.ApprovalRequired)
 	w.Want(ana.Write("result"), intents.OK)
-	w.Want(w.Do(routertest.Order{
+	w.Want(w.Do(routertest.Intent{
 		By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
 		Ctx: intents.Context{PlanID: routertest.PlanID("p1"), TaskID: ana.TaskID, Revision: 1, Step: 1},
 	}), intents.ApprovalRequired)
@@ -136,13 +135,13 @@ func TestManagerReadsItsPlansMemoriesOnly(t *testing.T) {
 	w.Want(task.Read(routertest.MemoryKey("default", routertest.Session, "task_other", "secret")), intents.TaskScope)
 	other := w.Begun("p2", "feed")
 	w.Want(other.Read(key), intents.TaskScope)
-	w.Want(w.Do(routertest.Order{By: w.Manager, Type: "read_memory", Args: catalog.ReadMemory{Key: key}}), intents.TaskScope)
+	w.Want(w.Do(routertest.Intent{By: w.Manager, Type: "read_memory", Args: catalog.ReadMemory{Key: key}}), intents.TaskScope)
 }
 
-// The gateway reads for people. What they may see is the executor's to say: it knows whose
-// a memory is, of whatever plan.
+// The gateway reads for people. The executor decides what they may see: it knows whose a memory is,
+// of whatever plan.
 func TestGatewayReadsMemoriesOfAnyPlan(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	key := started(w, catalog.Pure).Done()
-	w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "read_memory", Args: catalog.ReadMemory{Key: key}}), intents.OK)
+	w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "read_memory", Args: catalog.ReadMemory{Key: key}}), intents.OK)
 }

@@ -8,7 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // referencePatch is the one of the protocol's example.
@@ -40,7 +40,8 @@ edges:
   - {from: two, to: last}
 `
 
-// patchWorld has a run of which two nodes run, and the skills of the reference patch with these effects.
+// patchWorld has a run of which two nodes run, and the skills of the reference patch with these
+// effects.
 func patchWorld(t *testing.T, effects ...catalog.Effect) (*routertest.Run, *routertest.Node, *routertest.Node) {
 	t.Helper()
 	w := flowWorld(t)
@@ -53,11 +54,11 @@ func patchWorld(t *testing.T, effects ...catalog.Effect) (*routertest.Run, *rout
 	return r, r.Begin("one"), r.Begin("two")
 }
 
-// TestReferencePatch: the patch of the protocol's example is accepted as it stands while two nodes run. Both go on,
-// what it added follows, and the run is complete with it.
+// TestReferencePatch: the patch of the protocol's example is accepted unchanged while two nodes
+// run. Both continue, the nodes that it added follow, and the run is complete with them.
 func TestReferencePatch(t *testing.T) {
 	r, one, two := patchWorld(t, catalog.Pure)
-	a := r.Want(r.Do(r.PatchOrder("two", referencePatch)), intents.OK)
+	a := r.Want(r.Do(r.PatchIntent("two", referencePatch)), intents.OK)
 	if v := r.View(); v.Revision != 2 || v.PlanDigest != a.IntentID || len(v.Steps) != 6 || v.Steps[3].ID != "upload_to_s3" || v.Steps[3].Step != 4 {
 		t.Fatalf("%+v", v)
 	}
@@ -69,25 +70,26 @@ func TestReferencePatch(t *testing.T) {
 		t.Fatal(got)
 	}
 	up := r.Begin("upload_to_s3")
-	if got := string(up.Told.Args); got != `{"input":{"bucket":"acme","key_template":"uploads/`+r.ID+`.bin"},"skill":"s3_upload"}` {
+	if got := string(up.NodeIntent.Args); got != `{"input":{"bucket":"acme","key_template":"uploads/`+r.ID+`.bin"},"skill":"s3_upload"}` {
 		t.Fatal(got)
 	}
 	if got := next(up.Done()); got != "run 3;run 5;skip 6;" {
 		t.Fatal(got)
 	}
-	r.Want(r.Do(r.SkipOrder("notify_slack")), intents.OK)
+	r.Want(r.Do(r.SkipIntent("notify_slack")), intents.OK)
 	refused(t, r.Close("complete"), intents.MalformedArgs, "complete when each node")
 	r.Begin("notify_email").Done()
 	r.Begin("last").Done()
 	r.Want(r.Close("complete"), intents.OK)
-	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "Notify", "Tell", 1))), intents.MalformedArgs, "the run is complete")
+	refused(t, r.Do(r.PatchIntent("two", strings.Replace(referencePatch, "Notify", "Tell", 1))), intents.MalformedArgs, "the run is complete")
 }
 
-// TestPatchIsHeld: a patch that adds a node with an effect, or changes what leads to a node of before, waits for
-// people. What they approve is what was judged: the node that ran then, the skills as they were then.
+// TestPatchIsHeld: a patch that adds a node with an effect, or changes what leads to an earlier
+// node, needs approval. People approve what was judged: the node that ran then, the skills as they
+// were then.
 func TestPatchIsHeld(t *testing.T) {
 	say := func(r *routertest.Run, held *intents.Answer, decision string) *intents.Answer {
-		return r.Do(routertest.Order{
+		return r.Do(routertest.Intent{
 			By: r.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
 			Args: catalog.Approve{IntentID: held.IntentID, Decision: decision, Reason: "notify the owner, too"},
 		})
@@ -95,8 +97,8 @@ func TestPatchIsHeld(t *testing.T) {
 	t.Run("released", func(t *testing.T) {
 		r, one, two := patchWorld(t, catalog.Once, catalog.Idempotent)
 		one.Done()
-		held := r.Want(r.Do(r.PatchOrder("", referencePatch)), intents.ApprovalRequired)
-		two.Done() // the node that CURRENT_NODE stands for does not run any more
+		held := r.Want(r.Do(r.PatchIntent("", referencePatch)), intents.ApprovalRequired)
+		two.Done() // the node that CURRENT_NODE stands for no longer runs
 		r.Want(say(r, held, catalog.DecisionApprove), intents.OK)
 		if v := r.View(); len(v.Steps) != 6 || v.PlanDigest != held.IntentID {
 			t.Fatalf("%+v", v)
@@ -108,7 +110,7 @@ func TestPatchIsHeld(t *testing.T) {
 	})
 	t.Run("another pin", func(t *testing.T) {
 		r, _, _ := patchWorld(t, catalog.Pure, catalog.Idempotent)
-		held := r.Want(r.Do(r.PatchOrder("two", referencePatch)), intents.ApprovalRequired)
+		held := r.Want(r.Do(r.PatchIntent("two", referencePatch)), intents.ApprovalRequired)
 		r.Pin("aws.s3_upload", catalog.Once)
 		r.Want(say(r, held, catalog.DecisionApprove), intents.OK)
 		if v := r.View(); len(v.Steps) != 3 || v.Revision != 1 {
@@ -117,13 +119,13 @@ func TestPatchIsHeld(t *testing.T) {
 	})
 	t.Run("rewired", func(t *testing.T) {
 		r, _, _ := patchWorld(t, catalog.Pure)
-		r.Want(r.Do(r.PatchOrder("two", `{"patch_version":"0.1","add_nodes":[],"add_edges":[],"remove_edges":[{"from":"CURRENT_NODE","to":"last"}],"justification":"j"}`)), intents.ApprovalRequired)
+		r.Want(r.Do(r.PatchIntent("two", `{"patch_version":"0.1","add_nodes":[],"add_edges":[],"remove_edges":[{"from":"CURRENT_NODE","to":"last"}],"justification":"j"}`)), intents.ApprovalRequired)
 	})
 	t.Run("written together", func(t *testing.T) { // people want changes, and the author's next patch names the first
 		r, _, _ := patchWorld(t, catalog.Once)
-		held := r.Want(r.Do(r.PatchOrder("two", referencePatch)), intents.ApprovalRequired)
+		held := r.Want(r.Do(r.PatchIntent("two", referencePatch)), intents.ApprovalRequired)
 		r.Want(say(r, held, catalog.DecisionRequestChanges), intents.OK)
-		o := r.PatchOrder("two", strings.Replace(referencePatch, "ops@acme.com", "owner@acme.com", 1))
+		o := r.PatchIntent("two", strings.Replace(referencePatch, "ops@acme.com", "owner@acme.com", 1))
 		o.Ctx.Cause = held.IntentID
 		again := r.Want(r.Do(o), intents.ApprovalRequired)
 		r.Want(say(r, again, catalog.DecisionApprove), intents.OK)
@@ -133,72 +135,72 @@ func TestPatchIsHeld(t *testing.T) {
 	})
 }
 
-// TestPatchRefused: whose run, which run, and what the state knows of what a patch adds.
+// TestPatchRefused: patches by others, of other runs, and against the state's data.
 func TestPatchRefused(t *testing.T) {
 	r, one, _ := patchWorld(t, catalog.Pure)
-	if a := r.Do(r.PatchOrder("", referencePatch)); a.Pointer != "/intent/args/patch/add_edges/0/from" {
+	if a := r.Do(r.PatchIntent("", referencePatch)); a.Pointer != "/intent/args/patch/add_edges/0/from" {
 		t.Errorf("%s %s", a.Pointer, a.Reason)
 	}
-	refused(t, r.Do(r.PatchOrder("", referencePatch)), intents.MalformedArgs, "2 nodes run")
-	other := r.PatchOrder("two", referencePatch)
+	refused(t, r.Do(r.PatchIntent("", referencePatch)), intents.MalformedArgs, "2 nodes run")
+	other := r.PatchIntent("two", referencePatch)
 	other.User = "eve"
 	refused(t, r.Do(other), intents.TaskScope, "another user")
-	within := r.PatchOrder("two", referencePatch)
+	within := r.PatchIntent("two", referencePatch)
 	within.Ctx.PlanID = r.ID
 	refused(t, r.Do(within), intents.TaskScope, "no order of a plan")
-	none := r.PatchOrder("two", referencePatch)
+	none := r.PatchIntent("two", referencePatch)
 	none.Args = catalog.GraphPatch{RunID: "plan_none", Patch: []byte(referencePatch)}
 	refused(t, r.Do(none), intents.MalformedArgs, "no such run")
-	by := r.PatchOrder("two", referencePatch)
+	by := r.PatchIntent("two", referencePatch)
 	by.By = r.Workflow
 	refused(t, r.Do(by), intents.KeyRole, "may not sign")
-	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "s3_upload", "s3_uplaod", 1))), intents.MalformedArgs, "no approved skill")
-	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, `"type":"function","fn":"s3_upload","inputs":{`, `"type":"agent","fn":"nobody","inputs":{"task":"t",`, 1))), intents.MalformedArgs, "needs the agent nobody")
-	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "0.1", "0.2", 1))), intents.SchemaInvalid, "")
-	refused(t, r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "justification", "why", 1))), intents.SchemaInvalid, "")
+	refused(t, r.Do(r.PatchIntent("two", strings.Replace(referencePatch, "s3_upload", "s3_uplaod", 1))), intents.MalformedArgs, "no approved skill")
+	refused(t, r.Do(r.PatchIntent("two", strings.Replace(referencePatch, `"type":"function","fn":"s3_upload","inputs":{`, `"type":"agent","fn":"nobody","inputs":{"task":"t",`, 1))), intents.MalformedArgs, "needs the agent nobody")
+	refused(t, r.Do(r.PatchIntent("two", strings.Replace(referencePatch, "0.1", "0.2", 1))), intents.SchemaInvalid, "")
+	refused(t, r.Do(r.PatchIntent("two", strings.Replace(referencePatch, "justification", "why", 1))), intents.SchemaInvalid, "")
 	plain := r.Begun("p", "crm.parse")
 	r2 := *r
 	r2.Plan = plain
-	refused(t, r.Do(r2.PatchOrder("", referencePatch)), intents.MalformedArgs, "no such run")
+	refused(t, r.Do(r2.PatchIntent("", referencePatch)), intents.MalformedArgs, "no such run")
 	one.Ends("failed", "")
-	refused(t, r.Do(r.PatchOrder("two", referencePatch)), intents.MalformedArgs, "can only be closed as failed")
+	refused(t, r.Do(r.PatchIntent("two", referencePatch)), intents.MalformedArgs, "can only be closed as failed")
 }
 
-// TestPatchErased: once the run has ended the order of a patch can be erased. What was made of it stands.
+// TestPatchErased: once the run has ended the intent of a patch can be erased. Its effects stand.
 func TestPatchErased(t *testing.T) {
 	r, one, two := patchWorld(t, catalog.Pure)
-	a := r.Want(r.Do(r.PatchOrder("two", strings.Replace(referencePatch, "Upload OK ${run_id}", "OK ${nodes.upload_to_s3.outputs.id}", 1))), intents.OK)
+	a := r.Want(r.Do(r.PatchIntent("two", strings.Replace(referencePatch, "Upload OK ${run_id}", "OK ${nodes.upload_to_s3.outputs.id}", 1))), intents.OK)
 	r.Patched(a)
 	one.Done()
 	two.Done()
 	r.Begin("last").Done()
 	r.Begin("upload_to_s3").Done()
-	if got := string(r.Begin("notify_email").Told.Args); !strings.Contains(got, `"OK x7"`) {
+	if got := string(r.Begin("notify_email").NodeIntent.Args); !strings.Contains(got, `"OK x7"`) {
 		t.Fatal(got)
 	}
 	refused(t, r.Erase(a, "order"), intents.MalformedArgs, "plan has not ended")
 	r.Want(r.Close("failed"), intents.OK)
 	r.Want(r.Erase(a, "order"), intents.OK)
-	r.Reopen() // which folds the records again, and compares
+	r.Reopen() // which applies the records again, and compares
 }
 
-// TestPatchedApproval: a patch may have people asked. What they say is the node's output.
+// TestPatchedApproval: a patch may ask people. Their answer is the node's output.
 func TestPatchedApproval(t *testing.T) {
 	r, one, two := patchWorld(t, catalog.Pure)
 	yes := func(held *intents.Answer) {
-		r.Want(r.Do(routertest.Order{
+		r.Want(r.Do(routertest.Intent{
 			By: r.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
 			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
 		}), intents.OK)
 	}
-	held := r.Want(r.Do(r.PatchOrder("two", `{"patch_version":"0.1","add_nodes":[{"id":"ask","type":"approval","inputs":{"title":"Shall ${run_id} go on?"}}],"add_edges":[{"from":"CURRENT_NODE","to":"ask"}],"justification":"j"}`)), intents.ApprovalRequired)
+	held := r.Want(r.Do(r.PatchIntent("two", `{"patch_version":"0.1","add_nodes":[{"id":"ask","type":"approval","inputs":{"title":"Shall ${run_id} go on?"}}],"add_edges":[{"from":"CURRENT_NODE","to":"ask"}],"justification":"j"}`)), intents.ApprovalRequired)
 	yes(held)
 	r.Patched(held)
 	one.Done()
 	two.Done()
 	ask := r.Begin("ask")
-	asked := r.Want(ask.Seal(), intents.ApprovalRequired)
-	edit := routertest.Order{
+	asked := r.Want(ask.Sign(), intents.ApprovalRequired)
+	edit := routertest.Intent{
 		By: r.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
 		Args: catalog.Approve{IntentID: asked.IntentID, Decision: catalog.DecisionEdit, Args: json.RawMessage(`{"title":"Shall it stop?"}`)},
 	}

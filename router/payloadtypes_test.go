@@ -1,8 +1,6 @@
 package router_test
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,8 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
-	"aob.dev/writ/state"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // typed is an agent that declares a type of payload.
@@ -32,8 +29,8 @@ func lastTicket(t *testing.T, w *routertest.World) intents.Ticket {
 	return calls[len(calls)-1].Ticket
 }
 
-// TestTicketHasPayloadTypes: the ticket of a call has the types that the agents of the
-// tenant declare, its own over those of system, from the push on, and after a restart, too.
+// TestTicketHasPayloadTypes: the ticket of a call has the types that the agents of the tenant
+// declare, its own over those of system, from the push on, and after a restart, too.
 func TestTicketHasPayloadTypes(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("crm.list", catalog.Pure)
@@ -60,24 +57,8 @@ func TestTicketHasPayloadTypes(t *testing.T) {
 	}
 }
 
-// TestScopesOfEarlierRules: records of earlier rules have scopes without enrichers, and are
-// judged so.
-func TestScopesOfEarlierRules(t *testing.T) {
-	a := routertest.New(t, routertest.Options{}).RegistryOf("default", 1, map[string]string{"orders": typed})
-	for rules, want := range map[intents.Rules]int{intents.RulesAgents: 0, intents.RulesAsks: 1} {
-		scopes, err := state.ScopesOf(rules, a, nil)
-		if err != nil || len(scopes.Agents) != 1 || len(scopes.Agents[0].Enrichers) != want {
-			t.Errorf("rules %d: %+v, error %v", rules, scopes, err)
-		}
-		raw, err := json.Marshal(scopes)
-		if err != nil || state.CheckScopes(rules, a, raw, nil) != nil || state.CheckScopes(intents.RulesAgents+intents.RulesAsks-rules, a, raw, nil) == nil {
-			t.Errorf("rules %d: error %v", rules, err)
-		}
-	}
-}
-
-// TestTicketOfKeptAnswers: whoever keeps answers is told for how long, since which approval,
-// and how many erasures there were. Only pure skills have such an approval.
+// TestTicketOfKeptAnswers: an executor that caches answers gets their lifetime, the approval they
+// date from, and the number of erasures. Only pure skills have such an approval.
 func TestTicketOfKeptAnswers(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	approve := catalog.SkillApprove{Tenant: "default", Skill: "crm.list", Digest: intents.Digest([]byte("v1")), Effect: catalog.Once, CacheSeconds: 60}
@@ -102,36 +83,24 @@ func TestTicketOfKeptAnswers(t *testing.T) {
 	}
 }
 
-// TestEventsAreCounted: what executors of this system report is counted by event.
+// TestEventsAreCounted: events that executors of this system report are counted by event.
 func TestEventsAreCounted(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("crm.list", catalog.Pure)
 	task := w.Begun("p1", "crm.list").Started(1)
 	failed := routertest.Failed(intents.ExecutorFailed)
-	failed.Facts = []intents.Fact{routertest.Fact("envelope.version_mismatch", `{"skill_id":"crm.list"}`), routertest.Fact("made.up", `{}`)}
+	failed.Events = []intents.ReportedEvent{routertest.Event("envelope.version_mismatch", `{"skill_id":"crm.list"}`), routertest.Event("made.up", `{}`)}
 	w.Bus.On("skill.call", routertest.Always(failed))
 	task.Call("crm.list", `{"n":1}`)
 	task.Call("crm.list", `{"n":2}`)
 	counts := w.Router.Counts()
-	if d := cmp.Diff(map[string]int64{"envelope.version_mismatch": 2}, counts.Facts); d != "" || counts.Versions != 2 || counts.Principals != 0 {
+	if d := cmp.Diff(map[string]int64{"envelope.version_mismatch": 2}, counts.Events); d != "" || counts.Versions != 2 || counts.Principals != 0 {
 		t.Error(d, counts.Versions, counts.Principals)
 	}
-	failed.Facts = []intents.Fact{routertest.Fact("skill.principal_mismatch", `{"skill_id":"crm.list"}`)}
+	failed.Events = []intents.ReportedEvent{routertest.Event("skill.principal_mismatch", `{"skill_id":"crm.list"}`)}
 	w.Bus.On("skill.call", routertest.Always(failed))
 	task.Call("crm.list", `{"n":3}`)
 	if counts = w.Router.Counts(); counts.Principals != 1 {
 		t.Error(counts.Principals)
-	}
-}
-
-// TestSearchOfEarlierRules: the tool search looks into the knowledge from RulesWorkflows on.
-func TestSearchOfEarlierRules(t *testing.T) {
-	const reader = "name: reader\ndescription: Reads.\ntools:\n  - name: search\n"
-	a := routertest.New(t, routertest.Options{}).RegistryOf("default", 1, map[string]string{"reader": reader})
-	for rules, want := range map[intents.Rules]bool{intents.RulesAsks: false, intents.RulesWorkflows: true} {
-		scopes, err := state.ScopesOf(rules, a, nil)
-		if err != nil || len(scopes.Agents) != 1 || slices.Contains(scopes.Agents[0].Types, "kb.search") != want || !slices.Contains(scopes.Agents[0].Types, "memory.query") {
-			t.Errorf("rules %d: %+v, error %v", rules, scopes, err)
-		}
 	}
 }

@@ -9,16 +9,16 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// find is a good order: the planner looks for skills.
-func find(w *routertest.World) routertest.Order {
-	return routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "quakes"}}
+// find is a good intent: the planner looks for skills.
+func find(w *routertest.World) routertest.Intent {
+	return routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "quakes"}}
 }
 
-// vector is one way in which an order is refused.
+// vector is one way in which an intent is refused.
 type vector struct {
 	name    string
 	raw     func(w *routertest.World) []byte
@@ -26,18 +26,18 @@ type vector struct {
 	pointer string
 }
 
-// sealed makes a vector of a change to a good order.
-func sealed(name string, code intents.Code, pointer string, change func(*routertest.World, *routertest.Order)) vector {
+// signed makes a vector of a change to a good intent.
+func signed(name string, code intents.Code, pointer string, change func(*routertest.World, *routertest.Intent)) vector {
 	return vector{name, func(w *routertest.World) []byte {
 		o := find(w)
 		change(w, &o)
-		return w.Seal(o)
+		return w.Sign(o)
 	}, code, pointer}
 }
 
 // granted changes the grant.
 func granted(name string, code intents.Code, pointer string, change func(*routertest.World, *intents.Grant)) vector {
-	return sealed(name, code, pointer, func(w *routertest.World, o *routertest.Order) {
+	return signed(name, code, pointer, func(w *routertest.World, o *routertest.Intent) {
 		o.Grant = func(g *intents.Grant) { change(w, g) }
 	})
 }
@@ -46,20 +46,20 @@ func granted(name string, code intents.Code, pointer string, change func(*router
 var unrecorded = []vector{
 	{"no JSON", func(*routertest.World) []byte { return []byte("{") }, intents.SchemaInvalid, ""},
 	{"unknown member", func(w *routertest.World) []byte {
-		return bytes.Replace(w.Seal(find(w)), []byte(`"version"`), []byte(`"extra":1,"version"`), 1)
+		return bytes.Replace(w.Sign(find(w)), []byte(`"version"`), []byte(`"extra":1,"version"`), 1)
 	}, intents.SchemaInvalid, "/extra"},
 	{"another version", func(w *routertest.World) []byte {
-		return bytes.Replace(w.Seal(find(w)), []byte(`"version":"1.0"`), []byte(`"version":"2.0"`), 1)
+		return bytes.Replace(w.Sign(find(w)), []byte(`"version":"1.0"`), []byte(`"version":"2.0"`), 1)
 	}, intents.SchemaInvalid, "/version"},
 	{"too large", func(*routertest.World) []byte { return bytes.Repeat([]byte(" "), intents.MaxSize+1) }, intents.PayloadTooLarge, ""},
 	{"bad signature", func(w *routertest.World) []byte {
-		return bytes.Replace(w.Seal(find(w)), []byte("quakes"), []byte("Quakes"), 1)
+		return bytes.Replace(w.Sign(find(w)), []byte("quakes"), []byte("Quakes"), 1)
 	}, intents.SignatureInvalid, "/sig"},
-	sealed("for another log", intents.SignatureInvalid, "/constraints/audience", func(_ *routertest.World, o *routertest.Order) { o.Audience = "writ/other" }),
-	sealed("unknown key", intents.KeyUnknown, "/sig", func(w *routertest.World, o *routertest.Order) { o.By = w.NewKey(intents.RolePlanner) }),
-	sealed("revoked key", intents.KeyRevoked, "/sig", func(w *routertest.World, _ *routertest.Order) { w.RevokeKey(w.Planner) }),
-	sealed("no grant", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, o *routertest.Order) { o.NoGrant = true }),
-	sealed("grant by the manager", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, o *routertest.Order) { o.IssuedBy = &w.Manager }),
+	signed("for another log", intents.SignatureInvalid, "/constraints/audience", func(_ *routertest.World, o *routertest.Intent) { o.Audience = "writ/other" }),
+	signed("unknown key", intents.KeyUnknown, "/sig", func(w *routertest.World, o *routertest.Intent) { o.By = w.NewKey(intents.RolePlanner) }),
+	signed("revoked key", intents.KeyRevoked, "/sig", func(w *routertest.World, _ *routertest.Intent) { w.RevokeKey(w.Planner) }),
+	signed("no grant", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, o *routertest.Intent) { o.NoGrant = true }),
+	signed("grant by the manager", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, o *routertest.Intent) { o.IssuedBy = &w.Manager }),
 	granted("expired grant", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, g *intents.Grant) {
 		g.IssuedAt -= 3600
 		g.Expires -= 3600
@@ -69,49 +69,49 @@ var unrecorded = []vector{
 	granted("standing grant of another plan", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, g *intents.Grant) { g.For = "plan:" + routertest.PlanID("p9") }),
 	granted("grant of another tenant", intents.RBACForbidden, "/actor", func(_ *routertest.World, g *intents.Grant) { g.Tenant = "system" }),
 	granted("grant of another user", intents.RBACForbidden, "/actor", func(_ *routertest.World, g *intents.Grant) { g.Subject = "bob" }),
-	sealed("actor claims more roles", intents.RBACForbidden, "/actor/roles", func(_ *routertest.World, o *routertest.Order) { o.Claim = []string{"admin"} }),
-	sealed("revoked grant", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, _ *routertest.Order) {
+	signed("actor claims more roles", intents.RBACForbidden, "/actor/roles", func(_ *routertest.World, o *routertest.Intent) { o.Claim = []string{"admin"} }),
+	signed("revoked grant", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, _ *routertest.Intent) {
 		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: w.Clock.Now().Add(time.Second).Format(time.RFC3339)}), intents.OK)
 	}),
-	sealed("another's operator key", intents.RBACForbidden, "/actor", func(w *routertest.World, o *routertest.Order) { o.By, o.User = w.Operator, "mallory" }),
-	sealed("expired", intents.ExpiredTTL, "/constraints/ttl_sec", func(w *routertest.World, o *routertest.Order) {
+	signed("another's operator key", intents.RBACForbidden, "/actor", func(w *routertest.World, o *routertest.Intent) { o.By, o.User = w.Operator, "mallory" }),
+	signed("expired", intents.ExpiredTTL, "/constraints/ttl_sec", func(w *routertest.World, o *routertest.Intent) {
 		o.At = w.Clock.Now().Add(-time.Minute - intents.Leeway - time.Millisecond)
 	}),
-	sealed("from the future", intents.NotYetValid, "/constraints/issued_at", func(w *routertest.World, o *routertest.Order) {
+	signed("from the future", intents.NotYetValid, "/constraints/issued_at", func(w *routertest.World, o *routertest.Intent) {
 		o.At = w.Clock.Now().Add(intents.Leeway + time.Millisecond)
 	}),
 }
 
 // recorded are the refusals of stages 3, 5, 6 and 7: one record for each.
 var recorded = []vector{
-	sealed("unknown type", intents.UnknownIntent, "/intent/type", func(_ *routertest.World, o *routertest.Order) { o.Type = "skill.fly" }),
-	sealed("wrong role", intents.KeyRole, "/sig", func(w *routertest.World, o *routertest.Order) { o.By = w.Manager }),
-	sealed("a router's own key", intents.KeyRole, "/sig", func(w *routertest.World, o *routertest.Order) { o.By = w.Signer }),
-	sealed("no such plan", intents.TaskScope, "/context/plan_id", func(_ *routertest.World, o *routertest.Order) { o.Ctx.PlanID = routertest.PlanID("p9") }),
-	sealed("missing argument", intents.SchemaInvalid, "/intent/args/query", func(_ *routertest.World, o *routertest.Order) { o.Args = struct{}{} }),
-	sealed("argument too much", intents.SchemaInvalid, "/intent/args/colour", func(_ *routertest.World, o *routertest.Order) {
+	signed("unknown type", intents.UnknownIntent, "/intent/type", func(_ *routertest.World, o *routertest.Intent) { o.Type = "skill.fly" }),
+	signed("wrong role", intents.KeyRole, "/sig", func(w *routertest.World, o *routertest.Intent) { o.By = w.Manager }),
+	signed("a router's own key", intents.KeyRole, "/sig", func(w *routertest.World, o *routertest.Intent) { o.By = w.Signer }),
+	signed("no such plan", intents.TaskScope, "/context/plan_id", func(_ *routertest.World, o *routertest.Intent) { o.Ctx.PlanID = routertest.PlanID("p9") }),
+	signed("missing argument", intents.SchemaInvalid, "/intent/args/query", func(_ *routertest.World, o *routertest.Intent) { o.Args = struct{}{} }),
+	signed("argument too much", intents.SchemaInvalid, "/intent/args/colour", func(_ *routertest.World, o *routertest.Intent) {
 		o.Args = map[string]string{"query": "q", "colour": "red"}
 	}),
-	sealed("illegal move", intents.MalformedArgs, "/intent/args/plan_id", func(w *routertest.World, o *routertest.Order) {
+	signed("illegal move", intents.MalformedArgs, "/intent/args/plan_id", func(w *routertest.World, o *routertest.Intent) {
 		o.By, o.Type, o.Args = w.Manager, "plan.claim", catalog.PlanClaim{PlanID: routertest.PlanID("p9"), Epoch: 1, Driver: "d1"}
 	}),
-	sealed("key of another order", intents.ConflictIdempotency, "/constraints/idempotency_key", func(w *routertest.World, o *routertest.Order) {
+	signed("key of another order", intents.ConflictIdempotency, "/constraints/idempotency_key", func(w *routertest.World, o *routertest.Intent) {
 		o.Key = "k"
 		w.OK(*o)
 		o.Args = catalog.SkillFind{Query: "other"}
 	}),
-	sealed("no capability", intents.RBACForbidden, "/actor", func(_ *routertest.World, o *routertest.Order) { o.Roles = []string{"auditor"} }),
-	sealed("declared, not had", intents.RBACForbidden, "/constraints/capabilities", func(_ *routertest.World, o *routertest.Order) {
+	signed("no capability", intents.RBACForbidden, "/actor", func(_ *routertest.World, o *routertest.Intent) { o.Roles = []string{"auditor"} }),
+	signed("declared, not had", intents.RBACForbidden, "/constraints/capabilities", func(_ *routertest.World, o *routertest.Intent) {
 		o.Capabilities = []string{"skills:read", "admin:keys"}
 	}),
-	sealed("had, not declared", intents.RBACForbidden, "/constraints/capabilities", func(_ *routertest.World, o *routertest.Order) {
+	signed("had, not declared", intents.RBACForbidden, "/constraints/capabilities", func(_ *routertest.World, o *routertest.Intent) {
 		o.Capabilities = []string{"skills:call"}
 	}),
-	sealed("no such tenant", intents.RBACForbidden, "/actor/tenant", func(_ *routertest.World, o *routertest.Order) { o.Tenant = "nowhere" }),
-	sealed("unpinned skill", intents.PolicyDenied, "", func(_ *routertest.World, o *routertest.Order) {
+	signed("no such tenant", intents.RBACForbidden, "/actor/tenant", func(_ *routertest.World, o *routertest.Intent) { o.Tenant = "nowhere" }),
+	signed("unpinned skill", intents.PolicyDenied, "", func(_ *routertest.World, o *routertest.Intent) {
 		o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "feed"}
 	}),
-	sealed("the forbidden label", intents.PolicyDenied, "", func(_ *routertest.World, o *routertest.Order) {
+	signed("the forbidden label", intents.PolicyDenied, "", func(_ *routertest.World, o *routertest.Intent) {
 		o.Ctx.Labels = map[string]string{"writ.selfproof": "forbidden"}
 	}),
 }
@@ -188,8 +188,8 @@ func TestPolicyDenialIsData(t *testing.T) {
 	}
 }
 
-// Every violation of a schema is told, not only the first.
-func TestSchemaViolationsAreAllTold(t *testing.T) {
+// Every violation of a schema is reported, not only the first.
+func TestAllSchemaViolationsAreReported(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	o := find(w)
 	o.Args = map[string]any{"limit": 0, "colour": "red"}
@@ -214,21 +214,21 @@ func TestFreshnessLeeway(t *testing.T) {
 	}
 }
 
-// Stages come in their order: of two faults the earlier stage speaks.
+// Stages come in their order: of two faults the earlier stage reports its own.
 func TestEarlierStageSpeaks(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	at := w.Clock.Now().Add(-time.Hour)
 	for _, c := range []struct {
 		name   string
-		change func(*routertest.Order)
+		change func(*routertest.Intent)
 		code   intents.Code
 	}{
-		{"type before role", func(o *routertest.Order) { o.Type, o.By = "skill.fly", w.Manager }, intents.UnknownIntent},
-		{"role before arguments", func(o *routertest.Order) { o.By, o.Args = w.Manager, struct{}{} }, intents.KeyRole},
-		{"scope before arguments", func(o *routertest.Order) { o.Ctx.PlanID, o.Args = routertest.PlanID("p9"), struct{}{} }, intents.TaskScope},
-		{"arguments before freshness", func(o *routertest.Order) { o.Args, o.At = struct{}{}, at }, intents.SchemaInvalid},
-		{"freshness before capability", func(o *routertest.Order) { o.At, o.Roles = at, []string{"auditor"} }, intents.ExpiredTTL},
-		{"capability before policy", func(o *routertest.Order) {
+		{"type before role", func(o *routertest.Intent) { o.Type, o.By = "skill.fly", w.Manager }, intents.UnknownIntent},
+		{"role before arguments", func(o *routertest.Intent) { o.By, o.Args = w.Manager, struct{}{} }, intents.KeyRole},
+		{"scope before arguments", func(o *routertest.Intent) { o.Ctx.PlanID, o.Args = routertest.PlanID("p9"), struct{}{} }, intents.TaskScope},
+		{"arguments before freshness", func(o *routertest.Intent) { o.Args, o.At = struct{}{}, at }, intents.SchemaInvalid},
+		{"freshness before capability", func(o *routertest.Intent) { o.At, o.Roles = at, []string{"auditor"} }, intents.ExpiredTTL},
+		{"capability before policy", func(o *routertest.Intent) {
 			o.Roles, o.Ctx.Labels = []string{"auditor"}, map[string]string{"writ.selfproof": "forbidden"}
 		}, intents.RBACForbidden},
 	} {

@@ -8,13 +8,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 )
 
-// TestTextsAreRestored: a closed plan, whose texts the state has dropped, has with the
-// texts of its orders those that it had: after revisions, and where people had to
-// release it, and one of an agent, too. Nothing else of it changes.
+// TestTextsAreRestored: a closed plan, whose texts the state has dropped, gets them back from the
+// texts of its intents: after revisions, after a release by people, and for an agent's plan, too.
+// Nothing else of it changes.
 func TestTextsAreRestored(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if {
 	input.intent.type == "plan.open"
@@ -27,9 +27,9 @@ func TestTextsAreRestored(t *testing.T) {
 	steps[0].Task = "Once more."
 	w.Want(p.Plan(steps), intents.OK)
 	w.Want(p.Fail(), intents.OK)
-	held := w.NewPlan("p2").OpenOrder()
+	held := w.NewPlan("p2").OpenIntent()
 	held.Ctx.Labels = map[string]string{"careful": "yes"}
-	x := asked{w, nil, w.Want(w.Do(held), intents.ApprovalRequired)}
+	x := releaseWorld{w, nil, w.Want(w.Do(held), intents.ApprovalRequired)}
 	x.says("ben", catalog.DecisionApprove)
 	w.Want(w.NewPlan("p2").Cancel(w.Gateway), intents.OK)
 	w.TwoSteps()
@@ -60,7 +60,7 @@ func TestTextsAreRestored(t *testing.T) {
 			t.Errorf("%s: %+v", id, got)
 		}
 		for _, at := range texts {
-			s, err := state.ReadOrder(records[at])
+			s, err := state.ReadIntent(records[at])
 			w.Must(err)
 			w.Must(state.RestoreTexts(&got, s))
 		}

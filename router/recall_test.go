@@ -6,11 +6,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// TestDreams: after every twenty turns of a session it is time to dream of it. A plan that
-// dreams is no turn: it waits for none, and none waits for it.
+// TestDreams: after every twenty turns of a session a dream is due. A plan that dreams is not a
+// turn: it waits for none, and none waits for it.
 func TestDreams(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	n := 0
@@ -25,7 +25,7 @@ func TestDreams(t *testing.T) {
 	}
 	dream := func(id string) *routertest.Plan {
 		p := w.NewPlan(id)
-		o := p.OpenAgentOrder("dreaming-agent")
+		o := p.OpenAgentIntent("dreaming-agent")
 		o.Ctx.SessionID = routertest.Session
 		w.Want(w.Do(o), intents.OK)
 		return p
@@ -55,18 +55,18 @@ func TestDreams(t *testing.T) {
 	}
 }
 
-// TestWhoSearches: an agent with the tool search does, the task of a planner's step does not.
-func TestWhoSearches(t *testing.T) {
+// TestSearchTool: an agent with the tool search may search, the task of a planner's step may not.
+func TestSearchTool(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("pay", catalog.Once)
 	w.Bus.On("memory.query", routertest.Always(routertest.Done(catalog.MemoryQueryResult{Hits: []catalog.MemoryHit{}, By: catalog.ByWords})))
 	search := catalog.MemoryQuery{Mode: catalog.Search, Text: "boat"}
 	step := w.Begun("p1", "pay").Started(1)
-	if a := w.Want(w.Do(step.Order("memory.query", search)), intents.TaskScope); a.Pointer != "/intent/args/mode" {
+	if a := w.Want(w.Do(step.Intent("memory.query", search)), intents.TaskScope); a.Pointer != "/intent/args/mode" {
 		t.Errorf("%+v", a)
 	}
-	w.OK(step.Order("memory.query", catalog.MemoryQuery{Text: "boat"}))
+	w.OK(step.Intent("memory.query", catalog.MemoryQuery{Text: "boat"}))
 	w.PushAgents(1, map[string]string{"plain": "name: plain\ndescription: Talks.\n"})
-	w.Want(w.Do(w.BegunAgent("p2", "plain").Started(1).Order("memory.query", search)), intents.TaskScope)
-	w.OK(w.BegunAgent("p3", "general").Started(1).Order("memory.query", search))
+	w.Want(w.Do(w.BegunAgent("p2", "plain").Started(1).Intent("memory.query", search)), intents.TaskScope)
+	w.OK(w.BegunAgent("p3", "general").Started(1).Intent("memory.query", search))
 }

@@ -16,28 +16,26 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Bounds of the attempts at an idempotent order: three, and none after two
-// routers in a row ended while it was open, since it may be what ended them.
+// Bounds of the attempts at an idempotent intent: three, and none after two routers in a row ended
+// while it was open, since it may be the cause.
 const (
 	maxAttempts = 3
 	maxLost     = 2
 )
 
-// listenerPause is how often an executor that does not listen yet is asked for.
+// listenerPause is the pause between checks whether an executor listens.
 const listenerPause = 200 * time.Millisecond
 
-// Recover ends the orders that an earlier process left open, which Start has
-// listed. The data directory's lock proves it dead. Beside other routers it ends, as long as it
-// runs, what those leave that die (Peers). By effect: pure is abandoned and
-// may be sent again; idempotent is dispatched again; once is indeterminate and never
-// retried by itself.
+// Recover ends the intents that an earlier process left open, which Start has listed. The data
+// directory's lock proves that process dead. Beside other routers it also ends, as long as it runs,
+// what dead routers leave open (Peers). By effect: pure is abandoned and may be sent again;
+// idempotent is dispatched again; once is indeterminate and never retried by itself.
 //
-// It runs beside the taking of new orders and holds none of them up; who sends one
-// again that is still open gets IN_FLIGHT. It returns when all have their outcome,
-// or when ctx has ended and what was dispatched is reported. An order that cannot be
-// ended is logged and stays open.
+// It runs concurrently with new intents and delays none of them; a resubmitted intent that is still
+// open gets IN_FLIGHT. It returns when all have their outcome, or when ctx has ended and dispatched
+// intents have reported. An intent that cannot be ended is logged and stays open.
 //
-// Crash in it: what is not ended yet is still open, and the next start goes on.
+// Crash: intents that have not ended are still open, and the next start continues.
 func (r *Router) Recover(ctx context.Context) error {
 	if r.cfg.Peers != nil {
 		return r.recoverLost(ctx)
@@ -48,59 +46,58 @@ func (r *Router) Recover(ctx context.Context) error {
 	return nil
 }
 
-// recoverLeft ends what is left; what is dispatched again goes on.
+// recoverLeft ends the open intents; those dispatched again continue.
 func (r *Router) recoverLeft(ctx context.Context, dispatched *sync.WaitGroup) {
 	batches := make(map[int64]bool)
 	for _, x := range r.left {
 		if ctx.Err() != nil {
 			return
 		}
-		o, err := r.resume(ctx, x, batches)
+		again, err := r.resume(ctx, x, batches)
 		if err != nil {
 			r.notRecovered(ctx, x, err)
 		}
-		if o != nil {
+		if again != nil {
 			r.metrics.recovered.Add(1)
-			dispatched.Go(func() { r.redispatch(ctx, o) })
+			dispatched.Go(func() { r.redispatch(ctx, again) })
 		}
 	}
 }
 
-func (r *Router) notRecovered(ctx context.Context, x storage.OpenOrder, err error) {
+func (r *Router) notRecovered(ctx context.Context, x storage.OpenIntent, err error) {
 	r.cfg.Log.ErrorContext(ctx, "an order that was left open cannot be ended: it stays open until the next start", slog.Int64("position", x.Position), slog.String("error", err.Error()))
 }
 
-// redispatch has an order carried out again, under the attempt that it was taken up
-// with. After a crash of the machine its executor may come back later than the router:
-// it is waited for as long as the order may run, counted from when the router was
-// ready. Where none has come, nobody knows what the attempts before have done.
+// redispatch has an intent executed again, under the attempt that resume began. After a crash of
+// the machine its executor may come back later than the router, so redispatch waits for it as long
+// as the intent may run, counted from when the router was ready. If no executor comes, the effect
+// of the earlier attempts is unknown.
 //
-// If ctx ends while it waits, it leaves the order open for the next start.
-func (r *Router) redispatch(ctx context.Context, o *order) {
-	until := time.Now().Add(o.row.Run())
-	out := r.dispatch(clock.Lasting(ctx), o)
-	for o.unheard && time.Now().Before(until) {
+// If ctx ends while it waits, it leaves the intent open for the next start.
+func (r *Router) redispatch(ctx context.Context, x *execution) {
+	until := time.Now().Add(x.row.Run())
+	out, heard := r.dispatch(clock.Lasting(ctx), x)
+	for !heard && time.Now().Before(until) {
 		if clock.Sleep(ctx, listenerPause) != nil {
 			return
 		}
-		out = r.dispatch(clock.Lasting(ctx), o)
+		out, heard = r.dispatch(clock.Lasting(ctx), x)
 	}
-	r.finishAtLast(ctx, o, out)
+	r.finishAtLast(ctx, x, out)
 	failpoint.Hit(failpoint.RecoveryEnded)
 }
 
-// resume carries an accepted order on after a crash. Signature, grant and task
-// are verified as of the order's own position, and expiry is not asked again;
-// an order whose signer, user or grant has been revoked since is indeterminate. An
-// order that it returns is taken up, and to be dispatched again; all others have
-// their outcome. seen are the batches that orders were recovered of.
-func (r *Router) resume(ctx context.Context, x storage.OpenOrder, seen map[int64]bool) (*order, error) {
-	if stopped, err := r.stoppedBatch(ctx, x, seen); stopped || err != nil {
+// resume continues an accepted intent after a crash. Signature, grant and task are verified as of
+// the intent's own position, and expiry is not checked again; an intent whose signer, user or grant
+// has been revoked since is indeterminate. A returned intent is to be dispatched again; all others
+// have their outcome. seen holds the batches of recovered intents.
+func (r *Router) resume(ctx context.Context, left storage.OpenIntent, seen map[int64]bool) (*execution, error) {
+	if stopped, err := r.stoppedBatch(ctx, left, seen); stopped || err != nil {
 		return nil, err
 	}
-	o, err := r.reopen(ctx, x)
-	if o != nil && o.facts.Breaker == intents.BreakerRefuses {
-		r.finishAtLast(ctx, o, r.unsent(o))
+	x, err := r.reopen(ctx, left)
+	if x != nil && x.inputs.Breaker == intents.BreakerRefuses {
+		r.finishAtLast(ctx, x, r.unsent(x))
 		return nil, nil
 	}
 	if err != nil {
@@ -108,54 +105,54 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder, seen map[int64
 		if !errors.As(err, &refusal) {
 			return nil, err
 		}
-		r.finishAtLast(ctx, o, intents.Outcome{
-			Of: x.Position, Attempt: x.Attempt, Status: intents.StatusIndetermined,
+		r.finishAtLast(ctx, x, intents.Outcome{
+			Target: left.Position, Attempt: left.Attempt, Status: intents.StatusIndetermined,
 			Code: intents.Indeterminate, Reason: "the signer or its grant was revoked: " + refusal.Reason,
 		})
 		return nil, nil
 	}
-	out := intents.Outcome{Of: x.Position, Attempt: x.Attempt}
-	switch catalog.Effect(o.decision.Effect) {
+	out := intents.Outcome{Target: left.Position, Attempt: left.Attempt}
+	switch catalog.Effect(x.Effect) {
 	case catalog.Pure:
 		out.Status, out.Code, out.Retryable = intents.Failed, intents.Abandoned, true
 		out.Reason = "a crash ended it; it has no effect and may be sent again"
 	case catalog.Idempotent:
-		if why := r.hopeless(o, x); why != "" {
+		if why := r.hopeless(x, left); why != "" {
 			out.Status, out.Code, out.Reason = intents.StatusIndetermined, intents.Indeterminate, why
 			break
 		}
-		if o.attempt, err = r.take(ctx, o); err != nil {
+		if x.attempt, err = r.take(ctx, x); err != nil {
 			return nil, err
 		}
 		failpoint.Hit(failpoint.RecoveryTaken)
-		return o, nil
+		return x, nil
 	default:
 		out.Status, out.Code = intents.StatusIndetermined, intents.Indeterminate
 		out.Reason = "a crash came between dispatch and outcome: an operator must look"
 	}
-	r.finishAtLast(ctx, o, out)
+	r.finishAtLast(ctx, x, out)
 	failpoint.Hit(failpoint.RecoveryEnded)
 	return nil, nil
 }
 
-// hopeless says why an idempotent order is not tried again; empty: it is.
-func (r *Router) hopeless(o *order, x storage.OpenOrder) string {
+// hopeless returns why an idempotent intent is not tried again; empty: it is.
+func (r *Router) hopeless(x *execution, left storage.OpenIntent) string {
 	switch {
-	case x.Attempt >= maxAttempts:
+	case left.Attempt >= maxAttempts:
 		return "no outcome after three attempts"
-	case r.cfg.Crashed && o.view.Lost(x.Position)+1 >= maxLost:
+	case r.cfg.Crashed && x.view.UncleanEnds(left.Position)+1 >= maxLost:
 		return "the router crashed twice while it was open: an operator must look"
 	}
 	return ""
 }
 
-// take begins another attempt, as soon as there is room to say so.
-func (r *Router) take(ctx context.Context, o *order) (attempt int, err error) {
-	rec, err := storage.RecordOf(storage.KindTakeover, r.cfg.Now(), state.Takeover{Of: o.position, Crashed: r.cfg.Crashed})
+// take begins another attempt, as soon as there is room to record it.
+func (r *Router) take(ctx context.Context, x *execution) (attempt int, err error) {
+	rec, err := storage.RecordOf(storage.KindTakeover, r.cfg.Now(), state.Takeover{Target: x.position, Crashed: r.cfg.Crashed})
 	if err != nil {
 		return 0, err
 	}
-	for attempt, err = r.cfg.Journal.Take(ctx, o.position, rec); errors.Is(err, storage.ErrFull); attempt, err = r.cfg.Journal.Take(ctx, o.position, rec) {
+	for attempt, err = r.cfg.Journal.Take(ctx, x.position, rec); errors.Is(err, storage.ErrFull); attempt, err = r.cfg.Journal.Take(ctx, x.position, rec) {
 		if ended := clock.Sleep(ctx, maxFinishPause); ended != nil {
 			return 0, ended
 		}
@@ -163,69 +160,68 @@ func (r *Router) take(ctx context.Context, o *order) (attempt int, err error) {
 	return attempt, err
 }
 
-// reopen reads an accepted order back from its record. The order is returned
-// with a refusal too, as far as it goes.
-func (r *Router) reopen(ctx context.Context, x storage.OpenOrder) (*order, error) {
-	return r.reopenIn(ctx, r.state.View(), x)
+// reopen reads an accepted intent back from its record. If the error is a refusal, it also returns
+// as much of the intent as it could read.
+func (r *Router) reopen(ctx context.Context, left storage.OpenIntent) (*execution, error) {
+	return r.reopenIn(ctx, r.state.View(), left)
 }
 
-// reopenIn is reopen for a decision that rests on what a view sees.
-func (r *Router) reopenIn(ctx context.Context, v *state.View, x storage.OpenOrder) (*order, error) {
-	rec, err := r.cfg.Records.Get(ctx, x.Position)
+// reopenIn is reopen for a decision that reads from a view.
+func (r *Router) reopenIn(ctx context.Context, v *state.View, left storage.OpenIntent) (*execution, error) {
+	rec, err := r.cfg.Records.Get(ctx, left.Position)
 	if err != nil {
 		return nil, err
 	}
-	o := &order{view: v, now: rec.At, position: x.Position, attempt: x.Attempt, record: recordedRef{record: rec.Digest()}}
-	var sealed intents.Sealed
-	if o.decision, err = decisionOf(rec); err != nil {
+	x := &execution{decision: decision{view: v, now: rec.At}, position: left.Position, attempt: left.Attempt, record: &recordedRef{record: rec.Digest()}}
+	var signed intents.Signed
+	if x.Decision, err = decisionOf(rec); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(
-		json.Unmarshal(rec.Parts[storage.PartFacts], &o.facts),
-		json.Unmarshal(rec.Parts[storage.PartOrder], &sealed),
+		json.Unmarshal(rec.Parts[storage.PartInputs], &x.inputs),
+		json.Unmarshal(rec.Parts[storage.PartIntent], &signed),
 	); err != nil {
 		return nil, err
 	}
-	if err := r.asReleased(ctx, o); err != nil {
+	if err := r.asReleased(ctx, x); err != nil {
 		return nil, err
 	}
-	u, err := sealed.Open()
+	u, err := signed.Open()
 	if err != nil {
 		return nil, err
 	}
-	env, err := u.Verify(intents.Verifier{Keys: o.view, Origin: r.state.Origin()})
+	env, err := u.Verify(intents.Verifier{Keys: x.view, Origin: r.state.Origin()})
 	if err != nil {
-		// The record's own bytes name the order even when its key is gone.
-		o.env = u.Recorded()
-		return o, err
+		// The record's own bytes name the intent even when its key is gone.
+		x.env = u.AsRecorded()
+		return x, err
 	}
-	o.env = env
-	if err := revoked(env, o.view); err != nil {
-		return o, err
+	x.env = env
+	if err := revoked(env, x.view); err != nil {
+		return x, err
 	}
 	row, ok := r.cfg.Catalog.Lookup(env.Type())
 	if !ok {
-		return o, intents.Refuse(intents.UnknownIntent, "/intent/type", "the type has left the catalog")
+		return x, intents.Refuse(intents.UnknownIntent, "/intent/type", "the type has left the catalog")
 	}
-	o.row, o.roles = row, o.facts.Roles
+	x.row, x.roles = row, x.inputs.Roles
 	if env.Signer().Role == intents.RoleTask {
-		if t, ok := o.view.Task(env.Signer().Task); ok {
-			o.task = &t
+		if t, ok := x.view.Task(env.Signer().Task); ok {
+			x.task = &t
 		}
 	}
-	if s := o.facts.Skill; s != nil {
-		o.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect, Destructive: s.Destructive, Kind: s.Kind}
-		if o.task != nil && o.task.Remote != nil && o.task.Remote.Skill == s.Name {
-			o.pin = o.task.Remote // with the endpoint
+	if s := x.inputs.Skill; s != nil {
+		x.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect, Destructive: s.Destructive, Kind: s.Kind}
+		if x.task != nil && x.task.Remote != nil && x.task.Remote.Skill == s.Name {
+			x.pin = x.task.Remote // with the endpoint
 		}
 	}
-	return o, nil
+	return x, nil
 }
 
-// asReleased puts what was decided at the release of a held order in the place
-// of what was decided when it was held.
-func (r *Router) asReleased(ctx context.Context, o *order) error {
-	at, ok := o.view.ReleasedAt(o.position)
+// asReleased replaces the decision made when the intent was held with the one made at its release.
+func (r *Router) asReleased(ctx context.Context, x *execution) error {
+	at, ok := x.view.ReleasedAt(x.position)
 	if !ok {
 		return nil
 	}
@@ -234,6 +230,6 @@ func (r *Router) asReleased(ctx context.Context, o *order) error {
 		return err
 	}
 	rel, err := state.ReleaseOf(rec)
-	o.decision, o.facts, o.released = rel.Decision, rel.Facts, true
+	x.Decision, x.inputs, x.release = rel.Decision, rel.Inputs, &release{position: x.position}
 	return err
 }

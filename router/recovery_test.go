@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/clock"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // dies is an executor whose router dies while it works.
@@ -22,10 +22,10 @@ func dies(began chan<- struct{}, died <-chan struct{}) routertest.Executor {
 	}
 }
 
-// outcome of the order at a position.
+// outcome of the intent at a position.
 func outcome(w *routertest.World, position int64) *intents.Outcome {
 	w.Helper()
-	a, err := w.Router.Order(w.Context(), position)
+	a, err := w.Router.Intent(w.Context(), position)
 	w.Must(err)
 	if a.Outcome == nil {
 		w.Fatalf("order %d is still open", position)
@@ -33,15 +33,15 @@ func outcome(w *routertest.World, position int64) *intents.Outcome {
 	return a.Outcome
 }
 
-// An idempotent order is dispatched again with the next attempt, the same
-// position and the decision of then.
+// An idempotent intent is dispatched again with the next attempt, the same position and the
+// original decision.
 func TestRecoverIdempotent(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
-	call := task.CallOrder("feed", `{}`)
+	call := task.CallIntent("feed", `{}`)
 	w, open := left(w, call)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	w.Clock.Move(100e9) // expiry is not asked again
+	w.Clock.Move(100e9) // expiry is not checked again
 	w.Start()
 	out := outcome(w, *open.Position)
 	calls := w.Bus.Calls("skill.call")
@@ -54,8 +54,8 @@ func TestRecoverIdempotent(t *testing.T) {
 	}
 }
 
-// diesAgain starts a router that ends while it carries out what was left open.
-func diesAgain(w *routertest.World) *routertest.World {
+// crashInRecovery starts a router that ends while it executes what was left open.
+func crashInRecovery(w *routertest.World) *routertest.World {
 	w.Helper()
 	began, died := make(chan struct{}), make(chan struct{})
 	w.Bus.On("skill.call", dies(began, died))
@@ -73,13 +73,12 @@ func diesAgain(w *routertest.World) *routertest.World {
 	return next
 }
 
-// An order that was open when two routers in a row ended unasked may be what
-// ended them.
-func TestRecoverWhatWasOpenAtTwoCrashes(t *testing.T) {
+// An intent that was open when two routers in a row crashed may be the cause.
+func TestRecoverOpenAfterTwoCrashes(t *testing.T) {
 	w := routertest.New(t, routertest.Options{Crashed: true})
 	task := started(w, catalog.Idempotent)
-	w, open := left(w, task.CallOrder("feed", `{}`))
-	w = diesAgain(w)
+	w, open := left(w, task.CallIntent("feed", `{}`))
+	w = crashInRecovery(w)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	w.Start()
 	out := outcome(w, *open.Position)
@@ -88,12 +87,12 @@ func TestRecoverWhatWasOpenAtTwoCrashes(t *testing.T) {
 	}
 }
 
-// After three attempts nobody knows any more.
+// After three attempts the effect stays unknown.
 func TestRecoverIdempotentThreeTimes(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
-	w, open := left(w, task.CallOrder("feed", `{}`))
-	w = diesAgain(diesAgain(w))
+	w, open := left(w, task.CallIntent("feed", `{}`))
+	w = crashInRecovery(crashInRecovery(w))
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	w.Start()
 	out := outcome(w, *open.Position)
@@ -114,7 +113,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// recovering starts a router whose recovery goes on beside it; stop ends it and waits.
+// recovering starts a router whose recovery runs concurrently; stop ends it and waits.
 func recovering(w *routertest.World) (stop func()) {
 	w.Helper()
 	w.Must(w.Router.Start(w.Context()))
@@ -137,14 +136,14 @@ func runLimit(w *routertest.World) time.Duration {
 	return row.Run()
 }
 
-// An executor may be back later than the router: the order waits for it, the router
-// takes others meanwhile, and whoever sends it again is told that it is in flight.
+// An executor may be back later than the router: the intent waits for it, the router accepts others
+// meanwhile, and a resubmission is in flight.
 func TestRecoverAwaitsExecutor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
-		call := task.CallOrder("feed", `{}`)
+		call := task.CallIntent("feed", `{}`)
 		w, open := left(w, call)
 		task.Plan = task.Plan.On(w)
 		w.Bus.On("skill.call", nil)
@@ -165,14 +164,14 @@ func TestRecoverAwaitsExecutor(t *testing.T) {
 	})
 }
 
-// Where none comes in the time that the order may run, nobody knows what became of
-// it: that it failed, and nothing was carried out, would be a lie.
+// If no executor comes in the time that the intent may run, its effect is unknown: an outcome of
+// failed, without effect, would be false.
 func TestRecoverWithoutExecutor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
-		call := task.CallOrder("feed", `{}`)
+		call := task.CallIntent("feed", `{}`)
 		w, open := left(w, call)
 		task.Plan = task.Plan.On(w)
 		w.Bus.On("skill.call", nil)
@@ -187,19 +186,19 @@ func TestRecoverWithoutExecutor(t *testing.T) {
 	})
 }
 
-// Told to end while an order waits, it leaves the order open, and the next start
-// carries it on.
+// If it is stopped while an intent waits, it leaves the intent open, and the next start continues
+// it.
 func TestRecoverStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
-		w, open := left(w, task.CallOrder("feed", `{}`))
+		w, open := left(w, task.CallIntent("feed", `{}`))
 		w.Bus.On("skill.call", nil)
 		stop := recovering(w)
 		time.Sleep(time.Second)
 		stop()
-		if a, err := w.Router.Order(t.Context(), *open.Position); err != nil || a.Code != intents.InFlight {
+		if a, err := w.Router.Intent(t.Context(), *open.Position); err != nil || a.Code != intents.InFlight {
 			t.Fatalf("%+v, %v", a, err)
 		}
 		w = w.Reopen()
@@ -211,19 +210,19 @@ func TestRecoverStopped(t *testing.T) {
 	})
 }
 
-// One order that waits for its executor holds up none of the others.
+// One intent that waits for its executor delays none of the others.
 func TestRecoverHoldsNothingUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
-		session := routertest.Order{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
+		session := routertest.Intent{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
 		began, died := make(chan struct{}), make(chan struct{})
 		w.Bus.On("session.create", dies(began, died))
-		go w.Send(w.Seal(session))
+		go w.Send(w.Sign(session))
 		<-began
 		second := w.Journal.Next() - 1
-		next, open := left(w, task.CallOrder("feed", `{}`))
+		next, open := left(w, task.CallIntent("feed", `{}`))
 		close(died)
 		next.Bus.On("skill.call", nil)
 		next.Bus.On("session.create", routertest.Always(routertest.Done(catalog.Session{SessionID: "s1"})))
@@ -232,14 +231,14 @@ func TestRecoverHoldsNothingUp(t *testing.T) {
 		if out := outcome(next, second); out.Attempt != 2 {
 			t.Errorf("%+v", out)
 		}
-		if a, err := next.Router.Order(t.Context(), *open.Position); err != nil || a.Code != intents.InFlight {
+		if a, err := next.Router.Intent(t.Context(), *open.Position); err != nil || a.Code != intents.InFlight {
 			t.Errorf("%+v, %v", a, err)
 		}
 		stop()
 	})
 }
 
-// Whoever was revoked since has nothing carried out any more.
+// An intent that was revoked since is not executed any more.
 func TestRecoverRevoked(t *testing.T) {
 	for name, revoke := range map[string]func(*routertest.World){
 		"signer": func(w *routertest.World) { w.RevokeKey(w.Manager) },
@@ -251,10 +250,10 @@ func TestRecoverRevoked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
-			order := routertest.Order{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
+			order := routertest.Intent{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
 			began, died := make(chan struct{}), make(chan struct{})
 			w.Bus.On("session.create", dies(began, died))
-			go w.Send(w.Seal(order))
+			go w.Send(w.Sign(order))
 			<-began
 			position := w.Journal.Next() - 1
 			revoke(w)
@@ -272,13 +271,13 @@ func TestRecoverRevoked(t *testing.T) {
 	}
 }
 
-// A task that has ended since is no revocation: its order is carried on.
+// A task that has ended since is not a revocation: its intent is continued.
 func TestRecoverEndedTask(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
 	began, died := make(chan struct{}), make(chan struct{})
 	w.Bus.On("skill.call", dies(began, died))
-	go w.Send(w.Seal(task.CallOrder("feed", `{}`)))
+	go w.Send(w.Sign(task.CallIntent("feed", `{}`)))
 	<-began
 	position := w.Journal.Next() - 1
 	w.Want(task.Finish("failed", "", "gave up"), intents.OK)
@@ -296,7 +295,7 @@ func TestRecoverEndedTask(t *testing.T) {
 func TestRecoverOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
-	w, _ = left(w, task.CallOrder("feed", `{}`))
+	w, _ = left(w, task.CallIntent("feed", `{}`))
 	w.Start()
 	before := w.Journal.Next()
 	w = w.Restart()

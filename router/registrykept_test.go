@@ -10,13 +10,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage/blobdir"
 )
 
-// TestLargeRegistry: agents that are too large for an order are pushed by their digest
-// once their content is kept; plans run them, they come back without the content, and
-// content that is not there, or is no registry, is refused.
+// TestLargeRegistry: agents that are too large for an intent are pushed by their digest once their
+// content is stored; plans run them, they are returned without the content, and missing or invalid
+// content is refused.
 func TestLargeRegistry(t *testing.T) {
 	blobs, err := blobdir.Open(t.TempDir())
 	if err != nil {
@@ -43,7 +43,7 @@ func TestLargeRegistry(t *testing.T) {
 	push := catalog.RegistryPush{Tenant: "default", Revision: 1, Digest: r.Digest()}
 	refused(t, w.Admin("registry.push", push), intents.MalformedArgs, "nor of content that is kept")
 	died := errors.New("died")
-	left := 3 // blobs that are kept before whoever pushes dies
+	left := 3 // blobs that are stored before the pusher dies
 	if err := r.Keep(func(content []byte) error {
 		if left--; left < 0 {
 			return died
@@ -62,11 +62,11 @@ func TestLargeRegistry(t *testing.T) {
 	p := w.BegunAgent("p", "desk")
 	task := p.Started(1)
 	w.PushAgents(2, map[string]string{"shop": cheap})
-	got := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(task.Order("agent.get", catalog.AgentGet{})), intents.OK))
+	got := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(task.Intent("agent.get", catalog.AgentGet{})), intents.OK))
 	if got.Text != files["desk"] || len(got.Others) != 1 || got.Others[0].Description != "Sells." {
 		t.Errorf("agent of the plan: %+v", got)
 	}
-	push.Revision = 3 // the one before, which the state has
+	push.Revision = 3 // the previous one, which the state has
 	w.Want(w.Admin("registry.push", push), intents.OK)
 	w.BegunAgent("q", "a3")
 

@@ -7,18 +7,18 @@ import (
 	"sync"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// A restart at any point of a hold forgets nothing: held, between approvals,
-// after the release, and after the outcome.
+// A restart at any point of a hold loses nothing: held, between approvals, after the release, and
+// after the outcome.
 func TestHoldSurvives(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`)
@@ -39,8 +39,8 @@ func TestHoldSurvives(t *testing.T) {
 	}
 }
 
-// The process dies after the release: the order is open, and its effect says
-// what becomes of it. Nobody is asked again.
+// The process dies after the release: the intent is open, and its effect determines how it ends.
+// Nobody is asked again.
 func TestCrashAfterRelease(t *testing.T) {
 	for effect, want := range map[catalog.Effect]intents.Code{
 		catalog.Once: intents.Indeterminate, catalog.Idempotent: intents.OK, catalog.Pure: intents.Abandoned,
@@ -67,7 +67,7 @@ func TestCrashAfterRelease(t *testing.T) {
 	}
 }
 
-// Of last approvals at once, through two routers over one journal, one releases.
+// Of concurrent last approvals, through two routers over one journal, one releases.
 func TestLastApprovalsAtOnce(t *testing.T) {
 	dir := state.New()
 	w := routertest.New(t, routertest.Options{Also: dir.Observe})
@@ -82,9 +82,9 @@ func TestLastApprovalsAtOnce(t *testing.T) {
 		Journal: w.Journal, Records: w.Journal, State: dir, Blobs: nil, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	w.Must(err)
-	sealed := map[string][]byte{}
+	signed := map[string][]byte{}
 	for _, p := range who {
-		sealed[p] = w.Seal(x.word(p, catalog.DecisionApprove))
+		signed[p] = w.Sign(x.word(p, catalog.DecisionApprove))
 	}
 	var wg sync.WaitGroup
 	answers := make(chan *intents.Answer, len(who))
@@ -94,9 +94,9 @@ func TestLastApprovalsAtOnce(t *testing.T) {
 			r = other
 		}
 		wg.Go(func() {
-			a, err := r.Submit(t.Context(), sealed[p])
+			a, err := r.Submit(t.Context(), signed[p])
 			if err != nil {
-				a = router.Refused(sealed[p], err)
+				a = router.RefusalAnswer(signed[p], err)
 			}
 			answers <- a
 		})
@@ -111,7 +111,7 @@ func TestLastApprovalsAtOnce(t *testing.T) {
 		}
 		states[x.state(a).State]++
 	}
-	if states[catalog.ApprovalHeld] != 1 || states[catalog.ApprovalReleased] != 1 || states[string(intents.MalformedArgs)] != len(who)-2 {
+	if states[catalog.ApprovalPending] != 1 || states[catalog.ApprovalReleased] != 1 || states[string(intents.MalformedArgs)] != len(who)-2 {
 		t.Errorf("%v", states)
 	}
 	w.Want(x.outcome(), intents.OK)
@@ -126,11 +126,11 @@ func TestLastApprovalsAtOnce(t *testing.T) {
 	}
 }
 
-// A yes and the deadline at once: one of them ends the hold.
+// An approval and the deadline at once: one of them ends the hold.
 func TestApprovalMeetsDeadline(t *testing.T) {
 	w, b := interposed(t)
 	x := heldCall(w, catalog.Once, `{"once":true}`)
-	o := w.Seal(x.word("ben", catalog.DecisionApprove))
+	o := w.Sign(x.word("ben", catalog.DecisionApprove))
 	b.commit = func() {
 		w.Clock.Move(intents.MaxHold)
 		w.Must(w.Router.ExpireHolds(t.Context()))
@@ -142,8 +142,8 @@ func TestApprovalMeetsDeadline(t *testing.T) {
 	}
 }
 
-// What "from" named when the order was held is what its executor gets, although
-// the file is gone and the order is released a day later.
+// The executor gets what "from" named when the intent was held, although the file is gone and the
+// intent is released a day later.
 func TestHeldInputs(t *testing.T) {
 	w, blobs, _ := withBlobs(t)
 	people(w)
@@ -157,10 +157,10 @@ func TestHeldInputs(t *testing.T) {
 	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p9"), Revision: 1, Step: 1}
 	file, err := blobs.Put(t.Context(), scope, strings.NewReader("the bytes of then"))
 	w.Must(err)
-	held := w.Want(w.Do(task.Order("skill.call", catalog.SkillCall{Skill: "send", From: file.ID})), intents.ApprovalRequired)
+	held := w.Want(w.Do(task.Intent("skill.call", catalog.SkillCall{Skill: "send", From: file.ID})), intents.ApprovalRequired)
 	w.Must(blobs.Wipe(t.Context(), scope))
 	w = w.Restart()
-	x := asked{w, &routertest.Task{Plan: p.On(w), TaskID: task.TaskID, Key: task.Key, Step: 1, Revision: 1}, held}
+	x := releaseWorld{w, &routertest.Task{Plan: p.On(w), TaskID: task.TaskID, Key: task.Key, Step: 1, Revision: 1}, held}
 	if args := x.shown(t); args != `{"from":"`+file.ID+`","input":"the bytes of then","skill":"send"}` {
 		t.Errorf("ben is shown %s", args)
 	}
@@ -180,7 +180,7 @@ func TestHeldInputs(t *testing.T) {
 }
 
 // shown are the arguments that ben sees before he decides.
-func (x asked) shown(t *testing.T) string {
+func (x releaseWorld) shown(t *testing.T) string {
 	t.Helper()
 	page, err := x.Router.Inbox(t.Context(), intents.Grant{Subject: "ben", Tenant: "default", Roles: []string{"approver"}}, bus.ApprovalsRequest{IntentID: x.held.IntentID})
 	if err != nil || len(page.Approvals) != 1 {
@@ -189,7 +189,8 @@ func (x asked) shown(t *testing.T) string {
 	return string(page.Approvals[0].Args)
 }
 
-// Of an input that is large, or that two readers take for different values, approvers are shown the digest.
+// If an input is large, or two readers take it for different values, approvers are shown its
+// digest.
 func TestHeldInputsOutOfSight(t *testing.T) {
 	w, blobs, _ := withBlobs(t)
 	people(w)
@@ -197,31 +198,31 @@ func TestHeldInputsOutOfSight(t *testing.T) {
 	w.Data("approval", `{"skills":["send"]}`)
 	task := w.Begun("p9", "send").Started(1)
 	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p9"), Revision: 1, Step: 1}
-	for name, text := range map[string]string{"large": strings.Repeat("x", policies.MaxSeen), "ambiguous": `{"a":1,"a":2}`} {
+	for name, text := range map[string]string{"large": strings.Repeat("x", policies.MaxInputSize), "ambiguous": `{"a":1,"a":2}`} {
 		file, err := blobs.Put(t.Context(), scope, strings.NewReader(text))
 		w.Must(err)
-		x := asked{w, task, w.Want(w.Do(task.Order("skill.call", catalog.SkillCall{Skill: "send", From: file.ID})), intents.ApprovalRequired)}
+		x := releaseWorld{w, task, w.Want(w.Do(task.Intent("skill.call", catalog.SkillCall{Skill: "send", From: file.ID})), intents.ApprovalRequired)}
 		if args := x.shown(t); !strings.Contains(args, `"input":{"writ.reference":{"sha256":"`+file.SHA256+`"`) {
 			t.Errorf("%s: ben is shown %.200s", name, args)
 		}
 	}
 }
 
-// A value that an order of the step gave goes on as a value; an input that is
-// not there is refused at once, and nobody is asked.
-func TestHeldInputOfAnOrder(t *testing.T) {
+// A value that an intent of the step gave remains a value; a missing input is refused at once, and
+// nobody is asked.
+func TestHeldInputOfAnIntent(t *testing.T) {
 	w, _, _ := withBlobs(t)
 	people(w)
 	w.Pin("send", catalog.Once)
 	w.Data("approval", `{"skills":["send"]}`)
 	task := w.Begun("p9", "send").Started(1)
-	script := w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)"}))
-	a := w.Want(w.Do(task.Order("skill.call", catalog.SkillCall{Skill: "send", From: "f_none"})), intents.MalformedArgs)
+	script := w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"}))
+	a := w.Want(w.Do(task.Intent("skill.call", catalog.SkillCall{Skill: "send", From: "f_none"})), intents.MalformedArgs)
 	if a.Decision.Verdict != intents.Deny || a.Decision.Hold != nil || a.Pointer != "/intent/args/from" {
 		t.Errorf("%+v", a)
 	}
-	held := w.Want(w.Do(task.Order("skill.call", catalog.SkillCall{Skill: "send", From: script.IntentID})), intents.ApprovalRequired)
-	x := asked{w, task, held}
+	held := w.Want(w.Do(task.Intent("skill.call", catalog.SkillCall{Skill: "send", From: script.IntentID})), intents.ApprovalRequired)
+	x := releaseWorld{w, task, held}
 	if args := x.shown(t); !strings.Contains(args, `"input":[1,2],`) {
 		t.Errorf("ben is shown %s", args)
 	}
@@ -232,7 +233,7 @@ func TestHeldInputOfAnOrder(t *testing.T) {
 	}
 }
 
-// Nobody fills the inbox: beyond the bound an order is not held, and leaves no record.
+// The inbox is bounded: beyond the bound an intent is not held, and leaves no record.
 func TestTooManyHolds(t *testing.T) {
 	w := routertest.New(t, routertest.Options{UserHolds: 1})
 	x := heldCall(w, catalog.Once, `{"once":true}`)

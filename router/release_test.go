@@ -6,22 +6,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// asked is a once skill of default that waits for people: ben and cleo are its
-// approvers, ana asked through the API key k1.
-type asked struct {
+// releaseWorld is a once skill of default that needs approval: ben and cleo are its approvers, ana
+// is the requester through the API key k1.
+type releaseWorld struct {
 	*routertest.World
 	task *routertest.Task
 	held *intents.Answer
 }
 
-func (x asked) on(w *routertest.World) asked {
+func (x releaseWorld) on(w *routertest.World) releaseWorld {
 	x.World, x.task = w, &routertest.Task{Plan: x.task.On(w), TaskID: x.task.TaskID, Key: x.task.Key, Step: x.task.Step, Revision: x.task.Revision}
 	return x
 }
@@ -51,51 +51,51 @@ func user(w *routertest.World, who string, roles ...string) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: who, Roles: roles}}), intents.OK)
 }
 
-// heldCall makes a skill of an effect wait for people, as the tenant's data says.
-func heldCall(w *routertest.World, effect catalog.Effect, approval string) asked {
+// heldCall makes a skill of an effect need approval, as the tenant's data says.
+func heldCall(w *routertest.World, effect catalog.Effect, approval string) releaseWorld {
 	w.Helper()
 	people(w)
 	w.Pin("pay", effect)
 	w.Data("approval", approval)
 	task := w.Begun("p1", "pay", "pay").Started(1)
-	x := asked{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
+	x := releaseWorld{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
 	w.Want(task.Finish("held", "", ""), intents.OK)
 	return x
 }
 
-// says is one person's word on the held order, through the gateway.
-func (x asked) says(who, decision string) *intents.Answer {
+// says is one person's decision on the held intent, through the gateway.
+func (x releaseWorld) says(who, decision string) *intents.Answer {
 	x.Helper()
 	return x.Do(x.word(who, decision))
 }
 
-func (x asked) word(who, decision string) routertest.Order {
+func (x releaseWorld) word(who, decision string) routertest.Intent {
 	a := catalog.Approve{IntentID: x.held.IntentID, Decision: decision}
 	if decision != catalog.DecisionApprove {
 		a.Reason = "not today"
 	}
-	return routertest.Order{
+	return routertest.Intent{
 		By: x.Gateway, Type: "hitl.approve", Args: a, User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
 		Grant: func(g *intents.Grant) { g.Act.Client = "apikey:" + who },
 	}
 }
 
-// state is what an approval made of the held order.
-func (x asked) state(a *intents.Answer) catalog.ApproveResult {
+// state is what an approval made of the held intent.
+func (x releaseWorld) state(a *intents.Answer) catalog.ApproveResult {
 	x.Helper()
 	return routertest.Result[catalog.ApproveResult](x.World, a)
 }
 
-// outcome waits for the end of the held order.
-func (x asked) outcome() *intents.Answer {
+// outcome waits for the end of the held intent.
+func (x releaseWorld) outcome() *intents.Answer {
 	x.Helper()
 	a, err := x.Router.Await(x.Context(), *x.held.Position)
 	x.Must(err)
 	return a
 }
 
-// Approved by the one who is needed, the order is carried out once, the equal
-// order of the step's next task gets its result, and the plan goes on.
+// Once approved, the intent is executed once, the equal intent of the step's next task gets its
+// result, and the plan continues.
 func TestRelease(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true}`)
@@ -116,7 +116,7 @@ func TestRelease(t *testing.T) {
 	}
 	p := x.task.Plan
 	v := routertest.Result[catalog.PlanView](w, p.Claim())
-	if v.Steps[0].Status != catalog.StepPending || v.Facts[0].Status != "done" || v.ReplanCount != 0 {
+	if v.Steps[0].Status != catalog.StepPending || v.IntentHistory[0].Status != "done" || v.ReplanCount != 0 {
 		t.Errorf("%+v", v)
 	}
 	again := p.Started(1)
@@ -126,68 +126,70 @@ func TestRelease(t *testing.T) {
 	if n := len(w.Bus.Calls("skill.call")); n != 1 {
 		t.Errorf("%d effects", n)
 	}
-	w.OK(again.Order("write_memory", catalog.WriteMemory{Label: "result", From: x.held.IntentID}))
+	w.OK(again.Intent("write_memory", catalog.WriteMemory{Label: "result", From: x.held.IntentID}))
 	w.Want(again.Finish("done", again.MemoryKey("result"), ""), intents.OK)
-	w.Want(x.says("cleo", catalog.DecisionApprove), intents.MalformedArgs) // nothing waits any more
+	w.Want(x.says("cleo", catalog.DecisionApprove), intents.MalformedArgs) // no approval is pending any more
 }
 
-// Every rule that an approval is held to.
+// Every rule that an approval must meet.
 func TestApprovalRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *routertest.World, x *asked, o *routertest.Order)
+		change func(w *routertest.World, x *releaseWorld, o *routertest.Intent)
 		want   intents.Code
 	}{
-		"unknown id": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
+		"unknown id": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Args = catalog.Approve{IntentID: intents.Digest([]byte("other")), Decision: catalog.DecisionApprove}
 		}, intents.MalformedArgs},
-		"not held": {func(w *routertest.World, _ *asked, o *routertest.Order) {
-			done := w.OK(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
+		"not held": {func(w *routertest.World, _ *releaseWorld, o *routertest.Intent) {
+			done := w.OK(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
 			o.Args = catalog.Approve{IntentID: done.IntentID, Decision: catalog.DecisionApprove}
 		}, intents.MalformedArgs},
-		"a run": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
+		"a run": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Args = catalog.Approve{RunID: "r", NodeID: "n", Decision: catalog.DecisionApprove}
 		}, intents.SchemaInvalid},
-		"neither order nor node": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
+		"neither order nor node": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Args = catalog.Approve{Decision: catalog.DecisionApprove}
 		}, intents.SchemaInvalid},
-		"no reason for a no": {func(_ *routertest.World, x *asked, o *routertest.Order) {
+		"no reason for a no": {func(_ *routertest.World, x *releaseWorld, o *routertest.Intent) {
 			o.Args = catalog.Approve{IntentID: x.held.IntentID, Decision: catalog.DecisionReject}
 		}, intents.SchemaInvalid},
-		"another tenant's": {func(w *routertest.World, _ *asked, o *routertest.Order) {
+		"another tenant's": {func(w *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
 			o.Tenant, o.Grant = "acme", func(g *intents.Grant) { g.Act.Client = "elsewhere" }
 		}, intents.MalformedArgs},
-		"the operator of system": {func(w *routertest.World, _ *asked, o *routertest.Order) {
-			*o = routertest.Order{By: w.Operator, Type: o.Type, Args: o.Args}
+		"the operator of system": {func(w *routertest.World, _ *releaseWorld, o *routertest.Intent) {
+			*o = routertest.Intent{By: w.Operator, Type: o.Type, Args: o.Args}
 		}, intents.MalformedArgs},
-		"not an approver": {func(_ *routertest.World, _ *asked, o *routertest.Order) { o.User, o.Roles = "dora", []string{"user"} }, intents.RBACForbidden},
-		"not named, though an approver by the grant": {func(_ *routertest.World, _ *asked, o *routertest.Order) { o.User = "emil" }, intents.RBACForbidden},
-		"the one who asked": {func(w *routertest.World, _ *asked, o *routertest.Order) {
+		"not an approver": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
+			o.User, o.Roles = "dora", []string{"user"}
+		}, intents.RBACForbidden},
+		"not named, though an approver by the grant": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) { o.User = "emil" }, intents.RBACForbidden},
+		"the one who asked": {func(w *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			user(w, "ana", "user", "approver")
 			o.User, o.Roles = "ana", []string{"user", "approver"}
 		}, intents.RBACForbidden},
-		"without the role any more": {func(w *routertest.World, _ *asked, _ *routertest.Order) {
+		"without the role any more": {func(w *routertest.World, _ *releaseWorld, _ *routertest.Intent) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "approver", Capabilities: []string{}}}), intents.OK)
 		}, intents.RBACForbidden},
-		"disabled": {func(w *routertest.World, _ *asked, _ *routertest.Order) {
+		"disabled": {func(w *routertest.World, _ *releaseWorld, _ *routertest.Intent) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"approver"}, Disabled: true}}), intents.OK)
 		}, intents.RBACForbidden},
-		"an old grant": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
+		"an old grant": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Grant = func(g *intents.Grant) {
 				g.Act.Client, g.IssuedAt, g.Expires = "apikey:ben", g.IssuedAt-301, g.Expires-301
 			}
 		}, intents.GrantInvalid},
-		"a standing grant": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
+		"a standing grant": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Ctx.PlanID, o.Grant = routertest.PlanID("p1"), func(g *intents.Grant) { g.For = "plan:" + routertest.PlanID("p1") }
 		}, intents.TaskScope}, // the plan is ana's; see TestStandingGrantApprovesNothing
-		"nobody says how it was authenticated": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
+		"nobody says how it was authenticated": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Grant = func(g *intents.Grant) { g.Act.AMR = nil }
 		}, intents.GrantInvalid},
-		"revoked grants": {func(w *routertest.World, _ *asked, _ *routertest.Order) {
+		"revoked grants": {func(w *routertest.World, _ *releaseWorld, _ *routertest.Intent) {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: w.Clock.Now().Add(1e9).Format("2006-01-02T15:04:05Z07:00")}), intents.OK)
 		}, intents.GrantInvalid},
-		"by a manager":       {func(w *routertest.World, _ *asked, o *routertest.Order) { o.By = w.Manager }, intents.KeyRole},
-		"after the deadline": {func(w *routertest.World, _ *asked, _ *routertest.Order) { w.Clock.Move(intents.MaxHold) }, intents.MalformedArgs},
+		"by a manager":       {func(w *routertest.World, _ *releaseWorld, o *routertest.Intent) { o.By = w.Manager }, intents.KeyRole},
+		"after the deadline": {func(w *routertest.World, _ *releaseWorld, _ *routertest.Intent) { w.Clock.Move(intents.MaxHold) }, intents.MalformedArgs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
@@ -225,7 +227,7 @@ func TestTwoOfThree(t *testing.T) {
 		w := routertest.New(t, routertest.Options{})
 		user(w, "fay", "approver")
 		x := heldCall(w, catalog.Once, `{"once":true,"count":2}`)
-		if got := x.state(x.says(order[0], catalog.DecisionApprove)); got.State != catalog.ApprovalHeld || cmp.Diff([]string{"writ.skill.once"}, got.Missing) != "" {
+		if got := x.state(x.says(order[0], catalog.DecisionApprove)); got.State != catalog.ApprovalPending || cmp.Diff([]string{"writ.skill.once"}, got.Missing) != "" {
 			t.Errorf("after one: %+v", got)
 		}
 		w.Want(x.says(order[0], catalog.DecisionApprove), intents.MalformedArgs)
@@ -240,8 +242,8 @@ func TestTwoOfThree(t *testing.T) {
 	}
 }
 
-// Whoever has an API key that may name users can be any of them: for four eyes all
-// that come through one key are one, whoever asked through it too.
+// A person with an API key that may name users can be any of them: for four eyes all that come
+// through one key are one, including the requester.
 func TestFourEyesNeedTwoKeys(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`) // ana asked, through k1
@@ -261,7 +263,7 @@ func TestFourEyesNeedTwoKeys(t *testing.T) {
 	for _, decision := range []string{catalog.DecisionApprove, catalog.DecisionReject} {
 		w.Want(through("k1", "ben", decision), intents.RBACForbidden)
 	}
-	if got := x.state(through("k2", "ben", catalog.DecisionApprove)); got.State != catalog.ApprovalHeld {
+	if got := x.state(through("k2", "ben", catalog.DecisionApprove)); got.State != catalog.ApprovalPending {
 		t.Errorf("%+v", got)
 	}
 	w.Want(through("k2", "cleo", catalog.DecisionApprove), intents.RBACForbidden)
@@ -274,10 +276,10 @@ func TestFourEyesNeedTwoKeys(t *testing.T) {
 	w.Want(x.outcome(), intents.OK)
 }
 
-// A rule without four eyes counts people, however they come.
+// A rule without four eyes counts people, through whatever key.
 func TestOneKeyForAll(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "roles": ["approver"], "count": 2} if input.intent.type == "skill.call"`)
-	x := asked{w, started(w, catalog.Once), nil}
+	x := releaseWorld{w, started(w, catalog.Once), nil}
 	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
 	for _, who := range []string{"ben", "cleo"} {
 		o := x.word(who, catalog.DecisionApprove)
@@ -287,7 +289,7 @@ func TestOneKeyForAll(t *testing.T) {
 	w.Want(x.outcome(), intents.OK)
 }
 
-// What two rules hold waits for both.
+// What two rules hold needs both approvals.
 func TestTwoRules(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true,"skills":["pay"]}`)
@@ -300,8 +302,8 @@ func TestTwoRules(t *testing.T) {
 	w.Want(x.outcome(), intents.OK)
 }
 
-// A no ends the order with the person's reason, and the plan replans on it; an
-// equal order of the next revision is not put before people again.
+// A rejection ends the intent with the person's reason, and the plan replans on it; an equal intent
+// of the next revision is not put before people again.
 func TestReject(t *testing.T) {
 	for decision, reason := range map[string]string{
 		catalog.DecisionReject: "rejected by cleo: not today", catalog.DecisionRequestChanges: "changes requested by cleo: not today",
@@ -333,8 +335,7 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// Past its deadline a hold ends by itself, at a start too; asked for again it is
-// held again.
+// Past its deadline a hold ends by itself, at a start too; a new request is held again.
 func TestHoldExpires(t *testing.T) {
 	for name, expire := range map[string]func(w *routertest.World) *routertest.World{
 		"while it runs": func(w *routertest.World) *routertest.World { w.Must(w.Router.ExpireHolds(w.Context())); return w },
@@ -357,7 +358,7 @@ func TestHoldExpires(t *testing.T) {
 			}
 			p := x.task.Plan
 			x.Want(p.Claim(), intents.OK)
-			more := p.Started(1).CallOrder("pay", `{"n":1}`)
+			more := p.Started(1).CallIntent("pay", `{"n":1}`)
 			x.Want(x.Do(more), intents.ApprovalExpired)
 			more.Ctx.Occurrence = 1
 			x.Want(x.Do(more), intents.ApprovalRequired)
@@ -365,35 +366,35 @@ func TestHoldExpires(t *testing.T) {
 	}
 }
 
-// What has changed between hold and release decides the release.
-func TestReleaseJudgedAgain(t *testing.T) {
+// Changes between hold and release determine the release.
+func TestReleaseIsRejudged(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *routertest.World, x asked)
+		change func(w *routertest.World, x releaseWorld)
 		want   intents.Code // of the outcome; empty: still held
 	}{
-		"grants of the user revoked": {func(w *routertest.World, _ asked) {
+		"grants of the user revoked": {func(w *routertest.World, _ releaseWorld) {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
-		}, intents.Cancelled}, // the plan ends, and its held orders with it
-		"user disabled": {func(w *routertest.World, _ asked) {
+		}, intents.Cancelled}, // the plan ends, and its held intents with it
+		"user disabled": {func(w *routertest.World, _ releaseWorld) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: true}}), intents.OK)
 		}, intents.Cancelled}, // likewise
-		"role lost": {func(w *routertest.World, _ asked) { user(w, "ana", "auditor") }, intents.RBACForbidden},
-		"API key revoked": {func(w *routertest.World, _ asked) {
+		"role lost": {func(w *routertest.World, _ releaseWorld) { user(w, "ana", "auditor") }, intents.RBACForbidden},
+		"API key revoked": {func(w *routertest.World, _ releaseWorld) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
 				ID: "k1", Hash: intents.Digest([]byte("k1")), UserID: "ana", MaxRoles: []string{"user", "approver"}, MayAssertUser: true, Revoked: true,
 			}}), intents.OK)
 		}, intents.RBACForbidden},
-		"policy denies": {func(w *routertest.World, _ asked) { w.Data("skills_allow", `["other"]`) }, intents.PolicyDenied},
-		"skill approved anew": {func(w *routertest.World, _ asked) {
+		"policy denies": {func(w *routertest.World, _ releaseWorld) { w.Data("skills_allow", `["other"]`) }, intents.PolicyDenied},
+		"skill approved anew": {func(w *routertest.World, _ releaseWorld) {
 			w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: "pay", Digest: intents.Digest([]byte("pay 2")), Effect: catalog.Once}), intents.OK)
 		}, intents.PolicyDenied},
-		"policy wants more":         {func(w *routertest.World, _ asked) { w.Approval(`{"once":true,"count":3}`, "emil") }, ""},
-		"an approver lost the role": {func(w *routertest.World, _ asked) { user(w, "ben", "user") }, ""},
-		"an approver's grants revoked": {func(w *routertest.World, _ asked) {
+		"policy wants more":         {func(w *routertest.World, _ releaseWorld) { w.Approval(`{"once":true,"count":3}`, "emil") }, ""},
+		"an approver lost the role": {func(w *routertest.World, _ releaseWorld) { user(w, "ben", "user") }, ""},
+		"an approver's grants revoked": {func(w *routertest.World, _ releaseWorld) {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		}, ""},
-		"the only approver left asks now": {func(w *routertest.World, _ asked) { w.Data("approval", `{"once":true,"count":1}`) }, intents.OK},
-		"policy wants no approval":        {func(w *routertest.World, _ asked) { w.Data("approval", `{}`) }, intents.OK},
+		"the only approver left asks now": {func(w *routertest.World, _ releaseWorld) { w.Data("approval", `{"once":true,"count":1}`) }, intents.OK},
+		"policy wants no approval":        {func(w *routertest.World, _ releaseWorld) { w.Data("approval", `{}`) }, intents.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
@@ -403,7 +404,7 @@ func TestReleaseJudgedAgain(t *testing.T) {
 			a := x.says("cleo", catalog.DecisionApprove)
 			if c.want == intents.Cancelled {
 				w.Want(a, intents.MalformedArgs)
-			} else if got := x.state(a); c.want == "" && got.State != catalog.ApprovalHeld || c.want != "" && got.State == catalog.ApprovalHeld {
+			} else if got := x.state(a); c.want == "" && got.State != catalog.ApprovalPending || c.want != "" && got.State == catalog.ApprovalPending {
 				t.Errorf("%+v", got)
 			}
 			want := c.want
@@ -421,7 +422,7 @@ func TestReleaseJudgedAgain(t *testing.T) {
 	}
 }
 
-// The signer's key revoked since: the order ends.
+// The signer's key revoked since: the intent ends.
 func TestReleaseOfRevokedSigner(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true}`)
@@ -437,12 +438,12 @@ func TestReleaseOfRevokedSigner(t *testing.T) {
 	w.Want(x.outcome(), intents.GrantInvalid)
 }
 
-// Held orders end with their plan.
+// Held intents end with their plan.
 func TestHeldEndWithTheirPlan(t *testing.T) {
-	for name, end := range map[string]func(x asked) *intents.Answer{
-		"cancelled": func(x asked) *intents.Answer { return x.task.Cancel(x.Gateway) },
-		"closed":    func(x asked) *intents.Answer { return x.task.Fail() },
-		"revoked": func(x asked) *intents.Answer {
+	for name, end := range map[string]func(x releaseWorld) *intents.Answer{
+		"cancelled": func(x releaseWorld) *intents.Answer { return x.task.Cancel(x.Gateway) },
+		"closed":    func(x releaseWorld) *intents.Answer { return x.task.Fail() },
+		"revoked": func(x releaseWorld) *intents.Answer {
 			return x.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"})
 		},
 	} {
@@ -465,7 +466,7 @@ func TestOperatorApproves(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	olga := w.AddOperator("default", "olga", "approver")
 	x := heldCall(w, catalog.Once, `{"once":true}`)
-	a := w.Do(routertest.Order{By: olga, Type: "hitl.approve", User: "olga", Tenant: "default", Args: catalog.Approve{IntentID: x.held.IntentID, Decision: catalog.DecisionApprove}})
+	a := w.Do(routertest.Intent{By: olga, Type: "hitl.approve", User: "olga", Tenant: "default", Args: catalog.Approve{IntentID: x.held.IntentID, Decision: catalog.DecisionApprove}})
 	if got := x.state(a); got.State != catalog.ApprovalReleased {
 		t.Errorf("%+v", got)
 	}

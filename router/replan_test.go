@@ -6,11 +6,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// Replanning is surgical: done steps and their keys stay, the rest is replaced,
-// and nothing of the old revision passes for the new one.
+// Replanning is surgical: completed steps and their keys stay, the rest is replaced, and nothing of
+// the old revision counts for the new one.
 func TestSurgicalReplan(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Pure)
@@ -35,7 +35,7 @@ func TestSurgicalReplan(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	t2 := p.Started(3)
-	w.OK(t2.Order("read_memory", catalog.ReadMemory{Key: k1}))
+	w.OK(t2.Intent("read_memory", catalog.ReadMemory{Key: k1}))
 	if a := w.Want(t2.Call("rank", `{}`), intents.OK); a.Replayed {
 		t.Error("an order of the old revision answers for the new one")
 	}
@@ -47,19 +47,19 @@ func TestSurgicalReplan(t *testing.T) {
 	w.Want(p.Complete(), intents.OK)
 }
 
-// fromFirst has the first of the steps work on the result of step 1.
+// fromFirst makes the first of the steps work on the result of step 1.
 func fromFirst(steps []catalog.PlanStep) []catalog.PlanStep {
 	steps[0].Inputs = []int{1}
 	return steps
 }
 
-// A result of the old revision that comes late is none of the new step's.
+// A late result of the old revision is not the new step's.
 func TestLateResultOfOldRevision(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
 	g := newGate()
 	w.Bus.On("write_memory", g.executor(routertest.Done(catalog.WriteMemoryResult{Key: task.MemoryKey("late"), SizeBytes: 1, Validated: true})))
-	raw := w.Seal(task.Order("write_memory", catalog.WriteMemory{Label: "late", Data: []byte(`[1]`)}))
+	raw := w.Sign(task.Intent("write_memory", catalog.WriteMemory{Label: "late", Data: []byte(`[1]`)}))
 	answer := make(chan *intents.Answer, 1)
 	go func() { answer <- w.Send(raw) }()
 	<-g.began
@@ -85,13 +85,13 @@ func TestContractViolation(t *testing.T) {
 	w.Want(task.Finish("failed", "", "x"), intents.KeyRevoked)
 }
 
-// A contract violation that comes after the task's end counts no second time.
+// A contract violation after the task's end counts no second time.
 func TestLateContractViolation(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
 	g := newGate()
 	w.Bus.On("write_memory", g.executor(routertest.Failed(intents.ContractViolation)))
-	raw := w.Seal(task.Order("write_memory", catalog.WriteMemory{Label: "late", Data: []byte(`[1]`)}))
+	raw := w.Sign(task.Intent("write_memory", catalog.WriteMemory{Label: "late", Data: []byte(`[1]`)}))
 	answer := make(chan *intents.Answer, 1)
 	go func() { answer <- w.Send(raw) }()
 	<-g.began
@@ -120,7 +120,7 @@ func TestReplansAreBounded(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	w.Want(p.Plan(routertest.Steps(5, "feed")), intents.MalformedArgs)
-	w.Want(w.Do(p.StepOrder(p.NewTask(4).StepArgs())), intents.MalformedArgs)
+	w.Want(w.Do(p.StepIntent(p.NewTask(4).StepArgs())), intents.MalformedArgs)
 	w.Want(p.Complete(), intents.MalformedArgs)
 	w.Want(p.Fail(), intents.OK)
 	if s, _ := p.Status(); s != catalog.PlanFailed {
@@ -128,7 +128,7 @@ func TestReplansAreBounded(t *testing.T) {
 	}
 }
 
-// However often a step is interrupted, it goes on; that is no replan.
+// However often a step is interrupted, it continues; an interruption is not a replan.
 func TestInterruptionsAreNoReplans(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("pay", catalog.Once)
@@ -137,7 +137,7 @@ func TestInterruptionsAreNoReplans(t *testing.T) {
 		return routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})
 	})
 	for i := range 5 {
-		o := p.Started(1).CallOrder("pay", `{}`)
+		o := p.Started(1).CallIntent("pay", `{}`)
 		o.Ctx.Occurrence = i
 		w.OK(o)
 		w.Want(p.Claim(), intents.OK)

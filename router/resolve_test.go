@@ -5,15 +5,15 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // unknownCall makes a once call of a skill indeterminate.
-func unknownCall(t *testing.T) (*routertest.World, routertest.Order, *intents.Answer) {
+func unknownCall(t *testing.T) (*routertest.World, routertest.Intent, *intents.Answer) {
 	t.Helper()
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
-	order := task.CallOrder("feed", `{"n":1}`)
+	order := task.CallIntent("feed", `{"n":1}`)
 	w, open := left(w, order)
 	w.Start()
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
@@ -23,7 +23,7 @@ func unknownCall(t *testing.T) (*routertest.World, routertest.Order, *intents.An
 func TestResolveDone(t *testing.T) {
 	w, order, open := unknownCall(t)
 	w.Want(w.Do(order), intents.Indeterminate)
-	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: "done", Reason: "seen at the other end"}), intents.OK)
+	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "done", Reason: "seen at the other end"}), intents.OK)
 	again := w.Want(w.Do(order), intents.OK)
 	if !again.Replayed || again.IntentID != open.IntentID {
 		t.Errorf("%+v", again)
@@ -31,13 +31,13 @@ func TestResolveDone(t *testing.T) {
 	if calls := len(w.Bus.Calls("skill.call")); calls != 1 { // the one that died
 		t.Errorf("called %d times", calls)
 	}
-	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: "failed", Reason: "twice"}), intents.MalformedArgs)
+	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "twice"}), intents.MalformedArgs)
 }
 
 func TestResolveFailed(t *testing.T) {
 	w, order, open := unknownCall(t)
-	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
-	again := w.Want(w.Do(order), intents.OK) // the key is free for the same order
+	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
+	again := w.Want(w.Do(order), intents.OK) // the key is free for the same intent
 	if again.Replayed || *again.Position == *open.Position {
 		t.Errorf("%+v", again)
 	}
@@ -47,15 +47,15 @@ func TestResolveOfAnother(t *testing.T) {
 	w, _, open := unknownCall(t)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
 	stranger := w.AddOperator("acme", "eve", "admin")
-	w.Want(w.Do(routertest.Order{
+	w.Want(w.Do(routertest.Intent{
 		By: stranger, Tenant: "acme", User: "eve", Type: "order.resolve",
-		Args: catalog.OrderResolve{IntentID: open.IntentID, Status: "failed", Reason: "x"},
+		Args: catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "x"},
 	}), intents.MalformedArgs)
-	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: intents.Digest([]byte(open.IntentID)), Status: "failed", Reason: "x"}), intents.MalformedArgs)
+	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: intents.Digest([]byte(open.IntentID)), Status: "failed", Reason: "x"}), intents.MalformedArgs)
 }
 
-// A step that is done had its effect; another step may ask for the same anew.
-func TestEqualOnceOrderOfAnotherStep(t *testing.T) {
+// A completed step had its effect; another step may request the same again.
+func TestEqualOnceIntentOfAnotherStep(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	w.Pin("feed", catalog.Once)

@@ -2,17 +2,14 @@ package router_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
-	"aob.dev/writ/state"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // put changes a row of tenant default.
@@ -33,24 +30,24 @@ func putKey(w *routertest.World, tenant, id string, revoked bool, roles ...strin
 }
 
 // through is skill.find under a grant of all roles that came through a client.
-func through(w *routertest.World, client string) routertest.Order {
+func through(w *routertest.World, client string) routertest.Intent {
 	o := find(w)
 	o.Roles = []string{"user", "auditor", "admin"}
 	o.Grant = func(g *intents.Grant) { g.Act.Client = client }
 	return o
 }
 
-// factsOf an order's record.
-func factsOf(w *routertest.World, a *intents.Answer) (f intents.Facts) {
+// inputsOf an intent's record.
+func inputsOf(w *routertest.World, a *intents.Answer) (f intents.DecisionInputs) {
 	w.Helper()
 	rec, err := w.Journal.Get(w.Context(), *a.Position)
 	w.Must(err)
-	w.Must(json.Unmarshal(rec.Parts[storage.PartFacts], &f))
+	w.Must(json.Unmarshal(rec.Parts[storage.PartInputs], &f))
 	return f
 }
 
-// Each order is judged with the roles that API key and user row give now, however
-// long its grant still lives: the record says which, and the executor is told these.
+// Each intent is judged with the roles that API key and user row give now, however long its grant
+// still lives: the record names them, and the executor gets them.
 func TestRolesOfToday(t *testing.T) {
 	const key = "apikey:k1"
 	for name, c := range map[string]struct {
@@ -83,7 +80,7 @@ func TestRolesOfToday(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
 			putKey(w, "default", "k1", false, "user", "auditor")
-			raw := w.Seal(through(w, c.client)) // before the change, as grants are
+			raw := w.Sign(through(w, c.client)) // before the change, as grants are
 			c.change(w)
 			a := w.Send(raw)
 			if c.want == nil {
@@ -91,7 +88,7 @@ func TestRolesOfToday(t *testing.T) {
 				return
 			}
 			w.Want(a, intents.OK)
-			if got := factsOf(w, a).Roles; !cmp.Equal(got, c.want) {
+			if got := inputsOf(w, a).Roles; !cmp.Equal(got, c.want) {
 				t.Errorf("the record says %v", got)
 			}
 			if got := w.Bus.Calls("skill.find")[0].Ticket.Actor.Roles; !cmp.Equal(got, c.want) {
@@ -106,15 +103,15 @@ func disable(w *routertest.World) {
 	put(w, catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"user", "auditor"}, Disabled: true}})
 }
 
-// A decision rests on the rows that it read: what is revoked before its commit
-// makes it another decision.
+// A decision depends on the rows that it read: a revocation before its commit makes it another
+// decision.
 func TestRolesAreAsserted(t *testing.T) {
 	for name, change := range map[string]func(w *routertest.World){
 		"key": func(w *routertest.World) { putKey(w, "default", "k1", true, "user") }, "user": disable,
 	} {
 		w, j := withHooks(t)
 		putKey(w, "default", "k1", false, "user")
-		raw := w.Seal(through(w, "apikey:k1"))
+		raw := w.Sign(through(w, "apikey:k1"))
 		j.beforeCommit = func() { change(w) }
 		if a := w.Send(raw); a.Code != intents.RBACForbidden || len(w.Bus.Calls("skill.find")) != 0 {
 			t.Errorf("%s: %s", name, a.Code)
@@ -122,11 +119,11 @@ func TestRolesAreAsserted(t *testing.T) {
 	}
 }
 
-// A dry run asks the roles of today too.
+// A dry run also uses today's roles.
 func TestDryRunRolesOfToday(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	putKey(w, "default", "k1", false, "user", "auditor")
-	raw := w.Seal(through(w, "apikey:k1"))
+	raw := w.Sign(through(w, "apikey:k1"))
 	if _, err := w.Router.DryRun(t.Context(), raw); err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +133,8 @@ func TestDryRunRolesOfToday(t *testing.T) {
 	}
 }
 
-// Disabling a user ends the user's open plans, as revoking the grants does: tasks
-// are dead, held orders end, and others go on.
+// Disabling a user ends the user's open plans, as revoking the grants does: tasks are dead, held
+// intents end, and others continue.
 func TestDisabledUserEndsPlans(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true}`)
@@ -161,26 +158,4 @@ func TestDisabledUserEndsPlans(t *testing.T) {
 	}
 	put(next, catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"user"}}})
 	next.Want(next.NewPlan("p_new").Open(), intents.OK)
-}
-
-// What was judged under the first rules was judged with the grant's roles, and a
-// disabled user's plans went on: a log of then folds so.
-func TestRolesUnderFirstRules(t *testing.T) {
-	made := routertest.New(t, routertest.Options{})
-	var c state.Control
-	made.Must(json.Unmarshal(made.Records()[0].Parts[storage.PartControl], &c))
-	w := made.ReopenOn(func(observe storage.Observer) routertest.Journal { return storagetest.NewJournal(observe) })
-	control(w, fmt.Sprintf(`{"genesis":%q}`, *c.Genesis))
-	w.Want(w.NewPlan("p1").Open(), intents.OK)
-	disable(w)
-	o := through(w, intents.ClientOfKey("k1"))
-	o.Roles = []string{"user"}
-	if a := w.Do(o); a.Decision == nil || a.Decision.Verdict != intents.Allow {
-		t.Errorf("%+v", a)
-	}
-	w.Must(w.Router.Start(t.Context()))
-	if v := w.NewPlan("p1").View(); v.Status != catalog.PlanPending {
-		t.Errorf("the plan is %s", v.Status)
-	}
-	w.Want(w.Do(o), intents.RBACForbidden)
 }

@@ -1,12 +1,11 @@
-// Package router is the policy enforcement point: one pipeline (pipeline.go)
-// that decides signed intents, commits the decision durably, has the order
-// carried out and makes the outcome durable before it answers.
+// Package router is the policy enforcement point: one pipeline (pipeline.go) that decides signed
+// intents, commits the decision durably, has the intent executed and makes the outcome durable
+// before it answers.
 //
 //	decode → signature → schema → freshness → idempotency → RBAC → policy → commit → dispatch → outcome
 //
-// Decisions depend on a state that is made from the journal (package state). A
-// decision remembers which parts of the state it read, and its commit asserts that
-// they have not changed since.
+// Decisions depend on a state that is built from the journal (package state). A decision remembers
+// which parts of the state it read, and its commit asserts that they have not changed since.
 package router
 
 import (
@@ -19,56 +18,57 @@ import (
 	"sync/atomic"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// Slots bound how many orders are carried out at once; what is beyond is
-// answered OVERLOADED. Tasks' orders have slots of their own. A tenant has a
-// sixteenth of them even where the others have taken all.
+// Slots bound how many intents are executed at once; those beyond are answered OVERLOADED. Tasks'
+// intents have slots of their own. No tenant and no key takes the last of them, so that another
+// always finds one.
 const (
 	DefaultSlots      = 512
 	DefaultChildSlots = 1024
 )
 
-// DefaultWaits is how many callers may wait for the outcome of an order that
-// another caller submitted. All others get IN_FLIGHT at once.
+// DefaultWaits is how many callers may wait for the outcome of an intent that another caller
+// submitted, with the same shares. All others get IN_FLIGHT at once.
 const DefaultWaits = 512
 
-// Config of a router. Every member is required but Catalog, Breakers, Slots, ChildSlots, Waits, Rates,
-// UserHolds, TenantHolds, TenantPlans and Plans.
+// Config of a router. Every member is required but Catalog, Breakers, Slots, ChildSlots, Waits,
+// Rates, UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
 	Journal  storage.Journal
 	Records  storage.Records
 	State    *state.State // fed by the journal's observer
 	Blobs    storage.Blobs
 	Catalog  *catalog.Catalog // nil: the built-in rows
-	Holdings *Holdings        // who holds which blobs; nil: no order's blobs can be erased
-	// Remembered says whether a document of a tenant holds a blob; nil: none does.
+	Holdings *Holdings        // who holds which blobs; nil: no intent's blobs can be erased
+	// Remembered reports whether a document of a tenant holds a blob; nil: none does.
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
 	Bus        bus.Conn // CORE user "router"
 	Key        intents.Signer
 	Policy     *policies.Live
-	// PolicyPlace is where the policy comes from. Empty: it is the embedded one,
-	// or what policy.push has put in its place.
+	// PolicyPlace is where the policy comes from. Empty: the embedded policy, or its replacement by
+	// policy.push.
 	PolicyPlace string
-	// KeepPolicy keeps a pushed policy by its digest before it decides; may be nil.
+	// KeepPolicy stores a pushed policy by its digest before it decides; may be nil.
 	KeepPolicy func(ctx context.Context, e *policies.Engine) error
 	Now        func() time.Time
 	Log        *slog.Logger
-	// Blocked says what keeps orders from being taken now; nil: nothing ever does.
-	// It is asked about jumps of Now behind each reading of it.
+	// Blocked returns the condition that prevents intents from being accepted now; nil: nothing
+	// ever does. It is asked about jumps of Now after each reading of it.
 	Blocked func() (health.Condition, bool)
 
 	// Rate is how many calls of a skill a tenant may make in a minute; 0, or nil: any number.
 	Rate func(ctx context.Context, tenant, skill string) (rpm int, err error)
 
-	// Meter is told how orders fare; nil: nobody is.
+	// Meter receives measurements of intents; may be nil.
 	Meter Meter
 
 	Slots, ChildSlots, Waits int
@@ -79,18 +79,18 @@ type Config struct {
 
 	Breakers *intents.BreakerTerms // put in force at the start; nil: the default ones
 
-	UserHolds, TenantHolds int // how many orders may wait for people; 0: the defaults; negative: no bound
+	UserHolds, TenantHolds int // how many approvals may be pending; 0: the defaults; negative: no bound
 	TenantPlans, Plans     int // how many plans may be open, of a tenant and in all; 0: the defaults; negative: no bound
 }
 
-// Router decides and carries out orders. Safe for concurrent use.
+// Router decides intents and has them executed. It is safe for concurrent use.
 type Router struct {
 	cfg        Config
 	state      *state.State
-	slots      *slots
-	childSlots *slots
-	waits      chan struct{}
-	batches    *slots
+	slots      *ratelimit.Places
+	childSlots *ratelimit.Places
+	waits      *ratelimit.Places
+	batches    *ratelimit.Places
 	meters     meters
 	refusals   *refusals
 	generation generation
@@ -98,12 +98,12 @@ type Router struct {
 	erasing    sync.Mutex // one erasure at a time
 	grants     intents.Grants
 	waiters    waiters
-	running    sync.WaitGroup // released orders that are being carried out
+	running    sync.WaitGroup // released intents that are being executed
 	metrics    Metrics
-	began      int64               // position at which this process began
-	left       []storage.OpenOrder // that an earlier one left open; of Start
+	began      int64                // position at which this process began
+	left       []storage.OpenIntent // that an earlier one left open; set by Start
 	ready      atomic.Bool
-	turn       sync.Mutex // of control orders, from decision to commit
+	turn       sync.Mutex // of control intents, from decision to commit
 }
 
 // New checks nothing durable and starts nothing; see Start.
@@ -116,23 +116,23 @@ func New(cfg Config) (*Router, error) {
 	cfg.TenantPlans, cfg.Plans = cmp.Or(cfg.TenantPlans, DefaultTenantPlans), cmp.Or(cfg.Plans, DefaultPlans)
 	r := &Router{
 		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now), refusals: newRefusals(cfg.Log, cfg.Now),
-		slots: newSlots(cfg.Slots), childSlots: newSlots(cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
-		batches: newBatchSlots(),
+		slots: ratelimit.NewPlaces(cfg.Slots), childSlots: ratelimit.NewPlaces(cfg.ChildSlots), waits: ratelimit.NewPlaces(cfg.Waits),
+		batches: ratelimit.PlacesOf(batchShares),
 	}
 	r.state.OnOutcome(r.waiters.done)
-	r.state.OnBreaker(r.breakerMoved)
+	r.state.OnBreaker(r.breakerChanged)
 	return r, nil
 }
 
-// Start makes the router ready: the state is complete, the policy, catalog, rules
-// and terms of breakers in force are recorded, and the self-proof has passed. Orders that an earlier process
-// left open are listed, for Recover. An error means: not ready.
+// Start makes the router ready: the state is complete, the policy, catalog and terms of breakers in
+// force are recorded, and the self-proof has passed. It lists the intents that an earlier process
+// left open, for Recover. An error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
-	if r.state.Origin() == "" {
-		return errors.New("router: no genesis")
-	}
 	if err := r.state.Err(); err != nil {
 		return err
+	}
+	if r.state.Origin() == "" {
+		return errors.New("router: no genesis")
 	}
 	if err := r.recordVersions(ctx); err != nil {
 		return err
@@ -143,23 +143,23 @@ func (r *Router) Start(ctx context.Context) error {
 	r.began = r.cfg.Records.Next()
 	var err error
 	if r.cfg.Peers == nil {
-		if r.left, err = r.cfg.Journal.OpenOrders(ctx); err != nil {
+		if r.left, err = r.cfg.Journal.OpenIntents(ctx); err != nil {
 			return err
 		}
 	}
 	if err := r.ExpireHolds(ctx); err != nil {
 		return err
 	}
-	r.eraseLater(ctx) // what a crash left
+	r.eraseInBackground(ctx) // what a crash left
 	r.ready.Store(true)
 	return nil
 }
 
-// Ready says whether the router takes orders.
+// Ready reports whether the router accepts intents.
 func (r *Router) Ready() bool { return r.unready() == nil }
 
-// unready is the refusal of all orders: why none is accepted, and what to do about
-// it; nil if orders are accepted.
+// unready is the refusal of all intents, with the reason and what to do about it; nil if intents
+// are accepted.
 func (r *Router) unready() error {
 	x := intents.Refuse(intents.Overloaded, "", "the router is not ready")
 	x.RetryAfter = unreadyRetry
@@ -182,9 +182,9 @@ func (r *Router) blocked() (health.Condition, bool) {
 	return r.cfg.Blocked()
 }
 
-// recordVersions records the policy, catalog, rules and terms of breakers in force where they changed.
+// recordVersions records the policy, catalog and terms of breakers in force if they changed.
 //
-// Crash before it: the next start records them. Until then no order is judged.
+// Crash before it: the next start records them. Until then no intent is judged.
 func (r *Router) recordVersions(ctx context.Context) error {
 	engine, err := r.inForce(ctx)
 	if err != nil {
@@ -201,9 +201,6 @@ func (r *Router) recordVersions(ctx context.Context) error {
 	if d := r.cfg.Catalog.Digest(); d != r.state.CatalogDigest() {
 		c.Catalog = d
 	}
-	if r.state.View().Rules() < intents.CurrentRules {
-		c.Rules = intents.CurrentRules
-	}
 	if t := r.breakerTerms(); t != r.state.BreakerTerms() {
 		c.Breakers = &t
 	}
@@ -216,10 +213,10 @@ func (r *Router) recordVersions(ctx context.Context) error {
 // PolicyChanged records a policy that was put in force while running.
 func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersions(ctx) }
 
-// Catalog by which the router decides.
+// Catalog is the catalog by which the router decides.
 func (r *Router) Catalog() *catalog.Catalog { return r.cfg.Catalog }
 
-// waiters are the callers that wait for the outcome of an order.
+// waiters are the callers that wait for the outcome of an intent.
 type waiters struct {
 	mu sync.Mutex // guards by
 	by map[int64][]chan struct{}

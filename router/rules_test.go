@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"aob.dev/writ/intents"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -16,50 +16,28 @@ import (
 func control(w *routertest.World, content string) {
 	w.Helper()
 	rec := storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: json.RawMessage(content)})
-	_, err := w.Journal.Commit(w.Context(), storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody}}})
+	_, err := w.Journal.Commit(w.Context(), storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Target: storage.NoPosition}}})
 	w.Must(err)
 }
 
-// TestNewLogsHaveTheCurrentRules: the genesis says them.
-func TestNewLogsHaveTheCurrentRules(t *testing.T) {
+// TestRulesOfAGenesis: a log is judged by the rules of its genesis; one that began under others, or
+// under none, is not read, and no later record changes them.
+func TestRulesOfAGenesis(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	if got := w.Dir.View().Rules(); got != intents.CurrentRules || len(w.Records()) != 1 {
-		t.Errorf("rules %d in %d records", got, len(w.Records()))
+	var c state.Control
+	w.Must(json.Unmarshal(w.Records()[0].Parts[storage.PartControl], &c))
+	if c.Rules != 1 {
+		t.Errorf("rules %d", c.Rules)
 	}
-}
-
-// TestOldLogsGetTheCurrentRules: the first start of a newer build says so, once.
-func TestOldLogsGetTheCurrentRules(t *testing.T) {
-	w := routertest.NewOld(t, routertest.Options{})
-	if got := w.Dir.View().Rules(); got != intents.RulesFirst {
-		t.Fatalf("rules %d before the start", got)
+	for _, rules := range []string{``, `"rules":0,`, `"rules":7,`, `"rules":-1,`} {
+		other := routertest.NewEmpty(t, routertest.Options{})
+		control(other, fmt.Sprintf(`{%s"genesis":%q}`, rules, *c.Genesis))
+		if err := other.Router.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "this build judges by rules 1 alone: use the build that began it, or begin a new data directory") {
+			t.Errorf("%s: started: %v", rules, err)
+		}
 	}
-	w.Must(w.Router.Start(t.Context()))
-	w.Must(w.Router.Start(t.Context()))
-	recs := w.Records()
-	if len(recs) != 2 || string(recs[1].Parts[storage.PartControl]) != fmt.Sprintf(`{"rules":%d}`, intents.CurrentRules) {
-		t.Fatalf("%d records, the last one %s", len(recs), recs[len(recs)-1].Parts[storage.PartControl])
-	}
-	if got := w.Dir.View().Rules(); got != intents.CurrentRules {
-		t.Errorf("rules %d after the start", got)
-	}
-}
-
-// TestRulesOfANewerBuild: a log under rules that this build does not know is not
-// judged by it.
-func TestRulesOfANewerBuild(t *testing.T) {
-	w := routertest.NewOld(t, routertest.Options{})
-	control(w, fmt.Sprintf(`{"rules":%d}`, intents.CurrentRules+1))
-	if err := w.Router.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "use the build that wrote them or a newer one") {
-		t.Errorf("started: %v", err)
-	}
-}
-
-// TestRulesNeverDecrease: a record that takes rules back cannot be folded.
-func TestRulesNeverDecrease(t *testing.T) {
-	w := routertest.New(t, routertest.Options{})
 	control(w, `{"rules":1}`)
-	if w.Dir.Err() == nil {
-		t.Error("rules 1 after the current ones are folded")
+	if err := w.Dir.Err(); err == nil || !strings.Contains(err.Error(), "the rules of a log are those of its genesis") {
+		t.Errorf("rules in a later record: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // skillsOf the random graphs, by effect.
@@ -46,9 +46,9 @@ func randomFlow(r *rand.Rand, nodes int) string {
 	return b.String()
 }
 
-// TestRunsAtRandom: random graphs come to their end through routers that die between any two orders and while
-// one is carried out. Nothing that acts once is sent twice, and what follows from the records is what
-// the process knew.
+// TestRunsAtRandom: random graphs complete through routers that die between any two intents and
+// during an execution. No once call is sent twice, and the state rebuilt from the records is the
+// one that the process had.
 func TestRunsAtRandom(t *testing.T) {
 	ended := map[catalog.PlanStatus]int{}
 	for seed := range uint64(12) {
@@ -67,7 +67,7 @@ func runAtRandom(t *testing.T, rng *rand.Rand) catalog.PlanStatus {
 	}
 	w.Data("approval", `{"once":false}`)
 	w.PushAgents(1, map[string]string{"workflows/random": randomFlow(rng, 7)})
-	once, sealed := map[string]int{}, map[string]bool{}
+	once, signed := map[string]int{}, map[string]bool{}
 	answer := func(_ context.Context, c routertest.Call) intents.Report {
 		if c.Ticket.Pins[0].Effect == string(catalog.Once) {
 			once[string(c.Body.Intent.Args)]++
@@ -104,14 +104,14 @@ func runAtRandom(t *testing.T, rng *rand.Rand) catalog.PlanStatus {
 		n := told.Next[rng.IntN(len(told.Next))]
 		id := r.View().Steps[n.Step-1].ID
 		if n.Next == catalog.NextSkip {
-			told = routertest.Told(w, w.Want(w.Do(r.SkipOrder(id)), intents.OK))
+			told = routertest.DetailsOf(w, w.Want(w.Do(r.SkipIntent(id)), intents.OK))
 			continue
 		}
 		node := r.Begin(id)
-		attempt := fmt.Sprint(id, node.Told.Occurrence)
-		fresh := !sealed[attempt]
-		if sealed[attempt] = true; fresh && rng.IntN(4) == 0 { // it dies while the order is carried out
-			next, _ := left(w, node.SealOrder())
+		attempt := fmt.Sprint(id, node.NodeIntent.Occurrence)
+		fresh := !signed[attempt]
+		if signed[attempt] = true; fresh && rng.IntN(4) == 0 { // it dies while the intent is being executed
+			next, _ := left(w, node.SignIntent())
 			next.Bus.On("skill.call", answer)
 			next.Start()
 			w = next
@@ -132,13 +132,13 @@ func runAtRandom(t *testing.T, rng *rand.Rand) catalog.PlanStatus {
 	return r.View().Status
 }
 
-// endNode seals the order of a node and ends its task as that has ended.
-func endNode(w *routertest.World, n *routertest.Node) catalog.Told {
-	a := n.Seal()
+// endNode signs the intent of a node and ends its task as that has ended.
+func endNode(w *routertest.World, n *routertest.Node) catalog.PlanDetails {
+	a := n.Sign()
 	if a.Code == intents.OK {
-		return routertest.Told(w, w.Want(n.Ends("done", a.IntentID), intents.OK))
+		return routertest.DetailsOf(w, w.Want(n.Ends("done", a.IntentID), intents.OK))
 	}
-	return routertest.Told(w, w.Want(n.Ends("failed", ""), intents.OK))
+	return routertest.DetailsOf(w, w.Want(n.Ends("failed", ""), intents.OK))
 }
 
 // TestRunsLeave: runs that have ended leave nothing behind two days later.
@@ -156,12 +156,12 @@ func TestRunsLeave(t *testing.T) {
 			w.Want(r.Close("failed"), intents.OK)
 			continue
 		}
-		drive(t, r, catalog.Told{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
+		runNodes(t, r, catalog.PlanDetails{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
 	}
 	full := size()
 	w.Clock.Move(49 * time.Hour)
 	w.Want(w.NewPlan("late").Open(), intents.OK)
-	held := w.Dir.Held()
+	held := w.Dir.Stats()
 	if held.Closed != 0 || held.Tasks != 0 || held.Open != 1 {
 		t.Errorf("%+v", held)
 	}
@@ -170,7 +170,7 @@ func TestRunsLeave(t *testing.T) {
 	}
 }
 
-// TestReplayOfEffects: a replay of a run of fifty nodes that act once sends nothing.
+// TestReplayOfEffects: a replay of a run of fifty once nodes sends nothing.
 func TestReplayOfEffects(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("s.once", catalog.Once)
@@ -187,15 +187,15 @@ func TestReplayOfEffects(t *testing.T) {
 	w.PushAgents(1, map[string]string{"workflows/fifty": b.String()})
 	w.Bus.On("skill.call", leads)
 	r := w.BegunRun("r1", "fifty", `{}`)
-	drive(t, r, catalog.Told{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
+	runNodes(t, r, catalog.PlanDetails{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
 	for _, mode := range []string{catalog.ReplayFreeze, catalog.ReplayShadow} {
 		before := len(w.Bus.Calls("skill.call"))
 		again, told := repeated(t, r, catalog.RunReplay{RunID: r.ID, FromNode: "n0", Mode: mode})
-		sealed := drive(t, again, told)
+		signed := runNodes(t, again, told)
 		v := again.View()
 		kept := slices.ContainsFunc(v.Steps, func(s catalog.StepView) bool { return s.Replayed == 0 })
-		if n := len(w.Bus.Calls("skill.call")) - before; n != 0 || len(sealed) != 0 || v.Status != catalog.PlanComplete || kept {
-			t.Errorf("%s: %d calls, %d orders, %s", mode, n, len(sealed), v.Status)
+		if n := len(w.Bus.Calls("skill.call")) - before; n != 0 || len(signed) != 0 || v.Status != catalog.PlanComplete || kept {
+			t.Errorf("%s: %d calls, %d orders, %s", mode, n, len(signed), v.Status)
 		}
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// readRun reads what a run.replay keeps of the run that it repeats: the state has dropped its values. What is
-// missing of it was erased, and nodes that need it fail.
-func (r *Router) readRun(ctx context.Context, o *order, so *state.Order) error {
-	if o.env.Type() != state.TypeRunReplay {
+// readRun reads what a run.replay retains of the run that it repeats, because the state has dropped
+// its values. Missing values were erased, and nodes that need them fail.
+func (r *Router) readRun(ctx context.Context, d *decision, so *state.Intent) error {
+	if d.env.Type() != state.TypeRunReplay {
 		return nil
 	}
-	a, err := argsOf[catalog.RunReplay](o.env)
+	a, err := argsOf[catalog.RunReplay](d.env)
 	if err != nil {
 		return err
 	}
-	src, err := o.view.Replayed(*so, a)
+	src, err := d.view.ReplaySource(*so, a)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (r *Router) readRun(ctx context.Context, o *order, so *state.Order) error {
 	if err != nil {
 		return err
 	}
-	start, err := state.ReadOrder(rec)
+	start, err := state.ReadIntent(rec)
 	if err != nil {
 		return err
 	}
@@ -51,32 +51,32 @@ func (r *Router) readRun(ctx context.Context, o *order, so *state.Order) error {
 			so.Replay.Outputs[node] = out
 		}
 	}
-	o.replay = so.Replay
+	d.replay = so.Replay
 	return nil
 }
 
-// outputsAt are the outputs of a node whose order is at a position; nil: they were erased.
+// outputsAt returns the outputs of a node whose intent is at a position; nil: they were erased.
 func (r *Router) outputsAt(ctx context.Context, src state.Source, node string, position int64) (json.RawMessage, error) {
 	rec, err := r.cfg.Records.Get(ctx, position)
 	if err != nil {
 		return nil, err
 	}
-	of, err := state.ReadOrder(rec)
+	of, err := state.ReadIntent(rec)
 	if err != nil {
 		return nil, err
 	}
-	if of.Type == state.TypeStepFinish { // what an agent has said
+	if of.Type == state.TypeStepFinish { // the reply of an agent
 		if of.Erased {
 			return nil, nil
 		}
-		return state.Said(src.Graph, node, of)
+		return state.NodeOutput(src.Graph, node, of)
 	}
 	rec, err = r.outcomeRecord(ctx, position)
 	if err != nil {
 		return nil, err
 	}
 	out, err := rec.Outcome()
-	if err == nil && out.Status == intents.StatusIndetermined { // an operator has said that it is done
+	if err == nil && out.Status == intents.StatusIndetermined { // an operator has resolved it as done
 		return src.Graph.Cut(node, nil, true), nil
 	}
 	return rec.Parts[storage.PartOutputs], err
@@ -90,22 +90,22 @@ func (r *Router) outcomeRecord(ctx context.Context, position int64) (storage.Rec
 	return r.cfg.Records.Get(ctx, h.Outcome)
 }
 
-// mayAct refuses, of a replay, all that executors carry out and that has effects.
-func (r *Router) mayAct(o *order) error {
-	if o.row.Executor == catalog.ExecutorRouter || o.onlyDecided() {
+// mayAct refuses, of a replay, everything that executors execute and that has effects.
+func (r *Router) mayAct(d *decision) error {
+	if d.row.Executor == catalog.ExecutorRouter || d.onlyDecided() {
 		return nil
 	}
-	return o.view.MayAct(o.env.Principal().Tenant, o.env.Context().PlanID, o.decision.Effect)
+	return d.view.MayAct(d.env.Principal().Tenant, d.env.Context().PlanID, d.Effect)
 }
 
-// onlyDecided says whether the order is decided and never accepted: it is that of a node of a shadow, of
-// which nothing is recorded.
-func (o *order) onlyDecided() bool { return o.ofNode() && o.task.DryRun }
+// onlyDecided reports whether the intent is decided and never accepted: it belongs to a node of a
+// shadow, of which nothing is recorded.
+func (d *decision) onlyDecided() bool { return d.ofNode() && d.task.DryRun }
 
-// shadowHeld is what a shadow says of an order that a dry run would hold.
+// shadowHeld is the policy ID that a shadow reports for an intent that a dry run would hold.
 const shadowHeld = "writ.replay.held"
 
-// dryRun is the refusal of an order that is decided and never accepted.
+// dryRun is the refusal of an intent that is decided and never accepted.
 func dryRun(res policies.Result) error {
 	x := res.Refusal()
 	switch {
@@ -120,15 +120,15 @@ func dryRun(res policies.Result) error {
 	return x
 }
 
-// compared says where the result of a node of a freeze differs from the recorded one: by path and digests, never by
-// value.
-func (r *Router) compared(ctx context.Context, o *order, result json.RawMessage) []intents.Fact {
-	if o.task.Compare == 0 {
+// compared reports where the result of a node of a freeze differs from the recorded one: by path
+// and digests, never by value.
+func (r *Router) compared(ctx context.Context, d *decision, result json.RawMessage) []intents.ReportedEvent {
+	if d.task.Compare == 0 {
 		return nil
 	}
-	rec, err := r.outcomeRecord(ctx, o.task.Compare)
+	rec, err := r.outcomeRecord(ctx, d.task.Compare)
 	if err != nil {
-		r.cfg.Log.WarnContext(ctx, "the recorded outcome of a node cannot be read: it is not compared", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
+		r.cfg.Log.WarnContext(ctx, "the recorded outcome of a node cannot be read: it is not compared", slog.String("intent_id", d.env.ID()), slog.String("error", err.Error()))
 		return nil
 	}
 	was, there := rec.Parts[storage.PartResult]
@@ -140,7 +140,7 @@ func (r *Router) compared(ctx context.Context, o *order, result json.RawMessage)
 		return nil
 	}
 	payload, _ := json.Marshal(map[string]any{ // plain data
-		"node": o.task.Node, "position": o.task.Compare, "path": path, "recorded": intents.Digest(was), "comes": intents.Digest(result),
+		"node": d.task.Node, "position": d.task.Compare, "path": path, "recorded": intents.Digest(was), "comes": intents.Digest(result),
 	})
-	return []intents.Fact{{Event: "run.differs", Payload: payload}}
+	return []intents.ReportedEvent{{Event: "run.differs", Payload: payload}}
 }

@@ -6,7 +6,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 const signFlow = `
@@ -26,8 +26,8 @@ edges:
   - {from: ask, to: no, condition: "${nodes.ask.outputs.success == false}"}
 `
 
-// signed is a run whose nodes have waited for people, and is complete.
-func signed(w *routertest.World) *routertest.Run {
+// signRun is a complete run whose nodes needed approval.
+func signRun(w *routertest.World) *routertest.Run {
 	w.Helper()
 	people(w)
 	w.Data("approval", `{"skills":["crm.put"]}`)
@@ -36,21 +36,21 @@ func signed(w *routertest.World) *routertest.Run {
 	r.Begin("parse").Done()
 	for _, id := range []string{"put", "ask"} {
 		n := r.Begin(id)
-		x := asked{w, n.Task, w.Want(n.Seal(), intents.ApprovalRequired)}
+		x := releaseWorld{w, n.Task, w.Want(n.Sign(), intents.ApprovalRequired)}
 		x.state(x.says("ben", catalog.DecisionApprove))
 		w.Want(x.outcome(), intents.OK)
 		w.Want(n.Ends("done", x.held.IntentID), intents.OK)
 	}
 	r.Begin("end").Done()
-	w.Want(r.Do(r.SkipOrder("no")), intents.OK)
+	w.Want(r.Do(r.SkipIntent("no")), intents.OK)
 	w.Want(r.Close("complete"), intents.OK)
 	return r
 }
 
-// TestApprovalHasOutputs: later nodes read what people have said to the question of a node.
+// TestApprovalHasOutputs: later nodes read people's answers to the question of a node.
 func TestApprovalHasOutputs(t *testing.T) {
 	w := flowWorld(t)
-	signed(w)
+	signRun(w)
 	for _, c := range w.Bus.Calls("skill.call") {
 		if by := string(c.Body.Intent.Args); strings.Contains(by, `"by":[{`) && strings.Contains(by, `"user_id":"ben"`) {
 			return
@@ -59,17 +59,17 @@ func TestApprovalHasOutputs(t *testing.T) {
 	t.Error("no call has the answer")
 }
 
-// TestReplayOfWhatPeopleApproved: a freeze and a shadow of a run go on from the answers that people gave
-// in it. They ask nobody, and send nothing that has an effect.
-func TestReplayOfWhatPeopleApproved(t *testing.T) {
+// TestReplayOfApprovedIntent: a freeze and a shadow of a run continue from the answers that people
+// gave in it. They ask nobody, and send nothing that has an effect.
+func TestReplayOfApprovedIntent(t *testing.T) {
 	for _, mode := range []string{catalog.ReplayFreeze, catalog.ReplayShadow} {
 		for _, from := range []string{"parse", "put", "ask", "end"} {
 			t.Run(mode+" from "+from, func(t *testing.T) {
 				w := flowWorld(t)
-				r := signed(w)
+				r := signRun(w)
 				before := len(w.Bus.Calls("skill.call"))
 				again, told := repeated(t, r, catalog.RunReplay{RunID: r.ID, FromNode: from, Mode: mode})
-				for _, a := range drive(t, again, told) {
+				for _, a := range runNodes(t, again, told) {
 					w.Want(a, intents.OK)
 				}
 				if v := again.View(); v.Status != catalog.PlanComplete {

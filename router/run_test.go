@@ -9,7 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage/blobdir"
 )
 
@@ -53,7 +53,7 @@ func leads(_ context.Context, _ routertest.Call) intents.Report {
 	return routertest.Done(map[string]any{"output": map[string]any{"count": 3, "rows": []int{1, 2}, "id": "x7", "more": "not kept"}})
 }
 
-func next(told catalog.Told) (out string) {
+func next(told catalog.PlanDetails) (out string) {
 	for _, n := range told.Next {
 		out += n.Next + " "
 		out += string(rune('0' + n.Step))
@@ -62,27 +62,27 @@ func next(told catalog.Told) (out string) {
 	return out
 }
 
-// TestRun: a run goes from its start to its end by the orders of its driver and its nodes' tasks.
+// TestRun: a run goes from its start to its end by the intents of its driver and its nodes' tasks.
 func TestRun(t *testing.T) {
 	w := flowWorld(t)
 	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
 	n := r.Begin("parse")
-	if got := string(n.Told.Args); got != `{"input":{"file":"f1"},"skill":"crm.parse"}` {
+	if got := string(n.NodeIntent.Args); got != `{"input":{"file":"f1"},"skill":"crm.parse"}` {
 		t.Fatal(got)
 	}
 	if got := next(n.Done()); got != "run 2;" {
 		t.Fatal(got)
 	}
 	up := r.Begin("upload")
-	if got := string(up.Told.Args); got != `{"input":{"key":"up/`+r.ID+`","rows":[1,2]},"skill":"crm.put"}` {
+	if got := string(up.NodeIntent.Args); got != `{"input":{"key":"up/`+r.ID+`","rows":[1,2]},"skill":"crm.put"}` {
 		t.Fatal(got)
 	}
 	if got := next(up.Done()); got != "run 3;skip 4;" {
 		t.Fatal(got)
 	}
-	r.Want(r.Do(r.SkipOrder("bad")), intents.OK)
+	r.Want(r.Do(r.SkipIntent("bad")), intents.OK)
 	ok := r.Begin("ok")
-	if got := string(ok.Told.Args); got != `{"input":{"subject":"x7"},"skill":"crm.mail"}` {
+	if got := string(ok.NodeIntent.Args); got != `{"input":{"subject":"x7"},"skill":"crm.mail"}` {
 		t.Fatal(got)
 	}
 	ok.Done()
@@ -91,8 +91,8 @@ func TestRun(t *testing.T) {
 	r.Want(r.Close("complete"), intents.OK)
 }
 
-// TestRunOfAFile: an input of a run that names an artifact by its digest is what the node works on; one that is
-// not there fails the node. A later node works on what an earlier one has made of it.
+// TestRunOfAFile: an input of a run that names an artifact by its digest is the node's input; a
+// missing artifact fails the node. A later node works on an earlier one's result.
 func TestRunOfAFile(t *testing.T) {
 	blobs, err := blobdir.Open(t.TempDir())
 	if err != nil {
@@ -123,82 +123,83 @@ edges: [{from: count, to: again}]
 		t.Errorf("what was made of it: %+v", in)
 	}
 	missing := w.BegunRun("r2", "read", `{"file":"cas://`+intents.Digest([]byte("nothing"))+`"}`).Begin("count")
-	w.Want(missing.Seal(), intents.MalformedArgs)
+	w.Want(missing.Sign(), intents.MalformedArgs)
 	w.Want(missing.Ends("failed", ""), intents.OK)
 }
 
-// TestRunLies: a driver, or the task of a node, that does anything else than the graph says is refused.
-func TestRunLies(t *testing.T) {
+// TestRunOutsideGraph: an intent of a driver, or of the task of a node, that the graph does not
+// allow is refused.
+func TestRunOutsideGraph(t *testing.T) {
 	w := flowWorld(t)
 	p := w.NewPlan("r0")
-	bad := func(change func(*routertest.Order), code intents.Code, pointer, reason string) {
+	bad := func(change func(*routertest.Intent), code intents.Code, pointer, reason string) {
 		t.Helper()
-		o := p.StartOrder("lead", `{"file":"f1"}`)
+		o := p.StartIntent("lead", `{"file":"f1"}`)
 		change(&o)
 		a := w.Do(o)
 		if refused(t, a, code, reason); a.Pointer != pointer {
 			t.Errorf("at %s, want %s", a.Pointer, pointer)
 		}
 	}
-	args := func(a catalog.WorkflowStart) func(*routertest.Order) {
+	args := func(a catalog.WorkflowStart) func(*routertest.Intent) {
 		if a.RunID == "" {
 			a.RunID = p.ID
 		}
-		return func(o *routertest.Order) { o.Args, o.Ctx.PlanID = a, a.RunID }
+		return func(o *routertest.Intent) { o.Args, o.Ctx.PlanID = a, a.RunID }
 	}
 	bad(args(catalog.WorkflowStart{WorkflowID: "leda", Inputs: raw(`{"file":"f"}`)}), intents.MalformedArgs, "/intent/args/workflow_id", "did you mean lead?")
 	bad(args(catalog.WorkflowStart{WorkflowID: "lead", Inputs: raw(`{"file":7}`)}), intents.MalformedArgs, "/intent/args/inputs/file", "")
 	bad(args(catalog.WorkflowStart{WorkflowID: "lead", Inputs: raw(`{}`)}), intents.MalformedArgs, "/intent/args/inputs/file", "is required")
 	bad(args(catalog.WorkflowStart{WorkflowID: "lead", Inputs: raw(`{"file":"f"}`), RunID: "r"}), intents.MalformedArgs, "/intent/args/run_id", "")
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*", "runs:start:other"}}}), intents.OK)
-	bad(func(o *routertest.Order) { o.Roles = []string{"clerk"} }, intents.RBACForbidden, "/actor", "runs:start:lead")
-	bad(func(o *routertest.Order) { o.By = w.Workflow }, intents.KeyRole, "/sig", "")
+	bad(func(o *routertest.Intent) { o.Roles = []string{"clerk"} }, intents.RBACForbidden, "/actor", "runs:start:lead")
+	bad(func(o *routertest.Intent) { o.By = w.Workflow }, intents.KeyRole, "/sig", "")
 
 	r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
-	step := func(node string, change func(*routertest.Order), code intents.Code, reason string) {
+	step := func(node string, change func(*routertest.Intent), code intents.Code, reason string) {
 		t.Helper()
-		o, _ := r.BeginOrder(node)
+		o, _ := r.BeginIntent(node)
 		if change != nil {
 			change(&o)
 		}
 		refused(t, w.Do(o), code, reason)
 	}
-	none := func(*routertest.Order) {}
+	none := func(*routertest.Intent) {}
 	step("upload", nil, intents.MalformedArgs, "has not ended")
-	step("parse", func(o *routertest.Order) { o.By = w.Manager }, intents.TaskScope, "workflow keys move runs")
-	refused(t, w.Do(r.SkipOrder("parse")), intents.MalformedArgs, "says: run")
-	refused(t, w.Do(r.SkipOrder("upload")), intents.MalformedArgs, "has not ended")
-	manager := r.CloseOrder("failed")
+	step("parse", func(o *routertest.Intent) { o.By = w.Manager }, intents.TaskScope, "workflow keys move runs")
+	refused(t, w.Do(r.SkipIntent("parse")), intents.MalformedArgs, "says: run")
+	refused(t, w.Do(r.SkipIntent("upload")), intents.MalformedArgs, "has not ended")
+	manager := r.CloseIntent("failed")
 	manager.By = w.Manager
 	refused(t, w.Do(manager), intents.TaskScope, "workflow keys move runs")
 	planned := w.Begun("p1", "feed")
-	other := planned.ClaimOrder(2)
+	other := planned.ClaimIntent(2)
 	other.By = w.Workflow
 	refused(t, w.Do(other), intents.TaskScope, "managers other plans")
 
 	n := r.Begin("parse")
 	step("parse", none, intents.MalformedArgs, "one live task")
-	seal := func(n *routertest.Node, change func(*routertest.Order), code intents.Code, pointer string) {
+	sign := func(n *routertest.Node, change func(*routertest.Intent), code intents.Code, pointer string) {
 		t.Helper()
-		o := n.SealOrder()
+		o := n.SignIntent()
 		change(&o)
 		if a := w.Want(w.Do(o), code); a.Pointer != pointer {
 			t.Errorf("at %s, want %s", a.Pointer, pointer)
 		}
 	}
-	call := func(args string) func(*routertest.Order) {
-		return func(o *routertest.Order) { o.Args = raw(args) }
+	call := func(args string) func(*routertest.Intent) {
+		return func(o *routertest.Intent) { o.Args = raw(args) }
 	}
-	seal(n, call(`{"skill":"crm.parse","input":{"file":"f2"}}`), intents.TaskScope, "/intent/args/input/file")
-	seal(n, call(`{"skill":"crm.parse","input":{"file":"f1","more":1}}`), intents.TaskScope, "/intent/args/input/more")
-	seal(n, call(`{"skill":"crm.put","input":{"file":"f1"}}`), intents.TaskScope, "/intent/args/skill")
-	seal(n, func(o *routertest.Order) { o.Type, o.Args = "exec_python", catalog.ExecPython{Script: "print(1)"} }, intents.TaskScope, "/intent/type")
-	seal(n, func(o *routertest.Order) { o.Ctx.Occurrence = 1 }, intents.TaskScope, "/context/occurrence")
+	sign(n, call(`{"skill":"crm.parse","input":{"file":"f2"}}`), intents.TaskScope, "/intent/args/input/file")
+	sign(n, call(`{"skill":"crm.parse","input":{"file":"f1","more":1}}`), intents.TaskScope, "/intent/args/input/more")
+	sign(n, call(`{"skill":"crm.put","input":{"file":"f1"}}`), intents.TaskScope, "/intent/args/skill")
+	sign(n, func(o *routertest.Intent) { o.Type, o.Args = "exec_python", catalog.ExecPython{Script: "print(1)"} }, intents.TaskScope, "/intent/type")
+	sign(n, func(o *routertest.Intent) { o.Ctx.Occurrence = 1 }, intents.TaskScope, "/context/occurrence")
 	refused(t, n.Ends("done", "sha256:"+zeros), intents.MalformedArgs, "which is done")
-	sealed := w.Want(n.Seal(), intents.OK)
-	seal(n, func(o *routertest.Order) { o.Key = "again" }, intents.ConflictIdempotency, "/intent/args")
+	signed := w.Want(n.Sign(), intents.OK)
+	sign(n, func(o *routertest.Intent) { o.Key = "again" }, intents.ConflictIdempotency, "/intent/args")
 	refused(t, n.Ends("failed", ""), intents.MalformedArgs, "is done")
-	w.Want(n.Ends("done", sealed.IntentID), intents.OK)
+	w.Want(n.Ends("done", signed.IntentID), intents.OK)
 	step("parse", none, intents.MalformedArgs, "not the next step")
 	if n := len(w.Bus.Calls("skill.call")); n != 1 {
 		t.Errorf("%d calls", n)
@@ -209,8 +210,8 @@ const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// TestRunRetries: a failed node is tried again where its definition says so, from a time on, and never once
-// its order may have acted.
+// TestRunRetries: a failed node is tried again if its definition says so, from a time on, and never
+// once its intent may have acted.
 func TestRunRetries(t *testing.T) {
 	w := flowWorld(t)
 	begin := func(id string) *routertest.Run {
@@ -222,18 +223,18 @@ func TestRunRetries(t *testing.T) {
 	r := begin("r1")
 	w.Bus.On("skill.call", nil) // nobody listens: nothing was sent
 	up := r.Begin("upload")
-	w.Want(up.Seal(), intents.DispatchUnavailable)
-	told := routertest.Told(w, w.Want(up.Ends("failed", ""), intents.OK))
+	w.Want(up.Sign(), intents.DispatchUnavailable)
+	told := routertest.DetailsOf(w, w.Want(up.Ends("failed", ""), intents.OK))
 	if len(told.Next) != 1 || told.Next[0].RetryAt == nil || !told.Next[0].RetryAt.Equal(w.Clock.Now().Add(5*time.Second)) {
 		t.Fatalf("%+v", told.Next)
 	}
-	o, _ := r.BeginOrder("upload")
+	o, _ := r.BeginIntent("upload")
 	refused(t, w.Do(o), intents.MalformedArgs, "tried again from")
 	w.Clock.Move(5 * time.Second)
 	w.Bus.On("skill.call", leads)
 	up = r.Begin("upload")
-	if up.Told.Occurrence != 1 {
-		t.Errorf("occurrence %d", up.Told.Occurrence)
+	if up.NodeIntent.Occurrence != 1 {
+		t.Errorf("occurrence %d", up.NodeIntent.Occurrence)
 	}
 	up.Done()
 	if v := r.View(); v.Steps[1].Attempts != 1 || v.Steps[1].Status != catalog.StepDone {
@@ -243,39 +244,39 @@ func TestRunRetries(t *testing.T) {
 	r = begin("r2")
 	w.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorFailed))) // it was sent
 	up = r.Begin("upload")
-	w.Want(up.Seal(), intents.ExecutorFailed)
-	told = routertest.Told(w, w.Want(up.Ends("failed", ""), intents.OK))
+	w.Want(up.Sign(), intents.ExecutorFailed)
+	told = routertest.DetailsOf(w, w.Want(up.Ends("failed", ""), intents.OK))
 	if got := next(told); got != "skip 3;run 4;" {
 		t.Errorf("next: %s", got)
 	}
-	w.Want(w.Do(r.SkipOrder("ok")), intents.OK)
+	w.Want(w.Do(r.SkipIntent("ok")), intents.OK)
 	w.Bus.On("skill.call", leads)
 	r.Begin("bad").Done()
 	end := r.Begin("end")
 	w.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorFailed)))
-	w.Want(end.Seal(), intents.ExecutorFailed)
+	w.Want(end.Sign(), intents.ExecutorFailed)
 	w.Want(end.Ends("failed", ""), intents.OK)
 	refused(t, r.Close("complete"), intents.MalformedArgs, "complete when each node")
 	w.Want(r.Close("failed"), intents.OK)
 }
 
-// TestNodeResolved: a router died while the call of a node was on its way. What an operator says of the
-// call is what the node goes on by: it is made again, or it is done.
+// TestNodeResolved: a router died while the call of a node was in flight. The node continues by the
+// operator's resolution of the call: it is made again, or it is done.
 func TestNodeResolved(t *testing.T) {
 	for status, calls := range map[string]int{"failed": 2, "done": 1} {
 		w := flowWorld(t)
 		r := w.BegunRun("r1", "lead", `{"file":"f1"}`)
 		r.Begin("parse").Done()
 		upload := r.Begin("upload")
-		w, open := left(w, upload.SealOrder())
+		w, open := left(w, upload.SignIntent())
 		w.Start()
 		w.Bus.On("skill.call", leads)
 		before := len(w.Bus.Calls("skill.call")) - 1 // the one that died
-		w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: status, Reason: "seen at the other end"}), intents.OK)
+		w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: status, Reason: "seen at the other end"}), intents.OK)
 		r.Plan = r.Plan.On(w)
 		r.Claimed()
 		next := r.Begin("upload")
-		a := w.Want(next.Seal(), intents.OK)
+		a := w.Want(next.Sign(), intents.OK)
 		w.Want(next.Ends("done", a.IntentID), intents.OK)
 		if n := len(w.Bus.Calls("skill.call")) - before; n != calls || a.Replayed != (status == "done") {
 			t.Errorf("%s: %d calls, %+v", status, n, a)

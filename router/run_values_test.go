@@ -6,12 +6,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
 
-// TestRunReadsReplies: what an agent's node says is read as its reply, or member by member where it is an object.
+// TestRunReadsReplies: the output of an agent's node is read as its reply, or member by member if
+// it is an object.
 func TestRunReadsReplies(t *testing.T) {
 	w := flowWorld(t)
 	w.PushAgents(2, map[string]string{
@@ -33,13 +34,14 @@ edges:
 	plain, object := r.Begin("plain"), r.Begin("object")
 	w.Want(plain.Reply("Knives are out."), intents.OK)
 	w.Want(object.Reply(`{"city":"Oslo","n":3}`), intents.OK)
-	if got := string(r.Begin("use").Told.Args); got != `{"input":{"city":"Oslo","text":"Knives are out."},"skill":"crm.parse"}` {
+	if got := string(r.Begin("use").NodeIntent.Args); got != `{"input":{"city":"Oslo","text":"Knives are out."},"skill":"crm.parse"}` {
 		t.Error(got)
 	}
 	w.Reopen()
 }
 
-// TestRunOfAResultInAFile: a node whose result went to a file gives the next one that file by the id of its order.
+// TestRunOfAResultInAFile: a node whose result went to a file gives the next one that file by the
+// id of its intent.
 func TestRunOfAResultInAFile(t *testing.T) {
 	blobs, err := blobdir.Open(t.TempDir())
 	if err != nil {
@@ -72,16 +74,16 @@ edges: [{from: make, to: read}]
 // TestPatchedRunsAreListed: a run is listed once it is patched, as long as tasks of it live.
 func TestPatchedRunsAreListed(t *testing.T) {
 	r, one, two := patchWorld(t, catalog.Pure)
-	if got := r.Dir.Patched(); len(got) != 0 {
+	if got := r.Dir.PatchedRuns(); len(got) != 0 {
 		t.Errorf("before the patch: %+v", got)
 	}
-	r.Want(r.Do(r.PatchOrder("two", referencePatch)), intents.OK)
-	if got := r.Dir.Patched(); len(got) != 1 || got[0].Plan.PlanID != r.ID || got[0].Plan.Revision != 2 {
+	r.Want(r.Do(r.PatchIntent("two", referencePatch)), intents.OK)
+	if got := r.Dir.PatchedRuns(); len(got) != 1 || got[0].Plan.PlanID != r.ID || got[0].Plan.Revision != 2 {
 		t.Errorf("after it: %+v", got)
 	}
 	one.Done()
 	two.Done()
-	if got := r.Dir.Patched(); len(got) != 0 {
+	if got := r.Dir.PatchedRuns(); len(got) != 0 {
 		t.Errorf("without a task: %+v", got)
 	}
 }

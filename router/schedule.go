@@ -13,18 +13,18 @@ import (
 	"aob.dev/writ/state"
 )
 
-// readNext computes when a schedule is due next, for the record. State and auditors judge by
-// that: the database of time zones changes, and their verdict does not.
-func (o *order) readNext(so *state.Order) error {
+// readNext computes when a schedule is due next and adds it to the record. State and auditors judge
+// by the recorded time, because the database of time zones changes and their verdict must not.
+func (d *decision) readNext(so *state.Intent) error {
 	var put catalog.SchedulePut
 	var open catalog.PlanOpen
 	var err error
-	switch o.env.Type() {
+	switch d.env.Type() {
 	case state.TypeSchedulePut:
-		put, err = argsOf[catalog.SchedulePut](o.env)
+		put, err = argsOf[catalog.SchedulePut](d.env)
 	case state.TypePlanOpen:
-		if open, err = argsOf[catalog.PlanOpen](o.env); err == nil && open.Schedule != nil {
-			put = o.view.Schedule(*so, open.Schedule.ID)
+		if open, err = argsOf[catalog.PlanOpen](d.env); err == nil && open.Schedule != nil {
+			put = d.view.Schedule(*so, open.Schedule.ID)
 		}
 	}
 	switch {
@@ -41,25 +41,29 @@ func (o *order) readNext(so *state.Order) error {
 		if f := open.Schedule; f != nil && !due.Next(f.Due.Add(-time.Second)).Equal(f.Due) {
 			return illegal("/intent/args/schedule/due", "is none of the schedule's times")
 		}
-		so.Next = due.Next(o.now).UTC()
+		so.Next = due.Next(d.now).UTC()
 	default:
-		return nil // what has no next time, or state says what is wrong
+		return nil // it has no next time, or state reports the error
 	}
 	if err != nil || so.Next.IsZero() {
-		return illegal("/intent/args", "names no time of the next five years")
+		at := "/intent/args/at"
+		if put.Cron != "" {
+			at = "/intent/args/cron"
+		}
+		return illegal(at, "names no time of the next five years")
 	}
-	o.facts.Next = intents.FormatTime(so.Next)
+	d.inputs.Next = intents.FormatTime(so.Next)
 	return nil
 }
 
-// times are those that a cron line names in a zone.
+// times are the times of a cron line in a zone.
 type times struct {
 	line *cron.SpecSchedule // of UTC
 	zone *time.Location
 }
 
-// timesOf are the times that a schedule with cron names. The pattern of its five fields is
-// the schema's, so they name no zone.
+// timesOf returns the times of a schedule with cron. The schema restricts its five fields to a
+// pattern, so they name no zone.
 func timesOf(s catalog.SchedulePut) (times, error) {
 	zone, err := time.LoadLocation(s.TimeZone) // empty: UTC
 	if err != nil || s.TimeZone == "Local" {
@@ -67,7 +71,7 @@ func timesOf(s catalog.SchedulePut) (times, error) {
 	}
 	read, err := cron.ParseStandard(s.Cron)
 	if err != nil {
-		return times{}, illegal("/intent/args/cron", err.Error())
+		return times{}, illegal("/intent/args/cron", "is no line of minute, hour, day, month and weekday (0 to 6, Sunday is 0), such as 0 9 * * mon-fri: "+err.Error())
 	}
 	line, ok := read.(*cron.SpecSchedule)
 	if !ok {
@@ -80,9 +84,10 @@ func timesOf(s catalog.SchedulePut) (times, error) {
 // everyHour are the bits of a line whose hours are all of the day's.
 const everyHour = 1<<24 - 1
 
-// Next is the first time after t; zero: there is none within five years. The line names what a clock in the zone
-// shows. Where that clock is changed, a time that it shows twice comes once, and one that it leaves out comes at the
-// moment of the change. A line of every hour goes on in even steps through a change by whole hours.
+// Next is the first time after t, or zero if there is none within five years. The line names what a
+// clock in the zone shows. When that clock changes, a time that it shows twice comes once, and one
+// that it skips comes at the moment of the change. A line of every hour continues in even steps
+// through a change by whole hours.
 func (s times) Next(t time.Time) time.Time {
 	t = t.In(s.zone)
 	shown := clock.Reading(t)
@@ -103,18 +108,18 @@ func (s times) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// names says whether a time is one of the line as the clock shows it.
+// names reports whether the line names a time as the clock shows it.
 func (s times) names(t time.Time) bool {
 	wall := clock.Reading(t)
 	return s.line.Next(wall.Add(-time.Second)).Equal(wall)
 }
 
-// dueNow are schedules whose time has come, with the newest time that has.
+// dueNow returns the schedules that are due, each with its newest due time.
 func (r *Router) dueNow() json.RawMessage {
 	now := r.cfg.Now()
 	out := r.state.Due(now)
 	for i, s := range out {
-		if due, err := timesOf(s.SchedulePut); err == nil && s.Cron != "" { // else its time zone is there no more
+		if due, err := timesOf(s.SchedulePut); err == nil && s.Cron != "" { // otherwise its time zone no longer exists
 			out[i].Next = newest(due, s.Next, now)
 		}
 	}
@@ -122,8 +127,8 @@ func (r *Router) dueNow() json.RawMessage {
 	return raw
 }
 
-// newest is the last of the times from the first to now. Many may have been missed: where
-// one lies within the last hour, it is looked for there.
+// newest is the last of the times from the first to now. Many may have been missed, so a time
+// within the last hour is looked for there first.
 func newest(due times, first, now time.Time) time.Time {
 	if recent := due.Next(now.Add(-time.Hour)); recent.After(first) && !recent.After(now) {
 		first = recent

@@ -10,17 +10,17 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// later is schedule.put by the gateway, for ana.
-func later(w *routertest.World, a catalog.SchedulePut) *intents.Answer {
-	return w.Do(routertest.Order{By: w.Gateway, Type: "schedule.put", Args: a})
+// putSchedule is schedule.put by the gateway, for ana.
+func putSchedule(w *routertest.World, a catalog.SchedulePut) *intents.Answer {
+	return w.Do(routertest.Intent{By: w.Gateway, Type: "schedule.put", Args: a})
 }
 
 // fire is plan.open for a time of a schedule.
-func fire(w *routertest.World, plan, schedule string, due time.Time, change func(a *catalog.PlanOpen)) routertest.Order {
-	o := w.NewPlan(plan).OpenOrder()
+func fire(w *routertest.World, plan, schedule string, due time.Time, change func(a *catalog.PlanOpen)) routertest.Intent {
+	o := w.NewPlan(plan).OpenIntent()
 	a := catalog.PlanOpen{PlanID: w.NewPlan(plan).ID, Task: "Water the plants.", Agent: "general", Schedule: &catalog.Firing{ID: schedule, Due: due}}
 	if change != nil {
 		change(&a)
@@ -31,23 +31,22 @@ func fire(w *routertest.World, plan, schedule string, due time.Time, change func
 
 func listed(w *routertest.World) []catalog.Schedule {
 	w.Helper()
-	a := w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "schedule.list", Args: struct{}{}}), intents.OK)
+	a := w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "schedule.list", Args: struct{}{}}), intents.OK)
 	var told struct{ Schedules []catalog.Schedule }
-	w.Must(json.Unmarshal(a.Told, &told))
+	w.Must(json.Unmarshal(a.Details, &told))
 	if n := routertest.Result[catalog.ScheduleCount](w, a).Schedules; n != len(told.Schedules) {
 		w.Errorf("%d schedules, told %d", n, len(told.Schedules))
 	}
 	return told.Schedules
 }
 
-// TestSchedule: a schedule stands until it is deleted, opens one plan for each of its times
-// and for no other, the newest one where several were missed, and all of it outlives a
-// restart.
+// TestSchedule: a schedule exists until it is deleted, and opens one plan for each of its times and
+// for no other, only the newest if several were missed. All of it survives a restart.
 func TestSchedule(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	daily := catalog.SchedulePut{ID: "daily", Agent: "general", Input: "Water the plants.", Cron: "0 9 * * *", TimeZone: "Europe/Oslo"}
 	first := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	got := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, daily), intents.OK))
+	got := routertest.Result[catalog.ScheduleNext](w, w.Want(putSchedule(w, daily), intents.OK))
 	if want := (catalog.ScheduleNext{ID: "daily", Next: first}); got != want {
 		t.Fatalf("put %+v, want %+v", got, want)
 	}
@@ -76,13 +75,13 @@ func TestSchedule(t *testing.T) {
 	if len(silent) != 1 || silent[0].Plan.PlanID != w.NewPlan("fired").ID {
 		t.Errorf("nobody drives the plan of a schedule, so it is handed out: %+v", silent)
 	}
-	refused(t, w.Do(routertest.Order{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "daily"}, User: "ben"}), intents.MalformedArgs, "no such schedule")
-	w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "daily"}}), intents.OK)
+	refused(t, w.Do(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "daily"}, User: "ben"}), intents.MalformedArgs, "no such schedule")
+	w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "daily"}}), intents.OK)
 	w.Clock.Move(24 * time.Hour)
 	refused(t, w.Do(fire(w, "gone", "daily", newest.Add(24*time.Hour), nil)), intents.MalformedArgs, "no such schedule")
 
 	at := w.Clock.Now().Add(time.Hour).Truncate(time.Second)
-	once := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, catalog.SchedulePut{Agent: "general", Input: "Call.", At: at.In(time.FixedZone("", 3600)).Format(time.RFC3339)}), intents.OK))
+	once := routertest.Result[catalog.ScheduleNext](w, w.Want(putSchedule(w, catalog.SchedulePut{Agent: "general", Input: "Call.", At: at.In(time.FixedZone("", 3600)).Format(time.RFC3339)}), intents.OK))
 	w.Clock.Move(25 * time.Hour)
 	refused(t, w.Do(fire(w, "late", once.ID, at.Add(time.Second), nil)), intents.MalformedArgs, "none of its times")
 	w.Want(w.Do(fire(w, "once", once.ID, at, nil)), intents.OK)
@@ -92,7 +91,7 @@ func TestSchedule(t *testing.T) {
 	w.Restart()
 }
 
-// TestScheduleRefused: what names no time to come is refused, and so is one too many.
+// TestScheduleRefused: a schedule without a future time is refused, and so is one too many.
 func TestScheduleRefused(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for _, x := range []struct {
@@ -101,6 +100,8 @@ func TestScheduleRefused(t *testing.T) {
 		words string
 	}{
 		{catalog.SchedulePut{Cron: "61 * * * *"}, intents.MalformedArgs, "above maximum"},
+		{catalog.SchedulePut{Cron: "0 9 * * 7"}, intents.MalformedArgs, "Sunday is 0"},
+		{catalog.SchedulePut{Cron: "0 9 L * *"}, intents.MalformedArgs, "is no line of minute, hour, day"},
 		{catalog.SchedulePut{Cron: "*/0 * * * *"}, intents.MalformedArgs, "step of range"},
 		{catalog.SchedulePut{Cron: "0 0 30 2 *"}, intents.MalformedArgs, "no time of the next five years"},
 		{catalog.SchedulePut{Cron: "TZ=UTC 0 0 1 1"}, intents.SchemaInvalid, ""},
@@ -115,25 +116,28 @@ func TestScheduleRefused(t *testing.T) {
 		{catalog.SchedulePut{Cron: "* * * * *", Agent: "nobody"}, intents.MalformedArgs, "no such agent"},
 	} {
 		x.a.Input = "Do it."
-		refused(t, later(w, x.a), x.code, x.words)
+		refused(t, putSchedule(w, x.a), x.code, x.words)
+	}
+	if a := putSchedule(w, catalog.SchedulePut{Input: "Do it.", Cron: "0 0 31 2 *"}); a.Pointer != "/intent/args/cron" {
+		t.Errorf("a line that names no time is refused at %q", a.Pointer)
 	}
 	one := catalog.SchedulePut{Input: "Do it.", Cron: "0 9 * * *"}
 	for n := range catalog.MaxSchedules {
 		one.ID = fmt.Sprintf("s%d", n)
-		w.Want(later(w, one), intents.OK)
+		w.Want(putSchedule(w, one), intents.OK)
 	}
 	one.ID, one.Input = "s0", "Do it well."
-	w.Want(later(w, one), intents.OK)
+	w.Want(putSchedule(w, one), intents.OK)
 	one.ID = ""
-	refused(t, later(w, one), intents.MalformedArgs, "at most 100 schedules")
+	refused(t, putSchedule(w, one), intents.MalformedArgs, "at most 100 schedules")
 	w.Restart()
 }
 
-// TestScheduleOfLostRights: a time of a schedule opens no plan where its user may not any
-// more, and the record says so.
+// TestScheduleOfLostRights: a time of a schedule opens no plan if its user may no longer do so, and
+// the record says so.
 func TestScheduleOfLostRights(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	due := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, catalog.SchedulePut{ID: "s", Agent: "general", Input: "Do it.", Cron: "* * * * *"}), intents.OK)).Next
+	due := routertest.Result[catalog.ScheduleNext](w, w.Want(putSchedule(w, catalog.SchedulePut{ID: "s", Agent: "general", Input: "Do it.", Cron: "* * * * *"}), intents.OK)).Next
 	w.Clock.Move(time.Minute)
 	row := func(u catalog.User) {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &u}), intents.OK)
@@ -156,26 +160,26 @@ func TestScheduleOfLostRights(t *testing.T) {
 	w.Want(w.Do(fire(w, "fired", "s", due, nil)), intents.OK)
 }
 
-// TestScheduleErased: the text of a schedule can be erased once the schedule is gone, and
-// the state stays the same.
+// TestScheduleErased: the text of a schedule can be erased once the schedule is deleted, and the
+// state stays the same.
 func TestScheduleErased(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	a := w.Want(later(w, catalog.SchedulePut{ID: "s", Input: "Call the clinic.", Cron: "* * * * *"}), intents.OK)
-	refused(t, w.Erase(a, catalog.ErasesOrder), intents.MalformedArgs, "has not ended")
-	w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}}), intents.OK)
-	w.Want(w.Erase(a, catalog.ErasesOrder), intents.OK)
+	a := w.Want(putSchedule(w, catalog.SchedulePut{ID: "s", Input: "Call the clinic.", Cron: "* * * * *"}), intents.OK)
+	refused(t, w.Erase(a, catalog.ErasesIntent), intents.MalformedArgs, "has not ended")
+	w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}}), intents.OK)
+	w.Want(w.Erase(a, catalog.ErasesIntent), intents.OK)
 	w.Restart()
 }
 
-// TestOfAgentsAlone: the task of an agent that has the tool orders an action and a schedule,
-// and later tasks are told of both; a planner's step orders neither.
+// TestOfAgentsAlone: the task of an agent that has the tool requests an action and a schedule, and
+// later tasks are informed of both; a planner's step requests neither.
 func TestOfAgentsAlone(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := w.BegunAgent("p", "general").Started(1)
-	show := task.Order("action", catalog.Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/orders"}`)})
+	show := task.Intent("action", catalog.Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/orders"}`)})
 	show.Ctx.Call = "1.0"
 	shown := w.Want(w.Do(show), intents.OK)
-	remind := task.Order("schedule.put", catalog.SchedulePut{Input: "Ask again.", Cron: "0 9 * * *"})
+	remind := task.Intent("schedule.put", catalog.SchedulePut{Input: "Ask again.", Cron: "0 9 * * *"})
 	remind.Ctx.Call = "1.1"
 	w.Want(w.Do(remind), intents.OK)
 	if again := w.Do(show); again.Code != intents.OK || *again.Position != *shown.Position {
@@ -184,7 +188,7 @@ func TestOfAgentsAlone(t *testing.T) {
 	check := func(w *routertest.World) {
 		t.Helper()
 		var told []string
-		for _, c := range w.Dir.Told("default", task.Plan.ID, 1, "").Calls {
+		for _, c := range w.Dir.PlanDetails("default", task.Plan.ID, 1, "").Calls {
 			told = append(told, c.Call+" "+c.Type+" "+c.Status)
 		}
 		if diff := cmp.Diff([]string{"1.0 action done", "1.1 schedule.put done"}, told); diff != "" {
@@ -196,19 +200,19 @@ func TestOfAgentsAlone(t *testing.T) {
 	check(w)
 
 	step := w.Begun("q", "feed").Started(1)
-	refused(t, w.Do(step.Order("action", catalog.Action{Type: "open_page"})), intents.TaskScope, "no tool")
-	refused(t, w.Do(step.Order("schedule.put", catalog.SchedulePut{Input: "Ask again.", Cron: "0 9 * * *"})), intents.TaskScope, "no tool")
+	refused(t, w.Do(step.Intent("action", catalog.Action{Type: "open_page"})), intents.TaskScope, "no tool")
+	refused(t, w.Do(step.Intent("schedule.put", catalog.SchedulePut{Input: "Ask again.", Cron: "0 9 * * *"})), intents.TaskScope, "no tool")
 }
 
-// TestReminderOfAnAgent: the plan of a reminder that an agent has put says so to whoever drives it and to policy,
-// with every intent of it; that of one that its user has put does not.
+// TestReminderOfAnAgent: a plan of a reminder that an agent has put is marked as such for its
+// driver and for policy, with every intent of it; a reminder that its user has put is not.
 func TestReminderOfAnAgent(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	put := catalog.SchedulePut{ID: "users", Agent: "general", Input: "Water the plants.", Cron: "0 9 * * *"}
-	w.Want(later(w, put), intents.OK)
+	w.Want(putSchedule(w, put), intents.OK)
 	task := w.BegunAgent("p", "general").Started(1)
 	put.ID = "agents"
-	remind := task.Order("schedule.put", put)
+	remind := task.Intent("schedule.put", put)
 	remind.Ctx.Call = "1.0"
 	due := routertest.Result[catalog.ScheduleNext](w, w.Want(w.Do(remind), intents.OK)).Next
 	w = w.Restart()
@@ -221,7 +225,7 @@ func TestReminderOfAnAgent(t *testing.T) {
 		if v := routertest.Result[catalog.PlanView](w, a); v.ByAgent != byAgent {
 			t.Errorf("%s: %+v", schedule, v)
 		}
-		if f, _, _ := w.Dir.View().PlanFacts("default", p.ID); f.ByAgent != byAgent {
+		if f, _, _ := w.Dir.View().PlanInput("default", p.ID); f.ByAgent != byAgent {
 			t.Errorf("%s: %+v", schedule, f)
 		}
 	}

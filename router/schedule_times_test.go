@@ -33,8 +33,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestSummerTime: a time of day comes once a day, at the next moment that there is, when clocks are changed. What comes
-// every hour or oftener comes in even steps.
+// TestSummerTime: a time of day comes once a day, at the next existing moment, when clocks are
+// changed. A line of every hour or oftener comes in even steps.
 func TestSummerTime(t *testing.T) {
 	for _, x := range []struct {
 		cron, zone, after string

@@ -7,7 +7,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // uploads is what the skill of the reference patch takes.
@@ -21,14 +21,13 @@ func approvedWith(w *routertest.World, skill, schema string) {
 	}), intents.OK)
 }
 
-// TestPatchAgainstSchemas: what of a new node's inputs is plain text must be what its skill
-// takes, by the schema that it was approved with. A template may become anything, and the
-// principal is filled in.
+// TestPatchAgainstSchemas: plain-text inputs of a new node must match its skill's schema, as
+// approved. A template may become anything, and the principal is filled in.
 func TestPatchAgainstSchemas(t *testing.T) {
 	r, _, _ := patchWorld(t, catalog.Pure)
 	approvedWith(r.World, "aws.s3_upload", uploads)
-	with := func(inputs string) routertest.Order {
-		return r.PatchOrder("two", strings.Replace(referencePatch, `"inputs":{"bucket":"acme","key_template":"uploads/${run_id}.bin"}`, inputs, 1))
+	with := func(inputs string) routertest.Intent {
+		return r.PatchIntent("two", strings.Replace(referencePatch, `"inputs":{"bucket":"acme","key_template":"uploads/${run_id}.bin"}`, inputs, 1))
 	}
 	const at = "/intent/args/patch/add_nodes/0/inputs"
 	for _, tt := range []struct{ name, inputs, pointer string }{
@@ -36,7 +35,7 @@ func TestPatchAgainstSchemas(t *testing.T) {
 		{"in a list", `"inputs":{"bucket":"b","parts":[1,"two","${run_id}"]}`, at + "/parts/1"},
 		{"too long", `"inputs":{"bucket":"b","key_template":"plain text"}`, at + "/key_template"},
 		{"missing", `"inputs":{"key_template":"${run_id}"}`, at + "/bucket"},
-		{"unknown", `"inputs":{"bucket":"b","bukket":"${run_id}"}`, at + "/bukket"}, // its value is not known, but its name is
+		{"unknown", `"inputs":{"bucket":"b","bukket":"${run_id}"}`, at + "/bukket"}, // its value is unknown, but its name is known
 		{"none", `"timeout_sec":9`, at + "/bucket"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,12 +48,12 @@ func TestPatchAgainstSchemas(t *testing.T) {
 	if v := r.View(); v.Revision != 1 {
 		t.Errorf("revision %d after refused patches", v.Revision)
 	}
-	r.Want(r.Do(r.PatchOrder("two", referencePatch)), intents.OK)
+	r.Want(r.Do(r.PatchIntent("two", referencePatch)), intents.OK)
 	r.Reopen()
 }
 
-// TestWorkflowAgainstSchemas: a registry whose graph gives an approved skill what it does not
-// take is refused, and so is the start of a workflow whose skill was approved anew.
+// TestWorkflowAgainstSchemas: a registry whose graph gives an approved skill inputs that do not
+// match is refused, and so is the start of a workflow whose skill was approved again.
 func TestWorkflowAgainstSchemas(t *testing.T) {
 	w := flowWorld(t)
 	approvedWith(w, "crm.parse", `{"type":"object","properties":{"n":{"type":"integer"}}}`)
@@ -66,12 +65,12 @@ func TestWorkflowAgainstSchemas(t *testing.T) {
 	w.BegunRun("r1", "one", `{}`)
 	approvedWith(w, "crm.parse", `{"type":"object","properties":{"n":{"type":"string"}}}`)
 	p := w.NewPlan("r2")
-	a := w.Do(p.StartOrder("one", `{}`))
+	a := w.Do(p.StartIntent("one", `{}`))
 	refused(t, a, intents.MalformedArgs, "its node a gives the skill crm.parse what it does not take: /inputs/n: ")
 	if a.Pointer != "/intent/args/workflow_id" {
 		t.Error(a.Pointer)
 	}
-	w.Pin("crm.parse", catalog.Pure) // without a schema nothing is said
-	w.Want(w.Do(p.StartOrder("one", `{}`)), intents.OK)
+	w.Pin("crm.parse", catalog.Pure) // without a schema nothing is checked
+	w.Want(w.Do(p.StartIntent("one", `{}`)), intents.OK)
 	w.Reopen()
 }

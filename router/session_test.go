@@ -9,18 +9,18 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // besides is plan.open in the session of the first plan.
-func besides(p *routertest.Plan) routertest.Order {
-	o := p.OpenOrder()
+func besides(p *routertest.Plan) routertest.Intent {
+	o := p.OpenIntent()
 	o.Ctx.SessionID = routertest.Session
 	return o
 }
 
-// TestOneOpenTurn: a session has one open turn, which is named to whoever wants another;
-// its end frees the session, and so does a hold.
+// TestOneOpenTurn: a session has one open turn, and a refusal of another names it; its end frees
+// the session, and so does a hold.
 func TestOneOpenTurn(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	first := w.NewPlan("p1")
@@ -42,8 +42,8 @@ func TestOneOpenTurn(t *testing.T) {
 	w.Want(w.Do(besides(w.NewPlan("p6"))), intents.OK)
 }
 
-// TestHoldFreesItsSession: a turn that waits for people lets the next one begin, and takes
-// no session when it goes on.
+// TestHoldFreesItsSession: a held turn lets the next one begin, and takes no session when it
+// continues.
 func TestHoldFreesItsSession(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("pay", catalog.Once)
@@ -55,19 +55,19 @@ func TestHoldFreesItsSession(t *testing.T) {
 	w.Want(task.Finish("held", "", ""), intents.OK)
 	next := w.NewPlan("p3")
 	w.Want(w.Do(besides(next)), intents.OK)
-	w.Want(p.Claim(), intents.OK) // it goes on
+	w.Want(p.Claim(), intents.OK) // it continues
 	w.Want(p.Fail(), intents.OK)
 	w.Want(w.Do(besides(w.NewPlan("p4"))), intents.SessionBusy)
 }
 
-// TestOneRequest: a request opens one plan. How long a second one is told of it depends on
-// how it is recognised.
+// TestOneRequest: a request opens one plan. How long a repetition gets that plan depends on how it
+// is recognised.
 func TestOneRequest(t *testing.T) {
 	for kind, kept := range map[string]time.Duration{catalog.RequestKey: 24*time.Hour - 5*time.Second, catalog.RequestRetry: 10 * time.Minute, catalog.RequestBody: 0} {
 		t.Run(kind, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
-			asks := func(p *routertest.Plan, of string) routertest.Order {
-				o := p.OpenOrder()
+			asks := func(p *routertest.Plan, of string) routertest.Intent {
+				o := p.OpenIntent()
 				o.Args = catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?", Request: &catalog.Request{Digest: intents.Digest([]byte(of)), Kind: kind}}
 				return o
 			}
@@ -101,13 +101,13 @@ func TestOneRequest(t *testing.T) {
 	}
 }
 
-// TestTurnContext: who claims a plan is told what its prompts take from the request; no
-// other answer has it, nor what is erased later.
+// TestTurnContext: the claimer of a plan gets what its prompts take from the request; no other
+// answer has it, nor what is erased later.
 func TestTurnContext(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.NewPlan("p1")
-	turn := &catalog.TurnContext{History: []catalog.Said{{Role: "user", Content: "Hello"}}, AddedInstruction: "Be brief.", Locale: "de"}
-	o := p.OpenOrder()
+	turn := &catalog.TurnContext{History: []catalog.ChatMessage{{Role: "user", Content: "Hello"}}, AddedInstruction: "Be brief.", Locale: "de"}
+	o := p.OpenIntent()
 	o.Args = catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?", Turn: turn}
 	told := func(a *intents.Answer) *catalog.TurnContext {
 		var v catalog.PlanView

@@ -8,12 +8,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// TestSkillIDs: an order may name the tool alone where one server's is approved. The
-// record and the ticket have the id, and the policy judges by it.
+// TestSkillIDs: an intent may name the tool alone if one server's is approved. The record and the
+// ticket have the id, and the policy judges by it.
 func TestSkillIDs(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for _, id := range []string{"git.log", "crm.close", "git.close"} {
@@ -22,17 +22,17 @@ func TestSkillIDs(t *testing.T) {
 	p := w.Begun("p1", "log", "close")
 	task := p.Started(1)
 	at := *w.Want(task.Call("log", `{}`), intents.OK).Position
-	var facts intents.Facts
+	var inputs intents.DecisionInputs
 	i := slices.IndexFunc(w.Records(), func(r storage.Record) bool { return r.Position == at })
-	if err := json.Unmarshal(w.Records()[i].Parts[storage.PartFacts], &facts); err != nil || facts.Skill == nil || facts.Skill.Name != "git.log" {
-		t.Errorf("facts %+v, error %v", facts, err)
+	if err := json.Unmarshal(w.Records()[i].Parts[storage.PartInputs], &inputs); err != nil || inputs.Skill == nil || inputs.Skill.Name != "git.log" {
+		t.Errorf("facts %+v, error %v", inputs, err)
 	}
 	calls := w.Bus.Calls("skill.call")
 	if got := calls[len(calls)-1].Ticket.Pins; len(got) != 1 || got[0].Skill != "git.log" {
 		t.Errorf("the ticket has %+v", got)
 	}
 	if a := task.Call("git.log", `{"n":1}`); a.Code != intents.TaskScope {
-		t.Errorf("a step that names the tool allows %s", a.Code) // one name in plan and order
+		t.Errorf("a step that names the tool allows %s", a.Code) // one name in plan and intent
 	}
 	w.Data("skills_allow", `["crm.log"]`)
 	w.Want(task.Call("log", `{"n":2}`), intents.PolicyDenied)
@@ -45,8 +45,7 @@ func TestSkillIDs(t *testing.T) {
 	w.Want(task.Call("log", `{"n":5}`), intents.ApprovalRequired)
 }
 
-// TestToolOfTwoServers: an order that names only the tool is refused, and says how to name
-// the skill.
+// TestToolOfTwoServers: an intent that names only the tool is refused, with how to name the skill.
 func TestToolOfTwoServers(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("crm.close", catalog.Pure)
@@ -58,15 +57,4 @@ func TestToolOfTwoServers(t *testing.T) {
 	}
 	w.Pin("close", catalog.Pure) // as earlier builds approved
 	w.Want(task.Call("close", `{}`), intents.OK)
-}
-
-// TestToolOfEarlierLogs: in a log of earlier rules only the name that was approved names a
-// skill, so that its orders come out as they did.
-func TestToolOfEarlierLogs(t *testing.T) {
-	w := routertest.NewOld(t, routertest.Options{})
-	w.Pin("git.log", catalog.Pure)
-	task := w.Begun("p1", "log", "git.log").Started(1)
-	if a := w.Want(task.Call("log", `{}`), intents.PolicyDenied); !strings.Contains(a.Reason, "no approved pin") {
-		t.Errorf("refused because: %s", a.Reason)
-	}
 }

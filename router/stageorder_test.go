@@ -9,38 +9,37 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// Each stage speaks before the next one: every order here is wrong in two
-// neighbouring stages.
+// Each stage comes before the next one: every intent here is wrong in two neighbouring stages.
 func TestStageOrder(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*routertest.World, *routertest.Order)
+		change func(*routertest.World, *routertest.Intent)
 		code   intents.Code
 	}{
-		{"signature before type", func(w *routertest.World, o *routertest.Order) {
+		{"signature before type", func(w *routertest.World, o *routertest.Intent) {
 			o.By, o.Type = w.NewKey(intents.RolePlanner), "skill.fly"
 		}, intents.KeyUnknown},
-		{"signature before freshness", func(w *routertest.World, o *routertest.Order) {
+		{"signature before freshness", func(w *routertest.World, o *routertest.Intent) {
 			o.By, o.At = w.NewKey(intents.RolePlanner), w.Clock.Now().Add(-time.Hour)
 		}, intents.KeyUnknown},
-		{"grant before arguments", func(_ *routertest.World, o *routertest.Order) { o.NoGrant, o.Args = true, struct{}{} }, intents.GrantInvalid},
-		{"arguments before freshness", func(w *routertest.World, o *routertest.Order) {
+		{"grant before arguments", func(_ *routertest.World, o *routertest.Intent) { o.NoGrant, o.Args = true, struct{}{} }, intents.GrantInvalid},
+		{"arguments before freshness", func(w *routertest.World, o *routertest.Intent) {
 			o.Args, o.At = struct{}{}, w.Clock.Now().Add(-time.Hour)
 		}, intents.SchemaInvalid},
-		{"freshness before idempotency", func(w *routertest.World, o *routertest.Order) {
+		{"freshness before idempotency", func(w *routertest.World, o *routertest.Intent) {
 			o.Args, o.At = catalog.SkillFind{Query: "other"}, w.Clock.Now().Add(-time.Hour)
 		}, intents.ExpiredTTL},
-		{"idempotency before capability", func(_ *routertest.World, o *routertest.Order) {
+		{"idempotency before capability", func(_ *routertest.World, o *routertest.Intent) {
 			o.Args, o.Roles = catalog.SkillFind{Query: "other"}, []string{"auditor"}
 		}, intents.ConflictIdempotency},
-		{"capability before policy", func(_ *routertest.World, o *routertest.Order) {
+		{"capability before policy", func(_ *routertest.World, o *routertest.Intent) {
 			o.Key, o.Roles, o.Ctx.Labels = "k2", []string{"auditor"}, map[string]string{"writ.selfproof": "forbidden"}
 		}, intents.RBACForbidden},
-		{"policy before dispatch", func(_ *routertest.World, o *routertest.Order) {
+		{"policy before dispatch", func(_ *routertest.World, o *routertest.Intent) {
 			o.Key, o.Ctx.Labels = "k3", map[string]string{"writ.selfproof": "forbidden"}
 		}, intents.PolicyDenied},
 	} {
@@ -59,8 +58,8 @@ func TestStageOrder(t *testing.T) {
 	}
 }
 
-// A plan is there from its receipt on, with its bounds; its steps
-// are opened in order, and what failed says when.
+// A plan exists from its receipt on, with its bounds; its steps are opened in order, and failures
+// have their time.
 func TestPlanFromReceiptOn(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.NewPlan("p1")
@@ -70,11 +69,11 @@ func TestPlanFromReceiptOn(t *testing.T) {
 	}
 	w.Want(p.Claim(), intents.OK)
 	w.Want(p.Plan(routertest.Steps(1, "a", "b")), intents.OK)
-	if a := w.Want(w.Do(p.StepOrder(p.NewTask(2).StepArgs())), intents.MalformedArgs); a.Pointer != "/intent/args/step" {
+	if a := w.Want(w.Do(p.StepIntent(p.NewTask(2).StepArgs())), intents.MalformedArgs); a.Pointer != "/intent/args/step" {
 		t.Errorf("step 2 before step 1: %s", a.Pointer)
 	}
 	first := p.Started(1)
-	if a := w.Want(w.Do(p.StepOrder(p.NewTask(2).StepArgs())), intents.MalformedArgs); a.Pointer != "/intent/args/step" {
+	if a := w.Want(w.Do(p.StepIntent(p.NewTask(2).StepArgs())), intents.MalformedArgs); a.Pointer != "/intent/args/step" {
 		t.Errorf("step 2 beside step 1: %s", a.Pointer)
 	}
 	first.Done()
@@ -86,8 +85,8 @@ func TestPlanFromReceiptOn(t *testing.T) {
 	}
 }
 
-// The files of a step go with its task's own end, whatever that is; those of
-// another step stay.
+// The files of a step are removed with its task's own end, whatever that is; those of another step
+// stay.
 func TestStepFilesAreWiped(t *testing.T) {
 	w, blobs, task := withBlobs(t)
 	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p1"), Revision: 1, Step: 1}
@@ -125,7 +124,7 @@ func TestMemoryLabelIsNoKey(t *testing.T) {
 		catalog.WriteMemory{Label: "../x", Data: json.RawMessage(`[1]`)},
 		map[string]any{"label": "x", "data": 1, "key": "default:S:task_9:result"},
 	} {
-		w.Want(w.Do(task.Order("write_memory", args)), intents.SchemaInvalid)
+		w.Want(w.Do(task.Intent("write_memory", args)), intents.SchemaInvalid)
 	}
 	if n := len(w.Bus.Calls("write_memory")); n != 0 {
 		t.Errorf("%d writes", n)

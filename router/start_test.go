@@ -8,9 +8,9 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 )
 
@@ -19,14 +19,13 @@ func TestStartWithoutGenesis(t *testing.T) {
 	if err := w.Router.Start(t.Context()); err == nil || w.Router.Ready() {
 		t.Errorf("%v, ready %v", err, w.Router.Ready())
 	}
-	a, err := w.Router.SubmitAndWait(t.Context(), w.Seal(find(w)), 0)
+	a, err := w.Router.SubmitAndWait(t.Context(), w.Sign(find(w)), 0)
 	if a != nil || intents.CodeOf(err) != intents.Overloaded {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
 
-// A start refuses nothing for the clock: what is recorded later is timed like the
-// last record.
+// A start refuses nothing for the clock: later records get at least the time of the last record.
 func TestStartWithTheClockBack(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.OK(find(w))
@@ -40,8 +39,8 @@ func TestStartWithTheClockBack(t *testing.T) {
 	}
 }
 
-// What keeps orders from being taken is told with what to do, and no hold expires
-// by a clock that may be wrong.
+// The refusal while intents are blocked has a hint, and no hold expires by a clock that may be
+// wrong.
 func TestBlocked(t *testing.T) {
 	blocked := health.Condition{Name: "clock", Reason: "the clock was set", Do: "writ confirm clock", Blocks: true}
 	up := false
@@ -50,8 +49,8 @@ func TestBlocked(t *testing.T) {
 	if up = true; w.Router.Ready() {
 		t.Error("ready")
 	}
-	_, err := w.Router.SubmitAndWait(t.Context(), w.Seal(find(w)), 0)
-	a := router.Refused(nil, err)
+	_, err := w.Router.SubmitAndWait(t.Context(), w.Sign(find(w)), 0)
+	a := router.RefusalAnswer(nil, err)
 	if a.Code != intents.Overloaded || !strings.Contains(a.Reason, blocked.Reason) || a.Hint != blocked.Do || a.RetryAfter == 0 {
 		t.Errorf("%+v", a)
 	}
@@ -75,8 +74,8 @@ func changed(t *testing.T, name, content string) *policies.Engine {
 	return e
 }
 
-// The router proves itself with the policy in force: one that allows the
-// forbidden order, or denies the good one, keeps it from being ready.
+// The router proves itself with the policy in force: one that allows the forbidden intent, or
+// denies the good one, keeps it from being ready.
 func TestSelfProof(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	before := w.Journal.Next()
@@ -128,7 +127,7 @@ func TestStartRecordsThePolicy(t *testing.T) {
 	if made := next.Journal.Next() - before; made != 1 || next.Dir.View().PolicyDigest() != engine.Digest() {
 		t.Errorf("%d records, digest in force %s", made, next.Dir.View().PolicyDigest())
 	}
-	a, err := r.Submit(t.Context(), next.Seal(find(next)))
+	a, err := r.Submit(t.Context(), next.Sign(find(next)))
 	w.Must(err)
 	if a.Decision.PolicyDigest != engine.Digest() {
 		t.Errorf("decided by %s", a.Decision.PolicyDigest)

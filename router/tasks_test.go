@@ -6,10 +6,10 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// A task's order stays within its own task, step, plan and user.
+// A task's intent stays within its own task, step, plan and user.
 func TestTaskScope(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Pure)
@@ -19,25 +19,25 @@ func TestTaskScope(t *testing.T) {
 	foreign := w.Begun("p2", "other").Started(1)
 	for _, c := range []struct {
 		name, pointer string
-		change        func(*routertest.Order)
+		change        func(*routertest.Intent)
 	}{
-		{"another task", "/context/task_id", func(o *routertest.Order) { o.Ctx.TaskID = foreign.TaskID }},
-		{"no task", "/context/task_id", func(o *routertest.Order) { o.Ctx.TaskID = "" }},
-		{"another step", "/context/step", func(o *routertest.Order) { o.Ctx.Step = 2 }},
-		{"an ask", "/context/ask", func(o *routertest.Order) { o.Ctx.Ask = "1.0" }},
-		{"another revision", "/context/step", func(o *routertest.Order) { o.Ctx.Revision = 2 }},
-		{"another plan", "/context/step", func(o *routertest.Order) { o.Ctx.PlanID = routertest.PlanID("p2") }},
-		{"another session", "/context/session_id", func(o *routertest.Order) { o.Ctx.SessionID = "S2" }},
-		{"another turn", "/context/session_id", func(o *routertest.Order) { o.Ctx.TurnID = "T2" }},
-		{"another user", "/actor", func(o *routertest.Order) { o.User = "bob" }},
-		{"another tenant", "/actor", func(o *routertest.Order) { o.Tenant = "system" }},
-		{"a skill of another step", "/intent/args/skill", func(o *routertest.Order) { o.Args = catalog.SkillCall{Skill: "other"} }},
-		{"loads a skill of another step", "/intent/args/skill", func(o *routertest.Order) { o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "other"} }},
-		{"finishes another task", "/intent/args/task_id", func(o *routertest.Order) {
+		{"another task", "/context/task_id", func(o *routertest.Intent) { o.Ctx.TaskID = foreign.TaskID }},
+		{"no task", "/context/task_id", func(o *routertest.Intent) { o.Ctx.TaskID = "" }},
+		{"another step", "/context/step", func(o *routertest.Intent) { o.Ctx.Step = 2 }},
+		{"an ask", "/context/ask", func(o *routertest.Intent) { o.Ctx.Ask = "1.0" }},
+		{"another revision", "/context/step", func(o *routertest.Intent) { o.Ctx.Revision = 2 }},
+		{"another plan", "/context/step", func(o *routertest.Intent) { o.Ctx.PlanID = routertest.PlanID("p2") }},
+		{"another session", "/context/session_id", func(o *routertest.Intent) { o.Ctx.SessionID = "S2" }},
+		{"another turn", "/context/session_id", func(o *routertest.Intent) { o.Ctx.TurnID = "T2" }},
+		{"another user", "/actor", func(o *routertest.Intent) { o.User = "bob" }},
+		{"another tenant", "/actor", func(o *routertest.Intent) { o.Tenant = "system" }},
+		{"a skill of another step", "/intent/args/skill", func(o *routertest.Intent) { o.Args = catalog.SkillCall{Skill: "other"} }},
+		{"loads a skill of another step", "/intent/args/skill", func(o *routertest.Intent) { o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "other"} }},
+		{"finishes another task", "/intent/args/task_id", func(o *routertest.Intent) {
 			o.Type, o.Args = "step.finish", catalog.StepFinish{TaskID: foreign.TaskID, Status: "failed", Reason: "x"}
 		}},
 	} {
-		o := task.CallOrder("feed", `{}`)
+		o := task.CallIntent("feed", `{}`)
 		c.change(&o)
 		if a := w.Do(o); a.Code != intents.TaskScope || a.Pointer != c.pointer {
 			t.Errorf("%s: %s at %s: %s", c.name, a.Code, a.Pointer, a.Reason)
@@ -57,13 +57,13 @@ func TestTaskKeyIsNoAgent(t *testing.T) {
 		"cancel": catalog.Cancel{PlanID: routertest.PlanID("p1")}, "soul.get": catalog.SoulGet{},
 		"skill.approve": catalog.SkillApprove{Skill: "x", Digest: intents.Digest(nil), Effect: catalog.Pure},
 	} {
-		if a := w.Do(task.Order(typ, args)); a.Code != intents.KeyRole {
+		if a := w.Do(task.Intent(typ, args)); a.Code != intents.KeyRole {
 			t.Errorf("%s: %s", typ, a.Code)
 		}
 	}
 }
 
-// The task's key is dead after every end, and says so.
+// The task's key is dead after every end, and the refusal says so.
 func TestTaskEnds(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -78,7 +78,7 @@ func TestTaskEnds(t *testing.T) {
 		{"cancel", func(w *routertest.World, task *routertest.Task) { w.Want(task.Cancel(w.Gateway), intents.OK) }},
 		{"plan closed", func(w *routertest.World, task *routertest.Task) { w.Want(task.Fail(), intents.OK) }},
 		{"the manager says failed", func(w *routertest.World, task *routertest.Task) {
-			o := task.ClaimOrder(0)
+			o := task.ClaimIntent(0)
 			o.Type, o.Args = "step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "failed", Reason: "lost"}
 			w.OK(o)
 		}},
@@ -89,12 +89,12 @@ func TestTaskEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
 			task := started(w, catalog.Pure)
-			call := w.Seal(task.CallOrder("feed", `{"first":true}`))
+			call := w.Sign(task.CallIntent("feed", `{"first":true}`))
 			w.Want(w.Send(call), intents.OK)
 			c.end(w, task)
 			w.Want(task.Call("feed", `{"second":true}`), intents.KeyRevoked)
 			w.Want(task.Finish("failed", "", "late"), intents.KeyRevoked)
-			if c.name != "deadline" { // by then the order itself has expired
+			if c.name != "deadline" { // by then the intent itself has expired
 				if a := w.Want(w.Send(call), intents.OK); !a.Replayed {
 					t.Error("the duplicate is not replayed")
 				}
@@ -113,7 +113,7 @@ func TestTaskDeadlineHasNoLeeway(t *testing.T) {
 	w.Want(task.Call("feed", `{"late":true}`), intents.KeyRevoked)
 }
 
-// done must name a result that was written in this step; the manager may only say failed.
+// done must name a result that was written in this step; the manager may only report failed.
 func TestFinish(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Pure)
@@ -123,7 +123,7 @@ func TestFinish(t *testing.T) {
 	if a.Pointer != "/intent/args/memory_key" {
 		t.Errorf("pointer %s", a.Pointer)
 	}
-	manager := t1.ClaimOrder(0)
+	manager := t1.ClaimIntent(0)
 	manager.Type, manager.Args = "step.finish", catalog.StepFinish{TaskID: t1.TaskID, Status: "insufficient", Reason: "x"}
 	w.Want(w.Do(manager), intents.MalformedArgs)
 	manager.User, manager.Ctx.PlanID, manager.Args = "bob", "", catalog.StepFinish{TaskID: t1.TaskID, Status: "failed", Reason: "x"}
@@ -148,7 +148,7 @@ func TestTaskReadsMemory(t *testing.T) {
 	k1 := p.Started(1).Done()
 	k2 := p.Started(2).Done()
 	t3 := p.Started(3)
-	read := func(key string) *intents.Answer { return w.Do(t3.Order("read_memory", catalog.ReadMemory{Key: key})) }
+	read := func(key string) *intents.Answer { return w.Do(t3.Intent("read_memory", catalog.ReadMemory{Key: key})) }
 	w.Want(read(k1), intents.OK)
 	w.Want(read(k2), intents.TaskScope)
 	w.Want(read(t3.MemoryKey("draft")), intents.TaskScope)
@@ -158,7 +158,7 @@ func TestTaskReadsMemory(t *testing.T) {
 	// A step without input_from_step reads no earlier result.
 	q := w.Begun("p2", "feed")
 	q1 := q.Started(1)
-	w.Want(w.Do(q1.Order("read_memory", catalog.ReadMemory{Key: k1})), intents.TaskScope)
+	w.Want(w.Do(q1.Intent("read_memory", catalog.ReadMemory{Key: k1})), intents.TaskScope)
 }
 
 // A task finds only the skills of its step among the tenant's pins.
@@ -166,13 +166,13 @@ func TestTaskFindsItsSkills(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("other", catalog.Pure)
 	task := started(w, catalog.Pure)
-	w.OK(task.Order("skill.find", catalog.SkillFind{Query: "all"}))
+	w.OK(task.Intent("skill.find", catalog.SkillFind{Query: "all"}))
 	if pins := w.Bus.Calls("skill.find")[0].Ticket.Pins; len(pins) != 1 || pins[0].Skill != "feed" {
 		t.Errorf("%+v", pins)
 	}
 }
 
-// An order under a standing grant reads the plan that the grant is for and no
+// An intent under a standing grant reads the plan that the grant is for and no
 // other, though its context names the right one.
 func TestStandingGrantReadsNoOtherPlan(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
@@ -180,7 +180,7 @@ func TestStandingGrantReadsNoOtherPlan(t *testing.T) {
 	w.Begun("p2", "feed")
 	work := "plan:" + routertest.PlanID("p1")
 	read := func(work, typ string, args any) *intents.Answer {
-		return w.Do(routertest.Order{
+		return w.Do(routertest.Intent{
 			By: w.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: routertest.PlanID("p1")},
 			Grant: func(g *intents.Grant) { g.For = work },
 		})

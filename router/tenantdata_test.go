@@ -9,7 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 )
 
@@ -17,8 +17,7 @@ func data(key, value string) catalog.AdminPut {
 	return catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: json.RawMessage(value)}}
 }
 
-// mistyped are rows that would fail open, with where the mistake is and a word of
-// what is said about it.
+// mistyped are rows that would fail open, with the place of the mistake and a word of its message.
 var mistyped = []struct {
 	put          catalog.AdminPut
 	pointer, why string
@@ -53,7 +52,7 @@ var mistyped = []struct {
 	{catalog.AdminPut{APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}}}, "/api_key/max_roles/0", "no such role"},
 }
 
-// TestMistypedDirectoryData: each is refused where it stands, with what was meant.
+// TestMistypedDirectoryData: each is refused with its place and the expected value.
 func TestMistypedDirectoryData(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for _, c := range mistyped {
@@ -73,7 +72,7 @@ func TestMistypedDirectoryData(t *testing.T) {
 	}
 }
 
-// TestWellTypedDirectoryData: what is meant is put.
+// TestWellTypedDirectoryData: correct data is put.
 func TestWellTypedDirectoryData(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Approval(`{"once":true,"skills":["pay"],"count":2,"within_sec":600}`, "ben", "cleo")
@@ -91,21 +90,30 @@ func TestWellTypedDirectoryData(t *testing.T) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &wide}), intents.OK)
 }
 
-// TestMisput: what an earlier build let in is not judged again, is told, and can
-// be mended.
+// TestMisput: a recorded row that would be refused today is reported, and can be corrected.
 func TestMisput(t *testing.T) {
-	w := routertest.NewOld(t, routertest.Options{})
-	for _, c := range mistyped {
-		if c.put.Tenant = "default"; c.put.Data == nil || c.put.Data.Key != "approval" {
-			w.Want(w.Admin("admin.put", c.put), intents.OK)
+	dir, next := state.New(), int64(0)
+	put := func(a catalog.AdminPut) {
+		raw, err := json.Marshal(a)
+		if err == nil {
+			d := intents.Decision{Verdict: intents.Allow, Executor: catalog.ExecutorRouter}
+			err = dir.Take(state.Content{Position: next, Intent: &state.Intent{Position: next, Tenant: "system", Type: "admin.put", Args: raw, Decision: d}})
+		}
+		if next++; err != nil {
+			t.Fatal(err)
 		}
 	}
-	w.Data("approval", `{"onse":true}`)
-	w.Data("ttl_max", `{"*":"60"}`)
-	w.Must(w.Router.Start(t.Context()))
-	w.Must(w.Dir.Err())
+	put(catalog.AdminPut{New: &catalog.Tenant{ID: "default"}})
+	put(data("approval", `null`))
+	for _, c := range mistyped {
+		if c.put.Tenant = "default"; c.put.Data == nil || c.put.Data.Key != "approval" {
+			put(c.put)
+		}
+	}
+	put(data("approval", `{"onse":true}`))
+	put(data("ttl_max", `{"*":"60"}`))
 	told := map[string]bool{}
-	for _, m := range w.Dir.Misput(nil) {
+	for _, m := range dir.Misput(nil) {
 		if m.Tenant != "default" || m.Reason == "" {
 			t.Errorf("%+v", m)
 		}
@@ -118,18 +126,15 @@ func TestMisput(t *testing.T) {
 	if d := cmp.Diff(want, told); d != "" {
 		t.Errorf("(-want +told):\n%s", d)
 	}
-	w.Pin("feed", catalog.Pure)
-	w.Want(w.NewPlan("p1").Open(), intents.PolicyDenied) // ttl_max: it cannot be read, so no order of the tenant is allowed
 	for row := range want {
 		if key, ok := strings.CutPrefix(row, "data "); ok {
-			w.Data(key, `null`)
+			put(data(key, `null`))
 		}
 	}
-	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "r", Capabilities: []string{}}}), intents.OK)
-	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "u", Roles: []string{"boss"}, Disabled: true}}), intents.OK)
-	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}, Revoked: true}}), intents.OK)
-	if got := w.Dir.Misput(nil); len(got) != 0 {
+	put(catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "r", Capabilities: []string{}}})
+	put(catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "u", Roles: []string{"boss"}, Disabled: true}})
+	put(catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}, Revoked: true}})
+	if got := dir.Misput(nil); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	w.Begun("p1", "feed").Started(1)
 }

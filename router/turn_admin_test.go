@@ -8,14 +8,14 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
 
-// Orders that change the same directory data at once, on a journal that takes its
-// time, are all carried out: one that has lost to another is decided again alone.
-func TestControlOrdersAtOnce(t *testing.T) {
+// Intents that change the same directory data at once, on a slow journal, are all executed: one
+// that has lost to another is decided again alone.
+func TestControlIntentsAtOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{Open: func(observe storage.Observer) routertest.Journal {
 		j, err := sqlite.OpenJournal(t.Context(), t.TempDir(), sqlite.JournalOptions{Observer: observe})
 		if err != nil {
@@ -25,18 +25,18 @@ func TestControlOrdersAtOnce(t *testing.T) {
 		return j
 	}})
 	const callers, each = 8, 25
-	sealed := make([][][]byte, callers)
-	for c := range sealed {
+	signed := make([][][]byte, callers)
+	for c := range signed {
 		for i := range each {
-			sealed[c] = append(sealed[c], w.Seal(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{
+			signed[c] = append(signed[c], w.Sign(routertest.Intent{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{
 				Tenant: "default", Data: &catalog.Data{Key: fmt.Sprintf("x.k%d", c), Value: json.RawMessage(fmt.Sprint(i))},
 			}}))
 		}
 	}
 	var running sync.WaitGroup
-	for c := range sealed {
+	for c := range signed {
 		running.Go(func() {
-			for i, raw := range sealed[c] {
+			for i, raw := range signed[c] {
 				if a := w.Send(raw); a.Outcome == nil || a.Outcome.Status != intents.Done {
 					t.Errorf("caller %d, order %d: %s", c, i, a.Code)
 				}

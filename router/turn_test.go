@@ -10,17 +10,17 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// line of the table of one turn: position, kind and, for orders, type and role.
+// line of the table of one turn: position, kind and, for intents, type and role.
 func line(t *testing.T, r storage.Record) string {
 	t.Helper()
 	switch r.Kind {
-	case storage.KindOrder:
-		s, err := state.ReadOrder(r)
+	case storage.KindIntent:
+		s, err := state.ReadIntent(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestOneTurn(t *testing.T) {
 		t.Error(d)
 	}
 	v := p.View()
-	if v.Status != catalog.PlanComplete || v.Response != "These." || v.ReplanCount != 0 || v.CompletedAt == nil || v.Facts != nil {
+	if v.Status != catalog.PlanComplete || v.Response != "These." || v.ReplanCount != 0 || v.CompletedAt == nil || v.IntentHistory != nil {
 		t.Errorf("%+v", v)
 	}
 	for i, s := range v.Steps {
@@ -106,7 +106,7 @@ func TestOneTurn(t *testing.T) {
 	}
 }
 
-// What a ticket says is what was decided, and of a task what its step allows.
+// A ticket contains what was decided, and for a task what its step allows.
 func TestTickets(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.TwoSteps()
@@ -123,7 +123,7 @@ func TestTickets(t *testing.T) {
 			}
 			rec, err := w.Journal.Get(t.Context(), k.Position)
 			w.Must(err)
-			if s, err := state.ReadOrder(rec); err != nil || s.Decision.IntentID != k.IntentID {
+			if s, err := state.ReadIntent(rec); err != nil || s.Decision.IntentID != k.IntentID {
 				t.Errorf("%s: position %d holds %s", typ, k.Position, s.Decision.IntentID)
 			}
 			if (k.Scope != nil) != (c.Body.Context.TaskID != "") {
@@ -157,22 +157,22 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// The record of an order is enough to decide it again: the signed bytes, the
-// grant, the decision, and what the policy saw beyond the order.
+// The record of an intent is enough to decide it again: the signed bytes, the grant, the decision,
+// and the inputs of policy beyond the intent.
 func TestRecordParts(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
 	a := w.Want(task.Call("feed", `{}`), intents.OK)
 	rec, err := w.Journal.Get(t.Context(), *a.Position)
 	w.Must(err)
-	var sealed intents.Sealed
-	w.Must(json.Unmarshal(rec.Parts[storage.PartOrder], &sealed))
-	u, err := sealed.Open()
+	var signed intents.Signed
+	w.Must(json.Unmarshal(rec.Parts[storage.PartIntent], &signed))
+	u, err := signed.Open()
 	w.Must(err)
 	if u.ID() != a.IntentID {
 		t.Errorf("the record names %s", u.ID())
 	}
-	var facts struct {
+	var inputs struct {
 		Signer struct{ KID, Role string }
 		Roles  []string
 		Task   struct {
@@ -182,10 +182,10 @@ func TestRecordParts(t *testing.T) {
 		Skill struct{ Name, Effect string }
 		Now   string
 	}
-	w.Must(json.Unmarshal(rec.Parts[storage.PartFacts], &facts))
-	if facts.Signer.KID != task.Key.KID || facts.Signer.Role != "task" || facts.Task.TaskID != task.TaskID || facts.Plan.Epoch != 1 ||
-		facts.Skill.Name != "feed" || facts.Skill.Effect != "once" || facts.Now != intents.FormatTime(w.Clock.Now()) {
-		t.Errorf("facts %s", rec.Parts[storage.PartFacts])
+	w.Must(json.Unmarshal(rec.Parts[storage.PartInputs], &inputs))
+	if inputs.Signer.KID != task.Key.KID || inputs.Signer.Role != "task" || inputs.Task.TaskID != task.TaskID || inputs.Plan.Epoch != 1 ||
+		inputs.Skill.Name != "feed" || inputs.Skill.Effect != "once" || inputs.Now != intents.FormatTime(w.Clock.Now()) {
+		t.Errorf("facts %s", rec.Parts[storage.PartInputs])
 	}
 	if _, ok := rec.Parts[storage.PartGrant]; !ok {
 		t.Error("no grant")

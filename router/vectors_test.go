@@ -5,22 +5,22 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/intents/intentstest"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/intentstest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// TestServeVectors: over NATS every vector gets its code; an order that verifies
-// comes back with the decision about it, or is refused for its age.
+// TestServeVectors: over NATS every vector gets its code; a verified intent gets the decision about
+// it, or is refused for its age.
 func TestServeVectors(t *testing.T) {
 	c := serveWith(t, routertest.Options{Root: routertest.VectorRoot(t)})
 	c.KnowVectors()
 	agent := c.connect(natsserver.Task)
 	c.Vectors(func(raw []byte) (intents.Code, bool) {
-		answer, err := agent.Request(c.Context(), bus.Orders, raw)
+		answer, err := agent.Request(c.Context(), bus.Intents, raw)
 		c.Must(err)
 		var a intents.Answer
 		c.Must(json.Unmarshal(answer, &a))
@@ -28,8 +28,8 @@ func TestServeVectors(t *testing.T) {
 	})
 }
 
-// TestRefusedKeysOpenNothing: a key that a vector says must not be admitted comes
-// in neither with a key set that the root has signed, nor as the key of a task.
+// TestRefusedKeysOpenNothing: a key that a vector marks as inadmissible is not accepted with a
+// root-signed key set, nor as the key of a task.
 func TestRefusedKeysOpenNothing(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.Begun("plan_1", "feed")
@@ -43,7 +43,7 @@ func TestRefusedKeysOpenNothing(t *testing.T) {
 			args := p.NewTask(1).StepArgs()
 			args.JWK = bad
 			args.JWK.Role = intents.RoleTask
-			if a := w.Do(p.StepOrder(args)); a.Code != intents.MalformedArgs && a.Code != intents.SchemaInvalid || a.Pointer == "" {
+			if a := w.Do(p.StepIntent(args)); a.Code != intents.MalformedArgs && a.Code != intents.SchemaInvalid || a.Pointer == "" {
 				t.Errorf("%s: as a task's key: %s %s %s", v.Name, a.Code, a.Pointer, a.Reason)
 			}
 		}
@@ -53,8 +53,8 @@ func TestRefusedKeysOpenNothing(t *testing.T) {
 	}
 }
 
-// TestOperatorClaims: an operator's order may name roles, but none that the
-// directory does not give.
+// TestOperatorClaims: an operator's intent may name roles, but none that the directory does not
+// give.
 func TestOperatorClaims(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	data := catalog.AdminPut{Data: &catalog.Data{Key: "x.k", Value: json.RawMessage(`1`)}}
@@ -62,7 +62,7 @@ func TestOperatorClaims(t *testing.T) {
 		claim []string
 		want  intents.Code
 	}{{nil, intents.OK}, {[]string{"admin"}, intents.OK}, {[]string{"admin", "user"}, intents.RBACForbidden}} {
-		a := w.Want(w.Do(routertest.Order{By: w.Operator, Type: "admin.put", Args: data, Claim: c.claim}), c.want)
+		a := w.Want(w.Do(routertest.Intent{By: w.Operator, Type: "admin.put", Args: data, Claim: c.claim}), c.want)
 		if c.want != intents.OK && a.Pointer != "/actor/roles" {
 			t.Errorf("%v: %s", c.claim, a.Pointer)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// names lists so many strings of JSON.
+// names returns n distinct strings as a JSON list.
 func names(n int) string {
 	out := make([]string, n)
 	for i := range out {
@@ -19,8 +19,7 @@ func names(n int) string {
 
 func many(n int, item string) string { return strings.Repeat(item+",", n-1) + item }
 
-// bombs are small schemas and documents that would be a great deal of work or
-// would leave a great deal of findings.
+// bombs are small schemas and documents that would cause a great deal of work or of findings.
 func bombs() map[string][2]string {
 	refs := many(25, `{"$ref":"#/$defs/r"}`)
 	dependents := make([]string, 200)
@@ -51,8 +50,8 @@ func bombs() map[string][2]string {
 	}
 }
 
-// TestBombsAreBounded: whatever the schema and the document, checking them takes
-// memory in proportion to both, and tells a bounded number of findings.
+// TestBombsAreBounded: for any schema and document, checking takes memory in proportion to both,
+// and reports a bounded number of findings.
 func TestBombsAreBounded(t *testing.T) {
 	for name, bomb := range bombs() {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestBombsAreBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := decode([]byte(bomb[1]))
+			v, err := Decode([]byte(bomb[1]))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,8 +84,7 @@ func TestBombsAreBounded(t *testing.T) {
 	}
 }
 
-// TestValidationWaitsForNoOther: a schema that is being checked elsewhere is
-// compiled once more.
+// TestValidationWaitsForNoOther: a schema that is in use elsewhere is compiled once more.
 func TestValidationWaitsForNoOther(t *testing.T) {
 	s, err := Compile([]byte(`{"type":"integer","title":"busy"}`))
 	if err != nil {
@@ -94,7 +92,7 @@ func TestValidationWaitsForNoOther(t *testing.T) {
 	}
 	for range spare + 2 {
 		select {
-		case <-s.machines.idle: // in use for good
+		case <-s.machines.idle: // never returned
 		default:
 		}
 		if v := s.ValidateBytes([]byte(`1`)); v != nil {
@@ -116,9 +114,9 @@ func TestValidationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestSayingWhatIsBrokenIsBounded: a document that breaks its schema in very many
-// ways has its first ways told, in order.
-func TestSayingWhatIsBrokenIsBounded(t *testing.T) {
+// TestFindingsAreBounded: for a document that breaks its schema in very many ways, the first are
+// reported, in order.
+func TestFindingsAreBounded(t *testing.T) {
 	s, err := Compile([]byte(`{"properties":{"a":{"required":[` + names(500) + `]}}}`))
 	if err != nil {
 		t.Fatal(err)

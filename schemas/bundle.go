@@ -6,16 +6,15 @@ import (
 	"net/url"
 )
 
-// Bundle is a schema with the documents of this package that it refers to, and those
-// that they refer to, as subschemas with an $id of their own (JSON Schema 2020-12 core,
-// section 9.3): whoever has it needs no other document. One that has them already, or
-// refers to none, stays as it is.
+// Bundle is a schema with the documents of this package that it refers to, directly or not, as
+// subschemas with an $id of their own (JSON Schema 2020-12 core, section 9.3): readers need no
+// other document. A schema that already contains them, or refers to none, is unchanged.
 func Bundle(source []byte) (json.RawMessage, error) {
 	l, err := embedded()
 	if err != nil {
 		return nil, fmt.Errorf("schemas: %w", err)
 	}
-	tree, err := decode(source)
+	tree, err := Decode(source)
 	root, ok := tree.(map[string]any)
 	if err != nil || !ok {
 		return source, nil //nolint:nilerr // a schema that is no object refers to nothing, and is compiled or refused as it is
@@ -49,8 +48,8 @@ func Bundle(source []byte) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// refers calls found with every embedded document that a schema refers to, and goes on
-// in it where found says so.
+// refers calls found with every embedded document that a schema refers to, and descends into
+// those for which found returns true.
 func (l *library) refers(v any, base string, found func(id string, doc any) bool) {
 	switch v := v.(type) {
 	case []any:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBundle: every document of this package, bundled, is compiled without any other.
+// TestBundle: every document of this package, bundled, compiles without any other.
 func TestBundle(t *testing.T) {
 	referring := 0
 	for _, id := range IDs() {

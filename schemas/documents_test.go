@@ -37,7 +37,7 @@ func read(t *testing.T, id string) *tree {
 	return &out
 }
 
-// TestEnvelopeDocument: the document as others read it.
+// TestEnvelopeDocument checks the document as other readers see it.
 func TestEnvelopeDocument(t *testing.T) {
 	e := read(t, "envelope.json")
 	if e.ID != "https://aob.dev/schemas/envelope.json" || e.Properties["intent"].Ref != "#/definitions/intent" {
@@ -63,14 +63,13 @@ func TestEnvelopeDocument(t *testing.T) {
 	}
 }
 
-// TestUnsignedIsTheEnvelopeWithoutSig: what is signed has no sig, and what travels
-// has one.
+// TestUnsignedIsTheEnvelopeWithoutSig: the signed form has no sig, the transmitted form has one.
 func TestUnsignedIsTheEnvelopeWithoutSig(t *testing.T) {
 	published, err := Lookup(Base + "envelope.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed := strings.Replace(valid, `{"version"`, `{"sig":"`+"e30.."+strings.Repeat("A", 86)+`","version"`, 1)
+	signed := strings.Replace(valid, `{"version"`, `{"sig":"`+"e30.."+strings.Repeat("A", 86)+`","version"`, 1)
 	for _, tt := range []struct {
 		name  string
 		by    *Schema
@@ -78,8 +77,8 @@ func TestUnsignedIsTheEnvelopeWithoutSig(t *testing.T) {
 		found []Violation
 	}{
 		{"unsigned", Unsigned(), valid, nil},
-		{"signed as unsigned", Unsigned(), sealed, []Violation{{"/sig", "unknown member"}}},
-		{"signed", published, sealed, nil},
+		{"signed as unsigned", Unsigned(), signed, []Violation{{"/sig", "unknown member"}}},
+		{"signed", published, signed, nil},
 		{"unsigned as signed", published, valid, []Violation{{"/sig", "is required"}}},
 	} {
 		if diff := cmp.Diff(tt.found, tt.by.ValidateBytes([]byte(tt.doc))); diff != "" {
@@ -88,7 +87,7 @@ func TestUnsignedIsTheEnvelopeWithoutSig(t *testing.T) {
 	}
 }
 
-// stored are the members that the requirements ask of five indices, by their types there.
+// stored are the members that the requirements demand of five indices, by their types there.
 var stored = map[string]map[string]string{
 	"agent_memory": {
 		"id": "keyword", "tenant_id": "keyword", "session_id": "keyword", "task_id": "keyword", "user_id": "keyword", "scope": "keyword", "key": "keyword",
@@ -116,7 +115,8 @@ var stored = map[string]map[string]string{
 	},
 }
 
-// typeOf is a member's type in the words of the requirements; keyword and text are both strings here.
+// typeOf is a member's type in the terms of the requirements; keyword and text are both strings
+// here.
 func typeOf(n *tree) string {
 	switch {
 	case n.Format == "date-time":
@@ -134,8 +134,7 @@ func typeOf(n *tree) string {
 	return s
 }
 
-// TestStoredDocuments: every index is closed at the top and has the members
-// that the requirements ask for.
+// TestStoredDocuments: every index is closed at the top and has the required members.
 func TestStoredDocuments(t *testing.T) {
 	for _, index := range []string{"agent_memory", "agent_plans", "agent_souls", "agent_sessions", "agent_events"} {
 		doc := read(t, "storage/"+index+".json")
@@ -190,8 +189,8 @@ func TestAgentDocument(t *testing.T) {
 	}
 }
 
-// TestMessageRow: a row of agent_messages is what was said, a call of a tool
-// without content, or its answer, with what the model used; nothing else.
+// TestMessageRow: a row of agent_messages is a message, a tool call without content, or its
+// answer, with the model's usage; nothing else.
 func TestMessageRow(t *testing.T) {
 	s, err := Storage("agent_messages")
 	if err != nil {

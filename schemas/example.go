@@ -32,7 +32,7 @@ func (s *Schema) Part(pointer string) Part {
 	return Part{at}
 }
 
-// target of a schema that refers to another one, or the schema itself.
+// target is the schema that a schema refers to, or the schema itself.
 func target(s *jsonschema.Schema) *jsonschema.Schema {
 	if s != nil && s.Ref != nil {
 		return target(s.Ref)
@@ -40,7 +40,7 @@ func target(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// Members lists the members that the schema names there.
+// Members lists the members that the schema names at this place.
 func (p Part) Members() []string {
 	if p.schema == nil {
 		return nil
@@ -48,7 +48,7 @@ func (p Part) Members() []string {
 	return slices.Sorted(maps.Keys(p.schema.Properties))
 }
 
-// Texts lists the texts that are allowed there, if the schema lists them.
+// Texts lists the allowed texts at this place, if the schema lists them.
 func (p Part) Texts() (out []string) {
 	if p.schema == nil || p.schema.Enum == nil {
 		return nil
@@ -64,7 +64,7 @@ func (p Part) Texts() (out []string) {
 // exampleDepth bounds examples of schemas that refer to themselves.
 const exampleDepth = 8
 
-// Example is a value that the schema accepts there, with the required members only: the
+// Example is a value that the schema accepts at this place, with the required members only: the
 // first value that the schema names, or else the smallest.
 func (p Part) Example() any { return example(p.schema, 0) }
 
@@ -156,8 +156,8 @@ func exampleText(s *jsonschema.Schema) string {
 	return ""
 }
 
-// matching is a short text that an expression matches, with letters where possible.
-// Simplify has removed repetitions with bounds.
+// matching is a short text that an expression matches, with letters if possible. Simplify has
+// removed repetitions with bounds.
 func matching(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -179,7 +179,7 @@ func matching(re *syntax.Regexp) string {
 	}
 }
 
-// letterOf chooses a character of a class, given as ranges: a readable one, if it has one.
+// letterOf chooses a character of a class, given as ranges: a readable one if possible.
 func letterOf(ranges []rune) rune {
 	for _, wanted := range "xa0" {
 		for i := 0; i+1 < len(ranges); i += 2 {

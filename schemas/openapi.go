@@ -9,5 +9,5 @@ import (
 var openAPI []byte
 
 // OpenAPI is the OpenAPI 3.1 document of the router's and the gateway's HTTP
-// interfaces, told apart by the tags of their operations.
+// interfaces, distinguished by the tags of their operations.
 func OpenAPI() json.RawMessage { return openAPI }

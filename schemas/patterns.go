@@ -9,16 +9,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Bounds of the patterns of a foreign schema. Matching takes time in proportion
-// to the text times the compiled program, and a{1000} is a thousand instructions.
+// Bounds of the patterns of a foreign schema. Matching takes time in proportion to the text
+// times the compiled program, and a{1000} is a thousand instructions.
 const (
 	maxPattern      = 1 << 10 // bytes of one
-	maxInstructions = 1 << 14 // of all together
+	maxInstructions = 1 << 14 // total
 )
 
 // patterns is the regular expression engine of one schema.
 type patterns struct {
-	sizes  map[string]int // pattern to instructions; written while compiling only
+	sizes  map[string]int // pattern to instructions; written only while compiling
 	total  int
 	sealed atomic.Bool
 }
@@ -27,8 +27,8 @@ func newPatterns() *patterns { return &patterns{sizes: map[string]int{}} }
 
 func (p *patterns) size(re jsonschema.Regexp) int { return p.sizes[re.String()] }
 
-// compile is asked by the metaschema, by the compiler, and once sealed by
-// instances that old drafts want to be in format regex.
+// compile is called by the metaschema, by the compiler, and, once sealed, by instances that old
+// drafts require to be in format regex.
 func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, errors.New("pattern is too long")

@@ -1,17 +1,16 @@
 // Package schemas holds the JSON Schema 2020-12 documents of everything that
 // crosses a boundary, and their one compiler.
 //
-//	envelope.schema.json          the order, https://aob.dev/schemas/envelope.json
+//	envelope.schema.json          the envelope of an intent, https://aob.dev/schemas/envelope.json
 //	intents/<type>.json           the arguments of an intent type, …/schemas/intents/<type>.json
 //	intents/<type>.result.json    its result, …/schemas/intents/<type>.result.json
 //	storage/<index>.json          the documents of an index, …/schemas/storage/<index>.json
-//	plan, session, soul, return_spec, agent, policy_input (.schema.json): what several of them share
-//	handle_message, handle_message_result (.schema.json): what remote agents get and answer
+//	plan, session, soul, return_spec, agent, policy_input (.schema.json): shared by several of them
+//	handle_message, handle_message_result (.schema.json): arguments and result of remote agents
 //
-// Every object of ours is closed. A document that breaks its schema gives
-// [Violation]s: where, as a JSON Pointer (RFC 6901), and why, in words that
-// never hold a value of the document. [Compile] takes schemas that others
-// wrote, within bounds; [CompileShape] the shorthand of return_spec.
+// Every object of ours is closed. A document that breaks its schema gives [Violation]s: where,
+// as a JSON Pointer (RFC 6901), and why, in text that never contains a value of the document.
+// [Compile] takes foreign schemas, within bounds; [CompileShape] the shorthand of return_spec.
 package schemas
 
 import (
@@ -62,7 +61,7 @@ func load() (*library, error) {
 		if err != nil {
 			return err
 		}
-		tree, err := decode(source)
+		tree, err := Decode(source)
 		if err != nil {
 			return fmt.Errorf("%s: %v", path, err)
 		}
@@ -110,8 +109,8 @@ func Lookup(id string) (*Schema, error) {
 	return s, nil
 }
 
-// Unsigned is the order without sig: what is signed, and what travels with sig as
-// envelope.json says. It is that document with sig required no longer.
+// Unsigned is the schema of the signed document without sig. The transmitted document has a sig,
+// as envelope.json requires; Unsigned is that schema with sig no longer required.
 func Unsigned() *Schema { return unsigned() }
 
 var unsigned = sync.OnceValue(func() *Schema {
@@ -127,7 +126,7 @@ func unsignedSchema() (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, err := decode(published.source)
+	tree, err := Decode(published.source)
 	if err != nil {
 		return nil, err
 	}

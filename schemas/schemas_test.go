@@ -28,7 +28,7 @@ func TestEverySchemaCompiles(t *testing.T) {
 func IDs() []string {
 	l, err := embedded()
 	if err != nil {
-		return nil // Lookup tells why
+		return nil // Lookup reports why
 	}
 	return slices.Sorted(maps.Keys(l.docs))
 }

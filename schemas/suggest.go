@@ -7,7 +7,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Nearest is the name that a word is most likely a misspelling of; empty: none is near.
+// Nearest is the name that a word most likely misspells; empty if none is near.
 func Nearest(word string, names []string) string {
 	word = strings.ToLower(word)
 	best, least := "", max(len(word)/3, 1)+1
@@ -15,7 +15,7 @@ func Nearest(word string, names []string) string {
 		low := strings.ToLower(name)
 		d := levenshtein.ComputeDistance(word, low)
 		if letters(word) == letters(low) {
-			d = min(d, 1) // two that have changed places are one mistake
+			d = min(d, 1) // two transposed letters are one mistake
 		}
 		if d < least {
 			best, least = name, d

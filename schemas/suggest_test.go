@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNearest: what is mistyped is found, what is merely short or strange is not.
+// TestNearest: misspelt names are found, short or unrelated ones are not.
 func TestNearest(t *testing.T) {
 	names := []string{"approval", "once", "python", "skills_allow", "max_steps", "plans:read"}
 	for word, want := range map[string]string{
@@ -18,7 +18,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestMembers lists what an object may have where a member is unknown.
+// TestMembers lists the allowed members of an object if a member is unknown.
 func TestMembers(t *testing.T) {
 	s, err := Lookup(Base + "tenant_data.json")
 	if err != nil {

@@ -10,19 +10,20 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"aob.dev/writ/internal/visible"
 )
 
-// Violation is one way in which a document breaks its schema. Pointer is a JSON
-// Pointer into the document, for a missing or an unknown member the pointer
-// that the member has or would have. Reason is worded from the schema's
-// keyword and never holds a value of the document.
+// Violation is one way in which a document breaks its schema. Pointer is a JSON Pointer into the
+// document; for a missing or an unknown member, the pointer that the member has or would have.
+// Reason is worded from the schema's keyword and never contains a value of the document.
 type Violation struct {
 	Pointer string `json:"pointer"`
 	Reason  string `json:"reason"`
 }
 
-// UnknownMember is the reason of a member that a schema does not name; Names
-// lists what it does.
+// UnknownMember is the reason for a member that a schema does not name; Names lists those it
+// names.
 const UnknownMember = "unknown member"
 
 func sortViolations(v []Violation) {
@@ -34,16 +35,16 @@ func sortViolations(v []Violation) {
 // MaxViolations is how many violations of one document are reported.
 const MaxViolations = 100
 
-// Bounds of what is looked at and reported. Which of more than maxLeaves findings are
-// reported is arbitrary.
+// Bounds of what is examined and reported. If there are more than maxLeaves findings, those
+// reported are arbitrary.
 const (
 	maxLeaves  = 1 << 12
-	maxPointer = 1 << 10 // bytes; a deeper place is reported as the one that it is in
+	maxPointer = 1 << 10 // bytes; a deeper place is reported as its nearest ancestor within the bound
 	maxReason  = 1 << 10
 )
 
-// collect flattens the validator's tree to its leaves. A failed anyOf, oneOf or
-// not is one leaf: what each branch requires would mislead.
+// collect flattens the validator's tree to its leaves. A failed anyOf, oneOf or not is one leaf:
+// the requirements of each branch would mislead.
 func collect(e *jsonschema.ValidationError, schema any) []Violation {
 	var out []Violation
 	var walk func(e *jsonschema.ValidationError)
@@ -72,7 +73,7 @@ func collect(e *jsonschema.ValidationError, schema any) []Violation {
 func leaf(e *jsonschema.ValidationError, schema any) []Violation {
 	at := pointer(e.InstanceLocation)
 	members := func(names []string, reason string) []Violation {
-		names = slices.Sorted(slices.Values(names)) // of many the same are reported each time
+		names = slices.Sorted(slices.Values(names)) // the same of many are reported each time
 		names = names[:min(len(names), MaxViolations)]
 		out := make([]Violation, len(names))
 		for i, name := range names {
@@ -92,9 +93,9 @@ func leaf(e *jsonschema.ValidationError, schema any) []Violation {
 	case *kind.PropertyNames:
 		return members([]string{k.Property}, "member name is not allowed")
 	case *kind.OneOf:
-		return []Violation{{at, cut(alternatives(e, schema))}}
+		return []Violation{{at, visible.Cut(alternatives(e, schema), maxReason)}}
 	}
-	return []Violation{{at, cut(reason(e.ErrorKind))}}
+	return []Violation{{at, visible.Cut(reason(e.ErrorKind), maxReason)}}
 }
 
 // reason words the keywords that concern the value itself.
@@ -109,7 +110,7 @@ func reason(k jsonschema.ErrorKind) string {
 	case *kind.Format:
 		return "must be in format " + k.Want
 	case *kind.Pattern:
-		if strings.HasPrefix(k.Want, "^[^\x00") { // a class that nobody could read
+		if strings.HasPrefix(k.Want, "^[^\x00") { // a class that is unreadable
 			return "must have no control characters and no invisible ones"
 		}
 		return "must match " + k.Want
@@ -153,15 +154,7 @@ func reason(k jsonschema.ErrorKind) string {
 	return "is not valid"
 }
 
-// cut bounds a reason.
-func cut(reason string) string {
-	if len(reason) <= maxReason {
-		return reason
-	}
-	return strings.ToValidUTF8(reason[:maxReason], "") + "…"
-}
-
-// display lists what the schema allows, as far as a reason holds it.
+// display lists what the schema allows, as far as it fits into a reason.
 func display(want []any) string {
 	var words []string
 	said := 0
@@ -171,7 +164,7 @@ func display(want []any) string {
 		}
 		switch w := w.(type) {
 		case string:
-			words = append(words, strconv.Quote(cut(w)))
+			words = append(words, strconv.Quote(visible.Cut(w, maxReason)))
 		case nil:
 			words = append(words, "null")
 		case []any, map[string]any:
@@ -184,8 +177,8 @@ func display(want []any) string {
 	return strings.Join(words, ", ")
 }
 
-// alternatives words a failed oneOf. Where its branches only differ in the
-// members that they require, as in "exactly one of data and from", it names them.
+// alternatives words a failed oneOf. If its branches differ only in their required members, as
+// in "exactly one of data and from", it names them.
 func alternatives(e *jsonschema.ValidationError, schema any) string {
 	const general = "must have exactly one of the allowed forms"
 	node, ok := resolve(schema, e.SchemaURL).(map[string]any)
@@ -219,7 +212,7 @@ func resolve(tree any, location string) any {
 		if plain, err := url.PathUnescape(token); err == nil {
 			token = plain
 		}
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		token = Unescape(token)
 		switch node := tree.(type) {
 		case map[string]any:
 			tree = node[token]
@@ -236,8 +229,7 @@ func resolve(tree any, location string) any {
 	return tree
 }
 
-// pointer joins tokens to a JSON Pointer (RFC 6901 §3), as far as it has at most
-// maxPointer bytes.
+// pointer joins tokens to a JSON Pointer (RFC 6901 §3), up to maxPointer bytes.
 func pointer(tokens []string) string {
 	var b strings.Builder
 	for _, t := range tokens {
@@ -245,11 +237,18 @@ func pointer(tokens []string) string {
 			break
 		}
 		b.WriteByte('/')
-		b.WriteString(escape(t))
+		b.WriteString(Escape(t))
 	}
 	return b.String()
 }
 
-var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+var (
+	escaper   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescaper = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
-func escape(token string) string { return escaper.Replace(token) }
+// Escape converts the name of a member to a token of a JSON Pointer.
+func Escape(name string) string { return escaper.Replace(name) }
+
+// Unescape decodes a token of a JSON Pointer.
+func Unescape(token string) string { return unescaper.Replace(token) }

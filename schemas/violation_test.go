@@ -63,7 +63,7 @@ func TestViolationsOfArguments(t *testing.T) {
 		{"write_memory", `{"label":"a","data":1,"from":"f_1"}`, []Violation{{"", "must have exactly one of the members data, from"}}},
 		{"write_memory", `{"label":"a","data":null}`, nil},
 		{"write_memory", `{"label":"A","data":null}`, []Violation{{"/label", "must match ^[a-z0-9_]{1,64}$"}}},
-		{"admin.put", `{}`, []Violation{{"", "must have exactly one of the members api_key, user, role, new_tenant, data, moved, arrived"}}},
+		{"admin.put", `{}`, []Violation{{"", "must have exactly one of the members api_key, user, role, new_tenant, data"}}},
 		{"skill.call", `{"skill":"a","input":{},"from":"f_1"}`, []Violation{{"", "has a form that is not allowed"}}},
 		{"skill.call", `{"skill":"a","input":[]}`, []Violation{{"/input", "must be object"}}},
 		{"step.finish", `{"task_id":"t","status":"done"}`, []Violation{{"", "must have exactly one of the members memory_key, reply, order"}}},

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -10,20 +11,17 @@ import (
 
 // adminPut changes one row of the directory, or begins a tenant.
 var adminPut = operators(TypeAdminPut,
-	func(v *View, o Order, a catalog.AdminPut) (Effect, error) {
+	func(v *View, o Intent, a catalog.AdminPut) (Effect, error) {
 		if a.New != nil {
-			if err := v.s.legalNew(*a.New); err != nil {
-				return Effect{}, err
+			if v.s.dir.tenants[a.New.ID] != nil {
+				return Effect{}, illegal("/intent/args/new_tenant/id", "a tenant with this id exists")
 			}
-			return v.relyOn(accepted(SubjectTenant(a.New.ID)))
+			return v.addWritesToReads(accepted(SubjectTenant(a.New.ID)))
 		}
-		id := Named(o.Tenant, a.Tenant)
+		id := TargetTenant(o.Tenant, a.Tenant)
 		t := v.s.dir.tenants[id]
 		if t == nil {
 			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
-		}
-		if err := v.s.legalMove(o, a, id); err != nil {
-			return Effect{}, err
 		}
 		if err := v.s.legalAPIKey(a.APIKey, id); err != nil {
 			return Effect{}, err
@@ -36,24 +34,18 @@ var adminPut = operators(TypeAdminPut,
 		}
 		e := accepted(SubjectTenant(id))
 		if v.s.endsPlans(a.User) {
-			e.Touches = append(e.Touches, v.touchesOf(id, a.User.UserID)...)
+			e.Writes = append(e.Writes, v.writesOfUser(id, a.User.UserID)...)
 		}
-		return v.relyOn(e)
+		return v.addWritesToReads(e)
 	},
-	func(s *State, o Order, a catalog.AdminPut) error {
-		if a.New != nil && a.New.Came != nil {
-			s.came(o, *a.New)
-			return nil
-		}
+	func(s *State, o Intent, a catalog.AdminPut) error {
 		if a.New != nil {
 			t := s.begin(a.New.ID, s.roles, o.Position)
-			if s.rules >= intents.RulesStrict {
-				x := HoldOnce(a.New.ID)
-				t.Data[x.Key] = x.Value
-			}
+			x := HoldOnce(a.New.ID)
+			t.Data[x.Key] = x.Value
 			return nil
 		}
-		id := Named(o.Tenant, a.Tenant)
+		id := TargetTenant(o.Tenant, a.Tenant)
 		if s.dir.tenants[id] == nil {
 			return fmt.Errorf("admin.put for a tenant that is not there")
 		}
@@ -68,23 +60,21 @@ var adminPut = operators(TypeAdminPut,
 			}
 		case a.Role != nil:
 			t.Roles[a.Role.Role] = a.Role.Capabilities
-		case a.Moved != nil || a.Arrived != nil:
-			t.move(a, o.Position)
 		case a.Data != nil:
 			t.Data[a.Data.Key] = a.Data.Value
-			s.foldRetention(*a.Data, id, o.At)
+			s.applyRetention(*a.Data, id, o.At)
 		}
 		return nil
 	})
 
-// endsPlans says whether an admin.put of a user ends the user's open plans, as
-// grant.revoke does: nobody may act for a disabled user, so nobody could end them.
+// endsPlans reports whether an admin.put of a user ends the user's open plans, as grant.revoke
+// does: nobody may act for a disabled user, so nobody could end them.
 func (s *State) endsPlans(u *catalog.User) bool {
-	return u != nil && u.Disabled && s.rules >= intents.RulesStrict
+	return u != nil && u.Disabled
 }
 
-// legalAPIKey: a key stays with the tenant that put it, and of the keys of a
-// tenant that are not revoked only one has an id.
+// legalAPIKey checks that a key stays with the tenant that put it, and that an id names only one
+// unrevoked key of a tenant.
 func (s *State) legalAPIKey(k *catalog.APIKey, tenant string) error {
 	if k == nil {
 		return nil
@@ -98,7 +88,7 @@ func (s *State) legalAPIKey(k *catalog.APIKey, tenant string) error {
 	return nil
 }
 
-// putAPIKey puts an API key of a tenant, in the place of what was known under its hash.
+// putAPIKey puts an API key of a tenant and replaces any key with the same hash.
 func (s *State) putAPIKey(k catalog.APIKey, id string, t *tenant, at time.Time) {
 	if before, ok := s.apiKeys[k.Hash]; ok && before.Tenant == id && t.Keys[before.ID].Hash == k.Hash {
 		delete(t.Keys, before.ID)
@@ -109,28 +99,34 @@ func (s *State) putAPIKey(k catalog.APIKey, id string, t *tenant, at time.Time) 
 	}
 }
 
-// userEnded is whose open plans an order of an operator ends; empty: nobody's.
-func (s *State) userEnded(o Order) (tenant, user string) {
+// userEnded returns the user whose open plans an operator's intent ends; empty if none.
+func (s *State) userEnded(o Intent) (tenant, user string) {
 	switch o.Type {
 	case TypeGrantRevoke:
-		a, _ := argsOf[catalog.GrantRevoke](o) // they matched their schema
+		a, _ := argsOf[catalog.GrantRevoke](o) // their schema was checked
 		return a.Tenant, a.Sub
 	case TypeAdminPut:
+		if !bytes.Contains(o.Args, []byte(`"user"`)) {
+			return "", "" // the usual case: avoids reading large data
+		}
 		if a, err := argsOf[catalog.AdminPut](o); err == nil && s.endsPlans(a.User) {
-			return Named(o.Tenant, a.Tenant), a.User.UserID
+			return TargetTenant(o.Tenant, a.Tenant), a.User.UserID
 		}
 	}
 	return "", ""
 }
 
-// EndedWith lists the plans that an accepted order of the router ends beside any
-// that it names: those of a user whose grants it revokes, or whom it disables. It is
-// asked before the order is observed.
-func (s *State) EndedWith(o Order) (tenant string, plans []string) {
+// EndedWith lists the plans that an accepted intent of the router ends in addition to any that
+// it names: those of a user whose grants it revokes or whom it disables. Call it before the
+// intent is observed.
+func (s *State) EndedWith(o Intent) (tenant string, plans []string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if o.Decision.Verdict != intents.Allow {
+		return "", nil
+	}
 	tenant, user := s.userEnded(o)
-	if o.Decision.Verdict != intents.Allow || user == "" {
+	if user == "" {
 		return "", nil
 	}
 	for _, p := range s.openPlansOf(tenant, user) {
@@ -139,8 +135,8 @@ func (s *State) EndedWith(o Order) (tenant string, plans []string) {
 	return tenant, plans
 }
 
-// parseBefore reads the time of a grant.revoke. Its schema's times are RFC 3339's;
-// those of state are Go's, which are fewer.
+// parseBefore parses the time of a grant.revoke. The schema allows RFC 3339 times; state uses
+// Go's, a subset.
 func parseBefore(a catalog.GrantRevoke) (time.Time, error) {
 	return time.Parse(time.RFC3339Nano, a.Before)
 }

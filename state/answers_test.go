@@ -10,16 +10,16 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// TestAnswers: every move of a plan answers with the plan as it is folded afterwards,
-// in the terms of its schema. Texts are told by plan.claim alone.
+// TestAnswers: every transition of a plan returns the plan as it is after it is applied, valid
+// against its schema. Only plan.claim returns texts.
 func TestAnswers(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("pay", catalog.Once)
 	seen := make(map[string]bool)
-	moved := func(p *routertest.Plan, typ string, a *intents.Answer) {
+	transition := func(p *routertest.Plan, typ string, a *intents.Answer) {
 		t.Helper()
 		w.Want(a, intents.OK)
 		seen[typ] = true
@@ -38,8 +38,8 @@ func TestAnswers(t *testing.T) {
 		want := p.View()
 		if typ != "plan.claim" {
 			want.Task, want.Response = "", ""
-			for i := range want.Facts {
-				want.Facts[i].Args = json.RawMessage(`{}`)
+			for i := range want.IntentHistory {
+				want.IntentHistory[i].Args = json.RawMessage(`{}`)
 			}
 		}
 		if d := cmp.Diff(want, got); d != "" {
@@ -48,42 +48,42 @@ func TestAnswers(t *testing.T) {
 	}
 	open := func(id string) *routertest.Plan {
 		p := w.NewPlan(id)
-		moved(p, "plan.open", p.Open())
-		moved(p, "plan.claim", p.Claim())
+		transition(p, "plan.open", p.Open())
+		transition(p, "plan.claim", p.Claim())
 		return p
 	}
 	step := func(p *routertest.Plan, n int) *routertest.Task {
 		task := p.NewTask(n)
-		moved(p, "step", p.Do(p.StepOrder(task.StepArgs())))
+		transition(p, "step", p.Do(p.StepIntent(task.StepArgs())))
 		w.Clock.Move(time.Second)
 		return task
 	}
 
 	p := open("p1")
-	moved(p, "plan", p.Plan(routertest.Steps(1, "pay", "pay")))
+	transition(p, "plan", p.Plan(routertest.Steps(1, "pay", "pay")))
 	task := step(p, 1)
 	w.Want(task.Call("pay", `{"n":1}`), intents.OK)
-	moved(p, "step.finish", task.Finish("insufficient", "", "too little"))
-	moved(p, "plan", p.Plan(routertest.Steps(3, "pay", "pay")))
+	transition(p, "step.finish", task.Finish("insufficient", "", "too little"))
+	transition(p, "plan", p.Plan(routertest.Steps(3, "pay", "pay")))
 	task = step(p, 3)
 	w.Want(task.Call("pay", `{"n":2}`), intents.OK)
-	moved(p, "plan.claim", p.Claim()) // interrupts the step after an order with an effect
-	if v := p.View(); v.ReplanCount != 1 || len(v.Facts) != 2 {
+	transition(p, "plan.claim", p.Claim()) // interrupts the step after an intent with an effect
+	if v := p.View(); v.ReplanCount != 1 || len(v.IntentHistory) != 2 {
 		t.Errorf("nothing to tell: %+v", v)
 	}
 	for n := range 2 {
 		task = step(p, n+3)
 		w.Want(task.Write("result"), intents.OK)
-		moved(p, "step.finish", task.Finish("done", task.MemoryKey("result"), ""))
+		transition(p, "step.finish", task.Finish("done", task.MemoryKey("result"), ""))
 	}
-	moved(p, "plan.close", p.Complete())
+	transition(p, "plan.close", p.Complete())
 
 	p = open("p2")
-	moved(p, "plan", p.Plan(routertest.Steps(1, "pay")))
+	transition(p, "plan", p.Plan(routertest.Steps(1, "pay")))
 	step(p, 1)
-	moved(p, "cancel", p.Cancel(p.Gateway)) // while a step runs
+	transition(p, "cancel", p.Cancel(p.Gateway)) // while a step runs
 	p = open("p3")
-	moved(p, "plan.close", p.Fail())
+	transition(p, "plan.close", p.Fail())
 
 	for _, r := range w.Catalog.Rows() {
 		if r.Executor == catalog.ExecutorRouter && strings.HasPrefix(r.Capability, "plans:") && r.Type != "agent.get" && r.Type != "node.skip" && r.Type != "usage.report" && !seen[r.Type] {

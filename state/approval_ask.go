@@ -9,15 +9,12 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// TypeApprovalAsk is the type of questions to people. One is always held: the people's answer
-// is its release, and its result says who has said yes to what.
+// TypeApprovalAsk is the type of questions to people. A question is always held: people answer
+// it by releasing it, and its result records who approved what.
 const TypeApprovalAsk = "approval.ask"
 
-var approvalAsk = move(TypeApprovalAsk,
-	func(v *View, o Order, a catalog.ApprovalAsk) (Effect, error) {
-		if v.s.rules < intents.RulesWorkflows {
-			return Effect{}, illegal("/intent/type", "nobody is asked under the rules in force")
-		}
+var approvalAsk = newTransition(TypeApprovalAsk,
+	func(_ *View, o Intent, a catalog.ApprovalAsk) (Effect, error) {
 		for i, item := range a.Items {
 			if slices.ContainsFunc(a.Items[:i], func(x catalog.AskItem) bool { return x.ID == item.ID }) {
 				return Effect{}, illegal(fmt.Sprintf("/intent/args/items/%d/id", i), "another item has this id")
@@ -25,27 +22,22 @@ var approvalAsk = move(TypeApprovalAsk,
 		}
 		return Effect{Result: answered(a, o.Approvals)}, nil
 	},
-	func(*State, Order, catalog.ApprovalAsk) error { return nil }).keepsAllBut("title", "detail", "items/text")
+	func(*State, Intent, catalog.ApprovalAsk) error { return nil }).retainsAllBut("title", "detail", "items/text")
 
-// AskRule is the rule by which the router holds a question: one of those whom it names says yes,
-// or anybody whose role lets them. Whatever policy asks for comes on top.
+// AskRule is the rule by which the router holds a question: one of the named people approves, or
+// anybody whose role allows it. Holds of the policy apply in addition.
 func (d *Directory) AskRule(tenant string, args json.RawMessage) []intents.HoldRule {
 	var a catalog.ApprovalAsk
-	_ = json.Unmarshal(args, &a) // held to their schema before
+	_ = json.Unmarshal(args, &a) // its schema was checked
 	rule := intents.HoldRule{ID: intents.RuleAsk, Reason: "an agent asks people", Approvers: a.Approvers}
 	if t := d.tenants[tenant]; t != nil && len(a.Approvers) == 0 {
-		rule.Roles = t.rolesThatApprove(d.rules)
+		rule.Roles = t.rolesThatApprove()
 	}
 	return []intents.HoldRule{rule}
 }
 
-// AskRule is that of the directory in force, which the decision relies on.
-func (v *View) AskRule(tenant string, args json.RawMessage) []intents.HoldRule {
-	return v.directory(tenant).AskRule(tenant, args)
-}
-
-// answered is the result once these people have said yes. The caller has checked that each of
-// their items is one.
+// answered is the result once these people have approved. The caller has checked that each of
+// their items is one of the question's.
 func answered(a catalog.ApprovalAsk, by []intents.Approval) catalog.ApprovalAskResult {
 	all, out := []string{}, catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{}}
 	for _, item := range a.Items {
@@ -61,7 +53,7 @@ func answered(a catalog.ApprovalAsk, by []intents.Approval) catalog.ApprovalAskR
 	return out
 }
 
-// AnswerOf is the result of a question, canonical, once these people have said yes to it.
+// AnswerOf is the canonical result of a question once these people have approved it.
 func AnswerOf(args json.RawMessage, by []intents.Approval) ([]byte, error) {
 	var a catalog.ApprovalAsk
 	if err := json.Unmarshal(args, &a); err != nil {
@@ -74,11 +66,11 @@ func AnswerOf(args json.RawMessage, by []intents.Approval) ([]byte, error) {
 	return intents.Canonical(raw)
 }
 
-// askedFor refuses items that a held order does not ask people about.
-func (h Hold) askedFor(items []string) error {
+// checkItems refuses items that a held intent does not ask about.
+func (h Hold) checkItems(items []string) error {
 	var a catalog.ApprovalAsk
 	if h.Type == TypeApprovalAsk {
-		_ = json.Unmarshal(h.Args, &a) // held to their schema before
+		_ = json.Unmarshal(h.Args, &a) // its schema was checked
 	}
 	for i, id := range items {
 		if !slices.ContainsFunc(a.Items, func(x catalog.AskItem) bool { return x.ID == id }) {

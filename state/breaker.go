@@ -10,19 +10,19 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// breaker counts how the exchanges with a skill server fail that are made for a tenant. Failures
-// in a row open it: orders are then accepted, and refused at their dispatch. After a while a round
-// of a few orders are probes; a success among them closes it, a failure or a round without
-// success opens it again. One that is closed and has no failures is not kept.
+// breaker counts failed exchanges with a skill server, per tenant. Consecutive failures open it:
+// intents are then accepted and refused at dispatch. After a while a round of a few intents are
+// probes; one success closes it, a failure or a round without success opens it again. A closed
+// breaker without failures is not stored.
 type breaker struct {
 	Failures int       `json:"failures"`
-	Opened   time.Time `json:"opened,omitzero"` // zero: it is closed
-	Round    int64     `json:"round,omitempty"` // position where the first probe of the round went; 0: there is no round
+	Opened   time.Time `json:"opened,omitzero"` // zero: closed
+	Round    int64     `json:"round,omitempty"` // position where the round's first probe was sent; 0: no round
 	Began    time.Time `json:"began,omitzero"`  // time of that record
 	Probes   int       `json:"probes,omitempty"`
 }
 
-// at is the breaker at a time: a round that has ended without success has opened it again.
+// at is the breaker at a time: a round that ended without success has opened it again.
 func (b breaker) at(now time.Time, t intents.BreakerTerms) breaker {
 	if b.Round != 0 && !now.Before(b.Began.Add(t.Probing())) {
 		return breaker{Failures: b.Failures, Opened: b.Began.Add(t.Probing())}
@@ -30,27 +30,27 @@ func (b breaker) at(now time.Time, t intents.BreakerTerms) breaker {
 	return b
 }
 
-// BreakerStatus is what a breaker is at a time.
+// BreakerStatus is the status of a breaker at a time.
 type BreakerStatus string
 
-// Statuses of breakers.
+// Breaker statuses.
 const (
 	BreakerClosed   BreakerStatus = "closed"
 	BreakerHalfOpen BreakerStatus = "half_open"
 	BreakerOpen     BreakerStatus = "open"
 )
 
-// Breaker of a skill server that has failed a tenant, as it is shown.
+// Breaker describes a skill server's breaker for a tenant that it has failed.
 type Breaker struct {
 	Tenant   string        `json:"-"`
 	Server   string        `json:"server"`
 	Status   BreakerStatus `json:"status"`
-	Failures int           `json:"failures"`            // in a row
-	Since    time.Time     `json:"since,omitzero"`      // it is not closed
+	Failures int           `json:"failures"`            // consecutive
+	Since    time.Time     `json:"since,omitzero"`      // when it left closed
 	Next     time.Time     `json:"next_probe,omitzero"` // when the server is called again; zero: now
 }
 
-// String says it to people.
+// String describes the breaker for people.
 func (b Breaker) String() string {
 	text := fmt.Sprintf("%s has failed %d times in a row", b.Server, b.Failures)
 	switch {
@@ -65,12 +65,12 @@ func (b Breaker) String() string {
 
 func clockOf(t time.Time) string { return t.UTC().Format("15:04:05 MST") }
 
-// SubjectBreaker is a breaker, as far as it says which orders may be sent.
+// SubjectBreaker is a breaker, as far as it determines which intents may be sent.
 func SubjectBreaker(name string) storage.Subject { return storage.Subject("breaker/" + name) }
 
-// BreakerName of an order that calls a skill: its tenant and the server of the skill's id.
-// Empty: no breaker is in its way.
-func (o *Order) BreakerName() string {
+// BreakerName is the breaker of an intent that calls a skill: its tenant and the server of the
+// skill's id. It is empty if no breaker applies.
+func (o *Intent) BreakerName() string {
 	if o.Type != typeSkillCall || o.Skill == "" {
 		return ""
 	}
@@ -85,8 +85,8 @@ func (s *State) BreakerTerms() intents.BreakerTerms {
 	return s.breakerTerms
 }
 
-// breakerMark says how an order may go to a server now. ahead are probes that are accepted
-// with it and before it. The lock is held.
+// breakerMark determines how an intent may go to a server now. ahead counts the probes that are
+// accepted with it and before it. The lock is held.
 func (s *State) breakerMark(name string, now time.Time, ahead int) intents.BreakerMark {
 	b, there := s.breakers[name]
 	if !there || b.Opened.IsZero() {
@@ -99,27 +99,28 @@ func (s *State) breakerMark(name string, now time.Time, ahead int) intents.Break
 	return intents.BreakerProbes
 }
 
-// breakerOpen says whether a call of a tenant to a server would be refused now. The lock is held.
+// breakerOpen reports whether a call of a tenant to a server would be refused now. The lock is
+// held.
 func (s *State) breakerOpen(tenant, server string, now time.Time) bool {
 	return s.breakerMark(tenant+"/"+server, now, 0) == intents.BreakerRefuses
 }
 
-// Breaker says how an order may go to its skill server, at the time of its decision. ahead are
-// orders before it in its batch that go to the same server as probes.
-func (v *View) Breaker(o *Order, ahead int) intents.BreakerMark {
+// Breaker determines how an intent may go to its skill server at the time of its decision. ahead
+// counts the earlier intents of its batch that go to the same server as probes.
+func (v *View) Breaker(o *Intent, ahead int) intents.BreakerMark {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	name := o.BreakerName()
-	if name == "" || v.s.rules < intents.RulesAsks {
+	if name == "" {
 		return intents.BreakerPasses
 	}
-	v.rely(SubjectBreaker(name))
+	v.addRead(SubjectBreaker(name))
 	return v.s.breakerMark(name, o.Now, ahead)
 }
 
-// BreakerTouches are what the commit of a probe changes (out is nil), and the outcome of one, or of a
-// call that failed. Other successes change nothing that orders rely on.
-func (o *Order) BreakerTouches(out *intents.Outcome) []storage.Subject {
+// BreakerWrites lists what the commit of a probe changes (out is nil), and the outcome of a
+// probe or of a failed call. Other successes change nothing that intents read.
+func (o *Intent) BreakerWrites(out *intents.Outcome) []storage.Subject {
 	name := o.BreakerName()
 	if name == "" || o.Breaker != intents.BreakerProbes && (out == nil || out.Transport == nil || !out.Transport.Failure) {
 		return nil
@@ -127,11 +128,8 @@ func (o *Order) BreakerTouches(out *intents.Outcome) []storage.Subject {
 	return []storage.Subject{SubjectBreaker(name)}
 }
 
-// sent notes where an order goes that was accepted, and counts it if it is a probe.
-func (s *State) sent(x *openOrder, o Order) {
-	if s.rules < intents.RulesAsks {
-		return
-	}
+// sent records where an accepted intent was sent, and counts it if it is a probe.
+func (s *State) sent(x *openIntent, o Intent) {
 	x.Breaker = o.BreakerName()
 	b, there := s.breakers[x.Breaker]
 	if o.Breaker != intents.BreakerProbes || !there || b.Opened.IsZero() {
@@ -147,9 +145,9 @@ func (s *State) sent(x *openOrder, o Order) {
 	s.setBreaker(x.Breaker, b, o.At, begins)
 }
 
-// answered counts how an exchange went. While the breaker is not closed, only the probes of its
-// round count, and only until that has ended.
-func (s *State) answered(x *openOrder, t *intents.Transport, at time.Time) {
+// answered counts the result of an exchange. While the breaker is not closed, only the probes of
+// its round count, and only until the round ends.
+func (s *State) answered(x *openIntent, t *intents.Transport, at time.Time) {
 	if x.Breaker == "" || t == nil || s.breakerTerms.Failures == 0 {
 		return
 	}
@@ -170,18 +168,18 @@ func (s *State) answered(x *openOrder, t *intents.Transport, at time.Time) {
 	s.setBreaker(x.Breaker, b, at, opens)
 }
 
-// setBreaker keeps a breaker; moved: its status is another one by now.
-func (s *State) setBreaker(name string, b breaker, at time.Time, moved bool) {
+// setBreaker stores a breaker; newStatus: its status has changed.
+func (s *State) setBreaker(name string, b breaker, at time.Time, newStatus bool) {
 	s.breakers[name] = b
 	if b == (breaker{}) {
 		delete(s.breakers, name)
 	}
-	if moved && s.onBreaker != nil {
+	if newStatus && s.onBreaker != nil {
 		s.onBreaker(s.shownBreaker(name, at))
 	}
 }
 
-// shownBreaker is a breaker as it is shown at a time.
+// shownBreaker describes a breaker at a time.
 func (s *State) shownBreaker(name string, now time.Time) Breaker {
 	tenant, server, _ := strings.Cut(name, "/")
 	b, t := s.breakers[name].at(now, s.breakerTerms), s.breakerTerms
@@ -201,8 +199,8 @@ func (s *State) shownBreaker(name string, now time.Time) Breaker {
 	return out
 }
 
-// Breakers lists those of a tenant, or of all (empty), that are not closed or count failures, sorted.
-// No decision may rely on it.
+// Breakers lists the breakers of a tenant, or of all (empty), that are not closed or count
+// failures, sorted. No decision may read it.
 func (s *State) Breakers(tenant string, now time.Time) []Breaker {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -216,8 +214,8 @@ func (s *State) Breakers(tenant string, now time.Time) []Breaker {
 	return out
 }
 
-// OnBreaker sets the function that is called for every breaker with another status, after it is
-// folded. It must be called before orders are taken.
+// OnBreaker sets the function that is called for every breaker whose status changed, after the
+// change is applied. Set it before intents are accepted.
 func (s *State) OnBreaker(fn func(Breaker)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

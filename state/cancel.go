@@ -2,14 +2,14 @@ package state
 
 import "aob.dev/writ/intents/catalog"
 
-// cancel ends a plan for its user, its driver or an operator.
-var cancel = move(TypeCancel,
-	func(v *View, o Order, a catalog.Cancel) (Effect, error) {
+// cancel ends a plan on behalf of its user, its driver or an operator.
+var cancel = newTransition(TypeCancel,
+	func(v *View, o Intent, a catalog.Cancel) (Effect, error) {
 		p, err := v.ownPlan(o, a.PlanID)
 		if err != nil {
 			return Effect{}, err
 		}
-		if err := drives(o, p); err != nil {
+		if err := mayAdvance(o, p); err != nil {
 			return Effect{}, err
 		}
 		if final(p.View.Status) {
@@ -18,9 +18,9 @@ var cancel = move(TypeCancel,
 		after := p.clone()
 		after.end(catalog.PlanFailed, o.At)
 		after.gaveUp(cancelled)
-		return Effect{after.answer(), p.touchesEnd()}, nil
+		return Effect{after.answer(), p.writesOfEnd()}, nil
 	},
-	func(s *State, o Order, a catalog.Cancel) error {
+	func(s *State, o Intent, a catalog.Cancel) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err != nil {
 			return err
@@ -28,6 +28,6 @@ var cancel = move(TypeCancel,
 		p.Texts = append(p.Texts, o.Recorded)
 		s.failPlan(p, cancelled, o.At)
 		return nil
-	}).keepsAllBut("reason")
+	}).retainsAllBut("reason")
 
-const cancelled = "cancelled" // why the plan has failed
+const cancelled = "cancelled" // reason of the plan's failure

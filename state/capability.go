@@ -9,35 +9,25 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// CapabilityApprove is what every approver must have.
+// CapabilityApprove is the capability that every approver needs.
 const CapabilityApprove = "runs:approve"
 
-// Entitled says whether capabilities give all that an order needs.
-func Entitled(rules intents.Rules, have []string, typ, ofType string, args json.RawMessage, user string) bool {
-	return !slices.ContainsFunc(allNeeded(rules, typ, ofType, args, user), func(c string) bool { return !Covered(rules, have, c) })
+// Allows reports whether capabilities include everything that an intent needs.
+func Allows(have []string, typ, ofType string, args json.RawMessage, user string) bool {
+	return !slices.ContainsFunc(allNeeded(typ, ofType, args, user), func(c string) bool { return !Covers(have, c) })
 }
 
-func allNeeded(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) []string {
-	return append([]string{needed(rules, typ, ofType, args, user)}, catalog.AlsoNeeds(typ, args)...)
+func allNeeded(typ, ofType string, args json.RawMessage, user string) []string {
+	return append([]string{catalog.Row{Type: typ, Capability: ofType}.Needs(args, user)}, catalog.AlsoNeeds(typ, args)...)
 }
 
-// needed is the capability that an order needs. Before intents.RulesStrict every user could
-// write memories for the whole tenant.
-func needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) string {
-	if typ == "write_memory" && rules < intents.RulesStrict {
-		return ofType
-	}
-	return catalog.Row{Type: typ, Capability: ofType}.Needs(args, user)
+// Covers reports whether capabilities include one: area:verb[:resource], where * stands for all
+// of a part, and a capability without resource covers every resource except a reserved one.
+func Covers(have []string, need string) bool {
+	return slices.ContainsFunc(have, func(c string) bool { return covers(c, need) })
 }
 
-// Covered says whether capabilities give one: area:verb[:resource], where * stands
-// for all of a part, and a capability without resource covers every resource but,
-// from intents.RulesStrict on, a reserved one.
-func Covered(rules intents.Rules, have []string, need string) bool {
-	return slices.ContainsFunc(have, func(c string) bool { return covers(rules, c, need) })
-}
-
-func covers(rules intents.Rules, have, need string) bool {
+func covers(have, need string) bool {
 	area, haveRest, ok1 := strings.Cut(have, ":")
 	needArea, needRest, ok2 := strings.Cut(need, ":")
 	verb, resource, limited := strings.Cut(haveRest, ":")
@@ -45,35 +35,35 @@ func covers(rules intents.Rules, have, need string) bool {
 	if !ok1 || !ok2 || area != "*" && area != needArea || verb != "*" && verb != needVerb {
 		return false
 	}
-	reserved := need == catalog.CapabilityTenantMemory && rules >= intents.RulesStrict || need == catalog.ReplayAnyRuns
+	reserved := need == catalog.CapabilityTenantMemory || need == catalog.ReplayAnyRuns
 	return !limited && !reserved || resource == "*" || named && resource == needResource
 }
 
-// Oversees says whose capabilities let them see the plans of all users of their
-// tenant: those who read its record, and those who could give themselves that.
+// Oversees reports whether capabilities let their holder see the plans of all users of the
+// tenant: that of reading its record, and those of granting it to oneself.
 func Oversees(caps []string) bool {
-	return Covered(intents.CurrentRules, caps, "audit:read") || Covered(intents.CurrentRules, caps, "admin:directory")
+	return Covers(caps, "audit:read") || Covers(caps, "admin:directory")
 }
 
 // systemTenant is the tenant whose operators may name another one.
 const systemTenant = "system"
 
-// Named is the tenant that an operator's order acts on.
-func Named(actor, named string) string {
+// TargetTenant is the tenant that an operator's intent acts on.
+func TargetTenant(actor, named string) string {
 	if named == "" {
 		return actor
 	}
 	return named
 }
 
-// ForeignTenant says whether an operator's order names another tenant than the
-// actor's own; only operators of system may.
+// ForeignTenant reports whether an operator's intent names another tenant than the actor's own;
+// only operators of system may.
 func ForeignTenant(actor, typ string, args json.RawMessage) bool {
 	if actor == systemTenant {
 		return false
 	}
 	if typ == TypePolicyPush {
-		return true // a policy is every tenant's
+		return true // a policy applies to every tenant
 	}
 	var a struct {
 		Tenant string          `json:"tenant"`
@@ -85,7 +75,7 @@ func ForeignTenant(actor, typ string, args json.RawMessage) bool {
 	return a.New != nil || (a.Tenant != "" && a.Tenant != actor)
 }
 
-// ErrForeign is the refusal of an order that does.
+// ErrForeign refuses an intent that names a foreign tenant.
 func ErrForeign() error {
 	return intents.Refuse(intents.RBACForbidden, "/intent/args/tenant", "only operators of system may name another tenant")
 }

@@ -3,30 +3,26 @@ package state
 import (
 	"testing"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
-// What memory:* gave is judged by the rules of then.
-func TestCoveredByRules(t *testing.T) {
+// TestCovered: a capability without resource covers all but reserved ones.
+func TestCovered(t *testing.T) {
 	for _, c := range []struct {
-		rules intents.Rules
-		have  string
-		need  string
-		want  bool
+		have string
+		need string
+		want bool
 	}{
-		{intents.RulesFirst, "memory:*", catalog.CapabilityTenantMemory, true},
-		{intents.RulesFirst, "*:*", catalog.CapabilityTenantMemory, true},
-		{intents.RulesStrict, "memory:*", catalog.CapabilityTenantMemory, false},
-		{intents.RulesStrict, "memory:write", catalog.CapabilityTenantMemory, false},
-		{intents.RulesStrict, "*:*", catalog.CapabilityTenantMemory, false},
-		{intents.RulesStrict, "memory:write:*", catalog.CapabilityTenantMemory, true},
-		{intents.RulesStrict, "memory:write:tenant", catalog.CapabilityTenantMemory, true},
-		{intents.RulesStrict, "memory:*", "memory:write", true},
-		{intents.RulesStrict, "souls:*", "souls:write:tenant", true},
+		{"memory:*", catalog.CapabilityTenantMemory, false},
+		{"memory:write", catalog.CapabilityTenantMemory, false},
+		{"*:*", catalog.CapabilityTenantMemory, false},
+		{"memory:write:*", catalog.CapabilityTenantMemory, true},
+		{"memory:write:tenant", catalog.CapabilityTenantMemory, true},
+		{"memory:*", "memory:write", true},
+		{"souls:*", "souls:write:tenant", true},
 	} {
-		if got := Covered(c.rules, []string{c.have}, c.need); got != c.want {
-			t.Errorf("rules %d: %s gives %s: %v", c.rules, c.have, c.need, got)
+		if got := Covers([]string{c.have}, c.need); got != c.want {
+			t.Errorf("%s gives %s: %v", c.have, c.need, got)
 		}
 	}
 }

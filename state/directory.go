@@ -12,15 +12,14 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// Directory is the directory data in force at a position: roles, users, pins, data
-// and API keys of every tenant. One that was given away is never changed: the next
-// change makes another. Safe for concurrent use.
+// Directory is the directory data in force at a position: roles, users, pins, data and API keys
+// of every tenant. A directory that was handed out is never changed: the next change makes
+// another. Safe for concurrent use.
 type Directory struct {
 	at      int64 // position of the record that made it
-	rules   intents.Rules
 	tenants map[string]*tenant
-	own     map[string]bool // tenants that are in no other directory
-	shared  atomic.Bool     // it was given away
+	own     map[string]bool // tenants that no other directory shares
+	shared  atomic.Bool     // it was handed out
 }
 
 // tenant is the directory data of one tenant.
@@ -28,13 +27,12 @@ type tenant struct {
 	Roles map[string][]string     `json:"roles"`
 	Users map[string]catalog.User `json:"users"`
 	Pins  map[string]intents.Pin  `json:"pins"`
-	// Inputs are the schemas of what pinned skills are called with, of those that have one.
+	// Inputs are the input schemas of pinned skills, of those that have one.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
-	// Revoked are skills that were approved and are not any more.
+	// Revoked are skills that were approved and no longer are.
 	Revoked map[string]bool            `json:"revoked,omitempty"`
 	Data    map[string]json.RawMessage `json:"data"`
 	Keys    map[string]catalog.APIKey  `json:"keys"` // by id, without revoked ones
-	Place   Place                      `json:"place,omitzero"`
 }
 
 // apiKeyRow is an API key with the tenant that put it.
@@ -58,7 +56,7 @@ func newTenant() *tenant {
 func (t *tenant) clone() *tenant {
 	return &tenant{
 		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins), Inputs: maps.Clone(t.Inputs), Revoked: maps.Clone(t.Revoked),
-		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys), Place: t.Place,
+		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys),
 	}
 }
 
@@ -70,8 +68,8 @@ func (s *State) Directory() *Directory {
 	return s.dir
 }
 
-// change is a tenant that a record at a position changes; it is made if it is not
-// there. The lock is held for writing.
+// change returns the tenant that a record at a position changes, and makes it if it does not
+// exist. The lock is held for writing.
 func (s *State) change(id string, at int64) *tenant {
 	d := s.another(at)
 	if !d.own[id] {
@@ -84,16 +82,16 @@ func (s *State) change(id string, at int64) *tenant {
 	return d.tenants[id]
 }
 
-// another is a directory that may be changed. The lock is held for writing.
+// another returns a directory that may be changed. The lock is held for writing.
 func (s *State) another(at int64) *Directory {
 	if s.dir.shared.Load() {
-		s.dir = &Directory{rules: s.dir.rules, tenants: maps.Clone(s.dir.tenants), own: make(map[string]bool)}
+		s.dir = &Directory{tenants: maps.Clone(s.dir.tenants), own: make(map[string]bool)}
 	}
 	s.dir.at = at
 	return s.dir
 }
 
-// begin makes a tenant that begins with these roles, in the place of any.
+// begin makes a tenant that begins with these roles, and replaces any existing one.
 func (s *State) begin(id string, roles []catalog.RoleData, at int64) *tenant {
 	t := s.change(id, at)
 	*t = *newTenant()
@@ -103,10 +101,10 @@ func (s *State) begin(id string, roles []catalog.RoleData, at int64) *tenant {
 	return t
 }
 
-// At is the position of the record that made it.
+// At is the position of the record that made the directory.
 func (d *Directory) At() int64 { return d.at }
 
-// Capabilities of roles in a tenant; known is false for a tenant that is not there.
+// Capabilities of roles in a tenant; known is false for a tenant that does not exist.
 func (d *Directory) Capabilities(tenant string, roles []string) (caps []string, known bool) {
 	t, ok := d.tenants[tenant]
 	if !ok {
@@ -142,9 +140,9 @@ func (d *Directory) Pin(tenant, skill string) (intents.Pin, bool) {
 	return p, ok
 }
 
-// RolesNow cuts roles to what an API key, unless it is "", and the user's row allow;
-// a user without a row keeps what the key allows. disabled: the key was revoked, the user
-// was disabled, or the key may no longer act for the user.
+// RolesNow reduces roles to what an API key, unless it is "", and the user's row allow; a user
+// without a row retains what the key allows. disabled: the key was revoked, the user was
+// disabled, or the key may no longer act for the user.
 func (d *Directory) RolesNow(tenant, user, keyID string, roles []string) (kept []string, disabled bool) {
 	t, ok := d.tenants[tenant]
 	if !ok {
@@ -170,38 +168,38 @@ func intersect(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
 }
 
-// without are those of a that are not in b.
+// without returns the elements of a that are not in b.
 func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
 }
 
-// PolicyData is the directory as policies see it, at data.directory. What it holds
-// must not be changed.
+// PolicyData is the directory as policies see it, at data.directory. Do not modify what it
+// contains.
 type PolicyData struct {
-	// Tenants holds each tenant's own data: data.directory.tenants[tenant][key].
+	// Tenants contains each tenant's own data: data.directory.tenants[tenant][key].
 	Tenants map[string]map[string]json.RawMessage `json:"tenants"`
 	// Roles maps each tenant's roles to their capabilities: data.directory.roles[tenant][role].
 	Roles map[string]map[string][]string `json:"roles"`
-	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
-	Pins map[string]map[string]intents.FactSkill `json:"pins"`
-	// Approvers are the people who may approve a tenant's held orders: users whose
-	// roles give runs:approve.
+	// Pins contains each tenant's approved skills: data.directory.pins[tenant][skill].
+	Pins map[string]map[string]intents.SkillInput `json:"pins"`
+	// Approvers are the people who may approve a tenant's held intents: users whose roles give
+	// runs:approve.
 	Approvers map[string][]string `json:"approvers"`
 }
 
-// PolicyData gives it.
+// PolicyData returns the directory as policies see it.
 func (d *Directory) PolicyData() PolicyData {
 	out := PolicyData{
 		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string]map[string][]string{},
-		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
+		Pins: map[string]map[string]intents.SkillInput{}, Approvers: map[string][]string{},
 	}
 	for id, t := range d.tenants {
 		out.Roles[id] = t.Roles
-		out.Tenants[id], out.Pins[id] = t.Data, make(map[string]intents.FactSkill, len(t.Pins))
+		out.Tenants[id], out.Pins[id] = t.Data, make(map[string]intents.SkillInput, len(t.Pins))
 		for name, p := range t.Pins {
-			out.Pins[id][name] = p.Fact()
+			out.Pins[id][name] = p.Input()
 		}
-		if approvers := t.approvers(d.rules); len(approvers) > 0 {
+		if approvers := t.approvers(); len(approvers) > 0 {
 			out.Approvers[id] = approvers
 		}
 	}
@@ -213,16 +211,15 @@ type TenantRows struct {
 	Tenant   string                     `json:"tenant"`
 	Roles    []catalog.RoleData         `json:"roles"`
 	Users    []catalog.User             `json:"users"`
-	APIKeys  []catalog.APIKey           `json:"api_keys"` // revoked ones too
+	APIKeys  []catalog.APIKey           `json:"api_keys"` // including revoked ones
 	Skills   []intents.Pin              `json:"skills"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Registry *Registry                  `json:"registry,omitempty"`
-	Place    Place                      `json:"place,omitzero"`
 
-	Inputs map[string]json.RawMessage `json:"-"` // schemas of what skills are called with
+	Inputs map[string]json.RawMessage `json:"-"` // input schemas of skills
 }
 
-// Rows of a tenant; false: there is no such tenant.
+// Rows returns the rows of a tenant; false if the tenant does not exist.
 func (s *State) Rows(id string) (TenantRows, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -230,7 +227,7 @@ func (s *State) Rows(id string) (TenantRows, bool) {
 	if !ok {
 		return TenantRows{}, false
 	}
-	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.Data), Registry: s.registryOf(id), Place: t.Place, Inputs: maps.Clone(t.Inputs)}
+	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.Data), Registry: s.registryOf(id), Inputs: maps.Clone(t.Inputs)}
 	for _, name := range slices.Sorted(maps.Keys(t.Roles)) {
 		out.Roles = append(out.Roles, catalog.RoleData{Role: name, Capabilities: slices.Clone(t.Roles[name])})
 	}
@@ -267,18 +264,18 @@ func (s *State) APIKey(hash string) (key catalog.APIKey, tenant string, ok bool)
 	return row.APIKey, row.Tenant, true
 }
 
-// HasAPIKeys says whether any API key was ever put.
+// HasAPIKeys reports whether any API key was ever put.
 func (s *State) HasAPIKeys() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.keyed
 }
 
-// directory is the directory data in force. The decision relies on those of the tenant.
+// directory is the directory data in force. It adds those of the tenant to the decision's reads.
 func (v *View) directory(tenant string) *Directory {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectTenant(tenant))
+	v.addRead(SubjectTenant(tenant))
 	if v.dir != nil {
 		return v.dir
 	}
@@ -286,7 +283,7 @@ func (v *View) directory(tenant string) *Directory {
 	return v.s.dir
 }
 
-// Capabilities of roles in a tenant; known is false for a tenant that is not there.
+// Capabilities of roles in a tenant; known is false for a tenant that does not exist.
 func (v *View) Capabilities(tenant string, roles []string) (caps []string, known bool) {
 	return v.directory(tenant).Capabilities(tenant, roles)
 }
@@ -296,8 +293,8 @@ func (v *View) UserRoles(tenant, user string) (roles []string, found, disabled b
 	return v.directory(tenant).UserRoles(tenant, user)
 }
 
-// RolesNow are the roles of a grant that API key and user row still give: the grant
-// holds those of the time when it was issued. disabled: see Directory.RolesNow.
+// RolesNow are the roles of a grant that API key and user row still allow: the grant contains
+// those of the time when it was issued. disabled: see Directory.RolesNow.
 func (v *View) RolesNow(g *intents.Grant) (roles []string, disabled bool) {
 	return v.directory(g.Tenant).RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 }
@@ -320,13 +317,13 @@ func (v *View) Pins(tenant string) []intents.Pin {
 	return out
 }
 
-// SkillRevoked says whether a skill of a tenant was approved and is not any more.
+// SkillRevoked reports whether a skill of a tenant was approved and no longer is.
 func (v *View) SkillRevoked(tenant, skill string) bool {
 	t, ok := v.directory(tenant).tenants[tenant]
 	return ok && t.Revoked[skill]
 }
 
-// TenantData is what policies see of a tenant as data. It must not be changed.
+// TenantData is a tenant's data as policies see it. Do not modify it.
 func (v *View) TenantData(tenant string) map[string]json.RawMessage {
 	t, ok := v.directory(tenant).tenants[tenant]
 	if !ok {

@@ -1,9 +1,9 @@
-// Package state is what the journal's records add up to: keys, directory data,
-// plans, tasks, holds, open and indeterminate orders. It is pure: records come in,
-// state comes out, and no clock, file or network is asked.
+// Package state is the state that results from the journal's records: keys, directory data,
+// plans, tasks, holds, open and indeterminate intents. It is pure: records are its only input,
+// and it uses no clock, file or network.
 //
-// Every order that the router carries out itself is one Move, in a file of its own:
-// Judge says whether the order is legal on the state as it is, Apply is its effect.
-// The router judges new orders by the moves, an auditor recorded ones, and what
-// projections show is read from the same state.
+// Every intent that the router executes itself is one Transition, in a file of its own: judge
+// decides whether the intent is legal on the current state, apply is its effect. The router
+// judges new intents by the transitions, an auditor judges recorded ones, and projections read
+// the same state.
 package state

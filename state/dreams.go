@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"slices"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/state/agents"
 )
 
-// A plan of the dreaming agent works on a session in the background: it is no turn of it.
+// dreams reports whether the plan is the dreaming agent's: it works on a session in the
+// background and is no turn of it.
 func (p *plan) dreams() bool { return p.View.Agent == agents.Dreaming }
 
-// dreamEvery is after how many turns a session is dreamt of again.
+// dreamEvery is the number of turns after which a session is dreamt of again.
 const dreamEvery = 20
 
-// Undreamt are the sessions with dreamEvery turns that have ended since they were last dreamt
-// of, each as its last turn. Turns count for as long as their plans are kept.
+// Undreamt lists the sessions in which dreamEvery turns have ended since they were last dreamt
+// of, each as its last turn. Turns count as long as their plans are retained.
 func (s *State) Undreamt() (out []Silent) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -2,16 +2,16 @@ package state
 
 import "testing"
 
-// WithLogout adds the example of docs/orders.md to the moves until the test ends.
+// WithLogout adds the example of docs/orders.md to the transitions until the test ends.
 func WithLogout(t *testing.T) {
 	t.Helper()
-	moves[logout.Type] = logout
-	t.Cleanup(func() { delete(moves, logout.Type) })
+	transitions[logout.Type] = logout
+	t.Cleanup(func() { delete(transitions, logout.Type) })
 }
 
-// MoveTypes are the types of all moves, as often as they stand in the list.
-func MoveTypes() (types []string) {
-	for _, m := range allMoves {
+// TransitionTypes returns the types of all transitions, as often as they are listed.
+func TransitionTypes() (types []string) {
+	for _, m := range allTransitions {
 		types = append(types, m.Type)
 	}
 	return types

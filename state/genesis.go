@@ -11,9 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Genesis is the first record of a log, signed by the root key: everything that
-// later records rest on. RootJWK is the key that signed it; whoever
-// verifies must have pinned it.
+// Genesis is the first record of a log, signed by the root key; all later records depend on it.
+// RootJWK is the key that signed it; verifiers must have pinned it.
 type Genesis struct {
 	Origin  string             `json:"origin"` // writ/<root thumbprint>
 	RootJWK intents.JWK        `json:"root"`
@@ -40,36 +39,40 @@ type GenesisData struct {
 	catalog.Data
 }
 
-// HoldOnce is tenant data by which people must approve each call of a skill whose effect
-// is once, until an operator puts other data.
+// HoldOnce is tenant data that holds each call of a skill whose effect is once for approval,
+// until an operator puts other data.
 func HoldOnce(tenant string) GenesisData {
 	return GenesisData{Tenant: tenant, Data: catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":true}`)}}
 }
+
+// Rules is the version of the rules by which the router's own code judges intents. The genesis
+// of a log names it: a build with another version, whose verdicts may differ, refuses to read
+// the log.
+const Rules = 1
 
 // Control is the part of control records.
 type Control struct {
 	Genesis *string `json:"genesis,omitempty"` // compact JWS of a Genesis
 	Policy  string  `json:"policy_digest,omitempty"`
 	Catalog string  `json:"catalog_digest,omitempty"`
-	// Revision of the policy, as a bundle gives it; with Policy.
+	// Revision of the policy, from its bundle; set with Policy.
 	Revision int64 `json:"policy_revision,omitempty"`
 
 	Counters *Counters `json:"counters,omitempty"` // refusals without a record of their own
-	// Rules by which orders are judged from here on; 0: as before.
-	Rules intents.Rules `json:"rules,omitempty"`
-	// Breakers are the terms of breakers from here on; nil: as before.
+	Rules    int       `json:"rules,omitempty"`    // set with Genesis: the rules by which this log is judged
+	// Breakers are the terms of breakers from this record on; nil: unchanged.
 	Breakers *intents.BreakerTerms `json:"breakers,omitempty"`
 }
 
-// Counters are refusals that left no record of their own since the last counter
-// record: those before a decision, those of a rate or of a batch as such, and
-// repeated ones. They name keys, never tenants or orders.
+// Counters counts refusals that left no record of their own since the last counter record: those
+// before a decision, those of a rate limit or of a batch as a whole, and repeated ones. They
+// name keys, never tenants or intents.
 type Counters struct {
 	Refused map[intents.Code]int64 `json:"refused"`
-	Signers []SignerCount          `json:"signers,omitempty"` // whose signature held, most first
+	Signers []SignerCount          `json:"signers,omitempty"` // whose signature was valid, most first
 }
 
-// SignerCount is how many of a signer's orders were refused.
+// SignerCount is the number of a signer's intents that were refused.
 type SignerCount struct {
 	KID     string `json:"kid"`
 	Refused int64  `json:"refused"`
@@ -78,8 +81,8 @@ type SignerCount struct {
 // Origin is the log origin of a root key.
 func Origin(root ed25519.PublicKey) string { return "writ/" + intents.Thumbprint(root) }
 
-// NewGenesis seals the genesis of a log: key set 1, tenants system and default,
-// the default roles, the operator "local" of system as its administrator, and data.
+// NewGenesis signs the genesis of a log: key set 1, tenants system and default, the default
+// roles, the operator "local" of system as its administrator, and data.
 func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string, types *catalog.Catalog, data ...GenesisData) (string, error) {
 	token, err := intents.SignKeySet(root, set)
 	if err != nil {
@@ -132,7 +135,7 @@ func OpenGenesis(token string) (Genesis, error) {
 	return g, nil
 }
 
-func (s *State) foldControl(r storage.Record) error {
+func (s *State) applyControl(r storage.Record) error {
 	c, err := readPart[Control](r, storage.PartControl)
 	if err != nil {
 		return err
@@ -140,29 +143,29 @@ func (s *State) foldControl(r storage.Record) error {
 	return s.control(c, r.Position)
 }
 
-// control applies genesis, reloads and rules.
-func (s *State) control(c Control, position int64) (err error) {
-	if s.rules, err = s.rules.After(c.Rules); err != nil {
-		return err
-	}
-	if s.dir.rules != s.rules { // who may approve depends on them
-		s.another(position).rules = s.rules
-	}
+// control applies genesis and reloads.
+func (s *State) control(c Control, position int64) error {
 	if c.Breakers != nil {
 		if s.breakerTerms = *c.Breakers; s.breakerTerms.Failures == 0 {
 			clear(s.breakers)
 		}
 	}
 	if c.Genesis != nil {
-		if position != 0 {
+		switch {
+		case position != 0:
 			return fmt.Errorf("genesis at position %d", position)
+		case c.Rules != Rules:
+			return fmt.Errorf("the log was begun under rules %d, and this build judges by rules %d alone: use the build that began it, or begin a new data directory", c.Rules, Rules)
 		}
-		if err := s.foldGenesis(*c.Genesis); err != nil {
+		if err := s.applyGenesis(*c.Genesis); err != nil {
 			return err
 		}
 	}
+	if c.Genesis == nil && c.Rules != 0 {
+		return fmt.Errorf("rules %d at position %d: the rules of a log are those of its genesis", c.Rules, position)
+	}
 	if c.Policy != "" {
-		s.foldPolicy(c.Policy, c.Revision)
+		s.applyPolicy(c.Policy, c.Revision)
 	}
 	if c.Catalog != "" {
 		s.catalog = c.Catalog
@@ -170,7 +173,7 @@ func (s *State) control(c Control, position int64) (err error) {
 	return nil
 }
 
-func (s *State) foldGenesis(token string) error {
+func (s *State) applyGenesis(token string) error {
 	g, err := OpenGenesis(token)
 	if err != nil {
 		return err

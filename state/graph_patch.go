@@ -7,36 +7,37 @@ import (
 	"maps"
 	"reflect"
 
-	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state/workflows"
 	"aob.dev/writ/storage"
 )
 
-// graphPatch is a revision of a run: nodes and edges more, or edges less. What runs goes on.
-var graphPatch = move(TypeGraphPatch,
-	func(v *View, o Order, a catalog.GraphPatch) (Effect, error) {
+// graphPatch is a revision of a run: it adds nodes and edges, or removes edges. What runs
+// continues.
+var graphPatch = newTransition(TypeGraphPatch,
+	func(v *View, o Intent, a catalog.GraphPatch) (Effect, error) {
 		p, err := v.patchable(o, a)
 		if err != nil {
 			return Effect{}, err
 		}
-		v.rely(SubjectRegistry)
-		v.rely(SubjectTenant(o.Tenant))
-		after, fact, err := v.s.patched(p, o, a)
+		v.addRead(SubjectRegistry)
+		v.addRead(SubjectTenant(o.Tenant))
+		after, input, err := v.s.patched(p, o, a)
 		if err != nil {
 			return Effect{}, err
 		}
 		if err := v.mayRunAgents(o, after.View.Steps[len(p.View.Steps):], "/intent/args/patch/add_nodes"); err != nil {
 			return Effect{}, err
 		}
-		if known := o.Patch != nil || o.Position != storage.Nobody; known && !reflect.DeepEqual(o.Patch, fact) {
+		if known := o.Patch != nil || o.Position != storage.NoPosition; known && !reflect.DeepEqual(o.Patch, input) {
 			return Effect{}, illegal("/intent/args/patch", "not what it came to before: the approved skills or the run have changed")
 		}
-		v.Patch = fact
-		return Effect{after.answer(), p.touches(true)}, nil
+		v.Patch = input
+		return Effect{after.answer(), p.writes(true)}, nil
 	},
-	func(s *State, o Order, a catalog.GraphPatch) error {
+	func(s *State, o Intent, a catalog.GraphPatch) error {
 		p, ok := s.plans[o.Tenant+"/"+a.RunID]
 		if !ok || p.Run == nil {
 			return errors.New("a patch of no run")
@@ -46,13 +47,13 @@ var graphPatch = move(TypeGraphPatch,
 			return err
 		}
 		p.View, p.Run, p.Agents = after.View, after.Run, after.Agents
-		p.Unheld = true // nodes may be ready, and nobody drive the run
+		p.Unheld = true // nodes may be ready while nobody drives the run
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
-	}).keepsAllBut("patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from")
+	}).retainsAllBut("patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from")
 
 // patchable finds the run that a patch is for.
-func (v *View) patchable(o Order, a catalog.GraphPatch) (*plan, error) {
+func (v *View) patchable(o Intent, a catalog.GraphPatch) (*plan, error) {
 	const at = "/intent/args/run_id"
 	p, ok := v.wholePlan(o.Tenant, a.RunID)
 	switch {
@@ -64,7 +65,7 @@ func (v *View) patchable(o Order, a catalog.GraphPatch) (*plan, error) {
 		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "a patch is no order of a plan: name the run in run_id alone")
 	case final(p.View.Status):
 		return nil, illegal(at, "the run is "+string(p.View.Status))
-	case p.View.Run.Of != "":
+	case p.View.Run.ReplayOf != "":
 		return nil, illegal(at, "the run repeats another one: nothing of it changes")
 	}
 	if failed := p.failedNode(); failed != nil {
@@ -73,13 +74,13 @@ func (v *View) patchable(o Order, a catalog.GraphPatch) (*plan, error) {
 	return p, nil
 }
 
-// patched is the run as it is after a patch, and what the patch comes to.
-func (s *State) patched(p *plan, o Order, a catalog.GraphPatch) (*plan, *intents.FactPatch, error) {
+// patched returns the run as it is after a patch, and the policy input of the patch.
+func (s *State) patched(p *plan, o Intent, a catalog.GraphPatch) (*plan, *intents.PatchInput, error) {
 	var patch workflows.Patch
 	if err := json.Unmarshal(a.Patch, &patch); err != nil {
 		return nil, nil, illegal("/intent/args/patch", err.Error())
 	}
-	patch.Erased = o.Erased || o.Position != storage.Nobody && p.unknown()
+	patch.Erased = o.Erased || o.Position != storage.NoPosition && p.unknown()
 	at := o.Context.NodeID
 	if o.Released && o.Patch != nil { // people were asked about this node
 		at = o.Patch.Current
@@ -91,7 +92,7 @@ func (s *State) patched(p *plan, o Order, a catalog.GraphPatch) (*plan, *intents
 	} else if err != nil {
 		return nil, nil, err
 	}
-	fact := &intents.FactPatch{Current: current, Nodes: []intents.FactNode{}, Rewired: p.Run.Graph.Rewired(g)}
+	input := &intents.PatchInput{Current: current, Nodes: []intents.NodeInput{}, Rewired: p.Run.Graph.RewiredNodes(g)}
 	after, run := p.clone(), *p.Run
 	run.Graph = g
 	run.Unknown = run.Unknown || o.Erased
@@ -100,34 +101,34 @@ func (s *State) patched(p *plan, o Order, a catalog.GraphPatch) (*plan, *intents
 	after.View.PlanDigest = o.Decision.IntentID
 	for i, n := range patch.AddNodes {
 		pointer := fmt.Sprintf("/intent/args/patch/add_nodes/%d", i)
-		node, wrong := s.nodeFact(o.Tenant, n)
+		node, wrong := s.nodeInput(o.Tenant, n)
 		if wrong != "" {
 			return nil, nil, illegal(pointer+"/fn", wrong)
 		}
 		if faults := s.inputFaults(o.Tenant, n); len(faults) > 0 && !patch.Erased {
 			return nil, nil, faultyInput(pointer, n, faults)
 		}
-		fact.Nodes = append(fact.Nodes, node)
+		input.Nodes = append(input.Nodes, node)
 		after.View.Steps = append(after.View.Steps, nodeView(n, len(after.View.Steps)+1, after.View.Revision))
 	}
 	after.showEdges()
-	return after, fact, s.takeAgents(after, len(p.View.Steps), "/intent/args/patch/add_nodes")
+	return after, input, s.takeAgents(after, len(p.View.Steps), "/intent/args/patch/add_nodes")
 }
 
-// inputFaults are what is wrong with the plain inputs of a function, by the schema that its
+// inputFaults lists what is wrong with the literal inputs of a function, by the schema that its
 // skill was approved with.
 func (s *State) inputFaults(tenant string, n workflows.Node) workflows.Faults {
-	if n.Type != workflows.Function || s.rules < intents.RulesWorkflows {
+	if n.Type != workflows.Function {
 		return nil
 	}
-	pin, ok, err := s.dir.SkillNamed(s.rules, tenant, n.Fn)
+	pin, ok, err := s.dir.SkillNamed(tenant, n.Fn)
 	if err != nil || !ok {
 		return nil //nolint:nilerr // it is told with the name of the skill
 	}
 	return n.CheckInput(s.dir.tenants[tenant].Inputs[pin.Skill])
 }
 
-// faultyInput refuses a graph for the inputs of a node that stands somewhere.
+// faultyInput refuses a graph because of the inputs of a node at a pointer.
 func faultyInput(pointer string, n workflows.Node, faults workflows.Faults) error {
 	x := intents.Refuse(intents.MalformedArgs, pointer+faults[0].Pointer, "the skill "+n.Fn+" does not take this: "+faults[0].Reason)
 	for _, f := range faults {
@@ -136,12 +137,12 @@ func faultyInput(pointer string, n workflows.Node, faults workflows.Faults) erro
 	return x
 }
 
-// nodeFact is a new node as policies see it. A function's skill is one that is approved.
-func (s *State) nodeFact(tenant string, n workflows.Node) (f intents.FactNode, wrong string) {
-	f = intents.FactNode{ID: n.ID, Type: n.Type}
+// nodeInput is a new node as policies see it. A function's skill must be approved.
+func (s *State) nodeInput(tenant string, n workflows.Node) (f intents.NodeInput, wrong string) {
+	f = intents.NodeInput{ID: n.ID, Type: n.Type}
 	switch n.Type {
 	case workflows.Function:
-		pin, ok, err := s.dir.SkillNamed(s.rules, tenant, n.Fn)
+		pin, ok, err := s.dir.SkillNamed(tenant, n.Fn)
 		var refused *intents.Refusal
 		switch {
 		case errors.As(err, &refused):

@@ -10,22 +10,22 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// node is what one step of a random graph is for. Each attempt is a step of its own.
+// node is the purpose of one step of a random graph. Each attempt is a step of its own.
 type node struct {
 	reads, waits []int // nodes, by index
 	parallel     bool
 	fails        bool // at its first attempt
 
-	number int // of its step now
+	number int // of its current step
 	task   *routertest.Task
-	key    string // of its result, once it is done
+	key    string // of its result, once done
 	read   []int  // nodes whose results its task might read
 }
 
-// before are the nodes that must be done first, told from the graph alone.
+// before returns the nodes that must be done first, computed from the graph alone.
 func before(nodes []*node, i int) []int {
 	n := nodes[i]
 	out := slices.Concat(n.reads, n.waits)
@@ -62,7 +62,7 @@ func stepsOf(nodes []*node, first int) []catalog.PlanStep {
 		n.number = first
 		first++
 		s := routertest.Steps(n.number, "feed")[0]
-		s.Parallel = true // of what it waits for, After says all
+		s.Parallel = true // After lists everything that it waits for
 		for _, j := range n.reads {
 			s.Inputs = append(s.Inputs, nodes[j].number)
 		}
@@ -72,21 +72,21 @@ func stepsOf(nodes []*node, first int) []catalog.PlanStep {
 			}
 		}
 		if alone := i > 0 && !n.parallel && slices.Equal(s.After, []int{nodes[i-1].number}) && nodes[i-1].number == n.number-1; alone {
-			s.After, s.Parallel = nil, false // the same, by default
+			s.After, s.Parallel = nil, false // the default has the same meaning
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// readable asks for all results, and keeps whose of them the task of the node may read.
+// readable asks for all results, and records those that the task of the node may read.
 func (n *node) readable(w *routertest.World, nodes []*node) {
 	n.read = nil
 	for j, from := range nodes {
 		if from.key == "" {
 			continue
 		}
-		switch a := w.Do(n.task.Order("read_memory", catalog.ReadMemory{Key: from.key})); a.Code {
+		switch a := w.Do(n.task.Intent("read_memory", catalog.ReadMemory{Key: from.key})); a.Code {
 		case intents.OK:
 			n.read = append(n.read, j)
 		case intents.TaskScope:
@@ -96,10 +96,10 @@ func (n *node) readable(w *routertest.World, nodes []*node) {
 	}
 }
 
-// TestRandomGraphs: however the steps of a plan run side by side, and whichever fail,
-// each is opened when all that it waits for is done and never before, at most four run,
-// failures until the next revision are one replan, and in the end every node was done
-// with what it reads, as if the nodes had been carried out one after the other.
+// TestRandomGraphs: however the steps of a plan run in parallel, and whichever fail, each is
+// opened when all that it waits for is done and never before, at most four run, failures until
+// the next revision are one replan, and in the end every node was done with its inputs, as if
+// the nodes had run one after the other.
 func TestRandomGraphs(t *testing.T) {
 	const graphs = 160
 	w := routertest.New(t, routertest.Options{})
@@ -125,7 +125,7 @@ func TestRandomGraphs(t *testing.T) {
 					if open && ready && failed == 0 && len(live) < catalog.MaxLive {
 						may = append(may, i)
 					} else if n.key == "" && r.IntN(4) == 0 {
-						w.Want(w.Do(p.StepOrder(p.NewTask(n.number).StepArgs())), intents.MalformedArgs)
+						w.Want(w.Do(p.StepIntent(p.NewTask(n.number).StepArgs())), intents.MalformedArgs)
 					}
 				}
 				if len(may) == 0 && len(live) == 0 {
@@ -174,7 +174,7 @@ func TestRandomGraphs(t *testing.T) {
 			w.Want(p.Fail(), intents.OK)
 			continue
 		}
-		// One after the other: every node is done and has read its inputs, no more.
+		// Sequentially: every node is done and has read its inputs, no more.
 		for i, n := range nodes {
 			if d := cmp.Diff(append([]int(nil), n.reads...), n.read); n.key == "" || d != "" {
 				t.Fatalf("graph %d, node %d: done %q, read (-want +got):\n%s", seed, i, n.key, d)

@@ -13,11 +13,11 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// hitlApprove approves or rejects a held order, or makes another of it. That the person may approve at all is
-// checked by the capability of the type. The end of a rejected order, and the release
-// after the last approval, have records of their own.
-var hitlApprove = move(TypeApprove,
-	func(v *View, o Order, a catalog.Approve) (Effect, error) {
+// hitlApprove approves, rejects or edits a held intent. The capability of the type checks that
+// the person may approve at all. The end of a rejected intent, and the release after the last
+// approval, have records of their own.
+var hitlApprove = newTransition(TypeApprove,
+	func(v *View, o Intent, a catalog.Approve) (Effect, error) {
 		h, err := v.heldFor(o.Tenant, a)
 		if err != nil {
 			return Effect{}, err
@@ -32,21 +32,21 @@ var hitlApprove = move(TypeApprove,
 		if err != nil {
 			return Effect{}, err
 		}
-		if !slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, h.Asked) }) {
+		if !slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, h.Requesters) }) {
 			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this order, or through the API key of the one who asked")
 		}
 		switch a.Decision {
 		case catalog.DecisionApprove:
-			err = cmp.Or(h.askedFor(a.Items), h.more(who))
+			err = cmp.Or(h.checkItems(a.Items), h.more(who))
 		case catalog.DecisionEdit:
 			err = v.editable(h, who, a.Args)
 		}
 		if err != nil {
 			return Effect{}, err
 		}
-		return Effect{&catalog.ApproveResult{IntentID: h.Decision.IntentID}, h.Touches()}, nil
+		return Effect{&catalog.ApproveResult{IntentID: h.Decision.IntentID}, h.Writes()}, nil
 	},
-	func(s *State, o Order, a catalog.Approve) error {
+	func(s *State, o Intent, a catalog.Approve) error {
 		h := s.heldFor(o.Tenant, a)
 		if h == nil {
 			return fmt.Errorf("an approval of an order that is not held")
@@ -55,14 +55,17 @@ var hitlApprove = move(TypeApprove,
 		case catalog.DecisionApprove:
 			h.Approvals = append(slices.Clone(h.Approvals), approvalOf(o))
 		case catalog.DecisionEdit:
+			h.Edited = true
 			s.addEdit(h, o, a.Args)
+		default:
+			h.Rejected = true
 		}
 		return nil
 	})
 
-// heldFor is the held order that an approval is about, by its intent_id: that is the digest of what
-// people have seen. Where the approval names a node of a run, which is a step of a plan, the order waits
-// there. nil: there is none.
+// heldFor is the held intent that an approval is about, by its intent_id, the digest of what
+// people have seen. If the approval names a node of a run, which is a step of a plan, the intent
+// must wait there. nil if there is none.
 func (s *State) heldFor(tenant string, a catalog.Approve) *Hold {
 	h := s.holds.waiting[s.holds.position(a.IntentID)]
 	if h == nil || h.Tenant != tenant {
@@ -77,13 +80,14 @@ func (s *State) heldFor(tenant string, a catalog.Approve) *Hold {
 	return h
 }
 
-// isNode says whether an order is of a node: its own, or the step of that id or number.
+// isNode reports whether an intent belongs to a node: directly, or by the step of that id or
+// number.
 func (p *plan) isNode(c intents.Context, node string) bool {
 	s := p.step(c.Step)
 	return c.NodeID == node || c.Step > 0 && (strconv.Itoa(c.Step) == node || s != nil && s.ID == node)
 }
 
-// heldFor is the held order that an approval is about, with the approvals that count today.
+// heldFor is the held intent that an approval is about, with the approvals that count now.
 func (v *View) heldFor(tenant string, a catalog.Approve) (Hold, error) {
 	h, ok := v.hold(tenant, a.IntentID)
 	switch {
@@ -92,14 +96,14 @@ func (v *View) heldFor(tenant string, a catalog.Approve) (Hold, error) {
 	case a.RunID == "":
 		return h, nil
 	}
-	v.rely(SubjectPlan(tenant, a.RunID))
+	v.addRead(SubjectPlan(tenant, a.RunID))
 	if v.s.heldFor(tenant, a) == nil {
 		return Hold{}, illegal("/intent/args/run_id", "the order does not wait at this node of a run of this tenant")
 	}
 	return h, nil
 }
 
-// HeldFor is the held order that an approval is about. The decision relies on it.
+// HeldFor is the held intent that an approval is about, which it adds to the decision's reads.
 func (v *View) HeldFor(tenant string, a catalog.Approve) (Hold, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -108,7 +112,7 @@ func (v *View) HeldFor(tenant string, a catalog.Approve) (Hold, bool) {
 }
 
 // present checks that the approver has authenticated within intents.MaxApprovalAge.
-func present(o Order) error {
+func present(o Intent) error {
 	g := o.Grant
 	switch {
 	case g.KID == "":
@@ -123,11 +127,11 @@ func present(o Order) error {
 	return nil
 }
 
-// approver is the signer of an approval, with the roles of today.
-func (v *View) approver(o Order) (intents.Approver, error) {
-	v.rely(SubjectTenant(o.Tenant))
+// approver is the signer of an approval, with the roles of now.
+func (v *View) approver(o Intent) (intents.Approver, error) {
+	v.addRead(SubjectTenant(o.Tenant))
 	if o.Grant.KID == "" {
-		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // that there is such a user was checked with the capability
+		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // the capability check has found the user
 		return intents.Approver{User: o.User, Roles: roles}, nil
 	}
 	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
@@ -137,43 +141,44 @@ func (v *View) approver(o Order) (intents.Approver, error) {
 	return intents.Approver{User: o.User, Key: o.Grant.APIKey(), Roles: roles}, nil
 }
 
-// more refuses an approval that counts for no rule beside those that were given before.
+// more refuses an approval that satisfies no rule beyond the earlier approvals.
 func (h Hold) more(who intents.Approver) error {
 	if slices.ContainsFunc(h.By, func(x intents.Approval) bool { return x.UserID == who.User }) {
 		return illegal("/intent/args/intent_id", "you have approved it already: each person counts once")
 	}
 	with := append(slices.Clone(h.By), intents.Approval{UserID: who.User, Key: who.Key, Roles: who.Roles})
 	for _, rule := range h.Terms.Rules {
-		if rule.Counted(with, h.Asked) > rule.Counted(h.By, h.Asked) {
+		if rule.CountApprovals(with, h.Requesters) > rule.CountApprovals(h.By, h.Requesters) {
 			return nil
 		}
 	}
 	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "somebody has approved it through the same API key: for four eyes all that come through it are one")
 }
 
-// approval is one person's approval of a held order.
+// approval is one person's approval of a held intent.
 type approval struct {
+	By     string       `json:"by"` // intent_id
 	User   string       `json:"user"`
 	KID    string       `json:"kid"`
 	Signer intents.Role `json:"signer"` // of the key that signed it
-	Roles  []string     `json:"roles"`  // of the person, as decided then
+	Roles  []string     `json:"roles"`  // of the person, from the decision
 	Grant  Grant        `json:"grant"`  // the person's
 	Items  []string     `json:"items,omitempty"`
 	At     time.Time    `json:"at"`
 }
 
-func approvalOf(o Order) approval {
+func approvalOf(o Intent) approval {
 	var a catalog.Approve
-	_ = json.Unmarshal(o.Args, &a) // held to their schema before
-	return approval{User: o.User, KID: o.KID, Signer: o.Signer, Roles: o.Roles, Grant: o.Grant, At: o.Now, Items: a.Items}
+	_ = json.Unmarshal(o.Args, &a) // its schema was checked
+	return approval{By: o.Decision.IntentID, User: o.User, KID: o.KID, Signer: o.Signer, Roles: o.Roles, Grant: o.Grant, At: o.Now, Items: a.Items}
 }
 
-// rolesToday are the roles that an approver has today. The error says why the approval
-// does not count any more: a key or the grant was revoked, or the user was disabled.
+// rolesToday are the roles that an approver has now. The error explains why the approval no
+// longer counts: a key or the grant was revoked, or the user was disabled.
 func (s *State) rolesToday(tenant string, a approval) ([]string, error) {
 	of := func(why string) error { return fmt.Errorf("an approval of %s%s", a.User, why) }
 	if k, ok := s.keys[a.KID]; !ok || k.Revoked {
-		return nil, of(" under a key that was revoked before") // whoever has the key may have given it
+		return nil, of(" under a key that was revoked before") // whoever has the key may have approved
 	}
 	if a.Signer == intents.RoleOperator {
 		roles, known, disabled := s.dir.UserRoles(tenant, a.User)
@@ -185,11 +190,7 @@ func (s *State) rolesToday(tenant string, a approval) ([]string, error) {
 	if k, ok := s.keys[a.Grant.KID]; !ok || k.Revoked || a.Grant.At.Before(s.revoked[tenant+"/"+a.User]) {
 		return nil, of(" under a grant that was revoked before")
 	}
-	apiKey := a.Grant.APIKey()
-	if s.rules < intents.RulesStrict {
-		apiKey = "" // it did not bound roles
-	}
-	roles, disabled := s.dir.RolesNow(tenant, a.User, apiKey, a.Roles)
+	roles, disabled := s.dir.RolesNow(tenant, a.User, a.Grant.APIKey(), a.Roles)
 	if disabled {
 		return nil, of(", who was no user any more, or through an API key that was revoked")
 	}
@@ -198,11 +199,11 @@ func (s *State) rolesToday(tenant string, a approval) ([]string, error) {
 
 func (s *State) mayApprove(tenant string, roles []string) bool {
 	caps, known := s.dir.Capabilities(tenant, roles)
-	return known && Covered(s.rules, caps, CapabilityApprove)
+	return known && Covers(caps, CapabilityApprove)
 }
 
-// Counts is an error if an approval that a release of the hold names does not count
-// on the state as it is. given: the person approved at that time.
+// Counts returns an error if an approval that a release of the hold names does not count in the
+// current state. given: the person approved at that time.
 func (v *View) Counts(h Hold, named intents.Approval) (given bool, err error) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()

@@ -10,25 +10,25 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// holds are the orders that wait for people, and those that people have released
-// and that have no outcome yet.
+// holds are the intents pending approval, and those that people have released and that have no
+// outcome yet.
 type holds struct {
 	waiting  map[int64]*Hold  // by position
-	byID     map[string]int64 // their intent_ids
-	released map[int64]int64  // order to its release record
-	edits    map[string]*edit // by the intent_id of the order that was held
+	byID     map[string]int64 // by intent_id
+	released map[int64]int64  // intent to its release record
+	edits    map[string]*edit // by the intent_id of the intent that was held
 }
 
 func newHolds() holds {
 	return holds{waiting: make(map[int64]*Hold), byID: make(map[string]int64), released: make(map[int64]int64), edits: make(map[string]*edit)}
 }
 
-// addHold remembers a held order until it is released or ends.
-func (s *State) addHold(o Order) error {
+// addHold records a held intent until it is released or ends.
+func (s *State) addHold(o Intent) error {
 	if o.Decision.Hold == nil {
 		return fmt.Errorf("a hold without its terms")
 	}
-	h := &Hold{Order: o, Terms: *o.Decision.Hold}
+	h := &Hold{Intent: o, Terms: *o.Decision.Hold}
 	var err error
 	if h.Deadline, err = time.Parse(time.RFC3339Nano, h.Terms.Deadline); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (h holds) add(x *Hold) {
 	h.waiting[x.Position], h.byID[x.Decision.IntentID] = x, x.Position
 }
 
-// dropHold forgets a held order that was released or has ended.
+// dropHold removes a held intent that was released or has ended.
 func (s *State) dropHold(position int64) *Hold {
 	h := s.holds.waiting[position]
 	if h != nil {
@@ -56,22 +56,22 @@ func (h holds) position(intentID string) int64 {
 	if at, ok := h.byID[intentID]; ok {
 		return at
 	}
-	return storage.Nobody
+	return storage.NoPosition
 }
 
-// Release is the part "release" of a record: a held order is carried out, as decided
-// anew with today's roles, policy and approvals.
+// Release is the part "release" of a record: a held intent is executed, decided again with the
+// current roles, policy and approvals.
 type Release struct {
-	Of       int64            `json:"of"`
-	By       string           `json:"by"` // intent_id of the last approval
-	Decision intents.Decision `json:"decision"`
-	Facts    intents.Facts    `json:"facts"`
+	Target   int64                  `json:"of"`
+	By       string                 `json:"by"` // intent_id of the last approval
+	Decision intents.Decision       `json:"decision"`
+	Inputs   intents.DecisionInputs `json:"facts"`
 }
 
 // ReleaseOf reads a release record.
 func ReleaseOf(r storage.Record) (Release, error) { return readPart[Release](r, storage.PartRelease) }
 
-func (s *State) foldRelease(r storage.Record) error {
+func (s *State) applyRelease(r storage.Record) error {
 	rel, err := ReleaseOf(r)
 	if err != nil {
 		return err
@@ -79,17 +79,17 @@ func (s *State) foldRelease(r storage.Record) error {
 	return s.release(rel, r.Position, r.At)
 }
 
-// release ends a hold: an order of the router has its effect here, any other is open
-// until its outcome.
+// release ends a hold: an intent of the router has its effect here, any other is open until its
+// outcome.
 func (s *State) release(rel Release, position int64, at time.Time) error {
-	h := s.dropHold(rel.Of)
+	h := s.dropHold(rel.Target)
 	if h == nil {
-		return fmt.Errorf("releases order %d, which is not held", rel.Of)
+		return fmt.Errorf("releases order %d, which is not held", rel.Target)
 	}
-	s.holds.released[rel.Of] = position
-	o := releasedOrder(h.Order, rel, position, at)
+	s.holds.released[rel.Target] = position
+	o := releasedIntent(h.Intent, rel, position, at)
 	if h.Decision.Executor != catalog.ExecutorRouter {
-		if x, open := s.orders[rel.Of]; open {
+		if x, open := s.intents[rel.Target]; open {
 			s.sent(x, o)
 		}
 		return nil
@@ -97,15 +97,15 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 	return s.apply(o)
 }
 
-// releasedOrder is a held order as its release lets it go on.
-func releasedOrder(o Order, rel Release, position int64, at time.Time) Order {
-	o.At, o.Position, o.Roles, o.Released = at, position, rel.Facts.Roles, true
-	o.Approvals = rel.Facts.Approvals
-	o.decidedAt(rel.Facts)
+// releasedIntent is a held intent as its release lets it continue.
+func releasedIntent(o Intent, rel Release, position int64, at time.Time) Intent {
+	o.At, o.Position, o.Roles, o.Released = at, position, rel.Inputs.Roles, true
+	o.Approvals = rel.Inputs.Approvals
+	o.decidedAt(rel.Inputs)
 	return o
 }
 
-// ReleasedAt is the position of the release record of an order without outcome.
+// ReleasedAt is the position of the release record of an intent without outcome.
 func (v *View) ReleasedAt(of int64) (int64, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -113,24 +113,27 @@ func (v *View) ReleasedAt(of int64) (int64, bool) {
 	return at, ok
 }
 
-// Hold is an order that waits for people.
+// Hold is an intent pending approval.
 type Hold struct {
-	Order
+	Intent
 	Terms     intents.HoldTerms `json:"terms"`
 	Deadline  time.Time         `json:"deadline"`
-	Approvals []approval        `json:"approvals"` // all that were given
+	Approvals []approval        `json:"approvals"` // all, including those that no longer count
 
-	// Of an order that people have made of others: the hitl.approve that made it, and who did.
+	// Of an intent that results from an edit: the hitl.approve that made it, and the editors.
 	Edit    string     `json:"edit,omitempty"`
 	Editors []approval `json:"editors,omitempty"`
 
-	// As one decision sees it:
-	Asked intents.Asked      `json:"-"`
-	By    []intents.Approval `json:"-"` // that still count, with the roles of today
+	Edited   bool `json:"edited,omitempty"`   // somebody has edited it
+	Rejected bool `json:"rejected,omitempty"` // somebody has rejected it
+
+	// Set for one decision:
+	Requesters intents.Requesters `json:"-"`
+	By         []intents.Approval `json:"-"` // that still count, with the current roles
 }
 
-// Hold finds a held order of a tenant. The decision relies on it, on its approvals and
-// on the directory rows of the approvers.
+// Hold finds a held intent of a tenant. It adds the intent, its approvals and the directory rows
+// of the approvers to the decision's reads.
 func (v *View) Hold(tenant, intentID string) (Hold, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -138,9 +141,9 @@ func (v *View) Hold(tenant, intentID string) (Hold, bool) {
 }
 
 func (v *View) hold(tenant, intentID string) (Hold, bool) {
-	v.rely(SubjectOrder(intentID))
-	v.rely(SubjectTenant(tenant))
-	v.rely(SubjectKeys)
+	v.addRead(SubjectIntent(intentID))
+	v.addRead(SubjectTenant(tenant))
+	v.addRead(SubjectKeys)
 	h := v.s.holds.waiting[v.s.holds.position(intentID)]
 	if h == nil || h.Tenant != tenant {
 		return Hold{}, false
@@ -148,12 +151,12 @@ func (v *View) hold(tenant, intentID string) (Hold, bool) {
 	return v.counted(*h), true
 }
 
-// counted is a hold with the approvals that count today.
+// counted is a hold with the approvals that count now.
 func (v *View) counted(h Hold) Hold {
 	h.Approvals, h.By = slices.Clone(h.Approvals), nil
-	h.Asked = v.s.asked(&h.Order, h.Editors)
+	h.Requesters = v.s.requesters(&h.Intent, h.Editors)
 	for _, a := range h.Approvals {
-		v.rely(subjectGrants(h.Tenant, a.User))
+		v.addRead(subjectGrants(h.Tenant, a.User))
 		if roles, err := v.s.rolesToday(h.Tenant, a); err == nil && v.s.mayApprove(h.Tenant, roles) {
 			h.By = append(h.By, intents.Approval{UserID: a.User, At: intents.FormatTime(a.At), Key: a.Grant.APIKey(), Roles: roles, Items: a.Items})
 		}
@@ -161,9 +164,9 @@ func (v *View) counted(h Hold) Hold {
 	return h
 }
 
-// asked are those who asked for an order.
-func (s *State) asked(o *Order, editors []approval) intents.Asked {
-	out := intents.Asked{Users: []string{o.User}}
+// requesters are those who requested an intent.
+func (s *State) requesters(o *Intent, editors []approval) intents.Requesters {
+	out := intents.Requesters{Users: []string{o.User}}
 	if subject := s.keys[o.KID].Subject; subject != "" && subject != o.User {
 		out.Users = append(out.Users, subject)
 	}
@@ -176,28 +179,36 @@ func (s *State) asked(o *Order, editors []approval) intents.Asked {
 	return out
 }
 
-// With is the hold once somebody has approved it: approvals are counted anew.
-func (v *View) With(h Hold, yes Order) Hold {
+// With is the hold after an approval: approvals are counted again.
+func (v *View) With(h Hold, yes Intent) Hold {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	h.Approvals = append(slices.Clone(h.Approvals), approvalOf(yes))
 	return v.counted(h)
 }
 
-// Touches are what every change to a hold changes.
-func (h Hold) Touches() []storage.Subject {
-	out := []storage.Subject{SubjectOrder(h.Decision.IntentID)}
-	if c := h.Context; c.PlanID != "" { // that it ends may begin a revision
+// Writes lists what every change to a hold writes.
+func (h Hold) Writes() []storage.Subject {
+	out := []storage.Subject{SubjectIntent(h.Decision.IntentID)}
+	if c := h.Context; c.PlanID != "" { // its end may begin a revision
 		out = append(out, SubjectPlan(h.Tenant, c.PlanID), SubjectPlanState(h.Tenant, c.PlanID), SubjectEffects(h.Tenant, c.PlanID, c.Step))
 	}
 	return out
+}
+
+// Last is the intent_id of the last approval; empty if there is none.
+func (h Hold) Last() string {
+	if n := len(h.Approvals); n > 0 {
+		return h.Approvals[n-1].By
+	}
+	return ""
 }
 
 // Missing are the rules of the hold that need more approvals.
 func (h Hold) Missing() []string {
 	var out []string
 	for _, rule := range h.Terms.Rules {
-		if !rule.Satisfied(h.By, h.Asked) {
+		if !rule.Satisfied(h.By, h.Requesters) {
 			out = append(out, rule.ID)
 		}
 	}
@@ -213,8 +224,8 @@ func (h Hold) People() []string {
 	return out
 }
 
-// Holds lists the held orders of a tenant with their approvals, oldest first. No
-// decision may rely on it.
+// Holds lists the held intents of a tenant with their approvals, oldest first. No decision may
+// read it.
 func (s *State) Holds(tenant string) []Hold {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -229,8 +240,8 @@ func (s *State) Holds(tenant string) []Hold {
 	return out
 }
 
-// Waiting counts the held orders by the half of their time that they are in, and says how
-// long the oldest has waited.
+// Waiting counts the held intents in the first and in the second half of their time, and returns
+// how long the oldest has waited.
 func (s *State) Waiting(now time.Time) (first, second int, oldest time.Duration) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -245,7 +256,7 @@ func (s *State) Waiting(now time.Time) (first, second int, oldest time.Duration)
 	return first, second, oldest
 }
 
-// HeldOf counts the held orders of a user and of a whole tenant.
+// HeldOf counts the held intents of a user and of a whole tenant.
 func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -260,12 +271,12 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 	return ofUser, ofTenant
 }
 
-// EndedHolds are the held orders in the plans that an order of the router ends, or in the
+// EndedHolds lists the held intents in the plans that an intent of the router ends, or in the
 // steps that it drops, oldest first; their approvals are not counted.
-func (v *View) EndedHolds(o Order) []Hold {
+func (v *View) EndedHolds(o Intent) []Hold {
 	switch o.Type {
 	case TypeCancel, TypePlanClose, TypePlan:
-		a, err := argsOf[catalog.Plan](o) // all name the plan alike
+		a, err := argsOf[catalog.Plan](o) // all types name the plan in the same member
 		return v.holdsWhere(func(h *Hold) bool {
 			return err == nil && a.PlanID != "" && h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID &&
 				(o.Type != TypePlan || slices.Contains(a.Drop, h.Context.Step))
@@ -280,9 +291,9 @@ func (v *View) EndedHolds(o Order) []Hold {
 	return nil
 }
 
-// Expired lists the held orders that are past their deadline, oldest first; their
+// ExpiredHolds lists the held intents that are past their deadline, oldest first; their
 // approvals are not counted.
-func (v *View) Expired(now time.Time) []Hold {
+func (v *View) ExpiredHolds(now time.Time) []Hold {
 	return v.holdsWhere(func(h *Hold) bool { return !h.Deadline.After(now) })
 }
 
@@ -292,7 +303,7 @@ func (v *View) holdsWhere(is func(*Hold) bool) []Hold {
 	var out []Hold
 	for _, h := range v.s.holds.waiting {
 		if is(h) {
-			v.rely(SubjectOrder(h.Decision.IntentID))
+			v.addRead(SubjectIntent(h.Decision.IntentID))
 			out = append(out, *h)
 		}
 	}

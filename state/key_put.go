@@ -7,8 +7,8 @@ import (
 
 // keyPut puts the next version of the key set in force.
 var keyPut = operators("key.put",
-	func(v *View, _ Order, a catalog.KeyPut) (Effect, error) {
-		v.rely(SubjectKeys)
+	func(v *View, _ Intent, a catalog.KeyPut) (Effect, error) {
+		v.addRead(SubjectKeys)
 		set, _, err := intents.OpenKeySet(a.KeySet, v.s.root)
 		if err != nil {
 			return Effect{}, illegal("/intent/args/key_set", err.Error())
@@ -18,7 +18,7 @@ var keyPut = operators("key.put",
 		}
 		return accepted(SubjectKeys), nil
 	},
-	func(s *State, _ Order, a catalog.KeyPut) error {
+	func(s *State, _ Intent, a catalog.KeyPut) error {
 		set, keys, err := intents.OpenKeySet(a.KeySet, s.root)
 		if err != nil {
 			return err

@@ -5,17 +5,17 @@ type Logout struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// logout ends every grant that its user was given so far.
-var logout = move("x.acme.logout",
-	func(v *View, o Order, _ Logout) (Effect, error) {
+// logout ends every grant issued to its user so far.
+var logout = newTransition("x.acme.logout",
+	func(v *View, o Intent, _ Logout) (Effect, error) {
 		grants := subjectGrants(o.Tenant, o.User)
-		v.rely(grants)
+		v.addRead(grants)
 		if !v.s.revoked[o.Tenant+"/"+o.User].Before(o.Now) {
 			return Effect{}, illegal("/intent/type", "the user has logged out already")
 		}
 		return accepted(grants), nil
 	},
-	func(s *State, o Order, _ Logout) error {
+	func(s *State, o Intent, _ Logout) error {
 		s.revoked[o.Tenant+"/"+o.User] = o.Now
 		return nil
 	})

@@ -3,14 +3,14 @@ package state
 import (
 	"time"
 
-	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/workflows"
 )
 
 // nodeSkip skips a node of a run that no edge leads to.
-var nodeSkip = move(typeNodeSkip,
-	func(v *View, o Order, a catalog.NodeSkip) (Effect, error) {
-		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
+var nodeSkip = newTransition(typeNodeSkip,
+	func(v *View, o Intent, a catalog.NodeSkip) (Effect, error) {
+		p, err := v.planOfEpoch(o, a.PlanID, a.Epoch)
 		if err != nil {
 			return Effect{}, err
 		}
@@ -26,9 +26,9 @@ var nodeSkip = move(typeNodeSkip,
 		}
 		after := p.clone()
 		after.skip(a.Step, o.At)
-		return Effect{after.answer(), p.touches(false)}, nil
+		return Effect{after.answer(), p.writes(false)}, nil
 	},
-	func(s *State, o Order, a catalog.NodeSkip) error {
+	func(s *State, o Intent, a catalog.NodeSkip) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err == nil {
 			p.skip(a.Step, o.At)

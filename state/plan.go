@@ -12,75 +12,75 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// plan is a plan. View is what others see of it; the other fields decide which moves are
-// legal. Names and types are those of a snapshot, too.
+// plan is a plan. View is its public part; the other fields decide which transitions are legal.
+// Their names and types are also those of a snapshot.
 type plan struct {
-	View      catalog.PlanView    `json:"view"`
-	Opened    int64               `json:"opened"`             // position of plan.open
-	Texts     []int64             `json:"texts"`              // positions of the orders that hold its texts
-	Claimed   int64               `json:"claimed"`            // position of the last plan.claim; Nobody before the first
-	Unheld    bool                `json:"unheld"`             // a hold has ended, or was of plan.open, and no driver knows it
-	Roles     []string            `json:"roles"`              // of the grant that opened it
-	Client    string              `json:"client"`             // act.client of that grant
-	Trace     string              `json:"trace"`              // trace_id of plan.open
-	Exhausted bool                `json:"exhausted"`          // the fourth replan: only plan.close failed is legal
-	Tasks     []*task             `json:"tasks"`              // that its steps opened
-	Results   map[int][]string    `json:"results"`            // step to memory keys its tasks wrote, of the step's revision
-	ByIntent  map[string]orderRef `json:"by_intent"`          // dispatched orders, for "from"
-	Facts     []*fact             `json:"facts"`              // once and held orders, for later drivers; only appended to
-	Calls     []*called           `json:"calls,omitempty"`    // orders of agents' calls, until it is closed; only appended to
-	Settled   map[string]bool     `json:"settled"`            // intent_ids of facts whose step is done
-	Run       *run                `json:"run,omitempty"`      // of a run while it is open
-	Nodes     map[int]nodeRef     `json:"nodes,omitempty"`    // of a run that has ended: what came of its nodes, by step
-	Runs      *runs               `json:"runs,omitempty"`     // its agent while it is open; nil: a planner's plan
-	Registry  []int64             `json:"registry,omitempty"` // of a planner's plan: the revisions of system and tenant when it was opened
-	Agents    map[int]*runs       `json:"agents,omitempty"`   // of its steps that name one, while it is open
+	View          catalog.PlanView     `json:"view"`
+	Opened        int64                `json:"opened"`             // position of plan.open
+	Texts         []int64              `json:"texts"`              // positions of the intents that contain its texts
+	Claimed       int64                `json:"claimed"`            // position of the last plan.claim; storage.NoPosition before the first
+	Unheld        bool                 `json:"unheld"`             // a hold has ended, or was of plan.open, and no driver knows it yet
+	Roles         []string             `json:"roles"`              // of the grant that opened it
+	Client        string               `json:"client"`             // act.client of that grant
+	Trace         string               `json:"trace"`              // trace_id of plan.open
+	Exhausted     bool                 `json:"exhausted"`          // the fourth replan: only plan.close as failed is legal
+	Tasks         []*task              `json:"tasks"`              // opened for its steps
+	Results       map[int][]string     `json:"results"`            // step to memory keys that its tasks wrote, for the step's revision
+	ByIntent      map[string]intentRef `json:"by_intent"`          // dispatched intents, for "from"
+	IntentHistory []*pastIntent        `json:"facts"`              // once and held intents, for later drivers; append-only
+	Calls         []*agentCall         `json:"calls,omitempty"`    // intents of agents' calls, until it is closed; append-only
+	Run           *run                 `json:"run,omitempty"`      // while it is an open run
+	Nodes         map[int]nodeRef      `json:"nodes,omitempty"`    // of a run that has ended: the results of its nodes, by step
+	Runs          *runs                `json:"runs,omitempty"`     // its agent while it is open; nil: a planner's plan
+	Registry      []int64              `json:"registry,omitempty"` // of a planner's plan: the revisions of system and tenant when it was opened
+	Agents        map[int]*runs        `json:"agents,omitempty"`   // of its steps that name one, while it is open
 
-	Unsaid  bool                 `json:"unsaid,omitempty"`  // nobody knows the answer that its end repeats: it was erased
-	Request string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
-	Turning bool                 `json:"turning,omitempty"` // it is the open turn of its session
-	Turn    *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
-	Used    int                  `json:"used,omitempty"`    // tokens
+	AnswerErased bool                 `json:"unsaid,omitempty"`  // the answer that its end repeats was erased
+	Request      string               `json:"request,omitempty"` // digest of the request that opened it
+	Turning      bool                 `json:"turning,omitempty"` // it is the open turn of its session
+	Turn         *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
+	Used         int                  `json:"used,omitempty"`    // tokens
 
 	Scheduled bool `json:"scheduled,omitempty"` // it was opened for a schedule: nobody drives it at once
-	ByAgent   bool `json:"by_agent,omitempty"`  // which an agent has put
+	ByAgent   bool `json:"by_agent,omitempty"`  // the schedule was put by an agent
 
-	Numbers map[int]bool `json:"numbers,omitempty"` // of calls of a client, while it is open
+	Numbers map[int]bool `json:"numbers,omitempty"` // of a client's calls, while it is open
 
-	// Gate that it was opened at; nil: at none. Before is the request before, about which the
-	// user was asked. Routed is the position where its session went to its agent, and Over
-	// says that the session goes on no more.
-	Gate   *catalog.Gate      `json:"gate,omitempty"`
-	Before *catalog.Clarified `json:"before,omitempty"`
-	Routed int64              `json:"routed,omitempty"`
-	Over   bool               `json:"over,omitempty"`
+	// Routing of the request that opened it; nil if it was not routed. Before is the previous
+	// request, about which the user was asked. Routed is the position where its session went to
+	// its agent, and SessionEnded marks a session that has ended.
+	Routing      *catalog.Routing      `json:"gate,omitempty"`
+	Before       *catalog.PriorRequest `json:"before,omitempty"`
+	Routed       int64                 `json:"routed,omitempty"`
+	SessionEnded bool                  `json:"over,omitempty"`
 
-	pending int // orders of it that are open or held, or indeterminate
+	pending int // its intents that are open, held or indeterminate
 }
 
-type orderRef struct {
+type intentRef struct {
 	Position int64  `json:"position"`
 	Revision int    `json:"revision"`
 	Step     int    `json:"step"`
 	Ask      string `json:"ask,omitempty"`
 }
 
-// task is what one ephemeral key may do.
+// task is the scope of one ephemeral key.
 type task struct {
 	Task
 	KID    string            `json:"kid"`
 	Public ed25519.PublicKey `json:"public"`
-	// Replies that had calls when it began, in its place; and the tokens that it used.
+	// Replies with calls at its place when it began, and the tokens that it used.
 	Replies int `json:"replies,omitempty"`
 	Used    int `json:"used,omitempty"`
 
-	Said     string `json:"said,omitempty"`     // with what it has ended, of a task that was asked for (answered)
-	Finished int64  `json:"finished,omitempty"` // position of its step.finish
+	AskTool   string `json:"ask_tool,omitempty"` // of the call that asked for it
+	AskStatus string `json:"said,omitempty"`     // status with which a task that was asked for has ended (answered)
+	Finished  int64  `json:"finished,omitempty"` // position of its step.finish
 
 	plan *plan
 }
 
-// final says that nothing can move a plan any more.
+// final reports whether no transition can change a plan any more.
 func final(s catalog.PlanStatus) bool {
 	return s == catalog.PlanComplete || s == catalog.PlanFailed
 }
@@ -99,7 +99,7 @@ func (p *plan) liveTasks() []*task {
 	return slices.DeleteFunc(slices.Clone(p.Tasks), func(t *task) bool { return t.Ended != "" })
 }
 
-// inputKeys are the memory keys of the steps that a step reads from, in its order.
+// inputKeys are the memory keys of the steps that a step reads, in its order.
 func (p *plan) inputKeys(s catalog.PlanStep) []string {
 	var keys []string
 	for _, n := range s.Reads() {
@@ -110,34 +110,26 @@ func (p *plan) inputKeys(s catalog.PlanStep) []string {
 	return keys
 }
 
-// effects says, under the rules before intents.RulesAgents, whether a once order of the step's current revision was committed
-// and not surely without effect.
-func (p *plan) effects(step int) bool {
-	return slices.ContainsFunc(p.Facts, func(f *fact) bool {
-		return f.Step == step && f.Revision == p.View.Revision && f.Effect == catalog.Once && f.Status != undelivered && f.Status != factHeld
-	})
-}
-
-// waiting says whether a held order of the step has no outcome yet.
+// waiting reports whether a held intent of the step has no outcome yet.
 func (p *plan) waiting(step int) bool {
-	return slices.ContainsFunc(p.Facts, func(f *fact) bool { return f.Step == step && f.Status == factHeld })
+	return slices.ContainsFunc(p.IntentHistory, func(f *pastIntent) bool { return f.Step == step && f.Status == statusHeld })
 }
 
-// stuck says that the plan waits for people: an order of it is held, and no step can go
-// on without its outcome.
+// stuck reports whether the plan waits for people: one of its intents is held, and no step can
+// continue without the outcome.
 func (p *plan) stuck() bool {
 	held := false
-	for _, f := range p.Facts {
-		if f.Status == factHeld && f.Step == 0 {
-			return true // an order of its drivers
+	for _, f := range p.IntentHistory {
+		if f.Status == statusHeld && f.Step == 0 {
+			return true // an intent of its drivers
 		}
-		held = held || f.Status == factHeld
+		held = held || f.Status == statusHeld
 	}
 	beside := p.View.Status == catalog.PlanReplanning || p.goesOn() || len(p.liveTasks()) > 0
 	return held && !beside
 }
 
-// goesOn says whether a driver could begin something now.
+// goesOn reports whether a driver could begin something now.
 func (p *plan) goesOn() bool {
 	if p.Run != nil {
 		return len(p.next()) > 0
@@ -145,12 +137,12 @@ func (p *plan) goesOn() bool {
 	return len(p.View.Ready()) > 0
 }
 
-// replan counts a trigger: below three it begins a revision, at three the plan is
-// exhausted and can only be closed. What fails until then, while other steps end,
-// belongs to the same replan.
+// replan counts a trigger: below three it begins a revision, at three the plan is exhausted and
+// can only be closed. Further failures until then, while other steps end, belong to the same
+// replan.
 func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time) {
 	v := &p.View
-	if v.Agent != "" || v.Run != nil || v.Status == catalog.PlanReplanning { // of an agent's plan or a run failed is failed
+	if v.Agent != "" || v.Run != nil || v.Status == catalog.PlanReplanning { // a failure is final in an agent's plan or a run
 		return
 	}
 	v.Status = catalog.PlanReplanning
@@ -172,25 +164,25 @@ func (p *plan) doneSteps() []int {
 	return out
 }
 
-// clone copies what a move changes of the plan itself, so that a move's answer is
-// made before it is committed, by the code that applies it. Tasks and facts are shared.
+// clone copies what a transition changes of the plan itself, so that the transition's result can
+// be computed before the commit by the code that applies it. Tasks and history are shared.
 func (p *plan) clone() *plan {
 	c := *p
 	c.View.Steps, c.View.History = slices.Clone(p.View.Steps), slices.Clone(p.View.History)
-	c.Results, c.Settled = maps.Clone(p.Results), maps.Clone(p.Settled)
+	c.Results = maps.Clone(p.Results)
 	return &c
 }
 
-// answer is the plan in the result of a move: the plan as it is afterwards, without the
-// texts, which every move would record again. plan.claim alone answers with them.
+// answer is the plan in the result of a transition: the plan afterwards, without the texts,
+// which every transition would record again. Only plan.claim returns them.
 func (p *plan) answer() catalog.PlanView {
 	v := p.shown()
-	if v.Run != nil { // drivers are told what they can do; 200 nodes would be recorded each time
+	if v.Run != nil { // drivers get what is next; 200 nodes would be recorded each time
 		v.Steps, v.Run = []catalog.StepView{}, withoutEdges(v.Run)
 	}
 	v.Task, v.Response, v.Components, v.Route = "", "", nil, v.Route.WithTexts(catalog.Route{})
-	for i := range v.Facts {
-		v.Facts[i].Args = json.RawMessage(`{}`)
+	for i := range v.IntentHistory {
+		v.IntentHistory[i].Args = json.RawMessage(`{}`)
 	}
 	return v
 }
@@ -204,29 +196,29 @@ func withoutEdges(r *catalog.RunView) *catalog.RunView {
 	return &out
 }
 
-// shown is the plan as a driver sees it that claims it.
+// shown is the plan for the driver that claims it.
 func (p *plan) shown() catalog.PlanView {
 	v := p.View
 	v.Steps, v.History = slices.Clone(p.View.Steps), slices.Clone(p.View.History)
-	v.Facts = nil
-	if v.Run != nil { // whose nodes are orders, and need none of them
+	v.IntentHistory = nil
+	if v.Run != nil { // whose nodes are intents, so none are needed
 		return v
 	}
-	for _, f := range p.Facts {
+	for _, f := range p.IntentHistory {
 		if s := p.step(f.Step); f.Step > 0 && (s == nil || s.Status != catalog.StepDone) { // of steps only
-			told := f.OrderFact
+			told := f.PastIntent
 			if told.Status == undelivered {
 				told.Status = string(intents.Failed)
 			}
-			v.Facts = append(v.Facts, told)
+			v.IntentHistory = append(v.IntentHistory, told)
 		}
 	}
 	return v
 }
 
-// ownPlan finds a plan of the order's actor; another user's is TASK_SCOPE. An
-// operator may act on any plan of the tenant.
-func (v *View) ownPlan(o Order, id string) (*plan, error) {
+// ownPlan finds a plan of the intent's actor; another user's is TASK_SCOPE. An operator may act
+// on any plan of the tenant.
+func (v *View) ownPlan(o Intent, id string) (*plan, error) {
 	p, ok := v.wholePlan(o.Tenant, id)
 	switch {
 	case !ok:
@@ -239,14 +231,14 @@ func (v *View) ownPlan(o Order, id string) (*plan, error) {
 	return p, nil
 }
 
-// drivenPlan finds a plan of the order's actor that the order's epoch drives.
-func (v *View) drivenPlan(o Order, id string, epoch int) (*plan, error) {
+// planOfEpoch finds a plan of the intent's actor that the intent's epoch drives.
+func (v *View) planOfEpoch(o Intent, id string, epoch int) (*plan, error) {
 	p, err := v.ownPlan(o, id)
 	switch {
 	case err != nil:
 		return nil, err
-	case drives(o, p) != nil:
-		return nil, drives(o, p)
+	case mayAdvance(o, p) != nil:
+		return nil, mayAdvance(o, p)
 	case final(p.View.Status):
 		return nil, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 	case p.View.Epoch == 0:
@@ -257,8 +249,8 @@ func (v *View) drivenPlan(o Order, id string, epoch int) (*plan, error) {
 	return p, nil
 }
 
-// planOf finds the plan of an order that was judged.
-func (s *State) planOf(o Order, id string) (*plan, error) {
+// planOf finds the plan of an intent that was judged.
+func (s *State) planOf(o Intent, id string) (*plan, error) {
 	p, ok := s.plans[o.Tenant+"/"+id]
 	if !ok {
 		return nil, illegal("/intent/args/plan_id", "no such plan")
@@ -282,19 +274,19 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	if p.Run != nil {
 		p.Nodes = p.nodeRefs()
 	}
-	p.Run, p.Runs, p.Agents, p.Unsaid = nil, nil, nil, false
+	p.Run, p.Runs, p.Agents, p.AnswerErased = nil, nil, nil, false
 	s.leaving.close(p, at)
 	p.dropTexts()
-	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither
-	clear(p.ByIntent)          // nobody orders from a step of it any more, nor reads its results
+	p.Client, p.Trace = "", "" // only its drivers need these, and an erased intent has neither
+	clear(p.ByIntent)          // no intent of it is signed from a step any more, or reads its results
 	clear(p.Results)
 	p.Calls, p.Numbers = nil, nil
-	for _, f := range p.Facts {
+	for _, f := range p.IntentHistory {
 		f.dropArgs()
 	}
 }
 
-// end is the effect of its end on a plan: nothing runs any more.
+// end applies the end of a plan: nothing runs any more.
 func (p *plan) end(status catalog.PlanStatus, at time.Time) {
 	for i := range p.View.Steps {
 		if step := &p.View.Steps[i]; step.Status == catalog.StepRunning {
@@ -304,7 +296,7 @@ func (p *plan) end(status catalog.PlanStatus, at time.Time) {
 	p.View.Status, p.View.CompletedAt = status, &at
 }
 
-// failPlan ends a plan that nobody drives to its end.
+// failPlan ends a plan that nobody completes.
 func (s *State) failPlan(p *plan, why string, at time.Time) {
 	for _, t := range p.liveTasks() {
 		s.endTask(t, "plan failed: "+why, "", nil, at)
@@ -313,7 +305,7 @@ func (s *State) failPlan(p *plan, why string, at time.Time) {
 	p.gaveUp(why)
 }
 
-// gaveUp says why a plan that nobody drives to its end has failed.
+// gaveUp records why a plan that nobody completes has failed.
 func (p *plan) gaveUp(why string) {
 	p.View.Failure = &catalog.Failure{Reason: why, CompletedSteps: p.doneSteps()}
 }
@@ -329,11 +321,11 @@ func (s *State) openPlansOf(tenant, user string) []*plan {
 	return out
 }
 
-// touchesOf are what changes when a user's open plans end.
-func (v *View) touchesOf(tenant, user string) []storage.Subject {
+// writesOfUser lists what changes when a user's open plans end.
+func (v *View) writesOfUser(tenant, user string) []storage.Subject {
 	var out []storage.Subject
 	for _, p := range v.s.openPlansOf(tenant, user) {
-		out = append(out, p.touchesEnd()...)
+		out = append(out, p.writesOfEnd()...)
 	}
 	return out
 }

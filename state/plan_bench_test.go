@@ -7,9 +7,9 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// BenchmarkTouches is what a move of a plan asks of the fold, with few plans
-// that are over beside it and with many: it must cost the same.
-func BenchmarkTouches(b *testing.B) {
+// BenchmarkWrites measures applying a transition of a plan, with few and with many closed plans
+// beside it: both must cost the same.
+func BenchmarkWrites(b *testing.B) {
 	for _, closed := range []int{100, 100_000} {
 		b.Run(fmt.Sprint(closed, " closed"), func(b *testing.B) {
 			d := New()
@@ -25,7 +25,7 @@ func BenchmarkTouches(b *testing.B) {
 			}
 			p := add("live", "")
 			for b.Loop() {
-				if got := p.touchesTasks(); len(got) != 3 {
+				if got := p.writesOfTasks(); len(got) != 3 {
 					b.Fatal(got)
 				}
 			}

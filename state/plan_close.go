@@ -6,9 +6,9 @@ import (
 )
 
 // planClose closes a plan with its answer or failure.
-var planClose = move(TypePlanClose,
-	func(v *View, o Order, a catalog.PlanClose) (Effect, error) {
-		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
+var planClose = newTransition(TypePlanClose,
+	func(v *View, o Intent, a catalog.PlanClose) (Effect, error) {
+		p, err := v.planOfEpoch(o, a.PlanID, a.Epoch)
 		if err != nil {
 			return Effect{}, err
 		}
@@ -20,9 +20,9 @@ var planClose = move(TypePlanClose,
 		after := p.clone()
 		after.closing(a)
 		after.end(catalog.PlanStatus(a.Status), o.At)
-		return Effect{after.answer(), p.touchesEnd()}, nil
+		return Effect{after.answer(), p.writesOfEnd()}, nil
 	},
-	func(s *State, o Order, a catalog.PlanClose) error {
+	func(s *State, o Intent, a catalog.PlanClose) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err != nil {
 			return err
@@ -32,31 +32,31 @@ var planClose = move(TypePlanClose,
 		p.Texts = append(p.Texts, o.Recorded)
 		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
 		return nil
-	}).keepsAllBut("response", "failure/reason", "failure/last_failure/reason").restores(restoreAnswer)
+	}).retainsAllBut("response", "failure/reason", "failure/last_failure/reason").restores(restoreAnswer)
 
 // restoreAnswer puts the answer back.
-func restoreAnswer(p *catalog.PlanView, o Order) error {
+func restoreAnswer(p *catalog.PlanView, o Intent) error {
 	a, err := argsOf[catalog.PlanClose](o)
 	p.Response = a.Response
 	return err
 }
 
-// closing takes the answer or the failure of a plan.
+// closing applies the answer or the failure of a plan.
 func (p *plan) closing(a catalog.PlanClose) {
 	p.View.Response, p.View.Failure = a.Response, a.Failure
 	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
-	if f := a.Failure; f != nil && f.Reason == "" { // the order was erased
+	if f := a.Failure; f != nil && f.Reason == "" { // the intent was erased
 		f.Reason = storage.ErasedReason
 	}
 }
 
-// completable says whether a plan may be closed as complete with a response, which nobody
-// knows if it was erased.
+// completable reports whether a plan may be closed as complete with a response, which is unknown
+// if it was erased.
 func (p *plan) completable(response string, erased bool) error {
 	steps := p.View.Steps
-	known := !erased && !p.Unsaid
+	known := !erased && !p.AnswerErased
 	if p.Run != nil {
-		if !p.nodesOver() {
+		if !p.nodesEnded() {
 			return illegal("/intent/args/status", "a run is complete when each node is done, skipped, or has failed with a conditional edge to go on with")
 		}
 		return nil

@@ -9,8 +9,8 @@ import (
 )
 
 // planOpen opens a plan for a user's request.
-var planOpen = move(TypePlanOpen,
-	func(v *View, o Order, a catalog.PlanOpen) (Effect, error) {
+var planOpen = newTransition(TypePlanOpen,
+	func(v *View, o Intent, a catalog.PlanOpen) (Effect, error) {
 		if c := o.Context; c.PlanID != "" && c.PlanID != a.PlanID {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
 		}
@@ -20,10 +20,8 @@ var planOpen = move(TypePlanOpen,
 		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
-		if v.s.rules >= intents.RulesAsks {
-			if err := opensForClient(o, a); err != nil {
-				return Effect{}, err
-			}
+		if err := opensForClient(o, a); err != nil {
+			return Effect{}, err
 		}
 		p, err := v.s.newPlan(o, a)
 		if err != nil {
@@ -35,23 +33,23 @@ var planOpen = move(TypePlanOpen,
 		if err := v.mayTurn(o, p, a); err != nil {
 			return Effect{}, err
 		}
-		v.rely(SubjectRegistry)
+		v.addRead(SubjectRegistry)
 		if err := v.mayFire(o, a); err != nil {
 			return Effect{}, err
 		}
 		if a.Agent != "" {
-			v.rely(SubjectTenant(o.Tenant))
+			v.addRead(SubjectTenant(o.Tenant))
 		}
-		if a.Gate != nil {
-			v.relyOnGate(o)
+		if a.Routing != nil {
+			v.addRoutingReads(o)
 		}
-		touches := append(p.touches(true), p.turnSubjects()...)
+		writes := append(p.writes(true), p.turnSubjects()...)
 		if p.Scheduled {
-			touches = append(touches, subjectSchedules(o))
+			writes = append(writes, subjectSchedules(o))
 		}
-		return Effect{p.answer(), touches}, nil
+		return Effect{p.answer(), writes}, nil
 	},
-	func(s *State, o Order, a catalog.PlanOpen) error {
+	func(s *State, o Intent, a catalog.PlanOpen) error {
 		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
 			return fmt.Errorf("a second plan %s", a.PlanID)
 		}
@@ -66,28 +64,28 @@ var planOpen = move(TypePlanOpen,
 		s.takeSession(p, o.Position)
 		s.fired(o, a)
 		return nil
-	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name").restores(restoreRequest)
+	}).retainsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name").restores(restoreRequest)
 
 // restoreRequest puts the request back.
-func restoreRequest(p *catalog.PlanView, o Order) error {
+func restoreRequest(p *catalog.PlanView, o Intent) error {
 	a, err := argsOf[catalog.PlanOpen](o)
 	p.Task = a.Task
 	for i := range p.Steps {
-		if p.Agent != "" { // whose step has its name
+		if p.Agent != "" { // its step has the agent's name
 			p.Steps[i].Task = p.Agent
 		}
 	}
 	return err
 }
 
-// newPlan is a plan as plan.open begins it. One of an agent has its only step at once,
-// and the id of its plan.open for a digest.
-func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
+// newPlan is a plan as plan.open begins it. An agent's plan has its only step at once, and the
+// id of its plan.open as digest.
+func (s *State) newPlan(o Intent, a catalog.PlanOpen) (*plan, error) {
 	p := &plan{
 		Turn: a.Turn, Scheduled: a.Schedule != nil, ByAgent: a.Schedule != nil && s.schedules[ofUser(o)+a.Schedule.ID].ByAgent,
-		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
+		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.NoPosition, Unheld: o.Decision.Verdict == intents.Hold,
 		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
-		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),
+		Results: make(map[int][]string), ByIntent: make(map[string]intentRef),
 		View: catalog.PlanView{
 			PlanID: a.PlanID, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID,
 			TurnID: o.Context.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
@@ -98,7 +96,7 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 		p.Request = a.Request.Digest
 	}
 	agent := a.Agent
-	if a.Gate != nil {
+	if a.Routing != nil {
 		var err error
 		if agent, err = s.enter(p, o, a); err != nil {
 			return nil, err

@@ -10,10 +10,10 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// planRevise gives a plan its steps, or new ones in the place of those that do not stay.
-var planRevise = move(TypePlan,
-	func(v *View, o Order, a catalog.Plan) (Effect, error) {
-		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
+// planRevise gives a plan its steps, or replaces those that do not stay.
+var planRevise = newTransition(TypePlan,
+	func(v *View, o Intent, a catalog.Plan) (Effect, error) {
+		p, err := v.planOfEpoch(o, a.PlanID, a.Epoch)
 		switch {
 		case err != nil:
 			return Effect{}, err
@@ -23,7 +23,7 @@ var planRevise = move(TypePlan,
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is the agent "+p.View.Agent+"'s: nobody plans it")
 		case (a.Route != nil) != (o.Signer == intents.RoleManager):
 			return Effect{}, intents.Refuse(intents.KeyRole, "/sig", "planners seal plans, and managers those that are routed")
-		case p.Gate != nil || a.Route != nil:
+		case p.Routing != nil || a.Route != nil:
 			return v.judgeRoute(o, p, a)
 		case p.Exhausted:
 			return Effect{}, illegal("/intent/args/revision", "max replan attempts reached: the plan can only be closed as failed")
@@ -38,10 +38,10 @@ var planRevise = move(TypePlan,
 		if len(p.liveTasks()) > 0 {
 			return Effect{}, illegal("/intent/args/plan_id", "a task of the plan lives: its step ends first")
 		}
-		if slices.ContainsFunc(a.Drop, func(n int) bool { s := p.step(n); return s == nil || !s.Stays() || s.Status == catalog.StepDone }) {
+		if slices.ContainsFunc(a.Drop, func(n int) bool { s := p.step(n); return s == nil || !s.Retained() || s.Status == catalog.StepDone }) {
 			return Effect{}, illegal("/intent/args/drop", "only a step can be dropped that has begun, does not run and is not done")
 		}
-		if err := legalSteps(a.Steps, p.staying(a.Drop), p.nextNumber(v.s.rules)); err != nil {
+		if err := legalSteps(a.Steps, p.retainedSteps(a.Drop), p.nextNumber()); err != nil {
 			return Effect{}, err
 		}
 		steps, ofStep, err := v.s.agentSteps(p, a.Steps)
@@ -49,20 +49,20 @@ var planRevise = move(TypePlan,
 			return Effect{}, err
 		}
 		if len(ofStep) > 0 {
-			v.rely(SubjectRegistry)
-			v.rely(SubjectTenant(o.Tenant))
+			v.addRead(SubjectRegistry)
+			v.addRead(SubjectTenant(o.Tenant))
 		}
 		after := p.clone()
 		a.Steps = steps
 		after.revise(a, o.Decision.IntentID)
-		return Effect{after.answer(), p.touches(true)}, nil
+		return Effect{after.answer(), p.writes(true)}, nil
 	},
-	func(s *State, o Order, a catalog.Plan) error {
+	func(s *State, o Intent, a catalog.Plan) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err != nil {
 			return err
 		}
-		if p.Gate != nil {
+		if p.Routing != nil {
 			return s.applyRoute(p, o, a)
 		}
 		steps, ofStep, err := s.agentSteps(p, a.Steps)
@@ -76,13 +76,13 @@ var planRevise = move(TypePlan,
 		}
 		maps.Copy(p.Agents, ofStep)
 		s.spend(p, catalog.Tokens(a.Usage), o.At)
-		p.Unsaid = o.Erased
+		p.AnswerErased = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
-	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason", "route/intent_summary", "route/entities").restores(restoreRevision)
+	}).retainsAllBut("answer", "steps/task", "steps/return_spec/reason", "route/intent_summary", "route/entities").restores(restoreRevision)
 
 // restoreRevision puts back the answer, the route and the tasks of the steps.
-func restoreRevision(p *catalog.PlanView, o Order) error {
+func restoreRevision(p *catalog.PlanView, o Intent) error {
 	a, err := argsOf[catalog.Plan](o)
 	p.Response = a.Answer
 	if a.Route != nil {
@@ -98,9 +98,9 @@ func restoreRevision(p *catalog.PlanView, o Order) error {
 	return err
 }
 
-// revise is the effect of a revision on a plan; digest is the intent_id of its order.
+// revise applies a revision to a plan; digest is the intent_id of its intent.
 func (p *plan) revise(a catalog.Plan, digest string) {
-	kept := p.staying(a.Drop)
+	kept := p.retainedSteps(a.Drop)
 	maps.DeleteFunc(p.Results, func(n int, _ []string) bool {
 		return !slices.ContainsFunc(kept, func(s catalog.StepView) bool { return s.Step == n })
 	})
@@ -112,8 +112,8 @@ func (p *plan) revise(a catalog.Plan, digest string) {
 	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
 }
 
-// legalAnswer: only the first revision may have no steps, and then it has the answer.
-func legalAnswer(o Order, a catalog.Plan) error {
+// legalAnswer checks that only the first revision has no steps, and that it then has the answer.
+func legalAnswer(o Intent, a catalog.Plan) error {
 	answered := o.TextSize("answer") > 0
 	switch {
 	case len(a.Steps) > 0 && answered:
@@ -126,25 +126,22 @@ func legalAnswer(o Order, a catalog.Plan) error {
 	return nil
 }
 
-// staying are the steps that a revision leaves as they are.
-func (p *plan) staying(drop []int) []catalog.StepView {
-	return slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return !s.Stays() || slices.Contains(drop, s.Step) })
+// retainedSteps are the steps that a revision leaves unchanged.
+func (p *plan) retainedSteps(drop []int) []catalog.StepView {
+	return slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return !s.Retained() || slices.Contains(drop, s.Step) })
 }
 
-// nextNumber is that of the first step of a revision. No number of an earlier revision
-// is used again; before intents.RulesAgents those of steps that were not done were.
-func (p *plan) nextNumber(rules intents.Rules) int {
-	last := 0
-	for _, s := range p.View.Steps {
-		if rules >= intents.RulesAgents || s.Status == catalog.StepDone {
-			last = s.Step
-		}
+// nextNumber is the number of the first step of a revision. Numbers of earlier revisions are
+// never reused.
+func (p *plan) nextNumber() int {
+	if n := len(p.View.Steps); n > 0 {
+		return p.View.Steps[n-1].Step + 1
 	}
-	return last + 1
+	return 1
 }
 
-// legalSteps: numbers run on, at most ten steps in all, each names only earlier steps of
-// the plan, shapes that compile.
+// legalSteps checks that numbers are consecutive, that there are at most ten steps in all, that
+// each names only earlier steps of the plan, and that shapes compile.
 func legalSteps(steps []catalog.PlanStep, stay []catalog.StepView, first int) error {
 	if len(stay)+len(steps) > catalog.MaxSteps {
 		return illegal("/intent/args/steps", fmt.Sprintf("a plan has at most %d steps: say infeasible instead", catalog.MaxSteps))

@@ -2,45 +2,44 @@ package state
 
 import "aob.dev/writ/intents"
 
-// Permits checks the RBAC stage on this directory: the actor's roles must give the type's
-// capability and all that the order declares, and what it declares limits it. roles are
-// those that it was judged with. released: people have approved it.
-func (d *Directory) Permits(rules intents.Rules, e *intents.Envelope, capability string, released bool) (roles []string, err error) {
+// Permits checks the RBAC stage on this directory: the actor's roles must include the type's
+// capability and everything that the intent declares, and the declaration limits the intent.
+// roles are those that it was judged with.
+func (d *Directory) Permits(e *intents.Envelope, capability string) (roles []string, err error) {
 	pr := e.Principal()
-	if roles, err = d.RolesFor(rules, e, released); err != nil {
+	if roles, err = d.RolesFor(e); err != nil {
 		return roles, err
 	}
 	caps, known := d.Capabilities(pr.Tenant, roles)
 	if !known {
 		return roles, forbidden("/actor/tenant", "no such tenant")
 	}
-	if err := d.CheckTool(rules, e); err != nil {
+	if err := d.CheckTool(e); err != nil {
 		return roles, err
 	}
-	needed := allNeeded(rules, e.Type(), capability, e.Args(), pr.UserID)
+	needed := allNeeded(e.Type(), capability, e.Args(), pr.UserID)
 	for _, c := range needed {
-		if !Covered(rules, caps, c) {
+		if !Covers(caps, c) {
 			return roles, forbidden("/actor", "no role of the actor gives "+c)
 		}
 	}
 	declared := e.Constraints().Capabilities
 	for _, c := range declared {
-		if !Covered(rules, caps, c) {
+		if !Covers(caps, c) {
 			return roles, forbidden("/constraints/capabilities", "a declared capability is given by no role of the actor")
 		}
 	}
 	for _, c := range needed {
-		if len(declared) > 0 && !Covered(rules, declared, c) {
+		if len(declared) > 0 && !Covers(declared, c) {
 			return roles, forbidden("/constraints/capabilities", "the order needs "+c+", which it does not declare")
 		}
 	}
 	return roles, nil
 }
 
-// RolesFor are the roles that an order is judged with. An operator's come from the
-// directory, everybody else's are those of the grant that API key and user row still
-// give; by the first rules, those of the grant.
-func (d *Directory) RolesFor(rules intents.Rules, e *intents.Envelope, released bool) ([]string, error) {
+// RolesFor are the roles that an intent is judged with. An operator's come from the directory;
+// all others' are those of the grant that API key and user row still allow.
+func (d *Directory) RolesFor(e *intents.Envelope) ([]string, error) {
 	pr := e.Principal()
 	if e.Signer().Role == intents.RoleOperator {
 		roles, found, disabled := d.UserRoles(pr.Tenant, pr.UserID)
@@ -55,7 +54,7 @@ func (d *Directory) RolesFor(rules intents.Rules, e *intents.Envelope, released 
 		return roles, nil
 	}
 	g := e.Grant()
-	if _, known := d.tenants[pr.Tenant]; !known || g == nil || !released && rules < intents.RulesStrict {
+	if _, known := d.tenants[pr.Tenant]; !known || g == nil {
 		return pr.Roles, nil
 	}
 	roles, disabled := d.RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
@@ -65,7 +64,7 @@ func (d *Directory) RolesFor(rules intents.Rules, e *intents.Envelope, released 
 	return roles, nil
 }
 
-// ErrDisabled is the refusal of an order for a user who may not act any more.
+// ErrDisabled refuses an intent for a user who may not act any more.
 func ErrDisabled() error {
 	return forbidden("/actor/user_id", "the user or the API key is not there any more")
 }
@@ -74,7 +73,7 @@ func forbidden(pointer, reason string) error {
 	return intents.Refuse(intents.RBACForbidden, pointer, reason)
 }
 
-// Permits is stage 6 on the directory in force, which the decision relies on.
-func (v *View) Permits(e *intents.Envelope, capability string, released bool) ([]string, error) {
-	return v.directory(e.Principal().Tenant).Permits(v.Rules(), e, capability, released)
+// Permits is stage 6 on the directory in force, which it adds to the decision's reads.
+func (v *View) Permits(e *intents.Envelope, capability string) ([]string, error) {
+	return v.directory(e.Principal().Tenant).Permits(e, capability)
 }

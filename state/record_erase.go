@@ -8,29 +8,29 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// recordErase takes parts of an order out of its records. Its effect is at its own
-// position: from there on nothing may show them. What the records it is about allow
-// is judged before it is committed.
+// recordErase removes parts of an intent from its records. It takes effect at its own position:
+// from there on no reader may show them. Before the commit it is checked whether the intent's
+// records allow it.
 var recordErase = operators(TypeErase,
-	func(v *View, o Order, a catalog.RecordErase) (Effect, error) {
-		v.rely(SubjectOrder(a.IntentID))
-		if x, open := v.s.unknown[a.IntentID]; open && x.Tenant == Named(o.Tenant, a.Tenant) {
+	func(v *View, o Intent, a catalog.RecordErase) (Effect, error) {
+		v.addRead(SubjectIntent(a.IntentID))
+		if x, open := v.s.unknown[a.IntentID]; open && x.Tenant == TargetTenant(o.Tenant, a.Tenant) {
 			return Effect{}, illegal("/intent/args/intent_id", "nobody knows how the order ended: resolve it first")
 		}
-		return Effect{catalog.Erased{Accepted: true, Stays: catalog.Stays(a.Parts)}, []storage.Subject{SubjectOrder(a.IntentID)}}, nil
+		return Effect{catalog.EraseResult{Accepted: true, Remaining: catalog.RemainingCopies(a.Parts)}, []storage.Subject{SubjectIntent(a.IntentID)}}, nil
 	},
-	func(s *State, o Order, a catalog.RecordErase) error {
+	func(s *State, o Intent, a catalog.RecordErase) error {
 		s.erasures.number++
-		e := Erasure{s.erasures.number, Named(o.Tenant, a.Tenant), a.Position, a.Parts}
+		e := Erasure{s.erasures.number, TargetTenant(o.Tenant, a.Tenant), a.Position, a.Parts}
 		s.erasures.pending = append(s.erasures.pending, e)
-		if !slices.Contains(a.Parts, catalog.ErasesOrder) {
+		if !slices.Contains(a.Parts, catalog.ErasesIntent) {
 			return nil
 		}
 		for _, p := range s.plans {
 			if p.View.TenantID == e.Tenant && slices.Contains(p.Texts, a.Position) {
 				p.removeTexts()
 			}
-			for _, f := range p.Facts {
+			for _, f := range p.IntentHistory {
 				if p.View.TenantID == e.Tenant && f.IntentID == a.IntentID {
 					f.Args, f.Digest, f.Erased = json.RawMessage(`{}`), "", true
 				}
@@ -39,36 +39,36 @@ var recordErase = operators(TypeErase,
 		return nil
 	})
 
-// Erasure is what an accepted record.erase takes away.
+// Erasure is what an accepted record.erase removes.
 type Erasure struct {
-	Number   int    // in the order in which the records say so, from 1; 0: none of State's
-	Tenant   string // of the order that it is about
+	Number   int    // in the order of the records, from 1; 0: none of State's
+	Tenant   string // of the intent that it is about
 	Position int64
-	Parts    []string // as the order names them
+	Parts    []string // as the intent names them
 }
 
-// erasures are those that are to be carried out, in the order of the records.
+// erasures are the pending ones, in the order of the records.
 type erasures struct {
-	number  int       // of the last one
+	number  int       // of the last erasure
 	pending []Erasure // not known to be carried out
 }
 
-// Erasures is how many were ever accepted.
+// Erasures is the number of erasures ever accepted.
 func (s *State) Erasures() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.erasures.number
 }
 
-// Erasing are the erasures that are not known to be carried out.
+// Erasing returns the erasures that are not known to be carried out.
 func (s *State) Erasing() []Erasure {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Clone(s.erasures.pending)
 }
 
-// Erased forgets erasures that were carried out.
-func (s *State) Erased(done ...Erasure) {
+// ForgetErasures removes erasures that were carried out.
+func (s *State) ForgetErasures(done ...Erasure) {
 	gone := make(map[int]bool, len(done))
 	for _, e := range done {
 		gone[e.Number] = true

@@ -7,29 +7,29 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
-// revision of the agents of a tenant, or of system, which are every tenant's.
+// revision of the agents of a tenant, or of system, whose agents every tenant has.
 type revision struct {
 	Revision int64         `json:"revision"`
 	Digest   string        `json:"digest"`
 	Bundle   string        `json:"bundle"` // empty: its files are blobs of tenant system
 	Scopes   agents.Scopes `json:"scopes"`
-	Before   *revision     `json:"before,omitempty"` // the one before, which has none
+	Before   *revision     `json:"before,omitempty"` // the previous one, whose own Before is nil
 }
 
-// registryPush puts a revision of a tenant's agents in force. Every set of agents that
-// somebody has with it keeps the rules of the registry. Plans that are open go on with
-// the agent that they began with. Scopes are what the router, or an auditor, has computed
-// from the content.
+// registryPush puts a revision of a tenant's agents in force. Every set of agents that results
+// for a tenant must satisfy the rules of the registry. Open plans continue with the agent that
+// they began with. Scopes are computed from the content by the router, or by an auditor.
 var registryPush = operators(TypeRegistryPush,
-	func(v *View, o Order, a catalog.RegistryPush) (Effect, error) {
-		tenant := Named(o.Tenant, a.Tenant)
+	func(v *View, o Intent, a catalog.RegistryPush) (Effect, error) {
+		tenant := TargetTenant(o.Tenant, a.Tenant)
 		if _, ok := v.s.dir.tenants[tenant]; !ok {
 			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
 		}
@@ -40,7 +40,7 @@ var registryPush = operators(TypeRegistryPush,
 		if err != nil {
 			return Effect{}, err
 		}
-		if v.s.rules >= intents.RulesAsks && slices.ContainsFunc(next.Scopes.Agents, func(a agents.Scope) bool { return a.Name == agents.Client }) {
+		if slices.ContainsFunc(next.Scopes.Agents, func(a agents.Scope) bool { return a.Name == agents.Client }) {
 			return Effect{}, illegal("/intent/args", "the name "+agents.Client+" stands for MCP clients: choose another")
 		}
 		concerned := []string{tenant}
@@ -55,23 +55,21 @@ var registryPush = operators(TypeRegistryPush,
 				return Effect{}, err
 			}
 		}
-		v.rely(SubjectTenant(tenant))
-		if v.s.rules >= intents.RulesWorkflows {
-			if err := v.s.approvable(tenant, next.Scopes); err != nil {
-				return Effect{}, err
-			}
-			for _, g := range next.Scopes.Workflows {
-				for _, n := range g.Nodes {
-					if faults := v.s.inputFaults(tenant, n); len(faults) > 0 {
-						return Effect{}, illegal("/intent/args", "the node "+n.ID+" of the workflow "+g.WorkflowID+" gives the skill "+n.Fn+" what it does not take: "+faults[0].Pointer+": "+faults[0].Reason)
-					}
+		v.addRead(SubjectTenant(tenant))
+		if err := v.s.approvable(tenant, next.Scopes); err != nil {
+			return Effect{}, err
+		}
+		for _, g := range next.Scopes.Workflows {
+			for _, n := range g.Nodes {
+				if faults := v.s.inputFaults(tenant, n); len(faults) > 0 {
+					return Effect{}, illegal("/intent/args", "the node "+n.ID+" of the workflow "+g.WorkflowID+" gives the skill "+n.Fn+" what it does not take: "+faults[0].Pointer+": "+faults[0].Reason)
 				}
 			}
 		}
-		return v.relyOn(accepted(SubjectRegistry))
+		return v.addWritesToReads(accepted(SubjectRegistry))
 	},
-	func(s *State, o Order, a catalog.RegistryPush) error {
-		tenant := Named(o.Tenant, a.Tenant)
+	func(s *State, o Intent, a catalog.RegistryPush) error {
+		tenant := TargetTenant(o.Tenant, a.Tenant)
 		next, err := s.nextAgents(tenant, o, a)
 		if err == nil {
 			s.agents[tenant] = next
@@ -79,16 +77,16 @@ var registryPush = operators(TypeRegistryPush,
 		return err
 	})
 
-// nextAgents is what an order puts in force: the revision before, its own content, or what
-// is kept under its digest.
-func (s *State) nextAgents(tenant string, o Order, a catalog.RegistryPush) (*revision, error) {
+// nextAgents is what an intent puts in force: the previous revision, its own content, or what is
+// stored under its digest.
+func (s *State) nextAgents(tenant string, o Intent, a catalog.RegistryPush) (*revision, error) {
 	next := &revision{Revision: a.Revision, Digest: a.Digest, Bundle: a.Bundle, Scopes: o.Scopes}
 	was := s.agents[tenant]
 	if a.Bundle == "" {
 		switch {
 		case s.comesBack(tenant, a.Digest):
 			next.Bundle, next.Scopes = was.Before.Bundle, was.Before.Scopes
-		case s.rules < intents.RulesAsks || o.Scopes.Agents == nil:
+		case o.Scopes.Agents == nil:
 			return nil, illegal("/intent/args/digest", "not the digest of the revision before, which alone comes back without its bundle, nor of content that is kept")
 		}
 	}
@@ -100,21 +98,21 @@ func (s *State) nextAgents(tenant string, o Order, a catalog.RegistryPush) (*rev
 	return next, nil
 }
 
-// comesBack says that a revision of a tenant is the one before the one in force.
+// comesBack reports whether a revision of a tenant is the one before the one in force.
 func (s *State) comesBack(tenant, digest string) bool {
 	was := s.agents[tenant]
 	return was != nil && was.Before != nil && was.Before.Digest == digest
 }
 
-// ComesBack says so, of the tenant that a registry.push names.
+// ComesBack is comesBack for the tenant that a registry.push names.
 func (v *View) ComesBack(tenant, digest string) bool {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	return v.s.comesBack(tenant, digest)
 }
 
-// agentsOf are the agents that a tenant has: the built-in ones, over them those of
-// system, over them its own; with next, if there is one, as those of the tenant named.
+// agentsOf are the agents that a tenant has: the built-in ones, over them those of system, over
+// them its own; with next, if it is set, as those of the tenant named.
 func (s *State) agentsOf(tenant, named string, next *revision) (agents.Scopes, error) {
 	var layers []agents.Scopes
 	for _, of := range slices.Compact([]string{systemTenant, tenant}) {
@@ -131,16 +129,16 @@ func (s *State) agentsOf(tenant, named string, next *revision) (agents.Scopes, e
 
 // runs is the agent of a plan, as it was when the plan was opened.
 type runs struct {
-	Text    string   `json:"text"`           // its file; empty: it is built in, or
+	Text    string   `json:"text"`           // its file; empty: built in, or
 	File    string   `json:"file,omitempty"` // the digest of its file, a blob of tenant system
-	Types   []string `json:"types"`          // of orders that its task may seal
-	Seconds int      `json:"seconds"`        // that a task may take
-	// Requests and tokens that a task may use; a step asks no more often than that.
+	Types   []string `json:"types"`          // of intents that its task may sign
+	Seconds int      `json:"seconds"`        // time limit of a task
+	// Request and token limits of a task; a step makes at most that many requests.
 	Requests int `json:"requests,omitempty"`
 	Tokens   int `json:"tokens,omitempty"`
-	// Holds are the calls that wait for people.
+	// Holds are the calls that are held for approval.
 	Holds []agents.Hold `json:"holds,omitempty"`
-	// Remote is the pin of a remote agent; nil: this system runs it.
+	// Remote is the pin of a remote agent; nil if this system runs it.
 	Remote *intents.Pin `json:"remote,omitempty"`
 	asking
 	// APIKey is that of the client whose plan it is.
@@ -153,22 +151,22 @@ func (s *State) AgentsOf(tenant string) []string {
 	defer s.mu.RUnlock()
 	set, err := s.agentsOf(tenant, "", nil)
 	if err != nil {
-		return nil // it was sound when it was put in force
+		return nil // validated when it was put in force
 	}
-	return s.runnable(set)
+	return runnable(set)
 }
 
-func (s *State) runnable(set agents.Scopes) (names []string) {
+func runnable(set agents.Scopes) (names []string) {
 	for _, a := range set.Agents {
-		if s.runs(a) {
+		if a.Runnable() {
 			names = append(names, a.Name)
 		}
 	}
 	return names
 }
 
-// runsOf is a tenant's agent as a plan runs it, and the skills that it may call. Of the
-// skills of whole servers those count that are approved now.
+// runsOf is a tenant's agent as a plan runs it, and the skills that it may call. For whole
+// servers, the skills that are approved now count.
 func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error) {
 	refuse := func(reason string) (*runs, []string, error) {
 		return nil, nil, illegal("/intent/args/agent", reason)
@@ -177,12 +175,12 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && s.runs(a) })
+	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && a.Runnable() })
 	if i < 0 {
-		return refuse(catalog.Like("the tenant has no such agent that can be run", name, s.runnable(set)))
+		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
 	}
 	if r, skills, err = s.scoped(tenant, set.Agents[i]); err == nil {
-		r.asking, err = s.askedBy(tenant, set.Agents[i], set)
+		r.asking, err = s.askable(tenant, set.Agents[i], set)
 	}
 	return r, skills, err
 }
@@ -190,7 +188,7 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 // scoped is a tenant's agent without those that it may ask.
 func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string, err error) {
 	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Holds: a.Holds, Requests: a.Limits.Requests, Tokens: a.Limits.Tokens}
-	if s.rules >= intents.RulesAsks && slices.Contains(a.Types, "skill.call") { // which of many it needs, a search may say
+	if slices.Contains(a.Types, "skill.call") { // a search may find which of many skills it needs
 		r.Types = append(slices.Clone(a.Types), "skill.find")
 	}
 	for _, of := range []string{systemTenant, tenant} {
@@ -219,29 +217,26 @@ func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string,
 	return r, slices.Compact(skills), nil
 }
 
-// agentGet delivers the agent of a plan, or of a step of it, to a task its own, in the
-// revision that the plan began with. A planner is told which agents the steps of its
+// agentGet delivers the agent of a plan, or of a step of it, to a task of that plan, in the
+// revision that the plan began with. A planner also receives the agents that the steps of its
 // plan may name.
-var agentGet = move("agent.get",
-	func(v *View, o Order, _ catalog.AgentGet) (Effect, error) {
-		v.rely(SubjectPlanState(o.Tenant, o.Context.PlanID))
+var agentGet = newTransition("agent.get",
+	func(v *View, o Intent, _ catalog.AgentGet) (Effect, error) {
+		v.addRead(SubjectPlanState(o.Tenant, o.Context.PlanID))
 		p, ok := v.s.plans[o.Tenant+"/"+o.Context.PlanID]
 		if !ok || final(p.View.Status) {
 			return Effect{}, illegal("/context/plan_id", "no open plan")
 		}
-		if p.Runs == nil && v.s.rules < intents.RulesAsks {
-			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
-		}
 		if p.Runs == nil && o.Context.Step == 0 {
 			offers := v.offers
-			if p.Gate != nil {
-				offers = v.atGate
+			if p.Routing != nil {
+				offers = v.routableAgents
 			}
 			others, err := offers(o, p)
 			return Effect{Result: catalog.AgentGetResult{Others: others}}, err
 		}
 		if p.Runs == nil { // a revision may give its steps to others
-			v.relyOnPlan(p)
+			v.addPlanReads(p)
 		}
 		name, runs := p.agentAt(o.Context.Step)
 		if t := v.s.tasks[o.Tenant+"/"+o.Context.TaskID]; t != nil && t.plan == p && t.Ask != "" {
@@ -250,15 +245,11 @@ var agentGet = move("agent.get",
 		if runs == nil || p.ofClient() {
 			return Effect{}, illegal("/context/step", "no agent runs the step")
 		}
-		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, File: runs.File, TimeLimitSec: runs.Seconds}
-		if v.s.rules >= intents.RulesAsks {
-			result.Others = runs.others()
-		}
-		return Effect{Result: result}, nil
+		return Effect{Result: catalog.AgentGetResult{Agent: name, Text: runs.Text, File: runs.File, TimeLimitSec: runs.Seconds, Others: runs.others()}}, nil
 	},
-	func(*State, Order, catalog.AgentGet) error { return nil })
+	func(*State, Intent, catalog.AgentGet) error { return nil })
 
-// inTime refuses a task of an agent that could go on for longer than the agent may.
+// inTime refuses a task of an agent that could run longer than the agent may.
 func (p *plan) inTime(a catalog.Step, now time.Time) error {
 	name, r := p.agentAt(a.Step)
 	if r == nil {
@@ -271,7 +262,7 @@ func (p *plan) inTime(a catalog.Step, now time.Time) error {
 	return nil
 }
 
-// Registry is what is in force of a tenant's agents.
+// Registry describes a tenant's agents in force.
 type Registry struct {
 	Revision int64    `json:"revision"`
 	Digest   string   `json:"digest"`
@@ -281,7 +272,7 @@ type Registry struct {
 	Workflows []string `json:"workflows,omitempty"`
 }
 
-// registryOf a tenant; nil: nothing was pushed.
+// registryOf a tenant; nil if nothing was pushed.
 func (s *State) registryOf(tenant string) *Registry {
 	r := s.agents[tenant]
 	if r == nil {
@@ -300,7 +291,7 @@ func (s *State) registryOf(tenant string) *Registry {
 	return out
 }
 
-// ScopesOf are the scopes of what a tenant has pushed, without those of system.
+// ScopesOf are the scopes of the agents that a tenant has pushed, without those of system.
 func (s *State) ScopesOf(tenant string) (of agents.Scopes) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -310,7 +301,8 @@ func (s *State) ScopesOf(tenant string) (of agents.Scopes) {
 	return of
 }
 
-// InForce is the digest of a tenant's agents in force, and their bundle; no digest: there are none.
+// InForce is the digest of a tenant's agents in force, and their bundle; no digest: there are
+// none.
 func (s *State) InForce(tenant string) (digest, bundle string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -320,7 +312,8 @@ func (s *State) InForce(tenant string) (digest, bundle string) {
 	return digest, bundle
 }
 
-// BeforeInForce is the revision before the one in force, as InForce is that; no digest: there is none.
+// BeforeInForce is the revision before the one in force, in the form of InForce; no digest:
+// there is none.
 func (s *State) BeforeInForce(tenant string) (digest, bundle string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -330,9 +323,9 @@ func (s *State) BeforeInForce(tenant string) (digest, bundle string) {
 	return digest, bundle
 }
 
-// Registered are the rows of a tenant's agents and workflows in force, and of those that only
-// the revision before had. read reads blobs of tenant system.
-func (s *State) Registered(tenant string, read func(digest string) ([]byte, error)) (rows []catalog.SchemaRow, err error) {
+// SchemaRows are the rows of a tenant's agents and workflows in force, and of those that only
+// the previous revision had. read reads blobs of tenant system.
+func (s *State) SchemaRows(tenant string, read func(digest string) ([]byte, error)) (rows []catalog.SchemaRow, err error) {
 	r := s.agents[tenant]
 	if r == nil {
 		return nil, nil
@@ -360,12 +353,12 @@ func (s *State) Registered(tenant string, read func(digest string) ([]byte, erro
 	}
 	for _, a := range r.Before.Scopes.Agents {
 		if _, still := content.Agent(a.Name); !still {
-			rows = append(rows, catalog.SchemaRow{Name: a.Name, Kind: catalog.KindGone, Schema: json.RawMessage(`{}`), ID: a.Name})
+			rows = append(rows, catalog.SchemaRow{Name: a.Name, Kind: catalog.KindRemoved, Schema: json.RawMessage(`{}`), ID: a.Name})
 		}
 	}
 	for _, g := range r.Before.Scopes.Workflows {
 		if _, still := content.Workflow(g.WorkflowID); !still {
-			rows = append(rows, catalog.SchemaRow{Name: g.WorkflowID, Kind: catalog.KindGone, Schema: json.RawMessage(`{}`), ID: agents.FlowID(g.WorkflowID)})
+			rows = append(rows, catalog.SchemaRow{Name: g.WorkflowID, Kind: catalog.KindRemoved, Schema: json.RawMessage(`{}`), ID: agents.FlowID(g.WorkflowID)})
 		}
 	}
 	return rows, nil
@@ -380,7 +373,7 @@ func (v *View) PayloadTypes(tenant string) (out []intents.PayloadType) {
 	}
 	set, err := v.s.agentsOf(tenant, "", nil)
 	if err != nil {
-		return nil // it was sound when it was put in force
+		return nil // validated when it was put in force
 	}
 	for _, a := range set.Agents {
 		for _, e := range a.Enrichers {
@@ -390,7 +383,7 @@ func (v *View) PayloadTypes(tenant string) (out []intents.PayloadType) {
 	return out
 }
 
-// ContentOf a revision: its bundle, or what read finds under its digest.
+// ContentOf returns a revision's content: its bundle, or what read finds under its digest.
 func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) (*agents.Revision, error) {
 	if bundle == "" {
 		return agents.Load(digest, read)
@@ -398,9 +391,37 @@ func ContentOf(bundle, digest string, read func(digest string) ([]byte, error)) 
 	return agents.Unpack(bundle)
 }
 
-// ScopesOf computes the scopes of a pushed registry from its content. Before RulesAsks they
-// had no enrichers, and before RulesWorkflows search did not look into the knowledge. The error is a refusal, or that of read.
-func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
+// Revisions caches the parsed registries in force, by tenant. The zero value is ready, and safe
+// for concurrent use.
+type Revisions struct {
+	mu       sync.Mutex
+	byDigest map[string]*agents.Revision
+}
+
+// Get is the registry of a tenant by its bundle and digest, each read once; nil if it has none.
+func (r *Revisions) Get(tenant, bundle, digest string, read func(digest string) ([]byte, error)) (*agents.Revision, error) {
+	if digest == "" {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.byDigest[tenant]; now != nil && now.Digest() == digest {
+		return now, nil
+	}
+	now, err := ContentOf(bundle, digest, read)
+	if err != nil {
+		return nil, err
+	}
+	if r.byDigest == nil {
+		r.byDigest = map[string]*agents.Revision{}
+	}
+	r.byDigest[tenant] = now
+	return now, nil
+}
+
+// ScopesOf computes the scopes of a pushed registry from its content. The error is
+// a refusal, or that of read.
+func ScopesOf(a catalog.RegistryPush, read func(digest string) ([]byte, error)) (agents.Scopes, error) {
 	r, err := ContentOf(a.Bundle, a.Digest, read)
 	var faults agents.Faults
 	switch {
@@ -411,27 +432,12 @@ func ScopesOf(rules intents.Rules, a catalog.RegistryPush, read func(digest stri
 	case r.Digest() != a.Digest:
 		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
 	}
-	if rules < intents.RulesWorkflows && len(r.Workflows) > 0 {
-		return agents.Scopes{}, illegal("/intent/args/bundle", r.Workflows[0].File+": is no file of a registry")
-	}
-	scopes := r.Scopes()
-	if rules < intents.RulesAsks {
-		for i := range scopes.Agents {
-			scopes.Agents[i].Enrichers = nil
-		}
-	}
-	if rules < intents.RulesWorkflows {
-		for i, a := range scopes.Agents {
-			scopes.Agents[i].Types = slices.DeleteFunc(a.Types, func(typ string) bool { return typ == "kb.search" })
-		}
-	}
-	return scopes, nil
+	return r.Scopes(), nil
 }
 
-// CheckScopes says whether the recorded scopes of a pushed registry are those of its
-// content.
-func CheckScopes(rules intents.Rules, a catalog.RegistryPush, recorded json.RawMessage, read func(digest string) ([]byte, error)) error {
-	scopes, err := ScopesOf(rules, a, read)
+// CheckScopes reports whether the recorded scopes of a pushed registry are those of its content.
+func CheckScopes(a catalog.RegistryPush, recorded json.RawMessage, read func(digest string) ([]byte, error)) error {
+	scopes, err := ScopesOf(a, read)
 	if err != nil {
 		return err
 	}

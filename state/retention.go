@@ -8,16 +8,16 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Keys of a tenant's data for how long documents are kept: those of the tenant and, of
-// tenant system, the default for tenants and indices without a retention of their own.
+// Keys of a tenant's data for the retention of documents: those of the tenant and, of tenant
+// system, the default for tenants and indices without a retention of their own.
 const (
 	RetentionKey        = "retention"
 	DefaultRetentionKey = "retention_default"
 )
 
-// retention is one that was in force for a tenant. All of them are kept, in the order
-// of the records: they alone prove which documents may be missing, so that a lost
-// document cannot be passed off as one that was removed by age.
+// retention is one that was in force for a tenant. All of them are retained, in the order of the
+// records: only they prove which documents may be missing, so that a lost document cannot be
+// passed off as one that was removed by age.
 type retention struct {
 	Since time.Time         `json:"since"`
 	Days  storage.Retention `json:"days"`
@@ -26,7 +26,7 @@ type retention struct {
 // everyTenant is the key of the default in State.retained: no tenant has this name.
 const everyTenant = ""
 
-// legalRetention judges a tenant's data if that is a retention.
+// legalRetention judges a tenant's data if it is a retention.
 func legalRetention(data *catalog.Data, tenant string) error {
 	if data == nil || data.Key != RetentionKey && data.Key != DefaultRetentionKey {
 		return nil
@@ -40,9 +40,8 @@ func legalRetention(data *catalog.Data, tenant string) error {
 	return nil
 }
 
-// foldRetention remembers a retention. A value that is not one, from before the key had
-// its meaning, counts as none.
-func (s *State) foldRetention(data catalog.Data, tenant string, at time.Time) {
+// applyRetention records a retention, which was judged before.
+func (s *State) applyRetention(data catalog.Data, tenant string, at time.Time) {
 	switch data.Key {
 	case RetentionKey:
 	case DefaultRetentionKey:
@@ -53,18 +52,15 @@ func (s *State) foldRetention(data catalog.Data, tenant string, at time.Time) {
 	default:
 		return
 	}
-	days, _, reason := storage.ParseRetention(data.Value)
-	if reason != "" {
-		days = nil
-	}
+	days, _, _ := storage.ParseRetention(data.Value)
 	all := s.retained[tenant]
 	if n := len(all); n > 0 && all[n-1].Since.After(at) {
-		at = all[n-1].Since // the clock went back
+		at = all[n-1].Since // the clock stepped back
 	}
 	s.retained[tenant] = append(all, retention{at, days})
 }
 
-// keptDays of an index at a time; 0: for good.
+// keptDays returns the retention of an index at a time; 0: unlimited.
 func (s *State) keptDays(tenant, index string, at time.Time) int {
 	for _, who := range []string{tenant, everyTenant} {
 		all := s.retained[who]
@@ -82,22 +78,22 @@ func (s *State) keptDays(tenant, index string, at time.Time) int {
 	return 0
 }
 
-// removeLate is how much longer than its retention a document is kept: a record that
-// extends the retention may be on its way.
+// removeLate is how much longer than its retention a document is retained: a record that extends
+// the retention may be on its way.
 const removeLate = 10 * time.Minute
 
-// Outdated is the time before which a tenant's documents of an index are to be
-// removed; zero: they are kept for good.
-func (s *State) Outdated(tenant, index string, now time.Time) time.Time {
+// RetentionCutoff is the time before which a tenant's documents of an index are to be removed;
+// zero: they are retained for good.
+func (s *State) RetentionCutoff(tenant, index string, now time.Time) time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return before(now.Add(-removeLate), s.keptDays(tenant, index, now))
 }
 
-// Removed is the time before which a tenant's documents of an index may have been
-// removed by any retention up to now; zero: none may. It never goes back, so that
-// what was removed is not made again where documents are kept for longer by now.
-func (s *State) Removed(tenant, index string, now time.Time) time.Time {
+// RemovedBefore is the time before which a tenant's documents of an index may have been removed
+// by any retention up to now; zero: none may. It never goes back, so that removed documents are
+// not made again after the retention was extended.
+func (s *State) RemovedBefore(tenant, index string, now time.Time) time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	ends := []time.Time{now}
@@ -119,7 +115,7 @@ func (s *State) Removed(tenant, index string, now time.Time) time.Time {
 	return latest
 }
 
-// before is so many days before a time; zero without any.
+// before is a number of days before a time; zero for no days.
 func before(at time.Time, days int) time.Time {
 	if days == 0 {
 		return time.Time{}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/workflows"
 	"aob.dev/writ/storage"
 )
 
@@ -35,7 +35,7 @@ func (p *plan) next() (out []catalog.NextNode) {
 	return out
 }
 
-// timeout is for how many seconds the task of a node may live; 0: as any.
+// timeout is the maximum life of a node's task in seconds; 0: the general one.
 func (p *plan) timeout(s catalog.StepView) int {
 	out := p.Run.Graph.Node(s.ID).TimeoutSec
 	if _, r := p.agentAt(s.Step); r != nil && (out == 0 || r.Seconds < out) {
@@ -44,8 +44,8 @@ func (p *plan) timeout(s catalog.StepView) int {
 	return out
 }
 
-// mayBegin says whether a driver may begin a node now.
-func (v *View) mayBegin(o Order, p *plan, s *catalog.StepView, deadline string) error {
+// mayBegin checks whether a driver may begin a node now.
+func (v *View) mayBegin(o Intent, p *plan, s *catalog.StepView, deadline string) error {
 	if s.RetryAt != nil && o.Now.Before(*s.RetryAt) {
 		return illegal("/intent/args/step", "the node failed a moment ago: it is tried again from "+intents.FormatTime(*s.RetryAt)+" on")
 	}
@@ -56,21 +56,21 @@ func (v *View) mayBegin(o Order, p *plan, s *catalog.StepView, deadline string) 
 	return v.comesTo(o, p, s, workflows.Run)
 }
 
-// comesTo says whether a pending node of a run is to be begun, or skipped, as the edges to it say. The
-// decision keeps what it made of each edge. Where values of the run were erased, what is
-// recorded of its edges is believed.
-func (v *View) comesTo(o Order, p *plan, s *catalog.StepView, want string) error {
+// comesTo checks that the edges to a pending node of a run require that it begins, or is
+// skipped. The decision records its verdict on each edge. If values of the run were erased, the
+// recorded verdicts on its edges are taken as given.
+func (v *View) comesTo(o Intent, p *plan, s *catalog.StepView, want string) error {
 	if failed := p.failedNode(); failed != nil {
 		return illegal("/intent/args/plan_id", "the node "+failed.ID+" has failed: the run can only be closed as failed")
 	}
-	recorded := o.Position != storage.Nobody || o.Edges != nil
+	recorded := o.Position != storage.NoPosition || o.Edges != nil
 	is := p.Run.Graph.Ready(s.ID, p.values())
 	if recorded && p.unknown() {
 		is = believed(is, o.Edges)
 	}
-	edges := make([]intents.FactEdge, len(is.Edges))
+	edges := make([]intents.EdgeInput, len(is.Edges))
 	for i, e := range is.Edges {
-		edges[i] = intents.FactEdge{From: e.From, Holds: e.Holds, Saw: e.Saw}
+		edges[i] = intents.EdgeInput{From: e.From, Holds: e.Holds, Saw: e.Saw}
 	}
 	switch {
 	case is.Next == workflows.Wait:
@@ -86,7 +86,7 @@ func (v *View) comesTo(o Order, p *plan, s *catalog.StepView, want string) error
 	return nil
 }
 
-// unknown says that values of the run were erased.
+// unknown reports that values of the run were erased.
 func (p *plan) unknown() bool {
 	return p.Run.Unknown || p.Run.Inputs == nil || slices.ContainsFunc(p.View.Steps, func(s catalog.StepView) bool {
 		o := p.read(s.Step)
@@ -94,8 +94,8 @@ func (p *plan) unknown() bool {
 	})
 }
 
-// believed is what recorded edges make of a node that does not wait.
-func believed(is workflows.Verdict, recorded []intents.FactEdge) workflows.Verdict {
+// believed is the verdict that recorded edges give on a node that does not wait.
+func believed(is workflows.Verdict, recorded []intents.EdgeInput) workflows.Verdict {
 	if is.Next == workflows.Wait || len(recorded) == 0 {
 		return is
 	}
@@ -109,21 +109,21 @@ func believed(is workflows.Verdict, recorded []intents.FactEdge) workflows.Verdi
 	return out
 }
 
-// order is what the task of a node seals.
-func (p *plan) order(s *catalog.StepView) (*catalog.NodeOrder, error) {
-	typ, args, err := p.Run.Graph.Order(s.ID, p.values())
+// intent is what the task of a node signs.
+func (p *plan) intent(s *catalog.StepView) (*catalog.NodeIntent, error) {
+	typ, args, err := p.Run.Graph.Intent(s.ID, p.values())
 	if err != nil {
 		return nil, err
 	}
 	if s.Type == catalog.NodeAgent {
 		typ = catalog.NodeAgent
 	}
-	return &catalog.NodeOrder{Type: typ, Args: args, Occurrence: s.Attempts}, nil
+	return &catalog.NodeIntent{Type: typ, Args: args, Occurrence: s.Attempts}, nil
 }
 
-// NodeOrder is what the task of a node seals. ok is false of the task of an agent's node, which has an order
-// of its own choice, and where values of the run were erased.
-func (v *View) NodeOrder(t Task) (order *catalog.NodeOrder, ok bool, err error) {
+// NodeIntent is what the task of a node signs. ok is false for the task of an agent's node,
+// which chooses its own intents, and if values of the run were erased.
+func (v *View) NodeIntent(t Task) (intent *catalog.NodeIntent, ok bool, err error) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	p := v.s.plans[t.Tenant+"/"+t.Plan]
@@ -134,20 +134,20 @@ func (v *View) NodeOrder(t Task) (order *catalog.NodeOrder, ok bool, err error) 
 	if s == nil || s.Type == catalog.NodeAgent {
 		return nil, false, nil
 	}
-	order, err = p.order(s)
-	return order, err == nil, err
+	intent, err = p.intent(s)
+	return intent, err == nil, err
 }
 
-// nodeTypes are the types of the orders that nodes are.
+// nodeTypes are the intent types of nodes.
 var nodeTypes = map[string]string{workflows.Function: typeSkillCall, workflows.Python: "exec_python", workflows.Approval: "approval.ask"}
 
-// NodesOwn says whether an order of the task is, or asks for, what the task's node does: one for an
-// executor, or a question to people, which the router answers.
+// NodesOwn reports whether an intent of the task is, or asks for, what the task's node does: one
+// for an executor, or a question to people, which the router answers.
 func (t Task) NodesOwn(typ, executor string) bool {
 	return t.Node != "" && (executor != catalog.ExecutorRouter || typ == TypeApprovalAsk)
 }
 
-// ofNode makes a task that of a node, if it is of a run.
+// ofNode makes a task that of a node, if it belongs to a run.
 func (p *plan) ofNode(t *Task) {
 	if p.Run == nil {
 		return
@@ -162,7 +162,7 @@ func (p *plan) ofNode(t *Task) {
 	}
 }
 
-// OutputsOf is what later nodes read of the done order of a node.
+// OutputsOf returns what later nodes read of the done intent of a node.
 func (v *View) OutputsOf(t Task, result json.RawMessage) json.RawMessage {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -173,8 +173,8 @@ func (v *View) OutputsOf(t Task, result json.RawMessage) json.RawMessage {
 	return p.Run.Graph.Cut(t.Node, resultOutputs(result), true)
 }
 
-// resultOutputs are the outputs that the result of an order gives: what a skill has answered or a script has
-// printed; else the result, which is a reference, or what people have said.
+// resultOutputs are the outputs in the result of an intent: the answer of a skill or the output
+// of a script; otherwise the result, which is a reference or the answer of people.
 func resultOutputs(result json.RawMessage) json.RawMessage {
 	var r struct {
 		Output json.RawMessage `json:"output"`
@@ -185,19 +185,19 @@ func resultOutputs(result json.RawMessage) json.RawMessage {
 	return result
 }
 
-// repliedOutputs are those that the reply of an agent gives: the members of an object, or
-// the text as reply.
+// repliedOutputs are the outputs in the reply of an agent: the members of an object, or the text
+// as reply.
 func repliedOutputs(reply string) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(reply), &object) == nil && object != nil {
 		return json.RawMessage(reply)
 	}
-	raw, _ := json.Marshal(map[string]string{"reply": reply}) // plain data
+	raw, _ := json.Marshal(map[string]string{"reply": reply}) // always encodes
 	return raw
 }
 
-// Said is what the graph keeps of what the agent of a node has said by its step.finish.
-func Said(g *workflows.Graph, node string, o Order) (json.RawMessage, error) {
+// NodeOutput is what the graph retains of the agent's reply in a node's step.finish.
+func NodeOutput(g *workflows.Graph, node string, o Intent) (json.RawMessage, error) {
 	a, err := argsOf[catalog.StepFinish](o)
 	return g.Cut(node, repliedOutputs(a.Reply), true), err
 }

@@ -4,30 +4,30 @@ import (
 	"encoding/json"
 	"slices"
 
-	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/workflows"
 )
 
-// Replay is what a run.replay keeps of the run that it repeats. It stands in its record, as a part that can be
-// erased with it: the state has dropped the values of a run that has ended.
+// Replay is what a run.replay retains of the run that it repeats. It is a part of its record
+// that can be erased with it: the state has dropped the values of a run that has ended.
 type Replay struct {
 	Inputs json.RawMessage `json:"inputs"`
-	// Outputs of its nodes that are done, by id, as the graph keeps them. One that is not here was erased.
+	// Outputs of its done nodes, by id, as the graph retains them. A missing one was erased.
 	Outputs map[string]json.RawMessage `json:"outputs"`
 }
 
-// replay is what a run has that repeats another one.
+// replay is the additional part of a run that repeats another one.
 type replay struct {
-	Freeze        bool               `json:"freeze,omitempty"`
-	RepeatEffects bool               `json:"repeat_effects,omitempty"`
-	Kept          map[int]*nodeOrder `json:"kept"` // what came of the nodes, by step
+	Freeze        bool                `json:"freeze,omitempty"`
+	RepeatEffects bool                `json:"repeat_effects,omitempty"`
+	Kept          map[int]*nodeIntent `json:"kept"` // results of the nodes, by step
 }
 
-// RuleReplay is the rule of a hold that every repetition of effects waits for.
+// RuleReplay is the rule of the hold for every repetition of effects.
 const RuleReplay = "writ.replay"
 
-// ReplayHolds are the approvals that an order needs because it repeats effects.
+// ReplayHolds are the approvals that an intent needs because it repeats effects.
 func ReplayHolds(typ string, args json.RawMessage) []intents.HoldRule {
 	var a catalog.RunReplay
 	if typ != TypeRunReplay || json.Unmarshal(args, &a) != nil || !a.RepeatEffects {
@@ -37,8 +37,8 @@ func ReplayHolds(typ string, args json.RawMessage) []intents.HoldRule {
 }
 
 // runReplay opens a run that repeats another one from a node on.
-var runReplay = move(TypeRunReplay,
-	func(v *View, o Order, a catalog.RunReplay) (Effect, error) {
+var runReplay = newTransition(TypeRunReplay,
+	func(v *View, o Intent, a catalog.RunReplay) (Effect, error) {
 		id := RunOf(o)
 		if c := o.Context; c.PlanID != "" && c.PlanID != id {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
@@ -56,21 +56,21 @@ var runReplay = move(TypeRunReplay,
 		if holds := ReplayHolds(o.Type, o.Args); len(holds) > 0 && o.Recorded >= 0 && !o.Released && o.Decision.Verdict == intents.Allow {
 			return Effect{}, illegal("/intent/args/repeat_effects", "effects are repeated once people have approved it")
 		}
-		v.rely(SubjectRegistry)
-		v.rely(SubjectTenant(o.Tenant))
+		v.addRead(SubjectRegistry)
+		v.addRead(SubjectTenant(o.Tenant))
 		p, err := v.s.newReplay(o, a, of)
 		if err != nil {
 			return Effect{}, err
 		}
 		if !a.RepeatEffects {
-			return Effect{p.answer(), p.touches(true)}, nil
+			return Effect{p.answer(), p.writes(true)}, nil
 		}
 		if err := v.mayRunAgents(o, p.View.Steps, "/intent/args/repeat_effects"); err != nil {
 			return Effect{}, err
 		}
-		return Effect{p.answer(), p.touches(true)}, nil
+		return Effect{p.answer(), p.writes(true)}, nil
 	},
-	func(s *State, o Order, a catalog.RunReplay) error {
+	func(s *State, o Intent, a catalog.RunReplay) error {
 		of, err := s.planOf(o, a.RunID)
 		if err != nil {
 			return err
@@ -80,10 +80,10 @@ var runReplay = move(TypeRunReplay,
 			return err
 		}
 		return s.addRun(p)
-	}).keepsAllBut().restores(restoreNodes)
+	}).retainsAllBut().restores(restoreNodes)
 
 // replayed finds a run that somebody may repeat.
-func (v *View) replayed(o Order, id string) (*plan, error) {
+func (v *View) replayed(o Intent, id string) (*plan, error) {
 	of, ok := v.wholePlan(o.Tenant, id)
 	switch {
 	case !ok || of.View.Run == nil:
@@ -92,17 +92,17 @@ func (v *View) replayed(o Order, id string) (*plan, error) {
 		return nil, illegal("/intent/args/run_id", "the run has not ended")
 	case of.View.Revision > 1:
 		return nil, illegal("/intent/args/run_id", "the run was patched: start one of a definition with the patch instead")
-	case of.View.Run.Of != "":
-		return nil, illegal("/intent/args/run_id", "the run is a replay: repeat "+of.View.Run.Of)
+	case of.View.Run.ReplayOf != "":
+		return nil, illegal("/intent/args/run_id", "the run is a replay: repeat "+of.View.Run.ReplayOf)
 	}
-	if of.View.UserID != o.User && !Covered(v.s.rules, v.capabilitiesNow(o), catalog.ReplayAnyRuns) {
+	if of.View.UserID != o.User && !Covers(v.capabilitiesNow(o), catalog.ReplayAnyRuns) {
 		return nil, intents.Refuse(intents.TaskScope, "/intent/args/run_id", "the run belongs to another user: to repeat it needs "+catalog.ReplayAnyRuns)
 	}
 	return of, nil
 }
 
-// graphOf is the graph of a workflow as a run had it; nil: it is not in force any more, nor
-// was it before what is.
+// graphOf is the graph of a workflow as a run had it; nil if neither the revision in force nor
+// the one before has it.
 func (s *State) graphOf(tenant string, r *catalog.RunView) *workflows.Graph {
 	for _, of := range []string{tenant, systemTenant} {
 		for in := s.agents[of]; in != nil; in = in.Before {
@@ -116,8 +116,9 @@ func (s *State) graphOf(tenant string, r *catalog.RunView) *workflows.Graph {
 	return nil
 }
 
-// newReplay is a run as run.replay opens it: nodes that are not from_node, nor behind it, are what they came to.
-func (s *State) newReplay(o Order, a catalog.RunReplay, of *plan) (*plan, error) {
+// newReplay is a run as run.replay opens it: nodes other than from_node and its successors
+// retain their results.
+func (s *State) newReplay(o Intent, a catalog.RunReplay, of *plan) (*plan, error) {
 	g := s.graphOf(o.Tenant, of.View.Run)
 	switch {
 	case g == nil || len(g.Nodes) != len(of.View.Steps):
@@ -125,11 +126,11 @@ func (s *State) newReplay(o Order, a catalog.RunReplay, of *plan) (*plan, error)
 	case g.Node(a.FromNode) == nil:
 		return nil, illegal("/intent/args/from_node", "the workflow has no such node")
 	}
-	p := s.emptyRun(o, &run{Graph: g, Orders: make(map[int]*nodeOrder), Replay: &replay{
-		Freeze: a.Mode == catalog.ReplayFreeze, RepeatEffects: a.RepeatEffects, Kept: make(map[int]*nodeOrder),
+	p := s.emptyRun(o, &run{Graph: g, Intents: make(map[int]*nodeIntent), Replay: &replay{
+		Freeze: a.Mode == catalog.ReplayFreeze, RepeatEffects: a.RepeatEffects, Kept: make(map[int]*nodeIntent),
 	}})
 	r := p.View.Run
-	r.Of, r.FromNode, r.Mode, r.RepeatEffects = a.RunID, a.FromNode, a.Mode, a.RepeatEffects
+	r.ReplayOf, r.FromNode, r.Mode, r.RepeatEffects = a.RunID, a.FromNode, a.Mode, a.RepeatEffects
 	if o.Replay != nil {
 		p.Run.Inputs = o.Replay.Inputs
 	}
@@ -139,29 +140,29 @@ func (s *State) newReplay(o Order, a catalog.RunReplay, of *plan) (*plan, error)
 		kept := keptOf(of, was, o.Replay)
 		if kept != nil {
 			p.Run.Replay.Kept[step.Step] = kept
-			p.ByIntent[kept.ID] = orderRef{Position: kept.Position, Revision: 1, Step: step.Step}
+			p.ByIntent[kept.ID] = intentRef{Position: kept.Position, Revision: 1, Step: step.Step}
 		}
 		stays := was.Status == catalog.StepSkipped || kept != nil && (kept.Status == string(intents.Done) || was.Status == catalog.StepFailed && g.Tolerates(was.ID))
 		if again[was.ID] || !stays {
 			continue
 		}
 		if step.Status = was.Status; kept != nil {
-			step.Replayed, p.Run.Orders[step.Step] = kept.Position, kept
+			step.Replayed, p.Run.Intents[step.Step] = kept.Position, kept
 		}
 	}
-	if !a.RepeatEffects { // agents are frozen by what they have said
+	if !a.RepeatEffects { // agents are frozen to their recorded replies
 		return p, nil
 	}
 	return p, s.takeAgents(p, 0, "/intent/args/repeat_effects")
 }
 
-// keptOf is what came of a node of a run; nil: it did not end.
-func keptOf(of *plan, was catalog.StepView, r *Replay) *nodeOrder {
+// keptOf is the result of a node of a run; nil if it did not end.
+func keptOf(of *plan, was catalog.StepView, r *Replay) *nodeIntent {
 	ref, ok := of.Nodes[was.Step]
 	if !ok {
 		return nil
 	}
-	kept := &nodeOrder{nodeRef: ref, Status: string(intents.Failed), Final: true}
+	kept := &nodeIntent{nodeRef: ref, Status: string(intents.Failed), Final: true}
 	if was.Status != catalog.StepDone {
 		return kept
 	}
@@ -174,10 +175,10 @@ func keptOf(of *plan, was catalog.StepView, r *Replay) *nodeOrder {
 	return kept
 }
 
-// erased is the status of what a node came to, where nobody knows it any more: the node fails.
+// erased is the status of a node's result that is no longer known: the node fails.
 const erased = "erased"
 
-// behind are a node and all that its edges lead to.
+// behind returns a node and all its successors.
 func behind(g *workflows.Graph, from string) map[string]bool {
 	out, todo := map[string]bool{from: true}, []string{from}
 	for len(todo) > 0 {
@@ -193,36 +194,36 @@ func behind(g *workflows.Graph, from string) map[string]bool {
 	return out
 }
 
-// kept is what came of a node in the run that is repeated; the zero value: nothing.
-func (p *plan) kept(step int) nodeOrder {
+// kept is the result of a node in the run that is repeated; the zero value: none.
+func (p *plan) kept(step int) nodeIntent {
 	if p.Run.Replay != nil && p.Run.Replay.Kept[step] != nil {
 		return *p.Run.Replay.Kept[step]
 	}
-	return nodeOrder{}
+	return nodeIntent{}
 }
 
-// read is what other nodes read of a node: in a freeze what is recorded, if that is.
-func (p *plan) read(step int) *nodeOrder {
+// read is what other nodes read of a node: the recorded result, in a freeze that has one.
+func (p *plan) read(step int) *nodeIntent {
 	if r := p.Run.Replay; r != nil && r.Freeze && r.Kept[step] != nil && r.Kept[step].Outputs != nil {
 		return r.Kept[step]
 	}
-	return p.Run.Orders[step]
+	return p.Run.Intents[step]
 }
 
-// carriedOut says whether a node of a run is: of a replay only what has no effect, unless people have
-// approved more.
+// carriedOut reports whether a node of a run is executed: in a replay only if it has no effect,
+// unless people have approved more.
 func (s *State) carriedOut(p *plan, step *catalog.StepView) bool {
 	switch {
 	case p.Run.Replay == nil || p.Run.Replay.RepeatEffects || step.Type == workflows.Python:
 		return true
 	case step.Type == workflows.Function:
-		pin, ok, err := s.dir.SkillNamed(s.rules, p.View.TenantID, step.Skills[0])
+		pin, ok, err := s.dir.SkillNamed(p.View.TenantID, step.Skills[0])
 		return err == nil && ok && pin.Effect == string(catalog.Pure)
 	}
 	return false
 }
 
-// replays makes a task of a replay what its node asks for.
+// replays applies a replay's settings to a task of a node.
 func (s *State) replays(p *plan, t *Task) {
 	if p.Run == nil || p.Run.Replay == nil {
 		return
@@ -235,7 +236,7 @@ func (s *State) replays(p *plan, t *Task) {
 			t.Compare = kept.Position
 		}
 	case kept != nil:
-		step.Replayed, p.Run.Orders[t.Step], t.Kept = kept.Position, kept, true
+		step.Replayed, p.Run.Intents[t.Step], t.Kept = kept.Position, kept, true
 	case r.Freeze || step.Type == workflows.Agent:
 		t.Kept = true
 	default:
@@ -243,20 +244,21 @@ func (s *State) replays(p *plan, t *Task) {
 	}
 }
 
-// keeps is how the task of a node of a replay ends, which carries out nothing; nil: it seals an order.
-func (p *plan) keeps(s *catalog.StepView) *catalog.KeptNode {
+// retainedNode is how the task of a replay's node that executes nothing ends; nil if it signs an
+// intent.
+func (p *plan) retainedNode(s *catalog.StepView) *catalog.KeptNode {
 	if t := p.taskOf(s); t == nil || !t.Kept {
 		return nil
 	}
 	kept := p.kept(s.Step)
 	out := &catalog.KeptNode{Replayed: kept.Position, Status: string(intents.Failed)}
 	if kept.Status == string(intents.Done) {
-		out.Order, out.Status = kept.ID, kept.Status
+		out.Intent, out.Status = kept.ID, kept.Status
 	}
 	return out
 }
 
-// taskOf is the last task of a step; nil: there was none.
+// taskOf is the last task of a step; nil if there was none.
 func (p *plan) taskOf(s *catalog.StepView) *task {
 	i := slices.IndexFunc(p.Tasks, func(t *task) bool { return t.ID == s.TaskID && t.Ask == "" })
 	if i < 0 {
@@ -265,14 +267,10 @@ func (p *plan) taskOf(s *catalog.StepView) *task {
 	return p.Tasks[i]
 }
 
-// MayAct refuses what a replay does not carry out, and what nobody does for a tenant that
-// lives elsewhere.
+// MayAct refuses what a replay does not execute.
 func (v *View) MayAct(tenant, plan, effect string) error {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	if err := v.mayAct(tenant, plan, effect); err != nil {
-		return err
-	}
 	p := v.s.plans[tenant+"/"+plan]
 	if p == nil || p.Run == nil || p.Run.Replay == nil || p.Run.Replay.RepeatEffects || effect == string(catalog.Pure) {
 		return nil
@@ -280,15 +278,15 @@ func (v *View) MayAct(tenant, plan, effect string) error {
 	return intents.Refuse(intents.TaskScope, "/intent/type", "the plan is a replay, which carries out only what has no effect")
 }
 
-// Source is where a run that is to be repeated has its inputs and outputs.
+// Source locates the inputs and outputs of a run that is to be repeated.
 type Source struct {
 	Start int64            // position of its workflow.start
-	Nodes map[string]int64 // of the orders of nodes that are done, and of what ended those of agents
+	Nodes map[string]int64 // of the intents of done nodes, and of what ended those of agents
 	Graph *workflows.Graph
 }
 
-// Replayed finds a run that an order repeats.
-func (v *View) Replayed(o Order, a catalog.RunReplay) (src Source, err error) {
+// ReplaySource finds the run that an intent repeats.
+func (v *View) ReplaySource(o Intent, a catalog.RunReplay) (src Source, err error) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	of, err := v.replayed(o, a.RunID)

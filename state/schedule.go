@@ -12,29 +12,29 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// A schedule has a request of a user carried out at times to come. Who fires it opens a
-// plan, under a grant of that moment. They are kept by "tenant/user/id".
+// A schedule carries out a request of a user at future times. The scheduler opens a plan under a
+// grant issued at that moment. Schedules are stored by "tenant/user/id".
 
-// ofUser begins the names of the schedules of an order's user.
-func ofUser(o Order) string { return o.Tenant + "/" + o.User + "/" }
+// ofUser is the prefix of the names of the schedules of an intent's user.
+func ofUser(o Intent) string { return o.Tenant + "/" + o.User + "/" }
 
 // subjectSchedules are all schedules of a user.
-func subjectSchedules(o Order) storage.Subject { return storage.Subject("schedules/" + ofUser(o)) }
+func subjectSchedules(o Intent) storage.Subject { return storage.Subject("schedules/" + ofUser(o)) }
 
-// schedulesOf are the schedules of the order's user.
-func (s *State) schedulesOf(o Order) []catalog.Schedule {
+// schedulesOf are the schedules of the intent's user.
+func (s *State) schedulesOf(o Intent) []catalog.Schedule {
 	return slices.DeleteFunc(slices.Collect(maps.Values(s.schedules)), func(x catalog.Schedule) bool { return x.Tenant != o.Tenant || x.User != o.User })
 }
 
-// schedulePut makes a schedule, or another one in its place. Order.Next is when it is due,
-// as the router has computed it.
-var schedulePut = move(TypeSchedulePut,
-	func(v *View, o Order, a catalog.SchedulePut) (Effect, error) {
-		v.rely(subjectSchedules(o))
+// schedulePut makes or replaces a schedule. Intent.Next is when it is due, as the router has
+// computed it.
+var schedulePut = newTransition(TypeSchedulePut,
+	func(v *View, o Intent, a catalog.SchedulePut) (Effect, error) {
+		v.addRead(subjectSchedules(o))
 		id, at := scheduleID(o, a), time.Time{}
 		_, there := v.s.schedules[ofUser(o)+id]
 		if a.At != "" {
-			at, _ = time.Parse(time.RFC3339Nano, a.At) // else it is not when it is due
+			at, _ = time.Parse(time.RFC3339Nano, a.At) // on error at is zero, which differs from Next
 		}
 		switch {
 		case !o.Next.After(o.Now):
@@ -45,73 +45,73 @@ var schedulePut = move(TypeSchedulePut,
 			return Effect{}, illegal("/intent/args/id", fmt.Sprintf("a user has at most %d schedules: delete one", catalog.MaxSchedules))
 		}
 		if a.Agent != "" {
-			v.rely(SubjectRegistry)
-			v.rely(SubjectTenant(o.Tenant))
+			v.addRead(SubjectRegistry)
+			v.addRead(SubjectTenant(o.Tenant))
 			if _, _, err := v.s.runsOf(o.Tenant, a.Agent); err != nil {
 				return Effect{}, err
 			}
 		}
 		return Effect{catalog.ScheduleNext{ID: id, Next: o.Next}, []storage.Subject{subjectSchedules(o)}}, nil
 	},
-	func(s *State, o Order, a catalog.SchedulePut) error {
+	func(s *State, o Intent, a catalog.SchedulePut) error {
 		a.ID = scheduleID(o, a)
 		s.schedules[ofUser(o)+a.ID] = catalog.Schedule{SchedulePut: a, Next: o.Next, ByAgent: o.Signer == intents.RoleTask, Tenant: o.Tenant, User: o.User, Roles: o.Roles, Client: o.Grant.Client, Put: o.Recorded}
 		return s.callMade(o)
-	}).keepsAllBut("input")
+	}).retainsAllBut("input")
 
-// scheduleID is the id that the order says, or one that follows from its own.
-func scheduleID(o Order, a catalog.SchedulePut) string {
+// scheduleID is the id in the intent, or one derived from the intent's own.
+func scheduleID(o Intent, a catalog.SchedulePut) string {
 	if a.ID != "" {
 		return a.ID
 	}
 	return "s_" + strings.TrimPrefix(o.Decision.IntentID, "sha256:")[:16]
 }
 
-// scheduleList counts the user's schedules. What they are is told, and in no record.
-var scheduleList = move(TypeScheduleList,
-	func(v *View, o Order, _ struct{}) (Effect, error) {
-		v.rely(subjectSchedules(o))
+// scheduleList counts the user's schedules. Their content is returned, and in no record.
+var scheduleList = newTransition(TypeScheduleList,
+	func(v *View, o Intent, _ struct{}) (Effect, error) {
+		v.addRead(subjectSchedules(o))
 		return Effect{Result: catalog.ScheduleCount{Schedules: len(v.s.schedulesOf(o))}}, nil
 	},
-	func(s *State, o Order, _ struct{}) error { return s.callMade(o) })
+	func(s *State, o Intent, _ struct{}) error { return s.callMade(o) })
 
-// scheduleDelete ends a schedule. A plan that it has opened goes on.
-var scheduleDelete = move("schedule.delete",
-	func(v *View, o Order, a catalog.ScheduleDelete) (Effect, error) {
-		v.rely(subjectSchedules(o))
+// scheduleDelete ends a schedule. A plan that it has opened continues.
+var scheduleDelete = newTransition("schedule.delete",
+	func(v *View, o Intent, a catalog.ScheduleDelete) (Effect, error) {
+		v.addRead(subjectSchedules(o))
 		if _, there := v.s.schedules[ofUser(o)+a.ID]; !there {
 			return Effect{}, illegal("/intent/args/id", "the user has no such schedule")
 		}
 		return accepted(subjectSchedules(o)), nil
 	},
-	func(s *State, o Order, a catalog.ScheduleDelete) error {
+	func(s *State, o Intent, a catalog.ScheduleDelete) error {
 		delete(s.schedules, ofUser(o)+a.ID)
 		return s.callMade(o)
 	})
 
-// action is recorded, and has no effect here: whoever shows the plan to its user shows it.
-var action = move("action",
-	func(*View, Order, catalog.Action) (Effect, error) { return accepted(), nil },
-	func(s *State, o Order, _ catalog.Action) error { return s.callMade(o) }).keepsAllBut("payload")
+// action is recorded, and has no effect here: it is shown to the user with the plan.
+var action = newTransition("action",
+	func(*View, Intent, catalog.Action) (Effect, error) { return accepted(), nil },
+	func(s *State, o Intent, _ catalog.Action) error { return s.callMade(o) }).retainsAllBut("payload")
 
-// callMade tells later tasks of an agent's call that the router has carried out.
-func (s *State) callMade(o Order) error {
-	if p := s.plans[o.Tenant+"/"+o.Context.PlanID]; p != nil && !o.Released { // which was told when it was held
-		x := &openOrder{ID: o.Decision.IntentID, Position: o.Position}
+// callMade reports a call that the router has executed to later tasks of the agent.
+func (s *State) callMade(o Intent) error {
+	if p := s.plans[o.Tenant+"/"+o.Context.PlanID]; p != nil && !o.Released { // a released intent was recorded when it was held
+		x := &openIntent{ID: o.Decision.IntentID, Position: o.Position}
 		p.addCall(x, o)
 		p.callEnded(x, intents.Done)
 	}
 	return nil
 }
 
-// mayFire says whether a plan may be opened for a time of a schedule: it stands, the plan is
-// of its agent, and the time has come and was in no plan before. Order.Next is its next
-// time; zero: it has none. The text of the request is not judged.
-func (v *View) mayFire(o Order, a catalog.PlanOpen) error {
+// mayFire checks whether a plan may be opened for a time of a schedule: the schedule exists, the
+// plan is of its agent, and the time has come and no plan was opened for it. Intent.Next is its
+// next time; zero if it has none. The text of the request is not judged.
+func (v *View) mayFire(o Intent, a catalog.PlanOpen) error {
 	if a.Schedule == nil {
 		return nil
 	}
-	v.rely(subjectSchedules(o))
+	v.addRead(subjectSchedules(o))
 	x, there := v.s.schedules[ofUser(o)+a.Schedule.ID]
 	switch due := a.Schedule.Due.Truncate(time.Millisecond); {
 	case !there:
@@ -128,9 +128,9 @@ func (v *View) mayFire(o Order, a catalog.PlanOpen) error {
 	return nil
 }
 
-// fired is the effect of a plan on the schedule that it was opened for, which an auditor
-// need not have seen.
-func (s *State) fired(o Order, a catalog.PlanOpen) {
+// fired applies a plan to the schedule that it was opened for, which an auditor need not have
+// seen.
+func (s *State) fired(o Intent, a catalog.PlanOpen) {
 	if a.Schedule == nil {
 		return
 	}
@@ -143,19 +143,20 @@ func (s *State) fired(o Order, a catalog.PlanOpen) {
 	}
 }
 
-// Schedule of an order's user, by its id; zero: there is none. The decision relies on it.
-func (v *View) Schedule(o Order, id string) catalog.SchedulePut {
+// Schedule of an intent's user, by its id; zero if there is none. It is added to the decision's
+// reads.
+func (v *View) Schedule(o Intent, id string) catalog.SchedulePut {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(subjectSchedules(o))
+	v.addRead(subjectSchedules(o))
 	return v.s.schedules[ofUser(o)+id].SchedulePut
 }
 
-// Schedules are those of a user, as the user is told them, the next one first.
+// Schedules are those of a user, as shown to the user, the next one first.
 func (s *State) Schedules(tenant, user string) []catalog.Schedule {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := s.schedulesOf(Order{Tenant: tenant, User: user})
+	out := s.schedulesOf(Intent{Tenant: tenant, User: user})
 	for i, x := range out {
 		out[i] = catalog.Schedule{SchedulePut: x.SchedulePut, Next: x.Next}
 	}
@@ -163,15 +164,12 @@ func (s *State) Schedules(tenant, user string) []catalog.Schedule {
 	return out
 }
 
-// Due lists schedules whose time has come, some at once and in no order: so none waits for
-// ever behind those whose plans are refused.
+// Due lists up to a bounded number of due schedules in random order, so that none waits forever
+// behind those whose plans are refused.
 func (s *State) Due(now time.Time) (out []catalog.Schedule) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, x := range s.schedules {
-		if t := s.dir.tenants[x.Tenant]; t != nil && t.Place.To != "" {
-			continue // no plan would be opened
-		}
 		if len(out) < 100 && !x.Next.After(now) {
 			out = append(out, x)
 		}

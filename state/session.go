@@ -8,17 +8,17 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// A session has one open turn: its plan takes the session when it is opened, and frees it
-// when it ends or waits for people. A request opens one plan, however often it is sent.
+// A session has one open turn: its plan takes the session when it is opened, and frees it when
+// it ends or waits for approval. A request opens one plan, however often it is sent.
 
-// How long a request stands for its plan: with a key since the plan was opened, by the
-// word of a client that sends it again since the plan was closed.
+// How long a request is answered with its plan: with a key from the plan's opening, for a
+// client's resend from the plan's close.
 const (
 	requestKept = 24 * time.Hour
 	retryKept   = 10 * time.Minute
 )
 
-// inSession names the session of a plan; empty: it has none.
+// inSession names the session of a plan; empty if it has none.
 func (p *plan) inSession() string {
 	if p.View.SessionID == "" {
 		return ""
@@ -26,7 +26,7 @@ func (p *plan) inSession() string {
 	return p.View.TenantID + "/" + p.View.UserID + "/" + p.View.SessionID
 }
 
-// ofRequest names the request that opened a plan; empty: nobody said.
+// ofRequest names the request that opened a plan; empty if none is known.
 func (p *plan) ofRequest() string {
 	if p.Request == "" {
 		return ""
@@ -51,15 +51,12 @@ func subjectSession(tenant, user, session string) storage.Subject {
 	return storage.Subject("session/" + tenant + "/" + user + "/" + session)
 }
 
-// mayTurn says whether a plan may be opened: its request has opened none, and no turn of
-// its session is open. One that waited for people has told its user so, and takes no
-// session, and neither does one that dreams, or that of a client.
-func (v *View) mayTurn(o Order, p *plan, a catalog.PlanOpen) error {
+// mayTurn checks whether a plan may be opened: its request has opened none, and no turn of its
+// session is open. A turn that waits for approval has informed its user and takes no session,
+// nor does one that dreams, or a client's plan.
+func (v *View) mayTurn(o Intent, p *plan, a catalog.PlanOpen) error {
 	for _, subject := range p.turnSubjects() {
-		v.rely(subject)
-	}
-	if v.s.rules < intents.RulesAgents {
-		return nil
+		v.addRead(subject)
 	}
 	if before := v.s.requests[p.ofRequest()]; before != nil && before.answers(a.Request.Kind, o.Now) {
 		return busy("/intent/args/request", "the request has opened a plan before", before)
@@ -70,8 +67,8 @@ func (v *View) mayTurn(o Order, p *plan, a catalog.PlanOpen) error {
 	return nil
 }
 
-// answers says whether a request of a kind means this plan, which an equal one opened. A
-// plan that nobody took answers nothing.
+// answers reports whether a request of a kind is answered by this plan, which an equal one
+// opened. A plan that nobody claimed answers none.
 func (p *plan) answers(kind string, now time.Time) bool {
 	switch closed := p.View.CompletedAt; {
 	case !final(p.View.Status):
@@ -93,18 +90,15 @@ func busy(pointer, reason string, p *plan) error {
 	return r
 }
 
-// takeTurn gives a plan its session, and its request to it.
+// takeTurn makes a plan the open turn of its session, and records its request.
 func (s *State) takeTurn(p *plan, released bool) {
-	if s.rules < intents.RulesAgents {
-		return
-	}
 	p.Turning = p.View.SessionID != "" && s.takesTurn(p, released)
 	s.putTurn(p)
 }
 
-// takesTurn says whether a plan, released by people or not, is a turn of its session.
+// takesTurn reports whether a plan, released by people or not, is a turn of its session.
 func (s *State) takesTurn(p *plan, released bool) bool {
-	return !released && (s.rules < intents.RulesAsks || !p.dreams() && !p.ofClient())
+	return !released && !p.dreams() && !p.ofClient()
 }
 
 // putTurn adds a plan to the indices of sessions and requests.

@@ -8,21 +8,22 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// skillApprove pins a skill's manifest in a tenant, or takes the pin away. People of the tenant may have the gateway
-// seal it for them. For a user of system it may not: such an approval could be for any tenant.
+// skillApprove pins a skill's manifest in a tenant, or removes the pin. People of the tenant may
+// have the gateway sign it for them. A user of system may not: such an approval could be for any
+// tenant.
 var skillApprove = operators(TypeSkillApprove,
-	func(v *View, o Order, a catalog.SkillApprove) (Effect, error) {
+	func(v *View, o Intent, a catalog.SkillApprove) (Effect, error) {
 		if o.Signer == intents.RoleGateway && o.Tenant == systemTenant {
 			return Effect{}, illegal("/actor/tenant", "an operator of system approves a skill with the key of an operator")
 		}
-		id := Named(o.Tenant, a.Tenant)
+		id := TargetTenant(o.Tenant, a.Tenant)
 		if v.s.dir.tenants[id] == nil {
 			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
 		}
-		return v.relyOn(accepted(SubjectTenant(id)))
+		return v.addWritesToReads(accepted(SubjectTenant(id)))
 	},
-	func(s *State, o Order, a catalog.SkillApprove) error {
-		id := Named(o.Tenant, a.Tenant)
+	func(s *State, o Intent, a catalog.SkillApprove) error {
+		id := TargetTenant(o.Tenant, a.Tenant)
 		if s.dir.tenants[id] == nil {
 			return fmt.Errorf("skill.approve for a tenant that is not there")
 		}
@@ -37,7 +38,7 @@ var skillApprove = operators(TypeSkillApprove,
 		}
 		t.Pins[a.Skill] = pin
 		delete(t.Revoked, a.Skill)
-		if t.Inputs == nil { // of a snapshot that has none
+		if t.Inputs == nil { // a snapshot omits it if empty
 			t.Inputs = make(map[string]json.RawMessage)
 		}
 		delete(t.Inputs, a.Skill)
@@ -47,8 +48,8 @@ var skillApprove = operators(TypeSkillApprove,
 		return nil
 	})
 
-// revoke takes the approval of a skill away. That it was revoked is kept, so that nothing but
-// an approval brings it back.
+// revoke removes the approval of a skill. The revocation is retained, so that only an approval
+// restores it.
 func (t *tenant) revoke(skill string) {
 	delete(t.Pins, skill)
 	delete(t.Inputs, skill)

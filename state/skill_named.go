@@ -8,12 +8,11 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// SkillNamed is the approved skill that an argument names: by its id, or by the name of
-// its tool alone, which is MALFORMED_ARGS where the tenant has that tool of two servers.
-// ok is false where none is approved. Before RulesAgents only the name that was approved
-// names a skill.
-func (d *Directory) SkillNamed(rules intents.Rules, tenant, name string) (pin intents.Pin, ok bool, err error) {
-	if pin, ok = d.Pin(tenant, name); ok || rules < intents.RulesAgents || d.tenants[tenant] == nil {
+// SkillNamed is the approved skill that an argument names: by its id, or by the name of its tool
+// alone, which is MALFORMED_ARGS if two servers of the tenant have that tool. ok is false if
+// none is approved.
+func (d *Directory) SkillNamed(tenant, name string) (pin intents.Pin, ok bool, err error) {
+	if pin, ok = d.Pin(tenant, name); ok || d.tenants[tenant] == nil {
 		return pin, ok, nil
 	}
 	pins := d.tenants[tenant].Pins
@@ -29,16 +28,16 @@ func (d *Directory) SkillNamed(rules intents.Rules, tenant, name string) (pin in
 	return pin, ok, nil
 }
 
-// SkillOf is the approved skill that an argument names, of an order of a task or of none:
-// the remote agent that the task stands for, or what Directory.SkillNamed says.
-func (d *Directory) SkillOf(t *Task, rules intents.Rules, tenant, name string) (pin intents.Pin, ok bool, err error) {
+// SkillOf is the approved skill that an argument names, for an intent of a task or of none: the
+// remote agent that the task stands for, or the result of Directory.SkillNamed.
+func (d *Directory) SkillOf(t *Task, tenant, name string) (pin intents.Pin, ok bool, err error) {
 	if t != nil && t.Remote != nil && t.Remote.Skill == name {
 		return *t.Remote, true, nil
 	}
-	return d.SkillNamed(rules, tenant, name)
+	return d.SkillNamed(tenant, name)
 }
 
-// SkillOf is Directory.SkillOf in the directory in force.
+// SkillOf is Directory.SkillOf on the directory in force.
 func (v *View) SkillOf(t *Task, tenant, name string) (pin intents.Pin, ok bool, err error) {
-	return v.directory(tenant).SkillOf(t, v.Rules(), tenant, name)
+	return v.directory(tenant).SkillOf(t, tenant, name)
 }

@@ -17,14 +17,14 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// image is the state as JSON without its plans, which follow it one by one: the same
-// state gives the same bytes, since encoding/json sorts the names of maps. What follows
-// from other members is not in it.
+// image is the state as JSON without its plans, which follow it one by one: the same state gives
+// the same bytes, since encoding/json sorts the names of maps. It omits what follows from other
+// members.
 type image struct {
 	Next  int64     `json:"next"`
 	Rests []int64   `json:"rests"`
 	Last  time.Time `json:"last"`
-	// Beside is not in a digest.
+	// Beside is not part of the digest.
 	Beside *besideImage `json:"beside,omitempty"`
 
 	Origin  string             `json:"origin"`
@@ -33,7 +33,6 @@ type image struct {
 	KeySet  string             `json:"key_set"`
 	Policy  policy             `json:"policy"`
 	Catalog string             `json:"catalog"`
-	Rules   intents.Rules      `json:"rules"`
 
 	DirectoryAt int64                  `json:"directory_at"`
 	Tenants     map[string]*tenant     `json:"tenants"`
@@ -44,42 +43,42 @@ type image struct {
 
 	Agents    map[string]*revision        `json:"agents,omitempty"`
 	Schedules map[string]catalog.Schedule `json:"schedules,omitempty"`
-	Used      used                        `json:"used,omitzero"`
+	Used      dayUsage                    `json:"used,omitzero"`
 
 	Breakers     map[string]breaker    `json:"breakers,omitempty"`
-	BreakerTerms *intents.BreakerTerms `json:"breaker_terms,omitempty"` // nil: the default ones
+	BreakerTerms *intents.BreakerTerms `json:"breaker_terms,omitempty"` // nil: the defaults
 
-	Plans    int                   `json:"plans"` // how many follow
-	Orders   map[int64]*openOrder  `json:"orders"`
-	Unknown  map[string]*openOrder `json:"unknown"`
-	Holds    map[int64]*Hold       `json:"holds"`
-	Edits    map[string]*edit      `json:"edits,omitempty"`
-	Released map[int64]int64       `json:"released"`
-	Settled  map[int64]string      `json:"settled"`
-	Erased   int                   `json:"erased"` // how many record.erase there were
+	Plans    int                    `json:"plans"` // number that follow
+	Intents  map[int64]*openIntent  `json:"orders"`
+	Unknown  map[string]*openIntent `json:"unknown"`
+	Holds    map[int64]*Hold        `json:"holds"`
+	Edits    map[string]*edit       `json:"edits,omitempty"`
+	Released map[int64]int64        `json:"released"`
+	Resolved map[int64]string       `json:"settled"`
+	Erased   int                    `json:"erased"` // number of record.erase
 }
 
-// besideImage is what two states that saw the same records may differ in: what a record
-// touched is passed beside it, and a process forgets erasures that it has carried out. A
-// process that starts from a snapshot checks all of these, as after reading all records.
+// besideImage is what two states that saw the same records may differ in: a record's writes are
+// passed beside it, and a process forgets erasures that it has carried out. A process that
+// starts from a snapshot checks all of these, as after reading all records.
 type besideImage struct {
-	Touched map[storage.Subject]int64 `json:"touched"`
-	Window  storage.Window            `json:"window"`
-	Erasing []Erasure                 `json:"erasing"`
+	LastWrites map[storage.Subject]int64 `json:"touched"`
+	Window     storage.Window            `json:"window"`
+	Erasing    []Erasure                 `json:"erasing"`
 }
 
-// Snapshot writes the state so that Open reads it, and gives the position after the
-// last record that it has seen. The error is that of the writer, or of a state that
-// could not fold a record. Nobody changes the state while it is written.
+// Snapshot writes the state so that Open reads it, and returns the position after the last
+// record that it has seen. The error is that of the writer, or of a state that could not apply a
+// record. The state must not change while it is written.
 func (s *State) Snapshot(w io.Writer) (next int64, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.next, s.encode(w, &besideImage{s.touched, s.window, s.erasures.pending})
+	return s.next, s.encode(w, &besideImage{s.lastWrites, s.window, s.erasures.pending})
 }
 
-// Digest of the state, "sha256:" and hex, and the position after the last record
-// that it has seen. Two states that saw the same records have the same digest. The
-// error is that of a state that could not fold a record (Err).
+// Digest of the state, "sha256:" and hex, and the position after the last record that it has
+// seen. Two states that saw the same records have the same digest. The error is that of a state
+// that could not apply a record (Err).
 func (s *State) Digest() (next int64, digest string, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -103,10 +102,10 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 	enc.SetEscapeHTML(false) // arguments stay as they were signed
 	err := enc.Encode(image{
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
-		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
+		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Keyed: s.keyed, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Schedules: s.schedules, Used: s.used, Breakers: s.breakers, BreakerTerms: terms, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
-		Settled: s.settled, Erased: s.erasures.number,
+		Agents: s.agents, Schedules: s.schedules, Used: s.dayUsage, Breakers: s.breakers, BreakerTerms: terms, Plans: len(s.plans), Intents: s.intents, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
+		Resolved: s.resolved, Erased: s.erasures.number,
 	})
 	if err != nil {
 		return err
@@ -119,8 +118,8 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 	return buffered.Flush()
 }
 
-// Open is the state of a snapshot, which goes on with the records behind it. The bytes
-// must be ones that Snapshot wrote: a signature of whoever stores them proves it.
+// Open restores the state of a snapshot, which continues with the records after it. The bytes
+// must be ones that Snapshot wrote: verify the signature of whoever stores them first.
 func Open(r io.Reader) (*State, error) {
 	lines := json.NewDecoder(r)
 	var m image
@@ -130,7 +129,7 @@ func Open(r io.Reader) (*State, error) {
 	s := New()
 	s.next, s.rests, s.last, s.origin, s.root, s.roles = m.Next, m.Rests, m.Last, m.Origin, m.Root, m.Roles
 	var err error
-	if m.KeySet != "" { // else there is no genesis yet
+	if m.KeySet != "" { // otherwise there is no genesis yet
 		if s.keySet, s.keys, err = intents.OpenKeySet(m.KeySet, s.root); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
@@ -138,17 +137,16 @@ func Open(r io.Reader) (*State, error) {
 			return nil, errors.New("state: the root key is not the log's")
 		}
 	}
-	s.keySetToken, s.policy, s.catalog, s.rules = m.KeySet, m.Policy, m.Catalog, m.Rules
-	s.dir.rules = m.Rules
+	s.keySetToken, s.policy, s.catalog = m.KeySet, m.Policy, m.Catalog
 	s.dir.at, s.dir.tenants, s.apiKeys, s.retained, s.revoked = m.DirectoryAt, m.Tenants, m.APIKeys, m.Retained, m.Revoked
 	s.keyed = m.Keyed
 	for id := range m.Tenants {
 		s.dir.own[id] = true
 	}
-	s.orders, s.unknown, s.holds.released, s.settled = m.Orders, m.Unknown, m.Released, m.Settled
-	s.erasures.number, s.used = m.Erased, m.Used
+	s.intents, s.unknown, s.holds.released, s.resolved = m.Intents, m.Unknown, m.Released, m.Resolved
+	s.erasures.number, s.dayUsage = m.Erased, m.Used
 	if m.Beside != nil {
-		maps.Copy(s.touched, m.Beside.Touched)
+		maps.Copy(s.lastWrites, m.Beside.LastWrites)
 		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
 	}
 	for tenant, r := range m.Agents {
@@ -170,7 +168,7 @@ func Open(r io.Reader) (*State, error) {
 		if final(p.View.Status) && p.View.CompletedAt == nil {
 			return nil, errors.New("state: a closed plan without the time of its close")
 		}
-		if slices.Contains(p.Tasks, nil) || slices.Contains(p.Calls, nil) || slices.Contains(p.Facts, nil) || p.Runs.lacks() {
+		if slices.Contains(p.Tasks, nil) || slices.Contains(p.Calls, nil) || slices.Contains(p.IntentHistory, nil) || p.Runs.lacks() {
 			return nil, errNoMember
 		}
 		s.putPlan(p)
@@ -179,15 +177,15 @@ func Open(r io.Reader) (*State, error) {
 		return nil, errors.New("state: something follows the last plan")
 	}
 	slices.SortFunc(s.leaving.closed, func(a, b closedPlan) int { return a.at.Compare(b.at) })
-	for _, x := range slices.Concat(slices.Collect(maps.Values(s.orders)), slices.Collect(maps.Values(s.unknown))) {
+	for _, x := range slices.Concat(slices.Collect(maps.Values(s.intents)), slices.Collect(maps.Values(s.unknown))) {
 		if x == nil {
 			return nil, errNoMember
 		}
 		p := s.plans[x.Plan]
 		switch {
-		case p != nil && noFact <= x.Fact && x.Fact < len(p.Facts):
+		case p != nil && notInHistory <= x.HistoryIndex && x.HistoryIndex < len(p.IntentHistory):
 			p.pending++
-		case x.Plan != "" || x.Fact != noFact:
+		case x.Plan != "" || x.HistoryIndex != notInHistory:
 			return nil, errors.New("state: an order of a plan that is not there")
 		}
 	}
@@ -206,7 +204,7 @@ func Open(r io.Reader) (*State, error) {
 	return s, nil
 }
 
-// errNoMember says that null stands where a snapshot has an object.
+// errNoMember reports null where a snapshot has an object.
 var errNoMember = errors.New("state: null in the place of an object")
 
 // putPlan adds a plan of a snapshot.

@@ -13,16 +13,16 @@ import (
 	"aob.dev/writ/state"
 )
 
-// TestOpenJudgesByTheSameRules: who may approve is the same in a state and in one that
-// its snapshot was opened as.
+// TestOpenJudgesByTheSameRules: a state and one restored from its snapshot agree on who may
+// approve.
 func TestOpenJudgesByTheSameRules(t *testing.T) {
-	l := tell(t, intents.CurrentRules)
+	l := tell(t)
 	put := func(a catalog.AdminPut) {
 		args, err := json.Marshal(a)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.take(state.Content{Order: &state.Order{
+		l.take(state.Content{Intent: &state.Intent{
 			Type: state.TypeAdminPut, Args: args, Tenant: "system", Decision: intents.Decision{Verdict: intents.Allow, Executor: catalog.ExecutorRouter},
 		}})
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 // stepFinish ends a task with its step.
-var stepFinish = move(TypeStepFinish,
-	func(v *View, o Order, a catalog.StepFinish) (Effect, error) {
-		v.rely(SubjectTask(o.Tenant, a.TaskID))
+var stepFinish = newTransition(TypeStepFinish,
+	func(v *View, o Intent, a catalog.StepFinish) (Effect, error) {
+		v.addRead(SubjectTask(o.Tenant, a.TaskID))
 		t, ok := v.s.tasks[o.Tenant+"/"+a.TaskID]
 		if !ok || t.User != o.User {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/intent/args/task_id", "no such task of this user")
 		}
-		v.relyOnPlan(t.plan)
-		if err := drives(o, t.plan); err != nil {
+		v.addPlanReads(t.plan)
+		if err := mayAdvance(o, t.plan); err != nil {
 			return Effect{}, err
 		}
 		ofNode := t.plan.View.Run != nil
@@ -45,13 +45,13 @@ var stepFinish = move(TypeStepFinish,
 		}
 		after := t.plan.clone()
 		after.finish(t, a, o.At, o.Now)
-		touches := append(t.plan.touches(t.Ask == "" && a.Status != "done" && a.Status != "held"), t.plan.touchesTask(t)...)
+		writes := append(t.plan.writes(t.Ask == "" && a.Status != "done" && a.Status != "held"), t.plan.writesOfTask(t)...)
 		if t.Ask == "" && a.Status == "held" { // the turn waits, and frees its session
-			touches = append(touches, t.plan.turnSubjects()...)
+			writes = append(writes, t.plan.turnSubjects()...)
 		}
-		return Effect{after.answer(), touches}, nil
+		return Effect{after.answer(), writes}, nil
 	},
-	func(s *State, o Order, a catalog.StepFinish) error {
+	func(s *State, o Intent, a catalog.StepFinish) error {
 		t, ok := s.tasks[o.Tenant+"/"+a.TaskID]
 		if !ok {
 			return fmt.Errorf("no task %s", a.TaskID)
@@ -63,18 +63,18 @@ var stepFinish = move(TypeStepFinish,
 		if t.Ask != "" {
 			return nil
 		}
-		t.plan.Unsaid = o.Erased
-		t.plan.Over = t.plan.Over || a.WorkflowComplete
-		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {
+		t.plan.AnswerErased = o.Erased
+		t.plan.SessionEnded = t.plan.SessionEnded || a.WorkflowComplete
+		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepPendingApproval {
 			s.freeSession(t.plan)
 		}
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
-		t.plan.Unheld = t.plan.Unheld && s.rules < intents.RulesAgents // its driver sees which steps may go on
+		t.plan.Unheld = false // its driver sees which steps may continue
 		return nil
-	}).keepsAllBut("reason", "suggestion", "reply", "components").restores(restoreReply)
+	}).retainsAllBut("reason", "suggestion", "reply", "components").restores(restoreReply)
 
-// restoreReply puts the reply of an agent back. The other texts stay with the plan.
-func restoreReply(p *catalog.PlanView, o Order) error {
+// restoreReply restores the reply of an agent. The other texts stay with the plan.
+func restoreReply(p *catalog.PlanView, o Intent) error {
 	a, err := argsOf[catalog.StepFinish](o)
 	if a.Reply != "" && a.Status == "done" && p.Run == nil {
 		p.Response, p.Components = a.Reply, componentsOf(a)
@@ -82,20 +82,21 @@ func restoreReply(p *catalog.PlanView, o Order) error {
 	return err
 }
 
-// heldBy says whether an order of a task's step waits, or one of the task or of those that it has asked for has
-// waited for people. Of a task that was asked for only orders of its place count.
+// heldBy reports whether an intent of a task's step waits, or one of the task or of those that
+// it asked for has waited for approval. For a task that was asked for, only intents of its place
+// count.
 func (p *plan) heldBy(t *task) bool {
 	own := map[string]bool{t.ID: true}
 	for _, c := range p.Tasks {
 		own[c.ID] = own[c.ID] || c.Parent == t.ID
 	}
-	return slices.ContainsFunc(p.Facts, func(f *fact) bool {
-		waits := f.Status == factHeld && f.Step == t.Step && (t.Ask == "" || f.Ask == t.Ask)
+	return slices.ContainsFunc(p.IntentHistory, func(f *pastIntent) bool {
+		waits := f.Status == statusHeld && f.Step == t.Step && (t.Ask == "" || f.Ask == t.Ask)
 		return waits || own[f.HeldBy]
 	})
 }
 
-// componentsOf a reply; what is no JSON is none.
+// componentsOf returns the components of a reply; none if they are not JSON.
 func componentsOf(a catalog.StepFinish) json.RawMessage {
 	if !json.Valid([]byte(a.Components)) {
 		return nil
@@ -103,8 +104,8 @@ func componentsOf(a catalog.StepFinish) json.RawMessage {
 	return json.RawMessage(a.Components)
 }
 
-// finish is the effect of step.finish on a plan. What a task that was asked for says is for the one that asked: of
-// the plan it changes the usage alone.
+// finish applies step.finish to a plan. The result of a task that was asked for goes to the
+// asking task: in the plan it changes only the usage.
 func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
 	step := t.Step
@@ -117,16 +118,11 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
 		if p.Run == nil {
-			p.View.Response, p.View.Components = a.Reply, componentsOf(a)
-		}
-		for _, f := range p.Facts {
-			if f.Step == step && f.Revision == s.Revision {
-				p.Settled[f.IntentID] = true
-			}
+			p.View.Response, p.View.Components, p.View.WorkflowComplete = a.Reply, componentsOf(a), a.WorkflowComplete
 		}
 	case "held":
-		s.Status = catalog.StepHeld
-		if !p.waiting(step) { // its orders on hold have ended meanwhile
+		s.Status = catalog.StepPendingApproval
+		if !p.waiting(step) { // its held intents have ended in the meantime
 			s.Status = catalog.StepPending
 		}
 	case "insufficient":

@@ -14,17 +14,16 @@ import (
 // MaxTaskLife bounds a task's deadline.
 const MaxTaskLife = time.Hour
 
-// stepOpen opens a task for a step of a plan that waits for no other, with a key of its
-// own.
-var stepOpen = move("step",
-	func(v *View, o Order, a catalog.Step) (Effect, error) {
-		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
+// stepOpen opens a task for a step of a plan that waits for no other, with a key of its own.
+var stepOpen = newTransition("step",
+	func(v *View, o Intent, a catalog.Step) (Effect, error) {
+		p, err := v.planOfEpoch(o, a.PlanID, a.Epoch)
 		if err != nil {
 			return Effect{}, err
 		}
 		unproved := a
 		unproved.PoP = ""
-		touches, err := v.newTask(o, a.TaskID, a.JWK, a.PoP, unproved, a.Deadline)
+		writes, err := v.newTask(o, a.TaskID, a.JWK, a.PoP, unproved, a.Deadline)
 		if err != nil {
 			return Effect{}, err
 		}
@@ -63,9 +62,9 @@ var stepOpen = move("step",
 		if keys := p.inputKeys(s.PlanStep); len(keys) == 1 && p.Run == nil {
 			result.InputKey = keys[0]
 		}
-		return Effect{result, append(p.touches(false), touches...)}, nil
+		return Effect{result, append(p.writes(false), writes...)}, nil
 	},
-	func(s *State, o Order, a catalog.Step) error {
+	func(s *State, o Intent, a catalog.Step) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err != nil {
 			return err
@@ -86,7 +85,7 @@ var stepOpen = move("step",
 		}
 		s.replays(p, &t.Task)
 		p.ofNode(&t.Task)
-		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
+		p.Unheld = false // it has a driver
 		return s.openTask(t, a.JWK, a.Deadline)
 	})
 
@@ -114,7 +113,7 @@ func (s *State) addTask(t *task) {
 	s.tasks[name], s.taskKID[t.KID] = t, name
 }
 
-// begin is the effect of an opened task on its step; nil: there is no such step.
+// begin applies an opened task to its step; nil if there is no such step.
 func (p *plan) begin(a catalog.Step, at time.Time) *catalog.StepView {
 	s := p.step(a.Step)
 	if s != nil {
@@ -123,11 +122,11 @@ func (p *plan) begin(a catalog.Step, at time.Time) *catalog.StepView {
 	return s
 }
 
-// newTask admits a task that an order opens, with its key: canonical, of prime order,
-// possessed, not a key of the key set, and not for longer than a task lives. No other has
-// its id or key. What was erased proves nothing any more, like its signature. The subjects
-// are those that it touches.
-func (v *View) newTask(o Order, id string, jwk intents.JWK, pop string, unproved any, until string) ([]storage.Subject, error) {
+// newTask admits a task that an intent opens, with its key: canonical, of prime order,
+// possessed, not a key of the key set, and not for longer than a task lives. Its id and key must
+// be unique. After an erasure the proof of possession is gone, like the signature. The subjects
+// are those that it writes.
+func (v *View) newTask(o Intent, id string, jwk intents.JWK, pop string, unproved any, until string) ([]storage.Subject, error) {
 	if err := v.timedID(o, intents.KindTask, id, "/intent/args/task_id"); err != nil {
 		return nil, err
 	}
@@ -145,9 +144,9 @@ func (v *View) newTask(o Order, id string, jwk intents.JWK, pop string, unproved
 	if err != nil || !deadline.After(o.Now) || deadline.After(o.Now.Add(MaxTaskLife+intents.Leeway)) {
 		return nil, illegal("/intent/args/deadline", "deadline must lie within the next hour")
 	}
-	touches := []storage.Subject{SubjectTask(o.Tenant, id), subjectTaskKey(key.KID)}
-	for _, subject := range touches {
-		v.rely(subject)
+	writes := []storage.Subject{SubjectTask(o.Tenant, id), subjectTaskKey(key.KID)}
+	for _, subject := range writes {
+		v.addRead(subject)
 	}
 	switch {
 	case v.s.tasks[o.Tenant+"/"+id] != nil:
@@ -155,5 +154,5 @@ func (v *View) newTask(o Order, id string, jwk intents.JWK, pop string, unproved
 	case v.s.taskKID[key.KID] != "":
 		return nil, illegal("/intent/args/jwk", "the key was used for another task")
 	}
-	return touches, nil
+	return writes, nil
 }

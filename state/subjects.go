@@ -8,13 +8,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Subjects are the pieces of state that decisions rely on. A commit asserts for each
-// that it was touched last where the decision saw it.
+// Subjects are the pieces of state that decisions read. A commit asserts for each that it was
+// last written where the decision saw it.
 //
-// A plan is four kinds of them, so that tasks which work side by side do not make
-// each other's orders stale: an order of a task relies on the task and on planstate,
-// an order that acts once on the effects of its step too, one that asks another agent on
-// the asks of its step, and a move of the plan on everything that it reads and answers with.
+// A plan is four kinds of them, so that tasks which run in parallel do not make each other's
+// intents stale: an intent of a task reads the task and planstate, an intent that acts once also
+// the effects of its step, one that asks another agent the asks of its step, and a transition of
+// the plan everything that it reads and answers with.
 const (
 	SubjectKeys     storage.Subject = "keys"
 	SubjectPolicy   storage.Subject = "policy"
@@ -29,19 +29,19 @@ func SubjectPlan(tenant, plan string) storage.Subject {
 	return storage.Subject("plan/" + tenant + "/" + plan)
 }
 
-// SubjectPlanState is what every order of a plan sees of it: status, epoch, revision
-// and replan count. It changes less often than the plan's steps.
+// SubjectPlanState is what every intent of a plan reads of it: status, epoch, revision and
+// replan count. It changes less often than the plan's steps.
 func SubjectPlanState(tenant, plan string) storage.Subject {
 	return storage.Subject("planstate/" + tenant + "/" + plan)
 }
 
-// SubjectEffects are the orders of a step of a plan that act once or were held, and
-// what became of them.
+// SubjectEffects are the intents of a step of a plan that act once or were held, and their
+// outcomes.
 func SubjectEffects(tenant, plan string, step int) storage.Subject {
 	return storage.Subject(fmt.Sprintf("effects/%s/%s/%d", tenant, plan, step))
 }
 
-// subjectUnknown are those of which nobody knows what became of them.
+// subjectUnknown are those intents whose outcome is unknown.
 func subjectUnknown(tenant, plan string, step int) storage.Subject {
 	return storage.Subject(fmt.Sprintf("unknown/%s/%s/%d", tenant, plan, step))
 }
@@ -61,55 +61,55 @@ func SubjectTask(tenant, task string) storage.Subject {
 	return storage.Subject("task/" + tenant + "/" + task)
 }
 
-// SubjectOrder is an order that is held, indeterminate or resolved.
-func SubjectOrder(intentID string) storage.Subject { return storage.Subject("order/" + intentID) }
+// SubjectIntent is an intent that is held, indeterminate or resolved.
+func SubjectIntent(intentID string) storage.Subject { return storage.Subject("order/" + intentID) }
 
 func subjectGrants(tenant, sub string) storage.Subject {
 	return storage.Subject("grants/" + tenant + "/" + sub)
 }
 
-// subjectTaskKey is touched by the step that introduces a key: no second step may.
+// subjectTaskKey is written by the step that introduces a key: no second step may.
 func subjectTaskKey(kid string) storage.Subject { return storage.Subject("taskkey/" + kid) }
 
-// wholePlan finds a plan for a move, which relies on all of it that it reads or answers
-// with.
+// wholePlan finds a plan for a transition, and adds all of it that the transition reads or
+// answers with to the reads.
 func (v *View) wholePlan(tenant, id string) (*plan, bool) {
 	p, ok := v.s.plans[tenant+"/"+id]
 	if ok {
-		v.relyOnPlan(p)
+		v.addPlanReads(p)
 		return p, true
 	}
-	v.rely(SubjectPlan(tenant, id))
-	v.rely(SubjectPlanState(tenant, id))
+	v.addRead(SubjectPlan(tenant, id))
+	v.addRead(SubjectPlanState(tenant, id))
 	return nil, false
 }
 
-// relyOnPlan makes a decision rely on a plan: its state, its steps, and the effects
-// of steps that are not done. The lock must be held.
-func (v *View) relyOnPlan(p *plan) {
+// addPlanReads adds a plan to the decision's reads: its state, its steps, and the effects of
+// steps that are not done. The lock must be held.
+func (v *View) addPlanReads(p *plan) {
 	tenant, id := p.View.TenantID, p.View.PlanID
-	v.rely(SubjectPlan(tenant, id))
-	v.rely(SubjectPlanState(tenant, id))
-	if p.View.Run != nil { // its moves answer with nothing of them
+	v.addRead(SubjectPlan(tenant, id))
+	v.addRead(SubjectPlanState(tenant, id))
+	if p.View.Run != nil { // transitions of a run return none of them
 		return
 	}
 	for _, s := range p.View.Steps {
 		if s.Status != catalog.StepDone {
-			v.rely(SubjectEffects(tenant, id, s.Step))
+			v.addRead(SubjectEffects(tenant, id, s.Step))
 			if p.Runs != nil {
-				v.rely(SubjectAsks(tenant, id, s.Step))
+				v.addRead(SubjectAsks(tenant, id, s.Step))
 			}
 		}
 	}
-	for _, f := range p.Facts {
-		if f.Step > 0 && p.step(f.Step) == nil { // of a step that a revision took away
-			v.rely(SubjectEffects(tenant, id, f.Step))
+	for _, f := range p.IntentHistory {
+		if f.Step > 0 && p.step(f.Step) == nil { // of a step that a revision has removed
+			v.addRead(SubjectEffects(tenant, id, f.Step))
 		}
 	}
 }
 
-// touches are what a move of the plan changes; state: not its steps alone.
-func (p *plan) touches(state bool) []storage.Subject {
+// writes lists what a transition of the plan writes; state: not only its steps.
+func (p *plan) writes(state bool) []storage.Subject {
 	out := []storage.Subject{SubjectPlan(p.View.TenantID, p.View.PlanID)}
 	if state {
 		out = append(out, SubjectPlanState(p.View.TenantID, p.View.PlanID))
@@ -117,26 +117,26 @@ func (p *plan) touches(state bool) []storage.Subject {
 	return out
 }
 
-// touchesTasks are what a move changes that ends the plan's live tasks.
-func (p *plan) touchesTasks() []storage.Subject {
-	out := p.touches(true)
+// writesOfTasks lists what a transition writes that ends the plan's live tasks.
+func (p *plan) writesOfTasks() []storage.Subject {
+	out := p.writes(true)
 	for _, t := range p.liveTasks() {
 		out = append(out, SubjectTask(t.Tenant, t.ID))
 	}
 	return out
 }
 
-// touchesEnd are what a move changes that ends the plan.
-func (p *plan) touchesEnd() []storage.Subject { return append(p.touchesTasks(), p.turnSubjects()...) }
+// writesOfEnd lists what a transition writes that ends the plan.
+func (p *plan) writesOfEnd() []storage.Subject { return append(p.writesOfTasks(), p.turnSubjects()...) }
 
-// Touches are what an order changes that waits for people or is carried out by an
-// executor. For an order of the router see Effect.Touches.
-func (o *Order) Touches() []storage.Subject {
+// Writes lists what an intent writes that is held or executed by an executor. For an intent of
+// the router see Effect.Writes.
+func (o *Intent) Writes() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
-	out := o.BreakerTouches(nil)
+	out := o.BreakerWrites(nil)
 	if held && c.Cause != "" { // it may use up an edit
-		out = append(out, SubjectOrder(c.Cause))
+		out = append(out, SubjectIntent(c.Cause))
 	}
 	if c.PlanID == "" {
 		return out
@@ -157,27 +157,27 @@ func (o *Order) Touches() []storage.Subject {
 	return out
 }
 
-// OutcomeTouches are what the outcome of a dispatched order changes: the effects of
-// its step, or, where it breaks the step's contract, the task and the plan, and its breaker. released:
-// it was held, and the plan waits for it.
-func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
+// OutcomeWrites lists what the outcome of a dispatched intent writes: the effects of its step,
+// or, if it breaks the step's contract, the task and the plan, and its breaker. released: it was
+// held, and the plan waits for it.
+func (o *Intent) OutcomeWrites(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
-	touches := append(o.BreakerTouches(&out), o.closesSession()...)
+	writes := append(o.BreakerWrites(&out), o.closesSession()...)
 	if c.PlanID == "" {
-		return touches
+		return writes
 	}
 	if released || o.Decision.Effect == string(catalog.Once) || o.Node {
-		touches = append(touches, SubjectEffects(o.Tenant, c.PlanID, c.Step))
+		writes = append(writes, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	}
 	if out.Status == intents.StatusIndetermined {
-		touches = append(touches, subjectUnknown(o.Tenant, c.PlanID, c.Step))
+		writes = append(writes, subjectUnknown(o.Tenant, c.PlanID, c.Step))
 	}
 	violates := o.Type == typeWriteMemory && out.Code == intents.ContractViolation
 	if released || violates {
-		touches = append(touches, SubjectPlan(o.Tenant, c.PlanID))
+		writes = append(writes, SubjectPlan(o.Tenant, c.PlanID))
 	}
 	if violates {
-		touches = append(touches, SubjectPlanState(o.Tenant, c.PlanID), SubjectTask(o.Tenant, c.TaskID))
+		writes = append(writes, SubjectPlanState(o.Tenant, c.PlanID), SubjectTask(o.Tenant, c.TaskID))
 	}
-	return touches
+	return writes
 }

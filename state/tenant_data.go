@@ -13,23 +13,19 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// Directory data with a mistake fails open: a bound that is no number bounds nothing, a
-// role that is misspelt gives nothing. So each admin.put is checked against the schema of
-// tenant data, the catalog's capabilities, the tenant's roles and its users. Rows that were
-// recorded before are not refused; Misput lists them.
+// Directory data with a mistake fails open: a bound that is no number bounds nothing, a misspelt
+// role grants nothing. So each admin.put is checked against the schema of tenant data, the
+// catalog's capabilities, the tenant's roles and its users. Rows recorded earlier are not
+// refused; Misput lists them.
 
-// RoleApprover is a role that every tenant begins with. By the first rules it alone
-// made a user one of those whom policies call approvers.
+// RoleApprover is a role that every tenant begins with.
 const RoleApprover = "approver"
 
-// mistake is a member of a row that cannot be what the operator meant.
+// mistake is a member of a row that cannot be what the operator intended.
 type mistake struct{ pointer, reason, hint string } // pointer below /intent/args
 
 // legalRow refuses a row with a mistake.
 func (s *State) legalRow(a catalog.AdminPut, t *tenant, types *catalog.Catalog) error {
-	if s.rules < intents.RulesStrict {
-		return nil
-	}
 	found := mistakes(a, t, types)
 	if len(found) == 0 {
 		return nil
@@ -74,7 +70,7 @@ func unknownCapabilities(capabilities []string, types *catalog.Catalog) (out []m
 	return out
 }
 
-// misput judges data by the schema of its key. null takes away whatever stands there.
+// misput judges data by the schema of its key. null deletes the data.
 func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistake) {
 	if _, there := t.Data[data.Key]; there && null(data.Value) {
 		return nil
@@ -83,12 +79,14 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 	if err != nil {
 		return []mistake{{"/data", "cannot be judged", ""}}
 	}
-	doc, err := json.Marshal(map[string]json.RawMessage{data.Key: data.Value})
-	if err != nil {
+	var value any // null needs no check
+	dec := json.NewDecoder(bytes.NewReader(data.Value))
+	dec.UseNumber()
+	if err := dec.Decode(&value); err != nil && len(data.Value) > 0 {
 		return []mistake{{"/data/value", "is not JSON", ""}}
 	}
 	const hint = "see docs/policies.md for the keys of tenant data; those of your own policies begin with x."
-	for _, v := range schema.ValidateBytes(doc) {
+	for _, v := range schema.Validate(map[string]any{data.Key: value}) {
 		_, below, nested := strings.Cut(v.Pointer[1:], "/")
 		unknown := v.Reason == schemas.UnknownMember
 		at, reason := "/data/value", v.Reason
@@ -118,7 +116,7 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 
 func null(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
 
-// unknownTypes are members named after no type of the catalog; a vendor's may come later.
+// unknownTypes lists members named after no type of the catalog; a vendor's type may come later.
 func unknownTypes(bounds json.RawMessage, known *catalog.Catalog) (out []mistake) {
 	var byType map[string]json.RawMessage
 	if err := json.Unmarshal(bounds, &byType); err != nil {
@@ -130,13 +128,13 @@ func unknownTypes(bounds json.RawMessage, known *catalog.Catalog) (out []mistake
 	}
 	for _, typ := range slices.Sorted(maps.Keys(byType)) {
 		if typ != "*" && !strings.HasPrefix(typ, "x.") && !slices.Contains(types, typ) {
-			out = append(out, mistake{"/data/value/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(typ), catalog.Like("no order has this type", typ, types), "see docs/catalog.md; * is for all types"})
+			out = append(out, mistake{"/data/value/" + schemas.Escape(typ), catalog.Like("no order has this type", typ, types), "see docs/catalog.md; * is for all types"})
 		}
 	}
 	return out
 }
 
-// tooFew: the tenant wants more approvals than it has people to give them.
+// tooFew reports whether the tenant requires more approvals than it has people to give them.
 func (t *tenant) tooFew(approval json.RawMessage) (bool, error) {
 	var a struct {
 		Once   bool     `json:"once"`
@@ -146,7 +144,7 @@ func (t *tenant) tooFew(approval json.RawMessage) (bool, error) {
 	if err := json.Unmarshal(approval, &a); err != nil {
 		return false, err
 	}
-	return (a.Once || len(a.Skills) > 0) && len(t.approvers(intents.CurrentRules)) < max(a.Count, 1), nil
+	return (a.Once || len(a.Skills) > 0) && len(t.approvers()) < max(a.Count, 1), nil
 }
 
 func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
@@ -164,16 +162,12 @@ func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
 }
 
 // approvers of a tenant: users who are not disabled, and whose roles let them approve.
-func (t *tenant) approvers(rules intents.Rules) (out []string) {
+func (t *tenant) approvers() (out []string) {
 	for _, u := range t.Users {
 		if u.Disabled {
 			continue
 		}
-		may := slices.Contains(u.Roles, RoleApprover)
-		if rules >= intents.RulesStrict {
-			may = Covered(rules, t.capabilities(u.Roles), CapabilityApprove)
-		}
-		if may {
+		if Covers(t.capabilities(u.Roles), CapabilityApprove) {
 			out = append(out, u.UserID)
 		}
 	}
@@ -181,18 +175,18 @@ func (t *tenant) approvers(rules intents.Rules) (out []string) {
 }
 
 // Misput is a recorded row that would be refused today: it may not be what the operator
-// meant, and a limit that it should set may not be in force.
+// intended, and a limit that it should set may not be in force.
 type Misput struct {
 	Tenant  string
 	Row     string // such as "data approval"
-	Pointer string // within the arguments of its admin.put
+	Pointer string // into the arguments of its admin.put
 	Reason  string
 	Do      string // the command that corrects it
-	// Denies says that orders under the row are denied until it is corrected.
+	// Denies: intents under the row are denied until it is corrected.
 	Denies bool
 }
 
-// Misput lists them, sorted, as an order to a router with these types would be judged.
+// Misput lists them, sorted, as a router with these types would judge them now.
 func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
 	dir := s.Directory()
 	for _, id := range slices.Sorted(maps.Keys(dir.tenants)) {

@@ -11,19 +11,19 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// View reads the state for one decision and remembers what it relied on. The decision is one
-// on the state as it was when the view began: if a subject has changed since, its commit is
-// stale. One goroutine uses it.
+// View reads the state for one decision and records its reads. The decision is made on the state
+// as it was when the view began: if a subject has changed since, its commit is stale. One
+// goroutine uses it.
 type View struct {
 	s       *State
-	seen    int64            // position after the last record when the view began
-	dir     *Directory       // in force then; nil: whoever holds the lock reads that of the state
-	types   *catalog.Catalog // while an order is judged
+	asOf    int64            // position after the last record when the view began
+	dir     *Directory       // in force then; nil: the holder of the lock reads that of the state
+	types   *catalog.Catalog // while an intent is judged
 	asserts map[storage.Subject]int64
 
-	Budget *intents.FactBudget // what the order was judged by; nil: by no budget
-	Edges  []intents.FactEdge  // likewise
-	Patch  *intents.FactPatch  // likewise
+	Budget *intents.BudgetInput // read by the decision; nil: none
+	Edges  []intents.EdgeInput  // same
+	Patch  *intents.PatchInput  // same
 }
 
 // View begins a decision.
@@ -36,41 +36,41 @@ func (s *State) View() *View {
 	return v
 }
 
-// view is View for whoever holds the lock.
+// view is View with the lock held.
 func (s *State) view() *View {
-	return &View{s: s, seen: s.next, asserts: make(map[storage.Subject]int64, 6)}
+	return &View{s: s, asOf: s.next, asserts: make(map[storage.Subject]int64, 6)}
 }
 
-// Seen is the position after the last record when the view began, for its commit.
-func (v *View) Seen() int64 { return v.seen }
+// AsOf is the position after the last record when the view began, for its commit.
+func (v *View) AsOf() int64 { return v.asOf }
 
-// changed is where no subject is ever touched: who asserts it is stale.
-const changed = storage.Nobody - 1
+// changed is a position at which no subject is ever written: a commit that asserts it is stale.
+const changed = storage.NoPosition - 1
 
-// rely remembers the position of a subject. The lock must be held.
-func (v *View) rely(subject storage.Subject) {
+// addRead records the position of a subject. The lock must be held.
+func (v *View) addRead(subject storage.Subject) {
 	if _, ok := v.asserts[subject]; ok {
-		return // what was read first counts
+		return // the first read counts
 	}
-	at, ok := v.s.touched[subject]
+	at, ok := v.s.lastWrites[subject]
 	switch {
 	case !ok:
-		at = storage.Nobody
-	case at >= v.seen:
+		at = storage.NoPosition
+	case at >= v.asOf:
 		at = changed // since the view began
 	}
 	v.asserts[subject] = at
 }
 
-// Relies says whether the decision relied on a subject.
-func (v *View) Relies(subject storage.Subject) bool {
+// HasRead reports whether the decision has read a subject.
+func (v *View) HasRead(subject storage.Subject) bool {
 	_, ok := v.asserts[subject]
 	return ok
 }
 
-// ReliesOnOrders says whether the decision relied on a plan, a task or another order:
-// orders that executors carry out change these, too.
-func (v *View) ReliesOnOrders() bool {
+// HasReadIntents reports whether the decision has read a plan, a task or another intent: intents
+// that executors carry out change these, too.
+func (v *View) HasReadIntents() bool {
 	for subject := range v.asserts {
 		switch kind, _, _ := strings.Cut(string(subject), "/"); kind {
 		case "plan", "planstate", "effects", "task", "order", "session", "request", "schedules":
@@ -80,7 +80,7 @@ func (v *View) ReliesOnOrders() bool {
 	return false
 }
 
-// Asserts are what the decision relied on, for its commit.
+// Asserts are the decision's reads, for its commit.
 func (v *View) Asserts() []storage.Assert {
 	out := make([]storage.Assert, 0, len(v.asserts))
 	for _, subject := range slices.Sorted(maps.Keys(v.asserts)) {
@@ -90,27 +90,18 @@ func (v *View) Asserts() []storage.Assert {
 }
 
 // Position is that of the last record that the view sees.
-func (v *View) Position() int64 { return v.seen - 1 }
+func (v *View) Position() int64 { return v.asOf - 1 }
 
-// Directory is all directory data at that position. What a decision reads of another tenant
-// than its own is as it was then, and may have changed since.
+// Directory is all directory data at that position. Data read of a tenant other than the
+// decision's own is as it was then, and may have changed since.
 func (v *View) Directory() *Directory { return v.dir }
 
-// Rules by which the router's own code judges. A start puts the current ones in
-// force before any order is judged, so new orders are always judged by these;
-// replay and auditors meet earlier ones.
-func (v *View) Rules() intents.Rules {
-	v.s.mu.RLock()
-	defer v.s.mu.RUnlock()
-	return v.s.rules
-}
-
-// Key implements intents.Keys: the key set in force, and task keys. That a task
-// has ended is asked later, since its orders' duplicates are still answered.
+// Key implements intents.Keys: the key set in force, and task keys. Whether a task has ended is
+// checked later, since its intents' duplicates are still answered.
 func (v *View) Key(kid string) (intents.Key, error) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectKeys)
+	v.addRead(SubjectKeys)
 	if k, ok := v.s.keys[kid]; ok {
 		if k.Revoked {
 			return intents.Key{}, intents.Refuse(intents.KeyRevoked, "/sig", "key is revoked")
@@ -124,35 +115,35 @@ func (v *View) Key(kid string) (intents.Key, error) {
 	return intents.Key{}, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid is in force")
 }
 
-// Revoked says since when grants of a user are dead; zero: they are not.
-func (v *View) Revoked(tenant, sub string) time.Time {
+// RevokedBefore is the time before which grants of a user are invalid; zero: none are.
+func (v *View) RevokedBefore(tenant, sub string) time.Time {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(subjectGrants(tenant, sub))
+	v.addRead(subjectGrants(tenant, sub))
 	return v.s.revoked[tenant+"/"+sub]
 }
 
-// RelyOnOrder makes the decision rely on the state of another order.
-func (v *View) RelyOnOrder(intentID string) {
+// AddIntentRead adds the state of another intent to the decision's reads.
+func (v *View) AddIntentRead(intentID string) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectOrder(intentID))
+	v.addRead(SubjectIntent(intentID))
 }
 
-// RelyOnPolicy makes a decision rely on all that its policy reads: the policy in force
-// and the tenant's data. A decision calls it before it takes an engine, so that no commit
+// AddPolicyReads adds everything that its policy reads to a decision's reads: the policy in
+// force and the tenant's data. A decision calls it before it takes an engine, so that no commit
 // succeeds on the answer of an older engine.
-func (v *View) RelyOnPolicy(tenant string) {
+func (v *View) AddPolicyReads(tenant string) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectPolicy)
-	v.rely(SubjectTenant(tenant))
+	v.addRead(SubjectPolicy)
+	v.addRead(SubjectTenant(tenant))
 }
 
-// PolicyDigest is the digest of the policy in force by the record.
+// PolicyDigest is the digest of the policy in force according to the record.
 func (v *View) PolicyDigest() string {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectPolicy)
+	v.addRead(SubjectPolicy)
 	return v.s.policy.Digest
 }

@@ -5,15 +5,15 @@ import (
 	"strconv"
 	"strings"
 
-	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/workflows"
 	"aob.dev/writ/storage"
 )
 
 // workflowStart opens a plan that is the run of a workflow.
-var workflowStart = move(TypeWorkflowStart,
-	func(v *View, o Order, a catalog.WorkflowStart) (Effect, error) {
+var workflowStart = newTransition(TypeWorkflowStart,
+	func(v *View, o Intent, a catalog.WorkflowStart) (Effect, error) {
 		id := RunOf(o)
 		if c := o.Context; c.PlanID != "" && c.PlanID != id {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
@@ -24,8 +24,8 @@ var workflowStart = move(TypeWorkflowStart,
 		if _, ok := v.wholePlan(o.Tenant, id); ok {
 			return Effect{}, illegal("/intent/args/run_id", "a plan with this id exists")
 		}
-		v.rely(SubjectRegistry)
-		v.rely(SubjectTenant(o.Tenant))
+		v.addRead(SubjectRegistry)
+		v.addRead(SubjectTenant(o.Tenant))
 		p, err := v.s.newRun(o, a)
 		if err != nil {
 			return Effect{}, err
@@ -43,18 +43,18 @@ var workflowStart = move(TypeWorkflowStart,
 				return Effect{}, illegal("/intent/args/workflow_id", "its node "+n.ID+" gives the skill "+n.Fn+" what it does not take: "+faults[0].Pointer+": "+faults[0].Reason)
 			}
 		}
-		return Effect{p.answer(), p.touches(true)}, nil
+		return Effect{p.answer(), p.writes(true)}, nil
 	},
-	func(s *State, o Order, a catalog.WorkflowStart) error {
+	func(s *State, o Intent, a catalog.WorkflowStart) error {
 		p, err := s.newRun(o, a)
 		if err != nil {
 			return err
 		}
 		return s.addRun(p)
-	}).keepsAllBut("inputs").restores(restoreNodes)
+	}).retainsAllBut("inputs").restores(restoreNodes)
 
-// restoreNodes: the task of a node is its type.
-func restoreNodes(p *catalog.PlanView, _ Order) error {
+// restoreNodes restores the tasks of nodes, which are their types.
+func restoreNodes(p *catalog.PlanView, _ Intent) error {
 	for i := range p.Steps {
 		p.Steps[i].Task = p.Steps[i].Type
 	}
@@ -73,9 +73,9 @@ func (s *State) addRun(p *plan) error {
 	return nil
 }
 
-// RunOf is the plan_id of the run that an order opens: the one that it names, or one that follows from
-// when the order was decided and what it is.
-func RunOf(o Order) string {
+// RunOf is the plan_id of the run that an intent opens: the one that it names, or one derived
+// from its content and the time of its decision.
+func RunOf(o Intent) string {
 	a, err := argsOf[catalog.WorkflowStart](o)
 	if err == nil && a.RunID != "" && o.Type == TypeWorkflowStart {
 		return a.RunID
@@ -85,20 +85,20 @@ func RunOf(o Order) string {
 	return fmt.Sprintf("plan_%011s%.16s", millis, digest)
 }
 
-// OpensRun says whether an order that was accepted opens a run.
-func OpensRun(o Order) bool {
+// OpensRun reports whether an accepted intent opens a run.
+func OpensRun(o Intent) bool {
 	return o.Decision.Verdict != intents.Deny && (o.Type == TypeWorkflowStart || o.Type == TypeRunReplay)
 }
 
-// RunBy is the plan_id of the run that a recorded order has opened, or is to open: one that was held has opened it
-// when it was released.
-func (s *State) RunBy(o Order) string {
+// RunBy is the plan_id of the run that a recorded intent has opened, or will open: a held intent
+// opens it when it is released.
+func (s *State) RunBy(o Intent) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.runBy(o)
 }
 
-func (s *State) runBy(o Order) string {
+func (s *State) runBy(o Intent) string {
 	for _, p := range s.plans {
 		if p.View.Run != nil && (p.Opened == o.Recorded || p.View.PlanDigest == o.Decision.IntentID) {
 			return p.View.PlanID
@@ -126,12 +126,12 @@ func (s *State) workflowOf(tenant, id string) (*workflows.Graph, error) {
 }
 
 // newRun is a run as workflow.start opens it.
-func (s *State) newRun(o Order, a catalog.WorkflowStart) (*plan, error) {
+func (s *State) newRun(o Intent, a catalog.WorkflowStart) (*plan, error) {
 	g, err := s.workflowOf(o.Tenant, a.WorkflowID)
 	if err != nil {
 		return nil, err
 	}
-	p := s.emptyRun(o, &run{Graph: g, Orders: make(map[int]*nodeOrder)})
+	p := s.emptyRun(o, &run{Graph: g, Intents: make(map[int]*nodeIntent)})
 	p.View.Run.Priority = a.Priority
 	if !o.Erased {
 		p.Run.Inputs = a.Inputs
@@ -140,12 +140,12 @@ func (s *State) newRun(o Order, a catalog.WorkflowStart) (*plan, error) {
 }
 
 // emptyRun is a plan of which no node has begun.
-func (s *State) emptyRun(o Order, r *run) *plan {
+func (s *State) emptyRun(o Intent, r *run) *plan {
 	id, g := RunOf(o), r.Graph
 	p := &plan{
-		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
+		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.NoPosition, Unheld: o.Decision.Verdict == intents.Hold,
 		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID, Run: r,
-		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),
+		Results: make(map[int][]string), ByIntent: make(map[string]intentRef),
 		View: catalog.PlanView{
 			PlanID: id, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID, TurnID: o.Context.TurnID,
 			Status: catalog.PlanPending, Revision: 1, PlanDigest: o.Decision.IntentID, MaxSteps: catalog.MaxNodes,
@@ -160,7 +160,7 @@ func (s *State) emptyRun(o Order, r *run) *plan {
 	return p
 }
 
-// takeAgents fixes what the agents of a run's nodes may do, of those from a number on.
+// takeAgents fixes what the agents of a run's nodes may do, for nodes from a number on.
 func (s *State) takeAgents(p *plan, from int, pointer string) error {
 	for i := from; i < len(p.View.Steps); i++ {
 		step := &p.View.Steps[i]
@@ -171,7 +171,7 @@ func (s *State) takeAgents(p *plan, from int, pointer string) error {
 		if err != nil {
 			return illegal(pointer, "its node "+step.ID+" needs the agent "+step.Agent+", which cannot be run")
 		}
-		r.alone()
+		r.dropAsks()
 		if p.Agents == nil {
 			p.Agents = make(map[int]*runs)
 		}
@@ -180,9 +180,10 @@ func (s *State) takeAgents(p *plan, from int, pointer string) error {
 	return nil
 }
 
-// capabilitiesNow are those of the roles that an order's actor has now: of its grant, or its row.
-func (v *View) capabilitiesNow(o Order) []string {
-	v.rely(SubjectTenant(o.Tenant))
+// capabilitiesNow are those of the roles that an intent's actor has now: of its grant, or its
+// row.
+func (v *View) capabilitiesNow(o Intent) []string {
+	v.addRead(SubjectTenant(o.Tenant))
 	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
 	if o.Signer == intents.RoleOperator {
 		roles, _, disabled = v.s.dir.UserRoles(o.Tenant, o.User)
@@ -194,14 +195,14 @@ func (v *View) capabilitiesNow(o Order) []string {
 	return caps
 }
 
-// mayRunAgents refuses nodes to who may not run their agents.
-func (v *View) mayRunAgents(o Order, nodes []catalog.StepView, pointer string) error {
+// mayRunAgents refuses nodes whose agents the actor may not run.
+func (v *View) mayRunAgents(o Intent, nodes []catalog.StepView, pointer string) error {
 	if o.Erased {
 		return nil
 	}
 	caps := v.capabilitiesNow(o)
 	for _, s := range nodes {
-		if need := catalog.RunAgent + ":" + s.Agent; s.Agent != "" && !Covered(v.s.rules, caps, need) {
+		if need := catalog.RunAgent + ":" + s.Agent; s.Agent != "" && !Covers(caps, need) {
 			return intents.Refuse(intents.TaskScope, pointer, "the node "+s.ID+" runs an agent that the user may not run: it needs "+need)
 		}
 	}

@@ -19,7 +19,7 @@ const DefaultDimension = 1536
 // MaxID bounds a document's id in bytes.
 const MaxID = 1024
 
-// Check says whether an index allows a document; if not, where and why. It is
+// Check reports whether an index allows a document; if not, where and why. It is
 // called concurrently.
 type Check func(index string, body []byte) (pointer, reason string, ok bool)
 
@@ -49,7 +49,7 @@ func checkVectors(index string, body []byte, dimension int) (pointer, reason str
 		}
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(body, &members); err != nil || members[f.Name] == nil {
-			continue // a member of something else, or no document at all: Admit says so
+			continue // a member of something else, or no document at all: Admit reports it
 		}
 		switch values, err := numbers(members[f.Name]); {
 		case err != nil:
@@ -80,8 +80,8 @@ func numbers(raw json.RawMessage) (values []float64, err error) {
 	return values, nil
 }
 
-// Admitted is a document that passed the check and may be written.
-type Admitted struct {
+// ValidDocument is a document that passed the check and may be written.
+type ValidDocument struct {
 	Document
 	Members map[string]any // of the body, numbers as json.Number
 	Expires time.Time      // ttl_at; zero: never
@@ -89,12 +89,12 @@ type Admitted struct {
 
 // Admit refuses what a store must not write, the same for every driver: what
 // breaks the schema, and what belongs to another tenant, as *SchemaError.
-func Admit(check Check, tenant, index string, doc Document) (Admitted, error) {
-	refuse := func(pointer, reason string) (Admitted, error) {
-		return Admitted{}, &SchemaError{Index: index, Pointer: pointer, Reason: reason}
+func Admit(check Check, tenant, index string, doc Document) (ValidDocument, error) {
+	refuse := func(pointer, reason string) (ValidDocument, error) {
+		return ValidDocument{}, &SchemaError{Index: index, Pointer: pointer, Reason: reason}
 	}
 	if tenant == "" || doc.ID == "" || len(doc.ID) > MaxID {
-		return Admitted{}, fmt.Errorf("a document needs a tenant and an id of 1 to %d bytes", MaxID)
+		return ValidDocument{}, fmt.Errorf("a document needs a tenant and an id of 1 to %d bytes", MaxID)
 	}
 	if pointer, reason, ok := check(index, doc.Body); !ok {
 		return refuse(pointer, reason)
@@ -102,7 +102,7 @@ func Admit(check Check, tenant, index string, doc Document) (Admitted, error) {
 	if !utf8.Valid(doc.Body) {
 		return refuse("", "not UTF-8")
 	}
-	a := Admitted{Document: doc}
+	a := ValidDocument{Document: doc}
 	dec := json.NewDecoder(bytes.NewReader(doc.Body))
 	dec.UseNumber()
 	if err := dec.Decode(&a.Members); err != nil || a.Members == nil || dec.More() {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// RefPrefix is in front of the hex digest of a kept blob.
+// RefPrefix precedes the hex digest of a stored blob.
 const RefPrefix = "cas://sha256:"
 
 // Names under which stores on other servers keep blobs:
@@ -29,7 +29,7 @@ var (
 	fileID    = regexp.MustCompile(`^f_([A-Za-z0-9_-]{43})\.([0-9a-f]{16})$`)
 )
 
-// errNoTenant says that bytes belong to nobody.
+// errNoTenant reports bytes without a tenant.
 var errNoTenant = errors.New("blobs: no tenant")
 
 // Digest is SHA-256 of a blob.
@@ -38,7 +38,7 @@ type Digest [sha256.Size]byte
 // Hex of a digest, lower case.
 func (d Digest) Hex() string { return hex.EncodeToString(d[:]) }
 
-// TenantName is what stands for a tenant.
+// TenantName is the name that represents a tenant.
 func TenantName(tenant string) (string, error) {
 	if tenant == "" {
 		return "", errNoTenant

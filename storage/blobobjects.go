@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Objects is a place that keeps bytes under the names of BlobName or FileName: a
-// directory, or a part of another server.
+// Objects stores bytes under the names of BlobName or FileName: a
+// directory, or part of another server.
 type Objects interface {
 	// Put streams r to where name says, once its digest is known. After an error
 	// all of it may be there, or nothing: never a part.
@@ -19,21 +19,21 @@ type Objects interface {
 	// the end fails where the digest is another.
 	Get(ctx context.Context, name string, d Digest) (r io.ReadCloser, size int64, err error)
 	// List what has a name that begins with a prefix.
-	List(ctx context.Context, prefix string) ([]Named, error)
+	List(ctx context.Context, prefix string) ([]ObjectInfo, error)
 	// Remove what has a name, durably, unless it was written again since before; the
-	// zero time: whenever it was written. It says whether it removed anything: missing
+	// zero time: whenever it was written. It reports whether it removed anything: missing
 	// is false.
 	Remove(ctx context.Context, name string, before time.Time) (bool, error)
 }
 
-// Named is what has a name.
-type Named struct {
+// ObjectInfo is what has a name.
+type ObjectInfo struct {
 	Name string
 	Size int64
 	At   time.Time // of its last writing
 }
 
-// NamedBlobs is what of Blobs follows from the names alone, over two Objects. Safe
+// NamedBlobs is the part of Blobs that depends on names only, over two Objects. Safe
 // for concurrent use if they are.
 type NamedBlobs struct{ Kept, Steps Objects }
 
@@ -109,7 +109,7 @@ func (b NamedBlobs) Wipe(ctx context.Context, s Scope) error {
 	return b.removeSteps(ctx, files, time.Time{})
 }
 
-// Sweep removes old scopes; see Blobs. It goes on after an error and returns all of
+// Sweep removes old scopes; see Blobs. It continues after an error and returns all of
 // them.
 func (b NamedBlobs) Sweep(ctx context.Context, age time.Duration) (removed int, failed error) {
 	before := time.Now().Add(-age)
@@ -117,7 +117,7 @@ func (b NamedBlobs) Sweep(ctx context.Context, age time.Duration) (removed int, 
 	if err != nil {
 		return 0, err
 	}
-	scopes := make(map[string][]Named)
+	scopes := make(map[string][]ObjectInfo)
 	young := make(map[string]bool)
 	for _, o := range files {
 		scope := path.Dir(o.Name)
@@ -137,7 +137,7 @@ func (b NamedBlobs) Sweep(ctx context.Context, age time.Duration) (removed int, 
 	return removed, failed
 }
 
-func (b NamedBlobs) removeSteps(ctx context.Context, files []Named, before time.Time) error {
+func (b NamedBlobs) removeSteps(ctx context.Context, files []ObjectInfo, before time.Time) error {
 	for _, o := range files {
 		if _, err := b.Steps.Remove(ctx, o.Name, before); err != nil {
 			return err
@@ -146,9 +146,9 @@ func (b NamedBlobs) removeSteps(ctx context.Context, files []Named, before time.
 	return nil
 }
 
-// Aged lists a tenant's old blobs; see Collector.
-func (b NamedBlobs) Aged(ctx context.Context, tenant string, age time.Duration) ([]string, error) {
-	list, err := b.of(ctx, tenant)
+// ListOld lists a tenant's old blobs; see Collector.
+func (b NamedBlobs) ListOld(ctx context.Context, tenant string, age time.Duration) ([]string, error) {
+	list, err := b.list(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +162,9 @@ func (b NamedBlobs) Aged(ctx context.Context, tenant string, age time.Duration) 
 	return refs, nil
 }
 
-// Held is how many bytes of blobs a tenant has.
+// Held returns the size of a tenant's blobs in bytes.
 func (b NamedBlobs) Held(ctx context.Context, tenant string) (int64, error) {
-	list, err := b.of(ctx, tenant)
+	list, err := b.list(ctx, tenant)
 	sum := int64(0)
 	for _, o := range list {
 		sum += o.Size
@@ -187,8 +187,8 @@ func (b NamedBlobs) Drop(ctx context.Context, tenant, ref string, age time.Durat
 	return b.Kept.Remove(ctx, name, time.Now().Add(-age))
 }
 
-// of lists a tenant's blobs.
-func (b NamedBlobs) of(ctx context.Context, tenant string) ([]Named, error) {
+// list lists a tenant's blobs.
+func (b NamedBlobs) list(ctx context.Context, tenant string) ([]ObjectInfo, error) {
 	under, err := TenantName(tenant)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -30,7 +32,7 @@ func (s Scope) At(step int) Scope {
 	return s
 }
 
-// TurnScope is of an order outside any plan: its turn. No plan is called so.
+// TurnScope is the scope of an intent outside any plan: its turn. No plan has this name.
 func TurnScope(tenant, turn string) Scope { return Scope{Tenant: tenant, Plan: "turn " + turn} }
 
 // File is a stored temporary file.
@@ -40,10 +42,10 @@ type File struct {
 	SHA256 string // "sha256:<hex>"
 }
 
-// Blobs keeps bytes: temporary files of a step, and content-addressed blobs of
+// Blobs stores bytes: temporary files of a step, and content-addressed blobs of
 // a tenant. Safe for concurrent use. Put and Keep are durable when they return;
-// a crash inside leaves a partial file that the next Sweep removes. Kept blobs are
-// removed by Collect alone, where the store is a Collector.
+// a crash inside leaves a partial file that the next Sweep removes. Stored blobs are
+// removed only by Collect, if the store is a Collector.
 type Blobs interface {
 	// Put streams a temporary file into a scope. The id derives from the
 	// content and scope, so the same bytes twice are one file.
@@ -75,30 +77,46 @@ func ReadSystem(ctx context.Context, blobs Blobs, digest string) ([]byte, error)
 	return data, errors.Join(err, f.Close())
 }
 
-// Collector removes blobs that nothing names. What was kept, or kept again,
-// within age is young and stays.
+// KeepSystem stores content as a blob of SystemTenant under its digest, unless it exists.
+func KeepSystem(ctx context.Context, blobs Blobs, content []byte, digest string) error {
+	f, _, err := blobs.Fetch(ctx, SystemTenant, "cas://"+digest)
+	if err == nil {
+		return f.Close()
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	ref, _, err := blobs.Keep(ctx, SystemTenant, bytes.NewReader(content))
+	if err == nil && ref != "cas://"+digest {
+		err = fmt.Errorf("content was stored as %s, not as %s", ref, digest)
+	}
+	return err
+}
+
+// Collector removes blobs that nothing names. What was stored, or stored again,
+// within age is young and remains.
 type Collector interface {
-	// Aged lists the tenant's blobs that are not young.
-	Aged(ctx context.Context, tenant string, age time.Duration) (refs []string, err error)
+	// ListOld lists the tenant's blobs that are not young.
+	ListOld(ctx context.Context, tenant string, age time.Duration) (refs []string, err error)
 	// Drop removes a blob unless it is young by now, durably. Missing is false.
 	Drop(ctx context.Context, tenant, ref string, age time.Duration) (bool, error)
 }
 
 // Collect removes the blobs of tenants that are older than age and that no
-// record names. A record names a blob if its digest stands anywhere in a part: in
+// record names. A record names a blob if its digest occurs anywhere in a part: in
 // policies, catalogs, scripts, arguments, inputs or results. Erased parts do not count,
 // and blobs that only another blob names are not found: the tenant of policies and
 // catalogs must not be among the tenants.
 //
-// It goes on after an error of one blob. A record that names a blob for the
-// first time while Collect runs finds it gone unless the blob was kept again
-// meanwhile; age has to be longer than an order may live. A crash leaves every
-// blob there or gone.
+// It continues after an error of one blob. A record that names a blob for the
+// first time while Collect runs finds it removed unless the blob was stored again
+// meanwhile; age must be longer than an intent may live. A crash leaves every
+// blob whole or removed.
 func Collect(ctx context.Context, c Collector, records Records, tenants []string, age time.Duration) (removed int, failed error) {
 	type blob struct{ tenant, ref string }
 	aged := make(map[string][]blob) // by digest
 	for _, tenant := range tenants {
-		refs, err := c.Aged(ctx, tenant, age)
+		refs, err := c.ListOld(ctx, tenant, age)
 		if err != nil {
 			return 0, err
 		}
@@ -116,7 +134,7 @@ func Collect(ctx context.Context, c Collector, records Records, tenants []string
 			if err != nil {
 				return 0, err
 			}
-			for _, digest := range r.Named() {
+			for _, digest := range r.Digests() {
 				delete(aged, digest)
 			}
 			next = r.Position + 1
@@ -137,9 +155,9 @@ func Collect(ctx context.Context, c Collector, records Records, tenants []string
 	return removed, failed
 }
 
-// Holding says that an order needs a blob of its tenant.
+// Holding records that an intent needs a blob of its tenant.
 type Holding struct {
 	Tenant   string
 	Digest   string // "sha256:<hex>"
-	Position int64  // of the order
+	Position int64  // of the intent
 }

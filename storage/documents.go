@@ -16,7 +16,7 @@ const (
 	IndexMessages   = "agent_messages"
 	IndexMoments    = "agent_moments"
 	IndexEvents     = "agent_events"
-	IndexOrders     = "agent_orders"      // the search index of the journal: one entry per order record
+	IndexIntents    = "agent_orders"      // the search index of the journal: one entry per intent record
 	IndexSkillCalls = "agent_skill_calls" // the typed audit of skill calls
 	IndexSchemas    = "agent_schemas"
 	IndexRuns       = "workflow_runs"
@@ -27,7 +27,7 @@ const (
 // Indices are all of them. The first five are those that the requirements name.
 var Indices = []string{
 	IndexMemory, IndexSouls, IndexSessions, IndexPlans, IndexEvents,
-	IndexMessages, IndexMoments, IndexOrders, IndexSkillCalls, IndexSchemas, IndexWorkflows, IndexRuns, IndexChunks,
+	IndexMessages, IndexMoments, IndexIntents, IndexSkillCalls, IndexSchemas, IndexWorkflows, IndexRuns, IndexChunks,
 }
 
 // SchemaError is a StorageSchemaError: a document that its index does not allow. Nothing was written.
@@ -42,8 +42,8 @@ func (e *SchemaError) Error() string {
 // ErrStale is that a fenced write carried a lower position than the stored one.
 var ErrStale = errors.New("storage: stale write")
 
-// LongLog is how long the write-ahead log of a database is, in bytes, if something keeps it
-// from being started over.
+// LongLog is the length of a database's write-ahead log in bytes, if something prevents
+// its restart.
 const LongLog = 512 << 20
 
 // ErrSlow is that a read took longer than the store allows one.
@@ -56,6 +56,14 @@ var ErrBusy = errors.New("storage: another statement of the tenant is being carr
 // call may work later. Whether a write took place is not known; its fence makes it safe to
 // repeat.
 var ErrUnavailable = errors.New("storage: unavailable")
+
+// Unavailable is an error that is ErrUnavailable too, in the words of err alone.
+func Unavailable(err error) error { return unavailable{err} }
+
+type unavailable struct{ error }
+
+func (u unavailable) Is(target error) bool { return target == ErrUnavailable }
+func (u unavailable) Unwrap() error        { return u.error }
 
 // Document is one JSON document of an index, owned by one tenant. Position is
 // the journal position that last wrote it: the fence against a late writer.
@@ -86,7 +94,7 @@ type Projection struct {
 // expired (member ttl_at in the past of Now) documents are never returned. A
 // cursor belongs to its query; a walk by text over an index that is written to
 // meanwhile may miss or repeat documents, as the weights change. A member that the
-// index has not matches nothing.
+// index lacks matches nothing.
 type Query struct {
 	Terms  map[string][]string
 	Every  map[string][]string
@@ -124,8 +132,8 @@ type Page struct {
 // all into one. A document without the member is in no bucket; one whose member
 // is an array of strings is in one for each of them.
 type Aggregation struct {
-	By string // member; empty: one bucket
-	Of string // numeric member to compute over; empty: documents are only counted
+	By          string // member; empty: one bucket
+	ValueMember string // numeric member to compute over; empty: documents are only counted
 }
 
 // Bucket is the documents that have Key, the JSON text of a value. Sum to Avg are over the Values documents
@@ -140,19 +148,19 @@ type Bucket struct {
 // MaxBuckets bounds the buckets of one answer.
 const MaxBuckets = 10_000
 
-// Documents keeps schema-checked documents per index and tenant. Every call
-// carries the tenant and the driver adds the filter itself: another tenant's
+// Documents stores schema-checked documents per index and tenant. Every call
+// has the tenant, and the driver adds the filter itself: another tenant's
 // document does not exist for the caller. Safe for concurrent use.
 //
 // Get, and the fences of Put, Swap, Create and Project, see every write that has returned.
 // Search, Aggregate and Purge may lag behind: what was just written may be
-// missing, and a document that has changed since may be returned as it was.
+// missing, and an old version of a changed document may be returned.
 //
 // A write that returned without error is durable; cancelling the context stops
-// the wait, not the write. Indices in Appended take what is created alone. A
+// the wait, not the write. Indices in Appended accept only Create. A
 // document that its index does not allow, or whose member tenant_id is not the
 // tenant, is *SchemaError before anything is written.
-// An error that is neither this nor ErrStale leaves open whether the write took
+// An error that is neither this nor ErrStale leaves it unknown whether the write took
 // place; the same write again is safe.
 type Documents interface {
 	Get(ctx context.Context, tenant, index, id string) (Document, error) // ErrNotFound
@@ -181,17 +189,17 @@ type Documents interface {
 	Purge(ctx context.Context, tenant, index string, q Query) (int, error)
 }
 
-// Refresher is implemented by stores whose searches lag behind: after Refresh they
+// Refresher is implemented by stores whose searches lag: after Refresh they
 // find what had been written to the indices before.
 type Refresher interface {
 	Refresh(ctx context.Context, indices ...string) error
 }
 
-// Fence decides whether a document may be written over what is stored (nil:
-// nothing is). write false without an error means that it needs not be.
+// Fence decides whether a document may replace the stored one (nil:
+// none). write false without an error means that no write is needed.
 type Fence func(stored *int64, position int64) (write bool, err error)
 
-// PutFence lets pass what is newer: a higher position replaces, an equal one was applied, a lower one is late.
+// PutFence allows what is newer: a higher position replaces, an equal one was applied, a lower one is late.
 func PutFence(stored *int64, position int64) (bool, error) {
 	if stored != nil && position < *stored {
 		return false, ErrStale
@@ -199,7 +207,7 @@ func PutFence(stored *int64, position int64) (bool, error) {
 	return stored == nil || position > *stored, nil
 }
 
-// NewerFence is PutFence for writers that may go over the same documents again: what is late is left out.
+// NewerFence is PutFence for writers that may repeat documents: late ones are left out.
 func NewerFence(stored *int64, position int64) (bool, error) {
 	return stored == nil || position > *stored, nil
 }
@@ -208,7 +216,7 @@ func NewerFence(stored *int64, position int64) (bool, error) {
 // later writers are fenced by the position that it leaves.
 func SwapFence(expected int64) Fence {
 	return func(stored *int64, position int64) (bool, error) {
-		at := Nobody
+		at := NoPosition
 		if stored != nil {
 			at = *stored
 		}
@@ -219,10 +227,10 @@ func SwapFence(expected int64) Fence {
 	}
 }
 
-// CreateFence leaves what is there.
+// CreateFence never overwrites a document.
 func CreateFence(stored *int64, _ int64) (bool, error) { return stored == nil, nil }
 
-// Appended are the indices that only grow, with the member that says when. They
+// Appended are the indices that only grow, with the member that has their time. They
 // take Create alone: a store may cut them by that time.
 var Appended = map[string]string{IndexEvents: "ts", IndexSkillCalls: "ts"}
 

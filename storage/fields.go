@@ -18,14 +18,14 @@ type FieldKind string
 // the annotation "x-writ-kind".
 const (
 	Keyword FieldKind = "keyword" // matched and sorted as a whole, at most 1 KiB
-	Text    FieldKind = "text"    // found by its words; no term, no order
+	Text    FieldKind = "text"    // found by its words; no term, no sort order
 	Integer FieldKind = "integer" // 32 bits
 	Long    FieldKind = "long"
 	Double  FieldKind = "double"
 	Boolean FieldKind = "boolean"
 	Date    FieldKind = "date"   // RFC 3339, to the millisecond
 	Dense   FieldKind = "vector" // an embedding
-	Opaque  FieldKind = "opaque" // kept, never searched
+	Opaque  FieldKind = "opaque" // stored, never searched
 	Object  FieldKind = "object" // has members of its own; text among them is found
 	Nested  FieldKind = "nested" // an array of such objects
 )

@@ -9,35 +9,35 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// Follows is what a record's parts say about its place in the journal. The record's
-// leaf covers the parts. What a driver stores beside them is for speed only: the parts
+// Follows is the place of a record in the journal, read from its parts. The record's
+// leaf covers the parts. A driver's copy of it is for speed only: the parts
 // decide.
 type Follows struct {
-	Of      int64 // Nobody: it is about no other record
+	Target  int64 // Nobody: it has no other record as target
 	Take    bool
 	Open    bool
-	Refused bool // an order that was denied
+	Refused bool // an intent that was denied
 	Key     Key
-	Keyed   bool // Key is proven: it does not rest on a part that was erased
+	Keyed   bool // Key is known
 }
 
 // Follow reads it from a record. ok is false if a router does not write such parts.
 func Follow(r Record) (f Follows, ok bool) {
-	f.Of = Nobody
+	f.Target = NoPosition
 	switch r.Kind {
 	case KindControl:
 		return f, true
-	case KindOrder:
+	case KindIntent:
 		return f, f.order(r)
 	case KindOutcome, KindRelease, KindTakeover:
 		var about struct {
-			Of *int64 `json:"of"`
+			Target *int64 `json:"of"`
 		}
-		if json.Unmarshal(r.Parts[string(r.Kind)], &about) != nil || about.Of == nil {
+		if json.Unmarshal(r.Parts[string(r.Kind)], &about) != nil || about.Target == nil {
 			return f, false
 		}
-		if f.Of = *about.Of; f.Of == Nobody {
-			f.Of = r.Position - 1 // one commit with its order
+		if f.Target = *about.Target; f.Target == NoPosition {
+			f.Target = r.Position - 1 // one commit with its intent
 		}
 		return f, true
 	default:
@@ -45,25 +45,25 @@ func Follow(r Record) (f Follows, ok bool) {
 	}
 }
 
-// Settled says whether an outcome is another than indeterminate.
-func Settled(r Record) bool {
+// Determinate reports whether an outcome is another than indeterminate.
+func Determinate(r Record) bool {
 	var out struct {
 		Status intents.Status `json:"status"`
 	}
 	return json.Unmarshal(r.Parts[PartOutcome], &out) == nil && out.Status != intents.StatusIndetermined
 }
 
-// HolderOf reads from the records in which state an order is that was refused, or has
-// ended: it reads on from the order up to its end. ErrNotFound: it is neither.
+// HolderOf reads the state of an intent from the records, if it was refused or has
+// ended: it reads from the intent to its end. ErrNotFound: it is neither.
 func HolderOf(ctx context.Context, records Records, position int64) (Holder, error) {
-	h := Holder{Position: position, State: StateHeld, Outcome: Nobody}
+	h := Holder{Position: position, State: StateHeld, Outcome: NoPosition}
 	rec, err := records.Get(ctx, position)
 	if err != nil {
 		return h, err
 	}
 	f, ok := Follow(rec)
 	switch {
-	case !ok || rec.Kind != KindOrder:
+	case !ok || rec.Kind != KindIntent:
 		return h, ErrNotFound
 	case f.Refused:
 		return h, nil
@@ -72,7 +72,7 @@ func HolderOf(ctx context.Context, records Records, position int64) (Holder, err
 		if err != nil {
 			return h, err
 		}
-		if f, _ := Follow(rec); rec.Kind == KindOutcome && f.Of == position {
+		if f, _ := Follow(rec); rec.Kind == KindOutcome && f.Target == position {
 			h.State, h.Outcome = StateDone, rec.Position
 			return h, nil
 		}
@@ -80,7 +80,7 @@ func HolderOf(ctx context.Context, records Records, position int64) (Holder, err
 	return h, ErrNotFound
 }
 
-// order: every order takes a key. A refusal takes that of its intent and code, so
+// order reads an intent: each takes a key. A refusal takes that of its intent_id and code, so
 // that it is recorded once.
 func (f *Follows) order(r Record) bool {
 	d, err := intents.ReadDecision(r.Parts[PartDecision])
@@ -98,27 +98,8 @@ func (f *Follows) order(r Record) bool {
 	default:
 		return false
 	}
-	f.Key, f.Keyed = keyOf(r, d)
+	f.Key, f.Keyed = ParseKey(d.Key)
 	return true
-}
-
-// keyOf an accepted order: the decision's, else the order's own, else its summary's.
-func keyOf(r Record, d intents.Decision) (Key, bool) {
-	if d.Key != "" {
-		return ParseKey(d.Key)
-	}
-	if _, there := r.Parts[PartOrder]; there {
-		b, err := r.Body()
-		if err != nil {
-			return Key{}, false
-		}
-		return OrderKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey), true
-	}
-	s, err := ReadSummary(r.Parts)
-	if err != nil {
-		return Key{}, false
-	}
-	return ParseKey(s.Key)
 }
 
 // ParseKey reads the hex of a key.

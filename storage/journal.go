@@ -17,24 +17,24 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Kind says what a record is.
+// Kind is the kind of a record.
 type Kind string
 
 // The kinds of records.
 const (
-	KindOrder    Kind = "order"    // a decision about a signed intent: allow, deny or hold
-	KindOutcome  Kind = "outcome"  // how an order ended
-	KindRelease  Kind = "release"  // a held order goes on
-	KindTakeover Kind = "takeover" // another attempt at an open order begins
+	KindIntent   Kind = "order"    // a decision about a signed intent: allow, deny or hold
+	KindOutcome  Kind = "outcome"  // how an intent ended
+	KindRelease  Kind = "release"  // a held intent continues
+	KindTakeover Kind = "takeover" // another attempt at an open intent begins
 	KindControl  Kind = "control"  // genesis, reloads, counters
 )
 
 // Parts of a record. Each part is one JSON document.
 const (
-	PartOrder    = "order"
+	PartIntent   = "order"
 	PartGrant    = "grant"
 	PartDecision = "decision"
-	PartFacts    = "facts"
+	PartInputs   = "facts"
 	PartOutcome  = "outcome"
 	PartRelease  = "release"
 	PartTakeover = "takeover"
@@ -82,12 +82,12 @@ func (r Record) Digest() string {
 	return digest
 }
 
-// digestIn finds digests wherever they stand.
+// digestIn finds digests anywhere.
 var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-// Named are the digests that stand anywhere in the record's parts, in no order, with
+// Digests are the digests anywhere in the record's parts, unordered, with
 // repetitions.
-func (r Record) Named() (digests []string) {
+func (r Record) Digests() (digests []string) {
 	for _, part := range r.Parts {
 		digests = append(digests, digestIn.FindAllString(string(part), -1)...)
 	}
@@ -104,13 +104,13 @@ func DigestOf(parts map[string]string) (string, error) {
 	return intents.Digest(raw), err
 }
 
-// Key names something that at most one order may take: 128 bits of the SHA-256
+// Key names something that at most one intent may take: 128 bits of the SHA-256
 // over its length-prefixed parts. On a hit the caller compares the full key in
 // the record that holds it.
 type Key [16]byte
 
-// OrderKey is the idempotency key, scoped to tenant, user and type.
-func OrderKey(tenant, user, typ, key string) Key { return hashKey("order", tenant, user, typ, key) }
+// IntentKey is the idempotency key, scoped to tenant, user and type.
+func IntentKey(tenant, user, typ, key string) Key { return hashKey("order", tenant, user, typ, key) }
 
 // RefusalKey is the key of a refusal, so that it is recorded once per intent and
 // code.
@@ -127,48 +127,52 @@ func hashKey(parts ...string) Key {
 	return Key(h.Sum(nil)[:16])
 }
 
-// Nobody is the position of a subject that no record touched and the holder of a free key.
-const Nobody int64 = -1
+// NoPosition is the position of a subject that no record wrote and the holder of a free key.
+const NoPosition int64 = -1
 
-// Subject names one piece of state that decisions rely on, such as
-// "plan/acme/plan_1". The journal remembers the last position that touched it.
+// Subject names one piece of state that decisions read, such as
+// "plan/acme/plan_1". The journal retains the last position that wrote it.
 type Subject string
 
-// Assert says what a decision relied on: the last record that touched Subject
+// Assert states a read of a decision: the last record that wrote Subject
 // is the one at At (Nobody: none did).
 type Assert struct {
 	Subject Subject
 	At      int64
 }
 
-// Entry is one record of a commit with what it takes and changes.
+// Entry is one record of a commit with its key and its writes.
 type Entry struct {
 	Record Record
-	// Key is taken if Take is set. Holder is the position that held it when the
-	// decision was made (Nobody, or an order whose retryable failure freed it):
-	// if another position holds it now, the commit is lost.
+	// Key is taken if Take is set. Holder is the position that had it when the
+	// decision was made (Nobody, or an intent whose retryable failure freed it):
+	// if another position has it now, the commit is lost.
 	Take   bool
 	Key    Key
 	Holder int64
-	// Touches are the subjects that this record changes.
-	Touches []Subject
-	// Open says that the order waits for an outcome; Of is the order that an
+	// Writes are the subjects that this record changes.
+	Writes []Subject
+	// Open reports that the intent waits for an outcome; Target is the intent that an
 	// outcome, release or takeover is about (Nobody otherwise).
-	Open bool
-	Of   int64
-	// OfPrevious makes Of the position of the previous entry of the same commit:
-	// an order whose outcome is in the same commit.
-	OfPrevious bool
-	// Refused says of an order that it was denied: nothing about it comes later.
+	Open   bool
+	Target int64
+	// TargetPrevious makes Target the position of the previous entry of the same commit:
+	// an intent whose outcome is in the same commit.
+	TargetPrevious bool
+	// Refused reports that the intent was denied: no later record is about it.
 	Refused bool
 }
 
+// RememberCommits is how many commit IDs a journal knows at any time. A retry comes
+// within seconds; 65,536 commits are more than one second at full speed.
+const RememberCommits = 1 << 16
+
 // Commit is one durable compare-and-set over one or several records.
 type Commit struct {
-	ID string // random; losing to one's own ID is winning
-	// Seen is the position after the last record that the decisions saw. Where what they
+	ID string // random; losing to one's own ID is winning, while it is among the last RememberCommits
+	// AsOf is the position after the last record that the decisions saw. Where what they
 	// asserted may have left memory since (Window), the commit is stale.
-	Seen    int64
+	AsOf    int64
 	Asserts []Assert
 	Entries []Entry
 }
@@ -181,7 +185,7 @@ type Verdict int
 const (
 	Unknown Verdict = iota
 	Won             // durable; Positions are set
-	Lost            // a key is held by Winner (asked before Stale)
+	Lost            // Winner has a key (checked before Stale)
 	Stale           // something asserted has changed: decide again
 )
 
@@ -193,10 +197,10 @@ type Result struct {
 	Entry     int     // Lost: the index of the entry that lost
 }
 
-// State of an order.
+// State of an intent.
 type State string
 
-// The states of an order that took a key.
+// The states of an intent that took a key.
 const (
 	StateOpen State = "open" // committed, no outcome yet
 	StateHeld State = "held" // waits for approval
@@ -210,26 +214,26 @@ type Holder struct {
 	Outcome  int64 // position of the outcome record; Nobody until StateDone
 }
 
-// ErrFull says that free disk is below the floor: no new order is taken; outcomes
-// still fit.
+// ErrFull reports that free disk is below the floor: no new intent is accepted; outcomes
+// still are.
 var ErrFull = errors.New("storage: not enough free disk for new orders")
 
-// ErrQuota says that a tenant holds as many bytes as it may.
+// ErrQuota reports that a tenant has reached its limit of bytes.
 var ErrQuota = errors.New("storage: the tenant holds as many bytes as it may")
 
-// ErrNotReady says that something keeps the process from taking new orders;
-// outcomes are still taken.
+// ErrNotReady reports that something prevents the process from accepting new intents;
+// outcomes are still accepted.
 var ErrNotReady = errors.New("storage: no new order is taken now")
 
-// ErrFinished says that the order has an outcome already, or another attempt took
+// ErrFinished reports that the intent has an outcome already, or another attempt took
 // it over.
 var ErrFinished = errors.New("storage: order already finished")
 
-// ErrHeld says that the order waits for approval; only a commit releases or ends
+// ErrHeld reports that the intent waits for approval; only a commit releases or ends
 // it.
 var ErrHeld = errors.New("storage: order is held")
 
-// ErrNotFound says that there is no such record, document or blob.
+// ErrNotFound reports that there is no such record, document or blob.
 var ErrNotFound = errors.New("storage: not found")
 
 // Journal is the append-only, linearizable log. Safe for concurrent use.
@@ -242,38 +246,38 @@ var ErrNotFound = errors.New("storage: not found")
 //
 // Time: a record whose time is before an earlier record's gets that one's, so that
 // times ascend with positions whatever the clock does. What was decided when the
-// clock said otherwise has the decision's own time in its parts.
+// clock differed has the decision's own time in its parts.
 //
 // Order: the observer given to the driver at opening sees every record exactly
 // once, in position order, after it is durable and before the call that wrote
 // it returns.
 type Journal interface {
-	// Lookup says who holds a key. Found false: the key is free, or its order has
-	// ended, as outcomes say it (not as indeterminate), KeptFor ago or longer.
+	// Lookup returns the holder of a key. Found false: the key is free, or its intent has
+	// ended, and not as indeterminate, KeptFor ago or longer.
 	Lookup(ctx context.Context, key Key) (h Holder, found bool, err error)
-	// Holder says in which state the order at a position is. ErrNotFound: no
-	// record, or one that is no order with a key, an opening or an outcome.
+	// Holder returns the state of the intent at a position. ErrNotFound: no
+	// record, or one that is no intent with a key, an opening or an outcome.
 	Holder(ctx context.Context, position int64) (Holder, error)
-	// Commit writes all entries or none. It is judged in this order: an ID that
+	// Commit writes all entries or none. The checks are in this order: an ID that
 	// was won before is won again; a taken key that another position than
-	// Entry.Holder holds, or one whose holder has no outcome, is lost; an assert
-	// that does not hold, or an entry whose order is no longer where the entry
-	// needs it (a release: held; a takeover: open; an outcome: open or held), is
+	// Entry.Holder has, or one whose holder has no outcome, is lost; an assert
+	// that is no longer true, or an entry whose intent is no longer in the state that it
+	// needs (a release: held; a takeover: open; an outcome: open or held), is
 	// stale; then ErrNotReady and ErrFull. Other errors with Unknown mean a malformed commit
 	// (nothing was written), a cancelled wait, or a journal that failed.
-	// An order that takes its key and is neither open nor ended in its own
+	// An intent that takes its key and is neither open nor ended in its own
 	// commit is held.
 	Commit(ctx context.Context, c Commit) (Result, error)
-	// Finish writes the outcome of an open order; the first outcome wins and
+	// Finish writes the outcome of an open intent; the first outcome wins and
 	// any later one is ErrFinished. attempt must be the current attempt, else
-	// ErrFinished. Touches are subjects that the outcome changes (a result of a
-	// plan step). ErrNotFound where no order is, ErrHeld for a held one.
-	Finish(ctx context.Context, of int64, attempt int, outcome Record, touches []Subject) (int64, error)
-	// Take begins another attempt at an open order: it writes a takeover record
+	// ErrFinished. Writes are subjects that the outcome changes (a result of a
+	// plan step). ErrNotFound where no intent is, ErrHeld for a held one.
+	Finish(ctx context.Context, of int64, attempt int, outcome Record, writes []Subject) (int64, error)
+	// Take begins another attempt at an open intent: it writes a takeover record
 	// and returns the new attempt number. Attempts start at 1. Errors as Finish.
 	Take(ctx context.Context, of int64, takeover Record) (attempt int, err error)
-	// OpenOrders lists the positions of open orders with their attempt, in order.
-	OpenOrders(ctx context.Context) ([]OpenOrder, error)
+	// OpenIntents lists the positions of open intents with their attempt, in order.
+	OpenIntents(ctx context.Context) ([]OpenIntent, error)
 }
 
 // Records reads the journal. Safe for concurrent use.
@@ -285,14 +289,14 @@ type Records interface {
 	Next() int64
 }
 
-// OpenOrder is an order without outcome.
-type OpenOrder struct {
+// OpenIntent is an intent without outcome.
+type OpenIntent struct {
 	Position int64
 	Attempt  int
 }
 
-// Observer is called with every durable record in order: Position and Of are set,
-// OfPrevious is not. It is called by one goroutine, must not change
-// the entry, and must not write to the journal that calls it. What an entry did is
-// seen by Lookup and Holder after the observer has returned. See Journal.
+// Observer is called with every durable record in order: Position and Target are set,
+// TargetPrevious is not. It is called by one goroutine, must not change
+// the entry, and must not write to the journal that calls it. The effect of an entry is
+// visible to Lookup and Holder after the observer has returned. See Journal.
 type Observer func(e Entry)

@@ -12,20 +12,20 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Parts that are separate so that they, or what stands beside them, can be erased.
+// Parts that are separate so that they, or their siblings, can be erased.
 const (
-	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
+	PartSummary = "summary" // of an intent: read in place of the envelope once that is erased
 	PartResult  = "result"  // of an outcome: its result
 	PartReason  = "reason"  // of an outcome: the text of its executor
-	PartLines   = "lines"   // of an outcome: what was written while the order was carried out
+	PartLines   = "lines"   // of an outcome: what was written while the intent was carried out
 	PartReplay  = "replay"  // of a run.replay: inputs and outputs of the run that it repeats
-	PartOutputs = "outputs" // of the outcome of a node's order: what later nodes read of it
+	PartOutputs = "outputs" // of the outcome of a node's intent: what later nodes read of it
 )
 
 // ErasedReason is the reason of an outcome whose result or reason was erased.
 const ErasedReason = "erased by an operator"
 
-// Summary is what state and projections need of an order that may be erased. It holds
+// Summary is the part of an intent that state and projections need after an erasure. It holds
 // names and ids, neither labels nor texts, and of the arguments only those that the state
 // needs.
 type Summary struct {
@@ -33,16 +33,16 @@ type Summary struct {
 	Tenant  string          `json:"tenant"`
 	User    string          `json:"user"`
 	Context intents.Context `json:"context"`
-	PlanID  string          `json:"plan_id,omitempty"` // that the arguments of an accepted order name
-	Key     string          `json:"key"`               // hex of its OrderKey
-	// Args are what the state keeps of the arguments of an order of the router, canonical.
+	PlanID  string          `json:"plan_id,omitempty"` // named by the arguments of an accepted intent
+	Key     string          `json:"key"`               // hex of its IntentKey
+	// Args are the arguments that the state retains of a router intent, canonical.
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// SummaryOf an order. Arguments of a refused order may be anything, and are not read.
+// SummaryOf returns the summary of an intent. Arguments of a refused intent may be anything, and are not read.
 func SummaryOf(e *intents.Envelope, verdict intents.Verdict) Summary {
 	pr := e.Principal()
-	key := OrderKey(pr.Tenant, pr.UserID, e.Type(), e.Constraints().IdempotencyKey)
+	key := IntentKey(pr.Tenant, pr.UserID, e.Type(), e.Constraints().IdempotencyKey)
 	s := Summary{Type: e.Type(), Tenant: pr.Tenant, User: pr.UserID, Context: e.Context(), Key: key.String()}
 	s.Context.Labels = nil
 	if verdict != intents.Deny {
@@ -62,21 +62,21 @@ func ReadSummary(parts map[string]json.RawMessage) (s Summary, err error) {
 	return s, err
 }
 
-// Body is what the record of an order says that it is: the sealed order or, once that is
-// erased, its summary.
+// Body reads the body from an intent's record: from the envelope or, once that is
+// erased, from its summary.
 func (r Record) Body() (intents.Body, error) {
-	if _, erased := r.Erased[PartOrder]; erased {
+	if _, erased := r.Erased[PartIntent]; erased {
 		s, err := ReadSummary(r.Parts)
 		return s.Body(), err
 	}
-	sealed, err := intents.ReadSealed(r.Parts[PartOrder])
+	signed, err := intents.ReadSigned(r.Parts[PartIntent])
 	if err != nil {
 		return intents.Body{}, err
 	}
-	return sealed.Body()
+	return signed.Body()
 }
 
-// Body is the order as far as its summary says.
+// Body returns the body, as far as the summary has it.
 func (s Summary) Body() intents.Body {
 	var b intents.Body
 	b.Intent.Type, b.Actor.Tenant, b.Actor.UserID, b.Context = s.Type, s.Tenant, s.User, &s.Context
@@ -96,9 +96,9 @@ func RecordOf(kind Kind, at time.Time, content any) (Record, error) {
 }
 
 // OutcomeRecord is the record of an outcome that an executor reported: result, reason and
-// lines are parts by themselves. Facts, which never hold values of the data, stay in
+// lines are separate parts. Events, which never contain values of the data, stay in
 // the outcome, and so does the reason of a contract violation, which names none: plans
-// keep it.
+// retain it.
 func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 	parts := make(map[string]json.RawMessage, 2)
 	var err error
@@ -126,11 +126,14 @@ func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 	return NewRecord(KindOutcome, at, parts), err
 }
 
-// ReadOutcome reads the outcome of a record's parts, in one part or in several.
+// ReadOutcome reads the outcome of a record's parts.
 func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 	var out intents.Outcome
 	if err := json.Unmarshal(parts[PartOutcome], &out); err != nil {
 		return out, err
+	}
+	if out.Result != nil || out.Outputs != nil {
+		return out, errors.New("the part outcome has a result: the log is of an older form, so begin a new data directory")
 	}
 	if raw, there := parts[PartResult]; there {
 		out.Result = raw
@@ -144,7 +147,7 @@ func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 	return out, nil
 }
 
-// Lines that were written while the order of an outcome was carried out; none if they were erased.
+// Lines returns what was written while the intent of an outcome was carried out; none if erased.
 func (r Record) Lines() (lines []intents.Line, err error) {
 	if raw, there := r.Parts[PartLines]; there {
 		err = json.Unmarshal(raw, &lines)
@@ -172,17 +175,17 @@ type Erasure struct {
 // Eraser is a journal that can erase parts of its records. A journal that would
 // leave bytes behind does not implement it.
 type Eraser interface {
-	// Erase puts the part digests of the named parts in the place of their bytes
-	// and salts. The records keep their position, kind, time and digest. A part
+	// Erase replaces the bytes and salts of the named parts by their part
+	// digests. The records retain position, kind, time and digest. A part
 	// that is erased already, or that the record does not have, is left as it is.
 	// ErrNotFound where there is no such record; then, and with any other error,
-	// part of what was named may be erased: to name it again is safe.
+	// some named parts may be erased: repeating the call is safe.
 	//
-	// Durability: when Erase returns without error, also one that found nothing
-	// left to erase, the bytes are in none of the journal's own files any more,
-	// after a power cut neither. Until then they may be in any of them. Copies
+	// Durability: when Erase returns without error, even if it found nothing
+	// to erase, no file of the journal itself has the bytes any more,
+	// nor after a power cut. Until then they may be in any of them. Copies
 	// that others made (backups, snapshots of the disk), and blocks that a file
-	// system or a drive keeps of what was overwritten, are not reached.
+	// system or a drive retains of overwritten data, are not reached.
 	Erase(ctx context.Context, what ...Erasure) error
 }
 

@@ -15,11 +15,11 @@ import (
 // as it was written before, and without what was erased.
 func TestOutcomeParts(t *testing.T) {
 	done := intents.Outcome{
-		Of: 7, Attempt: 2, Status: intents.Done, Code: intents.OK, Result: json.RawMessage(`{"rows":[1]}`), MS: 12,
-		Facts: []intents.Fact{{Event: "skill.called", Payload: json.RawMessage(`{"skill_id":"a"}`)}},
+		Target: 7, Attempt: 2, Status: intents.Done, Code: intents.OK, Result: json.RawMessage(`{"rows":[1]}`), MS: 12,
+		Events: []intents.ReportedEvent{{Event: "skill.called", Payload: json.RawMessage(`{"skill_id":"a"}`)}},
 	}
-	failed := intents.Outcome{Of: 8, Attempt: 1, Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "line 3: ana", Retryable: true}
-	violated := intents.Outcome{Of: 9, Attempt: 1, Status: intents.Failed, Code: intents.ContractViolation, Reason: "/rows: is required"}
+	failed := intents.Outcome{Target: 8, Attempt: 1, Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "line 3: ana", Retryable: true}
+	violated := intents.Outcome{Target: 9, Attempt: 1, Status: intents.Failed, Code: intents.ContractViolation, Reason: "/rows: is required"}
 	without := func(o intents.Outcome, reason string) intents.Outcome {
 		o.Result, o.Reason = nil, reason
 		return o
@@ -53,9 +53,8 @@ func TestOutcomeParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		old, err := storage.ReadOutcome(map[string]json.RawMessage{storage.PartOutcome: whole})
-		if d := cmp.Diff(c.out, old); d != "" || err != nil {
-			t.Errorf("%s, in one part: %v -want +got:\n%s", name, err, d)
+		if _, err := storage.ReadOutcome(map[string]json.RawMessage{storage.PartOutcome: whole}); (err != nil) != (c.out.Result != nil) {
+			t.Errorf("%s, in one part: %v", name, err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/internal/clock"
 )
 
-// Progress is how far somebody who follows the journal has come. Safe for concurrent
+// Progress is the position that a follower of the journal has reached. Safe for concurrent
 // use.
 type Progress struct {
 	wake chan struct{}
@@ -24,7 +24,7 @@ func NewProgress() *Progress {
 	return &Progress{wake: make(chan struct{}, 1), moved: make(chan struct{})}
 }
 
-// Wake says that there are new records. It never blocks.
+// Wake signals new records. It never blocks.
 func (p *Progress) Wake() {
 	select {
 	case p.wake <- struct{}{}:
@@ -32,8 +32,8 @@ func (p *Progress) Wake() {
 	}
 }
 
-// Woken receives once there are new records, for the one who follows.
-func (p *Progress) Woken() <-chan struct{} { return p.wake }
+// Notify receives once there are new records, for the one who follows.
+func (p *Progress) Notify() <-chan struct{} { return p.wake }
 
 // gathering is how long Gather waits for more. What is read here is for people, not for
 // decisions, so that a moment later does no harm.
@@ -57,7 +57,7 @@ func (p *Progress) Reached() int64 {
 	return p.reached
 }
 
-// Move says that every record before a position was read.
+// Move reports that every record before a position was read.
 func (p *Progress) Move(position int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,5 +80,29 @@ func (p *Progress) Reach(ctx context.Context, position int64) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d records are read: %w", reached, position, ctx.Err())
 		}
+	}
+}
+
+// Followers follow a journal, and are woken by new records. The zero value has none, and is safe for
+// concurrent use.
+type Followers struct {
+	mu  sync.Mutex // guards all
+	all []*Progress
+}
+
+// Add one who follows. There may be records already.
+func (f *Followers) Add(p *Progress) {
+	f.mu.Lock()
+	f.all = append(f.all, p)
+	f.mu.Unlock()
+	p.Wake()
+}
+
+// Wake signals new records to all.
+func (f *Followers) Wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.all {
+		p.Wake()
 	}
 }

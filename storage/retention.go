@@ -15,15 +15,15 @@ import (
 // that the age is counted from. A document without it has no age and stays: a
 // plan or a run that has not ended.
 var Aged = map[string]string{
-	IndexEvents: "ts", IndexOrders: "at", IndexPlans: "completed_at", IndexMessages: "created_at", IndexSessions: "last_active",
+	IndexEvents: "ts", IndexIntents: "at", IndexPlans: "completed_at", IndexMessages: "created_at", IndexSessions: "last_active",
 	IndexSkillCalls: "ts", IndexRuns: "finished_at", IndexMemory: "created_at", IndexMoments: "created_at", IndexWorkflows: "updated_at",
 }
 
 // MaxRetention is the longest one in days.
 const MaxRetention = 36_500
 
-// Retention says for how many days documents of an index are kept. 0, or an index
-// that is not named, means for good.
+// Retention is the number of days that documents of an index are retained. 0, or an index
+// that is not named, means forever.
 type Retention map[string]int
 
 // ParseRetention reads {"agent_events": 90, …}; null is none. If it is no
@@ -52,7 +52,7 @@ func ParseRetention(raw json.RawMessage) (r Retention, pointer, reason string) {
 	return r, "", ""
 }
 
-// Older says whether a document of an index is from before a time; never, if that is zero
+// Older reports whether a document of an index is from before a time; never, if that is zero
 // or the document has no age.
 func Older(index string, body json.RawMessage, before time.Time) bool {
 	member, ok := Aged[index]
@@ -85,12 +85,12 @@ func OlderThan(index string, before time.Time) []Query {
 	}
 }
 
-// Retentions are for how long each tenant's documents are kept.
+// Retentions are the retention of each tenant's documents.
 type Retentions interface {
 	Tenants() []string
-	// Outdated is the time before which documents of an index are removed; zero: none
+	// RetentionCutoff is the time before which documents of an index are removed; zero: none
 	// are.
-	Outdated(tenant, index string, now time.Time) time.Time
+	RetentionCutoff(tenant, index string, now time.Time) time.Time
 }
 
 // Younger are the documents of an index without those from before a time.
@@ -103,7 +103,7 @@ func Younger(index string, docs []Document, before time.Time) []Document {
 
 // RemoveAged removes memories that have expired, and documents that are older than their
 // tenants' retentions; of the latter only those that were removed one by one are counted.
-// It goes on after an error.
+// It continues after an error.
 func RemoveAged(ctx context.Context, docs Documents, kept Retentions, now time.Time) (expired, old int, failed error) {
 	expired, err1 := removeExpired(ctx, docs, kept.Tenants(), now)
 	old, err2 := removeOutdated(ctx, docs, kept, now)
@@ -131,7 +131,7 @@ func removeOutdated(ctx context.Context, docs Documents, kept Retentions, now ti
 	for _, index := range slices.Sorted(maps.Keys(Aged)) {
 		failed = errors.Join(failed, dropOutdated(ctx, docs, kept, index, now))
 		for _, tenant := range tenants {
-			before := kept.Outdated(tenant, index, now)
+			before := kept.RetentionCutoff(tenant, index, now)
 			if before.IsZero() {
 				continue
 			}
@@ -153,7 +153,7 @@ func dropOutdated(ctx context.Context, docs Documents, kept Retentions, index st
 	}
 	before := now
 	for _, tenant := range kept.Tenants() {
-		t := kept.Outdated(tenant, index, now)
+		t := kept.RetentionCutoff(tenant, index, now)
 		if t.IsZero() {
 			return nil
 		}

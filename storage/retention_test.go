@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// The member that an age is counted from is a time of its index.
+// TestAgedByTime: the member that an age is counted from is a time of its index.
 func TestAgedByTime(t *testing.T) {
 	for index, member := range storage.Aged {
 		fields, err := storage.Fields(index)

@@ -30,7 +30,7 @@ type Selection struct {
 	Terms      []Terms  // by member; their values are typed
 	Ranges     []Bounds // by member
 	Sort       *Field   // nil: by position, as no document has the member
-	ByPosition bool     // the order is asked to be that
+	ByPosition bool     // sorted by position
 	Descending bool
 	Limit      int
 	Now        time.Time // zero: expired documents are not filtered
@@ -164,7 +164,7 @@ func (s *Selection) vector(list []Field, q Query) error {
 	return nil
 }
 
-// Ordered tells whether values of the kind can be sorted by and bounded.
+// Ordered reports whether values of the kind can be sorted by and bounded.
 func (f Field) Ordered() bool {
 	switch f.Kind {
 	case Keyword, Integer, Long, Double, Boolean, Date:
@@ -196,10 +196,10 @@ func (a Aggregation) Understand(index string) (by, of Field, err error) {
 			return by, of, fmt.Errorf("there are no buckets of %q", a.By)
 		}
 	}
-	if a.Of != "" {
-		of = find(list, a.Of)
+	if a.ValueMember != "" {
+		of = find(list, a.ValueMember)
 		if of.Many || of.Kind != Integer && of.Kind != Long && of.Kind != Double {
-			return by, of, fmt.Errorf("%q is no number", a.Of)
+			return by, of, fmt.Errorf("%q is no number", a.ValueMember)
 		}
 	}
 	return by, of, nil

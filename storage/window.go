@@ -2,16 +2,16 @@ package storage
 
 import "time"
 
-// KeptFor is how long, by the times of records, an order that has ended stays in memory:
-// its key, its position and the subjects that it touched. It leaves up to a period later.
+// KeptFor is how long, by the times of records, an intent that has ended stays in memory:
+// its key, its position and the subjects that it wrote. It is removed up to a period later.
 // From then on it is found in the records only, and its key is free.
 const KeptFor = 48 * time.Hour
 
-// windowPeriod is how often things leave: each time costs a walk over all that is kept.
+// windowPeriod is how often entries are removed: each time costs a walk over all retained ones.
 const windowPeriod = 6 * time.Hour
 
-// Window says which records are old, by their times alone: all that follow the same
-// records forget the same things at the same record. The zero value has seen none.
+// Window decides which records are old, by their times alone: all followers of the same
+// records drop the same entries at the same record. The zero value has no records.
 type Window struct {
 	// Cut is the position before which every record is old.
 	Cut int64
@@ -25,7 +25,7 @@ type Period struct {
 	First  int64 // position
 }
 
-// Pass takes the next record, with the latest time up to it, and says whether Cut has
+// Pass takes the next record, with the latest time up to it, and reports whether Cut has
 // moved.
 func (w *Window) Pass(position int64, latest time.Time) bool {
 	now := latest.UnixMilli() / windowPeriod.Milliseconds()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Nothing younger than KeptFor is cut off, and nothing stays for a period longer,
-// wherever in its period a record comes; a time that does not go on moves nothing.
+// TestWindow: nothing younger than KeptFor is cut off, and nothing stays a period longer,
+// wherever in its period a record comes; a time that does not advance removes nothing.
 func TestWindow(t *testing.T) {
 	for _, offset := range []time.Duration{0, time.Millisecond, windowPeriod - time.Millisecond} {
 		var w Window

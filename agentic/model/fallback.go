@@ -12,9 +12,9 @@ type fallback []Model
 
 var _ Model = fallback(nil)
 
-// Fallback is first, with others to ask where it gives no answer: where the same
-// request may succeed later, or the model is not there any more. What is wrong with
-// the request is wrong with the others, too. Once ctx has ended nobody else is asked.
+// Fallback returns first, with others to ask if it gives no answer: if the same request may
+// succeed later, or the model no longer exists. An error in the request itself would recur with
+// the others, so it is returned. Once ctx has ended no other model is asked.
 func Fallback(first Model, others ...Model) Model {
 	if len(others) == 0 {
 		return first
@@ -22,10 +22,10 @@ func Fallback(first Model, others ...Model) Model {
 	return append(fallback{first}, others...)
 }
 
-// Name is the first model's: which one answered stands in the response.
+// Name is the first model's; the response names the model that answered.
 func (f fallback) Name() string { return f[0].Name() }
 
-// ContextTokens is the least that any of them takes.
+// ContextTokens is the smallest context of its models.
 func (f fallback) ContextTokens() (least int) {
 	for _, m := range f {
 		if n := ContextTokens(m); n > 0 {
@@ -35,8 +35,8 @@ func (f fallback) ContextTokens() (least int) {
 	return least
 }
 
-// Respond implements Model. Text of a model that failed is withdrawn. An error is that of the last one, with all that the others
-// said in its Detail.
+// Respond implements Model. Text of a model that failed is withdrawn. An error is that of the
+// last model, with the errors of the others in its Detail.
 func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Response, error) {
 	shown := false
 	watch := func(e Event) {
@@ -69,16 +69,16 @@ func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Resp
 			return &answer, e.after(earlier, m.Name())
 		}
 		before = append(before, Attempt{cmp.Or(answer.Model, m.Name()), answer.Usage})
-		earlier = append(earlier, m.Name()+": "+Detailed(e))
+		earlier = append(earlier, m.Name()+": "+Detail(e))
 	}
 }
 
-// after is e, of the model of this name, with what earlier models said.
+// after returns e, of the model with this name, with the errors of earlier models.
 func (e *Error) after(earlier []string, name string) *Error {
 	if len(earlier) == 0 {
 		return e
 	}
 	all := *e
-	all.Detail = strings.Join(append(earlier, name+": "+Detailed(e)), "; ")
+	all.Detail = strings.Join(append(earlier, name+": "+Detail(e)), "; ")
 	return &all
 }

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// scripted says its text in pieces, and then fails or not.
+// scripted sends its text in pieces, and then fails or not.
 type scripted struct {
 	name   string
 	pieces []string
 	err    error
 	during func() // before it ends
-	asked  int
+	calls  int
 }
 
 func (s *scripted) Name() string { return s.name }
 
 func (s *scripted) Respond(_ context.Context, _ Request, on func(Event)) (*Response, error) {
-	s.asked++
+	s.calls++
 	r := &Response{Model: s.name, Usage: Usage{InputTokens: 10, OutputTokens: 1, Latency: 5}}
 	for _, p := range s.pieces {
 		r.Text += p
@@ -49,7 +49,7 @@ func TestFallback(t *testing.T) {
 		d := &scripted{name: "d:d"}
 		m := Fallback(a, b, c, d)
 		for _, streamed := range []bool{true, false} {
-			var h heard
+			var h collector
 			on := h.on
 			if !streamed {
 				on = nil
@@ -65,8 +65,8 @@ func TestFallback(t *testing.T) {
 				t.Errorf("heard %q after %d resets", h.text(), h.resets)
 			}
 		}
-		if m.Name() != "a:a" || d.asked != 0 {
-			t.Errorf("name %s, the last was asked %d times", m.Name(), d.asked)
+		if m.Name() != "a:a" || d.calls != 0 {
+			t.Errorf("name %s, the last was asked %d times", m.Name(), d.calls)
 		}
 	}
 	a := &scripted{name: "a:a"}
@@ -75,13 +75,13 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoFallback: what is wrong with the request would be wrong with others, too.
+// TestNoFallback: an error in the request would recur with other models.
 func TestNoFallback(t *testing.T) {
 	for _, first := range []error{refused, overflow, errors.New("unknown")} {
 		b := &scripted{name: "b:b"}
 		r, err := Fallback(&scripted{name: "a:a", err: first}, b).Respond(t.Context(), ask(), nil)
-		if !errors.Is(err, first) || b.asked != 0 || r.Usage.InputTokens != 10 {
-			t.Errorf("%v, asked %d times, %+v", err, b.asked, r)
+		if !errors.Is(err, first) || b.calls != 0 || r.Usage.InputTokens != 10 {
+			t.Errorf("%v, asked %d times, %+v", err, b.calls, r)
 		}
 		var e *Error
 		if !errors.As(err, &e) {
@@ -94,8 +94,8 @@ func TestNoFallbackAfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &scripted{name: "b:b"}
 	_, err := Fallback(&scripted{name: "a:a", err: busy, during: cancel}, b).Respond(ctx, ask(), nil)
-	if !errors.Is(err, busy) || b.asked != 0 {
-		t.Errorf("%v, asked %d times", err, b.asked)
+	if !errors.Is(err, busy) || b.calls != 0 {
+		t.Errorf("%v, asked %d times", err, b.calls)
 	}
 }
 
@@ -118,14 +118,14 @@ func TestFallbackFails(t *testing.T) {
 func TestFallbackFromAServer(t *testing.T) {
 	first := newTestModel(t, newMock(t, fails(404, "model_not_found")), nil)
 	second := newTestModel(t, newMock(t, cutOff, says("fine")), nil)
-	var h heard
+	var h collector
 	r, err := Fallback(first, second).Respond(t.Context(), ask(), h.on)
 	if err != nil || r.Text != "fine" || h.text() != "fine" || h.resets != 1 {
 		t.Errorf("%+v, %v, heard %q after %d resets", r, err, h.text(), h.resets)
 	}
 	busy := newTestModel(t, newMock(t, cutOff, cutOff, cutOff), nil)
 	third := newTestModel(t, newMock(t, says("fine")), nil)
-	h = heard{}
+	h = collector{}
 	if r, err := Fallback(busy, third).Respond(t.Context(), ask(), h.on); err != nil || r.Text != "fine" || h.text() != "fine" || h.resets != 3 {
 		t.Errorf("%+v, %v, heard %q after %d resets", r, err, h.text(), h.resets)
 	}

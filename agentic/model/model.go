@@ -1,11 +1,10 @@
-// Package model talks to language models: one interface in front of any of them.
+// Package model talks to language models: one interface for all of them.
 //
-// A request has what every chat model takes: a system prompt, messages, and the
-// tools that may be called. A reply is text, calls of tools, or both. The models are
-// a remote one behind an OpenAI-compatible API ([OpenAI]), and a demonstration that
-// needs no key and no network (package offline); both answer the very same requests.
-// A model is never trusted: its reply has no effect by itself, and who made the
-// request checks the arguments of each call.
+// A request has the parts that every chat model accepts: a system prompt, messages, and the
+// available tools. A reply is text, calls of tools, or both. The models are a remote one behind
+// an OpenAI-compatible API ([OpenAI]), and a demonstration that needs no key and no network
+// (package offline); both answer the same requests. A model is never trusted: its reply has no
+// effect by itself, and the caller checks the arguments of each call.
 package model
 
 import (
@@ -15,19 +14,18 @@ import (
 	"time"
 )
 
-// Model answers requests. Implementations are safe for concurrent use and keep no
-// state between requests.
+// Model answers requests. Implementations are safe for concurrent use and have no state between
+// requests.
 type Model interface {
 	// Name is "driver:model", as usage reports show it.
 	Name() string
-	// Respond sends one request and streams its answer: on is called with each
-	// piece of it, in order, by one goroutine at a time. It may be nil. The error is
-	// an *Error; where tokens were counted before it, there is a Response beside it.
+	// Respond sends one request and streams its answer: on is called with each piece of it, in
+	// order, by one goroutine at a time. on may be nil. The error is an *Error; if tokens were
+	// counted before it, a Response is returned too.
 	Respond(ctx context.Context, r Request, on func(Event)) (*Response, error)
 }
 
-// ContextTokens is how many tokens a request to a model and its reply may have; 0: nobody
-// said.
+// ContextTokens returns how many tokens a request to a model and its reply may have; 0: unknown.
 func ContextTokens(m Model) int {
 	if c, ok := m.(interface{ ContextTokens() int }); ok {
 		return c.ContextTokens()
@@ -37,13 +35,13 @@ func ContextTokens(m Model) int {
 
 // Request is one request to a model.
 type Request struct {
-	// Agent is the name of the agent that asks. It is not sent to a server.
+	// Agent is the name of the requesting agent. It is not sent to a server.
 	Agent    string
 	System   string // the system prompt; never a secret
 	Messages []Message
 	Tools    []Tool
 	Choice   Choice
-	// Temperature is sent if it is not nil and the model takes one.
+	// Temperature is sent if it is not nil and the model accepts one.
 	Temperature *float64
 	Stop        []string
 }
@@ -60,8 +58,8 @@ const (
 // Role of a message.
 type Role string
 
-// The roles. A system message within the conversation is information of this
-// system, such as what was summed up of earlier turns.
+// The roles. A system message within the conversation is information from this system, such as a
+// summary of earlier turns.
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
@@ -75,25 +73,25 @@ type Message struct {
 	Role   Role   `json:"role"`
 	Text   string `json:"text,omitempty"`
 	Calls  []Call `json:"calls,omitempty"`   // of an assistant
-	CallID string `json:"call_id,omitempty"` // of a tool: the call that this is the result of
+	CallID string `json:"call_id,omitempty"` // of a tool: the call whose result this is
 }
 
-// Tool is what a model may call.
+// Tool is available for a model to call.
 type Tool struct {
 	Name        string          `json:"name"` // [A-Za-z0-9_-]{1,64}
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"` // JSON Schema of the arguments, an object
 }
 
-// Call is a model's wish to have a tool called. Arguments are as the model wrote
-// them: perhaps no JSON at all.
+// Call is a model's request to call a tool. Arguments are as the model wrote them: possibly
+// invalid JSON.
 type Call struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// Event is a piece of a reply while it comes.
+// Event is a piece of a reply while it is streamed.
 type Event struct {
 	Text  string // the next piece of the text
 	Reset bool   // the text so far is withdrawn: the reply begins anew
@@ -104,8 +102,8 @@ type Response struct {
 	Text  string `json:"text"`
 	Calls []Call `json:"calls,omitempty"`
 	Model string `json:"model"` // the one that answered; with a fallback not always the first
-	Usage Usage  `json:"usage"` // of that one
-	// Failed are the models that were asked before it and gave no answer.
+	Usage Usage  `json:"usage"` // of the model that answered
+	// Failed are the models asked before it that gave no answer.
 	Failed []Attempt `json:"failed,omitempty"`
 }
 
@@ -115,14 +113,14 @@ type Attempt struct {
 	Usage Usage  `json:"usage"`
 }
 
-// Usage is what a request to one model cost, failed attempts included.
+// Usage is the cost of a request to one model, including failed attempts.
 type Usage struct {
 	InputTokens  int           `json:"input_tokens"`
 	OutputTokens int           `json:"output_tokens"`
 	Latency      time.Duration `json:"latency"`
 }
 
-// Add adds what another request cost.
+// Add adds the cost of another request.
 func (u *Usage) Add(v Usage) {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
@@ -132,8 +130,8 @@ func (u *Usage) Add(v Usage) {
 // Error is a request that got no usable reply.
 type Error struct {
 	Reason string // in plain words, for users: without the server's own text
-	// Detail is the server's own text, for operators; never shown to users, since it
-	// may quote the prompt. It never holds the key.
+	// Detail is the server's own text, for operators; never shown to users, since it may quote
+	// the prompt. It never contains the key.
 	Detail    string
 	Retryable bool // the same request may succeed later (rate limit, timeout, a cut stream)
 	Overflow  bool // the request is longer than the model's context
@@ -148,13 +146,13 @@ func (e *Error) Error() string {
 	return e.Reason
 }
 
-// GoString is Error, for %#v: Detail may quote the prompt.
+// GoString implements %#v like Error: Detail may quote the prompt.
 func (e *Error) GoString() string { return e.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Detailed is an error for operators: with what the model's server said of it.
-func Detailed(err error) string {
+// Detail returns the text of an error for operators, including the text of the model's server.
+func Detail(err error) string {
 	var e *Error
 	if errors.As(err, &e) && e.Detail != "" {
 		return err.Error() + " (" + e.Detail + ")"

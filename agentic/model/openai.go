@@ -36,10 +36,10 @@ type OpenAIConfig struct {
 	APIKey  string // empty: none is sent
 	Model   string // required
 	Timeout time.Duration
-	// ContextTokens that the model takes in one request, with its reply; 0: not known.
+	// ContextTokens is the context of the model for one request with its reply; 0: unknown.
 	ContextTokens int
-	// Sent gets the body of each request before it is sent: JSON, exact but for the
-	// key, should it stand in a message. Calls may be concurrent. nil: nobody looks.
+	// Sent receives the body of each request before it is sent: exact JSON, except that the key
+	// is removed if a message contains it. Calls may be concurrent. nil: none.
 	Sent func(body []byte)
 }
 
@@ -49,16 +49,16 @@ func (c OpenAIConfig) String() string { return "openai:" + c.Model }
 // GoString is String, for %#v.
 func (c OpenAIConfig) GoString() string { return c.String() }
 
-// OpenAI is a remote model behind the chat completions API, with streaming and
-// native tools. It tries a request up to three times when it may succeed later (rate
-// limit, server failure, timeout, cut stream). Neither prompts nor keys are ever
-// logged; an error has the server's own words in its Detail alone, and the key nowhere.
+// OpenAI is a remote model behind the chat completions API, with streaming and native tools. It
+// tries a request up to three times when it may succeed later (rate limit, server failure,
+// timeout, cut stream). Neither prompts nor keys are ever logged; an error has the server's own
+// words only in its Detail, and never the key.
 type OpenAI struct {
 	cfg  OpenAIConfig
 	svc  openai.ChatCompletionService
 	now  func() time.Time
 	wait func(context.Context, time.Duration) error
-	// What the server refused is left out from then on.
+	// Features that the server refused are left out from then on.
 	noTemperature, noStreaming atomic.Bool
 }
 
@@ -93,11 +93,11 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 // Name is "openai:" and the model.
 func (o *OpenAI) Name() string { return o.cfg.String() }
 
-// ContextTokens is what the configuration says.
+// ContextTokens returns the configured value.
 func (o *OpenAI) ContextTokens() int { return o.cfg.ContextTokens }
 
-// Respond implements Model. A request that the server refuses for its temperature, or
-// answers without a stream, is sent once more without.
+// Respond implements Model. A request that the server refuses because of its temperature or its
+// stream, or answers without a stream, is sent once more without; later requests omit it too.
 func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Response, error) {
 	params, err := o.params(r)
 	if err != nil {
@@ -125,13 +125,13 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			resp.Text, resp.Calls = got.text.String(), identify(got.calls(), r.Messages)
 			return resp, nil
 		}
-		if params.Temperature.Valid() && got.said.refuses("temperature") {
+		if params.Temperature.Valid() && got.failure.refuses("temperature") {
 			o.noTemperature.Store(true)
 			params.Temperature = param.Opt[float64]{}
-			n-- // nothing was tried yet
+			n-- // does not count as an attempt
 			continue
 		}
-		if got.unstreamed {
+		if streamed && (got.unstreamed || got.failure.refuses("stream")) {
 			streamed = false
 			n--
 			continue
@@ -176,12 +176,12 @@ func (o *OpenAI) attempt(ctx context.Context, params openai.ChatCompletionNewPar
 	if err == nil && seen.status() == http.StatusOK {
 		return got, got.finished()
 	}
-	got.said = seen.failure(err)
+	got.failure = seen.failure(err)
 	got.retryAfter = egress.RetryAfter(seen.header(), o.now())
 	if errors.Is(err, errTooLarge) {
 		return got, &Error{Reason: errTooLarge.Error()}
 	}
-	return got, openaiError(ctx, got.said, err, o.cfg.APIKey)
+	return got, openaiError(ctx, got.failure, err, o.cfg.APIKey)
 }
 
 func (o *OpenAI) readStream(ctx context.Context, params openai.ChatCompletionNewParams, got *reading) error {

@@ -13,15 +13,17 @@ import (
 	"unicode"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"aob.dev/writ/internal/visible"
 )
 
-// failure is what a server said of a request that it did not carry out.
+// failure is a server's explanation of a failed request.
 type failure struct {
 	status                     int // 0: there was no response
 	kind, code, param, message string
 }
 
-// failure reads what the server said; err is the library's.
+// failure reads the server's explanation; err is the library's.
 func (s *lastResponse) failure(err error) failure {
 	var f failure
 	var event *ssestream.StreamError
@@ -64,8 +66,8 @@ func parseFailure(body []byte) failure {
 	return failure{kind: word("type"), code: word("code"), param: word("param"), message: message}
 }
 
-// openaiError turns a failed attempt into our error. It does not keep the library's
-// error, which holds the request with its key.
+// openaiError turns a failed attempt into our error. It drops the library's error, which contains
+// the request with its key.
 func openaiError(ctx context.Context, f failure, err error, key string) *Error {
 	switch {
 	case ctx.Err() != nil:
@@ -84,9 +86,9 @@ func openaiError(ctx context.Context, f failure, err error, key string) *Error {
 		e.Reason, e.Retryable = "the model's answer broke off or is malformed", true
 	case f.status < 400:
 		e.Reason = "the model's server redirects elsewhere, which is not followed"
-	case f.spent():
+	case f.outOfQuota():
 		e.Reason = "the account at the model's server is used up"
-	case f.gone():
+	case f.notFound():
 		e.Reason, e.Err = "the model's server has no such model", errGone
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
 		e.Reason = "the model's server denied access"
@@ -100,18 +102,18 @@ func openaiError(ctx context.Context, f failure, err error, key string) *Error {
 	return e
 }
 
-// errGone says that a model is not there, and will not be there later.
+// errGone means that a model does not exist, and will not exist later.
 var errGone = errors.New("not found")
 
-func (f failure) gone() bool {
+func (f failure) notFound() bool {
 	return f.status == http.StatusNotFound || f.status == http.StatusGone || f.code == "model_not_found" || f.code == "model_decommissioned"
 }
 
-func (f failure) spent() bool {
+func (f failure) outOfQuota() bool {
 	return f.status >= 400 && (f.code == "insufficient_quota" || f.kind == "insufficient_quota")
 }
 
-// invalid reports whether the server found fault with the request itself.
+// invalid reports whether the server rejected the request itself.
 func (f failure) invalid() bool {
 	switch f.status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -120,19 +122,20 @@ func (f failure) invalid() bool {
 	return false
 }
 
-// refuses reports whether the request was refused for this parameter.
+// refuses reports whether the request was refused because of this parameter.
 func (f failure) refuses(param string) bool {
 	return f.invalid() && (f.param == param || strings.Contains(strings.ToLower(f.message), param))
 }
 
-// overflowWords are how servers say that a request is longer than the model's context.
+// overflowWords are the words with which servers report that a request is longer than the model's
+// context.
 var overflowWords = []string{
 	"context length", "context_length", "context window", "context size", "context_size", "maximum context",
 	"too many tokens", "prompt is too long", "input is too long", "input token count",
 }
 
-// overflows reports whether the request is longer than the model's context. It may be
-// said within a stream, too.
+// overflows reports whether the request is longer than the model's context. The error may also
+// come within a stream.
 func (f failure) overflows() bool {
 	if f.status != http.StatusOK && !f.invalid() {
 		return false
@@ -141,13 +144,13 @@ func (f failure) overflows() bool {
 	return slices.ContainsFunc(overflowWords, func(w string) bool { return strings.Contains(said, w) })
 }
 
-// Limits of what is kept of a server's words.
+// Limits of the retained text of a server.
 const (
 	maxErrorBytes = 64 << 10
 	maxDetail     = 1 << 10
 )
 
-// detail is what the server said, on one line and without the key.
+// detail returns the server's text, on one line and without the key.
 func (f failure) detail(key string) string {
 	said := strings.TrimRight(fmt.Sprintf("HTTP %d%s: %s", f.status, f.codes(), strings.TrimSpace(f.message)), ": ")
 	if key != "" {
@@ -159,7 +162,7 @@ func (f failure) detail(key string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(said, ""))
-	return shorten(said, maxDetail)
+	return visible.Cut(said, maxDetail)
 }
 
 func transientStatus(status int) bool {
@@ -170,7 +173,7 @@ func transientStatus(status int) bool {
 	return status >= 500
 }
 
-// codes gives the codes of an error, which are words of the protocol.
+// codes returns the codes of an error, which are words of the protocol.
 func (f failure) codes() string {
 	var words []string
 	for _, w := range []string{f.kind, f.code, f.param} {
@@ -188,7 +191,7 @@ func notWord(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-.[]", r))
 }
 
-// rootCause is the network error below the HTTP client's, without the URL.
+// rootCause returns the network error below the HTTP client's, without the URL.
 func rootCause(err error) error {
 	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next

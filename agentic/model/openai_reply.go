@@ -10,31 +10,31 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// reading gathers one reply, from the chunks of a stream or from a whole one.
+// reading assembles one reply, from the chunks of a stream or from a whole one.
 type reading struct {
 	say     func(string)
 	think   thinking
 	text    strings.Builder
 	parts   []*callParts
-	size    int // bytes that came, thinking included
+	size    int // received bytes, thinking included
 	finish  string
 	refused bool
-	in, out int // tokens, where the server said
+	in, out int // tokens, if the server reports them
 
 	// Of an attempt that failed:
-	said       failure
-	retryAfter time.Duration // 0: the server did not say
-	unstreamed bool          // a stream was asked for, and something else came
+	failure    failure
+	retryAfter time.Duration // 0: unspecified
+	unstreamed bool          // the server answered a streaming request without a stream
 }
 
-// callParts is a call while its pieces come.
+// callParts is a call while its pieces arrive.
 type callParts struct {
 	index     int64
 	id, name  string
 	arguments strings.Builder
 }
 
-// errTooLarge ends the reading of a reply without end.
+// errTooLarge ends the reading of an endless reply.
 var errTooLarge = fmt.Errorf("the model's reply is larger than %d bytes or %d calls", maxOutputBytes, maxCalls)
 
 func (r *reading) chunk(c openai.ChatCompletionChunk) error {
@@ -63,7 +63,7 @@ func (r *reading) chunk(c openai.ChatCompletionChunk) error {
 
 func (r *reading) completion(c *openai.ChatCompletion) error {
 	r.count(c.Usage)
-	if len(c.Choices) == 0 { // an error, though the status says otherwise
+	if len(c.Choices) == 0 { // an error, despite the status
 		return &ssestream.StreamError{Message: "no choices", Event: ssestream.Event{Data: []byte(c.RawJSON())}}
 	}
 	choice := c.Choices[0]
@@ -79,7 +79,7 @@ func (r *reading) completion(c *openai.ChatCompletion) error {
 	return nil
 }
 
-// count keeps the last counts: servers that send several send sums.
+// count retains the last counts: servers that send several send sums.
 func (r *reading) count(u openai.CompletionUsage) {
 	if u.PromptTokens+u.CompletionTokens > 0 {
 		r.in, r.out = int(u.PromptTokens), int(u.CompletionTokens)
@@ -113,14 +113,14 @@ func (r *reading) addCall(index int64, id, name, arguments string) error {
 	if p.id == "" {
 		p.id = id
 	}
-	if name != p.name && p.arguments.Len() == 0 { // else a name that is sent with every piece
+	if name != p.name && p.arguments.Len() == 0 { // otherwise the name is repeated with every piece
 		p.name += name
 	}
 	p.arguments.WriteString(arguments)
 	return nil
 }
 
-// partsAt is the last call with this index.
+// partsAt returns the last call with this index.
 func (r *reading) partsAt(index int64) *callParts {
 	for i := len(r.parts) - 1; i >= 0; i-- {
 		if r.parts[i].index == index {
@@ -130,8 +130,8 @@ func (r *reading) partsAt(index int64) *callParts {
 	return nil
 }
 
-// endsBefore reports whether a piece with the same index begins another call: some
-// servers send whole calls and number all of them 0.
+// endsBefore reports whether a piece with the same index begins another call: some servers send
+// whole calls and number all of them 0.
 func (p *callParts) endsBefore(id, name, arguments string) bool {
 	if id != "" && p.id != "" {
 		return id != p.id
@@ -140,8 +140,8 @@ func (p *callParts) endsBefore(id, name, arguments string) bool {
 	return name != "" && (name != p.name || arguments != "") && whole()
 }
 
-// written is the arguments of a call, which some servers send as an object where the
-// API has a string.
+// written returns the arguments of a call, which some servers send as an object where the API has
+// a string.
 func written(arguments, raw string) string {
 	if arguments == "" && strings.HasPrefix(raw, "{") {
 		return raw
@@ -149,7 +149,7 @@ func written(arguments, raw string) string {
 	return arguments
 }
 
-// calls are the calls that came; a call without arguments has none to write.
+// calls returns the received calls; a call without arguments has none to write.
 func (r *reading) calls() []Call {
 	var calls []Call
 	for _, p := range r.parts {
@@ -184,11 +184,11 @@ func (r *reading) finished() *Error {
 	return nil
 }
 
-// maxCallID is how long an id may be that goes back to a server.
+// maxCallID bounds an id that is sent back to a server.
 const maxCallID = 40
 
-// identify gives every call an id of its own within the conversation: its own one, or
-// one made up where a server sent none, or one for the second time.
+// identify gives every call a unique id within the conversation: its own one, or a generated one
+// if a server sent none or repeated one.
 func identify(calls []Call, history []Message) []Call {
 	taken := map[string]bool{"": true}
 	n := 0

@@ -7,6 +7,8 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/shared"
+
+	"aob.dev/writ/internal/visible"
 )
 
 // Limits of the chat completions API.
@@ -15,11 +17,11 @@ const (
 	maxDescription = 1024
 )
 
-// params is r as the chat completions API takes it.
+// params converts r for the chat completions API.
 func (o *OpenAI) params(r Request) (openai.ChatCompletionNewParams, error) {
 	p := openai.ChatCompletionNewParams{Model: o.cfg.Model}
 	system, rest := r.System, r.Messages
-	for len(rest) > 0 && rest[0].Role == RoleSystem { // some servers take one system message, and only as the first
+	for len(rest) > 0 && rest[0].Role == RoleSystem { // some servers accept one system message, and only as the first
 		system += "\n\n" + rest[0].Text
 		rest = rest[1:]
 	}
@@ -39,7 +41,7 @@ func (o *OpenAI) params(r Request) (openai.ChatCompletionNewParams, error) {
 			return p, fmt.Errorf("schema of the tool %s: %w", t.Name, err)
 		}
 		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: t.Name, Description: openai.String(shorten(t.Description, maxDescription)), Parameters: parameters,
+			Name: t.Name, Description: openai.String(visible.Cut(t.Description, maxDescription)), Parameters: parameters,
 		}))
 	}
 	if len(r.Tools) > 0 {
@@ -82,9 +84,8 @@ func message(m Message) (openai.ChatCompletionMessageParamUnion, error) {
 	return openai.ChatCompletionMessageParamUnion{}, fmt.Errorf("no message has the role %q", m.Role)
 }
 
-// parameters is a schema of arguments as servers take it: an object with its members
-// listed, and no alternatives at the top. Who made the request checks the arguments by
-// the schema itself.
+// parameters converts a schema of arguments for servers: an object with its members listed, and
+// no alternatives at the top. The caller checks the arguments against the schema itself.
 func parameters(schema json.RawMessage) (shared.FunctionParameters, error) {
 	var s map[string]json.RawMessage
 	if len(schema) > 0 {
@@ -103,8 +104,8 @@ func parameters(schema json.RawMessage) (shared.FunctionParameters, error) {
 	return p, nil
 }
 
-// wireName is the name of a call as it may stand in a message. A model may have made a
-// name up, and a server refuses the whole conversation for one that no tool can have.
+// wireName returns a tool name that may appear in a message. A model may have invented a name,
+// and a server refuses the whole conversation if a name is not valid for a tool.
 func wireName(name string) string {
 	if name == "" {
 		return "_"
@@ -118,8 +119,8 @@ func wireName(name string) string {
 	return name[:min(len(name), maxToolName)]
 }
 
-// wireArguments is what a model wrote as arguments as it may stand in a message: some
-// servers read them, and refuse the whole conversation for what is no JSON object.
+// wireArguments returns a model's arguments in a form that may appear in a message: some servers
+// parse them, and refuse the whole conversation if they are not a JSON object.
 func wireArguments(written string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(written), &object) == nil && object != nil {
@@ -130,12 +131,4 @@ func wireArguments(written string) string {
 		return "{}"
 	}
 	return string(b)
-}
-
-// shorten cuts s to at most n bytes, between characters.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// completionRequest is the body of a chat completion as the real API takes it;
-// the server refuses members beyond these.
+// completionRequest is the body of a chat completion as the real API accepts it; the server
+// refuses other members.
 type completionRequest struct {
 	Model    string `json:"model"`
 	Messages []struct {
@@ -57,7 +57,7 @@ type wireCall struct {
 	} `json:"function"`
 }
 
-// reply is what the server does with one request.
+// reply answers one request on the server.
 type reply func(w http.ResponseWriter, r *http.Request)
 
 // mock is a chat completions server: it checks every request as the real API
@@ -153,8 +153,8 @@ func (m *mock) checkTools(req completionRequest) {
 	}
 }
 
-// checkMessages fails where the real API would refuse a conversation: every call must
-// be answered at once.
+// checkMessages fails if the real API would refuse a conversation: every call must be answered at
+// once.
 func (m *mock) checkMessages(req completionRequest) {
 	var open []string
 	for i, msg := range req.Messages {
@@ -192,13 +192,13 @@ func (m *mock) checkMessages(req completionRequest) {
 	}
 }
 
-// strictKeywords are those of the strict part of JSON Schema that we use.
+// strictKeywords are the keywords of the strict part of JSON Schema that we use.
 var strictKeywords = []string{
 	"type", "properties", "required", "additionalProperties", "items", "enum", "description",
 	"minimum", "maximum", "minItems", "maxItems",
 }
 
-// checkStrict fails where the real API would refuse a strict schema.
+// checkStrict fails if the real API would refuse a strict schema.
 func checkStrict(t *testing.T, at string, s map[string]any) {
 	t.Helper()
 	for k := range s {
@@ -241,8 +241,7 @@ func delta(w http.ResponseWriter, field, text string) {
 	event(w, fmt.Sprintf(`{"index":0,"delta":{"%s":%s},"finish_reason":null}`, field, q), "null")
 }
 
-// begin starts a stream and sends text in pieces that cut characters apart
-// only between runes, as the API does.
+// begin starts a stream and sends text in pieces, cut only between runes, as the API does.
 func begin(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	event(w, `{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}`, "null")

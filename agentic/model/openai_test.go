@@ -17,7 +17,7 @@ import (
 
 const testKey = "sk-test-0123456789"
 
-// newTestModel is a model on the mock that notes waits instead of waiting.
+// newTestModel returns a model on the mock that records waits instead of waiting.
 func newTestModel(t *testing.T, m *mock, waits *[]time.Duration) *OpenAI {
 	t.Helper()
 	o, err := NewOpenAI(OpenAIConfig{BaseURL: m.url, APIKey: testKey, Model: "m"})
@@ -45,8 +45,8 @@ func wantError(t *testing.T, err error, retryable bool, words string) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v, want *Error", err)
 	}
-	if e.Retryable != retryable || !strings.Contains(Detailed(e), words) {
-		t.Errorf("got %q (retryable %v), want %q (retryable %v)", Detailed(e), e.Retryable, words, retryable)
+	if e.Retryable != retryable || !strings.Contains(Detail(e), words) {
+		t.Errorf("got %q (retryable %v), want %q (retryable %v)", Detail(e), e.Retryable, words, retryable)
 	}
 	if strings.Contains(e.Detail, testKey) || len(e.Detail) > maxDetail || strings.ContainsFunc(e.Detail, unicode.IsControl) {
 		t.Errorf("the detail is %q", e.Detail)
@@ -63,13 +63,13 @@ func wantError(t *testing.T, err error, retryable bool, words string) {
 	}
 }
 
-// heard gathers what is streamed.
-type heard struct {
+// collector gathers streamed text.
+type collector struct {
 	pieces []string
 	resets int
 }
 
-func (h *heard) on(e Event) {
+func (h *collector) on(e Event) {
 	if e.Reset {
 		h.pieces = nil
 		h.resets++
@@ -78,14 +78,14 @@ func (h *heard) on(e Event) {
 	h.pieces = append(h.pieces, e.Text)
 }
 
-func (h *heard) text() string { return strings.Join(h.pieces, "") }
+func (h *collector) text() string { return strings.Join(h.pieces, "") }
 
 func TestRespond(t *testing.T) {
 	m := newMock(t, says("naïve, but true"))
 	o := newTestModel(t, m, nil)
 	req := ask()
 	req.Stop = []string{"END"}
-	var h heard
+	var h collector
 	r, err := o.Respond(t.Context(), req, h.on)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentUnasked: no system message, temperature or stop without one.
+// TestNothingIsSentUnasked: the request has no system message, temperature or stop unless set.
 func TestNothingIsSentUnasked(t *testing.T) {
 	m := newMock(t, says("y"))
 	if _, err := newTestModel(t, m, nil).Respond(t.Context(), Request{Messages: []Message{{Role: RoleUser, Text: "x"}}}, nil); err != nil {
@@ -148,7 +148,7 @@ func TestRetries(t *testing.T) {
 			var waits []time.Duration
 			o := newTestModel(t, newMock(t, tt.replies...), &waits)
 			o.now = func() time.Time { return soon }
-			var h heard
+			var h collector
 			r, err := o.Respond(t.Context(), ask(), h.on)
 			if err != nil {
 				t.Fatal(err)
@@ -294,8 +294,8 @@ func TestEnvironmentDoesNotLeak(t *testing.T) {
 	}
 }
 
-// TestTemperatureRefusedLater sends a temperature until a server refuses it.
-func TestTemperatureRefusedLater(t *testing.T) {
+// TestTemperatureRefusedLate sends a temperature until a server refuses it.
+func TestTemperatureRefusedLate(t *testing.T) {
 	for _, status := range []int{400, 422} {
 		refusal := answers(status, `{"error":{"message":"Unsupported value: 'temperature' does not support 0 with this model.","type":"invalid_request_error"}}`)
 		m := newMock(t, refusal, says("fine"), says("fine"))
@@ -313,6 +313,25 @@ func TestTemperatureRefusedLater(t *testing.T) {
 	again := answers(400, `{"error":{"message":"no temperature"}}`)
 	_, err := newTestModel(t, newMock(t, again, again), nil).Respond(t.Context(), ask(), nil)
 	wantError(t, err, false, "no temperature")
+}
+
+// TestStreamRefused asks for a stream until a server refuses one.
+func TestStreamRefused(t *testing.T) {
+	refusal := answers(400, `{"error":{"message":"streaming is not supported","type":"invalid_request_error","param":"stream"}}`)
+	whole := completes(`{"role":"assistant","content":"fine"}`, "stop")
+	m := newMock(t, refusal, whole, whole)
+	var waits []time.Duration
+	o := newTestModel(t, m, &waits)
+	for range 2 {
+		if r, err := o.Respond(t.Context(), ask(), nil); err != nil || r.Text != "fine" {
+			t.Fatal(r, err)
+		}
+	}
+	if !m.got[0].Stream || m.got[1].Stream || m.got[2].Stream || waits != nil {
+		t.Errorf("waits %v, requests %+v", waits, m.got)
+	}
+	_, err := newTestModel(t, newMock(t, refusal, refusal), nil).Respond(t.Context(), ask(), nil)
+	wantError(t, err, false, "streaming is not supported")
 }
 
 func answers(status int, body string) reply {
@@ -354,7 +373,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestDetail: operators read the server's words in any shape, users do not.
+// TestDetail: operators see the server's text in any shape, users do not.
 func TestDetail(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":{"message":"no \u001b[31m such\nthing","type":"t","code":"c","param":"p"}}`: "HTTP 418 (t, c, p): no  [31m such thing",
@@ -383,15 +402,15 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-// TestServerWithoutStreams answers a stream with a whole reply; it is not asked for
-// streams any more.
+// TestServerWithoutStreams answers a streaming request with a whole reply; no more streams are
+// requested from it.
 func TestServerWithoutStreams(t *testing.T) {
 	whole := completes(`{"role":"assistant","content":"<think>hm</think> fine","tool_calls":[
 		{"id":"a","type":"function","function":{"name":"f","arguments":"{\"n\":1}"}},{"type":"function","function":{"name":"g","arguments":""}}]}`, "tool_calls")
 	m := newMock(t, whole, whole, whole)
 	o := newTestModel(t, m, nil)
 	for range 2 {
-		var h heard
+		var h collector
 		r, err := o.Respond(t.Context(), withTools(), h.on)
 		if err != nil {
 			t.Fatal(err)
@@ -406,7 +425,7 @@ func TestServerWithoutStreams(t *testing.T) {
 	}
 }
 
-// TestStreamUnderAnotherName reads a stream that calls itself something else.
+// TestStreamUnderAnotherName reads a stream with another content type.
 func TestStreamUnderAnotherName(t *testing.T) {
 	unnamed := func(next reply) reply {
 		return func(w http.ResponseWriter, r *http.Request) { next(otherType{w}, r) }
@@ -414,7 +433,7 @@ func TestStreamUnderAnotherName(t *testing.T) {
 	m := newMock(t, unnamed(says("well, fine")), unnamed(cutOff), says("fine"))
 	o := newTestModel(t, m, nil)
 	for _, resets := range []int{0, 1} {
-		var h heard
+		var h collector
 		r, err := o.Respond(t.Context(), ask(), h.on)
 		if err != nil || h.text() != r.Text || h.resets != resets || !m.got[len(m.got)-1].Stream {
 			t.Errorf("%+v, %v, heard %q after %d resets", r, err, h.text(), h.resets)
@@ -422,7 +441,7 @@ func TestStreamUnderAnotherName(t *testing.T) {
 	}
 }
 
-// otherType is a response under another type than its handler says.
+// otherType is a response with another content type than its handler sets.
 type otherType struct{ http.ResponseWriter }
 
 func (o otherType) Write(b []byte) (int, error) {
@@ -432,8 +451,8 @@ func (o otherType) Write(b []byte) (int, error) {
 
 func (o otherType) Flush() { o.ResponseWriter.(http.Flusher).Flush() }
 
-// TestErrorUnderStatusOK: a server's error is one whatever its status says, and says
-// nothing of streams.
+// TestErrorUnderStatusOK: a server's error is an error whatever its status, and does not disable
+// streams.
 func TestErrorUnderStatusOK(t *testing.T) {
 	down := answers(200, `{"error":{"message":"no provider","code":502}}`)
 	m := newMock(t, down, down, says("fine"))

@@ -19,7 +19,7 @@ func withTools() Request {
 	return r
 }
 
-// TestConversation sends a run with calls and their results as the API has it.
+// TestConversation sends a conversation with calls and their results in the format of the API.
 func TestConversation(t *testing.T) {
 	m := newMock(t, says("done"))
 	r := withTools()
@@ -149,7 +149,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestMadeUpIDs: an id that was made up is new in the conversation.
+// TestMadeUpIDs: a generated id is unique in the conversation.
 func TestMadeUpIDs(t *testing.T) {
 	r := withTools()
 	r.Messages = append(r.Messages,
@@ -171,7 +171,7 @@ func TestTextAndCalls(t *testing.T) {
 		called(w, `[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`)
 		end(w, "tool_calls")
 	})
-	var h heard
+	var h collector
 	r, err := newTestModel(t, m, nil).Respond(t.Context(), withTools(), h.on)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestTextAndCalls(t *testing.T) {
 	}
 }
 
-// TestStreamInBytes sends a reply byte by byte: where packets end decides nothing.
+// TestStreamInBytes sends a reply byte by byte: packet boundaries do not matter.
 func TestStreamInBytes(t *testing.T) {
 	m := newMock(t, func(w http.ResponseWriter, _ *http.Request) {
 		whole := httptest.NewRecorder()

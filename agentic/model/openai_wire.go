@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// openaiWire is the transport below the library: it leaves out the headers by which
-// the library describes this machine, bounds what is read, and notes status
-// and header for [failure], which the library drops when an error has no body.
+// openaiWire is the transport below the library: it removes the headers by which the library
+// describes this machine, bounds the response, and records status and header for [failure], which
+// the library drops when an error has no body.
 type openaiWire struct {
 	next http.RoundTripper
 	sent func(body []byte) // or nil
@@ -42,11 +42,11 @@ func (w openaiWire) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(resp.Body, maxResponseBytes), resp.Body} // what is cut is malformed
+	}{io.LimitReader(resp.Body, maxResponseBytes), resp.Body} // a truncated body is malformed
 	return resp, nil
 }
 
-// show gives the body of a request to who wants to see it.
+// show passes the body of a request to sent.
 func (w openaiWire) show(req *http.Request) error {
 	if w.sent == nil || req.GetBody == nil {
 		return nil
@@ -63,7 +63,18 @@ func (w openaiWire) show(req *http.Request) error {
 		raw = bytes.ReplaceAll(raw, []byte(w.key), []byte("[key]"))
 	}
 	w.sent(raw)
+	if show, ok := req.Context().Value(showingKey{}).(func([]byte)); ok {
+		show(raw)
+	}
 	return nil
+}
+
+type showingKey struct{}
+
+// Showing returns a context under which the body of each request is also passed to show, if all
+// are shown (OpenAIConfig.Sent).
+func Showing(ctx context.Context, show func(body []byte)) context.Context {
+	return context.WithValue(ctx, showingKey{}, show)
 }
 
 // lastResponse is the last response to one attempt.
@@ -76,7 +87,7 @@ func withLastResponse(ctx context.Context) (context.Context, *lastResponse) {
 	return context.WithValue(ctx, lastResponseKey{}, s), s
 }
 
-// status is 0 while there is no response.
+// status is 0 until there is a response.
 func (s *lastResponse) status() int {
 	if r := s.resp.Load(); r != nil {
 		return r.StatusCode

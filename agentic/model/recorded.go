@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// A cassette is a file with one request and its reply, for answering the same request
-// without the model. Its name is a digest of the request, so that a request that is
-// not quite the same finds none. A cassette has whole prompts in it.
+// A cassette is a file with one request and its reply, for answering the same request without the
+// model. Its name is a digest of the request, so that a different request finds none. A cassette
+// contains whole prompts.
 type cassette struct {
 	Request  cassetteRequest `json:"request"`
 	Response Response        `json:"response"`
 }
 
-// cassetteRequest is what of a request decides which reply it gets.
+// cassetteRequest is the part of a request that determines its reply.
 type cassetteRequest struct {
 	Agent    string    `json:"agent"`
 	System   string    `json:"system"`
@@ -29,7 +29,7 @@ type cassetteRequest struct {
 	Choice   Choice    `json:"choice"`
 }
 
-// cassetteOf is the request without date, time and session, and the name of its cassette.
+// cassetteOf returns the request without date, time and session, and the name of its cassette.
 func cassetteOf(r Request) (request cassetteRequest, name string, err error) {
 	request = cassetteRequest{Agent: r.Agent, System: r.System, Tools: r.Tools, Choice: r.Choice}
 	for _, m := range r.Messages {
@@ -46,7 +46,7 @@ func cassetteOf(r Request) (request cassetteRequest, name string, err error) {
 	return request, hex.EncodeToString(sum[:]) + ".json", nil
 }
 
-// timeless is a context without the lines that differ whenever the same is asked.
+// timeless returns a context without the lines that change with every request.
 func timeless(text string) string {
 	var kept strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
@@ -63,15 +63,15 @@ type recording struct {
 	put func(name string, content []byte) error
 }
 
-// Record is next, with a cassette of every reply handed to put, which keeps it under
-// the name given, in place of an older one. Requests that fail leave none.
+// Record returns next, with a cassette of every reply passed to put, which stores it under the
+// given name, replacing an older one. Failed requests leave none.
 func Record(next Model, put func(name string, content []byte) error) Model {
 	return recording{next, put}
 }
 
 func (r recording) ContextTokens() int { return ContextTokens(r.Model) }
 
-// Respond implements Model. A reply that cannot be kept is an error.
+// Respond implements Model. A reply that cannot be stored is an error.
 func (r recording) Respond(ctx context.Context, req Request, on func(Event)) (*Response, error) {
 	resp, err := r.Model.Respond(ctx, req, on)
 	if err != nil {
@@ -98,16 +98,16 @@ func (r recording) keep(req Request, resp Response) error {
 	return r.put(name, b.Bytes())
 }
 
-type recorded struct{ cassettes fs.FS }
+type recordedModel struct{ cassettes fs.FS }
 
-// Recorded answers from the cassettes of [Record], and no other request.
-func Recorded(cassettes fs.FS) Model { return recorded{cassettes} }
+// NewRecorded answers from the cassettes of [Record], and no other request.
+func NewRecorded(cassettes fs.FS) Model { return recordedModel{cassettes} }
 
-// Name is "recorded:cassettes"; a response names the model that once gave it.
-func (r recorded) Name() string { return "recorded:cassettes" }
+// Name is "recorded:cassettes"; a response names the model that originally gave it.
+func (r recordedModel) Name() string { return "recorded:cassettes" }
 
-// Respond implements Model. The text comes in one piece.
-func (r recorded) Respond(ctx context.Context, req Request, on func(Event)) (*Response, error) {
+// Respond implements Model. The text arrives in one piece.
+func (r recordedModel) Respond(ctx context.Context, req Request, on func(Event)) (*Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Reason: "the model was not waited for", Retryable: true, Err: err}
 	}
@@ -121,7 +121,7 @@ func (r recorded) Respond(ctx context.Context, req Request, on func(Event)) (*Re
 	return resp, nil
 }
 
-func (r recorded) find(req Request) (*Response, error) {
+func (r recordedModel) find(req Request) (*Response, error) {
 	_, name, err := cassetteOf(req)
 	if err != nil {
 		return nil, err

@@ -44,8 +44,8 @@ func TestRecorded(t *testing.T) {
 	_, err = m.Respond(t.Context(), failing, nil)
 	wantError(t, err, false, "refused the request")
 
-	back := Recorded(os.DirFS(dir))
-	var h heard
+	back := NewRecorded(os.DirFS(dir))
+	var h collector
 	later := contextual("2026-12-31", "u")
 	later.Temperature = nil
 	got, err := back.Respond(t.Context(), later, h.on)
@@ -62,7 +62,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestCassetteNames: whatever decides a reply has part in the name, and nothing else.
+// TestCassetteNames: every part that determines a reply is in the name, and nothing else.
 func TestCassetteNames(t *testing.T) {
 	seen := map[string]string{}
 	for change, f := range map[string]func(*Request){
@@ -107,7 +107,7 @@ func TestRecordedFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken := Recorded(fstest.MapFS{name: {Data: []byte("{")}})
+	broken := NewRecorded(fstest.MapFS{name: {Data: []byte("{")}})
 	_, err = broken.Respond(t.Context(), ask(), nil)
 	wantError(t, err, false, "cassette "+name)
 	bad := ask()

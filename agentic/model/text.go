@@ -10,17 +10,17 @@ const (
 	thinkEnds   = "</think>"
 )
 
-// thinking takes what a model thought aloud, <think>…</think>, off the beginning of a
-// text that comes in pieces, and blanks before the text. The zero value is ready.
+// thinking removes a model's thinking, <think>…</think>, from the beginning of a streamed text,
+// and blanks before the text. The zero value is ready.
 type thinking struct {
-	held   string // what may yet be a tag, or the beginning of one
-	inside bool
-	over   bool // the text has begun
+	held    string // possibly a tag, or the beginning of one
+	inside  bool
+	started bool // the text has begun
 }
 
-// next takes a piece and gives what of the text is certain by now.
+// next accepts a piece and returns the part of the text that is certain now.
 func (t *thinking) next(piece string) string {
-	if t.over {
+	if t.started {
 		return piece
 	}
 	t.held += piece
@@ -41,22 +41,22 @@ func (t *thinking) next(piece string) string {
 		case strings.HasPrefix(thinkBegins, t.held):
 			return ""
 		default:
-			t.over = true
+			t.started = true
 			return t.held
 		}
 	}
 }
 
-// end gives what was held back; the text has no more pieces.
+// end returns the withheld rest; the text has no more pieces.
 func (t *thinking) end() string {
-	if t.over || t.inside {
+	if t.started || t.inside {
 		return ""
 	}
-	t.over = true
+	t.started = true
 	return t.held
 }
 
-// unfence takes a code fence off a JSON object; anything else stays as it is.
+// unfence removes a code fence from a JSON object; other texts are unchanged.
 func unfence(s string) string {
 	body, opened := strings.CutPrefix(strings.TrimSpace(s), "```")
 	body, closed := strings.CutSuffix(body, "```")

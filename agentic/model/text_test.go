@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestThinking cuts each text at every two places: what comes out never depends on it.
+// TestThinking cuts each text at every two places: the output does not depend on it.
 func TestThinking(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                                      "",
@@ -35,7 +35,7 @@ func TestThinking(t *testing.T) {
 	}
 }
 
-// TestThinkingComesAtOnce: text is not held back longer than it may be a tag.
+// TestThinkingComesAtOnce: text is withheld only as long as it may be a tag.
 func TestThinkingComesAtOnce(t *testing.T) {
 	var filter thinking
 	for _, step := range [][2]string{{"<", ""}, {"b>", "<b>"}, {"<think>", "<think>"}} {

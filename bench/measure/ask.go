@@ -69,9 +69,9 @@ func ask(ctx context.Context, o Options) ([]Row, error) {
 
 // prompt is a model that answers at once: it makes one call and, told what came of it, ends.
 type prompt struct {
-	mu    sync.Mutex // guards the rest
-	asked time.Time  // when it made the call
-	took  float64    // milliseconds until it was told what came of that
+	mu       sync.Mutex // guards the rest
+	calledAt time.Time  // when it made the call
+	took     float64    // milliseconds until it was told what came of that
 }
 
 func (*prompt) Name() string { return "bench:prompt" }
@@ -84,14 +84,14 @@ func (m *prompt) Respond(_ context.Context, req model.Request, _ func(model.Even
 	case req.Agent == "shop":
 		return done, nil
 	case last.Role == model.RoleTool:
-		m.took = sinceMS(m.asked)
+		m.took = sinceMS(m.calledAt)
 		return done, nil
 	}
 	call := model.Call{ID: "c1", Name: "rank", Arguments: `{"rows":[{"n":1}],"by":"n"}`}
 	if req.Agent == "desk" {
 		call.Name, call.Arguments = "ask_shop", `{"input_text":"What is there?"}`
 	}
-	m.asked, m.took = time.Now(), 0
+	m.calledAt, m.took = time.Now(), 0
 	return &model.Response{Calls: []model.Call{call}, Model: m.Name()}, nil
 }
 

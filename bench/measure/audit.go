@@ -13,8 +13,8 @@ import (
 	"aob.dev/writ/audit"
 )
 
-// DefaultOrders of the log that audit verifies.
-const DefaultOrders = 10_000
+// DefaultIntents of the log that audit verifies.
+const DefaultIntents = 10_000
 
 // mebibytes that an audit may need, however long the log (the goal).
 const auditMemory = 1 << 10
@@ -24,7 +24,7 @@ const auditMemory = 1 << 10
 // signatures on all processors; and the opening of its journal.
 func audited(ctx context.Context, o Options) ([]Row, error) {
 	return within(func(dir string) ([]Row, error) {
-		log, err := makeLog(ctx, dir, o.Orders)
+		log, err := makeLog(ctx, dir, o.Intents)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (m madeLog) measure(ctx context.Context, d time.Duration) ([]Row, error) {
 			return nil, err
 		}
 		rows = append(rows,
-			newRow(name+" / ed25519.Verify on all processors", float64(r.Orders)/r.Seconds, bare, "decisions per second", r.Orders),
+			newRow(name+" / ed25519.Verify on all processors", float64(r.Intents)/r.Seconds, bare, "decisions per second", r.Intents),
 			newRow(name+", peak heap / 1 GiB", top, auditMemory, "MiB", r.Records))
 	}
 	tried, err := m.backtest(ctx, bare)
@@ -67,8 +67,8 @@ func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err e
 		r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
 		return err
 	})
-	if err == nil && (!r.OK || r.Orders < m.orders || replay && r.Replayed == 0) {
-		err = fmt.Errorf("%d orders were made: %v", m.orders, r)
+	if err == nil && (!r.OK || r.Intents < m.intents || replay && r.Replayed == 0) {
+		err = fmt.Errorf("%d orders were made: %v", m.intents, r)
 	}
 	return r, err
 }

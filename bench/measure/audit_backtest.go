@@ -40,8 +40,8 @@ func (m madeLog) backtest(ctx context.Context, bare float64) (rows []Row, err er
 		b, err = audit.BacktestBundle(ctx, f, audit.Trial{Today: today, New: next})
 		return err
 	})
-	if err == nil && (b.Records < m.orders || b.Flipped == 0 || b.Unreplayable > 0) {
-		err = fmt.Errorf("%d orders were made, %d tried, %d flip, %d cannot be tried: %v", m.orders, b.Records, b.Flipped, b.Unreplayable, b.Why)
+	if err == nil && (b.Records < m.intents || b.Flipped == 0 || b.Unreplayable > 0) {
+		err = fmt.Errorf("%d orders were made, %d tried, %d flip, %d cannot be tried: %v", m.intents, b.Records, b.Flipped, b.Unreplayable, b.Why)
 	}
 	return []Row{newRow("backtest / ed25519.Verify on all processors", b.PerSecond, bare, "decisions per second", b.Records)}, err
 }

@@ -26,17 +26,17 @@ const auditCallers = 64
 
 // madeLog is a log that a router has made, and its bundle.
 type madeLog struct {
-	dir    string
-	orders int64
-	bundle string // file
-	trust  *audit.Trust
+	dir     string
+	intents int64
+	bundle  string // file
+	trust   *audit.Trust
 }
 
 // makeLog plays turns until so many orders have been decided, over the
 // product's own router, journal and ledger, and exports all of it to a file
 // below dir: real signatures, a grant for each turn, plans, tasks with keys of
 // their own, and refusals of every stage that leaves a record.
-func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err error) {
+func makeLog(ctx context.Context, dir string, total int64) (m madeLog, err error) {
 	w, err := newWorld(ctx, dir, time.Now)
 	if err != nil {
 		return m, err
@@ -45,7 +45,7 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 	if err := w.start(ctx, answering{}, 0); err != nil {
 		return m, err
 	}
-	source, err := w.played(ctx, orders, &m.orders)
+	source, err := w.played(ctx, total, &m.intents)
 	if err != nil {
 		return m, err
 	}
@@ -67,11 +67,7 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 // keepVersions keeps what decides, so that bundles have it.
 func (w *world) keepVersions(ctx context.Context) error {
 	source := policies.Embedded().Deciding()
-	doc, err := intents.Canonical(catalog.Builtin().Document())
-	if err != nil {
-		return err
-	}
-	for _, content := range append(slices.Collect(maps.Values(source)), source.Manifest(), doc) {
+	for _, content := range append(slices.Collect(maps.Values(source)), source.Manifest(), catalog.Builtin().Canonical()) {
 		if _, _, err := w.config.Blobs.Keep(ctx, ledger.SystemTenant, bytes.NewReader(content)); err != nil {
 			return err
 		}

@@ -15,14 +15,14 @@ import (
 // reads and folds every record. Beside it the same records are only read, as by
 // whoever scans an open journal.
 func (m madeLog) opening(ctx context.Context) (row Row, err error) {
-	fold := state.New()
+	rebuilt := state.New()
 	began := time.Now()
-	j, err := sqlite.OpenJournal(ctx, filepath.Join(m.dir, "journal"), sqlite.JournalOptions{Observer: fold.Observe})
+	j, err := sqlite.OpenJournal(ctx, filepath.Join(m.dir, "journal"), sqlite.JournalOptions{Observer: rebuilt.Observe})
 	if err != nil {
 		return row, err
 	}
 	opened := time.Since(began)
-	defer func() { err = errors.Join(err, fold.Err(), j.Close()) }()
+	defer func() { err = errors.Join(err, rebuilt.Err(), j.Close()) }()
 	n := int64(0)
 	began = time.Now()
 	for _, err := range j.Scan(ctx, 0) {
@@ -32,8 +32,8 @@ func (m madeLog) opening(ctx context.Context) (row Row, err error) {
 		n++
 	}
 	scanned := time.Since(began)
-	if n != j.Next() || n < m.orders {
-		return row, fmt.Errorf("%d of %d records of %d orders were read", n, j.Next(), m.orders)
+	if n != j.Next() || n < m.intents {
+		return row, fmt.Errorf("%d of %d records of %d orders were read", n, j.Next(), m.intents)
 	}
 	return newRow("opening the journal / scanning it", float64(n)/opened.Seconds(), float64(n)/scanned.Seconds(), "records per second", n), nil
 }

@@ -41,8 +41,8 @@ const DefaultTime = 2 * time.Second
 
 // Options of a run. The zero value works.
 type Options struct {
-	Time   time.Duration // of each measurement with its baselines; 0: DefaultTime
-	Orders int64         // of the log that audit verifies; 0: DefaultOrders
+	Time    time.Duration // of each measurement with its baselines; 0: DefaultTime
+	Intents int64         // of the log that audit verifies; 0: DefaultIntents
 	// Records that the journal grows to; 0: its growth is not measured. Each is
 	// some 1.6 KB on disk.
 	Records int64
@@ -55,7 +55,7 @@ type Options struct {
 // Row is one measured thing beside its baseline.
 type Row struct {
 	Name     string  `json:"name"`
-	Ours     float64 `json:"ours"`     // in Unit
+	Measured float64 `json:"ours"`     // in Unit
 	Baseline float64 `json:"baseline"` // in Unit
 	Ratio    float64 `json:"ratio"`    // Ours over Baseline
 	Unit     string  `json:"unit"`     // of Ours and Baseline
@@ -63,7 +63,7 @@ type Row struct {
 }
 
 func newRow(name string, ours, baseline float64, unit string, n int64) Row {
-	return Row{Name: name, Ours: ours, Baseline: baseline, Ratio: ours / baseline, Unit: unit, N: n}
+	return Row{Name: name, Measured: ours, Baseline: baseline, Ratio: ours / baseline, Unit: unit, N: n}
 }
 
 var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
@@ -73,7 +73,7 @@ var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
 	"decide":  decide,
 	"journal": journal,
 	"mcp":     mcpCalls,
-	"orders":  orders,
+	"orders":  intentRows,
 	"python":  python,
 	"storage": store,
 }
@@ -90,8 +90,8 @@ func Run(ctx context.Context, name string, o Options) ([]Row, error) {
 	if o.Time <= 0 {
 		o.Time = DefaultTime
 	}
-	if o.Orders <= 0 {
-		o.Orders = DefaultOrders
+	if o.Intents <= 0 {
+		o.Intents = DefaultIntents
 	}
 	if o.Documents <= 0 {
 		o.Documents = DefaultDocuments

@@ -17,7 +17,7 @@ func TestMeasures(t *testing.T) {
 	for _, name := range measure.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			rows, err := measure.Run(t.Context(), name, measure.Options{Time: 50 * time.Millisecond, Orders: 300, Documents: 300})
+			rows, err := measure.Run(t.Context(), name, measure.Options{Time: 50 * time.Millisecond, Intents: 300, Documents: 300})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -25,11 +25,11 @@ func TestMeasures(t *testing.T) {
 				t.Fatal("no rows")
 			}
 			for _, r := range rows {
-				if r.Name == "" || r.Unit == "" || r.N <= 0 || r.Baseline <= 0 || r.Ours < 0 {
+				if r.Name == "" || r.Unit == "" || r.N <= 0 || r.Baseline <= 0 || r.Measured < 0 {
 					t.Errorf("row %+v", r)
 				}
-				if r.Ratio != r.Ours/r.Baseline {
-					t.Errorf("%s: ratio %g of %g and %g", r.Name, r.Ratio, r.Ours, r.Baseline)
+				if r.Ratio != r.Measured/r.Baseline {
+					t.Errorf("%s: ratio %g of %g and %g", r.Name, r.Ratio, r.Measured, r.Baseline)
 				}
 				if _, err := json.Marshal(r); err != nil {
 					t.Errorf("%s: %v", r.Name, err)
@@ -77,4 +77,4 @@ func benchmark(b *testing.B, name string) {
 
 func BenchmarkDecide(b *testing.B)  { benchmark(b, "decide") }
 func BenchmarkJournal(b *testing.B) { benchmark(b, "journal") }
-func BenchmarkOrders(b *testing.B)  { benchmark(b, "orders") }
+func BenchmarkIntents(b *testing.B) { benchmark(b, "orders") }

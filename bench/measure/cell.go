@@ -12,9 +12,9 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// cellOrders are submitted at once by cellCallers in each turn.
+// cellIntents are submitted at once by cellCallers in each turn.
 const (
-	cellOrders  = 256
+	cellIntents = 256
 	cellCallers = 64
 	cellServers = 3 // of the journal
 )
@@ -24,27 +24,27 @@ const (
 // to follow it; and groups of commits of that size, as one message of three servers on
 // this machine, beside bare fdatasync of as many bytes.
 func cell(ctx context.Context, o Options) (rows []Row, err error) {
-	for _, part := range []func(context.Context, string, Options) ([]Row, error){spent, logged} {
+	for _, part := range []func(context.Context, string, Options) ([]Row, error){measureCPU, logged} {
 		more, err := within(func(dir string) ([]Row, error) { return part(ctx, dir, o) })
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, more...)
 	}
-	commit := int(rows[len(rows)-1].Ours / rows[len(rows)-1].Ratio) // see logged
+	commit := int(rows[len(rows)-1].Measured / rows[len(rows)-1].Ratio) // see logged
 	groups, err := within(func(dir string) ([]Row, error) { return grouped(ctx, dir, o.Time, commit) })
 	return append(rows, groups...), err
 }
 
-// spent is the CPU of an order in a router that is answered at once, and what it takes
+// measureCPU is the CPU of an order in a router that is answered at once, and what it takes
 // more over NATS, with an executor that verifies its tickets.
-func spent(ctx context.Context, dir string, o Options) (rows []Row, err error) {
+func measureCPU(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	alone, err := newWorld(ctx, filepath.Join(dir, "alone"), time.Now)
 	defer func() { err = errors.Join(err, alone.close()) }()
 	if err != nil {
 		return nil, err
 	}
-	if err := alone.start(ctx, answering{}, orderTurns); err != nil {
+	if err := alone.start(ctx, answering{}, intentTurns); err != nil {
 		return nil, err
 	}
 	whole, err := newWorld(ctx, filepath.Join(dir, "whole"), time.Now)
@@ -64,14 +64,14 @@ func spent(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	message := make([]byte, recordBytes/2)
 	sig := ed25519.Sign(private, message)
 	took, err := inTurns(ctx, o.Time, func() (float64, error) {
-		return block(cellOrders, func(int) error { return signature{public, message, sig}.verify() })
+		return block(cellIntents, func(int) error { return signature{public, message, sig}.verify() })
 	}, func() (float64, error) {
-		return block(cellOrders, func(int) error { ed25519.Sign(private, message); return nil })
+		return block(cellIntents, func(int) error { ed25519.Sign(private, message); return nil })
 	}, alone.decision(ctx), alone.cpu(ctx), whole.cpu(ctx))
 	if err != nil {
 		return nil, err
 	}
-	verify, n := median(took[0]), int64(len(took[0])*cellOrders)
+	verify, n := median(took[0]), int64(len(took[0])*cellIntents)
 	router := median(took[3])
 	return []Row{
 		newRow(scale.Decision, median(took[2]), verify, "µs CPU", n),
@@ -84,12 +84,12 @@ func spent(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 // decision is a figure for inTurns: what it takes to decide such orders, and no more.
 func (w *world) decision(ctx context.Context) func() (float64, error) {
 	return func() (float64, error) {
-		sealed, err := w.sealLines(cellOrders)
+		signed, err := w.signLines(cellIntents)
 		if err != nil {
 			return 0, err
 		}
-		return block(len(sealed), func(i int) error {
-			code, err := w.router.Decide(ctx, sealed[i])
+		return block(len(signed), func(i int) error {
+			code, err := w.router.Decide(ctx, signed[i])
 			if err == nil && code != intents.OK {
 				err = fmt.Errorf("order %d is decided %s", i, code)
 			}
@@ -102,7 +102,7 @@ func (w *world) decision(ctx context.Context) func() (float64, error) {
 func (w *world) cpu(ctx context.Context) func() (float64, error) {
 	l := w.lane(cellCallers)
 	return func() (float64, error) {
-		if err := l.prepare(cellOrders); err != nil {
+		if err := l.prepare(cellIntents); err != nil {
 			return 0, err
 		}
 		start := cpuTime()
@@ -113,7 +113,7 @@ func (w *world) cpu(ctx context.Context) func() (float64, error) {
 			}
 			return true, errors.Join(err, ctx.Err())
 		})
-		return float64((cpuTime() - start).Microseconds()) / cellOrders, err
+		return float64((cpuTime() - start).Microseconds()) / cellIntents, err
 	}
 }
 

@@ -31,7 +31,7 @@ func logged(ctx context.Context, dir string, o Options) (rows []Row, err error) 
 	if err := w.start(ctx, answering{}, 0); err != nil {
 		return nil, err
 	}
-	if _, err := w.play(ctx, o.Orders); err != nil {
+	if _, err := w.play(ctx, o.Intents); err != nil {
 		return nil, err
 	}
 	return w.made(ctx)
@@ -39,26 +39,26 @@ func logged(ctx context.Context, dir string, o Options) (rows []Row, err error) 
 
 // made is what the journal is, and what follows it makes, for each of its orders.
 func (w *world) made(ctx context.Context) ([]Row, error) {
-	var orders, sealed, all float64
+	var total, signed, all float64
 	for rec, err := range w.journal.Scan(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Kind == storage.KindOrder {
-			orders++
+		if rec.Kind == storage.KindIntent {
+			total++
 		}
-		sealed += float64(len(rec.Parts[storage.PartOrder]))
+		signed += float64(len(rec.Parts[storage.PartIntent]))
 		for name, part := range rec.Parts {
 			all += float64(len(name) + len(part) + len(rec.Salts[name]))
 		}
 	}
 	records := float64(w.journal.Next())
-	each := func(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / orders }
-	var fold float64
+	each := func(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / total }
+	var apply float64
 	kept, err := heldBy(func() (any, error) {
 		start := time.Now()
-		s, err := datadir.Fold(ctx, w.journal)
-		fold = each(start)
+		s, err := datadir.RebuildState(ctx, w.journal)
+		apply = each(start)
 		return s, err
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *world) made(ctx context.Context) ([]Row, error) {
 		return nil, err
 	}
 	_, err = l.Sync(ctx)
-	ledger := float64((cpuTime() - cpu).Microseconds()) / orders
+	ledger := float64((cpuTime() - cpu).Microseconds()) / total
 	if err := errors.Join(err, end()); err != nil {
 		return nil, err
 	}
@@ -94,41 +94,41 @@ func (w *world) made(ctx context.Context) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := int64(orders)
+	n := int64(total)
 	row := func(name string, sum, beside float64, unit string) Row {
-		return newRow(name, sum/orders, beside/orders, unit, n)
+		return newRow(name, sum/total, beside/total, unit, n)
 	}
 	return []Row{
-		newRow(scale.Fold, fold, fold, "µs", n),
-		newRow(scale.Recorder, projected, fold, "µs", n),
-		newRow(scale.Ledger, ledger, fold, "µs CPU", n),
+		newRow(scale.Apply, apply, apply, "µs", n),
+		newRow(scale.Recorder, projected, apply, "µs", n),
+		newRow(scale.Ledger, ledger, apply, "µs CPU", n),
 		row(scale.Documents, float64(documents), records, "an order, records"),
 		row(scale.DocumentBytes, size, all, "an order, journal"),
 		row(scale.LedgerBytes, leaves, all, "an order, journal"),
 		row(scale.StateBytes, kept, all, "an order, journal"),
 		newRow(scale.KeyBytes, keys/indexed, float64(len(storage.Key{})), "an order, one key", indexed),
-		newRow(scale.Snapshot, snapshot/orders, fold, "µs", n),
+		newRow(scale.Snapshot, snapshot/total, apply, "µs", n),
 		row(scale.SnapshotBytes, written, all, "an order, journal"),
-		row(scale.JournalBytes, all, sealed, "an order, its sealed order"),
+		row(scale.JournalBytes, all, signed, "an order, its sealed order"),
 	}, nil
 }
 
 // snapshot is how long it takes to read one of all records, in µs, and its bytes.
 func (w *world) snapshot(ctx context.Context) (took, size float64, err error) {
-	fold, index := state.New(), sqlite.NewIndex()
+	rebuilt, index := state.New(), sqlite.NewIndex()
 	for rec, err := range w.journal.Scan(ctx, 0) {
 		if err != nil {
 			return 0, 0, err
 		}
 		e := state.EntryOf(rec)
-		fold.Observe(e)
+		rebuilt.Observe(e)
 		index.Observe(e)
 	}
 	var b bytes.Buffer
 	if err := index.Write(&b); err != nil {
 		return 0, 0, err
 	}
-	if _, err := fold.Snapshot(&b); err != nil {
+	if _, err := rebuilt.Snapshot(&b); err != nil {
 		return 0, 0, err
 	}
 	r := bytes.NewReader(b.Bytes())
@@ -197,15 +197,15 @@ const indexed = 200_000
 // keyIndex is what a journal keeps in memory of orders that have ended.
 func keyIndex() *sqlite.Index {
 	x, now := sqlite.NewIndex(), time.Now()
-	order := storage.NewRecord(storage.KindOrder, now, nil)
+	intent := storage.NewRecord(storage.KindIntent, now, nil)
 	outcome := storage.NewRecord(storage.KindOutcome, now, map[string]json.RawMessage{storage.PartOutcome: []byte(`{"status":"done"}`)})
 	for i := range int64(indexed) {
 		id := fmt.Sprint(i)
 		x.Observe(storage.Entry{
-			Record: order, Take: true, Key: storage.OrderKey(tenant, "u", "t", id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
-			Touches: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
+			Record: intent, Take: true, Key: storage.IntentKey(tenant, "u", "t", id), Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
+			Writes: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
 		})
-		x.Observe(storage.Entry{Record: outcome, Of: 2 * i})
+		x.Observe(storage.Entry{Record: outcome, Target: 2 * i})
 	}
 	return x
 }

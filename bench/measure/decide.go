@@ -54,56 +54,56 @@ func (w *world) decide(ctx context.Context, o Options) ([]Row, error) {
 	if err := w.start(ctx, nil, decideTurns); err != nil {
 		return nil, err
 	}
-	orders, err := w.sealMix()
+	raws, err := w.signMix()
 	if err != nil {
 		return nil, err
 	}
-	signed, err := w.signingInputs(orders)
+	signed, err := w.signingInputs(raws)
 	if err != nil {
 		return nil, err
 	}
 	forgetful := w.config
 	forgetful.Policy = policies.NewLive(w.config.Policy.Engine().Forgetful())
-	var d decided
+	var d decideTimes
 	var again []float64
 	took, err := inTurns(ctx, o.Time, func() (float64, error) {
 		return block(len(signed), func(i int) error { return signed[i].verify() })
 	}, func() (_ float64, err error) {
-		d, err = decideAll(ctx, w.config, orders)
-		again = append(again, d.again)
+		d, err = decideAll(ctx, w.config, raws)
+		again = append(again, d.repeated)
 		return d.first, err
 	}, func() (float64, error) {
-		asked, err := decideAll(ctx, forgetful, orders)
+		asked, err := decideAll(ctx, forgetful, raws)
 		return asked.first, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	n := int64(len(again) * len(orders))
+	n := int64(len(again) * len(raws))
 	base := median(took[0])
 	return []Row{
 		newRow("decide", median(took[1]), base, "µs CPU", n),
 		newRow("decide, all remembered", median(again), base, "µs CPU", n),
 		newRow("decide, every policy evaluated", median(took[2]), base, "µs CPU", n),
-		newRow("policy decisions remembered", float64(d.hits), float64(d.hits+d.misses), "decisions", int64(len(orders))),
+		newRow("policy decisions remembered", float64(d.hits), float64(d.hits+d.misses), "decisions", int64(len(raws))),
 	}, nil
 }
 
-// decided is what deciding all orders took, in microseconds for one.
-type decided struct {
-	first, again float64
-	hits, misses int64 // of the policy memo, the first time
+// decideTimes is what deciding all orders took, in microseconds for one.
+type decideTimes struct {
+	first, repeated float64
+	hits, misses    int64 // of the policy memo, the first time
 }
 
 // decideAll decides every order with a router of its own, and then again: what
 // a router spends that has seen such orders of these users and grants before.
-func decideAll(ctx context.Context, config router.Config, orders [][]byte) (d decided, err error) {
+func decideAll(ctx context.Context, config router.Config, raws [][]byte) (d decideTimes, err error) {
 	r, err := router.New(config)
 	if err != nil {
 		return d, err
 	}
 	one := func(i int) error {
-		code, err := r.Decide(ctx, orders[i])
+		code, err := r.Decide(ctx, raws[i])
 		if err == nil && code != intents.OK {
 			err = fmt.Errorf("order %d is decided %s", i, code)
 		}
@@ -112,11 +112,11 @@ func decideAll(ctx context.Context, config router.Config, orders [][]byte) (d de
 	if err := one(0); err != nil { // the directory's data is laid out for the policy once
 		return d, err
 	}
-	if d.first, err = block(len(orders), one); err != nil {
+	if d.first, err = block(len(raws), one); err != nil {
 		return d, err
 	}
-	d.hits, d.misses = r.Remembered()
-	if d.again, err = block(len(orders), one); err != nil {
+	d.hits, d.misses = r.MemoStats()
+	if d.repeated, err = block(len(raws), one); err != nil {
 		return d, err
 	}
 	return d, ctx.Err()
@@ -135,10 +135,10 @@ func (s signature) verify() error {
 	return nil
 }
 
-func (w *world) signingInputs(orders [][]byte) ([]signature, error) {
+func (w *world) signingInputs(raws [][]byte) ([]signature, error) {
 	v := intents.Verifier{Keys: w.config.State.View(), Origin: w.config.State.Origin(), Now: w.config.Now()}
-	out := make([]signature, len(orders))
-	for i, raw := range orders {
+	out := make([]signature, len(raws))
+	for i, raw := range raws {
 		u, err := intents.Parse(raw)
 		if err != nil {
 			return nil, err

@@ -21,8 +21,8 @@ const (
 	growthCallers = 128
 )
 
-// sized is what a journal of a size is like.
-type sized struct {
+// journalSize is what a journal of a size is like.
+type journalSize struct {
 	rate float64       // durable commits a second
 	p99  time.Duration // of one commit
 	open time.Duration // from nothing to the first answer, with an index of all records
@@ -34,10 +34,10 @@ type sized struct {
 // asked for, and how long opening takes at both. A commit is an order with its
 // outcome: two records.
 func growth(ctx context.Context, dir string, o Options) (rows []Row, err error) {
-	var at [2]sized
+	var at [2]journalSize
 	c := &committer{body: recordBody(), ends: true}
 	for i, size := range []int64{fewRecords, o.Records} {
-		if at[i], err = c.at(ctx, filepath.Join(dir, "growing"), size, o.Time); err != nil {
+		if at[i], err = c.measureAt(ctx, filepath.Join(dir, "growing"), size, o.Time); err != nil {
 			return nil, err
 		}
 	}
@@ -52,8 +52,8 @@ func growth(ctx context.Context, dir string, o Options) (rows []Row, err error) 
 	}, nil
 }
 
-// at fills the journal up to a size, opens it anew in both ways and measures it.
-func (c *committer) at(ctx context.Context, dir string, size int64, d time.Duration) (s sized, err error) {
+// measureAt fills the journal up to a size, opens it anew in both ways and measures it.
+func (c *committer) measureAt(ctx context.Context, dir string, size int64, d time.Duration) (s journalSize, err error) {
 	if _, err := c.opened(ctx, dir, nil, func() error { return c.fill(ctx, size) }); err != nil {
 		return s, err
 	}
@@ -117,7 +117,7 @@ func (c *committer) fill(ctx context.Context, size int64) error {
 	})
 }
 
-func (c *committer) measure(ctx context.Context, d time.Duration) (s sized, err error) {
+func (c *committer) measure(ctx context.Context, d time.Duration) (s journalSize, err error) {
 	var mu sync.Mutex // guards took
 	var took []time.Duration
 	l := &lane{callers: growthCallers, do: func(ctx context.Context, _ int) error {
@@ -132,5 +132,5 @@ func (c *committer) measure(ctx context.Context, d time.Duration) (s sized, err 
 		return s, err
 	}
 	slices.Sort(took)
-	return sized{rate: l.rate(), n: l.n, p99: took[len(took)*99/100]}, nil
+	return journalSize{rate: l.rate(), n: l.n, p99: took[len(took)*99/100]}, nil
 }

@@ -49,14 +49,16 @@ func (c *committer) lane(callers int) *lane {
 
 func (c *committer) commit(ctx context.Context) error {
 	id := fmt.Sprint(c.last.Add(1))
-	record := storage.NewRecord(storage.KindOrder, time.Now(), map[string]json.RawMessage{storage.PartOrder: c.body})
+	key := storage.IntentKey(tenant, "u", "t", id)
+	decision := json.RawMessage(fmt.Sprintf(`{"intent_id":%q,"verdict":"allow","executor":"skills","key":%q}`, id, key))
+	record := storage.NewRecord(storage.KindIntent, time.Now(), map[string]json.RawMessage{storage.PartIntent: c.body, storage.PartDecision: decision})
 	entries := []storage.Entry{{
-		Record: record, Take: true, Key: storage.OrderKey(tenant, "u", "t", id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
-		Touches: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
+		Record: record, Take: true, Key: key, Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
+		Writes: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
 	}}
 	if c.ends {
 		outcome := storage.NewRecord(storage.KindOutcome, time.Now(), map[string]json.RawMessage{storage.PartOutcome: c.body[:recordBytes/10]})
-		entries = append(entries, storage.Entry{Record: outcome, OfPrevious: true, Of: storage.Nobody})
+		entries = append(entries, storage.Entry{Record: outcome, TargetPrevious: true, Target: storage.NoPosition})
 	}
 	res, err := c.journal.Commit(ctx, storage.Commit{ID: id, Entries: entries})
 	if err == nil && res.Verdict != storage.Won {

@@ -42,7 +42,7 @@ func storeIn(ctx context.Context, dir string, o Options) (rows []Row, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, embedded.Close()) }()
-	s := &stored{store: embedded, of: note}
+	s := &filledStore{store: embedded, document: note}
 	one, many := s.puts(1), s.puts(storeCallers)
 	if err := race(ctx, o.Time, one, many); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func growingText(ctx context.Context, dir string, o Options) (rows []Row, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, beside.db.Close()) }()
-	s := &stored{store: ours, of: words}
+	s := &filledStore{store: ours, document: words}
 	var smallest float64
 	all := sizes(o.Documents)
 	for i, size := range all {
@@ -131,7 +131,7 @@ func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, er
 	if err := d.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	s := &stored{store: d, of: note}
+	s := &filledStore{store: d, document: note}
 	l := s.puts(storeCallers)
 	if err := race(ctx, o.Time, l); err != nil {
 		return nil, err
@@ -154,26 +154,26 @@ func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, er
 	return rows, nil
 }
 
-// stored is a store and how many documents it was given.
-type stored struct {
-	store storage.Documents
-	of    func(n int64) storage.Document
-	next  atomic.Int64
+// filledStore is a store and how many documents it was given.
+type filledStore struct {
+	store    storage.Documents
+	document func(n int64) storage.Document
+	next     atomic.Int64
 }
 
 // puts are durable writes.
-func (s *stored) puts(callers int) *lane {
+func (s *filledStore) puts(callers int) *lane {
 	return &lane{callers: callers, do: func(ctx context.Context, _ int) error {
-		return s.store.Put(ctx, storeTenant, storage.IndexMemory, s.of(s.next.Add(1)))
+		return s.store.Put(ctx, storeTenant, storage.IndexMemory, s.document(s.next.Add(1)))
 	}}
 }
 
 // fill creates documents until there are so many.
-func (s *stored) fill(ctx context.Context, size int64) error {
+func (s *filledStore) fill(ctx context.Context, size int64) error {
 	for s.next.Load() < size {
 		var batch []storage.Document
 		for range min(storeBatch, size-s.next.Load()) {
-			batch = append(batch, s.of(s.next.Add(1)))
+			batch = append(batch, s.document(s.next.Add(1)))
 		}
 		if _, err := s.store.Create(ctx, storeTenant, storage.IndexMemory, batch...); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *stored) fill(ctx context.Context, size int64) error {
 
 // searches reports the median of one caller's searches in milliseconds, and if there is a
 // bare store, that of the same searches in it.
-func (s *stored) searches(ctx context.Context, d time.Duration, query func(*rand.Rand) storage.Query, beside *bare) (ms []float64, n int64, err error) {
+func (s *filledStore) searches(ctx context.Context, d time.Duration, query func(*rand.Rand) storage.Query, beside *bare) (ms []float64, n int64, err error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the same queries each time
 	var q storage.Query
 	stores := []func() (float64, error){func() (float64, error) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 // sample is one kind of order in the mix.
@@ -61,7 +61,7 @@ func raw(format string, n int) json.RawMessage { return fmt.Appendf(nil, format,
 func (w *world) eachOfMix(t turn, do func(role intents.Role, typ string, args any) error) error {
 	for _, s := range mix {
 		for range s.count {
-			if err := do(s.role, s.typ, s.args(t, int(w.sealed.Load()))); err != nil {
+			if err := do(s.role, s.typ, s.args(t, int(w.signed.Load()))); err != nil {
 				return err
 			}
 		}
@@ -69,12 +69,12 @@ func (w *world) eachOfMix(t turn, do func(role intents.Role, typ string, args an
 	return nil
 }
 
-// sealMix seals the mix for every turn, turns after one another as they come.
-func (w *world) sealMix() (out [][]byte, err error) {
+// signMix seals the mix for every turn, turns after one another as they come.
+func (w *world) signMix() (out [][]byte, err error) {
 	for _, t := range w.turns {
 		err := w.eachOfMix(t, func(role intents.Role, typ string, args any) error {
-			order, _, err := w.seal(role, t, typ, args)
-			out = append(out, order)
+			intent, _, err := w.sign(role, t, typ, args)
+			out = append(out, intent)
 			return err
 		})
 		if err != nil {
@@ -145,12 +145,12 @@ var answers = map[string]intents.Report{
 	"plan.list":    {Result: json.RawMessage(`{"plans":[]}`)},
 	"skill.call": {
 		Result: json.RawMessage(`{"output":[{"outlet_id":"o_1","name":"North 1","score":0.93},{"outlet_id":"o_2","name":"North 2","score":0.71}]}`),
-		Facts:  []intents.Fact{{Event: "skill.called", Payload: json.RawMessage(`{"skill_id":"outlet_list","input_size_bytes":80,"response_size_bytes":120,"duration_ms":3}`)}},
+		Events: []intents.ReportedEvent{{Event: "skill.called", Payload: json.RawMessage(`{"skill_id":"outlet_list","input_size_bytes":80,"response_size_bytes":120,"duration_ms":3}`)}},
 	},
 	"read_lines": {Result: json.RawMessage(`{"lines":["a line of the file"],"more":false}`)},
 	"exec_python": {
 		Result: json.RawMessage(`{"output":[1,2,3]}`),
-		Facts:  []intents.Fact{{Event: "python_script.executed", Payload: json.RawMessage(`{"exit_code":0,"duration_ms":12}`)}},
+		Events: []intents.ReportedEvent{{Event: "python_script.executed", Payload: json.RawMessage(`{"exit_code":0,"duration_ms":12}`)}},
 	},
 	"write_memory": {Result: json.RawMessage(`{"key":"default:sess_1:task_1:ranked","size_bytes":40,"validated":true}`)},
 }

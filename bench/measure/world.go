@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
@@ -38,7 +38,7 @@ type world struct {
 	config  router.Config
 	router  *router.Router
 	turns   []turn
-	sealed  atomic.Int64                  // orders so far
+	signed  atomic.Int64                  // orders so far
 	written atomic.Pointer[ledger.Ledger] // that follows the journal; nil: none does
 }
 
@@ -99,7 +99,7 @@ func newWorldOn(ctx context.Context, dir string, now func() time.Time, open open
 	}
 	w.config = router.Config{
 		Journal: w.journal, Records: w.journal, State: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
-		Policy: policies.NewLive(engine.Unhurried()), Now: now, Log: slog.New(slog.DiscardHandler),
+		Policy: policies.NewLive(engine.WithoutDeadline()), Now: now, Log: slog.New(slog.DiscardHandler),
 		Rates: router.Rates{Signer: -1, Tenant: -1}, // one signer is all the load there is
 	}
 	if err := w.keepVersions(ctx); err != nil {
@@ -193,16 +193,16 @@ func (w *world) issueGrant(t turn) (string, error) {
 	})
 }
 
-// seal makes an order of a turn, ready to submit. Every order has an
+// sign makes an order of a turn, ready to submit. Every order has an
 // idempotency key of its own. Safe for concurrent use.
-func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byte, id string, err error) {
-	n := w.sealed.Add(1)
+func (w *world) sign(role intents.Role, t turn, typ string, args any) (raw []byte, id string, err error) {
+	n := w.signed.Add(1)
 	encoded, err := json.Marshal(args)
 	if err != nil {
 		return nil, "", err
 	}
 	body := intents.Body{
-		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: encoded},
+		Version: intents.Version, Intent: intents.Spec{Type: typ, Args: encoded},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(w.config.Now()), TTLSec: 120, Audience: w.config.State.Origin(),
 			IdempotencyKey: intents.Digest(fmt.Append(nil, n)),
@@ -213,7 +213,7 @@ func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byt
 	switch role {
 	case intents.RoleOperator:
 		body.Actor = intents.Actor{UserID: "local", Tenant: "system"}
-		return intents.Seal(key, body)
+		return intents.Sign(key, body)
 	case intents.RoleTask:
 		key = t.task
 		body.Context = &intents.Context{SessionID: t.session, TurnID: t.id, PlanID: t.plan, Revision: 1, Step: 1, TaskID: t.taskID()}
@@ -221,12 +221,12 @@ func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byt
 		body.Context = &intents.Context{SessionID: t.session, TurnID: t.id, PlanID: t.plan}
 	}
 	body.Actor = intents.Actor{UserID: t.user, Tenant: tenant, Grant: t.grant}
-	return intents.Seal(key, body)
+	return intents.Sign(key, body)
 }
 
 // submit has an order decided as it should be, and carried out, and gives its intent_id.
 func (w *world) submit(ctx context.Context, role intents.Role, t turn, typ string, args any, want intents.Code) (string, error) {
-	raw, id, err := w.seal(role, t, typ, args)
+	raw, id, err := w.sign(role, t, typ, args)
 	if err != nil {
 		return "", err
 	}

@@ -18,8 +18,8 @@ type Assumption struct {
 // Assumptions are all of them; their order is that of reading.
 type Assumptions []Assumption
 
-// Assumed is what is assumed unless somebody says otherwise.
-func Assumed() Assumptions {
+// DefaultAssumptions is what is assumed unless somebody says otherwise.
+func DefaultAssumptions() Assumptions {
 	return Assumptions{
 		{"round_trip_us", 500, "µs of the network between two machines, there and back; each way takes half to one and a half times its half"},
 		{"service_ms", 20, "ms that what an executor asks (a skill server, a script) takes, always the same"},
@@ -69,7 +69,7 @@ func (a Assumptions) Set(text string) error {
 	return nil
 }
 
-// Of is the value of one that there is.
-func (a Assumptions) Of(name string) float64 {
+// Value is the value of one that there is.
+func (a Assumptions) Value(name string) float64 {
 	return a[slices.IndexFunc(a, func(x Assumption) bool { return x.Name == name })].Value
 }

@@ -24,7 +24,7 @@ type simulation struct {
 	all           []*router
 	stored        int // groups that the journal has taken
 
-	journal, asked, recorder *station
+	journal, executor, recorder *station
 
 	crowded bool // for every order that is answered another one comes
 
@@ -38,22 +38,22 @@ type simulation struct {
 // router decides orders and commits what waits together: while a group is on its way, the
 // next one gathers.
 type router struct {
-	orders, state *station
-	waiting       []func()
-	flying        bool
-	seen          int // groups
-	behind        int // than which it has to see more before it writes again
+	intents, state *station
+	waiting        []func()
+	flying         bool
+	applied        int // groups
+	behind         int // than which it has to see more before it writes again
 }
 
 // newSimulation of a cell.
 func newSimulation(c cell, m Measured, a Assumptions) *simulation {
 	s := &simulation{cell: c, measured: m, random: rand.New(rand.NewPCG(c.seed, 0))} //nolint:gosec // G404: a simulation
-	s.trip = time.Duration(a.Of("round_trip_us") * float64(time.Microsecond) / 2)
-	s.service = m.takes(1, Executor) + time.Duration(a.Of("service_ms")*float64(time.Millisecond))
+	s.trip = time.Duration(a.Value("round_trip_us") * float64(time.Microsecond) / 2)
+	s.service = m.takes(1, Executor) + time.Duration(a.Value("service_ms")*float64(time.Millisecond))
 	stations := func(n int) *station { return &station{events: &s.events, free: n} }
-	s.journal, s.asked, s.recorder = stations(1), stations(c.atOnce), stations(1)
+	s.journal, s.executor, s.recorder = stations(1), stations(c.atOnce), stations(1)
 	for range c.routers {
-		s.all = append(s.all, &router{orders: stations(c.cores), state: stations(1), behind: -1})
+		s.all = append(s.all, &router{intents: stations(c.cores), state: stations(1), behind: -1})
 	}
 	return s
 }
@@ -63,7 +63,7 @@ func newSimulation(c cell, m Measured, a Assumptions) *simulation {
 func (s *simulation) arrive(until time.Duration) {
 	s.after(time.Duration(s.random.ExpFloat64()/s.rate*float64(time.Second)), func() {
 		if s.now < until {
-			s.order()
+			s.intent()
 			s.arrive(until)
 		}
 	})
@@ -78,7 +78,7 @@ func (s *simulation) crowd(cores int) {
 	s.crowded = true
 	n := float64(cores) * float64(s.service) / float64(s.measured.takes(1, Router))
 	for range int(min(leastInside+n, mostInside)) {
-		s.order()
+		s.intent()
 	}
 }
 
@@ -93,22 +93,22 @@ func (s *simulation) enters(n int) {
 	s.inside, s.since = s.inside+n, s.now
 }
 
-// order goes to the next router, which decides and commits it, has it carried out and
+// intent goes to the next router, which decides and commits it, has it carried out and
 // commits the outcome.
-func (s *simulation) order() {
+func (s *simulation) intent() {
 	r, came, half := s.all[s.came%len(s.all)], s.now, s.measured.takes(0.5, Router)
 	s.came++
 	s.enters(1)
-	works := func(then func()) { r.orders.serve(half, func() { s.commit(r, func() { s.travel(then) }) }) }
+	works := func(then func()) { r.intents.serve(half, func() { s.commit(r, func() { s.travel(then) }) }) }
 	answered := func() {
 		s.enters(-1)
 		s.latencies = append(s.latencies, s.now-came)
 		if s.crowded {
-			s.order()
+			s.intent()
 		}
 	}
 	carriedOut := func() { s.travel(func() { works(answered) }) }
-	s.travel(func() { works(func() { s.asked.serve(s.service, carriedOut) }) })
+	s.travel(func() { works(func() { s.executor.serve(s.service, carriedOut) }) })
 }
 
 // commit waits for the router's next group.
@@ -121,11 +121,11 @@ func (s *simulation) commit(r *router, then func()) {
 // only if the router has seen all that is stored; else it goes on when it has seen more.
 func (s *simulation) send(r *router) {
 	n := min(len(r.waiting), GroupSizes[len(GroupSizes)-1])
-	if r.flying || n == 0 || r.seen <= r.behind {
+	if r.flying || n == 0 || r.applied <= r.behind {
 		return
 	}
 	r.flying = true
-	seen := r.seen
+	seen := r.applied
 	s.travel(func() {
 		if seen != s.stored {
 			s.travel(func() {
@@ -144,11 +144,11 @@ func (s *simulation) send(r *router) {
 
 // follow has all routers and the recorder see a group; its own router goes on with it.
 func (s *simulation) follow(own *router, group []func()) {
-	orders, at := float64(len(group))/2, s.now
+	total, at := float64(len(group))/2, s.now
 	for _, r := range s.all {
 		s.travel(func() {
-			r.state.serve(s.measured.takes(orders, Fold), func() {
-				r.seen++
+			r.state.serve(s.measured.takes(total, Apply), func() {
+				r.applied++
 				if r == own {
 					s.committed.count(s.now, len(group))
 					r.flying = false
@@ -161,7 +161,7 @@ func (s *simulation) follow(own *router, group []func()) {
 		})
 	}
 	s.travel(func() {
-		s.recorder.serve(s.measured.takes(orders, Recorder, Ledger), func() {
+		s.recorder.serve(s.measured.takes(total, Recorder, Ledger), func() {
 			s.recorded.count(s.now, len(group))
 			s.lags = append(s.lags, s.now-at)
 		})
@@ -195,7 +195,7 @@ func (s *simulation) use() (names []string, shares []float64) {
 	of := func(x *station, n int) float64 { return min(1, x.worked.Seconds()/s.now.Seconds()/float64(n)) }
 	first := s.all[0]
 	return []string{"recorder", "journal", "state", "router"},
-		[]float64{of(s.recorder, 1), of(s.journal, 1), of(first.state, 1), of(first.orders, s.cores)}
+		[]float64{of(s.recorder, 1), of(s.journal, 1), of(first.state, 1), of(first.intents, s.cores)}
 }
 
 // quantile of durations, in milliseconds; 0 of none.

@@ -16,7 +16,7 @@ const (
 	Signature     = "signature"       // µs of CPU to make one; part of Router
 	Router        = "router"          // µs of CPU: decided, two commits, dispatched, receipt
 	Executor      = "executor"        // µs of CPU: message bus, ticket verified, answer
-	Fold          = "state"           // µs of one core to follow the journal
+	Apply         = "state"           // µs of one core to follow the journal
 	Recorder      = "recorder"        // µs from record to documents, one after the other
 	Ledger        = "ledger"          // µs of CPU
 	JournalBytes  = "journal bytes"
@@ -50,17 +50,17 @@ func Builtin() (Measured, error) { return ReadMeasured(bytes.NewReader(builtin))
 // ReadMeasured reads what `go run ./bench cell --json` has written.
 func ReadMeasured(r io.Reader) (Measured, error) {
 	var rows []struct {
-		Name string  `json:"name"`
-		Ours float64 `json:"ours"`
+		Name     string  `json:"name"`
+		Measured float64 `json:"ours"`
 	}
 	if err := json.NewDecoder(r).Decode(&rows); err != nil {
 		return nil, fmt.Errorf("not the output of go run ./bench cell --json: %w", err)
 	}
 	m := Measured{}
 	for _, row := range rows {
-		m[row.Name] = row.Ours
+		m[row.Name] = row.Measured
 	}
-	names := []string{Decision, Signature, Router, Executor, Fold, Recorder, Ledger, JournalBytes, LedgerBytes, Documents, DocumentBytes, StateBytes, KeyBytes, Snapshot, SnapshotBytes}
+	names := []string{Decision, Signature, Router, Executor, Apply, Recorder, Ledger, JournalBytes, LedgerBytes, Documents, DocumentBytes, StateBytes, KeyBytes, Snapshot, SnapshotBytes}
 	for _, n := range GroupSizes {
 		names = append(names, Group(n))
 	}

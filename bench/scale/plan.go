@@ -16,10 +16,10 @@ import (
 
 // Question is what somebody wants to know.
 type Question struct {
-	OrdersPerSecond float64
-	Seed            uint64
-	Measured        Measured
-	Assumptions     Assumptions
+	IntentsPerSecond float64
+	Seed             uint64
+	Measured         Measured
+	Assumptions      Assumptions
 }
 
 // Plan is the answer. Every cell is built like the fullest one.
@@ -54,24 +54,24 @@ const (
 
 // Answer works it out.
 func Answer(q Question) (*Plan, error) {
-	if !(q.OrdersPerSecond >= 0.001 && q.OrdersPerSecond <= 1e6) {
+	if !(q.IntentsPerSecond >= 0.001 && q.IntentsPerSecond <= 1e6) {
 		return nil, errors.New("there must be from 0.001 to a million")
 	}
 	m, a, p := q.Measured, q.Assumptions, &Plan{}
 	saturation := p.saturate(q)
-	room := saturation * a.Of("utilisation")
-	largest, cells, err := place(q.OrdersPerSecond, room, a)
+	room := saturation * a.Value("utilisation")
+	largest, cells, err := place(q.IntentsPerSecond, room, a)
 	if err != nil {
 		return nil, err
 	}
 	fullest := slices.Max(cells)
-	p.add("orders_per_second", q.OrdersPerSecond)
+	p.add("orders_per_second", q.IntentsPerSecond)
 	p.add("cells", float64(len(cells)))
 	p.add("cell_saturates_at", saturation)
 	p.add("fullest_cell", fullest)
 	p.add("largest_tenant", largest)
 	routers := p.runFullest(q, fullest)
-	p.count(m, a, q.OrdersPerSecond, fullest, float64(len(cells)), routers)
+	p.count(m, a, q.IntentsPerSecond, fullest, float64(len(cells)), routers)
 	return p, nil
 }
 
@@ -80,7 +80,7 @@ func (p *Plan) add(name string, value float64) { p.Figures = append(p.Figures, F
 // saturate finds what one cell can do: as many orders are inside as keep every part busy,
 // with more and more routers until these are not what it lacks.
 func (p *Plan) saturate(q Question) (rate float64) {
-	c := cell{cores: int(q.Assumptions.Of("router_cores")) - 1, atOnce: math.MaxInt32, seed: q.Seed}
+	c := cell{cores: int(q.Assumptions.Value("router_cores")) - 1, atOnce: math.MaxInt32, seed: q.Seed}
 	for c.routers = atLeast; c.routers <= mostRouters; c.routers++ {
 		s := newSimulation(c, q.Measured, q.Assumptions)
 		s.crowd(c.routers * c.cores)
@@ -97,10 +97,10 @@ func (p *Plan) saturate(q Question) (rate float64) {
 // place gives every tenant a cell, the largest first, each to the emptiest, with as many
 // cells as that needs so that none gets more than it has room for.
 func place(rate, room float64, a Assumptions) (largest float64, cells []float64, err error) {
-	tenants := make([]float64, int(a.Of("tenants")))
+	tenants := make([]float64, int(a.Value("tenants")))
 	var sum float64
 	for i := range tenants {
-		tenants[i] = math.Pow(float64(i+1), -a.Of("zipf"))
+		tenants[i] = math.Pow(float64(i+1), -a.Value("zipf"))
 		sum += tenants[i]
 	}
 	if largest = rate / sum; largest > room {
@@ -118,10 +118,10 @@ func place(rate, room float64, a Assumptions) (largest float64, cells []float64,
 // runFullest simulates the fullest cell with as many routers as it needs.
 func (p *Plan) runFullest(q Question, rate float64) (routers float64) {
 	a := q.Assumptions
-	c := cell{rate: rate, cores: int(a.Of("router_cores")) - 1, seed: q.Seed}
-	need := rate / a.Of("utilisation")
+	c := cell{rate: rate, cores: int(a.Value("router_cores")) - 1, seed: q.Seed}
+	need := rate / a.Value("utilisation")
 	c.routers = max(atLeast, int(math.Ceil(need*q.Measured.takes(1, Router).Seconds()/float64(c.cores))))
-	c.atOnce = atLeast + int(math.Ceil(need*(q.Measured.takes(1, Executor).Seconds()+a.Of("service_ms")/1000)))
+	c.atOnce = atLeast + int(math.Ceil(need*(q.Measured.takes(1, Executor).Seconds()+a.Value("service_ms")/1000)))
 	s := newSimulation(c, q.Measured, a)
 	s.arrive(time.Duration(simulated / rate * float64(time.Second)))
 	s.run(math.MaxInt64)
@@ -139,17 +139,17 @@ func (p *Plan) runFullest(q Question, rate float64) (routers float64) {
 
 // count is what all of it comes to.
 func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers float64) {
-	use, days := a.Of("utilisation"), a.Of("days")
+	use, days := a.Value("utilisation"), a.Value("days")
 	daily := func(name string) float64 { return rate * m[name] * day / gigabyte }
 	journal, ledger, documents := daily(JournalBytes), daily(LedgerBytes), daily(DocumentBytes)
-	copies := a.Of("search_copies")
-	executors := max(atLeast, math.Ceil(fullest*m.takes(1, Executor).Seconds()/use/a.Of("executor_cores")))
-	search := math.Ceil(max(atLeastSearch, documents*copies*days/a.Of("search_disk_gb")/use, rate*m[Documents]*copies/a.Of("search_documents")/use))
-	cores := cells*(routers*a.Of("router_cores")+executors*a.Of("executor_cores")+recorders*a.Of("recorder_cores")+natsServers*a.Of("nats_cores")) + search*a.Of("search_cores")
+	copies := a.Value("search_copies")
+	executors := max(atLeast, math.Ceil(fullest*m.takes(1, Executor).Seconds()/use/a.Value("executor_cores")))
+	search := math.Ceil(max(atLeastSearch, documents*copies*days/a.Value("search_disk_gb")/use, rate*m[Documents]*copies/a.Value("search_documents")/use))
+	cores := cells*(routers*a.Value("router_cores")+executors*a.Value("executor_cores")+recorders*a.Value("recorder_cores")+natsServers*a.Value("nats_cores")) + search*a.Value("search_cores")
 	follower := func(rate float64) float64 {
 		return heapFactor * rate * keptSeconds * (m[StateBytes] + m[KeyBytes]) / gigabyte
 	}
-	memory := cores*a.Of("memory_gb_per_core") + cells*(routers+recorders)*follower(fullest)
+	memory := cores*a.Value("memory_gb_per_core") + cells*(routers+recorders)*follower(fullest)
 	disk := days * (natsServers*journal + recorders*ledger + copies*documents)
 	// To the first server, from it to the others and to all that follow; documents to each copy.
 	network := journal*(natsServers+routers+recorders) + documents*copies
@@ -167,16 +167,16 @@ func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers fl
 	p.add("network_gb_a_day", network)
 	kept := fullest * keptSeconds
 	behind := max(fullest*snapshotSeconds, kept*m[SnapshotBytes]/snapshotOrder)
-	p.add("minutes_to_start", (m.takes(kept, Snapshot) + m.takes(behind, Fold)).Minutes())
-	p.add("hours_to_read_the_journal", fullest*days*day*m.takes(1, Fold).Hours())
-	p.add("cost_a_month", cores*a.Of("price_core")+memory*a.Of("price_memory_gb")+disk*a.Of("price_disk_gb")+30*network*a.Of("price_network_gb"))
-	one := math.Ceil(rate * m.takes(1, Router, Executor, Fold, Recorder, Ledger).Seconds() / use)
-	if cells > 1 || one > a.Of("machine_cores") {
+	p.add("minutes_to_start", (m.takes(kept, Snapshot) + m.takes(behind, Apply)).Minutes())
+	p.add("hours_to_read_the_journal", fullest*days*day*m.takes(1, Apply).Hours())
+	p.add("cost_a_month", cores*a.Value("price_core")+memory*a.Value("price_memory_gb")+disk*a.Value("price_disk_gb")+30*network*a.Value("price_network_gb"))
+	one := math.Ceil(rate * m.takes(1, Router, Executor, Apply, Recorder, Ledger).Seconds() / use)
+	if cells > 1 || one > a.Value("machine_cores") {
 		one = 0
 	}
 	p.add("writ_up_cores", one)
 	if one > 0 {
-		one = one*a.Of("price_core") + (one*a.Of("memory_gb_per_core")+follower(rate))*a.Of("price_memory_gb") + days*(journal+ledger+documents)*a.Of("price_disk_gb")
+		one = one*a.Value("price_core") + (one*a.Value("memory_gb_per_core")+follower(rate))*a.Value("price_memory_gb") + days*(journal+ledger+documents)*a.Value("price_disk_gb")
 	}
 	p.add("writ_up_cost_a_month", one)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// capture is "capture NAME REGEXP": a variable gets what the first group matches
-// in what the last command printed.
+// capture is "capture NAME REGEXP": a variable gets the first group's match in the last command's
+// output.
 func capture(ts *testscript.TestScript, _ *world, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: capture NAME REGEXP")

@@ -43,13 +43,15 @@ func linked(ts *testscript.TestScript, _ *world, args []string) {
 	ts.Setenv(args[0], got.URL)
 }
 
-// forge makes an address with the key of the data directory, which ends so many
-// seconds from now: forge NAME TENANT DIGEST SECONDS.
+// forge makes an address with the key of the data directory, which expires in so many seconds:
+// forge NAME TENANT DIGEST SECONDS.
 func forge(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 4, "forge NAME TENANT DIGEST SECONDS")
 	secret := must[[]byte](ts)(ledger.ReadSecret(w.data + "/keys/tags"))
 	key := must[[]byte](ts)(hkdf.Key(sha256.New, secret, nil, "writ artifact link key v1\n", sha256.Size))
 	seconds := must[int](ts)(strconv.Atoi(args[3]))
-	at := time.Now().Add(time.Duration(seconds) * time.Second)
-	ts.Setenv(args[0], must[string](ts)(gateway.Links{Key: key}.Link(args[1], "cas://"+args[2], at)))
+	made := time.Now().Add(time.Duration(seconds)*time.Second - 15*time.Minute) // so long before its end
+	link, _, err := gateway.Links{Key: key}.Link(intents.Principal{Tenant: args[1], UserID: "ana", Roles: []string{"user"}}, "test", "cas://"+args[2], made)
+	ts.Check(err)
+	ts.Setenv(args[0], link)
 }

@@ -12,7 +12,7 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/upkeep"
 )
 
 // unaudited are the scripts whose data directory is not audited at their end, and why.
@@ -21,7 +21,7 @@ var unaudited = map[string]string{
 	"large_registry": "it ends with a blob that it has removed",
 }
 
-// second is the second implementation of the auditor, where what it needs is at hand.
+// second is the second implementation of the auditor, if its dependencies are available.
 var second func(ctx context.Context, trust audit.Trust, bundle []byte) error
 
 // audited ends a script with the audit of its data directory, where a log has begun and no process uses
@@ -29,7 +29,7 @@ var second func(ctx context.Context, trust audit.Trust, bundle []byte) error
 func audited(e *testscript.Env, data string) func() {
 	name := strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")
 	return func() {
-		if begun, err := datadir.Begun(data); err != nil || !begun || unaudited[name] != "" {
+		if begun, err := datadir.HasJournal(data); err != nil || !begun || unaudited[name] != "" {
 			return
 		}
 		if err := sound(context.Background(), data); err != nil {

@@ -30,7 +30,7 @@ func acme(ts *testscript.TestScript, w *world, _ []string) {
 	binary := filepath.Join(w.dir, "acme")
 	cmd := exec.Command("go", "build", "-o", binary, ".")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = module, ts.Stdout(), ts.Stderr()
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod "+os.Getenv("GOFLAGS"), "GOWORK=off")
 	ts.Check(cmd.Run())
 	ts.Setenv("ACME", binary)
 	ts.Setenv("CATALOG", filepath.Join(module, "catalog"))
@@ -45,8 +45,8 @@ func port(ts *testscript.TestScript, _ *world, _ []string) {
 	ts.Check(l.Close())
 }
 
-// outside starts a service of somebody else in the background, told where the
-// running writ is: outside SEEDFILE COMMAND ARGS….
+// outside starts a third party's service in the background, with the address of the running writ:
+// outside SEEDFILE COMMAND ARGS….
 func outside(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 2, "outside SEEDFILE COMMAND ARGS…")
 	cmd := exec.Command(args[1], args[2:]...)
@@ -60,16 +60,16 @@ func outside(ts *testscript.TestScript, w *world, args []string) {
 	ts.Defer(end)
 }
 
-// gone kills the services of somebody else: they would come back by themselves
+// killServices kills the services of somebody else: they would come back by themselves
 // once a writ listens on $PORT again.
-func gone(_ *testscript.TestScript, w *world, _ []string) {
+func killServices(_ *testscript.TestScript, w *world, _ []string) {
 	for _, end := range w.services {
 		end()
 	}
 }
 
 // admitted waits until a seed connects to $PORT, barred until it does not:
-// credentials are taken up while writ runs.
+// credentials are applied while writ runs.
 func admitted(ts *testscript.TestScript, _ *world, args []string) { connecting(ts, args, true) }
 
 func barred(ts *testscript.TestScript, _ *world, args []string) { connecting(ts, args, false) }
@@ -84,16 +84,16 @@ func connecting(ts *testscript.TestScript, args []string, in bool) {
 		} else if !errors.Is(err, nats.ErrAuthorization) && !errors.Is(err, io.EOF) {
 			ts.Fatalf("%v", err)
 		}
-		// A server that hangs up says nothing of the seed.
+		// A server that hangs up is no evidence about the seed.
 		return (err == nil) == in && !errors.Is(err, io.EOF), "connecting: " + fmt.Sprint(err)
 	})
 }
 
-// resubmit seals an order anew and submits it until its executor is there: as
+// resubmit signs an intent anew and submits it until its executor is there: as
 // seal, without a file.
 func resubmit(ts *testscript.TestScript, w *world, args []string) {
 	until(ts, func() (bool, string) {
-		seal(ts, w, append([]string{"resubmitted.json"}, args...))
+		sign(ts, w, append([]string{"resubmitted.json"}, args...))
 		status, _, raw := request(ts, w, http.MethodPost, "/v1/intents", nil, []byte(ts.ReadFile("resubmitted.json")))
 		if status == http.StatusOK {
 			must[int](ts)(ts.Stdout().Write(raw))

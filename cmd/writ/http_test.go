@@ -30,7 +30,7 @@ func get(ts *testscript.TestScript, w *world, args []string) {
 	must[int](ts)(fmt.Fprintf(ts.Stdout(), "HTTP %d %s\n%s\n", status, header.Get("Content-Type"), raw))
 }
 
-// save writes what a path answers to a file: save FILE PATH.
+// save writes the answer of a path to a file: save FILE PATH.
 func save(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 2, "save FILE PATH")
 	var raw json.RawMessage
@@ -66,7 +66,7 @@ func request(ts *testscript.TestScript, w *world, method, path string, header ht
 	return resp.StatusCode, resp.Header, raw
 }
 
-// fetch decodes what a path answers.
+// fetch decodes the answer of a path.
 func fetch(ts *testscript.TestScript, w *world, path string, out any) {
 	status, _, raw := request(ts, w, http.MethodGet, path, nil, nil)
 	if status != http.StatusOK {
@@ -123,7 +123,7 @@ func reader(ts *testscript.TestScript, w *world) http.Header {
 	return http.Header{"Authorization": {"Bearer " + w.grant(ts, grantFor{user: "local", tenant: "default", roles: []string{"user", "auditor"}, at: time.Now(), work: intents.ForReading})}}
 }
 
-// accepted posts an order that must be carried out; its answer is printed.
+// accepted posts an intent that must be executed; its answer is printed.
 func accepted(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 1, "accepted FILE")
 	status, _, raw := request(ts, w, http.MethodPost, "/v1/intents", nil, []byte(ts.ReadFile(args[0])))
@@ -133,8 +133,8 @@ func accepted(ts *testscript.TestScript, w *world, args []string) {
 	}
 }
 
-// refused posts an order that must be refused with this code, as its problem,
-// and that must not have been carried out.
+// refused posts an intent that must be refused with this code, as its problem,
+// and that must not have been executed.
 func refused(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 2, "refused FILE CODE")
 	code := codeNamed(ts, args[1])
@@ -167,7 +167,7 @@ func refused(ts *testscript.TestScript, w *world, args []string) {
 	}
 }
 
-// submit sends a sealed order with headers and prints the answer as get does:
+// submit sends a signed intent with headers and prints the answer as get does:
 // submit FILE [NAME VALUE]….
 func submit(ts *testscript.TestScript, w *world, args []string) {
 	if len(args)%2 != 1 {

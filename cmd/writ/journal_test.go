@@ -16,7 +16,7 @@ import (
 )
 
 // verifyJournal opens the data directory of a writ that has ended, checks every
-// order and receipt of the journal, and prints the orders: type, role, code, status.
+// intent and receipt of the journal, and prints the intents: type, role, code, status.
 func verifyJournal(ts *testscript.TestScript, w *world, _ []string) {
 	if w.up != nil {
 		ts.Fatalf("writ is still up")
@@ -28,7 +28,7 @@ func verifyJournal(ts *testscript.TestScript, w *world, _ []string) {
 	defer n.Close()
 	orders, v, err := demo.Verify(ctx, n)
 	ts.Check(err)
-	if !v.OK || v.Orders != int64(len(orders)) {
+	if !v.OK || v.Intents != int64(len(orders)) {
 		ts.Fatalf("not verified: %+v", v)
 	}
 	for _, o := range orders {
@@ -36,7 +36,7 @@ func verifyJournal(ts *testscript.TestScript, w *world, _ []string) {
 	}
 }
 
-// checkDemo checks a file with what `writ demo --json` printed.
+// checkDemo checks a file with the output of `writ demo --json`.
 func checkDemo(ts *testscript.TestScript, _ *world, args []string) {
 	want(ts, args, 1, "demo FILE")
 	var r struct {
@@ -49,10 +49,10 @@ func checkDemo(ts *testscript.TestScript, _ *world, args []string) {
 			Status string
 			Steps  []json.RawMessage
 		}
-		Orders   []json.RawMessage
+		Intents  []json.RawMessage `json:"orders"`
 		Verified struct {
-			OK               bool
-			Orders, Receipts int
+			OK      bool
+			Intents int `json:"orders"`
 		}
 	}
 	decodeOne(ts, args[0], &r)
@@ -64,12 +64,12 @@ func checkDemo(ts *testscript.TestScript, _ *world, args []string) {
 			ts.Fatalf("row %d: %+v", i+1, row)
 		}
 	}
-	if !r.Verified.OK || len(r.Orders) == 0 || r.Verified.Orders != len(r.Orders) || r.Verified.Receipts != len(r.Orders) {
-		ts.Fatalf("%d orders, verified: %+v", len(r.Orders), r.Verified)
+	if !r.Verified.OK || len(r.Intents) == 0 || r.Verified.Intents != len(r.Intents) {
+		ts.Fatalf("%d orders, verified: %+v", len(r.Intents), r.Verified)
 	}
 }
 
-// checkVerdict checks a file with what `writ intent verify --json` printed:
+// checkVerdict checks a file with the output of `writ intent verify --json`:
 // verdict FILE CODE POINTER, "-" for none.
 func checkVerdict(ts *testscript.TestScript, _ *world, args []string) {
 	want(ts, args, 3, "verdict FILE CODE POINTER")
@@ -91,7 +91,7 @@ func checkVerdict(ts *testscript.TestScript, _ *world, args []string) {
 	}
 }
 
-// decodeOne decodes a file that holds one JSON document and nothing else, whose
+// decodeOne decodes a file of one JSON document and nothing else, whose
 // members are all known where out is a closed struct.
 func decodeOne(ts *testscript.TestScript, file string, out any) {
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(file)), out))

@@ -19,7 +19,7 @@ func inForce(ts *testscript.TestScript, w *world) []intents.JWK {
 	return set.Keys
 }
 
-// operate runs a command of an operator against the running writ and gives what it prints.
+// operate runs a command of an operator against the running writ and returns its output.
 func operate(ts *testscript.TestScript, w *world, out any, args ...string) {
 	cmd := exec.Command("writ", slices.Concat(args[:2], []string{"--url", w.url, "--data", w.data, "--json"}, args[2:])...)
 	cmd.Dir, cmd.Env, cmd.Stderr = ts.MkAbs("."), environ(ts, w), ts.Stderr()
@@ -81,11 +81,11 @@ func signed(ts *testscript.TestScript, w *world, args []string) {
 			Parts map[string]json.RawMessage `json:"parts"`
 		}
 		ts.Check(dec.Decode(&s))
-		var facts struct {
+		var inputs struct {
 			Signer struct{ KID, Role string } `json:"signer"`
 		}
-		if s.Parts["facts"] != nil && json.Unmarshal(s.Parts["facts"], &facts) == nil && facts.Signer.Role != "" {
-			last[facts.Signer.Role] = facts.Signer.KID
+		if s.Parts["facts"] != nil && json.Unmarshal(s.Parts["facts"], &inputs) == nil && inputs.Signer.Role != "" {
+			last[inputs.Signer.Role] = inputs.Signer.KID
 		}
 	}
 	for _, role := range args {

@@ -1,5 +1,5 @@
-// Writ lets AI agents act without trusting them: they can only seal orders,
-// which a router checks, records and has carried out.
+// Writ lets AI agents act without trusting them: they can only sign intents,
+// which a router checks, records and has executed.
 package main
 
 import (
@@ -15,20 +15,19 @@ import (
 	"aob.dev/writ/internal/logging"
 )
 
-// How long a command may take to end once it is told to: after a moment it says how to end it
-// at once, and in the end it is ended as by kill -9. The next start then finds what that leaves.
+// Time for a command to end after a signal: first it prints how to end it at once, and finally it
+// is ended as by kill -9, which the next start recovers from.
 const (
-	endSaid = time.Second / 2
-	endTime = 9 * time.Second
+	endNotice = time.Second / 2
+	endTime   = 9 * time.Second
 )
 
-// end ends the process, which was told to, if it does not end by itself: at a second signal at
-// once.
+// end ends the signalled process if it does not end by itself; at a second signal immediately.
 func end(stop func()) {
 	stop() // a second signal has its usual effect
-	time.Sleep(endSaid)
+	time.Sleep(endNotice)
 	fmt.Fprintln(os.Stderr, "writ: ending; what still runs is given a few seconds (Ctrl-C again: end at once)")
-	time.Sleep(endTime - endSaid)
+	time.Sleep(endTime - endNotice)
 	fmt.Fprintf(os.Stderr, "writ: not ended after %s, so stopped: nothing recorded is lost, and the next start ends what was open\n", endTime)
 	os.Exit(cli.ExitNo)
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
 //	anyone PATH                the same without a key
 //	linked, forge NAME         addresses of artifacts: of the last answer, and our own
-//	seal, step, spoil, large   orders sealed with the keys of $WORK/data
+//	seal, step, spoil, large   intents signed with the keys of $WORK/data
 //	accepted, refused          what the router says to them
 //	acme, outside SEED CMD…    a service of somebody else: built, and run
 //	gone                       kills them
@@ -43,15 +43,18 @@ func TestMain(m *testing.M) {
 //	submit FILE [NAME VALUE]…  submits with headers, prints as get does
 //	followed KEY ADDRESS       prints the lines of a log until it ends
 //	replace FROM TO OLD NEW…   writes a file with texts replaced
-//	resubmit ROLE TYPE ARGS…   seal and submit until the executor is there
+//	resubmit ROLE TYPE ARGS…   sign and submit until the executor is there
 //	rotate, revoke ROLE…       new keys with writ keys, and the end of the first ones
-//	signed ROLE…               who signed the last order
+//	signed ROLE…               who signed the last intent
 //	example PAGE TEXT          runs the lines of a page that hold the text
+//	follow PAGE                does what a page says, block by block
 //	helped COMMAND…            runs the commands that its help shows
 //	configured PAGE TEXT       writ.yaml from the lines of a page that hold the text
 //	notes-server --dir DIR     a skill server over its standard streams, a program
 //	unseen TEXT                no file of $WORK/data holds the text
-//	verify                     checks the journal of $WORK/data and prints its orders
+//	verify                     checks the journal of $WORK/data and prints its intents
+//
+// and those that docs/sources/README.md names.
 func TestScripts(t *testing.T) { testscript.Run(t, scripts("testdata/script")) }
 
 // scripts are those of a folder, with our commands.
@@ -61,20 +64,15 @@ func scripts(dir string) testscript.Params {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			plan := intents.TimedID(intents.KindPlan, time.Now(), "")
-			e.Setenv("P", plan) // what ids of the script's plans begin with
+			e.Setenv("P", plan) // prefix of the ids of the script's plans
 			e.Setenv("ELEVEN", planOf(plan+"long", 11))
-			// Later than whatever the script seals, and within its ttl.
+			// Later than whatever the script signs, and within its ttl.
 			e.Setenv("NOW", time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
 			rules, err := filepath.Abs("../../policies/writ")
 			if err != nil {
 				return err
 			}
 			e.Setenv("POLICIES", rules)
-			golden, err := filepath.Abs("testdata/golden")
-			if err != nil {
-				return err
-			}
-			e.Setenv("GOLDEN", golden)
 			w := &world{vars: e.Vars, dir: e.WorkDir, data: e.WorkDir + "/data"}
 			e.Values[worldKey{}] = w
 			e.Defer(audited(e, w.data)) // last: what runs has ended
@@ -84,28 +82,31 @@ func scripts(dir string) testscript.Params {
 			"exits": positive(exits), "skills": positive(serveSkills), "provider": positive(provider), "calls": positive(calls),
 			"up": positive(up), "down": positive(down), "die": positive(die), "interrupted": positive(interrupted), "begun": positive(begun), "occupy": positive(occupy),
 			"get": positive(get), "upload": positive(upload), "submit": positive(submit), "followed": positive(followed), "replace": positive(replace), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
-			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
+			"seal": positive(sign), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
-			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "gone": positive(gone), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
-			"example": positive(example), "helped": positive(helped), "configured": positive(configured), "unseen": positive(unseen),
+			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "gone": positive(killServices), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
+			"example": positive(example), "follow": positive(follow), "helped": positive(helped), "configured": positive(configured), "unseen": positive(checkAbsent),
 			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
 			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
+			"fill": positive(fill), "ended": positive(endScene), "eventually": positive(eventually), "tools": positive(serveTools),
+			"declared": positive(declared), "collector": positive(collectSpans), "defined": positive(defined), "hangup": positive(hangup), "agent": positive(serveAgent), "choosing": positive(choosing),
+			"acting": positive(acting), "enricher": positive(enricher), "collecting": positive(collecting), "staff": positive(staff), "brand": positive(brand), "search": positive(search), "ask": positive(ask), "ends": positive(ends),
 		},
 	}
 }
 
-// world is what one script has running.
+// world is the running environment of one script.
 type world struct {
-	vars      []string // environment of a script's commands
-	dir, data string
-	args      []string // of the last up
-	up        *process
-	url       string
-	calls     func() int64  // of the skill server
-	called    chan struct{} // closed at the first one
-	asked     chan struct{} // closed when the model that never answers is asked for cities
-	task      *task         // that step opened
-	services  []func()      // end each service of somebody else
+	vars         []string // environment of a script's commands
+	dir, data    string
+	args         []string // of the last up
+	up           *process
+	url          string
+	calls        func() int64  // of the skill server
+	called       chan struct{} // closed at the first one
+	calledCities chan struct{} // closed when the model that never answers is asked for cities
+	task         *task         // that step opened
+	services     []func()      // end each service of somebody else
 }
 
 type worldKey struct{}
@@ -135,7 +136,7 @@ func want(ts *testscript.TestScript, args []string, n int, usage string) {
 	}
 }
 
-// patience bounds what is to end by itself.
+// patience bounds waiting for something to end by itself.
 const patience = time.Minute
 
 func exits(ts *testscript.TestScript, w *world, args []string) {
@@ -162,7 +163,7 @@ func exits(ts *testscript.TestScript, w *world, args []string) {
 func environ(ts *testscript.TestScript, w *world) []string {
 	env := append([]string{}, w.vars...)
 	for _, name := range []string{
-		"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "XDG_CONFIG_HOME", "WRIT_MODEL_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ACME_LAX", "ACME_DIES", "CRM_TOKEN", "P8_SCHEMA_DIR",
+		"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_LISTEN", "WRIT_SKILLS", "WRIT_URL", "XDG_CONFIG_HOME", "WRIT_MODEL_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ACME_LAX", "ACME_DIES", "CRM_TOKEN", "P8_SCHEMA_DIR",
 		"WRIT_ENVIRONMENT", "NODE_ENV", "API_KEY", "API_KEY_SECRET_NAME", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_REGION", "VERTEX_AI_LOCATION", "VERTEX_AI_MODEL",
 		"WRIT_AGENT_HOSTS", "WRIT_AGENT_VARIABLES", "MY_AGENT_ENDPOINT", "FIRESTORE_DATABASE", "SLACK_BOT_TOKEN", "OTEL_EXPORTER_OTLP_ENDPOINT", "LOG_LEVEL", "SESSION_TTL_MINUTES", "SESSION_MAX_TURNS", "ENABLE_SESSION_BYPASS", "ENABLE_CLARIFICATION",
 		"ENABLE_CIRCUIT_BREAKER", "ENABLE_RATE_LIMITING", "RATE_LIMIT_WINDOW_MS", "RATE_LIMIT_MAX_REQUESTS", "CIRCUIT_BREAKER_FAILURE_THRESHOLD", "CIRCUIT_BREAKER_RESET_TIMEOUT_MS",

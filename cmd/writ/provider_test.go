@@ -23,7 +23,7 @@ import (
 //	       it finds that failed turns were not answered
 //	/slow  never answers
 func provider(ts *testscript.TestScript, w *world, _ []string) {
-	w.asked = make(chan struct{})
+	w.calledCities = make(chan struct{})
 	var once sync.Once
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -55,8 +55,8 @@ func provider(ts *testscript.TestScript, w *world, _ []string) {
 			rw.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":%s,"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n", agentReply(body))
 		default:
-			if strings.Contains(string(body), "List the cities") { // no look at what the server takes
-				once.Do(func() { close(w.asked) })
+			if strings.Contains(string(body), "List the cities") { // not a probe of the server
+				once.Do(func() { close(w.calledCities) })
 			}
 			<-r.Context().Done()
 		}
@@ -68,7 +68,7 @@ func provider(ts *testscript.TestScript, w *world, _ []string) {
 	ts.Setenv("PROVIDER", srv.URL)
 }
 
-// agentReply is what the model behind /agent replies to a request.
+// agentReply is the reply of the model behind /agent to a request.
 func agentReply(body []byte) string {
 	var req struct {
 		Messages []struct{ Role, Content string }

@@ -195,8 +195,8 @@ func configured(ts *testscript.TestScript, _ *world, args []string) {
 	ts.Fatalf("%s shows no YAML with %q", args[0], args[1])
 }
 
-// unseen checks that no file of $WORK/data holds a text: unseen TEXT.
-func unseen(ts *testscript.TestScript, w *world, args []string) {
+// checkAbsent checks that no file of $WORK/data holds a text: unseen TEXT.
+func checkAbsent(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 1, "unseen TEXT")
 	files := 0
 	ts.Check(filepath.WalkDir(w.data, func(path string, d fs.DirEntry, err error) error {

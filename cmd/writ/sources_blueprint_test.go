@@ -171,8 +171,8 @@ func ask(ts *testscript.TestScript, w *world, args []string) {
 func ends(ts *testscript.TestScript, w *world, args []string) {
 	for _, name := range args {
 		plan := ts.Getenv("P") + name
-		sealed, _ := w.seal(ts, order{role: intents.RoleGateway, typ: "cancel", args: fmt.Sprintf(`{"plan_id":%q}`, plan), user: "ana", tenant: "default", roles: []string{"user"}, plan: plan, key: "end_" + name})
-		if status, _, raw := request(ts, w, http.MethodPost, "/v1/intents", nil, sealed); status != http.StatusOK {
+		signed, _ := w.sign(ts, intent{role: intents.RoleGateway, typ: "cancel", args: fmt.Sprintf(`{"plan_id":%q}`, plan), user: "ana", tenant: "default", roles: []string{"user"}, plan: plan, key: "end_" + name})
+		if status, _, raw := request(ts, w, http.MethodPost, "/v1/intents", nil, signed); status != http.StatusOK {
 			ts.Fatalf("%s: HTTP %d %s", plan, status, raw)
 		}
 	}

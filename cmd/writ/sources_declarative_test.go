@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/state/agents"
 )
 
 // uuidgen prints a random id, in the form of a UUID.

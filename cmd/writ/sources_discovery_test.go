@@ -136,12 +136,12 @@ func (r actRequest) delta(a act) string {
 	if len(calls) > 0 && len(r.Tools) > 0 {
 		return `{"tool_calls":[` + strings.Join(calls, ",") + `]}`
 	}
-	text, _ := json.Marshal(cmp.Or(a.Text, r.told())) // of a string
+	text, _ := json.Marshal(cmp.Or(a.Text, r.outcome())) // of a string
 	return fmt.Sprintf(`{"content":%s}`, text)
 }
 
-// told is what came of what it asked, in words.
-func (r actRequest) told() string {
+// outcome is what came of what it asked, in words.
+func (r actRequest) outcome() string {
 	var said []string
 	for _, m := range r.Messages {
 		switch m.Role {

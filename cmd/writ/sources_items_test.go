@@ -117,7 +117,7 @@ func itemsOf(doc string) []string {
 
 var letters = regexp.MustCompile(`^[a-z]+$`)
 
-// glued says whether a name is another one and a word, between which a conversion lost the space.
+// glued reports whether a name is another one and a word, between which a conversion lost the space.
 func glued(name string, items []string) bool {
 	for _, i := range items {
 		if len(i) < 7 || !strings.ContainsAny(i, "_.") {

@@ -308,13 +308,7 @@ func (p *sourcePage) run(t *testing.T) string {
 		ts.Logf("%s", b.text)
 		shell(ts, w, here.ReplaceAllLiteralString(b.text, w.url))
 	})
-	for name, cmd := range map[string]func(*testscript.TestScript, *world, []string){
-		"fill": fill, "ended": endScene, "eventually": eventually, "tools": serveTools, "submit": submitPrinted,
-		"declared": declared, "collector": collectSpans, "defined": defined, "hangup": hangup, "agent": serveAgent, "choosing": choosing,
-		"acting": acting, "enricher": enricher, "collecting": collecting, "staff": staff, "brand": brand, "search": search, "ask": ask, "ends": ends,
-	} {
-		params.Cmds[name] = positive(cmd)
-	}
+	params.Cmds["submit"] = positive(submitPrinted)
 	testscript.RunT(recorder{t, log}, params)
 	ended = true
 	_, seen, _ := strings.Cut(log.String(), "\n> ") // after the environment
@@ -379,7 +373,7 @@ func members(text string) []string {
 	return all
 }
 
-// uses says whether something that is run names a file, or its directory.
+// uses reports whether something that is run names a file, or its directory.
 func (p *sourcePage) uses(file string) bool {
 	for _, b := range p.blocks {
 		if b.use == useRun || b.use == useShell {

@@ -51,7 +51,7 @@ func fill(ts *testscript.TestScript, _ *world, args []string) {
 func submitPrinted(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 2, "submit FILE CODE [FLAGS]")
 	script := `writ intent new "$(jq -r .type ` + args[0] + `)" --args "$(jq .args ` + args[0] + `)" --url ` + w.url + ` --data ` + w.data + ` "$@" |
-		writ intent sign --key ` + w.data + `/keys/gateway.pem --url ` + w.url + ` | writ intent submit --json --url ` + w.url
+		writ intent sign --signer ` + w.data + `/keys/gateway.pem --url ` + w.url + ` | writ intent submit --json --url ` + w.url
 	cmd := exec.Command("bash", append([]string{"-c", script, "submit"}, args[2:]...)...)
 	var out bytes.Buffer
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), environ(ts, w), io.MultiWriter(&out, ts.Stdout()), ts.Stderr()
@@ -132,7 +132,7 @@ func serveTools(ts *testscript.TestScript, _ *world, args []string) {
 // endScene ends what a page has begun: no plan is open, the node starts again and has the same
 // plans, and its log is sound. The next up begins with nothing.
 func endScene(ts *testscript.TestScript, w *world, _ []string) {
-	if begun, err := datadir.Begun(w.data); err != nil || !begun {
+	if begun, err := datadir.HasJournal(w.data); err != nil || !begun {
 		ts.Check(err)
 		return
 	}

@@ -132,7 +132,7 @@ func begun(ts *testscript.TestScript, w *world, args []string) {
 		return
 	}
 	want(ts, args, 1, "begun model|skill|script RUN")
-	ch, ok := map[string]chan struct{}{"model": w.asked, "skill": w.called}[args[0]]
+	ch, ok := map[string]chan struct{}{"model": w.calledCities, "skill": w.called}[args[0]]
 	if !ok || ch == nil {
 		ts.Fatalf("there is no %s", args[0])
 	}

@@ -1,6 +1,5 @@
-// Package artifacts stores data permanently and gives links to it: artifact.put and
-// artifact.get over the blobs of the order's tenant. A blob stays as long as a record
-// names it.
+// Package artifacts stores data permanently and returns links to it: artifact.put and artifact.get
+// over the blobs of the intent's tenant. A blob is retained as long as a record names it.
 package artifacts
 
 import (
@@ -8,6 +7,7 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
 )
@@ -15,20 +15,17 @@ import (
 // Name of the executor.
 const Name = "artifacts"
 
-// LinkAge is how long a link from artifact.get gives the bytes.
-const LinkAge = 15 * time.Minute
-
 // Config of the executor. All members are required.
 type Config struct {
 	Blobs storage.Blobs
-	// Link is an address at which GET gives a tenant's blob until before, a whole
-	// second.
-	Link func(tenant, ref string, before time.Time) (string, error)
+	// Link returns a URL at which GET returns a blob of the reader's tenant until before, a whole
+	// second, as long as the reader, who came through a client, may read it.
+	Link func(reader intents.Principal, client, ref string, now time.Time) (link string, before time.Time, err error)
 	Now  func() time.Time
 }
 
-// Handlers of the executor. They keep no state: an artifact's name is its digest,
-// so the same order twice is one artifact.
+// Handlers of the executor. They have no state: an artifact's name is its digest,
+// so the same intent twice is one artifact.
 func Handlers(cfg Config) map[string]executors.Handler {
 	a := artifacts{cfg}
 	return map[string]executors.Handler{"artifact.put": executors.WithArgs(a.put), "artifact.get": executors.WithArgs(a.get)}
@@ -36,9 +33,9 @@ func Handlers(cfg Config) map[string]executors.Handler {
 
 type artifacts struct{ Config }
 
-// put stores the data. Data that is there already is written again, so that a
-// collector which has just seen it without a name finds it new.
-func (a artifacts) put(ctx context.Context, o *executors.Order, args catalog.ArtifactPut) (*executors.Result, error) {
+// put stores the data. Existing data is written again, so that a collector that has just found it
+// unreferenced sees it as new.
+func (a artifacts) put(ctx context.Context, o *executors.Intent, args catalog.ArtifactPut) (*executors.Result, error) {
 	data, err := o.Content(ctx, a.Blobs, "/data", args.Data)
 	if err != nil {
 		return nil, err
@@ -52,7 +49,7 @@ func (a artifacts) put(ctx context.Context, o *executors.Order, args catalog.Art
 }
 
 // get gives an address of one of the tenant's blobs; another's does not exist.
-func (a artifacts) get(ctx context.Context, o *executors.Order, args catalog.ArtifactGet) (*executors.Result, error) {
+func (a artifacts) get(ctx context.Context, o *executors.Intent, args catalog.ArtifactGet) (*executors.Result, error) {
 	tenant := o.Ticket.Actor.Tenant
 	blob, size, err := a.Blobs.Fetch(ctx, tenant, args.Artifact)
 	if err != nil {
@@ -61,8 +58,7 @@ func (a artifacts) get(ctx context.Context, o *executors.Order, args catalog.Art
 	if err := blob.Close(); err != nil {
 		return nil, executors.Store(err)
 	}
-	before := a.Now().Add(LinkAge).UTC().Truncate(time.Second)
-	url, err := a.Link(tenant, args.Artifact, before)
+	url, before, err := a.Link(o.Ticket.Actor, o.Ticket.Client, args.Artifact, a.Now())
 	if err != nil {
 		return nil, err
 	}

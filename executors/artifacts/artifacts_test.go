@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"aob.dev/writ/executors/artifacts"
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
@@ -21,14 +21,14 @@ func open(t *testing.T) (*blobdir.Blobs, *executortest.Executor) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := func(tenant, ref string, before time.Time) (string, error) {
-		return "/" + tenant + "/" + ref + "/" + before.Format(time.RFC3339Nano), nil
+	link := func(reader intents.Principal, client, ref string, now time.Time) (string, time.Time, error) {
+		return "/" + reader.Tenant + "/" + reader.UserID + client + "/" + ref, now.UTC().Add(time.Minute).Truncate(time.Second), nil
 	}
 	return b, executortest.New(t, artifacts.Name, nil, artifacts.Handlers(artifacts.Config{Blobs: b, Link: link, Now: time.Now}))
 }
 
-func put(args catalog.ArtifactPut, inputs ...intents.Input) executortest.Order {
-	in := executortest.Order{Type: "artifact.put", Args: args}
+func put(args catalog.ArtifactPut, inputs ...intents.Input) executortest.Intent {
+	in := executortest.Intent{Type: "artifact.put", Args: args}
 	in.Ticket.Inputs = inputs
 	return in
 }
@@ -40,8 +40,8 @@ func TestPutThenGet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		order executortest.Order
-		want  string
+		intent executortest.Intent
+		want   string
 	}{
 		"text":  {put(catalog.ArtifactPut{Data: json.RawMessage(`"a\nb"`), MediaType: "text/plain", Name: "a.txt"}), "a\nb"},
 		"JSON":  {put(catalog.ArtifactPut{Data: json.RawMessage(`{"n":1}`)}), `{"n":1}`},
@@ -50,7 +50,7 @@ func TestPutThenGet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var kept catalog.ArtifactPutResult
-			e.Must(t, tt.order, &kept)
+			e.Must(t, tt.intent, &kept)
 			if want := "cas://" + intents.Digest([]byte(tt.want)); kept.Artifact != want || kept.SizeBytes != int64(len(tt.want)) {
 				t.Fatalf("%+v, want %s", kept, want)
 			}
@@ -63,8 +63,8 @@ func TestPutThenGet(t *testing.T) {
 				t.Fatalf("%q, %v", got, err)
 			}
 			var at catalog.ArtifactGetResult
-			e.Must(t, executortest.Order{Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: kept.Artifact}}, &at)
-			if at.SizeBytes != kept.SizeBytes || at.URL != "/acme/"+kept.Artifact+"/"+at.ExpiresAt.Format(time.RFC3339) || !at.ExpiresAt.After(time.Now()) {
+			e.Must(t, executortest.Intent{Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: kept.Artifact}}, &at)
+			if at.SizeBytes != kept.SizeBytes || at.URL != "/acme/ana/"+kept.Artifact || !at.ExpiresAt.After(time.Now()) {
 				t.Fatalf("%+v", at)
 			}
 		})
@@ -79,7 +79,7 @@ func TestGetOfAnotherTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ref := range []string{ref, "cas://" + intents.Digest([]byte("never"))} {
-		if r := e.Do(t, executortest.Order{Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: ref}}); r.Code != intents.NotFound {
+		if r := e.Do(t, executortest.Intent{Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: ref}}); r.Code != intents.NotFound {
 			t.Errorf("%s: %+v", ref, r)
 		}
 	}

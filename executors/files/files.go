@@ -15,8 +15,8 @@ import (
 // Name of the executor.
 const Name = "files"
 
-// Handlers of the executor. They keep no state: a file's id derives from its
-// content, so the same order twice is one file.
+// Handlers of the executor. They have no state: a file's id derives from its
+// content, so the same intent twice is one file.
 func Handlers(blobs storage.Blobs) map[string]executors.Handler {
 	f := files{blobs}
 	return map[string]executors.Handler{"write_temp": executors.WithArgs(f.write), "read_lines": executors.WithArgs(f.read)}
@@ -25,7 +25,7 @@ func Handlers(blobs storage.Blobs) map[string]executors.Handler {
 type files struct{ blobs storage.Blobs }
 
 // write streams the data into the step's scope.
-func (f files) write(ctx context.Context, o *executors.Order, args catalog.WriteTemp) (*executors.Result, error) {
+func (f files) write(ctx context.Context, o *executors.Intent, args catalog.WriteTemp) (*executors.Result, error) {
 	scope, err := o.Scope()
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (f files) write(ctx context.Context, o *executors.Order, args catalog.Write
 }
 
 // read gives lines of one of the step's files; another step's does not exist.
-func (f files) read(ctx context.Context, o *executors.Order, args catalog.ReadLines) (*executors.Result, error) {
+func (f files) read(ctx context.Context, o *executors.Intent, args catalog.ReadLines) (*executors.Result, error) {
 	scope, err := o.Scope()
 	if err != nil {
 		return nil, err

@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/files"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
@@ -24,12 +24,12 @@ func open(t *testing.T) (*blobdir.Blobs, *executortest.Executor) {
 	return b, executortest.New(t, files.Name, nil, files.Handlers(b))
 }
 
-func write(args map[string]any) executortest.Order {
-	return executortest.Order{Type: "write_temp", Args: args}
+func write(args map[string]any) executortest.Intent {
+	return executortest.Intent{Type: "write_temp", Args: args}
 }
 
-func lines(id string, start, n int) executortest.Order {
-	return executortest.Order{Type: "read_lines", Args: catalog.ReadLines{FileID: id, Start: start, N: n}}
+func lines(id string, start, n int) executortest.Intent {
+	return executortest.Intent{Type: "read_lines", Args: catalog.ReadLines{FileID: id, Start: start, N: n}}
 }
 
 func TestWriteThenRead(t *testing.T) {
@@ -51,7 +51,7 @@ func TestWriteThenRead(t *testing.T) {
 	}
 }
 
-// The same order twice is one file: write_temp is idempotent.
+// The same intent twice is one file: write_temp is idempotent.
 func TestWriteTwice(t *testing.T) {
 	_, e := open(t)
 	var first, second catalog.WriteTempResult
@@ -95,16 +95,16 @@ func TestWriteFrom(t *testing.T) {
 }
 
 // Files belong to one step: another step, revision, plan or tenant, and an
-// order outside a task, find nothing.
+// intent outside a task, find nothing.
 func TestFilesArePrivate(t *testing.T) {
 	_, e := open(t)
 	var file catalog.WriteTempResult
 	e.Must(t, write(map[string]any{"data": "x"}), &file)
-	for name, change := range map[string]func(*executortest.Order){
-		"step":     func(in *executortest.Order) { in.Ticket.Scope = &intents.TaskScopeClaim{Step: 2} },
-		"revision": func(in *executortest.Order) { in.Ticket.Scope = &intents.TaskScopeClaim{Revision: 2} },
-		"plan":     func(in *executortest.Order) { in.Ticket.Scope = &intents.TaskScopeClaim{Plan: "plan_2"} },
-		"tenant":   func(in *executortest.Order) { in.Ticket.Actor.Tenant = "evil" },
+	for name, change := range map[string]func(*executortest.Intent){
+		"step":     func(in *executortest.Intent) { in.Ticket.Scope = &intents.TaskScopeClaim{Step: 2} },
+		"revision": func(in *executortest.Intent) { in.Ticket.Scope = &intents.TaskScopeClaim{Revision: 2} },
+		"plan":     func(in *executortest.Intent) { in.Ticket.Scope = &intents.TaskScopeClaim{Plan: "plan_2"} },
+		"tenant":   func(in *executortest.Intent) { in.Ticket.Actor.Tenant = "evil" },
 	} {
 		in := lines(file.FileID, 0, 1)
 		change(&in)

@@ -7,9 +7,9 @@ import (
 	"github.com/clipperhouse/uax29/v2/sentences"
 )
 
-// A chunk has at most so many bytes, of which the first are the last of the one before. A
-// token of English is some 4 bytes, and one of other languages fewer characters, but hardly
-// fewer bytes: so these are 800 and 100 tokens, and no tokenizer is needed.
+// Size of a chunk and its overlap with the previous one, in bytes. A token of English is some 4
+// bytes; one of other languages has fewer characters, but hardly fewer bytes: so these are 800 and
+// 100 tokens, and no tokenizer is needed.
 const (
 	chunkBytes   = 800 * bytesPerToken
 	overlapBytes = 100 * bytesPerToken

@@ -10,23 +10,23 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
 )
 
 const (
-	// EmbedWait bounds how long an order waits for the vectors of a document. Chunks are
-	// then written without, and get theirs later.
+	// EmbedWait bounds how long an intent waits for the vectors of a document. Chunks are then
+	// written without vectors and get them later.
 	EmbedWait = 5 * time.Second
 	// batch is how many chunks are embedded and written at a time.
 	batch = 64
-	// keptRemoved is how long a removed document is remembered: orders that could come late
-	// are gone by then.
+	// keptRemoved is the retention of a removed document's tombstone: intents that could arrive
+	// late have expired by then.
 	keptRemoved = 2 * storage.KeptFor
 )
 
-// index adds a document: checked whole, then written; see the package for what a crash leaves.
-func (k *knowledge) index(ctx context.Context, o *executors.Order, args catalog.KBIndex) (*executors.Result, error) {
+// index adds a document: checked completely, then written; the package comment describes what a
+// crash leaves.
+func (k *knowledge) index(ctx context.Context, o *executors.Intent, args catalog.KBIndex) (*executors.Result, error) {
 	doc, texts, err := k.document(ctx, o, args)
 	if err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func (k *knowledge) index(ctx context.Context, o *executors.Order, args catalog.
 	return &executors.Result{Value: out}, err
 }
 
-// document reads what an order adds. Nothing is written.
-func (k *knowledge) document(ctx context.Context, o *executors.Order, args catalog.KBIndex) (doc record, texts []string, err error) {
+// document reads what an intent adds. Nothing is written.
+func (k *knowledge) document(ctx context.Context, o *executors.Intent, args catalog.KBIndex) (doc record, texts []string, err error) {
 	reader, err := readerOf(o, args.Scope)
 	if err != nil {
 		return doc, nil, err
@@ -108,9 +108,9 @@ func digest(texts ...string) string {
 	return intents.Digest(all)
 }
 
-// superseded is the document that a new one replaces, which the actor must be able to
-// remove; none, if it is the same.
-func (k *knowledge) superseded(ctx context.Context, o *executors.Order, args catalog.KBIndex, doc record) (head, error) {
+// superseded is the document that a new one replaces; the actor must be allowed to remove it. None
+// if it is the same.
+func (k *knowledge) superseded(ctx context.Context, o *executors.Intent, args catalog.KBIndex, doc record) (head, error) {
 	if args.Supersedes == "" || args.Supersedes == doc.ID {
 		return head{}, nil
 	}
@@ -121,13 +121,13 @@ func (k *knowledge) superseded(ctx context.Context, o *executors.Order, args cat
 	return old, err
 }
 
-// removable documents are live, or were removed by the same order.
+// removable documents are live, or were removed by the same intent.
 func removable(h head, reader string, position int64) bool {
 	return h.Kind == kindDocument && h.Reader == reader && (h.State == stateLive || h.State == stateRemoved && h.position == position)
 }
 
-// write makes a document live, and says what made its vectors; empty: some are missing.
-func (k *knowledge) write(ctx context.Context, o *executors.Order, was head, doc record, texts []string) (embedder string, err error) {
+// write makes a document live and returns the embedder of its vectors; empty: some are missing.
+func (k *knowledge) write(ctx context.Context, o *executors.Intent, was head, doc record, texts []string) (embedder string, err error) {
 	position := o.Ticket.Position
 	if err := k.swap(ctx, was, doc, position); err != nil {
 		return "", err
@@ -157,7 +157,7 @@ func (k *knowledge) chunksOf(doc record, texts []string, first int) []record {
 	for i, text := range texts[first:min(first+batch, len(texts))] {
 		c := doc
 		c.Kind, c.State, c.Chunks, c.SizeBytes = kindChunk, "", 0, 0
-		c.ID, c.Ordinal, c.Text, c.Embedder = digest(doc.ID, strconv.Itoa(first+i)), first+i, text, unembedded
+		c.ID, c.Ordinal, c.Text, c.Embedder = digest(doc.ID, strconv.Itoa(first+i)), first+i, text, executors.Unembedded
 		out = append(out, c)
 	}
 	return out
@@ -179,29 +179,25 @@ func (k *knowledge) embed(ctx context.Context, chunks []record) bool {
 	if k.Embedder == nil || ctx.Err() != nil {
 		return false
 	}
-	return embedAll(ctx, k.Embedder, chunks) == nil
-}
-
-func embedAll(ctx context.Context, e embed.Embedder, chunks []record) error {
 	texts := make([]string, len(chunks))
 	for i, c := range chunks {
 		texts[i] = c.embeddable()
 	}
-	vectors, err := e.Embed(ctx, texts)
+	vectors, err := k.Embedder.Embed(ctx, texts)
 	if err != nil {
-		return err
+		return false
 	}
 	for i := range chunks {
-		chunks[i].Embedding, chunks[i].Embedder = vectors[i], e.Name()
+		chunks[i].Embedding, chunks[i].Embedder = vectors[i], k.Embedder.Name()
 	}
-	return nil
+	return true
 }
 
 // embeddable is the text that the vector of a chunk is made of.
 func (r record) embeddable() string { return r.Title + "\n" + r.Text }
 
-// remove takes a document out of what is found.
-func (k *knowledge) remove(ctx context.Context, o *executors.Order, args catalog.KBRemove) (*executors.Result, error) {
+// remove makes a document unfindable.
+func (k *knowledge) remove(ctx context.Context, o *executors.Intent, args catalog.KBRemove) (*executors.Result, error) {
 	reader, err := readerOf(o, args.Scope)
 	if err != nil {
 		return nil, err

@@ -6,25 +6,17 @@ import (
 	"context"
 	"testing"
 
+	"aob.dev/writ/internal/testing/opensearchtest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/opensearch/servertest"
 )
 
 // TestIntegrationKnowledge: what holds on the store of one process holds on an OpenSearch.
 func TestIntegrationKnowledge(t *testing.T) {
-	server, err := servertest.Start(t.Context(), servertest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := opensearchtest.Shared(t)
 	store := func(t *testing.T, prefix string) current {
 		t.Helper()
-		d, err := opensearch.Open(opensearch.Config{URL: server.URL, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension)})
+		d, err := opensearch.Open(opensearch.Config{URL: server, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +26,7 @@ func TestIntegrationKnowledge(t *testing.T) {
 		}
 		return current{d}
 	}
-	t.Run("Added", func(t *testing.T) { whatIsAdded(t, store(t, "added-")) })
+	t.Run("Added", func(t *testing.T) { addedDocuments(t, store(t, "added-")) })
 	t.Run("NewEmbedder", func(t *testing.T) { newEmbedder(t, store(t, "embedder-")) })
 	t.Run("HybridIsBest", func(t *testing.T) {
 		d := store(t, "hybrid-")

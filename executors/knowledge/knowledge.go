@@ -1,18 +1,18 @@
-// Package knowledge keeps documents of users and tenants in parts, and finds the parts by
-// words and by vectors. All is in kb_chunks:
+// Package knowledge stores documents of users and tenants in chunks, and finds the chunks by words
+// and by vectors. Everything is in kb_chunks:
 //
-//	document   what was added: title, owner, number of parts, state
+//	document   the added document: title, owner, number of chunks, state
 //	chunk      some 800 tokens of its text, with an embedding where there is an embedder
 //
-// The id of a document is the digest of what it says and of who reads it, and those of its
-// chunks follow from it. So the same document twice is one. Documents are fenced by the
-// position of the order that wrote them last.
+// The id of a document is the digest of its content and its reader, and the ids of its chunks
+// derive from it, so the same document twice is one. Documents are fenced by the position of the
+// intent that wrote them last.
 //
-// A document is found as a whole or not at all: it is written as writing, then its chunks,
-// then as live, and only chunks of live documents are found. A crash between leaves chunks
-// that nobody finds. The order that is sent again goes on with them; if none comes, a sweep
-// removes them after an hour. A document that is removed stays as removed for two days, so
-// that an order from before, which comes late, does not bring it back.
+// A document is found as a whole or not at all: it is written as writing, then its chunks, then as
+// live, and only chunks of live documents are found. A crash in between leaves chunks that nobody
+// finds. The repeated intent continues with them; without one, a sweep removes them after an hour.
+// A removed document stays as a tombstone for two days, so that an earlier intent that arrives late
+// does not restore it.
 package knowledge
 
 import (
@@ -45,10 +45,15 @@ type Config struct {
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
 	k := &knowledge{cfg}
-	return map[string]executors.Handler{
+	return executors.Fresh(cfg.Documents, map[string]executors.Handler{
 		"kb.index": executors.WithArgs(k.index), "kb.search": executors.WithArgs(k.search),
 		"kb.list": executors.WithArgs(k.list), "kb.remove": executors.WithArgs(k.remove),
-	}
+	}, searched)
+}
+
+// searched are the indices of the intents that search or remove chunks.
+var searched = map[string][]string{
+	"kb.index": {storage.IndexChunks}, "kb.search": {storage.IndexChunks}, "kb.list": {storage.IndexChunks}, "kb.remove": {storage.IndexChunks},
 }
 
 type knowledge struct{ Config }
@@ -63,7 +68,7 @@ const (
 	stateRemoved = "removed"
 )
 
-// everybody is the reader of what belongs to a tenant. No user has this id.
+// everybody is the reader of a tenant's documents. No user has this id.
 const everybody = "*"
 
 // record is a document of kb_chunks.
@@ -112,7 +117,7 @@ type head struct {
 func (k *knowledge) head(ctx context.Context, tenant, id string) (h head, err error) {
 	doc, err := k.Documents.Get(ctx, tenant, storage.IndexChunks, id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return head{position: storage.Nobody}, nil
+		return head{position: storage.NoPosition}, nil
 	}
 	if err != nil {
 		return h, executors.Store(err)
@@ -131,8 +136,9 @@ func (k *knowledge) swap(ctx context.Context, was head, now record, position int
 	return executors.Store(k.Documents.Swap(ctx, now.Tenant, storage.IndexChunks, was.position, doc))
 }
 
-// readerOf is who reads what an order writes in a scope. A task writes for its user alone.
-func readerOf(o *executors.Order, scope string) (string, error) {
+// readerOf is the reader of documents that an intent writes in a scope. A task writes only for its
+// user.
+func readerOf(o *executors.Intent, scope string) (string, error) {
 	if scope != catalog.KnowledgeOfTenant {
 		return o.Ticket.Actor.UserID, nil
 	}
@@ -142,7 +148,7 @@ func readerOf(o *executors.Order, scope string) (string, error) {
 	return everybody, nil
 }
 
-// refuse says which argument is wrong.
+// refuse names the wrong argument.
 func refuse(code intents.Code, pointer, reason string) error {
 	return executors.Fail(code, reason+" (at "+pointer+")").
 		WithDetails(map[string]any{"violations": []map[string]string{{"pointer": pointer, "reason": reason}}})
@@ -151,7 +157,7 @@ func refuse(code intents.Code, pointer, reason string) error {
 const defaultList = 20
 
 // list gives the documents that the actor finds, newest first.
-func (k *knowledge) list(ctx context.Context, o *executors.Order, args catalog.KBList) (*executors.Result, error) {
+func (k *knowledge) list(ctx context.Context, o *executors.Intent, args catalog.KBList) (*executors.Result, error) {
 	page, err := k.Documents.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexChunks, storage.Query{
 		Terms: map[string][]string{"kind": {kindDocument}, "state": {stateLive}, "reader": readers(o)},
 		Sort:  "-created_at", Limit: cmp.Or(args.Limit, defaultList), After: args.After,
@@ -176,8 +182,8 @@ func (k *knowledge) list(ctx context.Context, o *executors.Order, args catalog.K
 	return &executors.Result{Value: out}, nil
 }
 
-// readers are those whose knowledge an order may find.
-func readers(o *executors.Order) []string { return []string{o.Ticket.Actor.UserID, everybody} }
+// readers are the readers whose documents an intent may find.
+func readers(o *executors.Intent) []string { return []string{o.Ticket.Actor.UserID, everybody} }
 
 // labels are metadata as terms.
 func labels(metadata map[string]string) []string {

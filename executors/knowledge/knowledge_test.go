@@ -15,11 +15,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/knowledge"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/sqlite"
@@ -47,7 +48,7 @@ func embedded(tb testing.TB) *sqlite.Documents {
 	return docs
 }
 
-// on is the executor on a store, with what a change of its configuration says.
+// on is the executor on a store, with a changed configuration.
 func on(tb testing.TB, docs storage.Documents, change func(*knowledge.Config)) *bench {
 	tb.Helper()
 	blobs, err := blobdir.Open(tb.TempDir())
@@ -65,7 +66,7 @@ func on(tb testing.TB, docs storage.Documents, change func(*knowledge.Config)) *
 
 func (b *bench) clock() time.Time { return b.now }
 
-func hashed(tb testing.TB) embed.Hashed {
+func hashed(tb testing.TB) embed.HashEmbedder {
 	tb.Helper()
 	h, err := embed.NewHashed(dimension)
 	if err != nil {
@@ -79,9 +80,9 @@ func withHashed(tb testing.TB) func(*knowledge.Config) {
 	return func(c *knowledge.Config) { c.Embedder = hashed(tb) }
 }
 
-// as is an order of a user, outside a task.
-func as(tenant, user, typ string, args any) executortest.Order {
-	o := executortest.Order{Type: typ, NoScope: true, Args: args}
+// as is an intent of a user, outside a task.
+func as(tenant, user, typ string, args any) executortest.Intent {
+	o := executortest.Intent{Type: typ, NoScope: true, Args: args}
 	o.Ticket.Actor.Tenant, o.Ticket.Actor.UserID = tenant, user
 	return o
 }
@@ -130,9 +131,9 @@ func (b *bench) listed(tb testing.TB, user string) string {
 
 // TestKnowledge: who adds finds it, with its place and why; others do not. What replaces a
 // document takes its place, and what is removed is gone.
-func TestKnowledge(t *testing.T) { whatIsAdded(t, embedded(t)) }
+func TestKnowledge(t *testing.T) { addedDocuments(t, embedded(t)) }
 
-func whatIsAdded(t *testing.T, docs storage.Documents) {
+func addedDocuments(t *testing.T, docs storage.Documents) {
 	t.Helper()
 	b := on(t, docs, withHashed(t))
 	for i := range 5 { // words of few documents weigh more
@@ -197,13 +198,13 @@ func whatIsAdded(t *testing.T, docs storage.Documents) {
 // TestTaskKnowledge: a task writes what its user alone finds.
 func TestTaskKnowledge(t *testing.T) {
 	b := on(t, embedded(t), nil)
-	b.Must(t, executortest.Order{Type: "kb.index", Args: plain("own", "A harbour.")}, nil)
-	r := b.Do(t, executortest.Order{Type: "kb.index", Args: ofTenant(plain("ours", "A harbour."))})
+	b.Must(t, executortest.Intent{Type: "kb.index", Args: plain("own", "A harbour.")}, nil)
+	r := b.Do(t, executortest.Intent{Type: "kb.index", Args: ofTenant(plain("ours", "A harbour."))})
 	if r.Code != intents.TaskScope || pointerOf(t, r) != "/scope" {
 		t.Errorf("for the tenant: %+v", r)
 	}
 	var got catalog.KBSearchResult
-	b.Must(t, executortest.Order{Type: "kb.search", Args: catalog.KBSearch{Q: "harbour"}}, &got)
+	b.Must(t, executortest.Intent{Type: "kb.search", Args: catalog.KBSearch{Q: "harbour"}}, &got)
 	if titles(got) != "own" || got.Reason != "there is no embedder" || !slices.Equal(got.By, []string{"words"}) {
 		t.Errorf("%+v", got)
 	}
@@ -233,8 +234,8 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := func(ref string) func(*executortest.Order) {
-		return func(o *executortest.Order) {
+	from := func(ref string) func(*executortest.Intent) {
+		return func(o *executortest.Intent) {
 			o.Ticket.Inputs = []intents.Input{{Pointer: "/data", Ref: ref, SHA256: strings.TrimPrefix(ref, "cas://")}}
 		}
 	}
@@ -247,7 +248,7 @@ func TestRefused(t *testing.T) {
 		args    any
 		code    intents.Code
 		pointer string
-		change  func(*executortest.Order)
+		change  func(*executortest.Intent)
 	}{
 		"100 MB":             {"kb.index", catalog.KBIndex{Title: "t", From: large, MediaType: "text/plain"}, intents.MalformedArgs, "/from", from(large)},
 		"blank":              {"kb.index", plain("t", " \n\t "), intents.MalformedArgs, "/data", nil},
@@ -268,7 +269,7 @@ func TestRefused(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&o)
 			}
-			r := b.Send(t, b.Seal(t, b.Fill(o)))
+			r := b.Send(t, b.Sign(t, b.Fill(o)))
 			if r.Code != tt.code || r.Retryable || pointerOf(t, r) != tt.pointer {
 				t.Errorf("%+v", r)
 			}
@@ -336,8 +337,8 @@ func (c *cut) Purge(ctx context.Context, tenant, index string, q storage.Query) 
 	return c.Documents.Purge(ctx, tenant, index, q)
 }
 
-// TestCrash: whatever write of an order is the last, the old document or the new one is found
-// whole, or for a moment both, and nothing else. The order that is sent again brings it to its
+// TestCrash: whatever write of an intent is the last, the old document or the new one is found
+// whole, or for a moment both, and nothing else. The intent that is sent again brings it to its
 // end; if none comes, the upkeep removes what is left.
 func TestCrash(t *testing.T) {
 	text := strings.Repeat("A harbour of sorts opens at some hour of the day. ", 5000) // several batches of chunks
@@ -370,7 +371,7 @@ func TestCrash(t *testing.T) {
 		again = b.Fill(again)
 		broken := on(t, &cut{docs, writes}, func(c *knowledge.Config) { c.Blobs = b.blobs })
 		broken.Router, broken.Task = b.Router, b.Task
-		ended = broken.Send(t, broken.Seal(t, again)).Status == intents.Done
+		ended = broken.Send(t, broken.Sign(t, again)).Status == intents.Done
 		whole("after the crash", "old", "new old", "new")
 		if writes%2 == 0 { // it is sent again
 			b.Must(t, again, nil)
@@ -413,14 +414,14 @@ func chunksIn(tb testing.TB, docs storage.Documents) int {
 	return n
 }
 
-// TestLate: an order from before a removal does not bring the document back.
+// TestLate: an intent from before a removal does not bring the document back.
 func TestLate(t *testing.T) {
 	b := on(t, embedded(t), nil)
 	add := b.Fill(as("acme", "ana", "kb.index", plain("notes", "A harbour.")))
 	var added catalog.KBIndexResult
 	b.Must(t, add, &added)
 	b.Must(t, as("acme", "ana", "kb.remove", catalog.KBRemove{DocumentID: added.DocumentID}), nil)
-	if r := b.Send(t, b.Seal(t, add)); r.Code != intents.StaleWrite || b.listed(t, "ana") != "" {
+	if r := b.Send(t, b.Sign(t, add)); r.Code != intents.StaleWrite || b.listed(t, "ana") != "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -438,7 +439,7 @@ func newEmbedder(t *testing.T, docs storage.Documents) {
 	if got := ask(); titles(got) != "early" || got.Hits[0].Scores.Vector != 0 || got.Embedder != "other" {
 		t.Errorf("before: %+v", got)
 	}
-	u := knowledge.Upkeep{Documents: docs, Embedder: renamed{hashed(t)}, Now: b.clock}
+	u := executors.Backfill{Documents: docs, Embedder: renamed{hashed(t)}, Indices: []executors.EmbeddedIndex{knowledge.Embedded}}
 	for _, want := range []int{2, 0} {
 		if n, err := u.Fill(t.Context(), "acme"); err != nil || n != want {
 			t.Errorf("%d vectors, %v", n, err)
@@ -449,11 +450,11 @@ func newEmbedder(t *testing.T, docs storage.Documents) {
 	}
 }
 
-type renamed struct{ embed.Hashed }
+type renamed struct{ embed.HashEmbedder }
 
 func (renamed) Name() string { return "other" }
 
-// TestReranked: what the reranker says last decides, and one that fails changes nothing.
+// TestReranked: the reranker's scores decide, and one that fails changes nothing.
 func TestReranked(t *testing.T) {
 	status := http.StatusOK
 	var asked struct {

@@ -93,7 +93,7 @@ func ndcg(found, relevant []string) float64 {
 // hybridIsBest: over a public relevance set, with vectors of a model that knows the language,
 // both lists together answer better than either of them. Every so many-th question is asked.
 // settle is called between writing and asking.
-func hybridIsBest(t *testing.T, docs storage.Documents, each int, settle func()) {
+func hybridIsBest(t *testing.T, docs storage.Documents, each int, refresh func()) {
 	t.Helper()
 	set, vectors := readRelevance(t), model{}
 	for _, d := range set.Documents {
@@ -117,7 +117,7 @@ func hybridIsBest(t *testing.T, docs storage.Documents, each int, settle func())
 		})
 	}
 	adding.Wait()
-	settle()
+	refresh()
 	var words, near, hybrid float64
 	n := 0.0
 	for i, q := range set.Queries {
@@ -150,7 +150,7 @@ func documentsOf(found catalog.KBSearchResult) (ids []string) {
 	return ids
 }
 
-// nearest are the documents by their vectors alone, which no order asks for.
+// nearest are the documents by their vectors alone, which no intent asks for.
 func nearest(t *testing.T, docs storage.Documents, vector []float32) (ids []string) {
 	t.Helper()
 	page, err := docs.Search(t.Context(), "acme", storage.IndexChunks, storage.Query{

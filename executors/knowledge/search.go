@@ -19,10 +19,10 @@ const (
 	maxK     = 50
 	// depth is how far down both lists are read.
 	depth = 100
-	// fusion is the constant of reciprocal rank fusion: it keeps the first of one list from
+	// fusion is the constant of reciprocal rank fusion: it prevents the first of one list from
 	// deciding alone.
 	fusion = 60
-	// rerankWait bounds how long an order waits for a reranker.
+	// rerankWait bounds how long an intent waits for a reranker.
 	rerankWait = 10 * time.Second
 )
 
@@ -32,10 +32,10 @@ type candidate struct {
 	scores catalog.KBScores
 }
 
-// search finds chunks by words and by vectors, each list by the store, fuses both by the
-// ranks and has the best ones reranked, where there is a reranker. What the actor may not
-// read is part of no list, whatever the filters say.
-func (k *knowledge) search(ctx context.Context, o *executors.Order, args catalog.KBSearch) (*executors.Result, error) {
+// search finds chunks by words and by vectors, each list by the store, fuses both by the ranks and
+// has the best ones reranked, if there is a reranker. Documents that the actor may not read are
+// in no list, whatever the filters are.
+func (k *knowledge) search(ctx context.Context, o *executors.Intent, args catalog.KBSearch) (*executors.Result, error) {
 	limit := defaultK
 	if args.K != nil {
 		limit = *args.K
@@ -88,7 +88,7 @@ func (k *knowledge) search(ctx context.Context, o *executors.Order, args catalog
 var members = []string{"tenant", "scope", "document_id", "media_type"}
 
 // conditions of a search: the actor's, and the filters, which can only narrow them.
-func conditions(o *executors.Order, filters map[string]string) (storage.Query, error) {
+func conditions(o *executors.Intent, filters map[string]string) (storage.Query, error) {
 	terms := map[string][]string{"kind": {kindChunk}, "reader": readers(o)}
 	q := storage.Query{Terms: terms, Every: map[string][]string{}, Limit: depth}
 	for name, value := range filters {
@@ -113,7 +113,7 @@ func conditions(o *executors.Order, filters map[string]string) (storage.Query, e
 }
 
 // read is one list, best first. It looks again at whose chunks they are.
-func (k *knowledge) read(ctx context.Context, o *executors.Order, q storage.Query) ([]candidate, error) {
+func (k *knowledge) read(ctx context.Context, o *executors.Intent, q storage.Query) ([]candidate, error) {
 	page, err := k.Documents.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexChunks, q)
 	if err != nil {
 		return nil, executors.Store(err)
@@ -142,8 +142,8 @@ func (k *knowledge) read(ctx context.Context, o *executors.Order, q storage.Quer
 
 // near is the list by vectors, of those that this embedder has made; or the reason why
 // there is none.
-func (k *knowledge) near(ctx context.Context, o *executors.Order, q storage.Query, text string) (list []candidate, reason string, err error) {
-	vector, reason, err := embed.One(ctx, k.Embedder, text, EmbedWait)
+func (k *knowledge) near(ctx context.Context, o *executors.Intent, q storage.Query, text string) (list []candidate, reason string, err error) {
+	vector, reason, err := embed.OneVector(ctx, k.Embedder, text, EmbedWait)
 	if err != nil || reason != "" {
 		return nil, reason, err
 	}
@@ -203,8 +203,8 @@ func (k *knowledge) living(ctx context.Context, tenant string, found []candidate
 	return out, nil
 }
 
-// rerank puts what was found into the order of the reranker. One that does not answer changes
-// nothing, and the result says so.
+// rerank sorts the hits by the reranker. If it does not answer, nothing changes and the result says
+// so.
 func (k *knowledge) rerank(ctx context.Context, question string, found []candidate, out *catalog.KBSearchResult) error {
 	if k.Reranker == nil || len(found) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"aob.dev/writ/internal/pdf"
+	"aob.dev/writ/executors/knowledge/pdf"
 )
 
 // MaxDocument bounds a document, and its text, in bytes.
@@ -55,8 +55,8 @@ var (
 	}
 )
 
-// textOfHTML is what a page shows. It reads tokens and makes no tree, so nothing is too deep
-// for it.
+// textOfHTML is the visible text of a page. It reads tokens and builds no tree, so depth is no
+// limit.
 func textOfHTML(raw []byte) string {
 	var out strings.Builder
 	z := html.NewTokenizer(bytes.NewReader(raw))

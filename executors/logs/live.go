@@ -2,59 +2,62 @@ package logs
 
 import (
 	"encoding/json"
+	"strconv"
 	"sync"
-	"time"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/ratelimit"
 )
 
-// maxWriting bounds the orders whose lines are in memory. The record will have those of others.
-const maxWriting = 1024
+// writingShares bound the intents whose lines are in memory: all, a tenant's, and a plan's. The
+// lines of others are only in the record.
+var writingShares = ratelimit.Shares{All: 1024, Tenant: 512, Key: 128}
 
-// live are the lines of orders whose outcome may not be recorded yet, by position.
+// live holds the lines of intents whose outcome may not be recorded yet, by position.
 type live struct {
 	mu      sync.Mutex // guards all
-	orders  map[int64]*writing
+	intents *ratelimit.Table[*writing]
 	version int // grows with each change
 }
 
-// writing is one attempt at an order. Only its lines grow.
+// writing is one attempt at an intent. Only its lines grow.
 type writing struct {
 	executor, tenant, plan string
 	step, attempt          int
-	until                  time.Time
+	position               int64
 	lines                  []intents.Line
 }
 
-// written takes what an executor has published. It counts only of an order that the router
-// has told this executor to carry out, as its ticket says, and that may still run.
+// written accepts a chunk that an executor published. It counts only for an intent that the router
+// dispatched to this executor, as its ticket says, and that may still run.
 func (l *Logs) written(executor string, data []byte) {
-	var w executors.Written
+	var w executors.LogChunk
 	if intents.Unambiguous(data) != nil || json.Unmarshal(data, &w) != nil {
 		return
 	}
 	begun := l.begun(executor, w)
 	l.live.mu.Lock()
 	defer l.live.mu.Unlock()
-	now := l.live.orders[w.Position]
-	if begun != nil && (now == nil || now.attempt < w.Attempt) && l.live.room(l.Now()) {
+	id := strconv.FormatInt(w.Position, 10)
+	now, _ := l.live.intents.Get(id)
+	if begun != nil && (now == nil || now.attempt < w.Attempt) {
 		now = begun
-		l.live.orders[w.Position] = now
+		l.live.intents.Put(id, now.tenant, now.plan, 1, now)
 	}
 	if now == nil || now.executor != executor || now.attempt != w.Attempt {
 		return
 	}
 	l.live.version++
-	if w.Over {
-		delete(l.live.orders, w.Position)
+	if w.Ended {
+		l.live.intents.Remove(id)
 	} else if w.First == len(now.lines) { // else some were lost: the record will have them
-		now.lines = intents.Bounded(executor, append(now.lines, w.Lines...))
+		now.lines = intents.BoundLines(executor, append(now.lines, w.Lines...))
 	}
 }
 
 // begun is the attempt that a ticket is for; nil: there is none, or none that counts.
-func (l *Logs) begun(executor string, w executors.Written) *writing {
+func (l *Logs) begun(executor string, w executors.LogChunk) *writing {
 	if w.Ticket == "" {
 		return nil
 	}
@@ -63,30 +66,17 @@ func (l *Logs) begun(executor string, w executors.Written) *writing {
 		t.Scope == nil || !l.Now().Before(t.Deadline) || !intents.Keepable(t.Obligations) {
 		return nil
 	}
-	return &writing{executor: executor, tenant: t.Actor.Tenant, plan: t.Scope.Plan, step: t.Scope.Step, attempt: t.Attempt, until: t.Deadline.Add(idle)}
+	return &writing{executor: executor, tenant: t.Actor.Tenant, plan: t.Scope.Plan, step: t.Scope.Step, attempt: t.Attempt, position: t.Position}
 }
 
-// room makes room for one more.
-func (v *live) room(now time.Time) bool {
-	if len(v.orders) < maxWriting {
-		return true
-	}
-	for at, w := range v.orders {
-		if now.After(w.until) {
-			delete(v.orders, at)
-		}
-	}
-	return len(v.orders) < maxWriting
-}
-
-// of are the orders of a plan that are being carried out, as they are now.
-func (v *live) of(tenant, plan string) (out map[int64]writing, version int) {
+// running returns the intents of a plan that are being executed, as they are now.
+func (v *live) running(tenant, plan string) (out map[int64]writing, version int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	out = map[int64]writing{}
-	for at, w := range v.orders {
+	for _, w := range v.intents.All() {
 		if w.tenant == tenant && w.plan == plan {
-			out[at] = *w
+			out[w.position] = *w
 		}
 	}
 	return out, v.version

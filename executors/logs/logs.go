@@ -1,12 +1,13 @@
 // Package logs follows the logs of runs. A log is the lines that scripts and skill servers
-// wrote while the orders of a run were carried out. The record has them, part of each order's
-// outcome, and so the events of type log.line; while an order is open its executor publishes
+// wrote while the intents of a run were carried out. The record has them, part of each intent's
+// outcome, and so the events of type log.line; while an intent is open its executor publishes
 // them, too.
 //
-// logs.stream makes the address of a stream, which can be opened once within Life by who
-// ordered it: through the same client, or if an operator's key signed through any of its user. The gateway opens it, and asks for its lines as long as its client follows.
-// Streams are in the memory of this process: after a restart a follower orders a new one, and
-// names the cursor of the last line that it has.
+// logs.stream makes the address of a stream, which can be opened once within Life by the user who
+// requested it: through the same client or, if an operator's key signed the intent, through any
+// client of that user. The gateway opens it and reads its lines as long as its client follows.
+// Streams are in the memory of this process: after a restart a follower requests a new one with the
+// cursor of the last line that it has.
 package logs
 
 import (
@@ -20,10 +21,10 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/storage"
 )
@@ -40,7 +41,7 @@ const Life = 90 * time.Second
 // Bounds of what is in memory.
 const (
 	maxStreams = 10_000
-	idle       = time.Minute // a stream for which nobody asks ends
+	idle       = time.Minute // a stream that nobody reads ends
 )
 
 // shares are of the streams: of all, of a tenant's, and of those of its user.
@@ -50,7 +51,7 @@ var shares = ratelimit.Shares{All: maxStreams, Tenant: maxStreams / 4, Key: 50}
 type Config struct {
 	Documents  storage.Documents
 	Reached    func() int64 // position before which all records are in Documents
-	RouterKeys intents.Keys // who may sign tickets
+	RouterKeys intents.Keys // keys that may sign tickets
 	Origin     string
 	Base       func() string // URL of the gateway: http://host:port
 	Instance   string        // of this process, on the bus
@@ -70,7 +71,7 @@ type Logs struct {
 
 // New makes an executor without streams.
 func New(cfg Config) *Logs {
-	return &Logs{Config: cfg, live: live{orders: map[int64]*writing{}}, streams: ratelimit.NewTable[*stream](shares, nil), stopping: make(chan struct{})}
+	return &Logs{Config: cfg, live: live{intents: ratelimit.NewTable[*writing](writingShares, nil)}, streams: ratelimit.NewTable[*stream](shares, nil), stopping: make(chan struct{})}
 }
 
 // Handlers of the executor.
@@ -102,7 +103,7 @@ func (l *Logs) Serve(ctx context.Context, c bus.Conn, ready chan<- struct{}) err
 }
 
 // stream makes a stream of a run that the actor may see.
-func (l *Logs) stream(ctx context.Context, o *executors.Order, args catalog.LogsStream) (*executors.Result, error) {
+func (l *Logs) stream(ctx context.Context, o *executors.Intent, args catalog.LogsStream) (*executors.Result, error) {
 	actor := o.Ticket.Actor
 	plan, err := l.plan(ctx, actor.Tenant, args.RunID)
 	if err != nil {
@@ -113,7 +114,7 @@ func (l *Logs) stream(ctx context.Context, o *executors.Order, args catalog.Logs
 	}
 	s := &stream{
 		tenant: actor.Tenant, user: actor.UserID, client: o.Ticket.Client, plan: args.RunID, filter: args.Filter, node: args.NodeID,
-		ordered: l.Now(), until: l.Now().Add(Life), seen: map[int64]mark{}, done: map[int64]bool{},
+		ordered: l.Now(), until: l.Now().Add(Life), liveMarks: map[int64]mark{}, done: map[int64]bool{},
 	}
 	id := l.Instance + "." + rand.Text()
 	l.mu.Lock()
@@ -177,7 +178,7 @@ func noStream() error {
 	return intents.Refuse(intents.NotFound, "", "no such stream for this caller: it has been opened, its 90 seconds are over, newer ones of the same user have displaced it, or it is somebody else's")
 }
 
-// open opens a stream for who ordered it, once.
+// open opens a stream, once, for the user who requested it.
 func (l *Logs) open(q bus.LogsRequest) (bus.LogsReply, error) {
 	after, err := parseCursor(q.After)
 	if err != nil {
@@ -193,7 +194,7 @@ func (l *Logs) open(q bus.LogsRequest) (bus.LogsReply, error) {
 	s.opened, s.until = true, l.Now().Add(idle)
 	s.floor = after
 	for of, m := range after.Live {
-		s.seen[of] = m
+		s.liveMarks[of] = m
 	}
 	return bus.LogsReply{Since: s.ordered.Unix()}, nil
 }
@@ -221,10 +222,10 @@ func (l *Logs) next(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, erro
 	defer look.Stop()
 	for {
 		reply, err := l.read(ctx, s)
-		if reply.Over {
+		if reply.Ended {
 			l.forget(q.ID)
 		}
-		if err != nil || len(reply.Lines) > 0 || reply.Over || q.Now {
+		if err != nil || len(reply.Lines) > 0 || reply.Ended || q.Now {
 			return reply, err
 		}
 		for changed := false; !changed; changed = l.changed(s) {

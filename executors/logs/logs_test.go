@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart is another process of the executor: streams and lines of open orders are gone.
+// restart is another process of the executor: streams and lines of open intents are gone.
 func (w *world) restart() {
 	w.Logs = New(Config{
 		Documents: w.docs, Reached: func() int64 { return w.next }, Origin: executortest.Origin, Base: func() string { return "https://writ.example" },
@@ -86,13 +86,13 @@ func (w *world) put(status catalog.PlanStatus) {
 	w.next++
 }
 
-// record writes the lines of an order's outcome.
+// record writes the lines of an intent's outcome.
 func (w *world) record(of int64, attempt, step int, lines ...intents.Line) {
 	w.t.Helper()
 	node := map[int]string{2: "build"}[step]
 	var docs []storage.Document
 	for n, l := range lines {
-		line := catalog.LogLine{Line: l, PlanID: run, NodeID: node, Step: step, Of: of, Attempt: attempt, N: n}
+		line := catalog.LogLine{Line: l, PlanID: run, NodeID: node, Step: step, Target: of, Attempt: attempt, N: n}
 		if l.Source == intents.SourceWrit {
 			line.N = catalog.LastLine
 		}
@@ -109,7 +109,7 @@ func (w *world) record(of int64, attempt, step int, lines ...intents.Line) {
 	w.next++
 }
 
-func said(texts ...string) (out []intents.Line) {
+func textLines(texts ...string) (out []intents.Line) {
 	for _, text := range texts {
 		l := intents.Line{At: time.Unix(0, 0).UTC(), Level: intents.LevelInfo, Source: "python:stderr", Text: text}
 		if strings.HasPrefix(text, "error") {
@@ -120,15 +120,15 @@ func said(texts ...string) (out []intents.Line) {
 	return out
 }
 
-// write publishes lines of an open order as its executor does.
-func (w *world) write(of int64, attempt, step, first int, lines []intents.Line, change ...func(*intents.Ticket, *executors.Written, *string)) {
+// write publishes lines of an open intent as its executor does.
+func (w *world) write(of int64, attempt, step, first int, lines []intents.Line, change ...func(*intents.Ticket, *executors.LogChunk, *string)) {
 	w.t.Helper()
 	t := intents.Ticket{
 		Issuer: executortest.Origin, IntentID: intents.Digest(nil), Type: "exec_python", Executor: "python", Actor: intents.Principal{Tenant: "acme", UserID: "ana"},
 		Position: of, Attempt: attempt, Deadline: w.now.Add(time.Minute), PolicyDigest: intents.Digest(nil),
 		Scope: &intents.TaskScopeClaim{Plan: run, Step: step, Task: "task_1", Skills: []string{}},
 	}
-	x, by := executors.Written{Position: of, Attempt: attempt, First: first, Lines: lines}, "python"
+	x, by := executors.LogChunk{Position: of, Attempt: attempt, First: first, Lines: lines}, "python"
 	for _, f := range change {
 		f(&t, &x, &by)
 	}
@@ -145,19 +145,19 @@ func (w *world) write(of int64, attempt, step, first int, lines []intents.Line, 
 	w.written(by, raw)
 }
 
-// order makes a stream and gives its id.
-func (w *world) order(args catalog.LogsStream) string {
+// intent makes a stream and gives its id.
+func (w *world) intent(args catalog.LogsStream) string {
 	w.t.Helper()
 	var made catalog.LogsStreamResult
 	args.RunID = run
-	w.ex.Must(w.t, executortest.Order{Type: "logs.stream", Args: args, NoScope: true, NoPlan: true, Ticket: intents.Ticket{Client: client}}, &made)
+	w.ex.Must(w.t, executortest.Intent{Type: "logs.stream", Args: args, NoScope: true, NoPlan: true, Ticket: intents.Ticket{Client: client}}, &made)
 	if !strings.HasPrefix(made.StreamURL, "wss://writ.example"+Route+"i1.") || made.ExpiresSec != 90 {
 		w.t.Fatalf("%+v", made)
 	}
 	return path.Base(made.StreamURL)
 }
 
-func (w *world) asked(q bus.LogsRequest) (reply bus.LogsReply) {
+func (w *world) query(q bus.LogsRequest) (reply bus.LogsReply) {
 	w.t.Helper()
 	raw, err := json.Marshal(q)
 	if err == nil {
@@ -173,11 +173,11 @@ func opening(id, after string) bus.LogsRequest {
 	return bus.LogsRequest{ID: id, After: after, Tenant: "acme", UserID: "ana", Client: client}
 }
 
-// opened orders and opens a stream.
+// opened requests and opens a stream.
 func (w *world) opened(args catalog.LogsStream, after string) (id string) {
 	w.t.Helper()
-	id = w.order(args)
-	if r := w.asked(opening(id, after)); r.Code != "" || r.Since != w.now.Unix() {
+	id = w.intent(args)
+	if r := w.query(opening(id, after)); r.Code != "" || r.Since != w.now.Unix() {
 		w.t.Fatalf("%+v", r)
 	}
 	return id
@@ -187,7 +187,7 @@ func (w *world) opened(args catalog.LogsStream, after string) (id string) {
 func (w *world) texts(id string) (out []string, cursor string, over bool) {
 	w.t.Helper()
 	for {
-		r := w.asked(bus.LogsRequest{ID: id, Now: true})
+		r := w.query(bus.LogsRequest{ID: id, Now: true})
 		if r.Code != "" {
 			w.t.Fatalf("%+v", r)
 		}
@@ -198,8 +198,8 @@ func (w *world) texts(id string) (out []string, cursor string, over bool) {
 			}
 			out, cursor = append(out, line.Text), l.Cursor
 		}
-		if len(r.Lines) == 0 || r.Over {
-			return out, cursor, r.Over
+		if len(r.Lines) == 0 || r.Ended {
+			return out, cursor, r.Ended
 		}
 	}
 }
@@ -213,10 +213,10 @@ func (w *world) want(id string, want ...string) {
 }
 
 // Another's run does not exist, but for who oversees the tenant.
-func TestWhoseRun(t *testing.T) {
+func TestRunReadRights(t *testing.T) {
 	w := newWorld(t)
 	ask := func(tenant, user, id string, oversees bool) intents.Code {
-		r := w.ex.Do(t, executortest.Order{
+		r := w.ex.Do(t, executortest.Intent{
 			Type: "logs.stream", Args: catalog.LogsStream{RunID: id}, NoScope: true, NoPlan: true,
 			Ticket: intents.Ticket{Actor: intents.Principal{Tenant: tenant, UserID: user}, Oversees: oversees},
 		})
@@ -240,10 +240,10 @@ func TestWhoseRun(t *testing.T) {
 // An address is opened once, by who ordered it, within 90 seconds.
 func TestOpenedOnce(t *testing.T) {
 	w := newWorld(t)
-	id := w.order(catalog.LogsStream{})
+	id := w.intent(catalog.LogsStream{})
 	refused := func(what string, q bus.LogsRequest) {
 		t.Helper()
-		if r := w.asked(q); r.Code != string(intents.NotFound) {
+		if r := w.query(q); r.Code != string(intents.NotFound) {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
@@ -260,28 +260,28 @@ func TestOpenedOnce(t *testing.T) {
 	}
 	refused("lines before it is open", bus.LogsRequest{ID: id})
 	w.now = w.now.Add(Life - time.Second)
-	if r := w.asked(opening(id, "")); r.Code != "" {
+	if r := w.query(opening(id, "")); r.Code != "" {
 		t.Fatalf("after others have tried: %+v", r)
 	}
 	refused("a second time", opening(id, ""))
 	w.want(id)
-	late := w.order(catalog.LogsStream{})
+	late := w.intent(catalog.LogsStream{})
 	w.now = w.now.Add(Life)
 	refused("after 90 seconds", opening(late, ""))
-	if r := w.asked(opening(w.order(catalog.LogsStream{}), "no cursor")); r.Code != string(intents.SchemaInvalid) {
+	if r := w.query(opening(w.intent(catalog.LogsStream{}), "no cursor")); r.Code != string(intents.SchemaInvalid) {
 		t.Errorf("a bad cursor: %+v", r)
 	}
 }
 
-// TestStreamShares: whoever orders streams without end loses the oldest of his own, and none that
+// TestStreamShares: whoever requests streams without end loses their own oldest ones, and none that
 // is read; nobody else loses one.
 func TestStreamShares(t *testing.T) {
 	w := newWorld(t)
-	theirs := w.order(catalog.LogsStream{})
+	theirs := w.intent(catalog.LogsStream{})
 	flood := func(n int) (ids []string) {
 		for range n {
 			var made catalog.LogsStreamResult
-			w.ex.Must(t, executortest.Order{
+			w.ex.Must(t, executortest.Intent{
 				Type: "logs.stream", Args: catalog.LogsStream{RunID: run}, NoScope: true, NoPlan: true,
 				Ticket: intents.Ticket{Client: client, Oversees: true, Actor: intents.Principal{Tenant: "acme", UserID: "ben"}},
 			}, &made)
@@ -295,7 +295,7 @@ func TestStreamShares(t *testing.T) {
 		return q
 	}
 	first := flood(2)
-	if r := w.asked(of(first[1])); r.Code != "" {
+	if r := w.query(of(first[1])); r.Code != "" {
 		t.Fatalf("%+v", r)
 	}
 	last := flood(shares.Key - 1)
@@ -308,7 +308,7 @@ func TestStreamShares(t *testing.T) {
 		"the newest":       {of(last[len(last)-1]), ""},
 		"another user's":   {opening(theirs, ""), ""},
 	} {
-		if r := w.asked(c.q); r.Code != string(c.want) {
+		if r := w.query(c.q); r.Code != string(c.want) {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
@@ -324,11 +324,11 @@ func TestLongLog(t *testing.T) {
 			texts = append(texts, fmt.Sprintf("%d/%d", of, n))
 		}
 		want = append(want, texts...)
-		w.record(of, 1, 1, said(texts...)...)
+		w.record(of, 1, 1, textLines(texts...)...)
 	}
 	cursor, answers := "", 0
 	for {
-		r := w.asked(bus.LogsRequest{ID: w.opened(catalog.LogsStream{}, cursor), Now: true})
+		r := w.query(bus.LogsRequest{ID: w.opened(catalog.LogsStream{}, cursor), Now: true})
 		if len(r.Lines) == 0 {
 			break
 		}
@@ -346,13 +346,13 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// Filters hold for lines of the record and of open orders, and the end of the run ends the log.
+// Filters hold for lines of the record and of open intents, and the end of the run ends the log.
 func TestFilters(t *testing.T) {
 	w := newWorld(t)
-	w.record(3, 1, 1, said("one", "error two")...)
-	w.record(4, 1, 2, append(said("three"), intents.Line{Level: intents.LevelError, Source: intents.SourceWrit, Text: "error failed"})...)
-	w.write(8, 1, 2, 0, said("four", "error five"))
-	w.write(9, 1, 1, 0, said("six"))
+	w.record(3, 1, 1, textLines("one", "error two")...)
+	w.record(4, 1, 2, append(textLines("three"), intents.Line{Level: intents.LevelError, Source: intents.SourceWrit, Text: "error failed"})...)
+	w.write(8, 1, 2, 0, textLines("four", "error five"))
+	w.write(9, 1, 1, 0, textLines("six"))
 	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsAll}, ""), "one", "error two", "three", "error failed", "four", "error five", "six")
 	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsErrors}, ""), "error two", "error failed", "error five")
 	w.want(w.opened(catalog.LogsStream{NodeID: "build"}, ""), "three", "error failed", "four", "error five")
@@ -362,49 +362,69 @@ func TestFilters(t *testing.T) {
 	if _, _, over := w.texts(id); !over {
 		t.Error("the run has ended, and its log has not")
 	}
-	if r := w.asked(bus.LogsRequest{ID: id}); r.Code != string(intents.NotFound) {
+	if r := w.query(bus.LogsRequest{ID: id}); r.Code != string(intents.NotFound) {
 		t.Errorf("after the end: %+v", r)
 	}
 }
 
-// Published lines count only of an order that the router gave to that executor, while it may run.
-func TestWhatCounts(t *testing.T) {
+// TestLinesHaveShares: however many intents of others have lines in memory, those of another
+// tenant's intents are shown as they come.
+func TestLinesHaveShares(t *testing.T) {
+	w := newWorld(t)
+	flood := func(from, n int) {
+		for i := range n {
+			w.write(int64(from+i), 1, 1, 0, textLines("theirs"), func(t *intents.Ticket, _ *executors.LogChunk, _ *string) {
+				t.Actor.Tenant, t.Scope.Plan = "greedy", fmt.Sprint("plan_", i%16)
+			})
+		}
+	}
+	flood(100, writingShares.All+10)
+	w.write(8, 1, 1, 0, textLines("one"))
+	flood(5000, writingShares.All)
+	if n := w.live.intents.Len(); n != writingShares.Tenant+1 {
+		t.Errorf("lines of %d orders are in memory", n)
+	}
+	w.want(w.opened(catalog.LogsStream{}, ""), "one")
+}
+
+// Published lines count only of an intent that the router gave to that executor, while it may run.
+func TestAcceptedLines(t *testing.T) {
 	stranger, err := intents.GenerateSigner(intents.RoleRouter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*intents.Ticket, *executors.Written, *string){
-		"another executor":   func(_ *intents.Ticket, _ *executors.Written, by *string) { *by = "x-acme" },
-		"another position":   func(_ *intents.Ticket, x *executors.Written, _ *string) { x.Position++ },
-		"another attempt":    func(_ *intents.Ticket, x *executors.Written, _ *string) { x.Attempt++ },
-		"another log":        func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Issuer = "writ/other" },
-		"after its deadline": func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Deadline = t.Deadline.Add(-time.Hour) },
-		"of no task":         func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Scope = nil },
-		"of another plan":    func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Scope.Plan = "plan_2" },
-		"of another tenant":  func(t *intents.Ticket, _ *executors.Written, _ *string) { t.Actor.Tenant = "other" },
-		"under a mask": func(t *intents.Ticket, _ *executors.Written, _ *string) {
+	for name, change := range map[string]func(*intents.Ticket, *executors.LogChunk, *string){
+		"another executor":   func(_ *intents.Ticket, _ *executors.LogChunk, by *string) { *by = "x-acme" },
+		"another position":   func(_ *intents.Ticket, x *executors.LogChunk, _ *string) { x.Position++ },
+		"another attempt":    func(_ *intents.Ticket, x *executors.LogChunk, _ *string) { x.Attempt++ },
+		"another log":        func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Issuer = "writ/other" },
+		"after its deadline": func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Deadline = t.Deadline.Add(-time.Hour) },
+		"of no task":         func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Scope = nil },
+		"of another plan":    func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Scope.Plan = "plan_2" },
+		"of another tenant":  func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Actor.Tenant = "other" },
+		"under a mask": func(t *intents.Ticket, _ *executors.LogChunk, _ *string) {
 			t.Obligations = []intents.Obligation{{Name: "mask", Value: "/x"}}
 		},
-		"without a ticket": func(_ *intents.Ticket, x *executors.Written, _ *string) { x.Ticket = "none" },
-		"with a ticket of a key": func(t *intents.Ticket, x *executors.Written, _ *string) {
+		"without a ticket": func(_ *intents.Ticket, x *executors.LogChunk, _ *string) { x.Ticket = "none" },
+		"with a ticket of a key": func(t *intents.Ticket, x *executors.LogChunk, _ *string) {
 			x.Ticket, _ = intents.IssueTicket(stranger, *t)
 		},
 	} {
 		w := newWorld(t)
-		w.write(8, 1, 1, 0, said("forged"), change)
+		w.write(8, 1, 1, 0, textLines("forged"), change)
 		if got, _, _ := w.texts(w.opened(catalog.LogsStream{}, "")); len(got) != 0 {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 	w := newWorld(t)
-	w.write(8, 1, 1, 0, said("one"))
-	w.write(8, 1, 1, 2, said("three")) // the second was lost
-	w.write(8, 1, 1, 3, said("four"))
+	w.write(8, 1, 1, 0, textLines("one"))
+	w.write(8, 1, 1, 2, textLines("three")) // the second was lost
+	w.write(8, 1, 1, 3, textLines("four"))
 	w.want(w.opened(catalog.LogsStream{}, ""), "one")
 }
 
-// TestOnceInOrder: whenever lines come, orders end, the process is restarted and a follower goes
-// on with another stream, it sees each line of the record once and those of an order in order.
+// TestOnceInOrder: whenever lines come, intents end, the process is restarted and a follower goes
+// on with another stream, it sees each line of the record once and those of an intent in order.
 // What it saw of an attempt that the record does not have came before the record's.
 func TestOnceInOrder(t *testing.T) {
 	lines, streams := 0, 0
@@ -412,11 +432,11 @@ func TestOnceInOrder(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t)
 		type open struct {
-			of             int64
+			position       int64
 			attempt, wrote int
 			lines          []intents.Line
 		}
-		var orders []*open
+		var list []*open
 		var want, got []string
 		id, cursor := w.opened(catalog.LogsStream{}, ""), ""
 		read := func() {
@@ -428,36 +448,36 @@ func TestOnceInOrder(t *testing.T) {
 		of := int64(0)
 		for range 60 {
 			switch k := r.IntN(10); {
-			case k < 2 && len(orders) < 4:
+			case k < 2 && len(list) < 4:
 				of++
-				o := &open{of: of, attempt: 1}
+				o := &open{position: of, attempt: 1}
 				for n := range r.IntN(5) {
-					o.lines = append(o.lines, said(fmt.Sprintf("%d/%d", of, n))...)
+					o.lines = append(o.lines, textLines(fmt.Sprintf("%d/%d", of, n))...)
 				}
-				orders = append(orders, o)
-			case k < 5 && len(orders) > 0:
-				o := orders[r.IntN(len(orders))]
+				list = append(list, o)
+			case k < 5 && len(list) > 0:
+				o := list[r.IntN(len(list))]
 				if n := o.wrote + r.IntN(len(o.lines)-o.wrote+1); n > o.wrote {
-					w.write(o.of, o.attempt, 1, o.wrote, o.lines[o.wrote:n])
+					w.write(o.position, o.attempt, 1, o.wrote, o.lines[o.wrote:n])
 					o.wrote = n
 				}
-			case k < 7 && len(orders) > 0:
-				i := r.IntN(len(orders))
-				o := orders[i]
-				w.record(o.of, o.attempt, 1, o.lines...)
+			case k < 7 && len(list) > 0:
+				i := r.IntN(len(list))
+				o := list[i]
+				w.record(o.position, o.attempt, 1, o.lines...)
 				for _, l := range o.lines {
 					want = append(want, l.Text)
 				}
-				orders = append(orders[:i], orders[i+1:]...)
+				list = append(list[:i], list[i+1:]...)
 			case k == 7:
 				id = w.opened(catalog.LogsStream{}, cursor)
 				streams++
 			case k == 8 && r.IntN(3) == 0:
 				w.restart()
-				for _, o := range orders { // each is carried out again
+				for _, o := range list { // each is carried out again
 					o.attempt, o.wrote = o.attempt+1, 0
 					for n := range o.lines {
-						o.lines[n].Text = fmt.Sprintf("%d/%d of attempt %d", o.of, n, o.attempt)
+						o.lines[n].Text = fmt.Sprintf("%d/%d of attempt %d", o.position, n, o.attempt)
 					}
 				}
 				id = w.opened(catalog.LogsStream{}, cursor)
@@ -466,8 +486,8 @@ func TestOnceInOrder(t *testing.T) {
 				read()
 			}
 		}
-		for _, o := range orders {
-			w.record(o.of, o.attempt, 1, o.lines...)
+		for _, o := range list {
+			w.record(o.position, o.attempt, 1, o.lines...)
 			for _, l := range o.lines {
 				want = append(want, l.Text)
 			}

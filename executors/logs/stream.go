@@ -11,16 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/storage"
 )
 
 // page is how many lines one answer has at most, about.
 const page = 200
 
-// stream is what one follower is told, and how far.
+// stream is the state of one follower: its filters and how far it has read.
 type stream struct {
 	tenant, user, client string
 	plan, filter, node   string
@@ -29,22 +29,22 @@ type stream struct {
 	opened bool      // this and until are guarded by Logs.mu
 	until  time.Time // of the address; once it is open, of the stream
 
-	reading sync.Mutex     // guards what follows
-	floor   cursor         // which lines the follower has from an earlier stream
-	at      int64          // outcomes before this position have been read
-	last    int            // the line of the outcome at that position that was read last, + 1
-	seen    map[int64]mark // lines of orders that were told before their outcome, by position of the order
-	done    map[int64]bool // orders whose outcome has been read
-	looked  looked
+	reading   sync.Mutex     // guards the fields below
+	floor     cursor         // lines that the follower has from an earlier stream
+	at        int64          // outcomes before this position have been read
+	last      int            // the line of the outcome at that position that was read last, + 1
+	liveMarks map[int64]mark // lines sent before their intent's outcome, by position of the intent
+	done      map[int64]bool // intents whose outcome has been read
+	watermark watermark
 }
 
-// looked is what there was when the stream was read last.
-type looked struct {
+// watermark is the state of record and live lines at the last read of the stream.
+type watermark struct {
 	reached int64
 	version int
 }
 
-// mark is the last line of an order that was told.
+// mark is the last line of an intent that was sent.
 type mark struct {
 	Attempt int `json:"a"`
 	N       int `json:"n"`
@@ -84,12 +84,12 @@ func parseCursor(text string) (c cursor, err error) {
 	return c, nil
 }
 
-// changed says whether there may be more than when the stream was read last.
+// changed reports whether there may be lines since the last read.
 func (l *Logs) changed(s *stream) bool {
 	l.live.mu.Lock()
 	version := l.live.version
 	l.live.mu.Unlock()
-	return s.looked != looked{l.Reached(), version}
+	return s.watermark != watermark{l.Reached(), version}
 }
 
 // read gives the lines that the stream has not told: those of the record, then those of open
@@ -104,8 +104,8 @@ func (l *Logs) read(ctx context.Context, s *stream) (bus.LogsReply, error) {
 	if err := json.Unmarshal(doc.Body, &plan); err != nil {
 		return bus.LogsReply{}, err
 	}
-	open, version := l.live.of(s.tenant, s.plan)
-	s.looked = looked{l.Reached(), version}
+	open, version := l.live.running(s.tenant, s.plan)
+	s.watermark = watermark{l.Reached(), version}
 	r := reader{s: s}
 	more, err := l.record(ctx, &r)
 	if err != nil || more {
@@ -115,7 +115,7 @@ func (l *Logs) read(ctx context.Context, s *stream) (bus.LogsReply, error) {
 		r.live(of, open[of], plan)
 	}
 	closed := plan.Status == catalog.PlanComplete || plan.Status == catalog.PlanFailed
-	r.reply.Over = closed && doc.Position < s.looked.reached
+	r.reply.Ended = closed && doc.Position < s.watermark.reached
 	return r.reply, nil
 }
 
@@ -128,7 +128,7 @@ func (l *Logs) record(ctx context.Context, r *reader) (more bool, err error) {
 	}
 	q := storage.Query{
 		Terms:  map[string][]string{"plan_id": {r.s.plan}, "event_type": {catalog.EventLine}},
-		Ranges: map[string]storage.Range{"position": {GTE: strconv.FormatInt(r.s.at, 10), LT: strconv.FormatInt(r.s.looked.reached, 10)}},
+		Ranges: map[string]storage.Range{"position": {GTE: strconv.FormatInt(r.s.at, 10), LT: strconv.FormatInt(r.s.watermark.reached, 10)}},
 		Limit:  page,
 	}
 	for len(r.reply.Lines) < page {
@@ -165,14 +165,14 @@ func (r *reader) recorded(position int64, line catalog.LogLine) {
 		return // the last answer ended amid this outcome
 	}
 	s.at, s.last = position, line.N+1
-	s.done[line.Of] = true
+	s.done[line.Target] = true
 	had := position < s.floor.At || position == s.floor.At && line.N < s.floor.Line
-	if m, told := s.seen[line.Of]; !had && !(told && m.covers(line)) {
-		r.tell(line)
+	if m, told := s.liveMarks[line.Target]; !had && !(told && m.covers(line)) {
+		r.add(line)
 	}
 }
 
-// live takes the lines of an open order.
+// live adds the lines of an open intent.
 func (r *reader) live(of int64, w writing, plan catalog.PlanView) {
 	if r.s.done[of] {
 		return
@@ -184,33 +184,33 @@ func (r *reader) live(of int64, w writing, plan catalog.PlanView) {
 		}
 	}
 	for n, text := range w.lines {
-		line := catalog.LogLine{Line: text, PlanID: plan.PlanID, NodeID: node, Step: w.step, Of: of, Attempt: w.attempt, N: n}
-		if m, told := r.s.seen[of]; told && m.covers(line) {
+		line := catalog.LogLine{Line: text, PlanID: plan.PlanID, NodeID: node, Step: w.step, Target: of, Attempt: w.attempt, N: n}
+		if m, told := r.s.liveMarks[of]; told && m.covers(line) {
 			continue
 		}
-		r.s.seen[of] = mark{line.Attempt, n}
-		r.tell(line)
+		r.s.liveMarks[of] = mark{line.Attempt, n}
+		r.add(line)
 	}
 }
 
-// tell adds a line, if it is asked for.
-func (r *reader) tell(line catalog.LogLine) {
+// add adds a line, if it passes the filters.
+func (r *reader) add(line catalog.LogLine) {
 	s := r.s
-	if !line.Shown(s.filter, s.node) {
+	if !line.Matches(s.filter, s.node) {
 		return
 	}
 	at := cursor{At: max(s.at, s.floor.At), Line: s.last}
 	if s.at < s.floor.At {
 		at.Line = s.floor.Line
 	}
-	for of, m := range s.seen {
-		if !s.done[of] || of == line.Of {
+	for of, m := range s.liveMarks {
+		if !s.done[of] || of == line.Target {
 			if at.Live == nil {
 				at.Live = map[int64]mark{}
 			}
 			at.Live[of] = m
 		}
 	}
-	raw, _ := json.Marshal(line) // plain data: what it holds was JSON
+	raw, _ := json.Marshal(line) // plain data: its content was JSON
 	r.reply.Lines = append(r.reply.Lines, bus.LogLine{Line: raw, Cursor: at.String()})
 }

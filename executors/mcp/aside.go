@@ -12,58 +12,59 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/internal/visible"
 )
 
-// Limits of what is logged of a server beside its answers.
+// Limits of a server's log lines beside its answers.
 const (
 	maxAside  = 2048 // bytes of a line
 	maxAsides = 500  // lines at once, and in each asideTime
 	asideTime = time.Hour
-	asideLate = time.Second // what is said so soon after the end of a call may be of it
+	asideLate = time.Second // messages so soon after the end of a call may belong to it
 )
 
-// Aside is what a server says beside its answer to a call.
-type Aside struct {
+// ServerMessage is a message of a server beside its answer to a call.
+type ServerMessage struct {
 	Level intents.Level
 	Kind  string          // stderr, message or progress
 	Text  string          // without secrets of the source
 	Data  json.RawMessage // of a message that is no text
 }
 
-// asides logs what a server says beside its answers: lines of standard error, log messages
-// and progress. Progress belongs to the call whose token it has. The rest names no call: it
-// belongs to the call in flight, if there is one alone and all calls so far were for the same
-// user. A server may say late what it did for another. Secrets of the source are hidden and
-// control characters escaped.
+// asides logs a server's messages beside its answers: lines of standard error, log messages and
+// progress. Progress belongs to the call whose token it has. The rest names no call: it belongs to
+// the call in flight, if it is the only one and all calls so far were for the same user, because a
+// server may report late on a call for another user. Secrets of the source are hidden and control
+// characters escaped.
 type asides struct {
 	log   *slog.Logger
 	hide  func(string) string
 	limit *ratelimit.Limiter
 
-	mu    sync.Mutex // guards what follows
-	calls map[string]asked
+	mu    sync.Mutex // guards the fields below
+	calls map[string]pendingCall
 	last  int  // number of the last call
-	muted bool // what is said is not logged, which was logged
+	muted bool // further messages are dropped, which was logged
 
-	owner  *string // for whom the calls so far were
+	owner  *string // user of all calls so far
 	shared bool    // they were for several users
 
 	ended   string // token of the call that ended last
 	endedAt time.Time
 }
 
-// asked is a call in flight.
-type asked struct {
-	log  *slog.Logger
-	hear func(Aside) // nil: nobody
+// pendingCall is a call in flight.
+type pendingCall struct {
+	log       *slog.Logger
+	onMessage func(ServerMessage) // nil: nobody
 }
 
 func newAsides(log *slog.Logger, hide func(string) string) *asides {
-	return &asides{log: log, hide: hide, limit: ratelimit.New(maxAsides, asideTime, ratelimit.Of(1), time.Now), calls: map[string]asked{}}
+	return &asides{log: log, hide: hide, limit: ratelimit.New(maxAsides, asideTime, ratelimit.Unshared(1), time.Now), calls: map[string]pendingCall{}}
 }
 
 // during gives a call in flight for somebody its token, until it ends.
-func (a *asides) during(owner string, log *slog.Logger, hear func(Aside)) (token string, end func()) {
+func (a *asides) during(owner string, log *slog.Logger, hear func(ServerMessage)) (token string, end func()) {
 	if log == nil {
 		log = a.log
 	}
@@ -75,7 +76,7 @@ func (a *asides) during(owner string, log *slog.Logger, hear func(Aside)) (token
 	a.shared = a.shared || *a.owner != owner
 	a.last++
 	token = strconv.Itoa(a.last)
-	a.calls[token] = asked{log, hear}
+	a.calls[token] = pendingCall{log, hear}
 	return token, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -84,9 +85,9 @@ func (a *asides) during(owner string, log *slog.Logger, hear func(Aside)) (token
 	}
 }
 
-// of is the call of a token. Without a token it is the only one in flight or just ended, if
+// find is the call of a token. Without a token it is the only one in flight or just ended, if
 // that is for the only user so far, or else the server itself.
-func (a *asides) of(token string) asked {
+func (a *asides) find(token string) pendingCall {
 	if time.Since(a.endedAt) > asideLate {
 		delete(a.calls, a.ended)
 	}
@@ -98,22 +99,22 @@ func (a *asides) of(token string) asked {
 			return call
 		}
 	}
-	return asked{log: a.log}
+	return pendingCall{log: a.log}
 }
 
-// say logs one line, and tells it to the call that it belongs to.
-func (a *asides) say(ctx context.Context, token string, x Aside) {
-	x.Text = printable(a.hide(x.Text), maxAside)
+// say logs one line, and passes it to the call that it belongs to.
+func (a *asides) say(ctx context.Context, token string, x ServerMessage) {
+	x.Text = visible.Line(a.hide(x.Text), maxAside)
 	if a.hide(string(x.Data)) != string(x.Data) {
 		x.Data = nil
 	}
 	_, may := a.limit.Allow(ratelimit.Caller{})
 	a.mu.Lock()
-	call, wasMuted := a.of(token), a.muted
+	call, wasMuted := a.find(token), a.muted
 	a.muted = !may
 	a.mu.Unlock()
-	if call.hear != nil {
-		call.hear(x)
+	if call.onMessage != nil {
+		call.onMessage(x)
 	}
 	switch {
 	case may:
@@ -133,7 +134,7 @@ func (a *asides) notified(n wire.JSONRPCNotification) {
 	ctx, of := context.Background(), n.Params.AdditionalFields
 	switch n.Method {
 	case "notifications/message":
-		x := Aside{Level: levelOf(of["level"]), Kind: "message", Text: textOf(of["data"])}
+		x := ServerMessage{Level: levelOf(of["level"]), Kind: "message", Text: textOf(of["data"])}
 		if _, text := of["data"].(string); !text {
 			x.Data = json.RawMessage(x.Text)
 		}
@@ -146,7 +147,7 @@ func (a *asides) notified(n wire.JSONRPCNotification) {
 		if of["message"] != nil {
 			text += ": " + textOf(of["message"])
 		}
-		a.say(ctx, textOf(of["progressToken"]), Aside{Level: intents.LevelInfo, Kind: "progress", Text: text})
+		a.say(ctx, textOf(of["progressToken"]), ServerMessage{Level: intents.LevelInfo, Kind: "progress", Text: text})
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// TestAsides: what a server says during a call is logged as the call's, whichever way it
+// TestAsides: a server's messages during a call are logged as the call's, whichever way it
 // comes, with control characters shown.
 func TestAsides(t *testing.T) {
 	for peer, src := range peers(t) {
@@ -46,7 +46,7 @@ func TestAsidesOfSeveralCalls(t *testing.T) {
 	say := func(token, line, of string) {
 		t.Helper()
 		text.Reset()
-		a.say(t.Context(), token, Aside{Level: intents.LevelInfo, Kind: "stderr", Text: line})
+		a.say(t.Context(), token, ServerMessage{Level: intents.LevelInfo, Kind: "stderr", Text: line})
 		if got := text.String(); !strings.Contains(got, "of="+of+" ") || strings.Contains(got, "hunter2") {
 			t.Errorf("logged %s, want it to be of %s", got, of)
 		}
@@ -70,10 +70,10 @@ func TestAsidesOfSeveralUsers(t *testing.T) {
 	heard := 0
 	_, end := a.during("acme\x00ana", log, nil)
 	end()
-	token, _ := a.during("other\x00ben", log.With(slog.String("of", "ben")), func(Aside) { heard++ })
+	token, _ := a.during("other\x00ben", log.With(slog.String("of", "ben")), func(ServerMessage) { heard++ })
 	for kind, want := range map[string]string{"": "server", token: "ben", "unknown": "server"} {
 		text.Reset()
-		a.say(t.Context(), kind, Aside{Level: intents.LevelInfo, Kind: "stderr", Text: "row of ana"})
+		a.say(t.Context(), kind, ServerMessage{Level: intents.LevelInfo, Kind: "stderr", Text: "row of ana"})
 		if got := text.String(); !strings.Contains(got, "of="+want+" ") {
 			t.Errorf("logged %s, want it to be of %s", got, want)
 		}

@@ -18,6 +18,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/visible"
 )
 
 // CallMeta goes with a call but is not part of its input.
@@ -25,12 +26,11 @@ type CallMeta struct {
 	// IntentID makes a repeated call recognisable: sent as _meta
 	// "aob.dev/intent_id" and, over HTTP, as Idempotency-Key.
 	IntentID string
-	// Principal is the user on whose behalf the call is made: sent as _meta
-	// "aob.dev/principal". To a server that shares a key, "aob.dev/principal_hmac" proves
-	// it, and the server proves in turn for whom an enricher response is: the member
-	// principal_hmac, see proof.
+	// Principal is the user on whose behalf the call is made: sent as _meta "aob.dev/principal". To
+	// a server that shares a key, "aob.dev/principal_hmac" proves it, and the server in turn proves
+	// the user of an enricher response by the member principal_hmac, see proof.
 	Principal string
-	// Owner tells users of all tenants apart. It is not sent.
+	// Owner identifies a user across tenants. It is not sent.
 	Owner string
 	// AllowedSkills is sent as _meta "aob.dev/allowed_skills". The router has
 	// already refused calls of others.
@@ -39,30 +39,29 @@ type CallMeta struct {
 	// another one is not called (ErrChanged). It is compared with the last
 	// listing on this connection.
 	Digest string
-	// RetrySafe says that the skill may be run more than once. Without it a
-	// call is sent at most once.
+	// RetrySafe allows the skill to run more than once. Without it a call is sent at most once.
 	RetrySafe bool
-	// Log gets what the server says during the call; nil: that of the client does.
+	// Log gets the server's messages during the call; nil: the client's log.
 	Log *slog.Logger
-	// Hear, if not nil, gets the same. It is called from several goroutines, and may be
+	// OnMessage, if not nil, gets the same. It is called from several goroutines, and may be
 	// called once more after the call.
-	Hear func(Aside)
+	OnMessage func(ServerMessage)
 }
 
 // Result is the answer of a tool.
 type Result struct {
 	// Data is the structured content as JSON, else the text as received.
 	Data []byte
-	// IsJSON says that Data is JSON: structured content, or a text that is one
+	// IsJSON reports that Data is JSON: structured content, or a text that is one
 	// JSON object or array.
 	IsJSON bool
-	// IsError says that the tool itself reports a failure.
+	// IsError reports that the tool itself failed.
 	IsError bool
 	// Text is all text content as received, one newline between parts.
 	Text string
 	// Files are the content that is no text.
 	Files []File
-	// Odd says what of the answer was dropped or is not as the tool declares.
+	// Odd lists parts of the answer that were dropped or differ from the tool's declaration.
 	Odd []string
 	// Proof is the principal_hmac that an enricher response must have; empty: none.
 	Proof string
@@ -82,10 +81,10 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return nil, c.conceal(err)
 	}
 	req := c.request(name, input, meta)
-	token, end := c.asides.during(meta.Owner, meta.Log, meta.Hear)
+	token, end := c.asides.during(meta.Owner, meta.Log, meta.OnMessage)
 	defer end()
 	req.Params.Meta.ProgressToken = token
-	var res answered
+	var res toolResult
 	failed := c.attempt(ctx, meta.RetrySafe, func() (e *Error) {
 		res, e = c.callOnce(ctx, req)
 		return e
@@ -101,8 +100,8 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	return got, c.conceal(err)
 }
 
-// attempt sends a request, and again where it may succeed later and repeating it is
-// safe, or a server at a URL has not taken it.
+// attempt sends a request and retries it if it may succeed later and repeating it is safe, or if a
+// server at a URL has not accepted it.
 func (c *Client) attempt(ctx context.Context, safe bool, send func() *Error) *Error {
 	for n := 1; ; n++ {
 		err := send()
@@ -196,9 +195,9 @@ func (c *Client) request(name string, input json.RawMessage, meta CallMeta) wire
 	return req
 }
 
-// callOnce sends the request once. Where the server no longer knows the session, it
-// has not run the call, which is sent again on a new connection.
-func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (answered, *Error) {
+// callOnce sends the request once. If the server no longer knows the session, it has not run the
+// call, which is sent again on a new connection.
+func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (toolResult, *Error) {
 	res, ended, err := c.send(ctx, req)
 	if ended {
 		res, _, err = c.send(ctx, req)
@@ -206,7 +205,7 @@ func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (answer
 	return res, err
 }
 
-func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res answered, ended bool, failed *Error) {
+func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res toolResult, ended bool, failed *Error) {
 	cn, err := c.acquire(ctx)
 	if err != nil {
 		return res, false, asError(err)
@@ -226,9 +225,9 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res answer
 	return res, errors.Is(err, transport.ErrSessionTerminated), e
 }
 
-// accept checks the answer and makes the result. What breaks the tool's schema is an error if
-// the tool may run again, and is said beside the answer if it may not.
-func (t *tool) accept(ctx context.Context, a answered, again bool) (*Result, error) {
+// accept checks the answer and makes the result. A violation of the tool's schema is an error if
+// the tool may run again, else a note beside the answer.
+func (t *tool) accept(ctx context.Context, a toolResult, again bool) (*Result, error) {
 	texts, files, odd := contents(a.content)
 	res := &Result{IsError: a.isError, Files: files, Odd: slices.Concat(a.odd, odd)}
 	res.Text = strings.Join(texts, "\n")
@@ -243,7 +242,7 @@ func (t *tool) accept(ctx context.Context, a answered, again bool) (*Result, err
 		if reason == "" {
 			reason = string(a.structured)
 		}
-		return res, &Error{Kind: ErrTool, Tool: t.Name, Reason: printable(reason, maxReason), Unexplained: reason == "" || len(a.odd) > 0}
+		return res, &Error{Kind: ErrTool, Tool: t.Name, Reason: visible.Line(reason, maxReason), Unexplained: reason == "" || len(a.odd) > 0}
 	}
 	broken := t.breaks(ctx, res)
 	switch {
@@ -256,7 +255,7 @@ func (t *tool) accept(ctx context.Context, a answered, again bool) (*Result, err
 	return res, nil
 }
 
-// breaks says how an answer breaks the schema that the tool declares; empty: it does not.
+// breaks describes how an answer violates the tool's schema; empty: it does not.
 func (t *tool) breaks(ctx context.Context, res *Result) string {
 	if t.output == nil {
 		return ""

@@ -8,11 +8,11 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// cancelTime bounds how long a server is told that nobody waits any more.
+// cancelTime bounds the sending of a cancellation to a server.
 const cancelTime = 5 * time.Second
 
-// cancelled tells a server that nobody waits for a request any more, if that is so: the library
-// only stops to wait. A server over HTTP without session sees it by the end of the connection.
+// cancelled sends a server the cancellation of a request whose caller gave up; the library only
+// stops waiting. A server over HTTP without session notices the end of the connection.
 func cancelled(ctx context.Context, t transport.Interface, req transport.JSONRPCRequest) {
 	if ctx.Err() == nil || req.Method == string(wire.MethodInitialize) {
 		return
@@ -21,7 +21,7 @@ func cancelled(ctx context.Context, t transport.Interface, req transport.JSONRPC
 	n.Method = string(wire.MethodNotificationCancelled)
 	n.Params.AdditionalFields = map[string]any{"requestId": req.ID, "reason": "nobody waits for it any more"}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-	go func() { // who gave up does not wait for this
+	go func() { // the caller does not wait for this
 		defer cancel()
 		_ = t.SendNotification(ctx, n) // a server that does not hear it goes on in vain
 	}()

@@ -47,8 +47,8 @@ func cancelRecorded(next http.Handler, calls, cancels chan<- string) http.Handle
 	})
 }
 
-// TestCancelled: who gives a call up has the server told: by the call's id where there is a session, by
-// the end of the connection where there is none. The server's tool ends.
+// TestCancelled: giving up a call notifies the server: by the call's id where there is a session,
+// by the end of the connection where there is none. The server's tool ends.
 func TestCancelled(t *testing.T) {
 	for _, session := range []bool{true, false} {
 		begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
@@ -76,7 +76,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelledChild: a child process is told, too, and answers the next call.
+// TestCancelledChild: a child process is notified, too, and answers the next call.
 func TestCancelledChild(t *testing.T) {
 	said := newJournal()
 	opt := quick()

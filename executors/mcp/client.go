@@ -6,12 +6,11 @@
 //	tools, err := c.Manifests(ctx)                  // what the server declares, with digests
 //	res, err := c.Call(ctx, "rank", input, mcp.CallMeta{IntentID: id})
 //
-// A server is not trusted: its responses are bounded in size and time, its
-// structured output is checked against the schema that it declared itself, its
-// texts are escaped before they are logged, redirects are not followed, and a
-// process gets four variables of our environment and no more. It can be isolated
-// from the machine, see Options.Isolation. What goes wrong is an [*Error] of one of
-// the kinds of this package.
+// A server is not trusted: its responses are bounded in size and time, its structured output is
+// checked against the schema that it declared itself, its texts are escaped before they are logged,
+// redirects are not followed, and a process gets four variables of our environment and no more. It
+// can be isolated from the machine, see Options.Isolation. Failures are an [*Error] of one of the
+// kinds of this package.
 package mcp
 
 import (
@@ -35,13 +34,13 @@ type Client struct {
 	hide   func(string) string // secrets of the source
 	asides *asides
 
-	dialing chan struct{} // holds a token while a caller dials
+	dialing chan struct{} // has a token while a caller dials
 
 	life    context.Context // until Close
 	end     context.CancelFunc
-	listing singleflight.Group // one listing at a time serves all who wait for one
+	listing singleflight.Group // callers share one listing
 
-	mu     sync.Mutex     // guards what follows, and refs of every conn
+	mu     sync.Mutex     // guards the fields below, and refs of every conn
 	conn   *conn          // nil: connect before the next use
 	open   map[*conn]bool // conn, and older ones with calls in flight
 	tools  map[string]*tool
@@ -53,7 +52,7 @@ type Client struct {
 // conn is one connection: to a server over HTTP, or to a child process.
 type conn struct {
 	rpc   *client.Client
-	gone  func() bool // reports whether the other side can no longer answer
+	dead  func() bool // reports whether the other side can no longer answer
 	close func()      // ends the connection and all calls in flight; blocks until the child is dead
 	refs  int         // calls in flight
 }
@@ -132,7 +131,7 @@ func (c *Client) live() (*conn, error) {
 	if c.closed {
 		return nil, &Error{Kind: ErrUnavailable, Reason: "not connected", Undelivered: true, Err: errClosed}
 	}
-	if c.conn != nil && c.conn.gone() {
+	if c.conn != nil && c.conn.dead() {
 		c.dropLocked(c.conn)
 	}
 	if c.conn != nil {
@@ -191,7 +190,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	if err := shakeHands(ctx, cn.rpc); err != nil {
 		e := classify(ctx, st, err, cn)
 		e.Undelivered = true
-		if c.src.URL == "" && cn.gone() { // what the transport says of it helps nobody
+		if c.src.URL == "" && cn.dead() { // the transport's error is of no use
 			e.Reason, e.Err = "its program ended before it answered: run its command by itself to see why", nil
 		}
 		cn.close()
@@ -202,7 +201,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 }
 
 func shakeHands(ctx context.Context, rpc *client.Client) error {
-	// The transport keeps its start context for as long as it lives.
+	// The transport uses its start context for its whole life.
 	if err := rpc.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func TestCallResults(t *testing.T) {
 	}
 }
 
-func TestServerThatLies(t *testing.T) {
+func TestServerSchemaViolation(t *testing.T) {
 	for peer, src := range peers(t) {
 		t.Run(peer, func(t *testing.T) {
 			c := dial(t, src, quick())

@@ -8,28 +8,30 @@ import (
 	"strings"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/internal/visible"
 )
 
 // File is content of an answer that is no text. A link has a URI and no data.
 type File struct {
 	Type     string // image, audio, resource, link
-	MIMEType string // as the server says, if it can be one
+	MIMEType string // as the server declares, if it is valid
 	Name     string
 	URI      string
 	Data     []byte
 }
 
-// answered is the result of a tool, as received. Nothing in it is a reason not to read the
-// rest: the tool has run, and what is odd is said beside what there is.
-type answered struct {
+// toolResult is the result of a tool, as received. No fault in it prevents reading the rest: the
+// tool has run, and oddities are reported beside the content.
+type toolResult struct {
 	content    []json.RawMessage
 	structured json.RawMessage
 	isError    bool
 	odd        []string
 }
 
-// readAnswer takes a result apart, and leaves what the protocol library needs of it.
-func readAnswer(result json.RawMessage) (a answered, rest json.RawMessage) {
+// readAnswer splits a result, and returns as rest the part that the protocol library needs.
+func readAnswer(result json.RawMessage) (a toolResult, rest json.RawMessage) {
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(result, &members) != nil || members == nil {
 		a.odd = append(a.odd, "its answer is no object")
@@ -51,7 +53,7 @@ func readAnswer(result json.RawMessage) (a answered, rest json.RawMessage) {
 		a.odd = append(a.odd, "its isError is neither true nor false")
 	}
 	if kind := members["resultType"]; !none(kind) && string(kind) != `"complete"` {
-		// The library would call again with what is asked for, and nobody answers.
+		// The library would call again with the requested input, which nobody provides.
 		a.isError = true
 		a.odd = append(a.odd, "it is not complete: it asks for more than was sent")
 		delete(members, "resultType")
@@ -66,8 +68,8 @@ func readAnswer(result json.RawMessage) (a answered, rest json.RawMessage) {
 	return a, rest
 }
 
-// contents divides the content of an answer into its texts and files. A part of a kind that
-// is not known is a text. odd says what was dropped.
+// contents divides the content of an answer into its texts and files. A part of unknown kind is a
+// text. odd lists the dropped parts.
 func contents(list []json.RawMessage) (texts []string, files []File, odd []string) {
 	for n, raw := range list {
 		part, f := partOf(raw)
@@ -103,13 +105,13 @@ func partOf(raw json.RawMessage) (text string, f *File) {
 	case wire.AudioContent:
 		return "", newFile(File{Type: "audio", MIMEType: c.MIMEType}, c.Data)
 	case wire.ResourceLink:
-		return "", &File{Type: "link", MIMEType: mimeType(c.MIMEType), Name: printable(c.Name, maxName), URI: printable(c.URI, maxURI)}
+		return "", &File{Type: "link", MIMEType: mimeType(c.MIMEType), Name: visible.Line(c.Name, maxName), URI: visible.Line(c.URI, maxURI)}
 	case wire.EmbeddedResource:
 		switch r := c.Resource.(type) {
 		case wire.TextResourceContents:
 			return r.Text, nil
 		case wire.BlobResourceContents:
-			return "", newFile(File{Type: "resource", MIMEType: r.MIMEType, URI: printable(r.URI, maxURI)}, r.Blob)
+			return "", newFile(File{Type: "resource", MIMEType: r.MIMEType, URI: visible.Line(r.URI, maxURI)}, r.Blob)
 		}
 	}
 	return string(raw), nil

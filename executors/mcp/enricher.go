@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"aob.dev/writ/internal/visible"
 )
 
 // Envelope is the enricher envelope without the members that are only checked.
 type Envelope struct {
-	Payload    json.RawMessage // what the skill is about; status ok or partial
+	Payload    json.RawMessage // the skill's own data; status ok or partial
 	Partial    bool            // some sources failed: the answer may say so
 	DomainType string
 	EnricherID string
@@ -27,8 +29,8 @@ const dataUnavailable = "data unavailable"
 // envelopeMembers are in every enricher response.
 var envelopeMembers = []string{"status", "payload", "domain_type", "enricher_id"}
 
-// TakesPrincipal reports whether this is an enricher whose input has the principal as a
-// member, which is not for a model to write.
+// TakesPrincipal reports whether this is an enricher whose input has the principal as a member,
+// which a model must not write.
 func (m *Manifest) TakesPrincipal() bool {
 	return m.declares(envelopeMembers...) && declare(m.InputSchema, "principal")
 }
@@ -100,8 +102,8 @@ func (m *Manifest) open(members map[string]json.RawMessage) (*Envelope, error) {
 	return e, nil
 }
 
-// isText reports whether raw is the JSON text want, which is not empty. How long it takes
-// says nothing of the text.
+// isText reports whether raw is the JSON text want, which is not empty. Its duration reveals
+// nothing about the text.
 func isText(raw json.RawMessage, want string) bool {
 	var got *string
 	return want != "" && json.Unmarshal(raw, &got) == nil && got != nil && hmac.Equal([]byte(*got), []byte(want))
@@ -126,7 +128,7 @@ func topLevel(data []byte) (map[string]json.RawMessage, error) {
 			return members, err
 		}
 		if _, twice := members[name]; twice {
-			return members, fmt.Errorf("duplicate member %q", printable(name, maxName))
+			return members, fmt.Errorf("duplicate member %q", visible.Line(name, maxName))
 		}
 		members[name] = raw
 	}

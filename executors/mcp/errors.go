@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"aob.dev/writ/internal/egress"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
 )
 
@@ -25,7 +24,7 @@ var (
 	ErrUnavailable = errors.New("skill server unavailable")              // down, too slow, overloaded, cut off
 	ErrRefused     = errors.New("skill server refused the request")      // credentials, address, protocol
 	ErrTool        = errors.New("skill failed")                          // as the tool itself reports
-	ErrSchema      = errors.New("skill breaks its schema")               // output or manifest is not what it declares
+	ErrSchema      = errors.New("skill breaks its schema")               // output or manifest violates its declaration
 	ErrTooLarge    = errors.New("skill response too large")              // above MaxBytes
 	ErrChanged     = errors.New("skill differs from its pinned version") // the digest is another one
 	ErrPrincipal   = errors.New("skill answered for another principal")  // an incident: never retried, never shown
@@ -36,14 +35,13 @@ type Error struct {
 	Kind   error  // one of the above
 	Tool   string // empty where it is not about one
 	Reason string // one clause, without control characters
-	// Undelivered says that the tool has certainly not seen the call.
+	// Undelivered reports that the tool has certainly not received the call.
 	Undelivered bool
-	// Unexplained says that the server reports a failure and not what it did before: the tool
-	// may have had its effect.
+	// Unexplained reports that the server failed without reporting whether the tool had its effect.
 	Unexplained bool
-	// Malformed says that the answer was none of the protocol.
+	// Malformed reports that the answer violates the protocol.
 	Malformed bool
-	// Barred says that the server may not be called from here.
+	// Barred reports that the server may not be called from here.
 	Barred bool
 	Err    error
 
@@ -62,7 +60,7 @@ func (e *Error) Error() string {
 		return s
 	}
 	if text := egress.Plain(e.Err).Error(); e.Reason == "" || text == e.Err.Error() {
-		s += ": " + printable(text, maxReason)
+		s += ": " + visible.Line(text, maxReason)
 	}
 	return s
 }
@@ -75,39 +73,14 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// Retryable says whether the same request may succeed later.
+// Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool { return errors.Is(e.Kind, ErrUnavailable) }
 
-// Broken says whether the server did not answer as a server: whatever else it answers, it works.
+// Broken reports whether the server failed to answer as a server; with any other answer it works.
 func (e *Error) Broken() bool { return e.Malformed || e.Retryable() }
 
 // maxReason bounds the text of a server in an error, in bytes.
 const maxReason = 2048
-
-// printable cuts s and escapes its control characters, so that a server cannot write to
-// a terminal or forge a log line.
-func printable(s string, limit int) string {
-	cut := ""
-	if len(s) > limit {
-		for limit > 0 && !utf8.RuneStart(s[limit]) {
-			limit--
-		}
-		s, cut = s[:limit], "…"
-	}
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case strconv.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			q := strconv.QuoteRuneToASCII(r)
-			b.WriteString(q[1 : len(q)-1])
-		}
-	}
-	return b.String() + cut
-}
 
 // maxViolations is how many violations an error names.
 const maxViolations = 3
@@ -120,13 +93,13 @@ func describe(found []schemas.Violation) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(found)-i))
 			break
 		}
-		parts = append(parts, printable(cmp.Or(v.Pointer, "/"), 200)+": "+printable(v.Reason, 300))
+		parts = append(parts, visible.Line(cmp.Or(v.Pointer, "/"), 200)+": "+visible.Line(v.Reason, 300))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// classify makes the error of a request that failed with err. ctx is the context of the
-// attempt, st what the transport saw of it.
+// classify makes the error of a request that failed with err. ctx is the context of the attempt, st
+// the transport's observations.
 func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	status := st.status.Load()
 	e := &Error{Kind: ErrUnavailable, Undelivered: st.undelivered.Load(), Err: err}
@@ -144,7 +117,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 		*e = Error{Kind: ErrRefused, Reason: refused.Error(), Undelivered: true, Barred: true}
 	case errors.Is(err, transport.ErrAuthorizationRequired):
 		e.Kind, e.Reason = ErrRefused, "it asks for other credentials (401)"
-	case status == http.StatusForbidden && errors.Is(err, transport.ErrLegacySSEServer): // which the library says of most refusals
+	case status == http.StatusForbidden && errors.Is(err, transport.ErrLegacySSEServer): // the library's error for most refusals
 		e.Kind, e.Reason, e.Err = ErrRefused, "it refuses these credentials (HTTP 403)", nil
 	case errors.Is(err, transport.ErrLegacySSEServer):
 		e.Kind, e.Reason, e.Err = ErrRefused, fmt.Sprintf("no MCP server at this address (HTTP %d)", status), nil
@@ -154,14 +127,14 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 		e.Kind, e.Reason = ErrRefused, fmt.Sprintf("HTTP %d", status)
 	case status >= 400:
 		e.Reason, e.after = fmt.Sprintf("HTTP %d", status), time.Duration(st.after.Load())
-		// 503 alone may be the word of something between, which has sent the request on.
-		e.Undelivered = !st.taken.Load() && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && e.after > 0)
+		// 503 alone may come from an intermediary that has forwarded the request.
+		e.Undelivered = !st.accepted.Load() && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && e.after > 0)
 	case st.rpc.Load() != nil:
 		r := st.rpc.Load()
-		*e = Error{Kind: ErrTool, Reason: fmt.Sprintf("%s (%d)", printable(r.Message, maxReason), r.Code), Unexplained: r.Code == wire.INTERNAL_ERROR}
+		*e = Error{Kind: ErrTool, Reason: fmt.Sprintf("%s (%d)", visible.Line(r.Message, maxReason), r.Code), Unexplained: r.Code == wire.INTERNAL_ERROR}
 	case errors.As(err, &broken):
 		switch e.Err = broken.Err; {
-		case cn.gone():
+		case cn.dead():
 			e.Reason, e.Err = "the server process ended", nil
 		case errors.Is(err, transport.ErrTransportClosed):
 			e.Err = io.ErrUnexpectedEOF

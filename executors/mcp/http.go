@@ -36,24 +36,24 @@ var (
 
 // openHTTP prepares a connection; nothing is sent yet.
 func (c *Client) openHTTP(context.Context) (*conn, error) {
-	hc := egress.Client(bounded{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes})
+	hc := egress.Client(limitTransport{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes})
 	tr, err := transport.NewStreamableHTTP(c.src.URL,
 		transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
 	rpc := client.NewClient(tappedHTTP{tr})
-	return &conn{rpc: rpc, gone: func() bool { return false }, close: func() { _ = rpc.Close() }}, nil
+	return &conn{rpc: rpc, dead: func() bool { return false }, close: func() { _ = rpc.Close() }}, nil
 }
 
-// bounded adds the client's headers to requests and bounds responses.
-type bounded struct {
+// limitTransport adds the client's headers to requests and bounds responses.
+type limitTransport struct {
 	next   http.RoundTripper
 	header http.Header
 	limit  int64
 }
 
-func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+func (b limitTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	st := stateOf(req.Context())
 	st.undelivered.Store(!st.sent.Load())
 	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
@@ -75,7 +75,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	st.status.Store(int64(resp.StatusCode))
 	if resp.StatusCode < http.StatusBadRequest {
-		st.taken.Store(true)
+		st.accepted.Store(true)
 	}
 	st.after.Store(int64(egress.RetryAfter(resp.Header, time.Now())))
 	limit := b.limit

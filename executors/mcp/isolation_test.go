@@ -57,14 +57,14 @@ func reach(network, addr string) error {
 	return err
 }
 
-func of(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
+func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
 // another is the process at pid outside: inside, the number may be the server's own.
 func another(pid int) error {
 	if pid == os.Getpid() {
 		return errors.New("it is itself")
 	}
-	_, err := os.Stat(of(pid, "stat"))
+	_, err := os.Stat(procFile(pid, "stat"))
 	return err
 }
 
@@ -92,12 +92,12 @@ var probes = map[string]func(l loot) error{
 	"write to the system":         func(loot) error { return os.WriteFile("/usr/planted", nil, 0o600) },
 	"passwords":                   func(loot) error { return got("/etc/shadow", ":") },
 	"own environment":             func(l loot) error { return got("/proc/self/environ", l.Secret+"\x00") },
-	"environment of the parent":   func(l loot) error { return got(of(l.Parent, "environ"), l.Secret) },
-	"command line of the parent":  func(l loot) error { return errors.Join(another(l.Parent), got(of(l.Parent, "cmdline"), ".test")) },
-	"memory of the parent":        func(l loot) error { return errors.Join(another(l.Parent), got(of(l.Parent, "mem"), "")) },
-	"descriptors of the parent":   func(l loot) error { return errors.Join(another(l.Parent), some(of(l.Parent, "fd"))) },
+	"environment of the parent":   func(l loot) error { return got(procFile(l.Parent, "environ"), l.Secret) },
+	"command line of the parent":  func(l loot) error { return errors.Join(another(l.Parent), got(procFile(l.Parent, "cmdline"), ".test")) },
+	"memory of the parent":        func(l loot) error { return errors.Join(another(l.Parent), got(procFile(l.Parent, "mem"), "")) },
+	"descriptors of the parent":   func(l loot) error { return errors.Join(another(l.Parent), some(procFile(l.Parent, "fd"))) },
 	"working directory of the parent": func(l loot) error {
-		return errors.Join(another(l.Parent), some(of(l.Parent, "cwd")))
+		return errors.Join(another(l.Parent), some(procFile(l.Parent, "cwd")))
 	},
 	"any process of others": func(loot) error {
 		all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -128,7 +128,7 @@ var probes = map[string]func(l loot) error{
 	"runtime files":   func(loot) error { return some("/run") },
 }
 
-// otherInterface says that there is a network beyond loopback, which alone an empty one has.
+// otherInterface reports that there is a network beyond loopback, which alone an empty one has.
 func otherInterface() error {
 	list, err := net.Interfaces()
 	for _, i := range list {

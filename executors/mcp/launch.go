@@ -35,9 +35,9 @@ func (c *Client) launch(ctx context.Context) (*sandbox.ServerProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; isolation=none in front of the command, or isolation: none in the configuration file, runs it with all that writ itself may see and do", err)
 	}
-	if len(p.Unseen) > 0 {
+	if len(p.Invisible) > 0 {
 		c.log.WarnContext(ctx, "a skill server is not given paths that its command names: declare each with files=PATH, or files=PATH:rw, in front of the command, or under files in the configuration file",
-			slog.String("server", c.src.Title()), slog.String("paths", strings.Join(p.Unseen, " ")))
+			slog.String("server", c.src.Title()), slog.String("paths", strings.Join(p.Invisible, " ")))
 	}
 	for _, why := range p.Barred {
 		c.log.WarnContext(ctx, "a skill server may not use files that are declared for it", slog.String("server", c.src.Title()), slog.String("why", why))
@@ -57,9 +57,8 @@ func (i *Isolation) server(source Source) sandbox.Server {
 // inherited are the variables of our environment that a plain child sees.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// plain runs the command as a child of this process, in a process group of its
-// own. The pipes are our own, so that reaping the process does not discard what
-// it wrote last.
+// plain runs the command as a child of this process, in a process group of its own. The pipes are
+// our own, so that reaping the process does not discard its last output.
 func plain(ctx context.Context, src Source) (*sandbox.ServerProcess, error) {
 	//nolint:gosec // G204: the command is the configuration of whoever runs this process
 	cmd := exec.CommandContext(ctx, src.Command[0], src.Command[1:]...)
@@ -83,7 +82,7 @@ func plain(ctx context.Context, src Source) (*sandbox.ServerProcess, error) {
 	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // the whole group; one that is gone is no error
 	wait := func() error {
 		err := cmd.Wait()
-		kill() // what the child left behind would keep its pipes open
+		kill() // descendants of the child would keep its pipes open
 		return err
 	}
 	return &sandbox.ServerProcess{Stdin: ours[0], Stdout: ours[1], Stderr: ours[2], Wait: wait, Kill: kill}, nil
@@ -96,7 +95,7 @@ func closeAll(files [3]*os.File) {
 	}
 }
 
-// environment is a few variables of ours, then what the source gives.
+// environment is a few variables of ours, then those of the source.
 func environment(configured []string) []string {
 	env := []string{} // nil would mean all of ours
 	for _, name := range inherited {

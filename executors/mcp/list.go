@@ -10,7 +10,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Bounds of what one server may declare, all pages together. Each is far above what a
+// Bounds of one server's declarations, all pages together. Each is far above what a
 // model could choose from.
 const (
 	maxPages   = 100
@@ -34,8 +34,8 @@ func (c *Client) Manifests(ctx context.Context) ([]Manifest, error) {
 	return out, nil
 }
 
-// list fetches the tools and remembers them for Call. Callers at one time share a listing,
-// which goes on when one of them gives up.
+// list fetches the tools and remembers them for Call. Concurrent callers share a listing, which
+// continues when one of them gives up.
 func (c *Client) list(ctx context.Context) ([]*tool, error) {
 	done := c.listing.DoChan("", func() (any, error) {
 		var list []*tool

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
 )
 
@@ -26,21 +26,21 @@ type Manifest struct {
 	Hints
 	Server string // whose tool it is, see Source.Server: for the digest only
 
-	digest string // what Digest found when the tool was read; empty: Digest computes it
+	digest string // computed when the tool was read; empty: Digest computes it
 
-	// Err is set where the tool cannot be used as declared: a schema that does
+	// Err is set if the tool cannot be used as declared: a schema that does
 	// not compile, a name that is taken or no name. It wraps ErrSchema.
 	Err error
 }
 
-// Hints are what the annotations of a tool say of its calls; nil: nothing.
+// Hints are the annotations of a tool about its calls; nil: none.
 type Hints struct {
 	ReadOnlyHint    *bool `json:"readOnlyHint"`
 	IdempotentHint  *bool `json:"idempotentHint"`
 	DestructiveHint *bool `json:"destructiveHint"`
 }
 
-// Destroys says whether the server itself says that a call may destroy something.
+// Destroys reports whether the server itself declares that a call may destroy something.
 func (h Hints) Destroys() bool { return h.DestructiveHint != nil && *h.DestructiveHint }
 
 // maxName bounds a tool's name in bytes, as the protocol does.
@@ -51,9 +51,9 @@ const maxName = 128
 //
 //	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…,"server":{"name":…,"origin":…}}
 //
-// with null for what is not declared. White space and the order of members do not
-// matter. Any other change is another version, which needs approval, and so is the
-// same tool of another server. The digest of a manifest without one meaning is empty.
+// with null for what is not declared. White space and the order of members do not matter. Any other
+// change is another version, which needs approval, as is the same tool of another server. The
+// digest of a manifest without one meaning is empty.
 func (m *Manifest) Digest() string {
 	if m.digest != "" {
 		return m.digest
@@ -117,13 +117,11 @@ func withoutNumbers(v any, pointer string, numbers map[string]string) any {
 		}
 	case map[string]any:
 		for name := range v {
-			v[name] = withoutNumbers(v[name], pointer+"/"+escape.Replace(name), numbers)
+			v[name] = withoutNumbers(v[name], pointer+"/"+schemas.Escape(name), numbers)
 		}
 	}
 	return v
 }
-
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // tool is a manifest with its compiled output schema (nil: none declared).
 type tool struct {
@@ -131,11 +129,11 @@ type tool struct {
 	output *schemas.Schema
 }
 
-// parseTool reads one entry of tools/list. Err says what is wrong with it.
+// parseTool reads one entry of tools/list. Err describes its fault.
 func parseTool(raw json.RawMessage, src Source) *tool {
 	t := &tool{Manifest: Manifest{Server: src.Server()}}
 	if err := t.read(raw); err != nil {
-		t.Err = &Error{Kind: ErrSchema, Tool: printable(t.Name, maxName), Reason: "bad manifest", Err: err}
+		t.Err = &Error{Kind: ErrSchema, Tool: visible.Line(t.Name, maxName), Reason: "bad manifest", Err: err}
 	}
 	return t
 }
@@ -196,13 +194,13 @@ func none(raw json.RawMessage) bool {
 	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
 }
 
-// validName accepts what the protocol recommends for names.
+// validName accepts the names that the protocol recommends.
 func validName(name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("a name has 1 to %d bytes", maxName)
 	}
 	if !madeOf(name, alphanumeric+"_-./") {
-		return fmt.Errorf("the name %q: only letters, digits and _ - . / are allowed", printable(name, maxName))
+		return fmt.Errorf("the name %q: only letters, digits and _ - . / are allowed", visible.Line(name, maxName))
 	}
 	return nil
 }

@@ -34,22 +34,22 @@ type Options struct {
 	// StartTimeout bounds connecting: start of the process and handshake. Zero:
 	// DefaultStartTimeout of a process, DefaultDialTimeout of a URL.
 	StartTimeout time.Duration
-	// Retries are further attempts of a request, where it was certainly not taken or may be
-	// repeated. Zero: DefaultRetries; negative: none.
+	// Retries are further attempts of a request that was certainly not accepted or may be repeated.
+	// Zero: DefaultRetries; negative: none.
 	Retries int
-	// Backoff is the wait before the second attempt; it doubles. What the server asks for
-	// counts if that is more. Negative: none.
+	// Backoff is the wait before the second attempt; it doubles. A longer wait requested by the
+	// server takes precedence. Negative: none.
 	Backoff time.Duration
 
 	// Header goes with every HTTP request: credentials of this server. Nil: that of the
 	// source.
 	Header http.Header
-	// RoundTripper carries HTTP requests; nil: one for a server that the operator named. A
-	// server that somebody else named gets egress.Transport with what the operator allows.
+	// RoundTripper carries HTTP requests; nil: one for a server that the operator configured. A
+	// server that somebody else named gets egress.Transport, limited to what the operator allows.
 	RoundTripper http.RoundTripper
 
-	// Isolation starts the process of a source that is a command; nil: it is a
-	// plain child, which sees all that we see.
+	// Isolation starts the process of a source that is a command; nil: it is a plain child, which
+	// sees everything that we see.
 	Isolation *Isolation
 
 	// Log receives a child's standard error and connection events; nil: none.

@@ -11,8 +11,7 @@ import (
 // ordinary words.
 const shortestSecret = 6
 
-// hider hides the secrets of a source in texts of its server, which knows them and may
-// repeat them.
+// hider hides the secrets of a source in texts of its server, which may repeat them.
 func (s *Settings) hider() func(string) string {
 	longFirst := slices.Clone(s.Secrets) // one may be a part of another
 	slices.SortFunc(longFirst, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
@@ -25,7 +24,7 @@ func (s *Settings) hider() func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// conceal hides the secrets of the source in an error, which it changes.
+// conceal hides the secrets of the source in an error, in place.
 func (c *Client) conceal(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,26 +15,27 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/internal/visible"
 )
 
-// Settings of a server stand in front of its command or URL, before "--":
+// Settings of a server precede its command or URL, before "--":
 //
-//	name=git             the name that approvals bind; letters, digits and -
+//	name=git             the name used by approvals; letters, digits and -
 //	env=GITHUB_TOKEN     a variable of our environment that the process gets
 //	env=LEVEL=debug      a variable with its value
 //	files=/srv/docs      a file or directory that the process may read
 //	files=/srv/repo:rw   one that it may write to as well
 //	network=off          no network at all
-//	isolation=none       a plain child of ours, that sees all that we see
-//	effect=commit:once   what a tool does to the world, whatever it says itself:
+//	isolation=none       a plain child of ours, which sees everything that we see
+//	effect=commit:once   the effect of a tool, whatever it declares itself:
 //	                     pure, idempotent or once
 //	timeout_sec=10       how long one call may take, from 1 to 30
 //	rpm=60               how many calls a minute the server gets at most
-//	tenant=acme          who may see its skills; without one: every tenant
-//	trust=true           its hints are believed, see Settings.Trust
+//	tenant=acme          a tenant that sees its skills; without one: every tenant
+//	trust=true           its hints are trusted, see Settings.Trust
 //
-// env, files, effect and tenant may be repeated. A configuration file has headers and
-// principal_hmac, too, which have no place in a command line that others can read.
+// env, files, effect and tenant may be repeated. Only a configuration file can set headers and
+// principal_hmac, because others can read a command line.
 type Settings struct {
 	Name      string
 	Env       []string // NAME=value
@@ -45,8 +47,8 @@ type Settings struct {
 	Timeout   time.Duration     // of one call; 0: DefaultTimeout
 	RPM       int               // calls a minute; 0: any number
 	Tenants   []string          // nil: all
-	// Trust says that the operator believes the hints of the server's tools. Of any other
-	// server a hint is a claim, which people are shown and nothing follows from.
+	// Trust means that the operator trusts the hints of the server's tools. A hint of any other
+	// server is a claim that people are shown and that has no effect.
 	Trust bool
 	// PrincipalKey is a secret that the server shares, see CallMeta.Principal; nil: none.
 	PrincipalKey []byte
@@ -76,7 +78,7 @@ func parseSettings(words []string) (Settings, []string, error) {
 		if !ok {
 			break
 		}
-		if key == "header" || key == "principal_hmac" {
+		if slices.Contains(onlyInFiles, key) {
 			return s, nil, errors.New("headers and principal_hmac stand in the configuration file, because others can read a command line: see docs/skills.md")
 		}
 		if err := s.Set(key, value); err != nil {
@@ -86,53 +88,54 @@ func parseSettings(words []string) (Settings, []string, error) {
 	return s, nil, errors.New("settings end with -- before the command or URL, as in: name=git -- mcp-server-git")
 }
 
+// onlyInFiles are settings that have no place in a command line.
+var onlyInFiles = []string{"header", "principal_hmac"}
+
+// setters take a setting each, by its key in the short form.
+var setters = map[string]func(s *Settings, value string) error{
+	"name":           (*Settings).setName,
+	"env":            (*Settings).addEnv,
+	"files":          (*Settings).addFile,
+	"network":        either("network", "off", "on", func(s *Settings, off bool) { s.NoNetwork = off }),
+	"isolation":      either("isolation", "none", "box", func(s *Settings, none bool) { s.Plain = none }),
+	"effect":         (*Settings).addEffect,
+	"timeout_sec":    (*Settings).setTimeout,
+	"rpm":            (*Settings).setRPM,
+	"tenant":         (*Settings).addTenant,
+	"trust":          either("trust", "false", "true", func(s *Settings, no bool) { s.Trust = !no }),
+	"header":         (*Settings).addHeader,
+	"principal_hmac": (*Settings).setPrincipalKey,
+}
+
+// either takes one of two values.
+func either(key, yes, no string, set func(*Settings, bool)) func(*Settings, string) error {
+	return func(s *Settings, value string) error {
+		if value != yes && value != no {
+			return fmt.Errorf("%s is %s or %s", key, no, yes)
+		}
+		set(s, value == yes)
+		return nil
+	}
+}
+
 func isSetting(word string) bool {
 	key, _, ok := strings.Cut(word, "=")
-	switch key {
-	case "name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "header", "principal_hmac":
-		return ok
-	}
-	return false
+	return ok && setters[key] != nil
 }
 
 // Set takes one setting, by its key of the short form, or a header as NAME=value.
 func (s *Settings) Set(key, value string) error {
-	switch {
-	case key == "name":
-		s.Name = value
-		return validServerName(value)
-	case key == "env":
-		return s.addEnv(value)
-	case key == "files":
-		return s.addFile(value)
-	case key == "effect":
-		return s.addEffect(value)
-	case key == "header":
-		return s.addHeader(value)
-	case key == "timeout_sec":
-		return s.setTimeout(value)
-	case key == "rpm":
-		return s.setRPM(value)
-	case key == "tenant":
-		return s.addTenant(value)
-	case key == "principal_hmac":
-		return s.setPrincipalKey(value)
-	case key == "network" && (value == "on" || value == "off"):
-		s.NoNetwork = value == "off"
-	case key == "isolation" && (value == "box" || value == "none"):
-		s.Plain = value == "none"
-	case key == "trust" && (value == "true" || value == "false"):
-		s.Trust = value == "true"
-	case key == "trust":
-		return errors.New("trust is true or false")
-	case key == "network":
-		return errors.New("network is on or off")
-	case key == "isolation":
-		return errors.New("isolation is box or none")
-	default:
-		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect, timeout_sec, rpm, tenant, trust", printable(key, maxServerName))
+	set := setters[key]
+	if set == nil {
+		known := slices.DeleteFunc(slices.Sorted(maps.Keys(setters)), func(key string) bool { return slices.Contains(onlyInFiles, key) })
+		return fmt.Errorf("no setting %q: there are %s", visible.Line(key, maxServerName), strings.Join(known, ", "))
 	}
-	return nil
+	return set(s, value)
+}
+
+func (s *Settings) setName(text string) error {
+	s.Name = text
+	return validServerName(text)
 }
 
 // addEnv takes NAME=value, or NAME for the value in our environment.
@@ -144,7 +147,7 @@ func (s *Settings) addEnv(text string) error {
 	if !given {
 		value, ok := os.LookupEnv(name)
 		if !ok {
-			return fmt.Errorf("env=%s: the environment has no such variable", printable(name, maxServerName))
+			return fmt.Errorf("env=%s: the environment has no such variable", visible.Line(name, maxServerName))
 		}
 		text = name + "=" + value
 		s.Secrets = append(s.Secrets, value)

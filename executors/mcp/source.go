@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Source says where a server is: URL for streamable HTTP, else Command for a
+// Source is the location of a server: URL for streamable HTTP, else Command for a
 // child process.
 type Source struct {
 	URL     string
@@ -19,13 +19,13 @@ type Source struct {
 	builtin string // name of a server of this process
 }
 
-// Builtin is a server of this process, which is trusted. Its name identifies it across
+// Builtin is a trusted server of this process. Its name identifies it across
 // restarts, whatever its address. Configuration cannot name one.
 func Builtin(name, url string) Source {
 	return Source{URL: url, builtin: name, Settings: Settings{Trust: true}}
 }
 
-// ParseSource reads what configuration and flags hold:
+// ParseSource reads the value of a configuration setting or flag:
 //
 //	https://skills.example/mcp                          streamable HTTP
 //	npx -y some-server "an argument"                    a child process
@@ -41,7 +41,7 @@ func ParseSource(s string) (Source, error) {
 	}
 	words, err := split(s)
 	if err != nil {
-		return Source{}, fmt.Errorf("skill server: %w", err) // the text may hold a secret
+		return Source{}, fmt.Errorf("skill server: %w", err) // the text may contain a secret
 	}
 	set, words, err := parseSettings(words)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Settings) source(words []string) (Source, error) {
 	return src, err
 }
 
-// isURL tells a URL from a command line.
+// isURL distinguishes a URL from a command line.
 func isURL(s string) bool {
 	scheme, _, ok := strings.Cut(s, "://")
 	return ok && scheme != "" && !strings.ContainsAny(scheme, " \t\"'/=")
@@ -91,7 +91,7 @@ func isURL(s string) bool {
 func parseURL(s string) (Source, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return Source{}, errors.New("skill server: not a URL") // the text may hold a password
+		return Source{}, errors.New("skill server: not a URL") // the text may contain a password
 	}
 	shown := Source{URL: s}.Endpoint()
 	switch {
@@ -107,7 +107,7 @@ func parseURL(s string) (Source, error) {
 	return Source{URL: u.String()}, nil
 }
 
-// Endpoint names the server without what may be secret: the URL without credentials and
+// Endpoint names the server without possible secrets: the URL without credentials and
 // query, or "stdio:" and the name of the command.
 func (s Source) Endpoint() string {
 	if s.builtin != "" {

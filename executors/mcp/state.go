@@ -8,7 +8,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// state is what the transport saw of one request, for [classify]. It is passed in the
+// state is the transport's observations of one request, for [classify]. It is passed in the
 // context, because the protocol library has no other way.
 type state struct {
 	most        int64        // bytes of the response; 0: as the client's options say
@@ -17,11 +17,11 @@ type state struct {
 	limit       atomic.Int64
 	tooLarge    atomic.Bool
 	sent        atomic.Bool // there was a connection to send it by
-	taken       atomic.Bool // an answer was no refusal; what follows is about its stream
+	accepted    atomic.Bool // an answer was not a refusal; later failures are about its stream
 	undelivered atomic.Bool // there was none: refused, no such name, nobody there, no TLS
 	rpc         atomic.Pointer[wire.JSONRPCErrorDetails]
 	result      atomic.Pointer[[]byte] // result of the last response, as received
-	answer      answered               // of a tool, taken out of the result
+	answer      toolResult             // of a tool, taken out of the result
 }
 
 type stateKey struct{}

@@ -53,7 +53,7 @@ func (c *Client) openStdio(ctx context.Context) (*conn, error) {
 	rpc := client.NewClient(tappedStdio{transport.NewIO(out, ch.Stdin, nil), out})
 	return &conn{
 		rpc:  rpc,
-		gone: func() bool { return ch.dead() || out.ended.Load() },
+		dead: func() bool { return ch.dead() || out.ended.Load() },
 		close: func() {
 			_ = rpc.Close() // fails the calls in flight, closes the child's input
 			ch.stop()
@@ -77,7 +77,9 @@ func (c *Client) start(ctx context.Context) (*child, error) {
 	}
 	ch := &child{ServerProcess: p, exited: make(chan struct{})}
 	ch.drains.Go(func() {
-		drain(p.Stderr, func(line string) { c.asides.say(ctx, "", Aside{Level: intents.LevelInfo, Kind: "stderr", Text: line}) })
+		drain(p.Stderr, func(line string) {
+			c.asides.say(ctx, "", ServerMessage{Level: intents.LevelInfo, Kind: "stderr", Text: line})
+		})
 	})
 	go func() { // ends with the process, which stop kills
 		err := p.Wait()
@@ -114,11 +116,11 @@ func (ch *child) stop() {
 // lines passes on the child's output and ends it, and with it the connection, at a line
 // above limit bytes.
 type lines struct {
-	in      io.Reader
-	limit   int64
-	at      int64 // bytes of the present line
-	tooLong atomic.Bool
-	ended   atomic.Bool
+	in       io.Reader
+	limit    int64
+	lineSize int64 // bytes of the present line
+	tooLong  atomic.Bool
+	ended    atomic.Bool
 }
 
 func (l *lines) Read(p []byte) (int, error) {
@@ -127,16 +129,16 @@ func (l *lines) Read(p []byte) (int, error) {
 	for {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
-			l.at += int64(len(b))
+			l.lineSize += int64(len(b))
 			break
 		}
-		if l.at+int64(i) > l.limit {
-			l.at += int64(i)
+		if l.lineSize+int64(i) > l.limit {
+			l.lineSize += int64(i)
 			break
 		}
-		l.at, b = 0, b[i+1:]
+		l.lineSize, b = 0, b[i+1:]
 	}
-	if l.at > l.limit {
+	if l.lineSize > l.limit {
 		l.tooLong.Store(true)
 		l.ended.Store(true)
 		return 0, io.EOF
@@ -148,8 +150,8 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain says what a child writes to standard error until it ends. It always keeps
-// reading, since a full pipe would stop the child.
+// drain logs the standard error of a child until it ends. It never stops reading, since a full pipe
+// would block the child.
 func drain(in io.ReadCloser, say func(line string)) {
 	defer in.Close()
 	r := bufio.NewReaderSize(in, 2*maxAside)

@@ -108,7 +108,9 @@ func TestStderrIsBounded(t *testing.T) {
 		_ = w.Close()
 	}()
 	a := newAsides(slog.New(slog.NewTextHandler(&log, nil)), (&Settings{}).hider())
-	drain(r, func(line string) { a.say(t.Context(), "", Aside{Level: intents.LevelInfo, Kind: "stderr", Text: line}) })
+	drain(r, func(line string) {
+		a.say(t.Context(), "", ServerMessage{Level: intents.LevelInfo, Kind: "stderr", Text: line})
+	})
 	if got := strings.Count(log.String(), "\n"); got != maxAsides+1 {
 		t.Errorf("%d lines logged, want %d and a note", got, maxAsides)
 	}

@@ -9,7 +9,7 @@ import (
 
 // Memory holds the output of a step, a summary, and a fact that another session
 // of the user finds.
-func TestWhatMemoriesHold(t *testing.T) {
+func TestMemoryContents(t *testing.T) {
 	b := open(t)
 	kept := map[string]struct{ scope, shape, data string }{
 		"strongest": {"session", "array<{id: string, score: number}>", rows},
@@ -24,7 +24,7 @@ func TestWhatMemoriesHold(t *testing.T) {
 	}
 	for session, lasting := range map[string]bool{"sess_1": false, "sess_2": true} {
 		for label, m := range kept {
-			in := of(read("acme:sess_1:task_1:"+label, false), session)
+			in := inSession(read("acme:sess_1:task_1:"+label, false), session)
 			if lasting && m.scope == "session" {
 				if r := b.Do(t, in); r.Code != intents.NotFound {
 					t.Errorf("%s in %s: %+v", label, session, r)

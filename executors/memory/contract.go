@@ -9,11 +9,12 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
 )
 
-// contractViolation is what the caller is given about a mismatch. Actual is a shape: it
-// never holds a value of the data.
+// contractViolation describes a mismatch to the caller. Actual is a shape: it never contains a
+// value of the data.
 type contractViolation struct {
 	Status   string `json:"status"`
 	Expected string `json:"expected"`
@@ -44,7 +45,7 @@ func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.
 	at := cmp.Or(broken[0].Pointer, "the top")
 	return executors.Fail(intents.ContractViolation, "the data does not match return_spec at "+at+": "+broken[0].Reason).
 		WithDetails(contractViolation{"contract_violation", spec.Shape, actual}).
-		WithFact("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
+		WithEvent("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
 }
 
 // shapeOf describes the shape of a document in the notation of return_spec.
@@ -55,5 +56,5 @@ func shapeOf(data []byte) string {
 	if dec.Decode(&v) != nil || dec.More() {
 		return "text"
 	}
-	return executors.Cut(infer(v, 0), maxShape)
+	return visible.Cut(infer(v, 0), maxShape)
 }

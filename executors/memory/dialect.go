@@ -11,15 +11,16 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 )
 
-// said are the types of messages that people and agents say; the others are of the machinery.
+// said are the types of messages that people and agents write; the others are internal.
 var said = map[string][]string{"message_type": {"user", "assistant", catalog.Memory, catalog.Observation}}
 
-// byMode carries a query of the dialect out: over all that the order's user may see. A
-// task comes here only for an agent that has the tool search, as the router sees to.
-func (m *memory) byMode(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
+// byMode executes a query of the dialect over everything that the intent's user may see. A task
+// gets here only for an agent that has the tool search, which the router ensures.
+func (m *memory) byMode(ctx context.Context, o *executors.Intent, args catalog.MemoryQuery) (*executors.Result, error) {
 	switch args.Mode {
 	case catalog.Lookup:
 		return m.lookup(ctx, o, args.Text)
@@ -42,15 +43,15 @@ func (m *memory) byMode(ctx context.Context, o *executors.Order, args catalog.Me
 	return &executors.Result{Value: found}, err
 }
 
-// ofUser is an order as if its user had sent it without a task.
-func ofUser(o *executors.Order) *executors.Order {
+// ofUser is an intent as if its user had sent it without a task.
+func ofUser(o *executors.Intent) *executors.Intent {
 	own := *o
 	own.Ticket.Scope = nil
 	return &own
 }
 
-// owned adds to a query that the documents are of the order's user.
-func (m *memory) owned(o *executors.Order, q storage.Query) storage.Query {
+// owned restricts a query to documents of the intent's user.
+func (m *memory) owned(o *executors.Intent, q storage.Query) storage.Query {
 	terms := map[string][]string{"user_id": {o.Ticket.Actor.UserID}}
 	maps.Copy(terms, q.Terms)
 	q.Terms, q.Now = terms, intents.FormatTime(m.Now())
@@ -58,7 +59,7 @@ func (m *memory) owned(o *executors.Order, q storage.Query) storage.Query {
 }
 
 // hits are the user's moments, or messages, that a query selects.
-func (m *memory) hits(ctx context.Context, o *executors.Order, index string, q storage.Query) ([]catalog.MemoryHit, error) {
+func (m *memory) hits(ctx context.Context, o *executors.Intent, index string, q storage.Query) ([]catalog.MemoryHit, error) {
 	page, err := m.Documents.Search(ctx, o.Ticket.Actor.Tenant, index, m.owned(o, q))
 	var out []catalog.MemoryHit
 	for _, doc := range page.Documents {
@@ -66,7 +67,7 @@ func (m *memory) hits(ctx context.Context, o *executors.Order, index string, q s
 		if err := json.Unmarshal(doc.Body, &d); err != nil {
 			return nil, executors.Fail(intents.ExecutorFailed, "a stored document cannot be read")
 		}
-		hit := catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: executors.Cut(d.Text+d.Content, hitText), Source: d.Source, CreatedAt: d.CreatedAt, Edges: d.Edges}
+		hit := catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: visible.Cut(d.Text+d.Content, hitText), Source: d.Source, CreatedAt: d.CreatedAt, Edges: d.Edges}
 		if index == storage.IndexMessages {
 			hit.Key, hit.Scope = doc.ID, "message"
 		}
@@ -75,8 +76,8 @@ func (m *memory) hits(ctx context.Context, o *executors.Order, index string, q s
 	return out, executors.Store(err)
 }
 
-// lookup gives what stands under a key: a moment has one colon in it, a message none.
-func (m *memory) lookup(ctx context.Context, o *executors.Order, key string) (*executors.Result, error) {
+// lookup returns the document of a key: the key of a moment has one colon, that of a message none.
+func (m *memory) lookup(ctx context.Context, o *executors.Intent, key string) (*executors.Result, error) {
 	user, index, id := o.Ticket.Actor.UserID, storage.IndexMoments, momentID(o.Ticket.Actor.UserID, key)
 	var data any
 	switch strings.Count(key, ":") {
@@ -108,29 +109,58 @@ func (m *memory) lookup(ctx context.Context, o *executors.Order, key string) (*e
 		return nil, err
 	}
 	found := catalog.ReadMemoryResult{Key: key}
-	found.Data, found.Reference, err = m.gated(ctx, o, raw)
+	found.Data, found.Reference, err = m.inlineOrFile(ctx, o, raw)
 	return &executors.Result{Value: catalog.MemoryQueryResult{ReadMemoryResult: &found}}, err
 }
 
-// sql carries a statement out over the user's own documents, where the store can. Of more
-// than it takes it sees the newest, and says so.
-func (m *memory) sql(ctx context.Context, o *executors.Order, statement string) (*executors.Result, error) {
+// maxSchemas are those of one tenant that a statement sees.
+const maxSchemas = 1000
+
+// schemas are the agents of the intent's tenant, with the built-in ones. A task sees none: an
+// agent's prompt has what it may know of others.
+func (m *memory) schemas(ctx context.Context, o *executors.Intent) (map[string][]json.RawMessage, error) {
+	if o.Ticket.Scope != nil {
+		return nil, nil
+	}
+	out, seen := slices.Clone(m.Builtins), map[string]bool{}
+	for _, tenant := range []string{o.Ticket.Actor.Tenant, "system"} {
+		page, err := m.Documents.Search(ctx, tenant, storage.IndexSchemas, storage.Query{Terms: map[string][]string{"kind": {catalog.KindAgent}}, Sort: "name", Limit: maxSchemas})
+		if err != nil {
+			return nil, executors.Store(err)
+		}
+		for _, doc := range page.Documents {
+			var row struct{ Name string }
+			if json.Unmarshal(doc.Body, &row) == nil && !seen[row.Name] { // a tenant's hides that of the system
+				out, seen[row.Name] = append(out, doc.Body), true
+			}
+		}
+	}
+	return map[string][]json.RawMessage{storage.IndexSchemas: out}, nil
+}
+
+// sql executes a statement over the user's own documents, if the store can. Above the limit it sees
+// the newest documents and reports that.
+func (m *memory) sql(ctx context.Context, o *executors.Intent, statement string) (*executors.Result, error) {
 	store, ok := m.Documents.(interface {
-		Rows(ctx context.Context, tenant string, views map[string]storage.Query, statement string) (rows []map[string]any, cut []string, err error)
+		Rows(ctx context.Context, tenant string, views map[string]storage.Query, also map[string][]json.RawMessage, statement string) (rows []map[string]any, cut []string, err error)
 	})
 	if !ok {
 		return nil, executors.Fail(intents.MalformedArgs, "SQL needs the embedded store of documents: use LOOKUP, SEARCH, FUZZY or TRAVERSE")
 	}
 	newest := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000})
 	memories := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000, Terms: map[string][]string{"scope": {scopeUser}}, Ranges: map[string]storage.Range{"source": {GTE: "sha256:"}}}) // locks have none
+	agents, err := m.schemas(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	rows, cut, err := store.Rows(ctx, o.Ticket.Actor.Tenant, map[string]storage.Query{
 		storage.IndexMemory: memories, storage.IndexMoments: newest, storage.IndexMessages: newest,
-	}, strings.TrimRight(statement, "; \n"))
+	}, agents, strings.TrimRight(statement, "; \n"))
 	if errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrSlow) || ctx.Err() != nil {
 		return nil, executors.Store(err)
 	}
 	if err != nil {
-		return nil, executors.Fail(intents.MalformedArgs, executors.Cut("the statement cannot be used: "+err.Error(), 500))
+		return nil, executors.Fail(intents.MalformedArgs, visible.Cut("the statement cannot be used: "+err.Error(), 500))
 	}
 	result := catalog.MemoryQueryResult{Rows: rows}
 	if len(cut) > 0 {

@@ -10,21 +10,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
 // asks is a query of an agent's task, for a user.
-func asks(user, mode, text string) executortest.Order {
-	in := executortest.Order{Type: "memory.query", Args: catalog.MemoryQuery{Mode: mode, Text: text, TopK: 50}}
+func asks(user, mode, text string) executortest.Intent {
+	in := executortest.Intent{Type: "memory.query", Args: catalog.MemoryQuery{Mode: mode, Text: text, TopK: 50}}
 	in.Ticket.Actor = intents.Principal{UserID: user, Tenant: "acme"}
 	in.Ticket.Scope = task("task_9", 1)
 	return in
 }
 
-func (b *bench) asked(t *testing.T, in executortest.Order) (out catalog.MemoryQueryResult) {
+func (b *bench) runQuery(t *testing.T, in executortest.Intent) (out catalog.MemoryQueryResult) {
 	t.Helper()
 	b.Must(t, in, &out)
 	return out
@@ -44,7 +44,7 @@ func (b *bench) moment(t *testing.T, user, label, text string, edges ...catalog.
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := executortest.Order{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: label, Scope: catalog.ScopeMoment, Data: raw}}
+	in := executortest.Intent{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: label, Scope: catalog.ScopeMoment, Data: raw}}
 	in.Ticket.Actor = intents.Principal{UserID: user, Tenant: "acme"}
 	b.Must(t, in, nil)
 }
@@ -53,8 +53,8 @@ func edge(from, to string) catalog.Edge {
 	return catalog.Edge{From: "sess_1:" + from, To: "sess_1:" + to, Kind: "explains", Weight: 0.5}
 }
 
-// said writes a row of agent_messages.
-func (b *bench) said(t *testing.T, id, user, typ, content string) {
+// writeMessage writes a row of agent_messages.
+func (b *bench) writeMessage(t *testing.T, id, user, typ, content string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"message_id":%q,"tenant_id":"acme","user_id":%q,"session_id":"sess_1","message_type":%q,"content":%q,"created_at":"2026-11-20T09:00:00Z"}`, id, user, typ, content)
 	if _, err := b.docs.Create(t.Context(), "acme", storage.IndexMessages, storage.Document{ID: id, Position: 1, Body: json.RawMessage(body)}); err != nil {
@@ -72,9 +72,9 @@ func recalled(t *testing.T, b *bench) *bench {
 	b.moment(t, "ana", "paint", "Blue paint was bought.", edge("paint", "boat"))
 	b.moment(t, "ana", "lunch", "Fish for lunch.")
 	b.moment(t, "ben", "boat", "Ben has a boat.", edge("boat", "trip"))
-	b.said(t, "m_1", "ana", "user", "Where is the boat?")
-	b.said(t, "m_2", "ben", "user", "My boat leaks.")
-	b.said(t, "m_3", "ana", "tool_response", "boat boat boat")
+	b.writeMessage(t, "m_1", "ana", "user", "Where is the boat?")
+	b.writeMessage(t, "m_2", "ben", "user", "My boat leaks.")
+	b.writeMessage(t, "m_3", "ana", "tool_response", "boat boat boat")
 	return b
 }
 
@@ -84,11 +84,11 @@ func TestLookup(t *testing.T) {
 	for key, want := range map[string]string{
 		"acme:sess_1:task_1:outlets": rows, "sess_1:boat": `{"kind":"moment","text":"The boat is blue."}`, "m_1": `"Where is the boat?"`,
 	} {
-		if got := b.asked(t, asks("ana", "LOOKUP", key)); got.ReadMemoryResult == nil || got.Key != key || string(got.Data) != want {
+		if got := b.runQuery(t, asks("ana", "LOOKUP", key)); got.ReadMemoryResult == nil || got.Key != key || string(got.Data) != want {
 			t.Errorf("%s: %+v", key, got)
 		}
 	}
-	for _, in := range []executortest.Order{asks("ana", "LOOKUP", "m_2"), asks("ben", "LOOKUP", "sess_1:trip"), asks("ben", "LOOKUP", "acme:sess_1:task_1:outlets"), asks("ana", "LOOKUP", "m_9")} {
+	for _, in := range []executortest.Intent{asks("ana", "LOOKUP", "m_2"), asks("ben", "LOOKUP", "sess_1:trip"), asks("ben", "LOOKUP", "acme:sess_1:task_1:outlets"), asks("ana", "LOOKUP", "m_9")} {
 		if r := b.Do(t, in); r.Code != intents.NotFound {
 			t.Errorf("%+v: %+v", in.Args, r)
 		}
@@ -105,7 +105,7 @@ func TestLookup(t *testing.T) {
 func TestSearchInMode(t *testing.T) {
 	b := recalled(t, open(t))
 	for _, mode := range []string{"SEARCH", "FUZZY"} {
-		got := b.asked(t, asks("ana", mode, "boat score"))
+		got := b.runQuery(t, asks("ana", mode, "boat score"))
 		want := map[string]bool{"acme:sess_1:task_1:outlets": true, "acme:sess_1:task_1:liked": true, "sess_1:boat": true, "m_1": true}
 		for _, k := range keys(got.Hits) {
 			if !want[k] {
@@ -117,7 +117,7 @@ func TestSearchInMode(t *testing.T) {
 			t.Errorf("%s by %s misses %v", mode, got.By, want)
 		}
 	}
-	if got := b.asked(t, asks("ana", "", "boat score")); len(got.Hits) != 0 {
+	if got := b.runQuery(t, asks("ana", "", "boat score")); len(got.Hits) != 0 {
 		t.Errorf("a task without a mode: %+v", got.Hits)
 	}
 }
@@ -125,14 +125,14 @@ func TestSearchInMode(t *testing.T) {
 // TestTraverse goes along edges in both directions, and not to moments of others.
 func TestTraverse(t *testing.T) {
 	b := recalled(t, open(t))
-	if d := cmp.Diff([]string{"sess_1:trip", "sess_1:boat", "sess_1:paint"}, keys(b.asked(t, asks("ana", "TRAVERSE", "sess_1:trip")).Hits)); d != "" {
+	if d := cmp.Diff([]string{"sess_1:trip", "sess_1:boat", "sess_1:paint"}, keys(b.runQuery(t, asks("ana", "TRAVERSE", "sess_1:trip")).Hits)); d != "" {
 		t.Error(d)
 	}
-	if got := b.asked(t, asks("ana", "TRAVERSE", "sess_1:nothing")); len(got.Hits) != 0 || got.By != catalog.ByEdges {
+	if got := b.runQuery(t, asks("ana", "TRAVERSE", "sess_1:nothing")); len(got.Hits) != 0 || got.By != catalog.ByEdges {
 		t.Errorf("%+v", got)
 	}
 	b.moment(t, "ana", "trip", "The trip was called off.")
-	if d := cmp.Diff([]string{"sess_1:trip"}, keys(b.asked(t, asks("ana", "TRAVERSE", "sess_1:trip")).Hits)); d != "" {
+	if d := cmp.Diff([]string{"sess_1:trip"}, keys(b.runQuery(t, asks("ana", "TRAVERSE", "sess_1:trip")).Hits)); d != "" {
 		t.Errorf("a moment that was replaced: %s", d)
 	}
 }
@@ -141,11 +141,11 @@ func TestTraverse(t *testing.T) {
 // no effect, and ends.
 func TestSQL(t *testing.T) {
 	b := recalled(t, open(t))
-	got := b.asked(t, asks("ana", "SQL", "SELECT (SELECT count(*) FROM memory) AS memories, (SELECT count(*) FROM moments) AS moments, group_concat(content) AS said FROM messages WHERE message_type = 'user' -- all"))
+	got := b.runQuery(t, asks("ana", "SQL", "SELECT (SELECT count(*) FROM memory) AS memories, (SELECT count(*) FROM moments) AS moments, group_concat(content) AS said FROM messages WHERE message_type = 'user' -- all"))
 	if d := cmp.Diff([]map[string]any{{"memories": 1.0, "moments": 4.0, "said": "Where is the boat?"}}, got.Rows); d != "" {
 		t.Error(d)
 	}
-	if got := b.asked(t, asks("ana", "SQL", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n;")); len(got.Rows) != 100 {
+	if got := b.runQuery(t, asks("ana", "SQL", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n;")); len(got.Rows) != 100 {
 		t.Errorf("%d rows", len(got.Rows))
 	}
 	dir := t.TempDir()
@@ -171,6 +171,31 @@ func TestSQL(t *testing.T) {
 	}
 }
 
+// TestSQLOfAgents: a user's statement sees the agents that are in force, the built-in ones too: a tenant's hides that
+// of the system. An agent's statement sees none.
+func TestSQLOfAgents(t *testing.T) {
+	b := open(t)
+	for i, r := range []struct{ tenant, name, kind, body string }{
+		{"acme", "desk", "agent", "Ours."}, {"system", "desk", "agent", "Theirs."}, {"system", "shop", "agent", "Sells."}, {"acme", "old", "gone", "Was."}, {"acme", "flow", "workflow", "Runs."}, {"other", "spy", "agent", "Looks."},
+	} {
+		body := fmt.Sprintf(`{"name":%q,"tenant_id":%q,"kind":%q,"version":1,"content":%q,"json_schema":{"limits":{"request_limit":%d}},"created_at":"2026-11-20T09:00:00Z"}`, r.name, r.tenant, r.kind, r.body, i)
+		if _, err := b.docs.Create(t.Context(), r.tenant, storage.IndexSchemas, storage.Document{ID: r.name, Position: 1, Body: json.RawMessage(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := asks("ana", "SQL", "SELECT name, content, json_schema->>'temperature' AS warm, json_schema->>'$.limits.request_limit' AS most FROM schemas ORDER BY name")
+	if r := b.Do(t, in); r.Code != intents.MalformedArgs || !strings.Contains(r.Reason, "no such table: schemas") {
+		t.Errorf("an agent: %+v", r)
+	}
+	in.NoScope, in.Ticket.Scope = true, nil
+	want := []map[string]any{
+		{"name": "desk", "content": "Ours.", "warm": nil, "most": 0.0}, {"name": "dreamer", "content": "You dream.", "warm": 0.7, "most": nil}, {"name": "shop", "content": "Sells.", "warm": nil, "most": 2.0},
+	}
+	if d := cmp.Diff(want, b.runQuery(t, in).Rows); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestSQLBombs: a statement that would take hours or all memory, in one call of a function that
 // SQLite does not look up from too, is ended, and others go on.
 func TestSQLBombs(t *testing.T) {
@@ -189,7 +214,7 @@ func TestSQLBombs(t *testing.T) {
 		if r := b.Do(t, asks("ana", "SQL", statement)); r.Code != intents.MalformedArgs && r.Code != intents.OK {
 			t.Errorf("%s: %+v", name, r)
 		}
-		if got := b.asked(t, asks("ben", "SQL", "SELECT 1 AS n")); len(got.Rows) != 1 {
+		if got := b.runQuery(t, asks("ben", "SQL", "SELECT 1 AS n")); len(got.Rows) != 1 {
 			t.Errorf("after %s: %+v", name, got)
 		}
 	}
@@ -212,11 +237,11 @@ func TestSQLCountsAll(t *testing.T) {
 	}
 	put(0, 2500)
 	count := asks("ana", "SQL", "SELECT count(*) AS n FROM messages")
-	if got := b.asked(t, count); len(got.Rows) != 1 || got.Rows[0]["n"] != 2500.0 || got.Reason != "" {
+	if got := b.runQuery(t, count); len(got.Rows) != 1 || got.Rows[0]["n"] != 2500.0 || got.Reason != "" {
 		t.Errorf("%+v", got)
 	}
 	put(2500, 10_500)
-	if got := b.asked(t, count); len(got.Rows) != 1 || got.Rows[0]["n"] != 10_000.0 || !strings.Contains(got.Reason, "only the newest are counted of messages") {
+	if got := b.runQuery(t, count); len(got.Rows) != 1 || got.Rows[0]["n"] != 10_000.0 || !strings.Contains(got.Reason, "only the newest are counted of messages") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -224,10 +249,10 @@ func TestSQLCountsAll(t *testing.T) {
 // TestMomentsRefused: tasks write none, and data that is no moment is none.
 func TestMomentsRefused(t *testing.T) {
 	b := open(t)
-	moment := func(label, data string) executortest.Order {
-		return executortest.Order{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: label, Scope: catalog.ScopeMoment, Data: json.RawMessage(data)}}
+	moment := func(label, data string) executortest.Intent {
+		return executortest.Intent{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: label, Scope: catalog.ScopeMoment, Data: json.RawMessage(data)}}
 	}
-	orders := []executortest.Order{
+	orders := []executortest.Intent{
 		scoped(write(task("task_1", 1), "trip", `{"text":"A trip."}`), catalog.ScopeMoment),
 		moment("trip", `{}`), moment("trip", `"A trip."`), moment("trip", `{"text":"A trip.","owner":"ben"}`),
 		moment("trip", `{"text":"`+strings.Repeat("a", 17<<10)+`"}`),

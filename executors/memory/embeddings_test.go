@@ -2,18 +2,18 @@ package memory_test
 
 import (
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
@@ -39,7 +39,7 @@ func (b *bench) remember(t *testing.T, tenant, user, session, scope, label, text
 func (b *bench) ask(t *testing.T, text, scope string, topK int) catalog.MemoryQueryResult {
 	t.Helper()
 	var got catalog.MemoryQueryResult
-	b.Must(t, executortest.Order{Type: "memory.query", NoScope: true, Args: catalog.MemoryQuery{Text: text, Scope: scope, TopK: topK}}, &got)
+	b.Must(t, executortest.Intent{Type: "memory.query", NoScope: true, Args: catalog.MemoryQuery{Text: text, Scope: scope, TopK: topK}}, &got)
 	return got
 }
 
@@ -55,7 +55,7 @@ func labels(hits []catalog.MemoryHit) string {
 // in what the actor may see alone: the filters hold before neighbours are counted,
 // so that nearer memories of others take no place. settle is called
 // between writing and asking.
-func nearMemories(t *testing.T, b *bench, settle func()) {
+func nearMemories(t *testing.T, b *bench, refresh func()) {
 	t.Helper()
 	b.remember(t, "acme", "ana", "sess_1", "session", "a", "harbours opened hourly")
 	b.remember(t, "acme", "ana", "sess_2", "session", "b", "harbour opening hour")
@@ -67,7 +67,7 @@ func nearMemories(t *testing.T, b *bench, settle func()) {
 		b.advance(memory.LockLease)
 	}
 	b.remember(t, "acme", "bob", "sess_3", "tenant", "e", "our harbours")
-	settle()
+	refresh()
 	for _, tt := range []struct {
 		scope string
 		topK  int
@@ -107,7 +107,7 @@ func TestQueryByWords(t *testing.T) {
 type unreliable struct {
 	*embed.OpenAI
 	status atomic.Int64 // 0: it answers
-	asked  atomic.Int64 // texts
+	texts  atomic.Int64 // texts
 }
 
 func newUnreliable(t *testing.T, model string) *unreliable {
@@ -118,7 +118,7 @@ func newUnreliable(t *testing.T, model string) *unreliable {
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
-		u.asked.Add(int64(len(in.Input)))
+		u.texts.Add(int64(len(in.Input)))
 		if status := u.status.Load(); status != 0 {
 			w.Header().Set("Retry-After", "3600")
 			w.WriteHeader(int(status))
@@ -150,21 +150,21 @@ func TestEmbedderFails(t *testing.T) {
 	u := newUnreliable(t, "m")
 	b := on(t, embedded(t), u)
 	r := b.remember(t, "acme", "ana", "sess_1", "user", "a", "harbours opened hourly")
-	if f := executortest.Fact(t, r, "memory.written"); f["embedder"] != "openai:m" || f["unembedded"] != nil {
+	if f := executortest.EventPayload(t, r, "memory.written"); f["embedder"] != "openai:m" || f["unembedded"] != nil {
 		t.Errorf("%v", f)
 	}
 	for status, reason := range map[int64]string{503: "the embedder does not answer", 401: "the embedder gives no vector"} {
 		u.status.Store(status)
 		b.advance(memory.LockLease)
 		r := b.remember(t, "acme", "ana", "sess_2", "user", "b", "harbourmaster")
-		if f := executortest.Fact(t, r, "memory.written"); f["embedder"] != nil || f["unembedded"] != reason {
+		if f := executortest.EventPayload(t, r, "memory.written"); f["embedder"] != nil || f["unembedded"] != reason {
 			t.Errorf("%d: %v", status, f)
 		}
 		if got := b.ask(t, "harbourmaster", "", 0); labels(got.Hits) != "b" || got.By != catalog.ByWords || got.Reason != reason {
 			t.Errorf("%d: %+v", status, got)
 		}
 	}
-	fill := memory.Embeddings{Documents: b.docs, Embedder: u, Now: b.clock, Log: slog.New(slog.DiscardHandler)}
+	fill := executors.Backfill{Documents: b.docs, Embedder: u, Indices: []executors.EmbeddedIndex{memory.Embedded}}
 	if made, err := fill.Fill(t.Context(), "acme"); err == nil || made != 0 {
 		t.Errorf("made %d, %v", made, err)
 	}
@@ -182,9 +182,9 @@ func TestEmbedderFails(t *testing.T) {
 	if after := position(t, b, "acme:sess_2:task_1:b"); after != before {
 		t.Errorf("position %d, was %d: its writer would be fenced off", after, before)
 	}
-	u.asked.Store(0)
-	if made, err := fill.Fill(t.Context(), "acme"); err != nil || made != 0 || u.asked.Load() != 0 {
-		t.Errorf("again: made %d with %d texts, %v", made, u.asked.Load(), err)
+	u.texts.Store(0)
+	if made, err := fill.Fill(t.Context(), "acme"); err != nil || made != 0 || u.texts.Load() != 0 {
+		t.Errorf("again: made %d with %d texts, %v", made, u.texts.Load(), err)
 	}
 }
 
@@ -198,18 +198,25 @@ func position(t *testing.T, b *bench, id string) int64 {
 }
 
 // TestAnotherEmbedder: vectors of two embedders do not compare, so all are made
-// again; locks and the mark itself have none and are no memories.
+// again and until then compared with none; locks have none and are no memories.
 func TestAnotherEmbedder(t *testing.T) {
 	b := on(t, embedded(t), hashed(t))
 	for _, label := range []string{"a", "b", "c"} {
 		b.remember(t, "acme", "ana", "sess_1", "user", label, "harbours "+label)
 	}
-	for _, e := range []embed.Embedder{hashed(t), newUnreliable(t, "one"), newUnreliable(t, "two")} {
-		fill := memory.Embeddings{Documents: b.docs, Embedder: e, Now: b.clock}
-		for _, want := range []int{3, 0} {
+	for i, e := range []embed.Embedder{hashed(t), newUnreliable(t, "one"), newUnreliable(t, "two")} {
+		asker, lacking := on(t, b.docs, e), min(3*i, 3)
+		if got := asker.ask(t, "harbours", "", 50); got.By != catalog.ByVectors || len(got.Hits) != 3-lacking {
+			t.Errorf("%s compares with the vectors of another: %+v", e.Name(), got)
+		}
+		fill := executors.Backfill{Documents: b.docs, Embedder: e, Indices: []executors.EmbeddedIndex{memory.Embedded}}
+		for _, want := range []int{lacking, 0} {
 			if made, err := fill.Fill(t.Context(), "acme"); err != nil || made != want {
 				t.Errorf("%s: made %d, want %d, %v", e.Name(), made, want, err)
 			}
+		}
+		if got := asker.ask(t, "harbours", "", 50); len(got.Hits) != 3 {
+			t.Errorf("%s: %+v", e.Name(), got)
 		}
 	}
 	if got := on(t, b.docs, nil).ask(t, "openai two embedder lock harbours", "", 50); len(got.Hits) != 3 {

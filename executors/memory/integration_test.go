@@ -5,27 +5,19 @@ package memory_test
 import (
 	"testing"
 
+	"aob.dev/writ/internal/testing/opensearchtest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/opensearch/servertest"
 )
 
 // TestIntegrationMemory: what holds on the store of one process holds on an
 // OpenSearch.
 func TestIntegrationMemory(t *testing.T) {
-	server, err := servertest.Start(t.Context(), servertest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := opensearchtest.Shared(t)
 	store := func(t *testing.T, prefix string) *opensearch.Documents {
 		t.Helper()
 		d, err := opensearch.Open(opensearch.Config{
-			URL: server.URL, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension),
+			URL: server, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension),
 		})
 		if err != nil {
 			t.Fatal(err)

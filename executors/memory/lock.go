@@ -25,7 +25,7 @@ const (
 	lockPrefix = ownPrefix + "lock:"
 )
 
-// lockID names what is locked: tenant (the store's), scope, owner and label, so
+// lockID names the lock: tenant (the store's), scope, owner and label, so
 // that sessions of one user contend although their keys differ.
 func lockID(r record) string {
 	owner := ""
@@ -41,9 +41,9 @@ func lockID(r record) string {
 // holder names a task within its tenant.
 func holder(r record) string { return r.Session + ":" + r.Task }
 
-// lock takes the lock of a memory for its task and returns how long it waited. While
-// another task holds the lock it waits up to LockWait, then it fails with MEMORY_LOCK.
-// The lock is a compare-and-set on a document of its own, so it needs no transaction.
+// lock takes the lock of a memory for its task and returns how long it waited. While another task
+// has the lock it waits up to LockWait, then it fails with MEMORY_LOCK. The lock is a
+// compare-and-set on a document of its own, so it needs no transaction.
 func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err error) {
 	start := m.Now()
 	for {
@@ -53,7 +53,7 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 			return max(waited, 0), err
 		}
 		if waited >= LockWait {
-			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock").WithFact("memory.lock_timeout", map[string]any{
+			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock").WithEvent("memory.lock_timeout", map[string]any{
 				"scope": r.Scope, "label": r.label(), "lock_wait_ms": waited.Milliseconds(),
 			})
 		}
@@ -63,20 +63,20 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 	}
 }
 
-// tryLock takes the lock if nobody holds it, its lease is over, or its holder is this
-// task or an older task of the same place: a plan step, or an ask in it. A place has only
-// one live task, so the older one has ended.
+// tryLock takes the lock if it is free, its lease has expired, or its holder is this task or an
+// older task of the same place: a plan step, or an ask in it. A place has only one live task, so
+// the older one has ended.
 func (m *memory) tryLock(ctx context.Context, r record) (bool, error) {
 	id := lockID(r)
 	now := timestamp(m.Now())
 	old, version, err := m.get(ctx, r.Tenant, id)
 	if errors.Is(err, storage.ErrNotFound) {
-		version, err = storage.Nobody, nil
+		version, err = storage.NoPosition, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	taken := version != storage.Nobody && old.LockedBy != "" && old.LockExpires != nil && old.LockExpires.After(now)
+	taken := version != storage.NoPosition && old.LockedBy != "" && old.LockExpires != nil && old.LockExpires.After(now)
 	mine := old.LockedBy == holder(r) || old.Session == r.Session && old.Plan == r.Plan && old.StepIndex == r.StepIndex && old.Ask == r.Ask
 	if taken && !mine {
 		return false, nil
@@ -88,7 +88,7 @@ func (m *memory) tryLock(ctx context.Context, r record) (bool, error) {
 	})
 }
 
-// unlock releases the lock of a memory, if its task still holds it.
+// unlock releases the lock of a memory, if its task still has it.
 func (m *memory) unlock(ctx context.Context, r record) error {
 	for {
 		held, version, err := m.get(ctx, r.Tenant, lockID(r))

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
-// of gives an order to another session and plan.
-func of(in executortest.Order, session string) executortest.Order {
+// inSession gives an intent to another session and plan.
+func inSession(in executortest.Intent, session string) executortest.Intent {
 	in.Context.SessionID, in.Context.PlanID = session, "plan_"+session
 	return in
 }
@@ -24,9 +24,9 @@ func of(in executortest.Order, session string) executortest.Order {
 // 5 s, then it is MEMORY_LOCK, retryable.
 func TestLockWaits(t *testing.T) {
 	b := open(t)
-	b.Must(t, of(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
+	b.Must(t, inSession(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
 	began := b.clock()
-	in := of(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2")
+	in := inSession(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2")
 	r := b.Do(t, in)
 	if r.Code != intents.MemoryLock || !r.Retryable {
 		t.Fatalf("%+v", r)
@@ -34,22 +34,22 @@ func TestLockWaits(t *testing.T) {
 	if waited := b.clock().Sub(began); waited != memory.LockWait {
 		t.Errorf("waited %s", waited)
 	}
-	if f := executortest.Fact(t, r, "memory.lock_timeout"); f["lock_wait_ms"] != 5000.0 || f["label"] != "x" || f["scope"] != "user" {
+	if f := executortest.EventPayload(t, r, "memory.lock_timeout"); f["lock_wait_ms"] != 5000.0 || f["label"] != "x" || f["scope"] != "user" {
 		t.Errorf("fact %v", f)
 	}
-	if r := b.Do(t, of(read("acme:sess_2:task_9:x", false), "sess_2")); r.Code != intents.NotFound {
+	if r := b.Do(t, inSession(read("acme:sess_2:task_9:x", false), "sess_2")); r.Code != intents.NotFound {
 		t.Errorf("it was written: %+v", r)
 	}
 	// Other owners, labels and scopes do not contend.
-	bob := of(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2")
+	bob := inSession(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2")
 	bob.Ticket.Actor.UserID = "bob"
-	for _, free := range []executortest.Order{
+	for _, free := range []executortest.Intent{
 		bob,
-		of(scoped(write(task("task_9", 1), "y", rows), "user"), "sess_2"),
-		of(scoped(write(task("task_9", 1), "x", rows), "session"), "sess_2"),
-		of(scoped(write(task("task_9", 1), "x", rows), "tenant"), "sess_2"),
+		inSession(scoped(write(task("task_9", 1), "y", rows), "user"), "sess_2"),
+		inSession(scoped(write(task("task_9", 1), "x", rows), "session"), "sess_2"),
+		inSession(scoped(write(task("task_9", 1), "x", rows), "tenant"), "sess_2"),
 	} {
-		if got := executortest.Fact(t, b.Must(t, free, nil), "memory.written")["lock_wait_ms"]; got != 0.0 {
+		if got := executortest.EventPayload(t, b.Must(t, free, nil), "memory.written")["lock_wait_ms"]; got != 0.0 {
 			t.Errorf("waited %v ms", got)
 		}
 	}
@@ -59,21 +59,21 @@ func TestLockWaits(t *testing.T) {
 // wait is among the facts.
 func TestLockReleased(t *testing.T) {
 	b := open(t)
-	b.Must(t, of(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
+	b.Must(t, inSession(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
 	waits := 0
 	b.onWait = func(time.Duration) {
 		if waits++; waits == 3 {
-			b.Must(t, of(read("acme:sess_1:task_1:x", true), "sess_1"), nil)
+			b.Must(t, inSession(read("acme:sess_1:task_1:x", true), "sess_1"), nil)
 		}
 	}
-	r := b.Must(t, of(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2"), nil)
-	if got := executortest.Fact(t, r, "memory.written")["lock_wait_ms"]; got != 150.0 {
+	r := b.Must(t, inSession(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2"), nil)
+	if got := executortest.EventPayload(t, r, "memory.written")["lock_wait_ms"]; got != 150.0 {
 		t.Errorf("waited %v ms", got)
 	}
 	// A confirmation that comes late does not take the next holder's lock away.
 	b.onWait = nil
-	b.Must(t, of(read("acme:sess_1:task_1:x", true), "sess_1"), nil)
-	if r := b.Do(t, of(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1")); r.Code != intents.MemoryLock {
+	b.Must(t, inSession(read("acme:sess_1:task_1:x", true), "sess_1"), nil)
+	if r := b.Do(t, inSession(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1")); r.Code != intents.MemoryLock {
 		t.Errorf("%+v", r)
 	}
 }
@@ -81,9 +81,9 @@ func TestLockReleased(t *testing.T) {
 // TestLockLease: a holder that is gone blocks for 30 s and no longer.
 func TestLockLease(t *testing.T) {
 	b := open(t)
-	b.Must(t, of(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
+	b.Must(t, inSession(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
 	b.advance(memory.LockLease - memory.LockWait - time.Millisecond)
-	in := of(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2")
+	in := inSession(scoped(write(task("task_9", 1), "x", rows), "user"), "sess_2")
 	if r := b.Do(t, in); r.Code != intents.MemoryLock {
 		t.Fatalf("%+v", r)
 	}
@@ -96,8 +96,8 @@ func TestLockLease(t *testing.T) {
 func TestLockOfTheSameStep(t *testing.T) {
 	b := open(t)
 	b.Must(t, write(task("task_1", 1), "x", rows), nil)
-	for _, in := range []executortest.Order{write(task("task_1", 1), "x", rows), write(task("task_3", 1), "x", rows)} {
-		if got := executortest.Fact(t, b.Must(t, in, nil), "memory.written")["lock_wait_ms"]; got != 0.0 {
+	for _, in := range []executortest.Intent{write(task("task_1", 1), "x", rows), write(task("task_3", 1), "x", rows)} {
+		if got := executortest.EventPayload(t, b.Must(t, in, nil), "memory.written")["lock_wait_ms"]; got != 0.0 {
 			t.Errorf("waited %v ms", got)
 		}
 	}
@@ -117,14 +117,14 @@ func TestLockRace(t *testing.T) {
 	const writers = 8
 	var group sync.WaitGroup
 	won := make(chan string, writers)
-	orders := make([]executortest.Order, writers)
+	orders := make([]executortest.Intent, writers)
 	for i := range orders {
-		in := of(scoped(write(task(fmt.Sprintf("task_%d", i), 1), "x", rows), "user"), fmt.Sprintf("sess_%d", i))
+		in := inSession(scoped(write(task(fmt.Sprintf("task_%d", i), 1), "x", rows), "user"), fmt.Sprintf("sess_%d", i))
 		in.Ticket.Deadline = b.clock().Add(time.Hour) // all move one clock
 		orders[i] = b.Fill(in)
 	}
 	for _, in := range orders {
-		d := b.Seal(t, in)
+		d := b.Sign(t, in)
 		raw, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)
@@ -176,16 +176,16 @@ func TestLocksAreNoMemories(t *testing.T) {
 	}
 }
 
-// TestProvenance: a memory says who wrote it, by which order, and what the step
+// TestProvenance: a memory says who wrote it, by which intent, and what the step
 // could call; its fact says so too.
 func TestProvenance(t *testing.T) {
 	b := open(t)
 	scope := task("task_1", 1)
 	scope.Skills = []string{"feed", "prices"}
 	in := b.Fill(write(scope, "x", rows))
-	dispatch := b.Seal(t, in)
+	dispatch := b.Sign(t, in)
 	r := b.Send(t, dispatch)
-	if skills, ok := executortest.Fact(t, r, "memory.written")["skills"].([]any); !ok || len(skills) != 2 || skills[0] != "feed" {
+	if skills, ok := executortest.EventPayload(t, r, "memory.written")["skills"].([]any); !ok || len(skills) != 2 || skills[0] != "feed" {
 		t.Errorf("%+v", r)
 	}
 	page, err := b.docs.Search(t.Context(), "acme", storage.IndexMemory, storage.Query{Terms: map[string][]string{

@@ -3,10 +3,10 @@
 //
 //	{tenant}:{session}:{task}:{label}     acme:sess_456:task_789:outlet_ids
 //
-// The parts are identifiers, so none contains a colon. Writing checks the data against
-// the ticket's return_spec, takes an advisory lock on tenant, scope, owner and label,
-// and is fenced by the ticket's position. The lock keeps two tasks from overwriting
-// what a manager has not read yet; the position protects the document.
+// The parts are identifiers, so none contains a colon. Writing checks the data against the ticket's
+// return_spec, takes an advisory lock on tenant, scope, owner and label, and is fenced by the
+// ticket's position. The lock prevents two tasks from overwriting data that a manager has not read
+// yet; the position protects the document.
 package memory
 
 import (
@@ -41,11 +41,12 @@ const (
 	scopeTenant  = "tenant"
 )
 
-// Config of the executor. All members but Embedder and Wait are required.
+// Config of the executor. All members but Embedder, Builtins and Wait are required.
 type Config struct {
 	Documents storage.Documents
 	Embedder  embed.Embedder // makes vectors of the store's dimension; nil: memories are found by their words
 	Blobs     storage.Blobs
+	Builtins  []json.RawMessage // rows of the built-in agents, as agent_schemas has those of others
 	Now       func() time.Time
 	// Wait sleeps between two attempts to take a lock; nil: clock.Sleep. It returns
 	// ctx's error if that ends first.
@@ -58,10 +59,13 @@ func Handlers(cfg Config) map[string]executors.Handler {
 		cfg.Wait = clock.Sleep
 	}
 	m := &memory{cfg}
-	return map[string]executors.Handler{
+	return executors.Fresh(cfg.Documents, map[string]executors.Handler{
 		"write_memory": executors.WithArgs(m.write), "read_memory": executors.WithArgs(m.read), "memory.query": executors.WithArgs(m.query),
-	}
+	}, searched)
 }
+
+// searched are the indices that intents search.
+var searched = map[string][]string{"memory.query": {storage.IndexMemory, storage.IndexMoments, storage.IndexMessages, storage.IndexSchemas}}
 
 type memory struct{ Config }
 
@@ -75,7 +79,7 @@ type record struct {
 	User        string     `json:"user_id,omitempty"`
 	Scope       string     `json:"scope"`
 	Key         string     `json:"key"`
-	Source      string     `json:"source,omitempty"` // intent_id of the order that wrote it
+	Source      string     `json:"source,omitempty"` // intent_id of the intent that wrote it
 	Skills      []string   `json:"skills,omitempty"` // that the step could call
 	Plan        string     `json:"plan_id,omitempty"`
 	LockedBy    string     `json:"locked_by,omitempty"`
@@ -86,6 +90,7 @@ type record struct {
 	CreatedAt   time.Time  `json:"created_at"`
 	TTLAt       *time.Time `json:"ttl_at,omitempty"`
 	Embedding   []float32  `json:"embedding,omitempty"` // of embeddable
+	Embedder    string     `json:"embedder,omitempty"`  // that made it; of a memory only
 }
 
 // key builds the full key; callers choose the label only.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/sqlite"
@@ -67,6 +67,7 @@ func on(t *testing.T, docs storage.Documents, e embed.Embedder) *bench {
 	b := &bench{docs: docs, blobs: blobs, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}
 	b.Executor = executortest.New(t, memory.Name, b.clock, memory.Handlers(memory.Config{
 		Documents: docs, Embedder: e, Blobs: blobs, Now: b.clock, Wait: b.wait,
+		Builtins: []json.RawMessage{json.RawMessage(`{"name":"dreamer","kind":"agent","content":"You dream.","json_schema":{"temperature":0.7}}`)},
 	}))
 	return b
 }
@@ -106,13 +107,13 @@ func spec(shape string) json.RawMessage {
 
 const rows = `[{"id":"a","score":1.5},{"id":"b","score":2}]`
 
-func write(scope *intents.TaskScopeClaim, label, data string) executortest.Order {
-	in := executortest.Order{Type: "write_memory", Args: catalog.WriteMemory{Label: label, Data: json.RawMessage(data)}}
+func write(scope *intents.TaskScopeClaim, label, data string) executortest.Intent {
+	in := executortest.Intent{Type: "write_memory", Args: catalog.WriteMemory{Label: label, Data: json.RawMessage(data)}}
 	in.Ticket.Scope = scope
 	return in
 }
 
-func scoped(in executortest.Order, scope string) executortest.Order {
+func scoped(in executortest.Intent, scope string) executortest.Intent {
 	if args, ok := in.Args.(catalog.WriteMemory); ok {
 		args.Scope = scope
 		in.Args = args
@@ -121,12 +122,12 @@ func scoped(in executortest.Order, scope string) executortest.Order {
 }
 
 // read is the manager's.
-func read(key string, confirm bool) executortest.Order {
-	return executortest.Order{Type: "read_memory", NoScope: true, Args: catalog.ReadMemory{Key: key, Confirm: confirm}}
+func read(key string, confirm bool) executortest.Intent {
+	return executortest.Intent{Type: "read_memory", NoScope: true, Args: catalog.ReadMemory{Key: key, Confirm: confirm}}
 }
 
-func taskRead(scope *intents.TaskScopeClaim, key string) executortest.Order {
-	in := executortest.Order{Type: "read_memory", Args: catalog.ReadMemory{Key: key}}
+func taskRead(scope *intents.TaskScopeClaim, key string) executortest.Intent {
+	in := executortest.Intent{Type: "read_memory", Args: catalog.ReadMemory{Key: key}}
 	in.Ticket.Scope = scope
 	return in
 }
@@ -139,12 +140,12 @@ func TestWriteThenConfirm(t *testing.T) {
 	if wrote != want {
 		t.Errorf("%+v, want %+v", wrote, want)
 	}
-	fact := executortest.Fact(t, r, "memory.written")
-	if diff := cmp.Diff(map[string]any{"key": want.Key, "size_bytes": float64(len(rows)), "validated": true, "lock_wait_ms": 0.0}, fact); diff != "" {
+	event := executortest.EventPayload(t, r, "memory.written")
+	if diff := cmp.Diff(map[string]any{"key": want.Key, "size_bytes": float64(len(rows)), "validated": true, "lock_wait_ms": 0.0}, event); diff != "" {
 		t.Error(diff)
 	}
-	if executortest.Fact(t, r, "memory.upsert")["key"] != want.Key {
-		t.Errorf("facts: %+v", r.Facts)
+	if executortest.EventPayload(t, r, "memory.upsert")["key"] != want.Key {
+		t.Errorf("facts: %+v", r.Events)
 	}
 	var got catalog.ReadMemoryResult
 	b.Must(t, read(want.Key, true), &got)
@@ -153,7 +154,7 @@ func TestWriteThenConfirm(t *testing.T) {
 	}
 	// Confirmed: another task of another step takes the lock at once.
 	r = b.Must(t, write(task("task_2", 2), "strongest", rows), nil)
-	if waited := executortest.Fact(t, r, "memory.written")["lock_wait_ms"]; waited != 0.0 {
+	if waited := executortest.EventPayload(t, r, "memory.written")["lock_wait_ms"]; waited != 0.0 {
 		t.Errorf("waited %v ms for a lock that was given back", waited)
 	}
 }
@@ -184,8 +185,8 @@ func TestContract(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"status": "contract_violation", "expected": tt.shape, "actual": tt.actual}, details); diff != "" {
 			t.Error(diff)
 		}
-		fact := executortest.Fact(t, r, "contract_violation")
-		if diff := cmp.Diff(map[string]any{"expected_shape": tt.shape, "actual_shape": tt.actual, "step_index": 3.0}, fact); diff != "" {
+		event := executortest.EventPayload(t, r, "contract_violation")
+		if diff := cmp.Diff(map[string]any{"expected_shape": tt.shape, "actual_shape": tt.actual, "step_index": 3.0}, event); diff != "" {
 			t.Error(diff)
 		}
 		if r := b.Do(t, read("acme:sess_1:task_1:x", false)); r.Code != intents.NotFound {
@@ -217,7 +218,7 @@ func TestWriteRefuses(t *testing.T) {
 	broken.ReturnSpec = spec("array<")
 	none := task("task_1", 1)
 	none.ReturnSpec = json.RawMessage(`{}`)
-	for name, in := range map[string]executortest.Order{
+	for name, in := range map[string]executortest.Intent{
 		"outside a task":     outside,
 		"broken return_spec": write(broken, "x", rows),
 		"no return_spec":     write(none, "x", rows),
@@ -231,13 +232,13 @@ func TestWriteRefuses(t *testing.T) {
 // Data may come from a file of the step; one that is no JSON breaks the contract.
 func TestWriteFromFile(t *testing.T) {
 	b := open(t)
-	from := func(content string) executortest.Order {
+	from := func(content string) executortest.Intent {
 		scope := storage.Scope{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 1}
 		file, err := b.blobs.Put(t.Context(), scope, strings.NewReader(content))
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := executortest.Order{Type: "write_memory", Args: catalog.WriteMemory{Label: "x", From: file.ID}}
+		in := executortest.Intent{Type: "write_memory", Args: catalog.WriteMemory{Label: "x", From: file.ID}}
 		in.Ticket.Scope = task("task_1", 1)
 		in.Ticket.Inputs = []intents.Input{{Pointer: "/data", Ref: file.ID, SHA256: file.SHA256, Size: file.Size}}
 		return in
@@ -260,7 +261,7 @@ func TestWriteFromFile(t *testing.T) {
 // write, and one that comes late is STALE.
 func TestFencing(t *testing.T) {
 	b := open(t)
-	at := func(position int64, data string) executortest.Order {
+	at := func(position int64, data string) executortest.Intent {
 		in := write(task("task_1", 1), "x", data)
 		in.Position = position
 		return in
@@ -326,11 +327,11 @@ func TestReadLarge(t *testing.T) {
 	large := `["` + strings.Repeat("x", 60_000) + `"]`
 	scope := task("task_1", 1)
 	scope.ReturnSpec = spec("array<string>")
-	in := executortest.Order{Type: "write_memory", Args: catalog.WriteMemory{Label: "x", From: "f"}}
+	in := executortest.Intent{Type: "write_memory", Args: catalog.WriteMemory{Label: "x", From: "f"}}
 	in.Ticket.Scope = scope
 	in.Ticket.Inputs = []intents.Input{{Pointer: "/data", Value: json.RawMessage(large)}}
 	b.Must(t, in, nil)
-	for name, order := range map[string]executortest.Order{
+	for name, order := range map[string]executortest.Intent{
 		"task": taskRead(task("task_1", 1), "acme:sess_1:task_1:x"), "manager": read("acme:sess_1:task_1:x", false),
 	} {
 		var got catalog.ReadMemoryResult
@@ -388,7 +389,7 @@ func TestExpired(t *testing.T) {
 
 func (b *bench) query(t *testing.T, text, scope string, topK int) []catalog.MemoryHit {
 	t.Helper()
-	in := executortest.Order{Type: "memory.query", NoScope: true, Args: catalog.MemoryQuery{Text: text, Scope: scope, TopK: topK}}
+	in := executortest.Intent{Type: "memory.query", NoScope: true, Args: catalog.MemoryQuery{Text: text, Scope: scope, TopK: topK}}
 	var got catalog.MemoryQueryResult
 	b.Must(t, in, &got)
 	return got.Hits
@@ -463,7 +464,7 @@ func TestQueryOfTask(t *testing.T) {
 		{"user", "acme:sess_1:task_1:mine", []string{"mine"}},
 		{"tenant", "acme:sess_1:task_1:input", nil},
 	} {
-		in := executortest.Order{Type: "memory.query", Args: catalog.MemoryQuery{Text: "harbour", Scope: c.scope, TopK: 50}}
+		in := executortest.Intent{Type: "memory.query", Args: catalog.MemoryQuery{Text: "harbour", Scope: c.scope, TopK: 50}}
 		in.Ticket.Scope = task("task_2", 2)
 		in.Ticket.Scope.InputKey = c.input
 		in.Ticket.Actor.Tenant, in.Ticket.Actor.UserID, in.Context.SessionID = "acme", "ana", "sess_1"

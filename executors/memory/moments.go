@@ -32,16 +32,16 @@ type moment struct {
 	catalog.Moment
 	Linked    []string  `json:"linked,omitempty"`  // keys that its edges name
 	Content   string    `json:"content,omitempty"` // of a message, which is read as a moment
-	Source    string    `json:"source,omitempty"`  // intent_id of the order that wrote it
+	Source    string    `json:"source,omitempty"`  // intent_id of the intent that wrote it
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// momentID keeps the keys of users apart.
+// momentID separates the keys of users.
 func momentID(user, key string) string { return user + "/" + key }
 
-// writeMoment stores a moment of the session. A later one under the same key takes its
-// place. A crash before the write leaves nothing, and the same order may come again.
-func (m *memory) writeMoment(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (*executors.Result, error) {
+// writeMoment stores a moment of the session. A later one under the same key replaces it. A crash
+// before the write leaves nothing, and the intent may be repeated.
+func (m *memory) writeMoment(ctx context.Context, o *executors.Intent, args catalog.WriteMemory) (*executors.Result, error) {
 	actor, session := o.Ticket.Actor, o.Context.SessionID
 	if o.Ticket.Scope != nil || session == "" || !labels.MatchString(args.Label) {
 		return nil, executors.Fail(intents.MalformedArgs, "a manager writes moments, under a label and in a session")
@@ -78,7 +78,7 @@ const maxSteps = 3
 
 // traverse gives the moment of a key, then those that edges lead to from it in either
 // direction, the nearest first.
-func (m *memory) traverse(ctx context.Context, o *executors.Order, from string, limit int) (*executors.Result, error) {
+func (m *memory) traverse(ctx context.Context, o *executors.Intent, from string, limit int) (*executors.Result, error) {
 	found := []catalog.MemoryHit{}
 	seen := map[string]bool{}
 	for at, steps := []string{from}, 0; len(at) > 0 && steps <= maxSteps; steps++ {

@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 )
 
@@ -19,11 +20,10 @@ const (
 	hitText     = 2 << 10 // bytes of a memory in an answer
 )
 
-// query finds memories that are near a text, best first: only those that read_memory
-// would give to the same order, and none that have expired. The search itself is
-// filtered. Without vectors it searches by words, and the result says so. In a mode it
-// reads the dialect.
-func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
+// query finds memories near a text, best first: only those that read_memory would return to the
+// same intent, and no expired ones. The search itself is filtered. Without vectors it searches by
+// words, and the result says so. With a mode it uses the dialect.
+func (m *memory) query(ctx context.Context, o *executors.Intent, args catalog.MemoryQuery) (*executors.Result, error) {
 	args.TopK = cmp.Or(args.TopK, defaultTopK)
 	if args.TopK < 0 || args.TopK > maxTopK {
 		return nil, executors.Fail(intents.MalformedArgs, "top_k is 1 to 50")
@@ -35,9 +35,9 @@ func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.Mem
 	return &executors.Result{Value: found}, err
 }
 
-// near are the memories that an order may read and that are near its text.
-func (m *memory) near(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (out catalog.MemoryQueryResult, err error) {
-	near, reason, err := embed.One(ctx, m.Embedder, args.Text, EmbedWait)
+// near returns the memories that an intent may read and that are near its text.
+func (m *memory) near(ctx context.Context, o *executors.Intent, args catalog.MemoryQuery) (out catalog.MemoryQueryResult, err error) {
+	near, reason, err := embed.OneVector(ctx, m.Embedder, args.Text, EmbedWait)
 	if err != nil {
 		return out, err
 	}
@@ -45,6 +45,7 @@ func (m *memory) near(ctx context.Context, o *executors.Order, args catalog.Memo
 	for _, terms := range filters(o, args.Scope) {
 		q := storage.Query{Terms: terms, Limit: args.TopK, Now: intents.FormatTime(m.Now())}
 		if near != nil {
+			terms["embedder"] = []string{m.Embedder.Name()} // vectors of two do not compare
 			q.Vector = &storage.Vector{Member: "embedding", Values: near}
 		} else {
 			q.Text = args.Text
@@ -61,8 +62,8 @@ func (m *memory) near(ctx context.Context, o *executors.Order, args catalog.Memo
 	return catalog.MemoryQueryResult{Hits: nearest(found, args.TopK), By: catalog.ByVectors, Embedder: m.Embedder.Name()}, nil
 }
 
-// filters are the searches that together cover what the order may see.
-func filters(o *executors.Order, scope string) []map[string][]string {
+// filters are the searches that together cover everything that the intent may see.
+func filters(o *executors.Intent, scope string) []map[string][]string {
 	if o.Ticket.Scope != nil {
 		return taskFilters(o, scope)
 	}
@@ -83,7 +84,7 @@ func filters(o *executors.Order, scope string) []map[string][]string {
 }
 
 // taskFilters are those of a task: what it wrote itself, and its step's input.
-func taskFilters(o *executors.Order, scope string) []map[string][]string {
+func taskFilters(o *executors.Intent, scope string) []map[string][]string {
 	task := o.Ticket.Scope
 	out := []map[string][]string{{"task_id": {task.Task}, "session_id": {o.Context.SessionID}}}
 	if inputs := task.Inputs(); len(inputs) > 0 {
@@ -97,8 +98,8 @@ func taskFilters(o *executors.Order, scope string) []map[string][]string {
 	return out
 }
 
-// search gives what a query finds and the order may read.
-func (m *memory) search(ctx context.Context, o *executors.Order, q storage.Query) ([]catalog.MemoryHit, error) {
+// search returns the hits of a query that the intent may read.
+func (m *memory) search(ctx context.Context, o *executors.Intent, q storage.Query) ([]catalog.MemoryHit, error) {
 	page, err := m.Documents.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexMemory, q)
 	if err != nil {
 		return nil, executors.Store(err)
@@ -106,10 +107,10 @@ func (m *memory) search(ctx context.Context, o *executors.Order, q storage.Query
 	var hits []catalog.MemoryHit
 	for _, doc := range page.Documents {
 		var r record
-		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || r.expired(m.Now()) || !visible(o, r) {
+		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || r.expired(m.Now()) || !readable(o, r) {
 			continue
 		}
-		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: executors.Cut(r.Text, hitText), Source: r.Source, CreatedAt: r.CreatedAt}
+		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: visible.Cut(r.Text, hitText), Source: r.Source, CreatedAt: r.CreatedAt}
 		if q.Vector != nil {
 			if doc.Score <= 0 {
 				continue // it has nothing in common with the text

@@ -15,7 +15,7 @@ import (
 // read gives one memory by its full key. A memory that the caller may not read is
 // reported as missing; a task that asks beyond its step gets TASK_SCOPE. With Confirm
 // the manager confirms that it has read, and the lock is released.
-func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.ReadMemory) (*executors.Result, error) {
+func (m *memory) read(ctx context.Context, o *executors.Intent, args catalog.ReadMemory) (*executors.Result, error) {
 	task := o.Ticket.Scope
 	switch {
 	case task != nil && !ofStep(o, args.Key):
@@ -27,7 +27,7 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	if err != nil {
 		return nil, err
 	}
-	data, ref, err := m.gated(ctx, o, json.RawMessage(r.Text))
+	data, ref, err := m.inlineOrFile(ctx, o, json.RawMessage(r.Text))
 	if err != nil {
 		return nil, err
 	}
@@ -39,17 +39,17 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}}, nil
 }
 
-// readable is a memory that the order may read.
-func (m *memory) readable(ctx context.Context, o *executors.Order, key string) (record, error) {
+// readable is a memory that the intent may read.
+func (m *memory) readable(ctx context.Context, o *executors.Intent, key string) (record, error) {
 	r, _, err := m.get(ctx, o.Ticket.Actor.Tenant, key)
-	if err == nil && (r.Key != key || isLock(r) || r.expired(m.Now()) || !visible(o, r)) {
+	if err == nil && (r.Key != key || isLock(r) || r.expired(m.Now()) || !readable(o, r)) {
 		err = storage.ErrNotFound
 	}
 	return r, executors.Store(err)
 }
 
-// gated is a value as an answer has it: one that is large becomes a file of the plan.
-func (m *memory) gated(ctx context.Context, o *executors.Order, value json.RawMessage) (json.RawMessage, *catalog.Reference, error) {
+// inlineOrFile is a value as an answer has it: one that is large becomes a file of the plan.
+func (m *memory) inlineOrFile(ctx context.Context, o *executors.Intent, value json.RawMessage) (json.RawMessage, *catalog.Reference, error) {
 	scope := storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: o.Context.PlanID}
 	switch {
 	case o.Ticket.Scope != nil:
@@ -60,17 +60,17 @@ func (m *memory) gated(ctx context.Context, o *executors.Order, value json.RawMe
 	case scope.Plan == "" && len(value) >= storage.InlineLimit:
 		return nil, nil, executors.Fail(intents.OversizedOutput, "the memory is too large for an answer, and without a plan there is no file for it")
 	}
-	return executors.Gate(ctx, m.Blobs, scope, executors.Content{JSON: value})
+	return executors.InlineOrFile(ctx, m.Blobs, scope, executors.Content{JSON: value})
 }
 
 // isLock reports whether a document is not a memory: locks, and the mark that names
 // the embedder, are in the same index.
 func isLock(r record) bool { return strings.HasPrefix(r.ID, ownPrefix) }
 
-// visible is the one rule of what an order may read, by key or by search: a task
+// readable is the one rule of what an intent may read, by key or by search: a task
 // reads its step's input and its own memories; a manager or gateway reads those of
 // its session, its user and its tenant.
-func visible(o *executors.Order, r record) bool {
+func readable(o *executors.Intent, r record) bool {
 	if o.Ticket.Scope != nil {
 		return ofStep(o, r.Key)
 	}
@@ -87,7 +87,7 @@ func visible(o *executors.Order, r record) bool {
 
 // ofStep reports whether the key is an input of the task's step, or was built for this
 // task.
-func ofStep(o *executors.Order, full string) bool {
+func ofStep(o *executors.Intent, full string) bool {
 	task := o.Ticket.Scope
 	return slices.Contains(task.Inputs(), full) || strings.HasPrefix(full, key(o.Ticket.Actor.Tenant, o.Context.SessionID, task.Task, ""))
 }

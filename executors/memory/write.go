@@ -15,13 +15,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// labels keep key parts apart.
+// labels cannot contain the separator of key parts.
 var labels = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
 
 // write stores a step's result: validate, embed, lock, write, report. The lock stays
 // until the manager confirms that it has read, or the lease ends. A crash between lock
 // and write leaves a lock that the same task takes again.
-func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (*executors.Result, error) {
+func (m *memory) write(ctx context.Context, o *executors.Intent, args catalog.WriteMemory) (*executors.Result, error) {
 	if args.Scope == catalog.ScopeMoment {
 		return m.writeMoment(ctx, o, args)
 	}
@@ -42,8 +42,11 @@ func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.Wri
 	}
 	r.Text = text.String()
 	var unembedded string
-	if r.Embedding, unembedded, err = embed.One(ctx, m.Embedder, r.embeddable(), EmbedWait); err != nil {
+	if r.Embedding, unembedded, err = embed.OneVector(ctx, m.Embedder, r.embeddable(), EmbedWait); err != nil {
 		return nil, err
+	}
+	if r.Embedder = executors.Unembedded; len(r.Embedding) > 0 {
+		r.Embedder = m.Embedder.Name()
 	}
 	waited, err := m.lock(ctx, r)
 	if err != nil {
@@ -59,14 +62,14 @@ func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.Wri
 	}
 	failpoint.Hit(failpoint.MemoryWritten)
 	return &executors.Result{
-		Value: catalog.WriteMemoryResult{Key: r.Key, SizeBytes: int64(len(r.Text)), Validated: true},
-		Facts: m.written(r, waited, unembedded),
+		Value:  catalog.WriteMemoryResult{Key: r.Key, SizeBytes: int64(len(r.Text)), Validated: true},
+		Events: m.written(r, waited, unembedded),
 	}, nil
 }
 
 // written makes the two events of a write: one for the audit, and the confirmation
 // that readers of the store wait for.
-func (m *memory) written(r record, waited time.Duration, unembedded string) []intents.Fact {
+func (m *memory) written(r record, waited time.Duration, unembedded string) []intents.ReportedEvent {
 	payload := map[string]any{
 		"key": r.Key, "size_bytes": len(r.Text), "validated": true, "lock_wait_ms": waited.Milliseconds(),
 	}
@@ -75,18 +78,18 @@ func (m *memory) written(r record, waited time.Duration, unembedded string) []in
 	}
 	switch {
 	case len(r.Embedding) > 0:
-		payload["embedder"] = m.Embedder.Name()
+		payload["embedder"] = r.Embedder
 	case m.Embedder != nil:
 		payload["unembedded"] = unembedded
 	}
-	return []intents.Fact{
-		executors.NewFact("memory.written", payload),
-		executors.NewFact("memory.upsert", map[string]any{"key": r.Key}),
+	return []intents.ReportedEvent{
+		executors.NewEvent("memory.written", payload),
+		executors.NewEvent("memory.upsert", map[string]any{"key": r.Key}),
 	}
 }
 
 // draft is the record to be stored, without the data.
-func (m *memory) draft(o *executors.Order, args catalog.WriteMemory) (record, error) {
+func (m *memory) draft(o *executors.Intent, args catalog.WriteMemory) (record, error) {
 	task, actor, session := o.Ticket.Scope, o.Ticket.Actor, o.Context.SessionID
 	switch {
 	case task == nil:
@@ -114,7 +117,7 @@ func (m *memory) draft(o *executors.Order, args catalog.WriteMemory) (record, er
 }
 
 // data is the value to store; a file that is not JSON breaks every contract.
-func (m *memory) data(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (json.RawMessage, error) {
+func (m *memory) data(ctx context.Context, o *executors.Intent, args catalog.WriteMemory) (json.RawMessage, error) {
 	d, ok, err := o.Data(ctx, m.Blobs, "/data", args.Data)
 	if err != nil {
 		return nil, err

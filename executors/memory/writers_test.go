@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
@@ -22,7 +22,7 @@ const writers = 100
 
 // writersLoseNothing: writers of one user memory in sessions of their own take
 // turns: between a write and its manager's confirmation no other one writes. Who
-// waited too long is told so and sends the order again; in the end every memory is
+// waited too long is told so and sends the intent again; in the end every memory is
 // there as it was written.
 func writersLoseNothing(t *testing.T, docs storage.Documents) {
 	t.Helper()
@@ -31,18 +31,18 @@ func writersLoseNothing(t *testing.T, docs storage.Documents) {
 		t.Fatal(err)
 	}
 	e := executortest.New(t, memory.Name, nil, memory.Handlers(memory.Config{Documents: docs, Blobs: blobs, Now: time.Now}))
-	sealed := func(in executortest.Order, session string) []byte {
-		in = of(in, session)
+	signed := func(in executortest.Intent, session string) []byte {
+		in = inSession(in, session)
 		in.Ticket.Deadline = time.Now().Add(time.Hour)
-		raw, err := json.Marshal(e.Seal(t, e.Fill(in)))
+		raw, err := json.Marshal(e.Sign(t, e.Fill(in)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return raw
 	}
 	ctx := context.WithoutCancel(t.Context())
-	send := func(order []byte) (r intents.Report) {
-		if err := json.Unmarshal(e.Service.Handle(ctx, order), &r); err != nil {
+	send := func(intent []byte) (r intents.Report) {
+		if err := json.Unmarshal(e.Service.Handle(ctx, intent), &r); err != nil {
 			t.Error(err)
 		}
 		return r
@@ -53,8 +53,8 @@ func writersLoseNothing(t *testing.T, docs storage.Documents) {
 	data := func(i int) string { return fmt.Sprintf(`[{"id":"writer %d","score":%d}]`, i, i) }
 	for i := range writers {
 		session := fmt.Sprintf("sess_%d", i)
-		put := sealed(scoped(write(task(fmt.Sprintf("task_%d", i), 1), "likes", data(i)), "user"), session)
-		look, confirm := sealed(read(key(i), false), session), sealed(read(key(i), true), session)
+		put := signed(scoped(write(task(fmt.Sprintf("task_%d", i), 1), "likes", data(i)), "user"), session)
+		look, confirm := signed(read(key(i), false), session), signed(read(key(i), true), session)
 		group.Go(func() {
 			r := send(put)
 			for ; r.Code == intents.MemoryLock && r.Retryable; r = send(put) {
@@ -79,7 +79,7 @@ func writersLoseNothing(t *testing.T, docs storage.Documents) {
 	group.Wait()
 	for i := range writers {
 		var r intents.Report
-		if r = send(sealed(read(key(i), false), "sess_reader")); r.Code != intents.OK {
+		if r = send(signed(read(key(i), false), "sess_reader")); r.Code != intents.OK {
 			t.Fatalf("memory %d: %+v", i, r)
 		}
 		var got catalog.ReadMemoryResult

@@ -5,26 +5,18 @@ package plans_test
 import (
 	"testing"
 
+	"aob.dev/writ/internal/testing/opensearchtest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/opensearch/servertest"
 )
 
 // TestIntegrationReports: what the store of one process answers, an OpenSearch answers.
 func TestIntegrationReports(t *testing.T) {
-	server, err := servertest.Start(t.Context(), servertest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := opensearchtest.Shared(t)
 	const dimension = 8
 	for prefix, test := range map[string]func(*testing.T, storage.Documents, func()){"reports-": reports, "messages-": messages, "schemas-": agentRows} {
 		t.Run(prefix, func(t *testing.T) {
-			d, err := opensearch.Open(opensearch.Config{URL: server.URL, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension)})
+			d, err := opensearch.Open(opensearch.Config{URL: server, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // messages lists the user's messages of all sessions, newest first.
-func (p plans) messages(ctx context.Context, o *executors.Order, args catalog.MessageList) (*executors.Result, error) {
+func (p plans) messages(ctx context.Context, o *executors.Intent, args catalog.MessageList) (*executors.Result, error) {
 	q, err := query(o, "created_at", args.Period, false)
 	if err != nil {
 		return nil, err
@@ -38,9 +38,9 @@ func (p plans) messages(ctx context.Context, o *executors.Order, args catalog.Me
 	return &executors.Result{Value: out}, err
 }
 
-// addUsage adds to an assistant's message what its turn used. A plan that is no longer
-// kept says nothing.
-func (p plans) addUsage(ctx context.Context, o *executors.Order, m *catalog.Message) error {
+// addUsage adds the usage of its turn to an assistant's message. A plan that is no longer retained
+// adds nothing.
+func (p plans) addUsage(ctx context.Context, o *executors.Intent, m *catalog.Message) error {
 	doc, err := p.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexPlans, m.PlanID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil

@@ -1,7 +1,7 @@
-// Package plans reads plans: the documents of agent_plans and agent_events, which the
-// recorder alone writes. Users see their own plans. Users whose ticket says that they
-// oversee see all plans of their tenant. Any other plan is reported as missing.
-// Plans are also summed up, and messages are told with what their turns used.
+// Package plans reads plans: the documents of agent_plans and agent_events, which the recorder
+// alone writes. Users see their own plans; users whose ticket lets them oversee see all plans of
+// their tenant. Any other plan is reported as missing. The package also sums up plans, and adds to
+// messages the usage of their turns.
 package plans
 
 import (
@@ -26,23 +26,29 @@ const (
 	maxList     = 100
 	maxEvents   = 10_000
 	eventPage   = 1000
-	maxBytes    = 4 << 20 // of a trace; half of what a message may hold
+	maxBytes    = 4 << 20 // of a trace; half the limit of a message
 	listBytes   = 1 << 20 // a list ends after the page that reaches it
 	listPage    = 5
 )
 
-// Handlers of the executor. They keep no state.
+// Handlers of the executor. They have no state.
 func Handlers(docs storage.Documents, prices map[string]catalog.Price) map[string]executors.Handler {
 	p := plans{docs, prices}
-	return map[string]executors.Handler{
+	return executors.Fresh(docs, map[string]executors.Handler{
 		"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list),
 		"plan.usage": executors.WithArgs(p.usage), "message.list": executors.WithArgs(p.messages),
 		"schema.list": executors.WithArgs(p.schemas), "transcript.get": transcript,
-	}
+	}, searched)
+}
+
+// searched are the indices that intents search.
+var searched = map[string][]string{
+	"plan.get": {storage.IndexEvents}, "plan.list": {storage.IndexPlans}, "plan.usage": {storage.IndexPlans, storage.IndexSkillCalls},
+	"message.list": {storage.IndexMessages}, "schema.list": {storage.IndexSchemas},
 }
 
 // transcript gives the calls that the router put into the ticket.
-func transcript(_ context.Context, o *executors.Order) (*executors.Result, error) {
+func transcript(_ context.Context, o *executors.Intent) (*executors.Result, error) {
 	in, ok := o.Input("/calls")
 	if !ok {
 		return nil, executors.Fail(intents.MalformedArgs, "the ticket has no calls")
@@ -61,7 +67,7 @@ type plans struct {
 
 // get reads one plan, and with Trace its events in the order in which they
 // happened.
-func (p plans) get(ctx context.Context, o *executors.Order, args catalog.PlanGet) (*executors.Result, error) {
+func (p plans) get(ctx context.Context, o *executors.Intent, args catalog.PlanGet) (*executors.Result, error) {
 	doc, err := p.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexPlans, args.PlanID)
 	if err != nil {
 		return nil, executors.Store(err)
@@ -101,8 +107,8 @@ func viewOf(doc storage.Document) (catalog.PlanView, error) {
 	return view, nil
 }
 
-// events reads all events of a plan, or of a session. They are ordered here: by time, then by
-// the record and the place in it that they come from.
+// events reads all events of a plan, or of a session. They are sorted here: by time, then by their
+// record and their place in it.
 func (p plans) events(ctx context.Context, tenant string, of map[string][]string) ([]json.RawMessage, error) {
 	q := storage.Query{Terms: of, Sort: "ts", Limit: eventPage}
 	var found []event
@@ -118,7 +124,7 @@ func (p plans) events(ctx context.Context, tenant string, of map[string][]string
 				return nil, executors.Fail(intents.ExecutorFailed, "a stored event cannot be read")
 			}
 			if e.Type == catalog.EventLine {
-				continue // logs.stream shows them, which is a right of its own
+				continue // logs.stream shows them and needs its own right
 			}
 			found = append(found, e)
 			size += len(doc.Body)
@@ -139,7 +145,7 @@ func (p plans) events(ctx context.Context, tenant string, of map[string][]string
 	return out, nil
 }
 
-// event is an event and what it is sorted by.
+// event is an event and its sort key.
 type event struct {
 	Type     string    `json:"event_type"`
 	TS       time.Time `json:"ts"`
@@ -152,9 +158,9 @@ func (e event) compare(f event) int {
 	return cmp.Or(e.TS.Compare(f.TS), cmp.Compare(e.Position, f.Position), cmp.Compare(e.Seq, f.Seq))
 }
 
-// list gives plans, newest first, without the orders of interrupted steps. It may end
+// list returns plans, newest first, without the intents of interrupted steps. It may end
 // before Limit; the cursor continues where it ended.
-func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanList) (*executors.Result, error) {
+func (p plans) list(ctx context.Context, o *executors.Intent, args catalog.PlanList) (*executors.Result, error) {
 	args.Limit = cmp.Or(args.Limit, defaultList)
 	if args.Limit < 0 || args.Limit > maxList {
 		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
@@ -176,7 +182,7 @@ func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanLi
 	var err error
 	out.Cursor, err = p.walk(ctx, o, storage.IndexPlans, q, listed(args.Limit), func(doc storage.Document) error {
 		view, err := viewOf(doc)
-		view.Facts = nil
+		view.IntentHistory = nil
 		out.Plans = append(out.Plans, view)
 		return err
 	})
@@ -190,7 +196,7 @@ type bounds struct{ documents, page, bytes int }
 func listed(limit int) bounds { return bounds{limit, listPage, listBytes} }
 
 // walk reads documents within bounds; the cursor continues where it ended.
-func (p plans) walk(ctx context.Context, o *executors.Order, index string, q storage.Query, b bounds, add func(storage.Document) error) (cursor string, err error) {
+func (p plans) walk(ctx context.Context, o *executors.Intent, index string, q storage.Query, b bounds, add func(storage.Document) error) (cursor string, err error) {
 	for n, size := 0, 0; n < b.documents && size < b.bytes; {
 		q.Limit = min(b.page, b.documents-n)
 		found, err := p.docs.Search(ctx, o.Ticket.Actor.Tenant, index, q)

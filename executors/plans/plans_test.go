@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/plans"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
@@ -55,8 +55,8 @@ func view(user string, n int, status catalog.PlanStatus) catalog.PlanView {
 			PlanStep: catalog.PlanStep{Step: 1, Task: "t", Skills: []string{"s"}, ReturnSpec: catalog.ReturnSpec{Shape: "any", Reason: "r"}},
 			Status:   catalog.StepDone, Revision: 1,
 		}},
-		History: []catalog.Replan{},
-		Facts:   []catalog.OrderFact{{Step: 1, IntentID: intents.Digest(nil), Type: "skill.call", Effect: catalog.Once, Args: json.RawMessage(`{}`), Status: "done"}},
+		History:       []catalog.Replan{},
+		IntentHistory: []catalog.PastIntent{{Step: 1, IntentID: intents.Digest(nil), Type: "skill.call", Effect: catalog.Once, Args: json.RawMessage(`{}`), Status: "done"}},
 	}
 }
 
@@ -89,8 +89,8 @@ func as(user string, roles ...string) intents.Principal {
 	return intents.Principal{UserID: user, Tenant: "acme", Roles: roles}
 }
 
-func get(who intents.Principal, plan string, trace bool) executortest.Order {
-	in := executortest.Order{Type: "plan.get", NoScope: true, Args: catalog.PlanGet{PlanID: plan, Trace: trace}}
+func get(who intents.Principal, plan string, trace bool) executortest.Intent {
+	in := executortest.Intent{Type: "plan.get", NoScope: true, Args: catalog.PlanGet{PlanID: plan, Trace: trace}}
 	in.Ticket.Actor = who
 	return in
 }
@@ -106,17 +106,17 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestWhoSeesPlans: users their own, overseers the tenant's whatever their roles are
+// TestPlanReadRights: users their own, overseers the tenant's whatever their roles are
 // called, nobody
 // another tenant's; what is not seen does not exist.
-func TestWhoSeesPlans(t *testing.T) {
+func TestPlanReadRights(t *testing.T) {
 	docs, e := open(t)
 	v := view("ana", 1, catalog.PlanComplete)
 	put(t, docs, v)
 	for _, tt := range []struct {
-		who      intents.Principal
-		oversees bool
-		want     intents.Code
+		principal intents.Principal
+		oversees  bool
+		want      intents.Code
 	}{
 		{as("ana"), false, intents.OK},
 		{as("bob", "user", "approver"), false, intents.NotFound},
@@ -124,17 +124,17 @@ func TestWhoSeesPlans(t *testing.T) {
 		{as("bob", "user"), true, intents.OK},
 		{intents.Principal{UserID: "ana", Tenant: "evil"}, true, intents.NotFound},
 	} {
-		one := get(tt.who, v.PlanID, true)
+		one := get(tt.principal, v.PlanID, true)
 		one.Ticket.Oversees = tt.oversees
 		if r := e.Do(t, one); r.Code != tt.want {
-			t.Errorf("%+v: %+v", tt.who, r)
+			t.Errorf("%+v: %+v", tt.principal, r)
 		}
-		in := executortest.Order{Type: "plan.list", NoScope: true, Args: catalog.PlanList{}}
-		in.Ticket.Actor, in.Ticket.Oversees = tt.who, tt.oversees
+		in := executortest.Intent{Type: "plan.list", NoScope: true, Args: catalog.PlanList{}}
+		in.Ticket.Actor, in.Ticket.Oversees = tt.principal, tt.oversees
 		var got catalog.PlanListResult
 		e.Must(t, in, &got)
 		if seen := len(got.Plans) == 1; seen != (tt.want == intents.OK) {
-			t.Errorf("%+v lists %d", tt.who, len(got.Plans))
+			t.Errorf("%+v lists %d", tt.principal, len(got.Plans))
 		}
 	}
 }
@@ -209,12 +209,12 @@ func TestList(t *testing.T) {
 	list := func(args catalog.PlanList) (ids []string) {
 		t.Helper()
 		for pages := 0; pages == 0 || args.After != ""; pages++ {
-			in := executortest.Order{Type: "plan.list", NoScope: true, Args: args}
+			in := executortest.Intent{Type: "plan.list", NoScope: true, Args: args}
 			in.Ticket.Actor = as("ana")
 			var got catalog.PlanListResult
 			e.Must(t, in, &got)
 			for _, p := range got.Plans {
-				if p.Facts != nil {
+				if p.IntentHistory != nil {
 					t.Error("a list holds orders of steps")
 				}
 				ids = append(ids, strings.TrimPrefix(p.PlanID, "plan_ana_"))
@@ -242,7 +242,7 @@ func TestListOfLargePlans(t *testing.T) {
 		v.Response = strings.Repeat("x", 60_000)
 		put(t, docs, v)
 	}
-	in := executortest.Order{Type: "plan.list", NoScope: true, Args: catalog.PlanList{Limit: 40}}
+	in := executortest.Intent{Type: "plan.list", NoScope: true, Args: catalog.PlanList{Limit: 40}}
 	var got catalog.PlanListResult
 	r := e.Must(t, in, &got)
 	if len(got.Plans) >= 40 || got.Cursor == "" || len(r.Result) > 2<<20 {

@@ -15,9 +15,9 @@ import (
 // maxSchemas is how many agents of a registry are listed.
 const maxSchemas = 1000
 
-// schemas lists the agents or the workflows that the tenant has in its registry, and below them those of
-// system, which are every tenant's.
-func (p plans) schemas(ctx context.Context, o *executors.Order, args catalog.SchemaList) (*executors.Result, error) {
+// schemas lists the agents or workflows of the tenant's registry, then those of system, which all
+// tenants share.
+func (p plans) schemas(ctx context.Context, o *executors.Intent, args catalog.SchemaList) (*executors.Result, error) {
 	q := storage.Query{Terms: map[string][]string{"kind": {cmp.Or(args.Kind, catalog.KindAgent)}}, Sort: "name", Limit: maxSchemas}
 	if args.Name != "" {
 		q.Terms["name"] = []string{args.Name}

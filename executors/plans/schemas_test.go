@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/plans"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
@@ -26,7 +26,7 @@ func agentRows(t *testing.T, docs storage.Documents, written func()) {
 		{"system", "shop", catalog.KindAgent, "all sell"},
 		{"system", "help", catalog.KindAgent, "all help"},
 		{"acme", "shop", catalog.KindAgent, "acme sells"},
-		{"acme", "old", catalog.KindGone, ""},
+		{"acme", "old", catalog.KindRemoved, ""},
 		{"other", "theirs", catalog.KindAgent, "they do"},
 	} {
 		body, err := json.Marshal(map[string]any{

@@ -3,6 +3,7 @@ package plans
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -14,18 +15,17 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// maxSum bounds a sum: what agents say of themselves is not believed without limit.
+// maxSum bounds a sum: usage that agents report of themselves is not trusted without limit.
 const maxSum = 1_000_000_000_000_000
 
 // summed bounds the plans of one report.
 var summed = bounds{documents: 20_000, page: 200, bytes: math.MaxInt}
 
-// use is what rows of a report are told apart by.
+// use is the key of a report's rows.
 type use struct{ day, agent, model string }
 
-// usage sums up what plans used of models, how plans of a kind went, and which skills
-// failed.
-func (p plans) usage(ctx context.Context, o *executors.Order, args catalog.PlanUsage) (*executors.Result, error) {
+// usage sums up the model usage of plans, the outcomes of plans by kind, and those of skill calls.
+func (p plans) usage(ctx context.Context, o *executors.Intent, args catalog.PlanUsage) (*executors.Result, error) {
 	q, err := query(o, "created_at", args.Period, args.WholeTenant)
 	if err != nil {
 		return nil, err
@@ -75,13 +75,41 @@ func (p plans) usage(ctx context.Context, o *executors.Order, args catalog.PlanU
 		return cmp.Or(cmp.Compare(b.AvgReplans, a.AvgReplans), slices.Compare(a.Skills, b.Skills))
 	})
 	q, _ = query(o, "ts", args.Period, args.WholeTenant)
-	q.Terms["status"] = []string{string(intents.Failed), string(intents.StatusIndetermined)}
-	failed, err := p.docs.Aggregate(ctx, o.Ticket.Actor.Tenant, storage.IndexSkillCalls, q, storage.Aggregation{By: "skill_id"})
-	for _, b := range failed {
-		out.Skills = append(out.Skills, catalog.SkillHealth{Skill: b.Key, Failed: b.Count})
-	}
-	slices.SortStableFunc(out.Skills, func(a, b catalog.SkillHealth) int { return cmp.Compare(b.Failed, a.Failed) })
+	out.Skills, err = p.skills(ctx, o.Ticket.Actor.Tenant, q)
 	return &executors.Result{Value: out}, executors.Store(err)
+}
+
+// skills counts the calls that a query selects by their skill, most failures first.
+func (p plans) skills(ctx context.Context, tenant string, q storage.Query) ([]catalog.SkillHealth, error) {
+	all, failed, large := q, q, q
+	failed.Terms, large.Terms = maps.Clone(q.Terms), maps.Clone(q.Terms)
+	failed.Terms["status"] = []string{string(intents.Failed), string(intents.StatusIndetermined)}
+	large.Terms["large_response_triggered"] = []string{"true"}
+	of := map[string]catalog.SkillHealth{}
+	for _, c := range []struct {
+		query storage.Query
+		set   func(*catalog.SkillHealth, int64)
+	}{
+		{all, func(s *catalog.SkillHealth, n int64) { s.Calls = n }},
+		{failed, func(s *catalog.SkillHealth, n int64) { s.Failed = n }},
+		{large, func(s *catalog.SkillHealth, n int64) { s.Large = n }},
+	} {
+		buckets, err := p.docs.Aggregate(ctx, tenant, storage.IndexSkillCalls, c.query, storage.Aggregation{By: "skill_id"})
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range buckets {
+			s := of[b.Key]
+			s.Skill = b.Key
+			c.set(&s, b.Count)
+			of[b.Key] = s
+		}
+	}
+	out := slices.AppendSeq([]catalog.SkillHealth{}, maps.Values(of))
+	slices.SortFunc(out, func(a, b catalog.SkillHealth) int {
+		return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Skill, b.Skill))
+	})
+	return out, nil
 }
 
 // addPlan counts a plan among those of its kind; AvgReplans is their sum meanwhile.
@@ -105,8 +133,8 @@ func addPlan(kinds map[string]catalog.PlansHealth, plan catalog.PlanView) {
 	kinds[strings.Join(skills, " ")] = k
 }
 
-// query selects what the user created, or anybody of the tenant, newest first.
-func query(o *executors.Order, created string, in catalog.Period, wholeTenant bool) (storage.Query, error) {
+// query selects documents created by the user, or by anybody of the tenant, newest first.
+func query(o *executors.Intent, created string, in catalog.Period, wholeTenant bool) (storage.Query, error) {
 	q := storage.Query{Terms: map[string][]string{}, Sort: "-" + created}
 	switch {
 	case !wholeTenant:

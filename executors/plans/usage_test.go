@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/plans"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
@@ -24,8 +24,8 @@ func used(user string, n int, usage ...catalog.Usage) catalog.PlanView {
 	return v
 }
 
-func ask(user string, typ string, args any, oversees bool) executortest.Order {
-	in := executortest.Order{Type: typ, NoScope: true, Args: args}
+func ask(user string, typ string, args any, oversees bool) executortest.Intent {
+	in := executortest.Intent{Type: typ, NoScope: true, Args: args}
 	in.Ticket.Actor, in.Ticket.Oversees = as(user), oversees
 	return in
 }
@@ -103,10 +103,10 @@ func reports(t *testing.T, docs storage.Documents, written func()) {
 	worst := catalog.PlansHealth{Skills: []string{"a", "z"}, Plans: 1, Failed: 1, AvgReplans: 3, Exhausted: 1}
 	for name, c := range map[string]struct{ got, want catalog.PlanUsageResult }{
 		"own": {report("ana", catalog.PlanUsage{}), catalog.PlanUsageResult{
-			Plans: []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 3}}, Skills: []catalog.SkillHealth{{Skill: "z", Failed: 2}},
+			Plans: []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 3}}, Skills: []catalog.SkillHealth{{Skill: "z", Calls: 3, Failed: 2}, {Skill: "a", Calls: 1, Large: 1}},
 		}},
 		"the tenant": {report("carl", catalog.PlanUsage{WholeTenant: true}), catalog.PlanUsageResult{
-			Plans: []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 4}}, Skills: []catalog.SkillHealth{{Skill: "z", Failed: 2}, {Skill: "s", Failed: 1}},
+			Plans: []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 4}}, Skills: []catalog.SkillHealth{{Skill: "z", Calls: 3, Failed: 2}, {Skill: "s", Calls: 1, Failed: 1}, {Skill: "a", Calls: 1, Large: 1}},
 		}},
 		"before anything was": {
 			report("ana", catalog.PlanUsage{Period: catalog.Period{Until: after(0)}}),
@@ -127,7 +127,7 @@ func call(t *testing.T, docs storage.Documents, n int, user, skill, status strin
 	id := fmt.Sprintf("call_%d", n)
 	body, err := json.Marshal(map[string]any{
 		"event_id": id, "intent_id": intents.Digest([]byte(id)), "tenant_id": "acme", "user_id": user, "skill_id": skill, "status": status,
-		"large_response_triggered": false, "position": n, "ts": intents.FormatTime(start.Add(time.Minute)),
+		"large_response_triggered": skill == "a", "position": n, "ts": intents.FormatTime(start.Add(time.Minute)),
 	})
 	if err != nil {
 		t.Fatal(err)

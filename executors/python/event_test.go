@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/python"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
@@ -42,9 +42,9 @@ type breaking struct{ io.ReadCloser }
 
 func (breaking) Read([]byte) (int, error) { return 0, errBlobs }
 
-// TestEveryRunIsTold: a sandbox that took the script gives the event, whatever the
+// TestEveryRunHasEvent: a sandbox that took the script gives the event, whatever the
 // script, its input, its result or its end.
-func TestEveryRunIsTold(t *testing.T) {
+func TestEveryRunHasEvent(t *testing.T) {
 	const large = "import json; print(json.dumps([{'i': i} for i in range(9000)]))"
 	b, err := blobdir.Open(t.TempDir())
 	if err != nil {
@@ -82,19 +82,19 @@ func TestEveryRunIsTold(t *testing.T) {
 				in.Ticket.Deadline = time.Now().Add(tt.left)
 			}
 			r := tt.e.Do(t, in)
-			fact := executortest.Fact(t, r, "python_script.executed")
-			if r.Code != tt.code || fact == nil || fact["script_hash"] != intents.Digest([]byte(tt.script)) {
-				t.Fatalf("%s %s, facts %v", r.Code, r.Reason, r.Facts)
+			event := executortest.EventPayload(t, r, "python_script.executed")
+			if r.Code != tt.code || event == nil || event["script_hash"] != intents.Digest([]byte(tt.script)) {
+				t.Fatalf("%s %s, facts %v", r.Code, r.Reason, r.Events)
 			}
-			if tt.outcome != "" && fact["outcome"] != tt.outcome {
-				t.Errorf("outcome %v, want %s", fact["outcome"], tt.outcome)
+			if tt.outcome != "" && event["outcome"] != tt.outcome {
+				t.Errorf("outcome %v, want %s", event["outcome"], tt.outcome)
 			}
 		})
 	}
 }
 
-// TestNoRunIsTold: an order that got no sandbox has no run to tell.
-func TestNoRunIsTold(t *testing.T) {
+// TestNoRunHasNoEvent: an intent that got no sandbox has no run to tell.
+func TestNoRunHasNoEvent(t *testing.T) {
 	b, err := blobdir.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestNoRunIsTold(t *testing.T) {
 		"exec_python": python.Handlers(stopped{runner}, b)["exec_python"],
 	})
 	r := e.Do(t, exec(catalog.ExecPython{Script: "print(1)", Input: json.RawMessage(`1`)}))
-	if r.Code != intents.Abandoned || !r.Retryable || len(r.Facts) != 0 {
+	if r.Code != intents.Abandoned || !r.Retryable || len(r.Events) != 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -115,22 +115,22 @@ func (stopped) Run(context.Context, sandbox.Job) (sandbox.Result, error) {
 	return sandbox.Result{}, sandbox.ErrClosed
 }
 
-// What a script writes to standard error, and its traceback, are lines of its order, however it
+// What a script writes to standard error, and its traceback, are lines of its intent, however it
 // ends.
 func TestLines(t *testing.T) {
 	_, e := open(t)
 	r := e.Do(t, exec(catalog.ExecPython{Script: "import sys\nprint('one', file=sys.stderr)\nsys.stderr.write('two')\nprint(1)"}))
-	if got := said(r); cmp.Diff([]string{"info python:stderr one", "info python:stderr two"}, got) != "" || r.Status != intents.Done {
+	if got := lineTexts(r); cmp.Diff([]string{"info python:stderr one", "info python:stderr two"}, got) != "" || r.Status != intents.Done {
 		t.Errorf("%q, %s", got, r.Status)
 	}
 	r = e.Do(t, exec(catalog.ExecPython{Script: "import sys\nprint('one', file=sys.stderr)\nraise ValueError('no')"}))
-	got := said(r)
+	got := lineTexts(r)
 	if len(got) < 3 || got[0] != "info python:stderr one" || got[len(got)-1] != "error python:traceback ValueError: no" {
 		t.Errorf("%q", got)
 	}
 }
 
-func said(r intents.Report) (out []string) {
+func lineTexts(r intents.Report) (out []string) {
 	for _, l := range r.Lines {
 		out = append(out, string(l.Level)+" "+l.Source+" "+l.Text)
 	}

@@ -14,9 +14,9 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// input is what the script finds in its file: its one input, or all of several as one
-// JSON object, by name.
-func (p python) input(ctx context.Context, o *executors.Order, args catalog.ExecPython) (d executors.Data, given bool, err error) {
+// input is the content of the script's input file: its one input, or several as one JSON object, by
+// name.
+func (p python) input(ctx context.Context, o *executors.Intent, args catalog.ExecPython) (d executors.Data, given bool, err error) {
 	if len(args.Inputs) == 0 {
 		return o.Data(ctx, p.blobs, "/input", args.Input)
 	}
@@ -54,7 +54,7 @@ func (p python) input(ctx context.Context, o *executors.Order, args catalog.Exec
 
 // isDocument refuses an input that is not exactly one JSON document: whatever else it is
 // could pass for another member of the object.
-func (p python) isDocument(ctx context.Context, o *executors.Order, at, name string) error {
+func (p python) isDocument(ctx context.Context, o *executors.Intent, at, name string) error {
 	d, given, err := o.Data(ctx, p.blobs, at, nil)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// strongEnough refuses an order whose policy requires a stronger driver than the one in
+// strongEnough refuses an intent whose policy requires a stronger driver than the one in
 // use.
 func strongEnough(have, wanted string) error {
 	if wanted == "" {
@@ -28,14 +28,14 @@ func strongEnough(have, wanted string) error {
 	return nil
 }
 
-// keep stores the script under its digest before it runs, so that the hash in
-// the facts always names something that an auditor can read.
-func (p python) keep(ctx context.Context, o *executors.Order, script string) error {
+// keep stores the script under its digest before it runs, so that the hash in the report always
+// names a blob that an auditor can read.
+func (p python) keep(ctx context.Context, o *executors.Intent, script string) error {
 	_, _, err := p.blobs.Keep(ctx, o.Ticket.Actor.Tenant, strings.NewReader(script))
 	return executors.Store(err)
 }
 
-// runDetails is what the caller of a failed run is given. Error is the traceback,
+// runDetails are the details of a failed run for its caller. Error is the traceback,
 // reduced to lines of the script: the caller wrote it and has to correct it.
 type runDetails struct {
 	Outcome string `json:"outcome"`
@@ -87,10 +87,10 @@ func document(output []byte) (json.RawMessage, *executors.Failure) {
 }
 
 // executed is the event of every run, however it ended.
-func executed(res sandbox.Result, inputRows int) intents.Fact {
+func executed(res sandbox.Result, inputRows int) intents.ReportedEvent {
 	var out rows
 	_, _ = out.Write(res.Output) // never fails
-	return executors.NewFact("python_script.executed", map[string]any{
+	return executors.NewEvent("python_script.executed", map[string]any{
 		"script_hash": "sha256:" + res.ScriptSHA256, "driver": res.Driver, "python": res.Python,
 		"input_rows": inputRows, "output_rows": out.count(), "input_bytes": res.InputBytes, "output_bytes": len(res.Output),
 		"queued_ms": res.Queued.Milliseconds(), "duration_ms": res.Duration.Milliseconds(), "exit_code": res.ExitCode,

@@ -1,7 +1,7 @@
-// Package python is the executor of exec_python: one script, one run in the sandbox,
-// one JSON document. The input is streamed from blobs into the sandbox and never held
-// here; a large output becomes a file. Script and output are hostile: text of a failed
-// run goes to the caller as details, never into a reason.
+// Package python is the executor of exec_python: one script, one run in the sandbox, one JSON
+// document. The input is streamed from blobs into the sandbox and never buffered here; a large
+// output becomes a file. Script and output are hostile: text of a failed run goes to the caller as
+// details, never into a reason.
 package python
 
 import (
@@ -15,19 +15,20 @@ import (
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 )
 
 // Name of the executor.
 const Name = "python"
 
-// Workers is how many orders the executor takes at once. Most of them wait for a turn
-// in the sandbox, which is fair among tenants; orders that waited on the bus would be
+// Workers is the number of intents that the executor accepts at once. Most of them wait for a turn
+// in the sandbox, which is fair among tenants; intents that waited on the bus would be
 // served in the order of their arrival.
 const Workers = 1024
 
-// Handlers of the executor. They keep no state; a run has no effect but the
-// script, which is kept under its digest.
+// Handlers of the executor. They have no state; a run has no effect but the script, which is stored
+// under its digest.
 func Handlers(runner sandbox.Runner, blobs storage.Blobs) map[string]executors.Handler {
 	p := python{runner, blobs}
 	return map[string]executors.Handler{"exec_python": executors.WithArgs(p.exec)}
@@ -35,8 +36,8 @@ func Handlers(runner sandbox.Runner, blobs storage.Blobs) map[string]executors.H
 
 // Refusing are the handlers where there is no sandbox, and why.
 func Refusing(why string) map[string]executors.Handler {
-	return map[string]executors.Handler{"exec_python": func(context.Context, *executors.Order) (*executors.Result, error) {
-		return nil, executors.Fail(intents.ExecutorFailed, "scripts cannot run here: "+executors.Cut(why, maxWhy))
+	return map[string]executors.Handler{"exec_python": func(context.Context, *executors.Intent) (*executors.Result, error) {
+		return nil, executors.Fail(intents.ExecutorFailed, "scripts cannot run here: "+visible.Cut(why, maxWhy))
 	}}
 }
 
@@ -48,8 +49,8 @@ type python struct {
 	blobs  storage.Blobs
 }
 
-// exec keeps the script, runs it, and gives what it printed.
-func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecPython) (*executors.Result, error) {
+// exec stores the script, runs it and returns its output.
+func (p python) exec(ctx context.Context, o *executors.Intent, args catalog.ExecPython) (*executors.Result, error) {
 	if err := strongEnough(p.runner.Driver(), o.Driver()); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecP
 	return withEvent(result, err, executed(res, in.count()), res.Outcome != "")
 }
 
-// reportTime is what is left of an order's time to report a run that it ends.
+// reportTime is reserved at the end of an intent's time to report a run that the deadline ends.
 const reportTime = 500 * time.Millisecond
 
 // inTime is a context that ends shortly before ctx does, while there is time left
@@ -98,27 +99,27 @@ func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-reportTime))
 }
 
-// withEvent adds the event of a run to the outcome of its order. There is one for every
-// run that a sandbox began, however the run and its result ended.
-func withEvent(result *executors.Result, err error, event intents.Fact, ran bool) (*executors.Result, error) {
+// withEvent adds the event of a run to the outcome of its intent. Every run that a sandbox began
+// has one, however the run and its result ended.
+func withEvent(result *executors.Result, err error, event intents.ReportedEvent, ran bool) (*executors.Result, error) {
 	if !ran {
 		return result, err
 	}
-	facts := []intents.Fact{event}
+	events := []intents.ReportedEvent{event}
 	if err == nil {
-		result.Facts = facts
+		result.Events = events
 		return result, nil
 	}
 	var f *executors.Failure
 	if !errors.As(err, &f) {
 		f = executors.Unavailable("the executor failed; its log says why", err)
 	}
-	f.Facts = facts
+	f.Events = events
 	return nil, f
 }
 
-// finish makes the order's outcome from the result of a run.
-func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Result, err error) (*executors.Result, error) {
+// finish makes the intent's outcome from the result of a run.
+func (p python) finish(ctx context.Context, o *executors.Intent, res sandbox.Result, err error) (*executors.Result, error) {
 	if err != nil {
 		return nil, broken(err)
 	}
@@ -133,7 +134,7 @@ func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Resu
 	if err != nil {
 		return nil, err
 	}
-	output, ref, err := executors.Gate(ctx, p.blobs, scope, executors.Content{JSON: doc})
+	output, ref, err := executors.InlineOrFile(ctx, p.blobs, scope, executors.Content{JSON: doc})
 	if err != nil {
 		return nil, err
 	}

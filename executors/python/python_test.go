@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/python"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
@@ -61,8 +61,8 @@ func open(t *testing.T) (*blobdir.Blobs, *executortest.Executor) {
 	return b, executortest.New(t, python.Name, nil, python.Handlers(runner, b))
 }
 
-func exec(args catalog.ExecPython) executortest.Order {
-	in := executortest.Order{Type: "exec_python", Args: args}
+func exec(args catalog.ExecPython) executortest.Intent {
+	in := executortest.Intent{Type: "exec_python", Args: args}
 	return in
 }
 
@@ -91,21 +91,21 @@ func TestExecOverFile(t *testing.T) {
 	if string(got.Output) != "[0,1000,2000]" && string(got.Output) != "[0, 1000, 2000]" {
 		t.Errorf("output %s", got.Output)
 	}
-	fact := executortest.Fact(t, r, "python_script.executed")
-	if ms, ok := fact["duration_ms"].(float64); !ok || ms <= 0 {
-		t.Errorf("duration %v", fact["duration_ms"])
+	event := executortest.EventPayload(t, r, "python_script.executed")
+	if ms, ok := event["duration_ms"].(float64); !ok || ms <= 0 {
+		t.Errorf("duration %v", event["duration_ms"])
 	}
-	if _, ok := fact["queued_ms"].(float64); !ok {
-		t.Errorf("waited %v", fact["queued_ms"])
+	if _, ok := event["queued_ms"].(float64); !ok {
+		t.Errorf("waited %v", event["queued_ms"])
 	}
-	delete(fact, "duration_ms")
-	delete(fact, "queued_ms")
+	delete(event, "duration_ms")
+	delete(event, "queued_ms")
 	want := map[string]any{
 		"script_hash": intents.Digest([]byte(script)), "driver": runner.Driver(), "python": runner.Python(), "exit_code": 0.0,
 		"input_rows": 3000.0, "output_rows": 3.0, "input_bytes": float64(file.Size), "output_bytes": 16.0,
 		"outcome": "ok", "limit": "",
 	}
-	if diff := cmp.Diff(want, fact); diff != "" {
+	if diff := cmp.Diff(want, event); diff != "" {
 		t.Error(diff)
 	}
 	kept, _, err := b.Fetch(t.Context(), "acme", "cas://"+intents.Digest([]byte(script)))
@@ -124,7 +124,7 @@ func TestExecInputs(t *testing.T) {
 	given := exec(catalog.ExecPython{Script: echo, Input: json.RawMessage(`{"n": 1}`)})
 	value := exec(catalog.ExecPython{Script: echo, From: "x"})
 	value.Ticket.Inputs = []intents.Input{{Pointer: "/input", Value: json.RawMessage(`["v"]`)}}
-	for want, in := range map[string]executortest.Order{`{"n":1}`: given, `["v"]`: value, `null`: exec(catalog.ExecPython{Script: echo})} {
+	for want, in := range map[string]executortest.Intent{`{"n":1}`: given, `["v"]`: value, `null`: exec(catalog.ExecPython{Script: echo})} {
 		var got catalog.ExecPythonResult
 		e.Must(t, in, &got)
 		if string(got.Output) != want {
@@ -134,7 +134,7 @@ func TestExecInputs(t *testing.T) {
 }
 
 // TestExecFails: every outcome but ok is a failure with its code; what the
-// script says of itself is in the details only.
+// script reports of itself is in the details only.
 func TestExecFails(t *testing.T) {
 	tests := []struct {
 		name, script, outcome, says string
@@ -165,8 +165,8 @@ func TestExecFails(t *testing.T) {
 			if r.Status != intents.Failed || r.Code != tt.want || r.Retryable || details.Outcome != tt.outcome || !strings.Contains(details.Error, tt.says) {
 				t.Errorf("%s retryable %t, %+v", r.Code, r.Retryable, details)
 			}
-			if strings.Contains(r.Reason, "secret") || executortest.Fact(t, r, "python_script.executed") == nil {
-				t.Errorf("%q, facts %v", r.Reason, r.Facts)
+			if strings.Contains(r.Reason, "secret") || executortest.EventPayload(t, r, "python_script.executed") == nil {
+				t.Errorf("%q, facts %v", r.Reason, r.Events)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
 package python
 
-// rows counts the rows of the data that is written to it, in constant memory. In JSON
+// rows counts the rows of the data written to it, in constant memory. In JSON
 // a row is an element of the longest array that is in no other array; without an
 // array it is a document, of which several may follow each other. In any other text a
 // row is a line. Malformed JSON is counted approximately.

@@ -42,9 +42,9 @@ func chooseBase(dir string) (string, error) {
 	return "", fmt.Errorf("scripts run as other users, who cannot enter any of %s: set TMPDIR to a directory that they can enter", strings.Join(shared, ", "))
 }
 
-// ownBelow is this user's directory for runtimes below a shared one. Its name is not
-// predictable, or another user could make it first and so keep this program from its
-// start. A directory from an earlier start is used again.
+// ownBelow is this user's directory for runtimes below a shared one. Its name is not predictable,
+// or another user could create it first and so prevent this program from starting. A directory from
+// an earlier start is used again.
 func ownBelow(tmp string) (string, error) {
 	if err := keepsNames(tmp); err != nil {
 		return "", err
@@ -66,7 +66,7 @@ func ownBelow(tmp string) (string, error) {
 	return dir, os.Chmod(dir, 0o711) //nolint:gosec // G302: sandboxes of another user pass
 }
 
-// keepsNames refuses a directory in which others may rename what is ours.
+// keepsNames refuses a directory in which others may rename our files.
 func keepsNames(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
@@ -75,7 +75,7 @@ func keepsNames(dir string) error {
 	return err
 }
 
-// ownedByUs is stricter than checkOwned: we cannot write to what root owns.
+// ownedByUs is stricter than checkOwned: we cannot write to files of root.
 func ownedByUs(dir string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(dir, &st) == nil && st.Uid == uint32(os.Geteuid()) //nolint:gosec // G115: within range

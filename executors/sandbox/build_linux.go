@@ -142,8 +142,8 @@ func add(set map[string]bool, files []string) {
 	}
 }
 
-// addThreadLibrary adds what glibc loads by name when a thread ends, and the
-// dynamic section of no file mentions.
+// addThreadLibrary adds the library that glibc loads by name when a thread ends, and that no
+// dynamic section lists.
 func addThreadLibrary(libraries map[string]bool) {
 	for file := range maps.Clone(libraries) {
 		beside := filepath.Join(filepath.Dir(file), "libgcc_s.so.1")
@@ -153,8 +153,8 @@ func addThreadLibrary(libraries map[string]bool) {
 	}
 }
 
-// copyBytecode copies what the host compiled. It stays valid because copyFile keeps the
-// time of the source, which is recorded in it.
+// copyBytecode copies the host's bytecode. It stays valid because copyFile preserves the time of
+// the source, which the bytecode records.
 func copyBytecode(p python, src, dst string) error {
 	cached := func(py string) string {
 		name := strings.TrimSuffix(filepath.Base(py), ".py") + "." + p.CacheTag + ".pyc"
@@ -166,9 +166,9 @@ func copyBytecode(p python, src, dst string) error {
 	return copyFile(cached(src), cached(dst), 0o444)
 }
 
-// compileProgram compiles boot.py, and what of the library at argv[2] lacks
-// valid bytecode, for a runtime that will be at / instead of argv[1]. A library
-// file that does not compile, such as a template, is no reason to fail.
+// compileProgram compiles boot.py, and the files of the library at argv[2] without valid bytecode,
+// for a runtime that will be at / instead of argv[1]. A library file that does not compile, such as
+// a template, is skipped.
 const compileProgram = `
 import compileall, py_compile, sys
 root, library, boot, compiled = sys.argv[1:]
@@ -223,7 +223,7 @@ func finishRuntime(dir string, m image) error {
 	return syncTree(dir)
 }
 
-// writeImage writes what a start reads first, when all else is there.
+// writeImage writes the file that a start reads first, after everything else.
 func writeImage(dir string, m image) error {
 	var err error
 	if m.Files, err = inventory(dir); err != nil {

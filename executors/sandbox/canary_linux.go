@@ -21,12 +21,12 @@ var canaryScript string
 // canaryWall bounds one canary on a busy machine.
 const canaryWall = 20 * time.Second
 
-// Probe builds a real sandbox and lets the canary try what must not work.
+// Probe builds a real sandbox and runs the canary, which tries forbidden actions.
 func (d *linuxDriver) Probe(ctx context.Context) error { return probe(ctx, d, d.host) }
 
 func probe(ctx context.Context, d Driver, h *host) error {
-	// It is beside the runtimes and readable for all, so that only the sandbox keeps
-	// the canary from reading it.
+	// It is beside the runtimes and readable for all, so that only the sandbox prevents the canary
+	// from reading it.
 	secret, err := os.CreateTemp(filepath.Dir(h.runtime.path), canaryPrefix)
 	if err != nil {
 		return err

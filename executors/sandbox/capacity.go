@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// capacity is how many runs there may be at one time, of which each takes unit bytes, and what the
-// largest may take. Processors and memory are those that the control group of this process may
-// use; a quarter of the memory is for writ itself. Memory is 0 where it is not known.
+// capacity is the number of concurrent runs of unit bytes each, and the most that one run may take.
+// Processors and memory are those that the control group of this process may use; a quarter of the
+// memory is for writ itself. Memory is 0 if unknown.
 func capacity(processors int, memory, unit int64) (places int, most int64) {
-	places = processors + 2 // which else idle while sandboxes are built and end
+	places = processors + 2 // more than processors, which would idle while sandboxes are built and end
 	if memory == 0 {
 		return places, unit + maxInput
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropBounding empties the set that bounds what an execve can give. A process without
+// dropBounding empties the set that bounds the capabilities gained by execve. A process without
 // the right to do that has no capabilities to bound either.
 func (s *sandboxSpec) dropBounding(p *program) {
 	if !s.OwnRoot && !holdsCapability(unix.CAP_SETPCAP) {

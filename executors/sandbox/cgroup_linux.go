@@ -23,20 +23,19 @@ const cgroupMount = "/sys/fs/cgroup"
 // random text follow, since a process may have several sandboxes.
 const groupPrefix = "writ-box-"
 
-// groupOverhead is what a group may use beyond memory and scratch, in bytes: for the
+// groupOverhead is the allowance of a group beyond memory and scratch, in bytes: for the
 // pages of the runtime that its sandbox is the first to read, page tables, names of
 // files that it looked up, and data in pipes.
 const groupOverhead = 64 << 20
 
-// groups makes a control group for each sandbox, where the machine permits it; else it
-// is nil. A group bounds what no limit of a process counts: memory that the kernel uses
-// for it.
+// groups makes a control group for each sandbox, where the machine permits it; else it is nil. A
+// group bounds memory that no process limit counts: the kernel's for the process.
 type groups struct {
-	dir string // in which those of the sandboxes are made
+	dir string // parent of the sandboxes' groups
 }
 
 // openGroups finds where groups can be made: in a directory of version 2 that was
-// delegated. It removes what a crash left.
+// delegated. It removes leftovers of a crash.
 func openGroups() *groups {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -127,8 +126,8 @@ func (b *group) write(name, text string) error {
 // add moves a process into the group.
 func (b *group) add(pid int) error { return b.write("cgroup.procs", strconv.Itoa(pid)) }
 
-// keptSize is the size from which what a sandbox leaves in the kernel is reclaimed at
-// once, in bytes; a smaller rest is left to the next shortage of memory.
+// keptSize is the size, in bytes, from which a sandbox's remaining kernel memory is reclaimed at
+// once; a smaller rest is left to the next memory shortage.
 const keptSize = 32 << 20
 
 // remove removes the group of a process that ended.

@@ -11,7 +11,7 @@ const DefaultWorkers = 2
 
 // Config is how to open a Sandbox. The zero value works.
 type Config struct {
-	// Dir is where runtimes are kept, about 50 MB each. If it is empty, or if
+	// Dir is the directory of runtimes, about 50 MB each. If it is empty, or if
 	// sandboxes of root could not reach it, a directory of this user below the
 	// system's temporary directory takes its place.
 	Dir string
@@ -31,13 +31,13 @@ type Config struct {
 	// Limits of jobs that set none, and of the prewarmed workers.
 	Limits Limits
 
-	// Workers is the number of Pythons kept waiting for a script. 0 means
+	// Workers is the number of idle Pythons that wait for a script. 0 means
 	// DefaultWorkers, negative none. None is started while there are runs for
 	// all processors.
 	Workers int
 
-	// Concurrency bounds the runs at one time; others wait. 0 means two more than the
-	// control group of this process leaves processors, and no more than its memory holds.
+	// Concurrency bounds the runs at one time; others wait. 0 means two more than the processors of
+	// this process's control group, limited by its memory.
 	Concurrency int
 }
 

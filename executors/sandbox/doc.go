@@ -1,5 +1,5 @@
 // Package sandbox runs one Python script that a language model wrote, next to
-// production, and gives back what the script printed.
+// production, and returns the script's output.
 //
 // # Threat model
 //
@@ -28,15 +28,14 @@
 //	namespaces  all of them; needs user namespaces, no privilege
 //	landlock    Landlock, seccomp and rlimits alone; no privilege at all
 //
-// Open runs a canary script through each, in that order, and takes the first
-// that holds; what the kernel claims to support is never believed. None holds:
-// Open fails, and no script runs.
+// Open runs a canary script through each, in that order, and takes the first that holds; the
+// kernel's claims of support are never trusted. If none holds, Open fails and no script runs.
 //
 // # Honest limits
 //
 // Both share the host's kernel: one kernel bug reachable through the
 // allowlist is an escape, and timers are precise enough for side channels. A
-// run may hold Limits.Memory and Limits.Scratch at the same time. CPU share,
+// run may use Limits.Memory and Limits.Scratch at the same time. CPU share,
 // disk bandwidth and page cache are not bounded beyond the number of concurrent
 // runs. Under landlock the script cannot create files, because the scratch
 // directory is on a disk without quota, and stat(2) reveals which host paths exist.

@@ -100,7 +100,7 @@ func TestDockerDefaults(t *testing.T) {
 	run("user", Landlock, "^(files|network)", func(cmd *exec.Cmd) { asNobody(t, cmd) })
 }
 
-// TestOpensTheBest says what Open chose, for TestDockerDefaults to read.
+// TestOpensTheBest prints the choice of Open, for TestDockerDefaults to read.
 func TestOpensTheBest(t *testing.T) {
 	t.Logf("opened %s", open(t, Config{}).Driver())
 }

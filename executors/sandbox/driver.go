@@ -1,6 +1,16 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/internal/durable"
+)
 
 // Names of the drivers, strongest first: the order in which Open tries them.
 const (
@@ -13,7 +23,7 @@ func DriverNames() []string {
 	return []string{Namespaces, Landlock}
 }
 
-// Profile is what a sandbox is built with, before it gets a script.
+// Profile has the parameters of a sandbox, before it gets a script.
 type Profile struct {
 	Limits  Limits   // normalized
 	Room    int64    // bytes of scratch, the input included
@@ -33,15 +43,15 @@ type Driver interface {
 	Start(p Profile) (*Instance, error)
 }
 
-// Surveyed is the result of Survey.
-type Surveyed struct {
-	Driver  string           // what Open would take; empty: none
+// SurveyResult is the result of Survey.
+type SurveyResult struct {
+	Driver  string           // the driver that Open would use; empty: none
 	Python  string           // version
 	Refused map[string]error // drivers that do not hold here, and why
 }
 
-// Prepared is the runtime that Prepare found or made.
-type Prepared struct {
+// RuntimeDir is the runtime that Prepare found or made.
+type RuntimeDir struct {
 	Path   string // of the runtime directory
 	Python string // version
 
@@ -50,7 +60,7 @@ type Prepared struct {
 	Bare []string
 }
 
-// Uncovered is what a driver does not protect from, as in docs/sandbox.md.
+// Uncovered lists the risks that a driver does not cover, as in docs/sandbox.md.
 func Uncovered(driver string) string {
 	const kernel = "a bug of the host's kernel, which it shares"
 	switch driver {
@@ -60,4 +70,25 @@ func Uncovered(driver string) string {
 		return kernel + "; the network, but for seccomp, which refuses every socket; it can tell which paths exist; for a plain user only memory bounds its threads"
 	}
 	return ""
+}
+
+// NoWeaker refuses a driver that is weaker than the one that a file of the data directory names,
+// unless the operator has chosen it: another kernel must not weaken the sandbox unnoticed. Else
+// the file names this one. A crash leaves the old name.
+func NoWeaker(path, driver string, chosen bool) error {
+	if chosen {
+		return nil
+	}
+	raw, err := os.ReadFile(path) //nolint:gosec // G304: a file of the data directory
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	before, known := strings.TrimSpace(string(raw)), DriverNames()
+	if before != "" && slices.Index(known, before) < slices.Index(known, driver) { // an unknown one counts as stronger
+		return fmt.Errorf("this machine has no better sandbox than %s, and this data directory had %s: mend the machine, or accept it with --sandbox %s", driver, before, driver)
+	}
+	if before == driver {
+		return nil
+	}
+	return durable.Write(path, []byte(driver+"\n"))
 }

@@ -23,7 +23,7 @@ type linuxDriver struct {
 
 var _ Driver = (*linuxDriver)(nil)
 
-// host is what the drivers of one Sandbox share.
+// host has the state that the drivers of one Sandbox share.
 type host struct {
 	runtime runtimeDir
 	scratch *scratch
@@ -115,7 +115,7 @@ func (d *linuxDriver) launch(spec sandboxSpec, cleanup func() error) (*Instance,
 	return b, nil
 }
 
-// isolate forks a process that runs what compile writes: in namespaces, and in one
+// isolate forks a process that runs the program of compile: in namespaces, and in one
 // for users if user.
 func (s *spawner) isolate(namespaces uintptr, user bool, spec *sandboxSpec, compile func() (*program, error)) (*Instance, *program, error) {
 	outside := spec.ID

@@ -23,7 +23,7 @@ const (
 	// process, should something else hold the other end of a pipe.
 	drainGrace = 500 * time.Millisecond
 
-	// reportMax bounds what is kept of fd 4, in bytes.
+	// reportMax bounds the captured output of fd 4, in bytes.
 	reportMax = 16 << 10
 )
 
@@ -125,7 +125,7 @@ func (b *Instance) awaitReady(ctx context.Context) error {
 		b.ready = true
 		return b.report.SetReadDeadline(time.Time{})
 	}
-	// The cause is unknown, so the error has what came on both channels.
+	// The cause is unknown, so the error has the output of both channels.
 	b.kill()
 	<-b.exited
 	if b.waitErr != nil {
@@ -141,8 +141,8 @@ func (b *Instance) awaitReady(ctx context.Context) error {
 	return fmt.Errorf("%w: %s", errBuild, strings.TrimSpace(fmt.Sprintf("%s %s (%v)", report, stderr, b.state)))
 }
 
-// cut ends reading after the grace: the process is gone, and what another process that
-// holds the other end of a pipe writes later is ignored.
+// cut ends reading after the grace: the process is gone, and later output of another process that
+// holds the other end of a pipe is ignored.
 func cut(pipes ...*os.File) {
 	deadline := time.Now().Add(drainGrace)
 	for _, f := range pipes {

@@ -37,7 +37,7 @@ type Job struct {
 	// the standard library, but no network, subprocess or asyncio.
 	Script string
 
-	// Input is streamed to the sandbox and never held whole in memory; nil for
+	// Input is streamed to the sandbox and never wholly in memory; nil for
 	// none. Run does not return while a Read is in progress, so a Reader that
 	// can block for long should be bound to the context given to Run.
 	Input io.Reader
@@ -46,9 +46,8 @@ type Job struct {
 	// unknown; an input of unknown length has to fit into Limits.Scratch.
 	InputSize int64
 
-	// Stderr gets what the script writes to standard error, while it runs and as hostile
-	// as Output; nil: nobody. Limits.Output bounds both together. Run does not return
-	// while a Write is in progress.
+	// Stderr gets the script's standard error while it runs, as hostile as Output; nil: discarded.
+	// Limits.Output bounds both together. Run does not return while a Write is in progress.
 	Stderr io.Writer
 
 	// Limits of this run. A job whose limits are those of the sandbox can use
@@ -56,7 +55,7 @@ type Job struct {
 	Limits Limits
 }
 
-// Outcome says what ended a run.
+// Outcome is the reason for the end of a run.
 type Outcome string
 
 // The closed set of outcomes.
@@ -96,8 +95,8 @@ type Result struct {
 	Outcome Outcome
 	Limit   Limit // the one that ended it, with Timeout, OversizedOutput, Memory and some ScriptErrors
 
-	// Output is what the script wrote to standard output, at most
-	// Limits.Output bytes, unescaped: treat it as hostile.
+	// Output is the script's standard output, at most Limits.Output bytes, unescaped: treat it as
+	// hostile.
 	Output []byte
 
 	// Error is the traceback of a ScriptError or Memory outcome, reduced to
@@ -106,7 +105,7 @@ type Result struct {
 	Error string
 
 	ScriptSHA256 string        // hex
-	Driver       string        // name of the driver that held the sandbox
+	Driver       string        // name of the sandbox's driver
 	Python       string        // version, as in 3.11.2
 	Queued       time.Duration // wait for its turn
 	Duration     time.Duration // wall time from hand-over to end

@@ -6,20 +6,22 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // reported are the limits that a script meets as an exception, by the kind under
 // which boot.py reports that.
 var reported = map[byte]Limit{'S': ScratchLimit, 'D': FilesLimit, 'T': ThreadsLimit}
 
-// What boot.py reports before the script begins. Nothing else can have written it.
+// Reports of boot.py before the script begins. Nothing else can have written them.
 const (
 	inputStored    = 'G' // script and input are stored: the rest may be written by the script
 	inputNotStored = 'I'
 )
 
-// verdict is how a run ended. The script controls all of its evidence but the reason for
-// which the parent ended the run, and what was reported before the script began.
+// verdict is how a run ended. The script controls all evidence except the parent's reason for
+// ending the run and reports from before the script began.
 type verdict struct {
 	outcome Outcome
 	limit   Limit
@@ -59,7 +61,7 @@ func (b *Instance) ended() exit {
 func judge(why Outcome, e exit, report []byte, l Limits) verdict {
 	switch why {
 	case Timeout:
-		return verdict{outcome: Timeout, limit: WallLimit, text: fmt.Sprintf("ended after %s", l.Wall)}
+		return verdict{outcome: Timeout, limit: WallLimit, text: fmt.Sprintf("ended after %s", clock.Words(l.Wall))}
 	case OversizedOutput:
 		return verdict{outcome: OversizedOutput, limit: OutputLimit, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
 	case Memory:
@@ -83,8 +85,7 @@ func judge(why Outcome, e exit, report []byte, l Limits) verdict {
 	return verdict{outcome: Crash, text: "it ended before the script began"}
 }
 
-// judgeReport reads what the script controls, so it decides only on the label of the
-// run.
+// judgeReport reads data that the script controls, so it decides only the label of the run.
 func judgeReport(e exit, report []byte) verdict {
 	kind, text := first(report)
 	switch {
@@ -115,7 +116,7 @@ func judgeSignal(e exit, l Limits) verdict {
 	// which on a busy or virtual machine can be far less. Half is a safe sign:
 	// the other SIGKILL that is not ours comes from the memory killer.
 	case sig == sigCPU || sig == syscall.SIGKILL && (e.foreign || e.cpu >= l.CPU/2):
-		return verdict{outcome: Timeout, limit: CPULimit, text: fmt.Sprintf("used %s of processor time", l.CPU)}
+		return verdict{outcome: Timeout, limit: CPULimit, text: fmt.Sprintf("used %s of processor time", clock.Words(l.CPU))}
 	case sig == syscall.SIGKILL:
 		return verdict{outcome: Memory, limit: MemoryLimit, text: "killed by the kernel"}
 	}

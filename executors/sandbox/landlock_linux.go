@@ -21,7 +21,7 @@ const (
 const (
 	fsRead  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	fsWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_READ_FILE
-	// fsOwn is what a script may do in a scratch directory of its own. No
+	// fsOwn has the rights of a script in a scratch directory of its own. No
 	// symlinks, devices, sockets or pipes: no analysis needs them.
 	fsOwn = fsRead | fsWrite | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR

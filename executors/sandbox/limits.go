@@ -17,7 +17,7 @@ const (
 	DefaultThreads = 16
 )
 
-// minMemory is what the interpreter needs to start and report its own failure.
+// minMemory is the memory that the interpreter needs to start and report its own failure.
 const minMemory = 48 << 20
 
 // maxScript bounds Job.Script, in bytes. A script is read into memory on both

@@ -18,7 +18,7 @@ func TestLimits(t *testing.T) {
 		limit        Limit
 		text         string
 	}{
-		{"wall", "import time; time.sleep(600)", Limits{Wall: 300 * time.Millisecond}, Timeout, WallLimit, "300ms"},
+		{"wall", "import time; time.sleep(600)", Limits{Wall: 300 * time.Millisecond}, Timeout, WallLimit, "300 ms"},
 		{"cpu", "while True: pass", Limits{CPU: time.Second}, Timeout, CPULimit, "processor time"},
 		{"memory", "x = [0] * (1 << 28)", Limits{}, Memory, MemoryLimit, "MemoryError"},
 		{"memory slowly", "x = []\nwhile True: x.append(bytes(1000))", Limits{Memory: 100 << 20}, Memory, MemoryLimit, "MemoryError"},

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountsHeld is how many mount namespaces of ended sandboxes may wait to be released.
+// mountsHeld is the maximum number of mount namespaces of ended sandboxes that wait for release.
 // Each still has its scratch, which takes memory.
 const mountsHeld = 4
 
@@ -35,9 +35,8 @@ func newMounts() *mounts {
 	return m
 }
 
-// hold holds the mount namespace of a sandbox's process. release is to be called once
-// when the process ended. Where the machine does not permit to hold the namespace, the
-// end of the sandbox is slower.
+// hold holds the mount namespace of a sandbox's process. Call release once, after the process
+// ended. If the machine does not permit holding the namespace, the end of the sandbox is slower.
 func (m *mounts) hold(pid int) (release func()) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

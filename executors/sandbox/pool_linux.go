@@ -11,11 +11,11 @@ import (
 	"aob.dev/writ/internal/clock"
 )
 
-// refillPause is the wait after a worker could not be started, so that a machine without
-// memory or uids is not kept busy.
+// refillPause is the wait after a worker could not be started, so that a machine without memory or
+// uids is not overloaded.
 const refillPause = time.Second
 
-// pool keeps sandboxes of one profile that wait for a script. Each is used once.
+// pool has sandboxes of one profile that wait for a script. Each is used once.
 type pool struct {
 	driver  Driver
 	profile Profile
@@ -59,8 +59,8 @@ func (l *pool) run(ctx context.Context) {
 
 // fill starts the workers that are missing, one after the other.
 //
-// While all processors have runs a worker would make them wait, and cost more
-// than the start that it spares: it imports what its script may not need.
+// While all processors have runs a worker would make them wait, and cost more than the start that
+// it saves: it imports modules that its script may not need.
 func (l *pool) fill(ctx context.Context) error {
 	for l.short() && !l.busy() {
 		inst, err := l.start(ctx)

@@ -20,11 +20,10 @@ type program struct {
 	spawn.Program
 	steps []string // what each call is for
 	step  string   // of the calls that follow
-	err   error    // the first; what is written after it is ignored
+	err   error    // the first; later calls are ignored
 }
 
-// step is one part of a program: what its calls are for, and the function that writes
-// them.
+// step is one part of a program: the purpose of its calls, and the function that writes them.
 type step struct {
 	name  string
 	layer layers // 0: in every program
@@ -47,7 +46,7 @@ func compile(has layers, steps []step) (*program, error) {
 	return p, nil
 }
 
-// fail keeps the first error.
+// fail records the first error.
 func (p *program) fail(err error) {
 	if p.err == nil {
 		p.err = err
@@ -120,7 +119,7 @@ func (p *program) execute(argv, env []string) {
 	p.call(unix.SYS_EXECVE, p.text(argv[0]), p.texts(argv), p.texts(env))
 }
 
-// filter puts a seccomp filter over all that follows.
+// filter installs a seccomp filter for everything after it.
 func (p *program) filter(f filterCode) {
 	at := p.bytes(f.code)
 	for _, offset := range f.pids {
@@ -135,7 +134,7 @@ func (p *program) filter(f filterCode) {
 	p.call(unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER), num(0), fprog)
 }
 
-// limit bounds what a process may take of a resource.
+// limit bounds a process's use of a resource.
 func (p *program) limit(resource int, most uint64) {
 	limit := unix.Rlimit{Cur: most, Max: most}
 	p.call(unix.SYS_PRLIMIT64, num(0), num(resource), value(p, &limit), num(0))
@@ -159,8 +158,7 @@ func (p *program) pivot(hostName string) {
 	p.call(unix.SYS_SETHOSTNAME, p.text(hostName), num(len(hostName)))
 }
 
-// pointerAt says that the word at a, which holds an offset, has to become an
-// address.
+// pointerAt marks the word at a, an offset, to be replaced by an address.
 func (p *program) pointerAt(a arg, offset int) {
 	p.Pointers = append(p.Pointers, a.value+uint64(offset)) //nolint:gosec // G115: within range
 }

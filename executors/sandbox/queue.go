@@ -13,8 +13,8 @@ var (
 	ErrBusy   = errors.New("too many runs wait for their turn")
 )
 
-// maxWaiting is how many runs of one tenant may wait. More would wait longer than their
-// callers do, and each holds its order and its input meanwhile.
+// maxWaiting bounds the waiting runs of one tenant. More would wait longer than their callers do,
+// and each retains its intent and its input meanwhile.
 const maxWaiting = 64
 
 // queue bounds how many runs there are at one time. No tenant has all of them, so that
@@ -25,7 +25,7 @@ type queue struct {
 	size  int
 	share int // the most that one tenant may have
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	free    int
 	stopped bool                 // no run is admitted any more
 	running map[string]int       // by tenant; none is 0

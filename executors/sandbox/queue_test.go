@@ -58,7 +58,7 @@ func TestQueueSharesPlaces(t *testing.T) {
 			for len(served) > 0 {
 				list = append(list, <-served)
 			}
-			slices.Sort(list) // who is told first, of two at once, is chance
+			slices.Sort(list) // which of two is notified first is random
 			return list
 		}
 		for range 20 {
@@ -114,7 +114,7 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// TestQueueStops: who waits is told, and nobody is admitted afterwards.
+// TestQueueStops: waiters get an error, and nobody is admitted afterwards.
 func TestQueueStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1)

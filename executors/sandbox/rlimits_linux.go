@@ -29,7 +29,7 @@ func (s *sandboxSpec) limitResources(p *program) {
 	}
 	for _, l := range limits {
 		if l.resource == unix.RLIMIT_NPROC && !s.OwnUser {
-			continue // would count what else this user runs
+			continue // would count this user's other processes
 		}
 		// The sandbox cannot raise a hard limit that is lower already.
 		var now unix.Rlimit

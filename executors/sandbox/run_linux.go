@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chunkSize is the unit in which input crosses the pipe, in bytes: all of it
-// that the parent ever holds.
+// chunkSize is the unit in which input crosses the pipe, in bytes: the most that the parent ever
+// buffers.
 const chunkSize = 256 << 10
 
-// feedPipe is what the pipe of a large input should hold, in bytes: the most that
-// a user may ask for.
+// feedPipe is the desired capacity of the pipe of a large input, in bytes: the most that a user may
+// request.
 const feedPipe = 1 << 20
 
-// Run gives job to the sandbox, waits for its end and closes the sandbox. The limits are
-// those that the sandbox was built with. Where the kernel takes long to end a killed
-// sandbox, Run returns before, and the sandbox is still alive and not closed.
+// Run gives job to the sandbox, waits for its end and closes the sandbox. The limits are those that
+// the sandbox was built with. If the kernel takes long to end a killed sandbox, Run returns
+// earlier, and the sandbox is still alive and not closed.
 //
 // An error means that the script did not end by itself: ctx ended, the input could not
 // be read or did not fit, or the sandbox was broken or could not be built. If the
@@ -73,7 +73,7 @@ func (b *Instance) Run(ctx context.Context, job Job) (res Result, err error) {
 	wall := time.AfterFunc(b.limits.Wall, func() { end.by(Timeout) })
 	defer wall.Stop()
 
-	budget := &budget{left: b.limits.Output, over: func() { end.by(OversizedOutput) }}
+	budget := &budget{left: b.limits.Output, exceeded: func() { end.by(OversizedOutput) }}
 	out, stderr := &capture{budget: budget, max: b.limits.Output}, &capture{budget: budget, max: 0, also: job.Stderr}
 	report := &capture{max: reportMax}
 	var readers sync.WaitGroup
@@ -144,8 +144,8 @@ func (b *Instance) account(job Job, v verdict, res Result) Result {
 	return res
 }
 
-// widen lets a pipe hold more. It is refused where the user has many, and then
-// the run is only slower.
+// widen enlarges a pipe. The kernel refuses if the user has many pipes; then the run is only
+// slower.
 func widen(pipe *os.File) {
 	if c, err := pipe.SyscallConn(); err == nil {
 		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, feedPipe) })
@@ -185,7 +185,7 @@ func feed(w io.Writer, job Job) (int64, error) {
 	}
 }
 
-// ending keeps the first reason for which the parent ends a run.
+// ending records the parent's first reason for ending a run.
 type ending struct {
 	kill   func()
 	killed chan struct{} // closed after kill
@@ -212,20 +212,20 @@ func (e *ending) reason() Outcome {
 
 // budget counts bytes over several captures.
 type budget struct {
-	mu   sync.Mutex
-	left int64
-	over func()
+	mu       sync.Mutex
+	left     int64
+	exceeded func()
 }
 
 func (b *budget) spend(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.left -= int64(n); b.left < 0 {
-		b.over()
+		b.exceeded()
 	}
 }
 
-// capture keeps the first max bytes and swallows the rest.
+// capture retains the first max bytes and discards the rest.
 type capture struct {
 	budget *budget // nil: unlimited
 	max    int64
@@ -238,8 +238,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 type buffer [32 << 10]byte
 
-// drain reads f to its end. A read that fails ends what is kept, as the end of
-// the pipe does.
+// drain reads f to its end. A failed read ends the capture, as the end of the pipe does.
 func (c *capture) drain(f io.Reader) {
 	buf := buffers.Get().(*buffer) //nolint:forcetypeassert // as New makes them
 	defer buffers.Put(buf)
@@ -257,7 +256,7 @@ func (c *capture) add(p []byte) {
 		c.budget.spend(len(p))
 	}
 	if c.also != nil && len(p) > 0 {
-		_, _ = c.also.Write(p) // who does not take it does not end the run
+		_, _ = c.also.Write(p) // a failed write does not end the run
 	}
 	c.kept = append(c.kept, p[:min(int64(len(p)), c.max-int64(len(c.kept)))]...)
 }

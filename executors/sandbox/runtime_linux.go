@@ -39,8 +39,8 @@ const recipe = "writ sandbox runtime 3"
 // staleAge is the age at which an unfinished build or a canary's secret is removed.
 const staleAge = time.Hour
 
-// idleAge is the time after which an unused runtime is removed: that of a Python which
-// was upgraded or of an older version of this program.
+// idleAge is the time after which an unused runtime is removed: that of an upgraded Python or of an
+// older version of this program.
 const idleAge = 7 * 24 * time.Hour
 
 // Prefixes of the temporary names beside the runtimes.
@@ -50,7 +50,7 @@ const (
 	readyPrefix  = "python-" // of a finished runtime
 )
 
-// image says how to execute Python in a runtime; paths are relative to it. It
+// image describes how to execute Python in a runtime; paths are relative to it. It
 // is written last, inside the build directory, before the rename.
 type image struct {
 	Python  string // version
@@ -167,8 +167,8 @@ func openRuntime(path string) (runtimeDir, error) {
 	return rt, nil
 }
 
-// inventory is a digest of the names, kinds and sizes of all files of a runtime, without
-// its image file and what is below its tasks.
+// inventory is a digest of the names, kinds and sizes of all files of a runtime, without its image
+// file and the files below its tasks.
 func inventory(dir string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -196,7 +196,7 @@ func inventory(dir string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// runtimeKey identifies what a build would copy: the recipe, boot.py, the
+// runtimeKey identifies the input of a build: the recipe, boot.py, the
 // content of the interpreter, and name, size and time of each library file.
 // Reading their content would take long, and a package manager that changes it also
 // changes one of the other three.
@@ -218,8 +218,7 @@ func runtimeKey(p python) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), err
 }
 
-// sweepBase removes what processes that crashed left beside the runtimes, and
-// runtimes that are no longer used.
+// sweepBase removes leftovers of crashed processes beside the runtimes, and unused runtimes.
 func sweepBase(base string, now time.Time) {
 	entries, _ := os.ReadDir(base)
 	for _, e := range entries {
@@ -236,7 +235,7 @@ func sweepBase(base string, now time.Time) {
 }
 
 // sweepRuntime removes a runtime in whose tasks nothing began or ended for
-// idleAge, and which holds no session of a living process.
+// idleAge, and which has no session of a living process.
 func sweepRuntime(path string, now time.Time) {
 	info, err := os.Stat(filepath.Join(path, taskDir))
 	if err == nil && now.Sub(info.ModTime()) > idleAge {
@@ -244,7 +243,7 @@ func sweepRuntime(path string, now time.Time) {
 	}
 }
 
-// retire removes a runtime; false: it holds a session of a living process, or
+// retire removes a runtime; false: it has a session of a living process, or
 // could not be moved.
 func retire(path string) bool {
 	tasks := filepath.Join(path, taskDir)
@@ -262,6 +261,6 @@ func retire(path string) bool {
 	if os.Rename(path, gone) != nil {
 		return false
 	}
-	_ = os.RemoveAll(gone) // what is left is swept as a build
+	_ = os.RemoveAll(gone) // the rest is swept as a build
 	return true
 }

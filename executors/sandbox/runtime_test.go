@@ -72,9 +72,9 @@ func TestRuntimeIsWhole(t *testing.T) {
 	}
 }
 
-// TestOwnDirectoryCannotBeTaken: in a directory that all may write to somebody else
+// TestOwnDirectoryCannotBeReplaced: in a directory that all may write to somebody else
 // cannot make ours first.
-func TestOwnDirectoryCannotBeTaken(t *testing.T) {
+func TestOwnDirectoryCannotBeReplaced(t *testing.T) {
 	tmp := t.TempDir()
 	if err := os.Chmod(tmp, 0o777); err != nil {
 		t.Fatal(err)

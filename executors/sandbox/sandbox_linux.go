@@ -29,17 +29,17 @@ type Sandbox struct {
 	queue  *queue
 	most   int64 // bytes that one run may take
 
-	mu     sync.Mutex
-	closed bool           // guarded by mu; no run begins after it is set
-	gone   bool           // guarded by mu; Close was called
-	runs   sync.WaitGroup // Add under mu
+	mu          sync.Mutex
+	closed      bool           // guarded by mu; no run begins after it is set
+	closeCalled bool           // guarded by mu; Close was called
+	runs        sync.WaitGroup // Add under mu
 
 	cut    context.Context // ends when runs have to
 	cutOff context.CancelFunc
 }
 
 // Open prepares the runtime (some seconds the first time, then one start of
-// python3), removes what a crash left, and takes the first driver whose canary
+// python3), removes leftovers of a crash, and takes the first driver whose canary
 // holds. Close must be called.
 func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	cfg, err := cfg.normalize()
@@ -97,12 +97,11 @@ func (s *Sandbox) Driver() string { return s.driver.Name() }
 // Python is the version of the interpreter in use.
 func (s *Sandbox) Python() string { return s.host.runtime.image.Python }
 
-// Run runs one job. It waits while Concurrency runs are under way, or all but one of
-// them are of its tenant; waiting tenants take turns. Whatever the script does is in the
-// Result. An error means that the script did not end by itself: ErrScript,
-// ErrInputSize, ErrBusy, ErrClosed, the error of ctx or of the input, or a sandbox that
-// could not be built. If a sandbox had taken the script, the Result has an Outcome then
-// too.
+// Run runs one job. It waits while Concurrency runs are under way, or all but one of them are of
+// its tenant; waiting tenants take turns. Anything that the script does is in the Result. An error
+// means that the script did not end by itself: ErrScript, ErrInputSize, ErrBusy, ErrClosed, the
+// error of ctx or of the input, or a sandbox that could not be built. If a sandbox had taken the
+// script, the Result has an Outcome then too.
 func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if len(job.Script) > maxScript {
 		return Result{}, ErrScript
@@ -149,15 +148,15 @@ func (s *Sandbox) take(profile Profile) (inst *Instance, warm bool, err error) {
 	return inst, false, err
 }
 
-// release frees the place of a run. A sandbox that the kernel has not ended yet keeps it
-// until its end.
+// release frees the place of a run. A sandbox that the kernel has not ended yet occupies it until
+// its end.
 func (s *Sandbox) release(inst *Instance, tenant string) {
 	if !inst.alive() {
 		s.leave(tenant)
 		return
 	}
 	s.runs.Go(func() {
-		_ = inst.Close() // the next session removes what is left
+		_ = inst.Close() // the next session removes leftovers
 		s.leave(tenant)
 	})
 }
@@ -207,7 +206,7 @@ func (s *Sandbox) busy() bool {
 // error.
 func (s *Sandbox) WaitWarm(ctx context.Context) error { return s.pool.waitFull(ctx) }
 
-// profile is what the sandbox for job needs. An input that is large for the
+// profile has the needs of the sandbox for job. An input that is large for the
 // scratch gets its own room in addition.
 func (s *Sandbox) profile(job Job) (Profile, error) {
 	limits := s.cfg.Limits
@@ -246,8 +245,8 @@ func (s *Sandbox) Stop(grace time.Duration) {
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	again := s.gone
-	s.gone = true
+	again := s.closeCalled
+	s.closeCalled = true
 	s.mu.Unlock()
 	if again {
 		return nil

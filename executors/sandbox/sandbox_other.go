@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errPlatform = errors.New("sandbox: scripts run on Linux only; use a Linux machine or container")
+var errPlatform = errors.New("sandbox: scripts and skill servers run on Linux only; use a Linux machine or container")
 
 // Sandbox cannot be opened on this platform.
 type Sandbox struct{}
@@ -41,7 +41,19 @@ func (*Sandbox) Stop(time.Duration) {}
 func (*Sandbox) Close() error { return nil }
 
 // Prepare fails on this platform.
-func Prepare(context.Context, Config) (Prepared, error) { return Prepared{}, errPlatform }
+func Prepare(context.Context, Config) (RuntimeDir, error) { return RuntimeDir{}, errPlatform }
 
 // Survey fails on this platform.
-func Survey(context.Context, Config) (Surveyed, error) { return Surveyed{}, errPlatform }
+func Survey(context.Context, Config) (SurveyResult, error) { return SurveyResult{}, errPlatform }
+
+// Servers cannot be started on this platform.
+type Servers struct{}
+
+// NewServers does nothing on this platform.
+func NewServers() *Servers { return &Servers{} }
+
+// Start fails on this platform.
+func (*Servers) Start(Server) (*ServerProcess, error) { return nil, errPlatform }
+
+// Close does nothing on this platform.
+func (*Servers) Close() {}

@@ -14,9 +14,8 @@ import (
 
 const sessionPrefix = "session-"
 
-// scratch makes directories for the drivers that cannot mount a tmpfs. Those of one
-// Sandbox are in a session directory, whose lock the process holds; a session that is
-// not locked was left by a crash.
+// scratch makes directories for the drivers that cannot mount a tmpfs. Those of one Sandbox are in
+// a session directory, locked by the process; an unlocked session was left by a crash.
 type scratch struct {
 	runtime string // host path
 	session string // relative to runtime
@@ -84,7 +83,7 @@ func (s *scratch) close() error {
 	return err
 }
 
-// sweepSessions removes sessions that no process holds.
+// sweepSessions removes sessions that no process has locked.
 func sweepSessions(tasks string) {
 	entries, _ := os.ReadDir(tasks)
 	for _, e := range entries {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter is an allowlist: what no rule names fails with EPERM, so a system
+// The filter is an allowlist: a call that no rule names fails with EPERM, so a system
 // call that a future kernel adds is refused from its first day.
 
 // check compares one 32-bit half of a system call argument after masking.
@@ -58,7 +58,7 @@ const x32Bit = 0x40000000
 // kernel gives out none as high.
 const unknownPID = 1<<31 - 1
 
-// installFilter puts the filter over all that follows. Outside a pid namespace
+// installFilter installs the filter for everything after it. Outside a pid namespace
 // the sandbox fills in its pid, to which it may send signals.
 func (s *sandboxSpec) installFilter(p *program) {
 	get := outsideFilter
@@ -210,8 +210,7 @@ func (r rule) compile() ([]unix.SockFilter, error) {
 	return body, nil
 }
 
-// alternatives give action where all checks of one of them hold, and else go on
-// behind.
+// alternatives return action if all checks of one of them hold, and else continue after them.
 func alternatives(any [][]check, action uint32) []unix.SockFilter {
 	var body []unix.SockFilter
 	for _, all := range any {

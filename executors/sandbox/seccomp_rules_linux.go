@@ -13,11 +13,11 @@ import (
 // refused: every socket, fork, ptrace and its kin, mounts, namespaces, SysV and
 // POSIX IPC, epoll, inotify, memfd, set*id, scheduling and priority setters.
 //
-// Sandboxes share the files of the runtime and the kernel, so a call by which one
-// leaves a mark that another can read is a channel between tenants. Hence no locks, no
-// futexes on shared pages except to wait, nothing that reveals what the page cache
-// holds (fadvise64, mincore, cachestat, RWF_NOWAIT), and nothing that counts the
-// memory, threads or disk of the machine (sysinfo, statfs).
+// Sandboxes share the files of the runtime and the kernel, so a call by which one leaves a mark
+// that another can read is a channel between tenants. Hence no locks, no futexes on shared pages
+// except to wait, nothing that reveals the content of the page cache (fadvise64, mincore,
+// cachestat, RWF_NOWAIT), and nothing that counts the memory, threads or disk of the machine
+// (sysinfo, statfs).
 func seccompRules(pid int) []rule {
 	var rules []rule
 	for _, l := range []struct {
@@ -70,8 +70,8 @@ var allowed = []uint32{
 // them, so under the landlock driver they would reach files of the same user.
 var pretended = []uint32{
 	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
-	// A lock is not needed: the sandbox is one process, and what it shares with
-	// others it can only read.
+	// A lock is not needed: the sandbox is one process, and can only read the files that it shares
+	// with others.
 	unix.SYS_FLOCK,
 }
 
@@ -161,7 +161,7 @@ func byArgument(pid uint32) []rule {
 			{bits(1, all32&^futexRealtime, futexWait)},
 			{bits(1, all32&^futexRealtime, futexWaitBitset)},
 		}},
-		// Without RWF_NOWAIT, which answers only what the page cache holds.
+		// Without RWF_NOWAIT, which reveals the content of the page cache.
 		{nr: unix.SYS_PREADV2, action: actAllow, any: equals(5, 0)},
 		// Clocks of the system: a negative number is that of a process, and the
 		// answer would reveal whether it exists.

@@ -2,20 +2,19 @@ package sandbox
 
 import "os"
 
-// Server is a third party's program that runs for long and communicates over its
-// standard streams: a skill server. It sees what it needs to run and what is declared,
-// and nothing else of the machine.
+// Server is a third party's program that runs for long and communicates over its standard streams:
+// a skill server. It sees what it needs to run and the declared files, and nothing else of the
+// machine.
 //
-// It can read the directories of the system, a few files of /etc, the interpreter and
-// package of the command, and the declared Files. It can write to a home of its own,
-// which stays, a /tmp, which does not, and declared Files with Write. It has namespaces
-// for mounts, processes, IPC and host name, one for the network where it is Offline, no
-// capabilities, under root a uid of its own, and no system calls that affect other
-// processes or the kernel.
+// It can read the directories of the system, a few files of /etc, the files that its command
+// names, and the declared Files. It can write to a home of its own, which stays, a /tmp, which
+// does not, and declared Files with Write. It has namespaces for users, mounts, processes, IPC
+// and host name, one for the network where it is Offline, the uid of its parent without
+// capabilities, and no system calls that affect other processes or the kernel.
 //
-// Memory, processor and disk are not bounded: it is a program that an operator chose,
-// not a script that a model wrote. With the network it reaches what listens on this
-// machine, and abstract sockets where the kernel has no Landlock of ABI 6.
+// Memory, processor and disk are not bounded: it is a program that an operator chose, not a script
+// that a model wrote. With the network it reaches listeners on this machine, and abstract sockets
+// where the kernel has no Landlock of ABI 6.
 type Server struct {
 	Command []string     // the first word is looked up in PATH
 	Env     []string     // NAME=value, besides PATH, LANG, HOME and TMPDIR
@@ -35,10 +34,10 @@ type ServerFile struct {
 type ServerProcess struct {
 	Stdin, Stdout, Stderr *os.File
 
-	Unseen []string     // paths that the command names and the server cannot see
-	Barred []string     // why it may not read or write files that are declared for it
-	Wait   func() error // returns when the server and all that it started have ended
-	Kill   func()       // ends them
+	Invisible []string     // paths that the command names and the server cannot see
+	Barred    []string     // why it may not read or write files that are declared for it
+	Wait      func() error // returns when the server and all that it started have ended
+	Kill      func()       // ends them
 }
 
 // Places inside.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,12 +73,12 @@ func (s *Servers) Start(srv Server) (*ServerProcess, error) {
 	for _, try := range serverDrivers() {
 		proc, err := forks.server(spec.with(try), srv.Offline)
 		if err == nil {
-			proc.Unseen, proc.Barred = view.unseen, srv.barred(spec.ID)
+			proc.Invisible, proc.Barred = view.invisible, srv.barred()
 			return proc, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", try.name, err))
 		if failed := (*startError)(nil); errors.As(err, &failed) {
-			return nil, spec.whose(err) // isolated, but the program does not start
+			return nil, view.missing(err) // isolated, but the program does not start
 		}
 	}
 	return nil, fmt.Errorf("cannot be isolated on this machine: %w", errors.Join(errs...))
@@ -97,21 +98,21 @@ func serverDrivers() []serverDriver {
 // startError is a program that was isolated and could not be executed.
 type startError struct{ error }
 
-// whose says who may not run the program, where the server has a uid that nobody else has.
-func (s *serverSpec) whose(err error) error {
-	if s.ID < 0 || !errors.Is(err, fs.ErrPermission) {
+func (e *startError) Unwrap() error { return e.error }
+
+// missing explains why an existing program was not found: it needs files that the server does not
+// see.
+func (v *visible) missing(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%w: the server has the uid %d, which may not run %s: let others read and execute it (chmod o+rx)", err, s.ID, s.visible.argv[0])
+	return fmt.Errorf("%w: the server does not see the interpreter of its first line, or its loader: declare where it is with files=PATH", err)
 }
 
-// barred says which declared files the server may not read or write, as far as their modes
-// tell: a server of root has a uid that nobody else has. Of a directory it looks at what is
-// in it, too, up to the first that is barred.
-func (srv *Server) barred(uid int) (list []string) {
-	if uid < 0 {
-		return nil
-	}
+// barred lists the declared files that the server may not read or write according to their modes:
+// it has the uid of this process and no capability. Of a directory it checks the entries, too, up
+// to the first that is barred.
+func (srv *Server) barred() (list []string) {
 	for _, f := range srv.Files {
 		paths := []string{f.Path}
 		if entries, err := os.ReadDir(f.Path); err == nil {
@@ -120,7 +121,7 @@ func (srv *Server) barred(uid int) (list []string) {
 			}
 		}
 		for _, path := range paths {
-			if why := f.bars(path, uid); why != "" {
+			if why := f.bars(path); why != "" {
 				list = append(list, why)
 				break
 			}
@@ -129,11 +130,11 @@ func (srv *Server) barred(uid int) (list []string) {
 	return list
 }
 
-// maxEntries is how many entries of a declared directory are looked at.
+// maxEntries bounds the entries of a declared directory that are checked.
 const maxEntries = 256
 
-// bars says why a uid may not use a path as it is declared; empty: it may.
-func (f ServerFile) bars(path string, uid int) string {
+// bars explains why the server may not use a path as declared; empty: it may.
+func (f ServerFile) bars(path string) string {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
 		return ""
@@ -145,51 +146,43 @@ func (f ServerFile) bars(path string, uid int) string {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		need, how = need|1, how+"x"
 	}
-	has := st.Mode & 7
+	has, uid := st.Mode&7, os.Geteuid()
+	groups, _ := os.Getgroups() // none: the mode for others counts
 	switch {
-	case st.Uid == uint32(uid): //nolint:gosec // G115: a uid
+	case int(st.Uid) == uid:
 		has = st.Mode >> 6 & 7
-	case st.Gid == uint32(uid): //nolint:gosec // G115: the server's gid is the same number
+	case slices.Contains(append(groups, os.Getegid()), int(st.Gid)):
 		has = st.Mode >> 3 & 7
 	}
 	if has&need == need {
 		return ""
 	}
-	return fmt.Sprintf("the uid %d of the server may not %s %s, which belongs to uid %d with mode %04o: chown -R %d %s, or chmod -R o+%s %s", uid, verb, path, st.Uid, st.Mode&0o7777, uid, f.Path, how, f.Path)
+	return fmt.Sprintf("the server, with uid %d and no capability, may not %s %s, which belongs to uid %d with mode %04o: chown -R %d %s, or chmod -R a+%s %s", uid, verb, path, st.Uid, st.Mode&0o7777, uid, f.Path, how, f.Path)
 }
 
-// spec prepares the directories of the server. Its home keeps its files and their owner,
-// so that a uid of its own finds them again.
+// spec prepares the directories of the server.
 func (srv *Server) spec(view *visible) (*serverSpec, error) {
 	base, err := filepath.Abs(srv.Dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &serverSpec{visible: view, root: filepath.Join(base, "root"), home: filepath.Join(base, "home"), empty: filepath.Join(base, "empty")}
-	s.ID, s.OwnPIDs = -1, true
+	s := &serverSpec{
+		visible: view, root: filepath.Join(base, "root"), home: filepath.Join(base, "home"), empty: filepath.Join(base, "empty"), env: srv.environment(),
+		sandboxSpec: sandboxSpec{ID: -1, OwnRoot: true},
+	}
 	for _, dir := range []string{s.root, s.home} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	if os.Geteuid() == 0 {
-		if err := s.ownUser(); err != nil {
-			return nil, err
-		}
-	}
-	s.env = srv.environment()
 	return s, s.files(base)
 }
 
 // files makes the files that replace those of the machine.
 func (s *serverSpec) files(base string) error {
-	inside := strconv.Itoa(s.inside())
-	for name, text := range map[string]string{
-		"empty": "", "passwd": "skill:x:" + inside + ":" + inside + ":skill:" + serverHome + ":/bin/sh\n", "group": "skill:x:" + inside + ":\n",
-	} {
+	for name, text := range map[string]string{"empty": "", "passwd": "skill:x:0:0:skill:" + serverHome + ":/bin/sh\n", "group": "skill:x:0:\n"} {
 		path := filepath.Join(base, name)
-		err := os.WriteFile(path, []byte(text), 0o600)
-		if err := errors.Join(err, os.Chmod(path, 0o644)); err != nil { //nolint:gosec // G302: the server reads it under a uid of its own
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}
 		if text != "" {
@@ -199,35 +192,8 @@ func (s *serverSpec) files(base string) error {
 	return nil
 }
 
-// ownUser gives the server the uid that its home belongs to, at first a new one.
-func (s *serverSpec) ownUser() error {
-	var st unix.Stat_t
-	if err := unix.Lstat(s.home, &st); err != nil {
-		return err
-	}
-	s.OwnUser = true
-	if st.Uid != 0 {
-		s.ID = int(st.Uid)
-		return nil
-	}
-	ids, err := newIDRange()
-	if err != nil {
-		return err
-	}
-	s.ID = ids.next()
-	return os.Lchown(s.home, s.ID, s.ID)
-}
-
-// inside is the uid that the server has for itself.
-func (s *serverSpec) inside() int {
-	if s.ID >= 0 {
-		return insideID
-	}
-	return 0
-}
-
-// environment is all that the server gets: what is configured, and four
-// variables that programs need.
+// environment is the whole environment of the server: the configured variables, and four that
+// programs need.
 func (srv *Server) environment() []string {
 	env := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "C.UTF-8", "HOME": serverHome, "TMPDIR": serverTmp}
 	if env["PATH"] == "" {
@@ -250,7 +216,7 @@ func (srv *Server) environment() []string {
 // with is the server as a driver isolates it.
 func (s *serverSpec) with(d serverDriver) *serverSpec {
 	c := *s
-	c.proc, c.OwnRoot = d.proc, true
+	c.proc = d.proc
 	return &c
 }
 
@@ -275,8 +241,8 @@ func (s *spawner) server(spec *serverSpec, offline bool) (*ServerProcess, error)
 	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Wait: wait, Kill: b.kill}, nil
 }
 
-// becomes waits until the program is executed, which closes the report, or for the
-// reason why it is not.
+// becomes waits until the program is executed, which closes the report, or returns the reason of
+// the failure.
 func becomes(report *os.File, p *program) error {
 	if err := report.SetReadDeadline(time.Now().Add(setupTimeout)); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// serverSpec is what the process of a server is made from.
+// serverSpec has the parameters of a server's process.
 type serverSpec struct {
 	sandboxSpec             // of which ids and namespaces count
 	visible     *visible    // of the machine
@@ -27,9 +27,6 @@ type serverSpec struct {
 	made        map[string]bool
 }
 
-// serverTasks bounds its processes and threads, where it has a uid of its own.
-const serverTasks = 4096
-
 // compile writes the program of a server, in the order of sandboxSpec.compile.
 func (s *serverSpec) compile() (*program, error) {
 	s.made = map[string]bool{"/": true}
@@ -40,9 +37,8 @@ func (s *serverSpec) compile() (*program, error) {
 		{"no_new_privs", 0, forbidNewPrivileges},
 		{"landlock", layerLandlock, scope},
 		{"bounding capabilities", layerCapabilities, s.dropBounding},
-		{"ids", layerUser, s.becomeUser},
 		{"parent death signal", 0, dieWithParent},
-		{"rlimits", layerRlimits, s.limit},
+		{"rlimits", layerRlimits, noCore},
 		{"capabilities", layerCapabilities, dropCapabilities},
 		{"seccomp", layerSeccomp, forbidCalls},
 		{"execute " + s.visible.argv[0], 0, s.execute},
@@ -59,7 +55,7 @@ func serverDescriptors(p *program) {
 	p.call(unix.SYS_FCNTL, num(spawn.ReportFD), num(unix.F_SETFD), num(unix.FD_CLOEXEC))
 }
 
-// newRoot builds a root from what the server may see and leaves the machine's.
+// newRoot builds a root of the files visible to the server and leaves the machine's.
 func (s *serverSpec) newRoot(p *program) {
 	m := mounter{p, s}
 	m.step = "private mounts"
@@ -91,14 +87,13 @@ func (s *serverSpec) newRoot(p *program) {
 		m.step = "hide " + mask.target
 		m.tmpfs(mask.target, "mode=0,size=4k,nr_inodes=1", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY)
 	}
-	links := append([][2]string{{"/var/tmp", serverTmp}, {"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}}, s.visible.links...)
-	for _, l := range links {
+	for _, l := range [][2]string{{"/var/tmp", serverTmp}, {"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}} {
 		m.link(l[0], l[1])
 	}
 	if s.proc {
 		m.dir("/proc")
 		m.step = "mount /proc"
-		m.call(unix.SYS_MOUNT, m.text("proc"), m.at("/proc"), m.text("proc"), num(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY), num(0))
+		m.call(unix.SYS_MOUNT, m.text("proc"), m.inRoot("/proc"), m.text("proc"), num(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY), num(0))
 	}
 	m.enter()
 }
@@ -109,14 +104,14 @@ type mounter struct {
 	s *serverSpec
 }
 
-func (m *mounter) at(path string) arg { return m.text(filepath.Join(m.s.root, path)) }
+func (m *mounter) inRoot(path string) arg { return m.text(filepath.Join(m.s.root, path)) }
 
 func (m *mounter) tmpfs(at, options string, flags uint) {
-	m.call(unix.SYS_MOUNT, m.text("tmpfs"), m.at(at), m.text("tmpfs"), num(flags), m.text(options))
+	m.call(unix.SYS_MOUNT, m.text("tmpfs"), m.inRoot(at), m.text("tmpfs"), num(flags), m.text(options))
 }
 
-// dir makes a directory and what is above it, unless it is there or in a
-// directory of the machine that is shown.
+// dir makes a directory and its parents, unless it exists or is in a visible directory of the
+// machine.
 func (m *mounter) dir(path string) {
 	if m.s.made[path] || m.shown(path) {
 		return
@@ -124,7 +119,7 @@ func (m *mounter) dir(path string) {
 	m.dir(filepath.Dir(path))
 	m.s.made[path] = true
 	m.step = "make " + path
-	m.call(unix.SYS_MKDIRAT, num(unix.AT_FDCWD), m.at(path), num(0o755))
+	m.call(unix.SYS_MKDIRAT, num(unix.AT_FDCWD), m.inRoot(path), num(0o755))
 }
 
 func (m *mounter) shown(path string) bool {
@@ -143,7 +138,7 @@ func (m *mounter) bind(b bind, attrs uint64) {
 	case b.file:
 		m.dir(filepath.Dir(b.target))
 		m.step = "make " + b.target
-		m.call(unix.SYS_MKNODAT, num(unix.AT_FDCWD), m.at(b.target), num(unix.S_IFREG|0o444), num(0))
+		m.call(unix.SYS_MKNODAT, num(unix.AT_FDCWD), m.inRoot(b.target), num(unix.S_IFREG|0o444), num(0))
 	default:
 		m.dir(b.target)
 	}
@@ -158,8 +153,8 @@ func (m *mounter) bind(b bind, attrs uint64) {
 		attrs |= unix.MOUNT_ATTR_RDONLY
 	}
 	m.step = "show " + b.target
-	m.call(unix.SYS_MOUNT, m.text(b.source), m.at(b.target), num(0), num(flags), num(0))
-	m.attributes(m.at(b.target), recursive, attrs)
+	m.call(unix.SYS_MOUNT, m.text(b.source), m.inRoot(b.target), num(0), num(flags), num(0))
+	m.attributes(m.inRoot(b.target), recursive, attrs)
 }
 
 func (m *mounter) link(path, to string) {
@@ -168,13 +163,13 @@ func (m *mounter) link(path, to string) {
 	}
 	m.dir(filepath.Dir(path))
 	m.step = "link " + path
-	m.call(unix.SYS_SYMLINKAT, m.text(to), num(unix.AT_FDCWD), m.at(path))
+	m.call(unix.SYS_SYMLINKAT, m.text(to), num(unix.AT_FDCWD), m.inRoot(path))
 }
 
 // enter makes the new root the only one, and read-only itself.
 func (m *mounter) enter() {
 	m.step = "enter root"
-	m.call(unix.SYS_CHDIR, m.at(""))
+	m.call(unix.SYS_CHDIR, m.inRoot(""))
 	m.pivot("skill")
 	m.step = "read-only root"
 	m.attributes(m.text("/"), 0, unix.MOUNT_ATTR_RDONLY)
@@ -195,14 +190,11 @@ func scope(p *program) {
 	p.call(unix.SYS_CLOSE, num(spawn.FeedFD))
 }
 
-func (s *serverSpec) limit(p *program) {
+func noCore(p *program) {
 	p.limit(unix.RLIMIT_CORE, 1) // a core_pattern that is a pipe ignores 0 but obeys 1
-	if s.OwnUser {
-		p.limit(unix.RLIMIT_NPROC, serverTasks)
-	}
 }
 
-// forbidCalls refuses what no server needs: tracing, mounts, new namespaces, keys, and
+// forbidCalls refuses calls that no server needs: tracing, mounts, new namespaces, keys, and
 // parts of the kernel that allowed escapes before.
 func forbidCalls(p *program) { p.filter(serverFilter()) }
 

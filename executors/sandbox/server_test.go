@@ -268,9 +268,9 @@ func TestServerRefused(t *testing.T) {
 	}
 }
 
-// TestServerUnseen: a path that the command names and the server cannot see is said, and one
-// that it sees by symlinks is not.
-func TestServerUnseen(t *testing.T) {
+// TestServerInvisiblePaths: a path that the command names and the server cannot see is reported,
+// and one that it sees by symlinks is not.
+func TestServerInvisiblePaths(t *testing.T) {
 	dir := t.TempDir()
 	seen, unseen := filepath.Join(dir, "seen"), filepath.Join(dir, "unseen")
 	if err := errors.Join(os.Mkdir(seen, 0o755), os.Mkdir(unseen, 0o755)); err != nil {
@@ -285,34 +285,85 @@ func TestServerUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = errors.Join(p.Wait(), p.Stdin.Close(), p.Stdout.Close(), p.Stderr.Close())
-	if !slices.Equal(p.Unseen, []string{outside, unseen}) {
-		t.Errorf("unseen are %v", p.Unseen)
+	if !slices.Equal(p.Invisible, []string{outside, unseen}) {
+		t.Errorf("unseen are %v", p.Invisible)
 	}
 }
 
-// TestServerBarred: where writ is root, whose servers have uids of their own, it says which declared
-// file the server may not use, who it belongs to, and what lets the server use it.
+// TestServerBarred: the error names the declared file that the server may not use, who it belongs
+// to, and what lets the server use it. A server of root has no capability, so modes hold for it.
 func TestServerBarred(t *testing.T) {
 	dir := t.TempDir()
 	free, closed := filepath.Join(dir, "free"), filepath.Join(dir, "closed")
-	if err := errors.Join(os.Mkdir(free, 0o700), os.Chmod(free, 0o777), os.Mkdir(closed, 0o755), os.WriteFile(filepath.Join(free, "x"), nil, 0o600)); err != nil {
+	inside, foreign := filepath.Join(free, "x"), filepath.Join(closed, "y")
+	if err := errors.Join(os.Mkdir(free, 0o700), os.WriteFile(inside, nil, 0o200), os.Mkdir(closed, 0o755), os.WriteFile(foreign, nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	p, err := servers(t).Start(sandbox.Server{Command: []string{"/bin/true"}, Dir: t.TempDir(), Files: []sandbox.ServerFile{{Path: free}, {Path: closed}, {Path: closed, Write: true}}})
+	files := []sandbox.ServerFile{{Path: free}, {Path: closed}, {Path: closed, Write: true}}
+	want := []string{"may not read " + inside}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(foreign, 4711, 4711); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "may not write "+foreign+", which belongs to uid 4711")
+	}
+	p, err := servers(t).Start(sandbox.Server{Command: []string{"/bin/cat", inside}, Dir: t.TempDir(), Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = errors.Join(p.Wait(), p.Stdin.Close(), p.Stdout.Close(), p.Stderr.Close())
-	want := []string{filepath.Join(free, "x"), closed}
-	if os.Geteuid() != 0 {
-		want = nil
+	said, err := io.ReadAll(p.Stderr)
+	_ = errors.Join(err, p.Wait(), p.Stdin.Close(), p.Stdout.Close(), p.Stderr.Close())
+	if !strings.Contains(string(said), "Permission denied") {
+		t.Errorf("the server could read it: %q", said)
 	}
 	if len(p.Barred) != len(want) {
 		t.Fatalf("barred: %q", p.Barred)
 	}
-	for i, path := range want {
-		if !strings.Contains(p.Barred[i], path+", which belongs to uid 0") || !strings.Contains(p.Barred[i], "chown -R ") {
+	for i, text := range want {
+		if !strings.Contains(p.Barred[i], text) || !strings.Contains(p.Barred[i], "chown -R ") {
 			t.Errorf("barred: %s", p.Barred[i])
+		}
+	}
+}
+
+// TestServerCommand: a server runs a script that its command names, by whatever path, and no
+// interpreter, module or package beside it is guessed: its files name what it needs.
+func TestServerCommand(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	script, tool := filepath.Join(dir, "run.sh"), filepath.Join(dir, "tool")
+	if err := errors.Join(os.WriteFile(script, []byte("echo here; . "+dir+"/module"), 0o600), os.WriteFile("module", []byte("echo module"), 0o600),
+		os.WriteFile("interpreter", []byte("#!/bin/sh\necho interpreted"), 0o700), os.WriteFile(tool, []byte("#!"+dir+"/interpreter\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	run := func(files []sandbox.ServerFile, command ...string) (string, error) {
+		p, err := servers(t).Start(sandbox.Server{Command: command, Dir: t.TempDir(), Files: files})
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = errors.Join(p.Wait(), p.Stdin.Close(), p.Stdout.Close(), p.Stderr.Close()) }()
+		out, err := io.ReadAll(p.Stdout)
+		return string(out), err
+	}
+	all := []sandbox.ServerFile{{Path: dir}}
+	for _, name := range []string{script, "run.sh", "./run.sh"} {
+		if got, err := run(nil, "/bin/sh", name); err != nil || got != "here\n" {
+			t.Errorf("%s alone: %q, %v", name, got, err)
+		}
+		if got, err := run(all, "/bin/sh", name); err != nil || got != "here\nmodule\n" {
+			t.Errorf("%s with its files: %q, %v", name, got, err)
+		}
+	}
+	if _, err := run(nil, tool); err == nil || !strings.Contains(err.Error(), tool) || !strings.Contains(err.Error(), "files=") {
+		t.Errorf("a tool whose interpreter is not declared: %v", err)
+	}
+	link := filepath.Join(dir, "bin", "link")
+	if err := errors.Join(os.Mkdir("bin", 0o700), os.Symlink("../tool", link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{tool, link} {
+		if got, err := run(all, name); err != nil || got != "interpreted\n" {
+			t.Errorf("%s with its files: %q, %v", name, got, err)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (s *spawner) launch() error {
 }
 
 // networkOnly starts a process in a network namespace of its own. Users other than root
-// need a user namespace for it, in which they keep their ids.
+// need a user namespace for it, in which their ids stay the same.
 func networkOnly() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {

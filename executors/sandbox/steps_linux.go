@@ -35,14 +35,14 @@ const (
 	allLayers = 1<<iota - 1
 )
 
-// sandboxSpec is what a sandbox is made from.
+// sandboxSpec has the parameters of a sandbox.
 type sandboxSpec struct {
 	Runtime  string // host path of the runtime directory
-	Image    image  // what to execute in it
+	Image    image  // the program to execute in it
 	Root     string // rootPivot or rootKeep
 	Layers   layers // those it gets
 	Scratch  string // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
-	ID       int    // uid and gid to become, as seen inside; -1 keeps them
+	ID       int    // uid and gid to become, as seen inside; -1: unchanged
 	OwnUser  bool   // no process outside has the sandbox's uid, so RLIMIT_NPROC counts its threads only
 	OwnRoot  bool   // starts with all capabilities, in a user namespace
 	OwnPIDs  bool   // in a pid namespace
@@ -78,7 +78,7 @@ func (s *sandboxSpec) compile() (*program, error) {
 	})
 }
 
-// lowestFD is what a file opened in a sandbox becomes.
+// lowestFD is the descriptor of a file opened in a sandbox.
 const lowestFD = spawn.ReportFD + 1
 
 // closeDescriptors closes all but those of the sandbox. The number of a descriptor that
@@ -122,8 +122,8 @@ func forbidNewPrivileges(p *program) {
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_NO_NEW_PRIVS), num(1), num(0), num(0), num(0))
 }
 
-// dieWithParent has to come after setresuid, which clears it. The parent's death
-// before is seen as the end of the feed.
+// dieWithParent has to come after setresuid, which clears it. An earlier death of the parent shows
+// as the end of the feed.
 func dieWithParent(p *program) {
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(int(unix.SIGKILL)), num(0), num(0), num(0))
 }

@@ -10,16 +10,16 @@ import (
 
 // Survey tries every driver with its canary, also those that cfg does not accept.
 // An error means that there is no runtime to try them with.
-func Survey(ctx context.Context, cfg Config) (Surveyed, error) {
+func Survey(ctx context.Context, cfg Config) (SurveyResult, error) {
 	cfg, err := cfg.normalize()
 	if err != nil {
-		return Surveyed{}, err
+		return SurveyResult{}, err
 	}
 	h, err := openHost(ctx, cfg)
 	if err != nil {
-		return Surveyed{}, err
+		return SurveyResult{}, err
 	}
-	s := Surveyed{Python: h.runtime.image.Python, Refused: map[string]error{}}
+	s := SurveyResult{Python: h.runtime.image.Python, Refused: map[string]error{}}
 	for _, d := range h.drivers() {
 		if err := d.Probe(ctx); err != nil {
 			s.Refused[d.Name()] = err
@@ -33,15 +33,15 @@ func Survey(ctx context.Context, cfg Config) (Surveyed, error) {
 
 // Prepare makes the runtime that Open would make, so that the first start is not
 // slow. It uses only Dir and Python of the Config.
-func Prepare(ctx context.Context, cfg Config) (Prepared, error) {
+func Prepare(ctx context.Context, cfg Config) (RuntimeDir, error) {
 	cfg, err := cfg.normalize()
 	if err != nil {
-		return Prepared{}, err
+		return RuntimeDir{}, err
 	}
 	h, err := openHost(ctx, cfg)
 	if err != nil {
-		return Prepared{}, err
+		return RuntimeDir{}, err
 	}
 	rt := h.runtime
-	return Prepared{Path: rt.path, Python: rt.image.Python, Bare: rt.image.interpreter(rt.path)}, h.close()
+	return RuntimeDir{Path: rt.path, Python: rt.image.Python, Bare: rt.image.interpreter(rt.path)}, h.close()
 }

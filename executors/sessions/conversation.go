@@ -19,16 +19,16 @@ import (
 // messages give way to new ones, and no turn finds it too old to go on. Only
 // session.close ends it.
 
-// What a prompt takes from a session.
+// Bounds of the part of a session in a prompt.
 const (
 	tokenBytes = 4  // bytes of text that count as a token
 	crumbs     = 10 // older answers that are named
 	crumbBytes = 60 // of each that are shown
 )
 
-// recent is what a prompt has room for: the newest messages, and before them, in an
-// eighth of the room, the names under which older answers are found: that of the moment
-// that covers one, else its own. Before all of it stand the moments.
+// recent selects the messages that fit a prompt: the newest ones and before them, in an eighth of
+// the room, the names of older answers: that of the moment that covers one, else its own. The
+// moments come first.
 func (s *session) recent(budget int, moments []message) []message {
 	all := s.loaded(moments)
 	room := budget * tokenBytes
@@ -42,7 +42,7 @@ func (s *session) recent(budget int, moments []message) []message {
 	room = budget * tokenBytes / 8
 	for i := len(all) - len(told) - 1; i >= 0 && len(older) < crumbs; i-- {
 		m := all[i]
-		if m.Role != catalog.SaidByAgent {
+		if m.Role != catalog.SpeakerAgent {
 			continue
 		}
 		m.Content = fmt.Sprintf("[Earlier: %s… → REM LOOKUP %s]", beginning(m), cmp.Or(s.covering(m), m.ID))
@@ -65,8 +65,7 @@ func newest(all []message, room int) []message {
 	return all[first:]
 }
 
-// loaded are the messages that a prompt has, each as what it is. A memory whose moment it has anyway
-// is left out, and so are thoughts.
+// loaded are the messages of a prompt, by kind, without thoughts and memories whose moment it has.
 func (s *session) loaded(moments []message) []message {
 	var out []message
 	for _, m := range s.Messages {
@@ -87,7 +86,7 @@ func (s *session) loaded(moments []message) []message {
 func (s *session) covering(m message) string {
 	at := slices.IndexFunc(s.Messages, func(x message) bool { return x.ID == m.ID })
 	for _, later := range s.Messages[at+1:] {
-		if later.Role == catalog.Memory && later.TS.After(m.TS) { // one that was said while it was made is in the next
+		if later.Role == catalog.Memory && later.TS.After(m.TS) { // a message written meanwhile is in the next moment
 			return later.Summary
 		}
 	}
@@ -96,7 +95,7 @@ func (s *session) covering(m message) string {
 
 // moments are the newest summaries of a session, and of the one that it goes on with,
 // oldest first.
-func (s *sessions) moments(ctx context.Context, o *executors.Order, found session, n int) ([]message, error) {
+func (s *sessions) moments(ctx context.Context, o *executors.Intent, found session, n int) ([]message, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -127,8 +126,8 @@ func beginning(m message) string {
 	return strings.ToValidUTF8(text[:min(len(text), crumbBytes)], "")
 }
 
-// conversation reads what the prompt of the next turn takes. There need be no session yet.
-func (s *sessions) conversation(ctx context.Context, o *executors.Order, args catalog.SessionRef) (*executors.Result, error) {
+// conversation reads the session's part of the next turn's prompt. The session need not exist yet.
+func (s *sessions) conversation(ctx context.Context, o *executors.Intent, args catalog.SessionRef) (*executors.Result, error) {
 	found, _, err := s.load(ctx, o, args.SessionID)
 	switch {
 	case isUnavailable(err):
@@ -146,15 +145,14 @@ func (s *sessions) conversation(ctx context.Context, o *executors.Order, args ca
 	return &executors.Result{Value: view}, nil
 }
 
-// appendOnce adds the turns of a key, the first that come under it, and answers with
-// those that stand. A message of the user is of its turn, whatever the key is. A crash
-// before the rows are written leaves the session with the turns: the order that comes
-// again writes the rows of what stands.
-func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args catalog.SessionAppend) (*executors.Result, error) {
+// appendOnce adds the first turns sent under a key and returns the stored ones. A message of the
+// user belongs to its turn, whatever the key is. After a crash before the rows are written the
+// session has the turns: the repeated intent writes their rows.
+func (s *sessions) appendOnce(ctx context.Context, o *executors.Intent, args catalog.SessionAppend) (*executors.Result, error) {
 	turns := messages(o, args.Turns)
 	for i := range turns {
 		by := args.Key
-		if turns[i].Role == catalog.SaidByUser {
+		if turns[i].Role == catalog.SpeakerUser {
 			by = o.Context.TurnID
 		}
 		sum := sha256.Sum256([]byte(o.Ticket.Actor.UserID + "\n" + args.SessionID + "\n" + turns[i].Role + "\n" + by))
@@ -169,8 +167,8 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 			return executors.Fail(intents.MalformedArgs, "the session has ended: resume it under a new id")
 		}
 		found.Messages = append(found.Messages, missing...)
-		if args.Turns[0].Role == catalog.SaidByUser {
-			found.Did = args.Did
+		if args.Turns[0].Role == catalog.SpeakerUser {
+			found.Summary = args.Summary
 		}
 		for len(found.Messages) > s.turns || historySize(found.Messages) > MaxHistory {
 			found.Messages = found.Messages[1:]
@@ -184,7 +182,7 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 		if err = add(&fresh); err == nil {
 			_, err = s.begin(ctx, o, fresh)
 		}
-		if err != nil { // begun by another order, or another user's
+		if err != nil { // begun by another intent, or another user's
 			_, err = s.change(ctx, o, args.SessionID, add)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
-// turn is the order that appends a turn to a conversation under a key.
-func (b *bench) turn(key, id, question, answer string) executortest.Order {
-	o := order("session.append", catalog.SessionAppend{SessionID: "s1", Key: key, Turns: []catalog.Turn{
+// turn is the intent that appends a turn to a conversation under a key.
+func (b *bench) turn(key, id, question, answer string) executortest.Intent {
+	o := intent("session.append", catalog.SessionAppend{SessionID: "s1", Key: key, Turns: []catalog.Turn{
 		{Role: "user", Content: question, Timestamp: b.clock()}, {Role: "agent", Content: answer, Timestamp: b.clock()},
 	}})
 	o.Context.TurnID = id
@@ -151,10 +151,10 @@ func TestTokenBudget(t *testing.T) {
 	}
 }
 
-// TestWhatAPromptTakes: memories and observations reach it, thoughts do not; the newest
+// TestPromptContents: memories and observations reach it, thoughts do not; the newest
 // moments of the session come first, and in place of the memories that they are from.
 // An older answer is named by the moment that sums it up.
-func TestWhatAPromptTakes(t *testing.T) {
+func TestPromptContents(t *testing.T) {
 	b := open(t)
 	for i, key := range []string{"s1:chunk_1", "s1:chunk_2", "s1:chunk_3", "s2:chunk_4"} {
 		session, _, _ := strings.Cut(key, ":")
@@ -166,7 +166,7 @@ func TestWhatAPromptTakes(t *testing.T) {
 	b.Must(t, b.turn("turn:t1", "t1", "Where is it?", "By the river. "+strings.Repeat("x", 5000)), nil)
 	b.advance(time.Minute)
 	for i, key := range []string{"s1:chunk_1", "s1:chunk_3"} {
-		b.Must(t, order("session.append", catalog.SessionAppend{SessionID: "s1", Key: fmt.Sprintf("dream:%d", i), Turns: []catalog.Turn{
+		b.Must(t, intent("session.append", catalog.SessionAppend{SessionID: "s1", Key: fmt.Sprintf("dream:%d", i), Turns: []catalog.Turn{
 			{Role: catalog.Memory, Content: fmt.Sprintf("Memory %d.", i+1), Timestamp: b.clock(), IntentSummary: key},
 			{Role: catalog.Observation, Content: fmt.Sprintf("Rain %d.", i+1), Timestamp: b.clock()},
 			{Role: catalog.Think, Content: "Hm.", Timestamp: b.clock()},
@@ -211,7 +211,7 @@ func TestOldPlace(t *testing.T) {
 	if got := b.recent(t, 100); len(got) != 3 || got[0] != "user: Hello" {
 		t.Errorf("%q", got)
 	}
-	if r := b.Do(t, order("session.create", catalog.SessionCreate{SessionID: "s1"})); r.Code != intents.MalformedArgs {
+	if r := b.Do(t, intent("session.create", catalog.SessionCreate{SessionID: "s1"})); r.Code != intents.MalformedArgs {
 		t.Errorf("a second session of the id: %+v", r)
 	}
 	other := b.turn("turn:t2", "t2", "Hello", "Hello, Ben.")

@@ -11,11 +11,12 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/tracing"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 )
 
-// messages are the turns of an order as they are stored.
-func messages(o *executors.Order, turns []catalog.Turn) []message {
+// messages are the turns of an intent as they are stored.
+func messages(o *executors.Intent, turns []catalog.Turn) []message {
 	out := make([]message, len(turns))
 	for i, t := range turns {
 		out[i] = message{ID: messageID(o, i), Role: t.Role, Content: t.Content, TS: t.Timestamp.UTC(), Summary: t.IntentSummary}
@@ -23,20 +24,20 @@ func messages(o *executors.Order, turns []catalog.Turn) []message {
 	return out
 }
 
-// messageID derives from the user and the idempotency key of the order that wrote the
-// turn, because an order that is sealed again has another intent_id.
-func messageID(o *executors.Order, i int) string {
+// messageID derives from the user and the idempotency key of the intent that wrote the
+// turn, because an intent that is signed again has another intent_id.
+func messageID(o *executors.Intent, i int) string {
 	sum := sha256.Sum256([]byte(o.Ticket.Actor.UserID + "\n" + o.Key))
 	return fmt.Sprintf("m_%x_%d", sum[:16], i)
 }
 
-// has reports whether the session holds the turns, which were added together.
+// has reports whether the session has the turns, which were added together.
 func (s *session) has(turns []message) bool {
 	return len(turns) > 0 && slices.ContainsFunc(s.Messages, func(m message) bool { return m.ID == turns[0].ID })
 }
 
 // row is a document of agent_messages: one turn. It stays when the session itself
-// no longer holds the turn.
+// no longer has the turn.
 type row struct {
 	ID        string `json:"message_id"`
 	Tenant    string `json:"tenant_id"`
@@ -47,7 +48,7 @@ type row struct {
 	Type      string `json:"message_type"`
 	Content   string `json:"content"`
 	Trace     string `json:"trace_id,omitempty"`
-	Span      string `json:"span_id,omitempty"` // in which it was written; empty: nobody traces
+	Span      string `json:"span_id,omitempty"` // span that wrote it; empty: no tracing
 	Position  int64  `json:"position"`
 	CreatedAt string `json:"created_at"` // in milliseconds, as those of tools' calls, so that text sorts them
 
@@ -61,24 +62,24 @@ type row struct {
 // maxModel is how much of a model's name a row has.
 const maxModel = 100
 
-// uses notes what a turn used.
+// uses records the usage of a turn.
 func (r *row) uses(u *catalog.Usage) {
 	if u != nil {
-		r.Agent, r.Model, r.InputTokens, r.OutputTokens, r.LatencyMS = u.Agent, executors.Cut(u.Model, maxModel), u.InputTokens, u.OutputTokens, u.LatencyMS
+		r.Agent, r.Model, r.InputTokens, r.OutputTokens, r.LatencyMS = u.Agent, visible.Cut(u.Model, maxModel), u.InputTokens, u.OutputTokens, u.LatencyMS
 	}
 }
 
-// messageType of a turn: its role, but for what an agent says.
+// messageType of a turn: its role, except for an agent's.
 func messageType(role string) string {
-	if role == catalog.SaidByAgent {
+	if role == catalog.SpeakerAgent {
 		return "assistant"
 	}
 	return role
 }
 
 // writeRows writes the rows of turns, in one call and in their order. Existing rows stay
-// as they are, so the same order may come again.
-func (s *sessions) writeRows(ctx context.Context, o *executors.Order, args catalog.SessionAppend, turns []message) error {
+// as they are, so the same intent may be repeated.
+func (s *sessions) writeRows(ctx context.Context, o *executors.Intent, args catalog.SessionAppend, turns []message) error {
 	docs := make([]storage.Document, len(turns))
 	for i, m := range turns {
 		r := row{
@@ -86,7 +87,7 @@ func (s *sessions) writeRows(ctx context.Context, o *executors.Order, args catal
 			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: intents.FormatTime(m.TS),
 		}
 		_, r.Span = tracing.IDs(ctx)
-		if m.Role == catalog.SaidByAgent {
+		if m.Role == catalog.SpeakerAgent {
 			r.uses(args.Used)
 		}
 		var err error
@@ -98,7 +99,7 @@ func (s *sessions) writeRows(ctx context.Context, o *executors.Order, args catal
 	return executors.Store(err)
 }
 
-// isUnavailable reports whether the store did not answer, so that nothing is known.
+// isUnavailable reports whether the store did not answer, so that the outcome is unknown.
 func isUnavailable(err error) bool {
 	var f *executors.Failure
 	return err != nil && (!errors.As(err, &f) || f.Code != intents.NotFound)

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
@@ -73,9 +73,9 @@ func (b *bench) rows(t *testing.T, session string) (out []storedRow) {
 	return out
 }
 
-// TestSentAgain: an order whose sender was told to try again, although it had its
-// effect, has it once: sent again as it was, or sealed again, at another position.
-func TestSentAgain(t *testing.T) {
+// TestResent: an intent whose sender was told to try again, although it had its
+// effect, has it once: sent again as it was, or signed again, at another position.
+func TestResent(t *testing.T) {
 	b := open(t)
 	f := &forgetful{Documents: b.docs}
 	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(sessions.Config{Documents: f, Now: b.clock}))
@@ -92,7 +92,7 @@ func TestSentAgain(t *testing.T) {
 		{"session.close", catalog.SessionClose{SessionID: "s1", Status: "COMPLETED"}, 1, 2},
 		{"session.resume", catalog.SessionResume{SessionID: "s2", From: "s1"}, 1, 2},
 	} {
-		in := order(step.typ, step.args)
+		in := intent(step.typ, step.args)
 		in.Key = "key_of_" + step.typ
 		for lost := 1; lost <= step.writes; lost++ {
 			f.lost = step.writes
@@ -125,7 +125,7 @@ func TestSentAgain(t *testing.T) {
 func TestRecoveredLate(t *testing.T) {
 	b := open(t)
 	b.session(t, "session.create", catalog.SessionCreate{SessionID: "s1"})
-	first := b.Fill(order("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "first")}))
+	first := b.Fill(intent("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "first")}))
 	b.Must(t, first, nil)
 	b.session(t, "session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "second")})
 	var s catalog.Session
@@ -143,9 +143,9 @@ func TestRowsAreTheirOwners(t *testing.T) {
 	b := open(t)
 	for _, who := range []intents.Principal{{UserID: "ana", Tenant: "acme"}, {UserID: "bob", Tenant: "acme"}, {UserID: "ana", Tenant: "evil"}} {
 		session := "s_" + who.UserID
-		for _, in := range []executortest.Order{
-			order("session.create", catalog.SessionCreate{SessionID: session}),
-			order("session.append", catalog.SessionAppend{SessionID: session, Turns: b.turns(2, who.Tenant)}),
+		for _, in := range []executortest.Intent{
+			intent("session.create", catalog.SessionCreate{SessionID: session}),
+			intent("session.append", catalog.SessionAppend{SessionID: session, Turns: b.turns(2, who.Tenant)}),
 		} {
 			in.Ticket.Actor, in.Key = who, "the_same"
 			var s catalog.Session
@@ -160,7 +160,7 @@ func TestRowsAreTheirOwners(t *testing.T) {
 }
 
 // TestHistoryPages: a history is read from its end, page by page, each in the
-// order in which it was said, while turns are being appended.
+// order in which it was written, while turns are being appended.
 func TestHistoryPages(t *testing.T) {
 	b := open(t)
 	b.session(t, "session.create", catalog.SessionCreate{SessionID: "s1"})
@@ -184,7 +184,7 @@ func TestHistoryPages(t *testing.T) {
 	if d := cmp.Diff(want, pages); d != "" {
 		t.Error(d)
 	}
-	if r := b.Do(t, order("session.get", catalog.SessionRef{SessionID: "s1", Before: "m_none"})); r.Code != intents.MalformedArgs {
+	if r := b.Do(t, intent("session.get", catalog.SessionRef{SessionID: "s1", Before: "m_none"})); r.Code != intents.MalformedArgs {
 		t.Errorf("%+v", r)
 	}
 	b.session(t, "session.close", catalog.SessionClose{SessionID: "s1", Status: "ERROR"})
@@ -193,7 +193,7 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
-// TestUsageOfAnAnswer: what a turn used of models stands with what the agent said, and with
+// TestUsageOfAnAnswer: the model usage of a turn is stored with the agent's message, and with
 // nothing else.
 func TestUsageOfAnAnswer(t *testing.T) {
 	b := open(t)

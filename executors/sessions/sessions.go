@@ -1,9 +1,9 @@
-// Package sessions stores conversations and personas: documents of agent_sessions and
-// agent_souls, and a row of agent_messages for each turn. A change reads a document and
-// replaces exactly the version that it read, fenced by the ticket's position: an order
-// that comes twice is applied once, and one that comes after a later one is STALE. An
-// order that had its effect although it failed for its sender is recognised by its
-// idempotency key when it comes again, under any position and intent_id.
+// Package sessions stores conversations and personas: documents of agent_sessions and agent_souls,
+// and a row of agent_messages for each turn. A change reads a document and replaces exactly the
+// version that it read, fenced by the ticket's position: a repeated intent is applied once, and one
+// that arrives after a later one is STALE. An intent that had its effect although it failed for its
+// sender is recognised by its idempotency key when it is repeated, under any position and
+// intent_id.
 package sessions
 
 import (
@@ -46,15 +46,18 @@ const (
 	abandoned = "ABANDONED"
 )
 
-// Handlers of the executor. They keep no state.
+// Handlers of the executor. They have no state.
 func Handlers(cfg Config) map[string]executors.Handler {
 	s := &sessions{cfg.Documents, cfg.Now, cmp.Or(cfg.TTL, DefaultTTL), min(cmp.Or(cfg.MaxTurns, MaxTurns), mostTurns)}
-	return map[string]executors.Handler{
+	return executors.Fresh(cfg.Documents, map[string]executors.Handler{
 		"session.get": executors.WithArgs(s.get), "session.list": executors.WithArgs(s.list), "session.create": executors.WithArgs(s.create),
 		"session.append": executors.WithArgs(s.append), "session.update": executors.WithArgs(s.update), "session.close": executors.WithArgs(s.close),
 		"session.resume": executors.WithArgs(s.resume), "soul.get": executors.WithArgs(s.soul), "soul.put": executors.WithArgs(s.putSoul),
-	}
+	}, searched)
 }
+
+// searched are the indices that intents search.
+var searched = map[string][]string{"session.list": {storage.IndexSessions}}
 
 type sessions struct {
 	docs  storage.Documents
@@ -65,23 +68,23 @@ type sessions struct {
 
 // session is a document of agent_sessions.
 type session struct {
-	ID         string          `json:"session_id"`
-	Tenant     string          `json:"tenant_id"`
-	User       string          `json:"user_id"`
-	State      string          `json:"state"`
-	StartedAt  time.Time       `json:"started_at"`
-	LastActive time.Time       `json:"last_active"`
-	Messages   []message       `json:"messages"`
-	TTLAt      *time.Time      `json:"ttl_at,omitempty"`
-	TTLMinutes int             `json:"ttl_minutes,omitempty"`
-	Agent      string          `json:"agent,omitempty"`
-	Workflow   json.RawMessage `json:"workflow_state,omitempty"`
-	From       string          `json:"resumed_from,omitempty"`
-	Did        *catalog.Did    `json:"did,omitempty"`
+	ID         string               `json:"session_id"`
+	Tenant     string               `json:"tenant_id"`
+	User       string               `json:"user_id"`
+	State      string               `json:"state"`
+	StartedAt  time.Time            `json:"started_at"`
+	LastActive time.Time            `json:"last_active"`
+	Messages   []message            `json:"messages"`
+	TTLAt      *time.Time           `json:"ttl_at,omitempty"`
+	TTLMinutes int                  `json:"ttl_minutes,omitempty"`
+	Agent      string               `json:"agent,omitempty"`
+	Workflow   json.RawMessage      `json:"workflow_state,omitempty"`
+	From       string               `json:"resumed_from,omitempty"`
+	Summary    *catalog.TurnSummary `json:"did,omitempty"`
 }
 
-// message is one turn; its id derives from the order that wrote it, however
-// often that was sent.
+// message is one turn; its id derives from the intent that wrote it, however often the intent was
+// sent.
 type message struct {
 	ID      string    `json:"msg_id"`
 	Role    string    `json:"role"`
@@ -96,8 +99,8 @@ func (s *session) live(now time.Time) bool {
 	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
 }
 
-// untouched reports whether s is still as its order created it; fresh is what the same
-// order would create now.
+// untouched reports whether s is still as its intent created it; fresh is what the same
+// intent would create now.
 func (s *session) untouched(fresh session) bool {
 	return s.StartedAt.Equal(s.LastActive) && s.Agent == fresh.Agent && s.TTLMinutes == fresh.TTLMinutes && s.From == fresh.From &&
 		slices.EqualFunc(s.Messages, fresh.Messages, func(a, b message) bool { return a.ID == b.ID })
@@ -113,7 +116,7 @@ func (s *sessions) touch(found *session, now time.Time) {
 func (s *session) view(now time.Time) catalog.Session {
 	v := catalog.Session{
 		SessionID: s.ID, UserID: s.User, Status: s.State, TTL: s.TTLAt, StartedAt: s.StartedAt, LastActive: s.LastActive,
-		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow, ResumedFrom: s.From, Did: s.Did,
+		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow, ResumedFrom: s.From, Summary: s.Summary,
 	}
 	if s.State == active && !s.live(now) {
 		v.Status = abandoned
@@ -129,8 +132,8 @@ func (s *sessions) time() time.Time { return s.now().UTC().Truncate(time.Millise
 // documentOf is where the session of a user is. Earlier builds had it under its id alone.
 func documentOf(user, id string) string { return user + "/" + id }
 
-// load reads a session of the order's user, where it is, and its version.
-func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (found session, at storage.Document, err error) {
+// load reads a session of the intent's user and its version, if it exists.
+func (s *sessions) load(ctx context.Context, o *executors.Intent, id string) (found session, at storage.Document, err error) {
 	actor := o.Ticket.Actor
 	for _, place := range []string{documentOf(actor.UserID, id), id} {
 		if at, err = s.docs.Get(ctx, actor.Tenant, storage.IndexSessions, place); !errors.Is(err, storage.ErrNotFound) {
@@ -152,16 +155,16 @@ func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (fou
 // errApplied is the error of a change that was applied before.
 var errApplied = errors.New("applied before")
 
-// change applies a change to a session once. Where another order was faster, apply is
-// called again with the newer session; what apply refuses is not written.
-func (s *sessions) change(ctx context.Context, o *executors.Order, id string, apply func(*session) error) (*executors.Result, error) {
+// change applies a change to a session once. If another intent was faster, apply is called again
+// with the newer session; a change that apply refuses is not written.
+func (s *sessions) change(ctx context.Context, o *executors.Intent, id string, apply func(*session) error) (*executors.Result, error) {
 	for {
 		found, at, err := s.load(ctx, o, id)
 		if err != nil {
 			return nil, err
 		}
 		version := at.Position
-		if version == o.Ticket.Position { // this order has been applied
+		if version == o.Ticket.Position { // this intent has been applied
 			return &executors.Result{Value: found.view(s.time())}, nil
 		}
 		refused := apply(&found)
@@ -189,21 +192,21 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 	}
 }
 
-// begin writes a new session. An id that exists is refused, unless this order created
+// begin writes a new session. An id that exists is refused, unless this intent created
 // it: at this position, or at an earlier one and nothing has changed since.
-func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session) (*executors.Result, error) {
+func (s *sessions) begin(ctx context.Context, o *executors.Intent, fresh session) (*executors.Result, error) {
 	doc, err := executors.Document(documentOf(fresh.User, fresh.ID), o.Ticket.Position, fresh)
 	if err != nil {
 		return nil, err
 	}
 	found, at, err := s.load(ctx, o, fresh.ID)
 	if err != nil && !isUnavailable(err) {
-		err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.Nobody, doc)
+		err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.NoPosition, doc)
 		if err == nil {
 			failpoint.Hit(failpoint.SessionWritten)
 			return &executors.Result{Value: fresh.view(s.time())}, nil
 		}
-		if errors.Is(err, storage.ErrStale) { // another order was faster
+		if errors.Is(err, storage.ErrStale) { // another intent was faster
 			found, at, err = s.load(ctx, o, fresh.ID)
 		}
 	}

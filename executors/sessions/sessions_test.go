@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -54,15 +54,15 @@ func (b *bench) advance(d time.Duration) {
 	b.now = b.now.Add(d)
 }
 
-func order(typ string, args any) executortest.Order {
-	return executortest.Order{Type: typ, NoScope: true, Args: args}
+func intent(typ string, args any) executortest.Intent {
+	return executortest.Intent{Type: typ, NoScope: true, Args: args}
 }
 
-// session sends an order that must end well.
+// session sends an intent that must end well.
 func (b *bench) session(t *testing.T, typ string, args any) catalog.Session {
 	t.Helper()
 	var s catalog.Session
-	b.Must(t, order(typ, args), &s)
+	b.Must(t, intent(typ, args), &s)
 	return s
 }
 
@@ -103,10 +103,10 @@ func TestLife(t *testing.T) {
 	if s := b.session(t, "session.get", catalog.SessionRef{SessionID: "s1"}); s.Status != "COMPLETED" || len(s.TurnHistory) != 2 {
 		t.Errorf("a closed session is kept: %+v", s)
 	}
-	for _, late := range []executortest.Order{
-		order("session.append", catalog.SessionAppend{SessionID: "s1", Turns: turns}),
-		order("session.update", catalog.SessionUpdate{SessionID: "s1", WorkflowState: state}),
-		order("session.close", catalog.SessionClose{SessionID: "s1", Status: "ERROR"}),
+	for _, late := range []executortest.Intent{
+		intent("session.append", catalog.SessionAppend{SessionID: "s1", Turns: turns}),
+		intent("session.update", catalog.SessionUpdate{SessionID: "s1", WorkflowState: state}),
+		intent("session.close", catalog.SessionClose{SessionID: "s1", Status: "ERROR"}),
 	} {
 		if r := b.Do(t, late); r.Code != intents.MalformedArgs {
 			t.Errorf("%s after the end: %+v", late.Type, r)
@@ -123,14 +123,14 @@ func TestExpiry(t *testing.T) {
 	b := open(t)
 	b.session(t, "session.create", catalog.SessionCreate{SessionID: "s1", TTLMinutes: 5})
 	b.session(t, "session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "")})
-	if r := b.Do(t, order("session.resume", catalog.SessionResume{SessionID: "s2", From: "s1"})); r.Code != intents.MalformedArgs {
+	if r := b.Do(t, intent("session.resume", catalog.SessionResume{SessionID: "s2", From: "s1"})); r.Code != intents.MalformedArgs {
 		t.Errorf("resumed while it lives: %+v", r)
 	}
 	b.advance(5 * time.Minute)
 	if s := b.session(t, "session.get", catalog.SessionRef{SessionID: "s1"}); s.Status != "ABANDONED" {
 		t.Errorf("%+v", s)
 	}
-	if r := b.Do(t, order("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "")})); r.Code != intents.MalformedArgs {
+	if r := b.Do(t, intent("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "")})); r.Code != intents.MalformedArgs {
 		t.Errorf("%+v", r)
 	}
 	s := b.session(t, "session.resume", catalog.SessionResume{SessionID: "s2", From: "s1"})
@@ -147,7 +147,7 @@ func TestTurnLimit(t *testing.T) {
 	for range 10 {
 		b.session(t, "session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(10, "t")})
 	}
-	more := order("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "over")})
+	more := intent("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "over")})
 	if r := b.Do(t, more); r.Code != intents.MalformedArgs || !strings.Contains(r.Reason, "full") {
 		t.Errorf("%+v", r)
 	}
@@ -160,12 +160,12 @@ func TestTurnLimit(t *testing.T) {
 	}
 }
 
-// TestApplyOnce: an order that is dispatched again changes nothing; one that
+// TestApplyOnce: an intent that is dispatched again changes nothing; one that
 // comes after a later one is STALE.
 func TestApplyOnce(t *testing.T) {
 	b := open(t)
-	at := func(position int64, typ string, args any) executortest.Order {
-		in := order(typ, args)
+	at := func(position int64, typ string, args any) executortest.Intent {
+		in := intent(typ, args)
 		in.Position = position
 		return in
 	}
@@ -195,8 +195,8 @@ func TestAppendsAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	applied := make(chan bool, 8)
 	for i := range 8 {
-		in := b.Fill(order("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(2, fmt.Sprint(i))}))
-		raw, err := json.Marshal(b.Seal(t, in))
+		in := b.Fill(intent("session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(2, fmt.Sprint(i))}))
+		raw, err := json.Marshal(b.Sign(t, in))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestSessionsArePrivate(t *testing.T) {
 			"session.close":  catalog.SessionClose{SessionID: "s1", Status: "ERROR"},
 			"session.resume": catalog.SessionResume{SessionID: "s9", From: "s1"},
 		} {
-			in := order(typ, args)
+			in := intent(typ, args)
 			in.Ticket.Actor = who
 			if r := b.Do(t, in); r.Code != intents.NotFound {
 				t.Errorf("%s by %+v: %+v", typ, who, r)
@@ -250,7 +250,7 @@ func TestList(t *testing.T) {
 		b.advance(time.Minute)
 		b.session(t, "session.create", catalog.SessionCreate{SessionID: fmt.Sprint("s", i)})
 	}
-	other := order("session.create", catalog.SessionCreate{SessionID: "theirs"})
+	other := intent("session.create", catalog.SessionCreate{SessionID: "theirs"})
 	other.Ticket.Actor.UserID = "bob"
 	b.Must(t, other, nil)
 	b.session(t, "session.append", catalog.SessionAppend{SessionID: "s0", Turns: b.turns(1, "")})
@@ -258,7 +258,7 @@ func TestList(t *testing.T) {
 	after := ""
 	for pages := 0; pages == 0 || after != ""; pages++ {
 		var page catalog.SessionListResult
-		b.Must(t, order("session.list", catalog.SessionList{Limit: 2, After: after}), &page)
+		b.Must(t, intent("session.list", catalog.SessionList{Limit: 2, After: after}), &page)
 		for _, s := range page.Sessions {
 			got = append(got, s.SessionID)
 		}
@@ -276,7 +276,7 @@ func TestList(t *testing.T) {
 func TestSouls(t *testing.T) {
 	b := open(t)
 	get := func(user string) catalog.Soul {
-		in := order("soul.get", catalog.SoulGet{})
+		in := intent("soul.get", catalog.SoulGet{})
 		in.Ticket.Actor.UserID = user
 		var s catalog.Soul
 		b.Must(t, in, &s)
@@ -286,7 +286,7 @@ func TestSouls(t *testing.T) {
 		t.Errorf("none: %+v", s)
 	}
 	put := func(user, name, tone, policies string, position int64) intents.Report {
-		in := order("soul.put", catalog.SoulPut{UserID: user, Persona: catalog.Persona{Name: name, SystemPrompt: "You are " + name, Tone: tone}, Policies: json.RawMessage(policies)})
+		in := intent("soul.put", catalog.SoulPut{UserID: user, Persona: catalog.Persona{Name: name, SystemPrompt: "You are " + name, Tone: tone}, Policies: json.RawMessage(policies)})
 		in.Position = position
 		return b.Do(t, in)
 	}
@@ -307,7 +307,7 @@ func TestSouls(t *testing.T) {
 	if r := put("", "Late", "", `{}`, 9); r.Code != intents.StaleWrite {
 		t.Errorf("late: %+v", r)
 	}
-	evil := order("soul.get", catalog.SoulGet{})
+	evil := intent("soul.get", catalog.SoulGet{})
 	evil.Ticket.Actor.Tenant = "evil"
 	var theirs catalog.Soul
 	if b.Must(t, evil, &theirs); theirs.Persona != nil {

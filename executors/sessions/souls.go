@@ -34,9 +34,9 @@ func soulID(user string) string {
 	return "user:" + user
 }
 
-// soul reads the persona for the order's user: the user's own over the
+// soul reads the persona for the intent's user: the user's own over the
 // tenant's, member by member. None stored is no failure.
-func (s *sessions) soul(ctx context.Context, o *executors.Order, _ catalog.SoulGet) (*executors.Result, error) {
+func (s *sessions) soul(ctx context.Context, o *executors.Intent, _ catalog.SoulGet) (*executors.Result, error) {
 	tenants, err := s.loadSoul(ctx, o, "")
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (s *sessions) soul(ctx context.Context, o *executors.Order, _ catalog.SoulG
 }
 
 // loadSoul reads a soul; nil: there is none.
-func (s *sessions) loadSoul(ctx context.Context, o *executors.Order, user string) (*soul, error) {
+func (s *sessions) loadSoul(ctx context.Context, o *executors.Intent, user string) (*soul, error) {
 	doc, err := s.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexSouls, soulID(user))
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -110,7 +110,7 @@ func merge(base, over soul) (soul, error) {
 
 // putSoul writes the whole soul of the tenant or of a user. It requires the capability
 // souls:write.
-func (s *sessions) putSoul(ctx context.Context, o *executors.Order, args catalog.SoulPut) (*executors.Result, error) {
+func (s *sessions) putSoul(ctx context.Context, o *executors.Intent, args catalog.SoulPut) (*executors.Result, error) {
 	next := soul{
 		ID: soulID(args.UserID), Tenant: o.Ticket.Actor.Tenant, User: args.UserID, Key: soulID(args.UserID),
 		Persona: args.Persona, Policies: args.Policies, UpdatedAt: s.time(),

@@ -13,11 +13,11 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// maxHistory bounds the turns that a remote agent is told, in bytes.
+// maxHistory bounds the turns sent to a remote agent, in bytes.
 const maxHistory = 64 << 10
 
-// Workflows are what remote agents know of sessions: what was said, and a state that each
-// of them keeps for itself.
+// Workflows is the session data of remote agents: the history, and a state of each agent of its
+// own.
 type Workflows struct {
 	Documents storage.Documents
 	Now       func() time.Time
@@ -35,13 +35,13 @@ type workflow struct {
 }
 
 // workflowID: ids of users and sessions have no slash.
-func workflowID(o *executors.Order, agent string) string {
+func workflowID(o *executors.Intent, agent string) string {
 	return documentOf(o.Ticket.Actor.UserID, o.Context.SessionID) + "/" + agent
 }
 
-// State is what the agent wanted back with the next message of the order's session; nil:
-// nothing, or it was done.
-func (w Workflows) State(ctx context.Context, o *executors.Order, agent string) (json.RawMessage, error) {
+// State is the state that the agent returned for the next message of the intent's session; nil:
+// none, or the workflow was complete.
+func (w Workflows) State(ctx context.Context, o *executors.Intent, agent string) (json.RawMessage, error) {
 	doc, err := w.Documents.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexWorkflows, workflowID(o, agent))
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -56,13 +56,13 @@ func (w Workflows) State(ctx context.Context, o *executors.Order, agent string) 
 	return kept.State, nil
 }
 
-// History is what user and agents said in the order's session, oldest first.
-func (w Workflows) History(ctx context.Context, o *executors.Order) ([]catalog.Turn, error) {
+// History has the messages of user and agents in the intent's session, oldest first.
+func (w Workflows) History(ctx context.Context, o *executors.Intent) ([]catalog.Turn, error) {
 	found, _, err := (&sessions{docs: w.Documents}).load(ctx, o, o.Context.SessionID)
 	if isUnavailable(err) {
 		return nil, err
 	}
-	said := slices.DeleteFunc(found.Messages, func(m message) bool { return m.Role != catalog.SaidByUser && m.Role != catalog.SaidByAgent })
+	said := slices.DeleteFunc(found.Messages, func(m message) bool { return m.Role != catalog.SpeakerUser && m.Role != catalog.SpeakerAgent })
 	said = newest(said, maxHistory)
 	out := []catalog.Turn{}
 	for _, m := range said[max(0, len(said)-MaxTurns):] {
@@ -71,12 +71,12 @@ func (w Workflows) History(ctx context.Context, o *executors.Order) ([]catalog.T
 	return out, nil
 }
 
-// Keep writes state and end of the agent's workflow, fenced by the order's position: of two
-// turns the later one stands, and an order that comes again writes nothing.
+// Keep writes state and end of the agent's workflow, fenced by the intent's position: of two turns
+// the later one wins, and a repeated intent writes nothing.
 //
-// Crash: before it the order's outcome is not known, since the agent has the message; behind
-// it the state is that of an answer which nobody may have seen, as of any call that acts once.
-func (w Workflows) Keep(ctx context.Context, o *executors.Order, agent string, state json.RawMessage, complete bool) error {
+// Crash: before it the intent's outcome is not known, since the agent has the message; after it the
+// state belongs to an answer that nobody may have seen, as with any call that acts once.
+func (w Workflows) Keep(ctx context.Context, o *executors.Intent, agent string, state json.RawMessage, complete bool) error {
 	if complete {
 		state = nil
 	}

@@ -15,59 +15,58 @@ import (
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// Bounds of the answers that are kept in memory, in bytes. An answer counts as keptExtra more
-// than it has, for what is remembered beside it.
+// Bounds of the cached answers, in bytes. An answer counts as keptExtra more than its size, for its
+// metadata.
 const (
 	maxKept    = 64 << 20
 	maxKeptOne = 4 << 20
 	keptExtra  = 6 << 10
 )
 
-// keptShares are of all answers, of a tenant's, and of those of its user; what all users of the
-// tenant get is another share as large.
+// keptShares bound all answers, those of a tenant, and those of its user; answers for all users of
+// the tenant have another share of that size.
 var keptShares = ratelimit.Shares{All: maxKept, Tenant: maxKept / 4, Key: maxKept / 8}
 
-// cache keeps answers of pure skills whose approval says for how long. One call at a time
-// asks a server for an answer that may be kept; equal ones wait for it. It is in memory
-// alone: a process that begins has none, and so no answer outlives the headers and the
-// environment with which its server was asked.
+// cache stores answers of pure skills for the time that their approval sets. One call at a time
+// asks a server for a cacheable answer; equal calls wait for it. It is in memory only, so no answer
+// outlives the headers and the environment of the process that called the server.
 type cache struct {
 	now func() time.Time
 
-	mu    sync.Mutex // guards what follows
-	swept int        // how often answers were forgotten by order
-	kept  *ratelimit.Table[kept]
-	asked map[string]chan struct{} // closed when the call has ended
+	mu       sync.Mutex // guards the fields below
+	swept    int        // how often answers were invalidated
+	kept     *ratelimit.Table[cachedAnswer]
+	inFlight map[string]chan struct{} // closed when the call has ended
 }
 
-// kept is an answer, and the order that brought it.
-type kept struct {
+// cachedAnswer is an answer and the intent that produced it.
+type cachedAnswer struct {
 	content  executors.Content
 	position int64
 	at       time.Time
 
-	name         string // <skill>:sha256:<hex>: what people call it
+	name         string // <skill>:sha256:<hex>: its name for people
 	tenant, user string // whose calls it serves; no user: those of the tenant
-	plan         string // plan or run of the order
+	plan         string // plan or run of the intent
 }
 
-// serves says whether calls of an actor may get the answer.
-func (k kept) serves(a intents.Principal) bool {
+// serves reports whether calls of an actor may get the answer.
+func (k cachedAnswer) serves(a intents.Principal) bool {
 	return k.tenant == a.Tenant && (k.user == "" || k.user == a.UserID)
 }
 
-func (k kept) size() int { return len(k.content.JSON) + len(k.content.Text) }
+func (k cachedAnswer) size() int { return len(k.content.JSON) + len(k.content.Text) }
 
 func newCache(now func() time.Time) *cache {
-	return &cache{now: now, kept: ratelimit.NewTable[kept](keptShares, nil), asked: map[string]chan struct{}{}}
+	return &cache{now: now, kept: ratelimit.NewTable[cachedAnswer](keptShares, nil), inFlight: map[string]chan struct{}{}}
 }
 
-// keyOf names all that an answer depends on; empty: it must not be kept. Another approval,
-// even of the same version, is another pin; any erasure since makes another key, whether
-// or not it was of the order that brought the answer. The digest of the pin covers the
-// server, and with it the credentials that this process sends there.
+// keyOf names everything that an answer depends on; empty: it must not be cached. Another approval,
+// even of the same version, is another pin; any later erasure makes another key, whether or not it
+// was of the intent that produced the answer. The digest of the pin covers the server, and with it
+// the credentials that this process sends there.
 func keyOf(in invocation) (string, error) {
-	t := in.order.Ticket
+	t := in.intent.Ticket
 	if in.pin.CacheSeconds <= 0 || in.pin.Effect != string(catalog.Pure) {
 		return "", nil
 	}
@@ -87,22 +86,22 @@ func keyOf(in invocation) (string, error) {
 	return intents.Digest(raw), err
 }
 
-// get gives an answer that is kept, or waits once for a call under way that may bring it.
-// Where there is none, the caller asks the server, and calls end when that is done.
-func (c *cache) get(ctx context.Context, key string, age time.Duration) (k kept, found bool, end func(), err error) {
+// get returns a cached answer, or waits once for a call under way that may produce it. If there is
+// none, the caller asks the server and calls end when done.
+func (c *cache) get(ctx context.Context, key string, age time.Duration) (k cachedAnswer, found bool, end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k, found = c.fresh(key, age); found {
 		return k, true, nil, nil
 	}
-	asked, busy := c.asked[key]
+	asked, busy := c.inFlight[key]
 	if !busy {
 		mine := make(chan struct{})
-		c.asked[key] = mine
+		c.inFlight[key] = mine
 		return k, false, func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			delete(c.asked, key)
+			delete(c.inFlight, key)
 			close(mine)
 		}, nil
 	}
@@ -120,15 +119,15 @@ func (c *cache) get(ctx context.Context, key string, age time.Duration) (k kept,
 }
 
 // fresh needs mu.
-func (c *cache) fresh(key string, age time.Duration) (kept, bool) {
+func (c *cache) fresh(key string, age time.Duration) (cachedAnswer, bool) {
 	k, ok := c.kept.Get(key)
 	since := c.now().Sub(k.at)
 	return k, ok && since >= 0 && since < age
 }
 
-// keep an answer, in the place of those of its share that were not used for longest; none that was asked
-// for before answers were forgotten (swept).
-func (c *cache) keep(key string, k kept, swept int) {
+// keep caches an answer in place of the least recently used ones of its share. It drops an answer
+// requested before the last invalidation (swept).
+func (c *cache) keep(key string, k cachedAnswer, swept int) {
 	if k.size() > maxKeptOne {
 		return
 	}
@@ -140,15 +139,15 @@ func (c *cache) keep(key string, k kept, swept int) {
 	c.kept.Put(key, k.tenant, k.user, keptExtra+k.size(), k)
 }
 
-// sweeps is how often answers were forgotten by order.
+// sweeps is how often answers were invalidated.
 func (c *cache) sweeps() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.swept
 }
 
-// forget drops answers, and those that are on their way, and says how many there were.
-func (c *cache) forget(which func(kept) bool) (removed int) {
+// forget drops answers, also those under way, and returns their number.
+func (c *cache) forget(which func(cachedAnswer) bool) (removed int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.swept++
@@ -164,12 +163,12 @@ func (c *cache) forget(which func(kept) bool) (removed int) {
 // maxListed bounds the answers that cache.stats names.
 const maxListed = 100
 
-// invalidate drops answers that serve the actor: what others get is theirs.
-func (s *skills) invalidate(_ context.Context, o *executors.Order, a catalog.CacheInvalidate) (*executors.Result, error) {
+// invalidate drops the answers that serve the actor, not those of others.
+func (s *skills) invalidate(_ context.Context, o *executors.Intent, a catalog.CacheInvalidate) (*executors.Result, error) {
 	if a.Scope == catalog.CacheKey && !strings.Contains(a.Key, ":sha256:") {
 		return nil, executors.Fail(intents.MalformedArgs, "/key names no answer: write <skill>:sha256:<hex>, as `writ cache stats` prints it")
 	}
-	removed := s.cache.forget(func(k kept) bool {
+	removed := s.cache.forget(func(k cachedAnswer) bool {
 		if !k.serves(o.Ticket.Actor) {
 			return false
 		}
@@ -186,7 +185,7 @@ func (s *skills) invalidate(_ context.Context, o *executors.Order, a catalog.Cac
 }
 
 // stats counts the answers that serve the actor, and names the newest.
-func (s *skills) stats(_ context.Context, o *executors.Order, _ struct{}) (*executors.Result, error) {
+func (s *skills) stats(_ context.Context, o *executors.Intent, _ struct{}) (*executors.Result, error) {
 	out := catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{}}
 	s.cache.mu.Lock()
 	for _, k := range s.cache.kept.All() {

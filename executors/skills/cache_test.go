@@ -11,14 +11,14 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 )
 
-// cached is a server whose tool x says how often it was called, approved to be kept for a minute.
-func cached(t *testing.T, change func(*intents.Pin)) (*bench, *site, executortest.Order) {
+// cached is a server whose tool x returns its call count, approved to be kept for a minute.
+func cached(t *testing.T, change func(*intents.Pin)) (*bench, *site, executortest.Intent) {
 	t.Helper()
 	var calls atomic.Int64
 	s := newSite(t, serverOf(tool{name: "x", handle: func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
@@ -40,30 +40,30 @@ func TestCache(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		pin    func(*intents.Pin)
-		second func(*bench, *executortest.Order)
+		second func(*bench, *executortest.Intent)
 		kept   bool
 	}{
 		{"an equal call", nil, nil, true},
-		{"of another step", nil, func(_ *bench, o *executortest.Order) {
+		{"of another step", nil, func(_ *bench, o *executortest.Intent) {
 			scope := *o.Ticket.Scope
 			scope.Plan, scope.Task = "plan_2", "task_2"
 			o.Ticket.Scope, o.Context.PlanID = &scope, "plan_2"
 		}, true},
-		{"just young enough", nil, func(b *bench, _ *executortest.Order) { b.clock.Add(58) }, true},
-		{"too old", nil, func(b *bench, _ *executortest.Order) { b.clock.Add(61) }, false},
-		{"of another user", nil, func(_ *bench, o *executortest.Order) { o.Ticket.Actor.UserID = "bob" }, false},
-		{"of another user, shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Order) { o.Ticket.Actor.UserID = "bob" }, true},
-		{"of another tenant, shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Order) { o.Ticket.Actor.Tenant = "other" }, false},
-		{"no longer shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Order) { o.Ticket.Pins[0].Shared = false }, false},
-		{"with another input", nil, func(_ *bench, o *executortest.Order) {
+		{"just young enough", nil, func(b *bench, _ *executortest.Intent) { b.clock.Add(58) }, true},
+		{"too old", nil, func(b *bench, _ *executortest.Intent) { b.clock.Add(61) }, false},
+		{"of another user", nil, func(_ *bench, o *executortest.Intent) { o.Ticket.Actor.UserID = "bob" }, false},
+		{"of another user, shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Intent) { o.Ticket.Actor.UserID = "bob" }, true},
+		{"of another tenant, shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Intent) { o.Ticket.Actor.Tenant = "other" }, false},
+		{"no longer shared", func(p *intents.Pin) { p.Shared = true }, func(_ *bench, o *executortest.Intent) { o.Ticket.Pins[0].Shared = false }, false},
+		{"with another input", nil, func(_ *bench, o *executortest.Intent) {
 			o.Args = map[string]any{"skill": "x", "input": map[string]any{"n": 2}}
 		}, false},
-		{"under a mask", nil, func(_ *bench, o *executortest.Order) {
+		{"under a mask", nil, func(_ *bench, o *executortest.Intent) {
 			o.Ticket.Obligations = []intents.Obligation{{Name: "mask", Value: []any{"/output"}}}
 		}, false},
-		{"after an erasure", nil, func(_ *bench, o *executortest.Order) { o.Ticket.Erasures = 1 }, false},
-		{"approved again", nil, func(_ *bench, o *executortest.Order) { o.Ticket.Pins[0].Since = 9 }, false},
-		{"approved for no time", nil, func(_ *bench, o *executortest.Order) {
+		{"after an erasure", nil, func(_ *bench, o *executortest.Intent) { o.Ticket.Erasures = 1 }, false},
+		{"approved again", nil, func(_ *bench, o *executortest.Intent) { o.Ticket.Pins[0].Since = 9 }, false},
+		{"approved for no time", nil, func(_ *bench, o *executortest.Intent) {
 			o.Ticket.Pins[0].CacheSeconds, o.Ticket.Pins[0].Since = 0, 0
 		}, false},
 		{"of a skill that is not pure", func(p *intents.Pin) { p.Effect = "idempotent" }, nil, false},
@@ -76,20 +76,20 @@ func TestCache(t *testing.T) {
 			first.Ticket.Scope = &scope
 			first.Position, second.Position = 41, 42
 			origin := b.Must(t, first, nil)
-			if string(origin.Result) != `{"output":"answer 1"}` || executortest.Fact(t, origin, "skill.cached") != nil {
-				t.Fatalf("%s %v", origin.Result, origin.Facts)
+			if string(origin.Result) != `{"output":"answer 1"}` || executortest.EventPayload(t, origin, "skill.cached") != nil {
+				t.Fatalf("%s %v", origin.Result, origin.Events)
 			}
 			if tt.second != nil {
 				tt.second(b, &second)
 			}
 			got := b.Must(t, second, nil)
-			fact := executortest.Fact(t, got, "skill.cached")
+			event := executortest.EventPayload(t, got, "skill.cached")
 			if tt.kept {
-				if s.calls.Load() != 1 || string(got.Result) != string(origin.Result) || len(got.Facts) != 1 || fact["position"] != 41.0 || fact["skill_id"] != "x" {
-					t.Errorf("%s %v after %d calls", got.Result, fact, s.calls.Load())
+				if s.calls.Load() != 1 || string(got.Result) != string(origin.Result) || len(got.Events) != 1 || event["position"] != 41.0 || event["skill_id"] != "x" {
+					t.Errorf("%s %v after %d calls", got.Result, event, s.calls.Load())
 				}
-			} else if s.calls.Load() != 2 || fact != nil || string(got.Result) == string(origin.Result) {
-				t.Errorf("%s %v after %d calls", got.Result, fact, s.calls.Load())
+			} else if s.calls.Load() != 2 || event != nil || string(got.Result) == string(origin.Result) {
+				t.Errorf("%s %v after %d calls", got.Result, event, s.calls.Load())
 			}
 		})
 	}
@@ -121,13 +121,13 @@ func TestCacheOneCall(t *testing.T) {
 	b := open(t, map[string]*site{"s": s})
 	pins := b.pins(t, "pure")
 	pins[0].CacheSeconds = 60
-	order := func(plan string) intents.Dispatch {
+	intent := func(plan string) intents.Dispatch {
 		in := call(pins, "x", nil)
 		in.Context.PlanID = plan
-		return b.Seal(t, b.Fill(in))
+		return b.Sign(t, b.Fill(in))
 	}
 	fail.Store(true)
-	bad := order("plan_0")
+	bad := intent("plan_0")
 	go func() { <-began; goOn <- true }()
 	if r := b.Send(t, bad); r.Code != intents.ExecutorFailed {
 		t.Fatalf("%+v", r)
@@ -136,7 +136,7 @@ func TestCacheOneCall(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 4 {
 		plan := fmt.Sprintf("plan_%d", i+1)
-		d := order(plan)
+		d := intent(plan)
 		all.Go(func() {
 			r := b.Send(t, d)
 			var got catalog.SkillCallResult
@@ -166,19 +166,19 @@ func TestCacheOneCall(t *testing.T) {
 // else's go; what is asked for meanwhile is not kept.
 func TestCacheInvalidated(t *testing.T) {
 	b, s, in := cached(t, nil)
-	as := func(user, tenant string, o executortest.Order) executortest.Order {
+	as := func(user, tenant string, o executortest.Intent) executortest.Intent {
 		scope := *in.Ticket.Scope // the bench fills it in
 		o.Ticket.Scope = &scope
 		o.Ticket.Actor.UserID, o.Ticket.Actor.Tenant = user, tenant
 		return o
 	}
 	stats := func(user, tenant string) (out catalog.CacheStatsResult) {
-		b.Must(t, as(user, tenant, executortest.Order{Type: "cache.stats", Args: struct{}{}}), &out)
+		b.Must(t, as(user, tenant, executortest.Intent{Type: "cache.stats", Args: struct{}{}}), &out)
 		return out
 	}
 	invalidate := func(user, tenant, scope, key string) int {
 		var out catalog.CacheInvalidateResult
-		b.Must(t, as(user, tenant, executortest.Order{Type: "cache.invalidate", Args: catalog.CacheInvalidate{Scope: scope, Key: key}}), &out)
+		b.Must(t, as(user, tenant, executortest.Intent{Type: "cache.invalidate", Args: catalog.CacheInvalidate{Scope: scope, Key: key}}), &out)
 		return out.Removed
 	}
 	fill := func(n int, plan string) {
@@ -241,7 +241,7 @@ func TestCacheInvalidatedMeanwhile(t *testing.T) {
 	var first sync.WaitGroup
 	first.Go(func() { b.Do(t, in) })
 	<-asked
-	b.Must(t, executortest.Order{Type: "cache.invalidate", Args: catalog.CacheInvalidate{Scope: "skill", Key: "x"}}, nil)
+	b.Must(t, executortest.Intent{Type: "cache.invalidate", Args: catalog.CacheInvalidate{Scope: "skill", Key: "x"}}, nil)
 	close(goOn)
 	first.Wait()
 	if b.Must(t, call(pins, "x", map[string]any{"n": 1}), nil); calls.Load() != 2 {

@@ -22,8 +22,8 @@ func TestCacheShares(t *testing.T) {
 		"shared answers": {"a", func(int) string { return "" }, 1 << 20},
 	} {
 		c := newCache(func() time.Time { return now })
-		c.keep("hers", kept{at: now, tenant: "a", user: "ana"}, 0)
-		large := kept{at: now, tenant: flood.tenant, content: executors.Content{Text: string(make([]byte, flood.size))}}
+		c.keep("hers", cachedAnswer{at: now, tenant: "a", user: "ana"}, 0)
+		large := cachedAnswer{at: now, tenant: flood.tenant, content: executors.Content{Text: string(make([]byte, flood.size))}}
 		last := 0
 		for ; last < 3*maxKept/(keptExtra+flood.size); last++ {
 			large.user = flood.user(last)

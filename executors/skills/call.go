@@ -23,18 +23,17 @@ const MaxInput = 4 << 20
 
 // invocation is one call of a skill.
 type invocation struct {
-	order *executors.Order
-	skill Skill
-	pin   intents.Pin
-	input json.RawMessage
-	took  time.Duration
-	swept int // how often answers had been forgotten when it began
+	intent *executors.Intent
+	skill  Skill
+	pin    intents.Pin
+	input  json.RawMessage
+	took   time.Duration
+	swept  int // how often answers had been forgotten when it began
 }
 
-// call calls a pinned skill. The server gets the intent_id, so that it can recognise an
-// order that comes again. The call is repeated only where the pin says that the skill
-// may run more than once.
-func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.SkillCall) (*executors.Result, error) {
+// call calls a pinned skill. The server gets the intent_id, so that it can recognise a repeated
+// intent. The call is repeated only if the pin allows the skill to run more than once.
+func (s *skills) call(ctx context.Context, o *executors.Intent, args catalog.SkillCall) (*executors.Result, error) {
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
 		return nil, executors.Fail(intents.TaskScope, "the step does not include the skill")
 	}
@@ -49,7 +48,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if err != nil {
 		return nil, err
 	}
-	in := invocation{order: o, skill: skill, pin: pin, input: input, swept: s.cache.sweeps()}
+	in := invocation{intent: o, skill: skill, pin: pin, input: input, swept: s.cache.sweeps()}
 	key, err := keyOf(in)
 	if err != nil || key == "" {
 		return s.send(ctx, in, key)
@@ -62,13 +61,13 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 		defer end()
 		return s.send(ctx, in, key)
 	}
-	fact := executors.NewFact("skill.cached", map[string]any{"skill_id": pin.Skill, "position": k.position})
-	return s.result(ctx, in, k.content, []intents.Fact{fact})
+	event := executors.NewEvent("skill.cached", map[string]any{"skill_id": pin.Skill, "position": k.position})
+	return s.result(ctx, in, k.content, []intents.ReportedEvent{event})
 }
 
-// send calls the skill's server. Under a key, an answer may be kept.
+// send calls the skill's server. With a key, the answer may be cached.
 func (s *skills) send(ctx context.Context, in invocation, key string) (*executors.Result, error) {
-	o := in.order
+	o := in.intent
 	o.Exchange(unsent)
 	client, err := s.Registry.connect(ctx, in.skill.server)
 	if err != nil {
@@ -97,11 +96,11 @@ func (s *skills) send(ctx context.Context, in invocation, key string) (*executor
 
 // meta is sent with a call beside its input.
 func (s *skills) meta(in invocation) mcp.CallMeta {
-	o := in.order
+	o := in.intent
 	m := mcp.CallMeta{
 		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Owner: o.Ticket.Actor.Tenant + "\x00" + o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
-		Hear: func(x mcp.Aside) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
-		Log:  s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
+		OnMessage: func(x mcp.ServerMessage) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
+		Log:       s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
 	}
 	if t := o.Ticket.Scope; t != nil {
 		m.Log = m.Log.With(slog.String("plan_id", t.Plan), slog.Int("step", t.Step))
@@ -117,8 +116,8 @@ func repeatable(pin intents.Pin) bool {
 	return pin.Effect == string(catalog.Pure) || pin.Effect == string(catalog.Idempotent)
 }
 
-// input is what the skill is called with, checked against its own schema.
-func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, args catalog.SkillCall) (json.RawMessage, error) {
+// input is the input of the skill, checked against its own schema.
+func (s *skills) input(ctx context.Context, o *executors.Intent, skill Skill, args catalog.SkillCall) (json.RawMessage, error) {
 	input := json.RawMessage("{}")
 	data, given, err := o.Data(ctx, s.Blobs, "/input", args.Input)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 	return nil, executors.Fail(intents.MalformedArgs, reason).WithDetails(map[string]any{"violations": violations})
 }
 
-// withPrincipal puts the user in the place of what a model may have written as principal.
+// withPrincipal replaces whatever a model wrote as principal by the user.
 func withPrincipal(input json.RawMessage, user string) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(input, &members) != nil || members == nil {
@@ -168,10 +167,10 @@ func withPrincipal(input json.RawMessage, user string) (json.RawMessage, error) 
 // maxViolations is how many violations of an input are reported.
 const maxViolations = 20
 
-// answer makes the result from the skill's answer. It removes the envelope first, so
-// that nothing reads an answer for another user, or one of another type. An answer with
-// files is not kept, as those are the step's; nor is an envelope, which is for one user,
-// where all would share it.
+// answer makes the result from the skill's answer. It removes the envelope first, so that nothing
+// reads an answer for another user, or one of another type. An answer with files is not cached,
+// because the files belong to the step; nor is an envelope, which is for one user, in a cache that
+// all share.
 func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key string) (*executors.Result, error) {
 	content := executors.Content{Text: res.Text}
 	switch {
@@ -182,22 +181,24 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 		content.Text = string(res.Data)
 		res.Odd = append(res.Odd, "its JSON can be read in two ways, and is given as a text")
 	}
-	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID, res.Proof)
+	envelope, err := in.skill.Unwrap(res.Data, in.intent.Ticket.Actor.UserID, res.Proof)
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
 	if envelope != nil {
-		log := s.Log.With(slog.String("skill", in.pin.Skill), slog.String("intent_id", in.order.ID), slog.String("trace_id", in.order.TraceID),
+		log := s.Log.With(slog.String("skill", in.pin.Skill), slog.String("intent_id", in.intent.ID), slog.String("trace_id", in.intent.TraceID),
 			slog.String("domain_type", envelope.DomainType), slog.String("enricher_id", envelope.EnricherID), slog.String("version", envelope.Version))
 		log.LogAttrs(ctx, slog.LevelDebug, "enricher response", slog.String("cache_meta", string(envelope.CacheMeta)))
 		if event, why := mistyped(ctx, in, envelope); event != nil {
 			log.LogAttrs(ctx, slog.LevelWarn, "an enricher response is not shown: declare its type under enrichers of an agent, or mend its server", slog.String("reason", why))
 			f := executors.Fail(intents.ExecutorFailed, "data unavailable")
-			f.Facts = []intents.Fact{*event, called(in, len(res.Data), false)}
+			f.Events = []intents.ReportedEvent{*event, called(in, len(res.Data), false)}
 			in.unknown(f)
 			return nil, f
 		}
-		content = executors.Content{JSON: envelope.Payload}
+		if content = (executors.Content{JSON: envelope.Payload}); envelope.Partial {
+			content.Status = catalog.Partial
+		}
 	}
 	size := len(res.Data)
 	for _, f := range res.Files {
@@ -205,22 +206,22 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 	}
 	if len(res.Files) > 0 {
 		if content, err = s.withFiles(ctx, in, content, res.Files); err != nil {
-			return nil, s.lost(in, []intents.Fact{called(in, size, false)}, err)
+			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
 		}
 	}
 	if len(res.Odd) > 0 && envelope == nil {
 		if content, err = incomplete(content, res.Odd); err != nil {
-			return nil, s.lost(in, []intents.Fact{called(in, size, false)}, err)
+			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
 		}
 	}
 	if key != "" && len(res.Files) == 0 && len(res.Odd) == 0 && (envelope == nil || !in.pin.Shared) {
 		s.cache.keep(key, in.kept(key, content, s.Now()), in.swept)
 	}
-	return s.result(ctx, in, content, []intents.Fact{called(in, size, content.Large())})
+	return s.result(ctx, in, content, []intents.ReportedEvent{called(in, size, content.Large())})
 }
 
-// incomplete says beside what there is of an answer what was dropped or does not fit. Clients
-// that check results by the tool's schema take the status for an answer of writ's own.
+// incomplete adds to a partial answer what was dropped or does not match. Clients that check
+// results by the tool's schema recognise the status as an answer of writ's own.
 func incomplete(c executors.Content, odd []string) (executors.Content, error) {
 	out := struct {
 		Status string   `json:"status"`
@@ -241,10 +242,10 @@ func incomplete(c executors.Content, odd []string) (executors.Content, error) {
 	return executors.Content{JSON: raw}, err
 }
 
-// kept is the answer as it is kept.
-func (in invocation) kept(key string, content executors.Content, at time.Time) kept {
-	t := in.order.Ticket
-	k := kept{content: content, position: t.Position, at: at, name: in.pin.Skill + ":" + key, tenant: t.Actor.Tenant, user: t.Actor.UserID, plan: in.order.Context.PlanID}
+// kept is the answer as it is cached.
+func (in invocation) kept(key string, content executors.Content, at time.Time) cachedAnswer {
+	t := in.intent.Ticket
+	k := cachedAnswer{content: content, position: t.Position, at: at, name: in.pin.Skill + ":" + key, tenant: t.Actor.Tenant, user: t.Actor.UserID, plan: in.intent.Context.PlanID}
 	if in.pin.Shared {
 		k.user = ""
 	}
@@ -252,30 +253,30 @@ func (in invocation) kept(key string, content executors.Content, at time.Time) k
 }
 
 // result puts large content into a file of the step.
-func (s *skills) result(ctx context.Context, in invocation, content executors.Content, facts []intents.Fact) (*executors.Result, error) {
-	output, ref, err := s.gate(ctx, in, content)
+func (s *skills) result(ctx context.Context, in invocation, content executors.Content, events []intents.ReportedEvent) (*executors.Result, error) {
+	output, ref, err := s.inlineOrFile(ctx, in, content)
 	if err != nil {
-		return nil, s.lost(in, facts, err)
+		return nil, s.lost(in, events, err)
 	}
 	if ref != nil {
-		facts = append(facts, executors.NewFact("large_response.detected", map[string]any{
+		events = append(events, executors.NewEvent("large_response.detected", map[string]any{
 			"file_id": ref.FileID, "size_bytes": ref.SizeBytes, "threshold_bytes": storage.InlineLimit, "strategy": "python_extract",
 		}))
 	}
-	return &executors.Result{Value: catalog.SkillCallResult{Output: output, Reference: ref}, Facts: facts}, nil
+	return &executors.Result{Value: catalog.SkillCallResult{Output: output, Reference: ref, Status: content.Status}, Events: events}, nil
 }
 
-func (s *skills) gate(ctx context.Context, in invocation, c executors.Content) (json.RawMessage, *catalog.Reference, error) {
-	scope, err := in.order.Scope()
+func (s *skills) inlineOrFile(ctx context.Context, in invocation, c executors.Content) (json.RawMessage, *catalog.Reference, error) {
+	scope, err := in.intent.Scope()
 	if err != nil && c.Large() {
 		return nil, nil, err
 	}
-	return executors.Gate(ctx, s.Blobs, scope, c)
+	return executors.InlineOrFile(ctx, s.Blobs, scope, c)
 }
 
 // called is the event of every invocation.
-func called(in invocation, responseSize int, large bool) intents.Fact {
-	return executors.NewFact("skill.called", map[string]any{
+func called(in invocation, responseSize int, large bool) intents.ReportedEvent {
+	return executors.NewEvent("skill.called", map[string]any{
 		"skill_id": in.pin.Skill, "input_size_bytes": len(in.input), "response_size_bytes": responseSize,
 		"duration_ms": in.took.Milliseconds(), "large_response_triggered": large,
 	})

@@ -10,17 +10,18 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/internal/clock"
 )
 
 // A server that does not answer is left alone for a while before it is listed again,
-// unless an order needs it.
+// unless an intent needs it.
 const (
 	shortestRest = time.Second
 	longestRest  = time.Minute
 	maxDoublings = 6
 )
 
-// ErrResting is that a server failed a moment ago and was not asked.
+// ErrResting reports that a server failed a moment ago and was not asked.
 var ErrResting = errors.New("it did not answer")
 
 // maxID bounds the id of a skill, in characters.
@@ -32,24 +33,24 @@ type server struct {
 	terms Terms
 	open  func(ctx context.Context) (Server, error)
 
-	listing singleflight.Group // one listing at a time serves all who wait for one
+	listing singleflight.Group // callers share one listing
 
-	mu       sync.Mutex
-	service  bool      // it is a Skill Service
-	asked    time.Time // since when a listing is under way; zero: none is
-	client   Server
-	err      error         // of the last attempt to connect
-	opening  chan struct{} // closed when the attempt under way has ended
-	skills   []Skill
-	listed   time.Time
-	problem  error         // of the last listing
-	failures int           // listings that failed in a row, up to maxDoublings
-	until    time.Time     // it is not listed before
-	rest     time.Duration // until is never further away, should the clock be set back
+	mu           sync.Mutex
+	service      bool      // it is a Skill Service
+	listingSince time.Time // since when a listing is under way; zero: none is
+	client       Server
+	err          error         // of the last attempt to connect
+	opening      chan struct{} // closed when the attempt under way has ended
+	skills       []Skill
+	listed       time.Time
+	problem      error         // of the last listing
+	failures     int           // listings that failed in a row, up to maxDoublings
+	until        time.Time     // it is not listed before
+	rest         time.Duration // until is never further away, should the clock be set back
 }
 
-// list gives a server's tools, no older than age. A listing under way serves all who wait for
-// one, and goes on when a caller gives up, so that a server that is slow is listed at last.
+// list returns a server's tools, no older than age. Callers share a listing under way, which
+// continues when a caller gives up, so that a slow server is eventually listed.
 func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Skill, error) {
 	if skills, ok := s.known(r.now(), age); ok {
 		return skills, nil
@@ -100,7 +101,7 @@ func (r *Registry) listNow(s *server) ([]Skill, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.service, s.asked = own == 2, time.Time{}
+	s.service, s.listingSince = own == 2, time.Time{}
 	s.skills, s.listed, s.failures, s.problem = skills, r.now(), 0, nil
 	return skills, nil
 }
@@ -109,14 +110,14 @@ func (r *Registry) listNow(s *server) ([]Skill, error) {
 func (s *server) begins(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = now
+	s.listingSince = now
 }
 
 // late notes that a listing under way has not ended in time.
 func (s *server) late(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.asked.IsZero() {
+	if !s.listingSince.IsZero() {
 		s.problem = err
 	}
 }
@@ -133,7 +134,7 @@ func (r *Registry) tools(ctx context.Context, s *server) ([]mcp.Manifest, error)
 func (s *server) failed(err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.problem, s.asked = err, time.Time{}
+	s.problem, s.listingSince = err, time.Time{}
 	s.rest = min(shortestRest<<s.failures, longestRest)
 	if s.failures < maxDoublings {
 		s.failures++
@@ -146,14 +147,14 @@ func (s *server) failed(err error, now time.Time) {
 func (s *server) resting(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if since := now.Sub(s.asked); !s.asked.IsZero() && since >= listingWait {
+	if since := now.Sub(s.listingSince); !s.listingSince.IsZero() && since >= listingWait {
 		return fmt.Errorf("skill server %s: %w", s.name, context.DeadlineExceeded)
 	}
 	left := s.until.Sub(now)
 	if s.failures == 0 || left <= 0 || left > s.rest {
 		return nil
 	}
-	return fmt.Errorf("skill server %s: %w, and is asked again in %s", s.name, ErrResting, left.Round(time.Second))
+	return fmt.Errorf("skill server %s: %w, and is asked again in %s", s.name, ErrResting, clock.Words(left))
 }
 
 // known gives the skills as last listed, if the list is no older than age.
@@ -164,7 +165,7 @@ func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
 	return s.skills, !s.listed.IsZero() && since >= 0 && since < age
 }
 
-// connect gives the server's connection. One attempt serves all callers that wait. It
+// connect returns the server's connection. One attempt serves all callers that wait. It
 // lives as long as the registry, so that a caller who gives up does not end the
 // connection to a server that is slow to start.
 func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
@@ -196,7 +197,7 @@ func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
 	return s.client, s.err
 }
 
-// Health is the result of the last time that a server was asked for its tools.
+// Health is the result of the last listing of a server's tools.
 type Health struct {
 	Name  string
 	Tools int   // in its last list

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executortest"
 )
 
 // A manifest is all that a planner needs.
@@ -16,7 +16,7 @@ func TestManifestIsWhole(t *testing.T) {
 	const input, output = `{"type":"object","properties":{"q":{"type":"string"}}}`, `{"type":"object","properties":{"n":{"type":"integer"}}}`
 	s := newSite(t, serverOf(tool{name: "x", description: "Does it.", input: input, output: output, handle: answer(`{"n":1}`, "")}))
 	b := open(t, map[string]*site{"s": s})
-	in := executortest.Order{Type: "skill.load", NoScope: true, Args: catalog.SkillLoad{Skill: "x"}}
+	in := executortest.Intent{Type: "skill.load", NoScope: true, Args: catalog.SkillLoad{Skill: "x"}}
 	in.Ticket.Pins = b.pins(t, "idempotent")
 	var m catalog.Manifest
 	b.Must(t, in, &m)
@@ -43,7 +43,7 @@ func TestEveryCallNamesItsPrincipal(t *testing.T) {
 	if seen["aob.dev/principal"] != b.Fill(in).Ticket.Actor.UserID || cmp.Diff([]any{"x", "y"}, seen["aob.dev/allowed_skills"]) != "" {
 		t.Errorf("the server was told %v", seen)
 	}
-	if fact := executortest.Fact(t, r, "skill.called"); fact["skill_id"] != "x" || fact["large_response_triggered"] != false {
-		t.Errorf("%v", fact)
+	if event := executortest.EventPayload(t, r, "skill.called"); event["skill_id"] != "x" || event["large_response_triggered"] != false {
+		t.Errorf("%v", event)
 	}
 }

@@ -16,20 +16,20 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// A remote agent is a server of the registry with one tool, handle_message, which gets a
-// message of a user with what was said before. Where the server is, the pin of the ticket
-// says. What it keeps of a session comes back to it alone, and never to another user's.
+// A remote agent is a server of the registry with one tool, handle_message, which gets a message of
+// a user with the history of the conversation. The ticket's pin says where the server is. The state
+// that it stores for a session is returned only to it, and never for another user.
 
 const messageTool = "handle_message"
 
-// MaxAnswer bounds what a remote agent answers, in bytes.
+// MaxAnswer bounds the answer of a remote agent, in bytes.
 const MaxAnswer = 256 << 10
 
-// Workflows are what remote agents know of the session of an order.
+// Workflows is the data that remote agents have of the session of an intent.
 type Workflows interface {
-	State(ctx context.Context, o *executors.Order, agent string) (json.RawMessage, error)
-	History(ctx context.Context, o *executors.Order) ([]catalog.Turn, error)
-	Keep(ctx context.Context, o *executors.Order, agent string, state json.RawMessage, complete bool) error
+	State(ctx context.Context, o *executors.Intent, agent string) (json.RawMessage, error)
+	History(ctx context.Context, o *executors.Intent) ([]catalog.Turn, error)
+	Keep(ctx context.Context, o *executors.Intent, agent string, state json.RawMessage, complete bool) error
 }
 
 // RemoteAgent is the connection to one; Close it.
@@ -38,7 +38,7 @@ type RemoteAgent interface {
 	io.Closer
 }
 
-// Message are the arguments of handle_message. Its sender says the middle five.
+// Message is the arguments of handle_message. Its sender sets the middle five.
 type Message struct {
 	SessionID string `json:"session_id"`
 	RequestID string `json:"request_id"`
@@ -54,15 +54,15 @@ type Message struct {
 	State   json.RawMessage `json:"workflow_state"`
 }
 
-// Answer is what a remote agent answers.
+// Answer is the answer of a remote agent.
 type Answer struct {
 	Content  string          `json:"content"`
 	Complete bool            `json:"workflow_complete"`
 	State    json.RawMessage `json:"workflow_state,omitempty"`
 }
 
-// agentPin is the pin of a remote agent that an order is for.
-func agentPin(o *executors.Order, skill string) (intents.Pin, bool) {
+// agentPin is the pin of the remote agent that an intent addresses.
+func agentPin(o *executors.Intent, skill string) (intents.Pin, bool) {
 	i := slices.IndexFunc(o.Ticket.Pins, func(p intents.Pin) bool { return p.Kind == intents.KindAgent && p.Skill == skill })
 	if i < 0 {
 		return intents.Pin{}, false
@@ -71,9 +71,9 @@ func agentPin(o *executors.Order, skill string) (intents.Pin, bool) {
 }
 
 // message takes a message to a remote agent. It is sent at most once.
-func (s *skills) message(ctx context.Context, o *executors.Order, pin intents.Pin, args catalog.SkillCall) (*executors.Result, error) {
+func (s *skills) message(ctx context.Context, o *executors.Intent, pin intents.Pin, args catalog.SkillCall) (*executors.Result, error) {
 	agent := strings.TrimSuffix(pin.Skill, "."+messageTool)
-	in := invocation{order: o, skill: Skill{Server: agent}, pin: pin}
+	in := invocation{intent: o, skill: Skill{Server: agent}, pin: pin}
 	m, err := s.messageTo(ctx, o, agent, args)
 	if err != nil {
 		return nil, err
@@ -102,20 +102,20 @@ func (s *skills) message(ctx context.Context, o *executors.Order, pin intents.Pi
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
-	facts := []intents.Fact{called(in, len(res.Data), false)}
+	events := []intents.ReportedEvent{called(in, len(res.Data), false)}
 	if o.Context.SessionID != "" {
 		if err := s.Workflows.Keep(ctx, o, agent, answer.State, answer.Complete); err != nil {
-			return nil, s.lost(in, facts, err)
+			return nil, s.lost(in, events, err)
 		}
 	}
 	answer.State = nil // the agent's own
 	output, err := json.Marshal(answer)
-	return &executors.Result{Value: catalog.SkillCallResult{Output: output}, Facts: facts}, err
+	return &executors.Result{Value: catalog.SkillCallResult{Output: output}, Events: events}, err
 }
 
-// messageTo is the message with what the order and its session say of it. An agent that was
-// asked, or works on a step of a plan, is told nothing of the conversation.
-func (s *skills) messageTo(ctx context.Context, o *executors.Order, agent string, args catalog.SkillCall) (m Message, err error) {
+// messageTo is the message, completed from the intent and its session. An agent that was asked, or
+// works on a step of a plan, gets nothing of the conversation.
+func (s *skills) messageTo(ctx context.Context, o *executors.Intent, agent string, args catalog.SkillCall) (m Message, err error) {
 	data, given, err := o.Data(ctx, s.Blobs, "/input", args.Input)
 	if err != nil {
 		return m, err
@@ -152,9 +152,9 @@ func (s *skills) messageTo(ctx context.Context, o *executors.Order, agent string
 // JSON is the message as it is sent, if it keeps its schema.
 func (m Message) JSON() (json.RawMessage, error) { return checked("handle_message", m) }
 
-// AnswerOf reads what the agent answered to the message: an object, as structured content
-// or as a text, or a plain text, with which nothing is complete. An answer that names
-// another session, request or employee is another one's.
+// AnswerOf reads the agent's answer to the message: an object, as structured content or as text, or
+// plain text, which completes nothing. An answer that names another session, request or employee is
+// refused.
 func (m Message) AnswerOf(res *mcp.Result) (a Answer, err error) {
 	wrong := func(reason string) error {
 		return &mcp.Error{Kind: mcp.ErrSchema, Tool: messageTool, Reason: reason}
@@ -192,7 +192,7 @@ func (m Message) AnswerOf(res *mcp.Result) (a Answer, err error) {
 	return a, nil
 }
 
-// checked is a value as JSON that keeps one of the schemas.
+// checked is a value as JSON that matches one of the schemas.
 func checked(schema string, v any) (json.RawMessage, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/demo/quakes"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -59,11 +59,11 @@ func openDesk(t *testing.T, timeout time.Duration) *deskBench {
 	return b
 }
 
-// message is an order of the task of the agent desk.
-func (b *deskBench) message(session, text string) executortest.Order {
-	in := executortest.Order{Type: "skill.call", OfAgent: true, Args: map[string]any{"skill": "desk.handle_message", "input": map[string]any{
+// message is an intent of the task of the agent desk.
+func (b *deskBench) message(session, text string) executortest.Intent {
+	in := executortest.Intent{Type: "skill.call", OfAgent: true, Args: map[string]any{"skill": "desk.handle_message", "input": map[string]any{
 		"display_name": "Ana", "raw_input": text, "intent_summary": "Wants " + text, "entities": map[string]any{"account": "okta"}, "detected_language": "de",
-		"employee_id": "ben", "session_id": "other", "workflow_state": map[string]any{"stolen": true}, // which nobody but the executor says
+		"employee_id": "ben", "session_id": "other", "workflow_state": map[string]any{"stolen": true}, // set by the executor alone
 	}}}
 	in.Context.SessionID = session
 	in.Ticket.Scope = &intents.TaskScopeClaim{Skills: []string{"desk.handle_message"}}
@@ -82,7 +82,7 @@ func TestMessage(t *testing.T) {
 	b := openDesk(t, 5*time.Second)
 	history := executortest.New(t, sessions.Name, nil, sessions.Handlers(sessions.Config{Documents: b.docs, Now: time.Now}))
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	history.Must(t, executortest.Order{Type: "session.append", NoScope: true, Args: catalog.SessionAppend{SessionID: "s1", Key: "turn:t0", Turns: []catalog.Turn{
+	history.Must(t, executortest.Intent{Type: "session.append", NoScope: true, Args: catalog.SessionAppend{SessionID: "s1", Key: "turn:t0", Turns: []catalog.Turn{
 		{Role: "user", Content: "Hello", Timestamp: at}, {Role: "think", Content: "Greets.", Timestamp: at}, {Role: "agent", Content: "How can I help?", Timestamp: at},
 	}}}, nil)
 	b.says(`{"content":"For which account?","workflow_complete":false,"workflow_state":{"step":"account"}}`)
@@ -107,7 +107,7 @@ func TestMessage(t *testing.T) {
 	if id, _ := b.got[0]["request_id"].(string); !strings.HasPrefix(id, "sha256:") {
 		t.Errorf("request_id is %q", id)
 	}
-	state := func(in executortest.Order) any {
+	state := func(in executortest.Intent) any {
 		t.Helper()
 		b.Must(t, in, nil)
 		return b.got[len(b.got)-1]["workflow_state"]
@@ -122,7 +122,7 @@ func TestMessage(t *testing.T) {
 	other.Args.(map[string]any)["skill"] = "front.handle_message"
 	asked := b.message("s3", "okta")
 	asked.Ticket.Scope.Ask = "1.0"
-	for name, in := range map[string]executortest.Order{"another session": b.message("s2", "okta"), "another user": stranger, "another agent": other} {
+	for name, in := range map[string]executortest.Intent{"another session": b.message("s2", "okta"), "another user": stranger, "another agent": other} {
 		if got := state(in); !cmp.Equal(got, map[string]any{}) {
 			t.Errorf("%s: it comes with %v", name, got)
 		}
@@ -191,10 +191,10 @@ func TestMessageAnswers(t *testing.T) {
 			if r.Code != tc.code || r.Retryable || !strings.Contains(r.Reason+string(r.Result), tc.why) {
 				t.Errorf("%+v %s", r, r.Result)
 			}
-			if slices.ContainsFunc(r.Facts, func(f intents.Fact) bool { return f.Event == "skill.principal_mismatch" }) != strings.HasPrefix(name, "another's") {
-				t.Errorf("its facts are %+v", r.Facts)
+			if slices.ContainsFunc(r.Events, func(f intents.ReportedEvent) bool { return f.Event == "skill.principal_mismatch" }) != strings.HasPrefix(name, "another's") {
+				t.Errorf("its facts are %+v", r.Events)
 			}
-			in := executors.Order{Ticket: intents.Ticket{Actor: intents.Principal{Tenant: "acme", UserID: "ana"}}, Context: intents.Context{SessionID: "s1"}}
+			in := executors.Intent{Ticket: intents.Ticket{Actor: intents.Principal{Tenant: "acme", UserID: "ana"}}, Context: intents.Context{SessionID: "s1"}}
 			if state, err := b.workflows.State(t.Context(), &in, "desk"); err != nil || state != nil {
 				t.Errorf("it kept %s %v", state, err)
 			}
@@ -202,7 +202,7 @@ func TestMessageAnswers(t *testing.T) {
 	}
 }
 
-// TestMessageUndelivered: an agent that is not there has got nothing, and one that says
+// TestMessageUndelivered: a missing agent has received nothing, and one that says
 // nothing may have done anything. Neither is asked twice.
 func TestMessageUndelivered(t *testing.T) {
 	b := openDesk(t, 5*time.Second)

@@ -11,11 +11,11 @@ import (
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// rates hold each tenant to the calls a minute that the documents of its skills allow.
+// rates limits each tenant to the calls per minute that the documents of its skills allow.
 // The zero value is ready; safe for concurrent use.
 type rates struct {
-	mu sync.Mutex
-	of *ratelimit.Table[rate] // by tenant and skill
+	mu    sync.Mutex
+	table *ratelimit.Table[rate] // by tenant and skill
 }
 
 // rateShares are of the rates: of all, and of a tenant's.
@@ -26,27 +26,27 @@ type rate struct {
 	calls *ratelimit.Limiter
 }
 
-// allow takes a call of a tenant. If there is none left, it says when there will be.
+// allow consumes one call of a tenant. If none is left, it returns when there will be one.
 func (r *rates) allow(tenant, skill string, rpm int, now func() time.Time) (wait time.Duration, ok bool) {
 	if rpm == 0 {
 		return 0, true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.of == nil {
-		r.of = ratelimit.NewTable[rate](rateShares, nil)
+	if r.table == nil {
+		r.table = ratelimit.NewTable[rate](rateShares, nil)
 	}
 	key := tenant + " " + skill
-	is, ok := r.of.Get(key)
+	is, ok := r.table.Get(key)
 	if !ok || is.rpm != rpm {
-		is = rate{rpm, ratelimit.New(rpm, time.Minute, ratelimit.Of(1), now)}
-		r.of.Put(key, tenant, "", 1, is)
+		is = rate{rpm, ratelimit.New(rpm, time.Minute, ratelimit.Unshared(1), now)}
+		r.table.Put(key, tenant, "", 1, is)
 	}
 	return is.calls.Allow(ratelimit.Caller{})
 }
 
 // withinRates refuses a call beyond the tenant's rate or the server's. It was not sent.
-func (s *skills) withinRates(o *executors.Order, skill string, on *server) error {
+func (s *skills) withinRates(o *executors.Intent, skill string, on *server) error {
 	if wait, ok := s.rates.allow(o.Ticket.Actor.Tenant, skill, o.Ticket.RPM, s.Now); !ok {
 		return busy(wait, fmt.Sprintf("the tenant gets no more than the %d calls of %s a minute that the skill's document allows", o.Ticket.RPM, skill))
 	}

@@ -22,8 +22,8 @@ func TestRateShares(t *testing.T) {
 	for n := range 3 * rateShares.All {
 		allowed("b", fmt.Sprint("s.t", n), 1)
 	}
-	if allowed("a", "s.t", 1) || r.of.Len() > rateShares.Tenant+1 {
-		t.Errorf("the rate of another tenant was forgotten, or not its own: %d", r.of.Len())
+	if allowed("a", "s.t", 1) || r.table.Len() > rateShares.Tenant+1 {
+		t.Errorf("the rate of another tenant was forgotten, or not its own: %d", r.table.Len())
 	}
 	if !allowed("a", "s.t", 2) || !allowed("a", "s.t", 0) {
 		t.Error("a changed rate")

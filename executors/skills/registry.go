@@ -32,16 +32,15 @@ type Skill struct {
 // ID is <server>.<tool>.
 func (s Skill) ID() string { return s.Server + "." + s.Name }
 
-// Under says whether a pin is about this skill in some version: by its id, or, as earlier
-// builds approved it, by the name of the tool.
-func (s Skill) Under(pin intents.Pin) bool { return pin.Skill == s.ID() || pin.Skill == s.Name }
+// Under reports whether a pin is for some version of this skill.
+func (s Skill) Under(pin intents.Pin) bool { return pin.Skill == s.ID() }
 
-// For says whether the skill is there for a tenant.
+// For reports whether a tenant sees the skill.
 func (s Skill) For(tenant string) bool { return s.server.terms.serves(tenant) }
 
-// Terms are what an operator has set for a server; the zero value sets nothing.
+// Terms are an operator's settings for a server; the zero value sets nothing.
 type Terms struct {
-	Tenants []string           // who may see its skills; nil: all
+	Tenants []string           // tenants that see its skills; nil: all
 	Calls   *ratelimit.Limiter // of its tools; nil: any number
 }
 
@@ -49,10 +48,10 @@ func (t Terms) serves(tenant string) bool {
 	return t.Tenants == nil || slices.Contains(t.Tenants, tenant)
 }
 
-// Registry knows skill servers by name. It connects when it is first asked, and
-// again where a server was down. Safe for concurrent use; Close it.
+// Registry holds skill servers by name. It connects on first use, and again after a server was
+// down. Safe for concurrent use; Close it.
 type Registry struct {
-	ctx     context.Context // the life of connections, which is that of the registry
+	ctx     context.Context // lifetime of connections: that of the registry
 	end     context.CancelFunc
 	now     func() time.Time
 	working sync.WaitGroup // attempts to connect, and listings in the background
@@ -169,8 +168,8 @@ func (r *Registry) Find(ctx context.Context, tenant string, pin intents.Pin) (s 
 	return s, found, err
 }
 
-// pick prefers the approved version, whose digest says of which server it is, to another
-// one of the skill.
+// pick prefers the approved version, whose digest identifies its server, to another version of the
+// skill.
 func pick(skills []Skill, pin intents.Pin) (s Skill, approved, found bool) {
 	for _, skill := range skills { // first those of the name: each digest is made anew
 		if skill.Under(pin) && skill.Digest() == pin.Digest {

@@ -13,11 +13,11 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/demo/quakes"
+	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
@@ -150,13 +150,13 @@ func (b *bench) pins(t *testing.T, effect string) []intents.Pin {
 	return pins
 }
 
-// call is an order of a task that may call the skill, under its pin.
-func call(pins []intents.Pin, skill string, input any) executortest.Order {
+// call is an intent of a task that may call the skill, under its pin.
+func call(pins []intents.Pin, skill string, input any) executortest.Intent {
 	args := map[string]any{"skill": skill}
 	if input != nil {
 		args["input"] = input
 	}
-	in := executortest.Order{Type: "skill.call", Args: args}
+	in := executortest.Intent{Type: "skill.call", Args: args}
 	in.Ticket.Scope = &intents.TaskScopeClaim{Skills: []string{skill}}
 	for _, p := range pins {
 		if p.Skill == skill {

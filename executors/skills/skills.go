@@ -1,11 +1,10 @@
-// Package skills finds, describes and calls skills: tools of MCP servers whose
-// manifests an operator has approved. A skill's id is <server>.<tool>. What may be called
-// stands in the ticket as pins {skill, digest, effect}; a manifest that differs from its pin by one
-// character is another version and is not called; nor is the same tool of another
-// server, which the digest of the pin covers. A server is not trusted: its input
-// is checked before the call and its output after it, an answer for another user
-// is suppressed, and a large answer becomes a file of the step, which no agent
-// reads whole.
+// Package skills finds, describes and calls skills: tools of MCP servers whose manifests an
+// operator has approved. A skill's id is <server>.<tool>. The ticket lists what may be called as
+// pins {skill, digest, effect}; a manifest that differs from its pin by one character is another
+// version and is not called; nor is the same tool of another server, which the digest of the pin
+// covers. A server is not trusted: its input is checked before the call and its output after it, an
+// answer for another user is suppressed, and a large answer becomes a file of the step, which no
+// agent reads whole.
 package skills
 
 import (
@@ -21,6 +20,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 )
 
@@ -42,7 +42,7 @@ type Config struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 
-	// Of remote agents: what they know of sessions, and the way to one at its endpoint.
+	// For remote agents: their session data, and how to reach one at its endpoint.
 	Workflows Workflows
 	Dial      func(ctx context.Context, endpoint string) (RemoteAgent, error)
 }
@@ -71,9 +71,10 @@ const (
 	defaultFound     = 20
 )
 
-// find gives the pinned skills, those that share words with the query first: whether
-// one fits is for the model to say, which knows that a customer is an account. A server that is down hides its skills; if none answers, the order fails.
-func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.SkillFind) (*executors.Result, error) {
+// find returns the pinned skills, those that share words with the query first. The model decides
+// whether one fits, because it knows that a customer is an account. A server that is down hides its
+// skills; if none answers, the intent fails.
+func (s *skills) find(ctx context.Context, o *executors.Intent, args catalog.SkillFind) (*executors.Result, error) {
 	args.Limit = cmp.Or(args.Limit, defaultFound)
 	live, err := s.Registry.Skills(ctx)
 	if err != nil && len(live) == 0 {
@@ -95,15 +96,15 @@ func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.Skil
 	hits := []catalog.SkillHit{}
 	for _, skill := range s.preferred(ctx, o, rank(pinned, args.Query), args.Query) {
 		if len(hits) < args.Limit {
-			hits = append(hits, catalog.SkillHit{Name: ids[skill.Digest()], Description: executors.Cut(skill.Description, shortDescription)})
+			hits = append(hits, catalog.SkillHit{Name: ids[skill.Digest()], Description: visible.Cut(skill.Description, shortDescription)})
 		}
 	}
 	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
 }
 
-// load describes one pinned skill, or several, of which those are named that cannot be
-// described now. The order fails where there is none to describe.
-func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
+// load describes one or several pinned skills and names those that cannot be described now. The
+// intent fails if none can be described.
+func (s *skills) load(ctx context.Context, o *executors.Intent, args catalog.SkillLoad) (*executors.Result, error) {
 	names := args.Skills
 	if args.Skill != "" {
 		names = []string{args.Skill}
@@ -131,7 +132,7 @@ func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.Skil
 }
 
 // manifest describes a pinned skill as it was approved.
-func (s *skills) manifest(ctx context.Context, o *executors.Order, name string) (m catalog.Manifest, err error) {
+func (s *skills) manifest(ctx context.Context, o *executors.Intent, name string) (m catalog.Manifest, err error) {
 	skill, pin, err := s.approved(ctx, o, name)
 	if err == nil {
 		err = s.loaded(ctx, o, skill)
@@ -140,15 +141,15 @@ func (s *skills) manifest(ctx context.Context, o *executors.Order, name string) 
 		return m, err
 	}
 	return catalog.Manifest{
-		Name: pin.Skill, Description: executors.Cut(skill.Description, longDescription),
+		Name: pin.Skill, Description: visible.Cut(skill.Description, longDescription),
 		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
-		Endpoint: executors.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Destructive: skill.Destroys(),
+		Endpoint: visible.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Destructive: skill.Destroys(),
 	}, nil
 }
 
 // approved finds the skill as it was approved: the pin of the ticket, and a
 // live manifest with the pin's digest.
-func (s *skills) approved(ctx context.Context, o *executors.Order, name string) (Skill, intents.Pin, error) {
+func (s *skills) approved(ctx context.Context, o *executors.Intent, name string) (Skill, intents.Pin, error) {
 	i := slices.IndexFunc(o.Ticket.Pins, func(p intents.Pin) bool { return p.Skill == name || p.OfTool(name) })
 	if i < 0 {
 		return Skill{}, intents.Pin{}, executors.Fail(intents.PolicyDenied, "the skill is not approved for this tenant")
@@ -160,7 +161,7 @@ func (s *skills) approved(ctx context.Context, o *executors.Order, name string) 
 		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "the skill's manifest cannot be used")
 	case found && skill.Digest() == pin.Digest:
 		return skill, pin, nil
-	case err != nil: // what another server declares under this name is not what was approved
+	case err != nil: // another server's tool under this name is not the approved one
 		return Skill{}, pin, unreachable(ctx, err)
 	case found:
 		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
@@ -168,7 +169,7 @@ func (s *skills) approved(ctx context.Context, o *executors.Order, name string) 
 	return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "no skill server has this skill any more")
 }
 
-// serverOf is the server in a skill's id, which stays what it was when it was approved.
+// serverOf is the server in a skill's id, as it was when the skill was approved.
 func serverOf(skill Skill, pin intents.Pin) string {
 	if pin.OfTool(skill.Name) {
 		return strings.TrimSuffix(pin.Skill, "."+skill.Name)
@@ -176,8 +177,7 @@ func serverOf(skill Skill, pin intents.Pin) string {
 	return skill.Server
 }
 
-// unreachable is the failure of an order of which nothing was sent, so that it may be
-// sent again.
+// unreachable is the failure of an intent of which nothing was sent, so that it may be sent again.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

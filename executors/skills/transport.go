@@ -10,14 +10,14 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// What is known of a server until it has answered.
+// The state of an exchange until the server has answered.
 var (
 	unsent     = &intents.Transport{Failure: true}
 	unanswered = &intents.Transport{Sent: true, Failure: true}
 )
 
-// exchanged is how an exchange with a server ended. Whatever it answers, a refusal or an error of
-// a tool too, it has not failed. nil: it may not be called, which says nothing of it.
+// exchanged is the outcome of an exchange with a server. A server that answers, even with a refusal
+// or a tool's error, has not failed. nil: it may not be called, which is no evidence about it.
 func exchanged(sent bool, err error) *intents.Transport {
 	var e *mcp.Error
 	switch known := errors.As(err, &e); {
@@ -29,8 +29,9 @@ func exchanged(sent bool, err error) *intents.Transport {
 	return &intents.Transport{Sent: sent && !e.Undelivered, Failure: e.Broken()}
 }
 
-// located is approved for a call. Where its own server could not be asked, that has failed.
-func (s *skills) located(ctx context.Context, o *executors.Order, name string) (Skill, intents.Pin, error) {
+// located is approved for a call. If the skill's own server could not be asked, the server has
+// failed.
+func (s *skills) located(ctx context.Context, o *executors.Intent, name string) (Skill, intents.Pin, error) {
 	o.Exchange(unsent)
 	skill, pin, err := s.approved(ctx, o, name)
 	o.Exchange(nil)

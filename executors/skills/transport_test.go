@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
-	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/executortest"
 )
 
-// TestTransport: an executor says whether the server of a call worked. What it answers, and what
-// is wrong with an order or with another server, is no failure of it.
+// TestTransport: an executor reports whether the server of a call worked. What it answers, and what
+// is wrong with an intent or with another server, is no failure of it.
 func TestTransport(t *testing.T) {
 	works := tool{name: "x", input: `{"type":"object","properties":{"n":{"type":"integer"}}}`, handle: answer("", "done")}
 	hangs := works
@@ -36,11 +36,11 @@ func TestTransport(t *testing.T) {
 	}
 	fine, sick := &intents.Transport{Sent: true}, &intents.Transport{Sent: true, Failure: true}
 	for _, tt := range []struct {
-		name  string
-		tool  tool
-		later http.Handler // after the skill was approved and is connected; nil: the same
-		input string
-		want  *intents.Transport
+		name     string
+		tool     tool
+		approved http.Handler // after the skill was approved and is connected; nil: the same
+		input    string
+		want     *intents.Transport
 	}{
 		{"done", works, nil, `{}`, fine},
 		{"an error of the tool", says, nil, `{}`, fine},
@@ -58,8 +58,8 @@ func TestTransport(t *testing.T) {
 			pin.Effect = "once" // it is not sent again
 			in := named(pin, "crm.x")
 			in.Args = map[string]any{"skill": "crm.x", "input": json.RawMessage(tt.input)}
-			if tt.later != nil {
-				s.become(tt.later)
+			if tt.approved != nil {
+				s.become(tt.approved)
 			}
 			in.Ticket.Deadline = b.now().Add(500 * time.Millisecond)
 			r := b.Do(t, in)
@@ -78,7 +78,7 @@ func TestTransportOfListing(t *testing.T) {
 	first, second := named(pins["crm.x"], "crm.x"), named(pins["erp.y"], "erp.y")
 	mine.become(down)
 	b.clock.Add(60) // what was listed is old
-	want := func(in executortest.Order, want *intents.Transport) {
+	want := func(in executortest.Intent, want *intents.Transport) {
 		t.Helper()
 		if r := b.Do(t, in); !cmp.Equal(r.Transport, want) {
 			t.Errorf("%+v", r)

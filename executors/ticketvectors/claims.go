@@ -8,8 +8,8 @@ import (
 )
 
 func (m *maker) claimVectors() {
-	header, payload := m.order(same)
-	other := intents.IntentID(m.order(func(b *intents.Body) { b.Actor.UserID = "eve" }))
+	header, payload := m.intent(same)
+	other := intents.IntentID(m.intent(func(b *intents.Body) { b.Actor.UserID = "eve" }))
 	for _, v := range []struct {
 		name, doc string
 		expect    intents.Code
@@ -47,7 +47,7 @@ func (m *maker) claimVectors() {
 }
 
 func (m *maker) obligationVectors() {
-	header, payload := m.order(same)
+	header, payload := m.intent(same)
 	for _, v := range []struct {
 		name, doc string
 		expect    intents.Code

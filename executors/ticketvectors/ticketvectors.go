@@ -64,8 +64,8 @@ func (k Keys) JWKS() intents.JWKS {
 // Target is the executor that the vectors are for.
 type Target struct {
 	Executor string
-	Types    []string        // the first is ordered; there must be one
-	Args     json.RawMessage // of that order, canonical
+	Types    []string        // the first is used; there must be one
+	Args     json.RawMessage // of that intent, canonical
 	Now      time.Time       // whole seconds; deadlines are ten seconds later
 }
 
@@ -89,14 +89,14 @@ func (v *Vector) Bytes() ([]byte, error) {
 	return json.Marshal(v.Dispatch)
 }
 
-// Make makes the vectors: of a ticket's claims, of its signature, of the order beside
-// it, and of texts that are no dispatch.
+// Make makes the vectors: of a ticket's claims, of its signature, of the intent beside
+// it, and of texts that are not a dispatch.
 func Make(k Keys, t Target) ([]*Vector, error) {
 	if t.Executor == "" || len(t.Types) == 0 {
 		return nil, errors.New("ticket vectors: an executor and a type are required")
 	}
 	m := &maker{Keys: k, t: t}
-	if header, payload := m.order(same); m.err == nil {
+	if header, payload := m.intent(same); m.err == nil {
 		m.issue(m.Router, m.ticket(header, payload, func(*intents.Ticket) {}))
 	}
 	if m.err != nil {
@@ -105,12 +105,12 @@ func Make(k Keys, t Target) ([]*Vector, error) {
 	m.claimVectors()
 	m.obligationVectors()
 	m.tokenVectors()
-	m.orderVectors()
+	m.intentVectors()
 	m.dispatchVectors()
 	return m.list, m.err
 }
 
-// maker collects vectors; the first error is what counts.
+// maker collects vectors and retains the first error.
 type maker struct {
 	Keys
 	t    Target
@@ -127,11 +127,11 @@ func (m *maker) must(err error) {
 // elsewhere is a type that the executor does not carry out.
 const elsewhere = "x.writ-check.elsewhere"
 
-// order is a sealed order in its parts.
-func (m *maker) order(change func(b *intents.Body)) (header string, payload []byte) {
+// intent is a signed intent in its parts.
+func (m *maker) intent(change func(b *intents.Body)) (header string, payload []byte) {
 	b := intents.Body{
 		Version: intents.Version,
-		Intent:  intents.Intent{Type: m.t.Types[0], Args: m.t.Args},
+		Intent:  intents.Spec{Type: m.t.Types[0], Args: m.t.Args},
 		Actor:   intents.Actor{UserID: "ana", Tenant: "default", Grant: "e30.e30.AA"},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(m.t.Now), TTLSec: 60, Audience: m.Origin(), IdempotencyKey: "k1",
@@ -139,26 +139,26 @@ func (m *maker) order(change func(b *intents.Body)) (header string, payload []by
 		Context: &intents.Context{SessionID: "s", TurnID: "t", PlanID: "plan_1", Revision: 1, Step: 1, TaskID: "task_1", Labels: map[string]string{"note": "ä"}},
 	}
 	change(&b)
-	sealed, _, err := intents.Seal(m.Task, b)
+	signed, _, err := intents.Sign(m.Task, b)
 	m.must(err)
-	header, payload, err = Parts(sealed)
+	header, payload, err = Parts(signed)
 	m.must(err)
 	return header, payload
 }
 
-// Parts of a sealed order that a dispatch has.
-func Parts(sealed []byte) (header string, payload []byte, err error) {
-	u, err := intents.Parse(sealed)
+// Parts of a signed intent that a dispatch has.
+func Parts(signed []byte) (header string, payload []byte, err error) {
+	u, err := intents.Parse(signed)
 	if err != nil {
 		return "", nil, err
 	}
-	order := u.Recorded().Sealed()
-	return order.Header, []byte(order.Payload), nil
+	intent := u.AsRecorded().Signed()
+	return intent.Header, []byte(intent.Payload), nil
 }
 
 func same(*intents.Body) {}
 
-// ticket for an order, changed.
+// ticket for an intent, changed.
 func (m *maker) ticket(header string, payload []byte, change func(t *intents.Ticket)) intents.Ticket {
 	t := intents.Ticket{
 		Issuer: m.Origin(), IntentID: intents.IntentID(header, payload), Type: m.t.Types[0], Executor: m.t.Executor,

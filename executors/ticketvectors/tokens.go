@@ -18,7 +18,7 @@ func nextDigit(c byte) string {
 
 // tokenVectors carry a ticket that is forged, or no ticket.
 func (m *maker) tokenVectors() {
-	header, payload := m.order(same)
+	header, payload := m.intent(same)
 	plain := m.ticket(header, payload, func(*intents.Ticket) {})
 	good := m.issue(m.Router, plain)
 	head, rest, _ := strings.Cut(good, ".")

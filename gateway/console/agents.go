@@ -5,22 +5,22 @@ import (
 	"slices"
 
 	"aob.dev/writ/gateway"
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem"
 )
 
-// agentsPage shows who can be asked and what they may call.
+// agentsPage shows the agents and the skills that they may call.
 type agentsPage struct {
 	gateway.Deep
 	Revisions []changedRevision
-	Skills    []office.Skill
+	Skills    []consoleapi.Skill
 }
 
-// changedRevision is a revision with what it changed.
+// changedRevision is a revision with its changes.
 type changedRevision struct {
-	office.Revision
+	consoleapi.Revision
 	Names []string
 	Diff  []diffLine
 }
@@ -30,8 +30,8 @@ func (*Console) agents(q *request) (any, error) {
 	if err := q.get("/health/deep", &p.Deep); err != nil {
 		return nil, err
 	}
-	var all []office.Revision
-	if err := q.get(office.Path+"agents", &all); err != nil {
+	var all []consoleapi.Revision
+	if err := q.get(consoleapi.Path+"agents", &all); err != nil {
 		return nil, err
 	}
 	for _, r := range all {
@@ -45,30 +45,30 @@ func (*Console) agents(q *request) (any, error) {
 		}
 		p.Revisions = append(p.Revisions, x)
 	}
-	err := q.get(office.Path+"skills", &p.Skills)
+	err := q.get(consoleapi.Path+"skills", &p.Skills)
 	return p, err
 }
 
-// skillPage is a skill with the version that waits for an approval, if one does.
+// skillPage is a skill with the version that waits for approval, if any.
 type skillPage struct {
-	office.Skill
-	Effect  catalog.Effect // of the approval, or else of the hints
+	consoleapi.Skill
+	Effect  catalog.Effect // of the approval, otherwise of the hints
 	Effects []catalog.Effect
 	Diff    []diffLine
 
-	Destructive string // of the approval, or else of the hints
+	Destructive string // of the approval, otherwise of the hints
 	Destroys    []struct{ Value, Text string }
 }
 
-// destroys are the answers to whether a call may destroy something.
+// destroys are the choices for whether a call may be destructive.
 var destroys = []struct{ Value, Text string }{{"", "if it does more than read"}, {intents.Yes, "yes"}, {intents.No, "no"}}
 
 func (q *request) skillNamed() (p skillPage, err error) {
-	var all []office.Skill
-	if err := q.get(office.Path+"skills", &all); err != nil {
+	var all []consoleapi.Skill
+	if err := q.get(consoleapi.Path+"skills", &all); err != nil {
 		return p, err
 	}
-	i := slices.IndexFunc(all, func(s office.Skill) bool { return s.Name == q.PathValue("name") })
+	i := slices.IndexFunc(all, func(s consoleapi.Skill) bool { return s.Name == q.PathValue("name") })
 	if i < 0 {
 		return p, problem.New(intents.NotFound, "", "no skill server declares it, and nothing is approved under this name")
 	}

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -27,23 +27,23 @@ func (c *Console) approvals(q *request) (any, error) {
 	return page, err
 }
 
-// approvalPage is one order that waits.
+// approvalPage is one intent that waits for approval.
 type approvalPage struct {
-	bus.HeldOrder
+	bus.PendingApproval
 	Words    []string
 	Items    []item
-	Edits    bool          // it may be edited
-	Skill    *office.Skill // that it calls; nil: none is known
-	Manifest []diffLine    // what its server declares otherwise than was approved
-	Last     *entry        // of the same kind that was carried out after people approved it
+	Edits    bool              // it may be edited
+	Skill    *consoleapi.Skill // that it calls; nil: unknown
+	Manifest []diffLine        // changes of the declared manifest against the approved one
+	Last     *entry            // of the same kind that was executed after people approved it
 	Diff     []diffLine
 	Unknown  string // why there is nothing to compare with
 
-	// Of a form that came back: why, and what was written in it.
-	Wrong, Edited, Said string
+	// For a form that is shown again: the error, and the entered texts.
+	Wrong, Edited, Message string
 }
 
-// item of a question to people.
+// item is a part of a question to people.
 type item struct {
 	ID     string `json:"id"`
 	Text   string `json:"text"`
@@ -52,15 +52,15 @@ type item struct {
 
 func (*Console) approval(q *request) (any, error) { return q.waiting() }
 
-// waiting is the page of an order that waits.
+// waiting returns the page of an intent that waits for approval.
 func (q *request) waiting() (p approvalPage, err error) {
-	if err := q.get("/agent/approvals/"+url.PathEscape(q.PathValue("id")), &p.HeldOrder); err != nil {
+	if err := q.get("/agent/approvals/"+url.PathEscape(q.PathValue("id")), &p.PendingApproval); err != nil {
 		return p, err
 	}
 	if err := q.skillOf(&p); err != nil {
 		return p, err
 	}
-	p.Words = inWords(p.HeldOrder, effectOf(p))
+	p.Words = inWords(p.PendingApproval, effectOf(p))
 	var asked struct {
 		Items []item `json:"items"`
 	}
@@ -71,14 +71,14 @@ func (q *request) waiting() (p approvalPage, err error) {
 	return p, q.compare(&p)
 }
 
-// skillOf finds the skill that the order calls, as it is approved and declared today.
+// skillOf finds the skill that the intent calls, as it is approved and declared now.
 func (q *request) skillOf(p *approvalPage) error {
-	name := p.HeldOrder.Skill()
+	name := p.PendingApproval.Skill()
 	if p.Type != "skill.call" || name == "" {
 		return nil
 	}
-	var all []office.Skill
-	if err := q.get(office.Path+"skills", &all); err != nil {
+	var all []consoleapi.Skill
+	if err := q.get(consoleapi.Path+"skills", &all); err != nil {
 		return err
 	}
 	for _, s := range all {
@@ -93,7 +93,7 @@ func (q *request) skillOf(p *approvalPage) error {
 	return nil
 }
 
-// effectOf is what carrying an order out does to the world, as it is approved today.
+// effectOf returns the effect of an intent's execution, as approved now.
 func effectOf(p approvalPage) catalog.Effect {
 	row, ok := catalog.Builtin().Lookup(p.Type)
 	switch {
@@ -106,8 +106,8 @@ func effectOf(p approvalPage) catalog.Effect {
 	}
 }
 
-// inWords says what comes of a yes.
-func inWords(h bus.HeldOrder, effect catalog.Effect) []string {
+// inWords describes the consequences of a yes.
+func inWords(h bus.PendingApproval, effect catalog.Effect) []string {
 	title := h.Type
 	if row, ok := catalog.Builtin().Lookup(h.Type); ok {
 		title = row.Title
@@ -141,14 +141,14 @@ func inWords(h bus.HeldOrder, effect catalog.Effect) []string {
 	return out
 }
 
-// compare finds the newest order of the same kind that people approved and that was done.
+// compare finds the newest intent of the same kind that people approved and that was executed.
 func (q *request) compare(p *approvalPage) error {
-	var l orderList
+	var l intentList
 	if err := q.get("/v1/intents?"+url.Values{"type": {p.Type}, "verdict": {string(intents.Hold)}, "limit": {"50"}}.Encode(), &l); err != nil {
 		return err
 	}
 	p.Unknown = "You see no earlier one that was approved."
-	for _, e := range l.Orders {
+	for _, e := range l.Intents {
 		if e.IntentID == p.IntentID {
 			continue
 		}
@@ -159,7 +159,7 @@ func (q *request) compare(p *approvalPage) error {
 		if a.Outcome == nil || a.Outcome.Status != intents.Done {
 			continue
 		}
-		s, err := q.sealed(e.IntentID)
+		s, err := q.signed(e.IntentID)
 		if err != nil {
 			return err
 		}
@@ -173,11 +173,11 @@ func (q *request) compare(p *approvalPage) error {
 	return nil
 }
 
-// decisions that the form has buttons for.
+// decisions are the choices that the form has buttons for.
 var decisions = []string{catalog.DecisionApprove, catalog.DecisionReject, catalog.DecisionRequestChanges, catalog.DecisionEdit}
 
-// decide sends what the person says to the API, which seals it as the person's order. A form
-// that says two things, or nothing, comes back as it was written.
+// decide sends the person's decision to the API, which signs it as the person's intent. A form
+// with two decisions, or none, is shown again with its entries.
 func (c *Console) decide(q *request) (any, error) {
 	id, said := q.PathValue("id"), q.PostFormValue("decision")
 	if !slices.Contains(decisions, said) {
@@ -188,14 +188,14 @@ func (c *Console) decide(q *request) (any, error) {
 		return nil, err
 	}
 	body := map[string]any{"decision": said}
-	if p.Said = strings.TrimSpace(q.PostFormValue("reason")); p.Said != "" {
-		body["reason"] = p.Said
+	if p.Message = strings.TrimSpace(q.PostFormValue("reason")); p.Message != "" {
+		body["reason"] = p.Message
 	}
 	items := q.PostForm["item"]
 	for i := range p.Items {
 		p.Items[i].Ticked = slices.Contains(items, p.Items[i].ID)
 	}
-	args := strings.ReplaceAll(q.PostFormValue("args"), "\r\n", "\n") // browsers send the one for the other
+	args := strings.ReplaceAll(q.PostFormValue("args"), "\r\n", "\n") // browsers replace line ends
 	if args != "" && !sameJSON(args, p.Args) {
 		p.Edited = args
 	}
@@ -223,7 +223,7 @@ func (c *Console) decide(q *request) (any, error) {
 	switch out.State {
 	case catalog.ApprovalReleased:
 		now += " " + q.becomes(id)
-	case catalog.ApprovalHeld:
+	case catalog.ApprovalPending:
 		now += " It still waits for: " + strings.Join(out.Missing, ", ") + "."
 	default:
 		now += " It has ended: " + string(out.Code) + "."
@@ -234,20 +234,20 @@ func (c *Console) decide(q *request) (any, error) {
 	return q.see("/console/approvals", now)
 }
 
-// sameJSON says whether a text is a document that means the same as another one.
+// sameJSON reports whether a text is a document that is equal to another one.
 func sameJSON(text string, doc json.RawMessage) bool {
 	a, err := intents.Canonical([]byte(text))
 	b, wrong := intents.Canonical(doc)
 	return err == nil && wrong == nil && bytes.Equal(a, b)
 }
 
-// How long a page waits for what becomes of an order that was released, and how often it looks.
+// How long a page waits for the outcome of a released intent, and the interval of its checks.
 const (
 	becomesTime  = 3 * time.Second
 	becomesEvery = 100 * time.Millisecond
 )
 
-// becomes says what became of an order that was released, or that it is not known yet.
+// becomes returns the outcome of a released intent, or that it is not known yet.
 func (q *request) becomes(id string) string {
 	again := time.NewTicker(becomesEvery)
 	defer again.Stop()

@@ -10,19 +10,20 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/office"
 )
 
-// oneWaits answers as the API with one order that waits; sent are the decisions that it got.
+// oneWaits answers as the API with one intent that waits for approval; sent are the decisions
+// that it received.
 type oneWaits struct {
 	api
-	held   bus.HeldOrder
-	skills []office.Skill
+	held   bus.PendingApproval
+	skills []consoleapi.Skill
 	result string // of the decision
-	became string // of the order, once it is released
+	became string // of the intent, once it is released
 	sent   []string
 }
 
@@ -37,11 +38,11 @@ func (a *oneWaits) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/agent/approvals/"):
 		out = a.held
 	case r.URL.Path == "/agent/approvals":
-		out = bus.ApprovalsReply{Approvals: []bus.HeldOrder{a.held}}
+		out = bus.ApprovalsReply{Approvals: []bus.PendingApproval{a.held}}
 	case strings.HasPrefix(r.URL.Path, "/v1/approvals/"):
 		fmt.Fprint(w, a.became)
 		return
-	case r.URL.Path == office.Path+"skills":
+	case r.URL.Path == consoleapi.Path+"skills":
 		out = a.skills
 	default:
 		a.api.ServeHTTP(w, r)
@@ -50,8 +51,8 @@ func (a *oneWaits) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// decided sends a form to the console, and returns the page that comes back, or what the next
-// one says.
+// decided sends a form to the console, and returns the page shown again, or the message of the
+// next page.
 func decided(t *testing.T, a *oneWaits, form url.Values) (text string) {
 	t.Helper()
 	c := newConsole(t, a)
@@ -62,20 +63,20 @@ func decided(t *testing.T, a *oneWaits, form url.Values) (text string) {
 	defer resp.Body.Close()
 	raw, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode == http.StatusSeeOther {
-		return s.heard()
+		return s.takeMessage()
 	}
 	return html.UnescapeString(string(raw))
 }
 
-// TestApprovalForm: nothing is sent for a form that says nothing, or two things, and what
-// somebody has written in it is not lost.
+// TestApprovalForm: a form with no decision, or two, sends nothing, and the entered texts are not
+// lost.
 func TestApprovalForm(t *testing.T) {
-	question := bus.HeldOrder{MayDecide: true, Type: "approval.ask", PlanID: "p", Args: json.RawMessage(`{"title":"Which?","items":[{"id":"a","text":"Berlin"},{"id":"b","text":"Oslo"}]}`)}
-	call := bus.HeldOrder{MayDecide: true, Type: "skill.call", PlanID: "p", Args: json.RawMessage("{\"skill\":\"shop.close\",\"input\":{\"n\":1,\"of\":\"a\u202eb\"}}")}
+	question := bus.PendingApproval{MayDecide: true, Type: "approval.ask", PlanID: "p", Args: json.RawMessage(`{"title":"Which?","items":[{"id":"a","text":"Berlin"},{"id":"b","text":"Oslo"}]}`)}
+	call := bus.PendingApproval{MayDecide: true, Type: "skill.call", PlanID: "p", Args: json.RawMessage("{\"skill\":\"shop.close\",\"input\":{\"n\":1,\"of\":\"a\u202eb\"}}")}
 	shownArgs := strings.ReplaceAll(pretty(call.Args), "\n", "\r\n")
 	edited := strings.Replace(shownArgs, `"n": 1`, `"n": 5`, 1)
 	for name, tt := range map[string]struct {
-		held bus.HeldOrder
+		held bus.PendingApproval
 		form url.Values
 		sent string // empty: nothing
 		says string
@@ -99,41 +100,41 @@ func TestApprovalForm(t *testing.T) {
 	}
 }
 
-// TestApprovalSaysWhatBecame: a page never says that something is done before it is known.
-func TestApprovalSaysWhatBecame(t *testing.T) {
+// TestApprovalReportsOutcome: a page never reports success before it is known.
+func TestApprovalReportsOutcome(t *testing.T) {
 	for became, want := range map[string]string{
 		`{"state":"ended","code":"OK"}`:                                          "It was carried out.",
 		`{"state":"ended","code":"EXECUTOR_FAILED","reason":"manifest changed"}`: "It was released, and then failed: EXECUTOR_FAILED, manifest changed.",
 		`{"state":"released","code":"APPROVAL_REQUIRED"}`:                        "It was released, and has not ended yet.",
 	} {
-		a := &oneWaits{held: bus.HeldOrder{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"released"}`, became: became}
+		a := &oneWaits{held: bus.PendingApproval{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"released"}`, became: became}
 		if text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.HasSuffix(text, want) {
 			t.Errorf("%s: %q", became, text)
 		}
 	}
-	a := &oneWaits{held: bus.HeldOrder{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"ended","code":"POLICY_DENIED","reason":"the pin is another one"}`}
+	a := &oneWaits{held: bus.PendingApproval{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"ended","code":"POLICY_DENIED","reason":"the pin is another one"}`}
 	if text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.Contains(text, "POLICY_DENIED. the pin is another one.") {
 		t.Errorf("%q", text)
 	}
 }
 
-// TestApprovalShowsTheSkill: who decides about a call sees its skill first, and a manifest that
-// is another one than was approved, however the call names the skill.
+// TestApprovalShowsTheSkill: the approver of a call sees its skill first, and a manifest that
+// differs from the approved one, however the call names the skill.
 func TestApprovalShowsTheSkill(t *testing.T) {
 	pin := &intents.Pin{Skill: "shop.close", Digest: "before", Effect: string(catalog.Pure)}
-	now, before := &office.Version{Digest: "now", Text: "Deletes all.\n"}, &office.Version{Digest: "before", Text: "Reads one.\n"}
+	now, before := &consoleapi.Version{Digest: "now", Text: "Deletes all.\n"}, &consoleapi.Version{Digest: "before", Text: "Reads one.\n"}
 	for name, tt := range map[string]struct {
-		skill office.Skill
+		skill consoleapi.Skill
 		want  []string
 	}{
-		"changed":        {office.Skill{Name: "shop.close", Pin: pin, Now: now, Before: before}, []string{"another version", "+Deletes all.", "-Reads one."}},
-		"never seen":     {office.Skill{Name: "shop.close", Pin: pin, Now: now}, []string{"another version", "Deletes all."}},
-		"not approved":   {office.Skill{Name: "shop.close", Now: now}, []string{"another version", "Deletes all."}},
-		"not there":      {office.Skill{Name: "shop.close", Pin: pin}, []string{"No server declares it now"}},
-		"as it was once": {office.Skill{Name: "shop.close", Pin: pin, Now: before}, []string{"Reads one.", "only reads"}},
+		"changed":        {consoleapi.Skill{Name: "shop.close", Pin: pin, Now: now, Before: before}, []string{"another version", "+Deletes all.", "-Reads one."}},
+		"never seen":     {consoleapi.Skill{Name: "shop.close", Pin: pin, Now: now}, []string{"another version", "Deletes all."}},
+		"not approved":   {consoleapi.Skill{Name: "shop.close", Now: now}, []string{"another version", "Deletes all."}},
+		"not there":      {consoleapi.Skill{Name: "shop.close", Pin: pin}, []string{"No server declares it now"}},
+		"as it was once": {consoleapi.Skill{Name: "shop.close", Pin: pin, Now: before}, []string{"Reads one.", "only reads"}},
 	} {
 		for _, called := range []string{"shop.close", "close"} {
-			a := &oneWaits{held: bus.HeldOrder{MayDecide: true, Type: "skill.call", IntentID: intents.Digest(nil), Args: json.RawMessage(`{"input":{},"skill":"` + called + `"}`)}, skills: []office.Skill{tt.skill}}
+			a := &oneWaits{held: bus.PendingApproval{MayDecide: true, Type: "skill.call", IntentID: intents.Digest(nil), Args: json.RawMessage(`{"input":{},"skill":"` + called + `"}`)}, skills: []consoleapi.Skill{tt.skill}}
 			c := newConsole(t, a)
 			cookie := logIn(t, c)
 			for path, want := range map[string][]string{"/console/approvals/" + intents.Digest(nil): append(tt.want, "<h1>skill.call of "+called), "/console/approvals": {"<code>" + called + "</code>"}} {

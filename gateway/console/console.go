@@ -1,15 +1,15 @@
-// Package console is the part of the gateway that people see in a browser: pages below
-// /console, made on the server. It reads and acts through the HTTP interface of its own
-// process, as the person whose API key opened the session; it decides nothing.
+// Package console is the browser interface of the gateway: pages below /console, rendered on the
+// server. It reads and acts through the HTTP interface of its own process, as the person whose
+// API key opened the session; it decides nothing.
 //
-//	/console/now              orders as they are decided
-//	/console/plans            plans; …/{plan_id}: one with its orders
-//	/console/approvals        what waits; …/{intent_id}: one, to decide it
-//	/console/orders/{id}      an order with signature, policy, outcome, receipt and proof
+//	/console/now              intents as they are decided
+//	/console/plans            plans; …/{plan_id}: one with its intents
+//	/console/approvals        pending approvals; …/{intent_id}: one, to decide it
+//	/console/orders/{id}      an intent with signature, policy, outcome, receipt and proof
 //	/console/agents           agents and skills
 //	/console/policies         rules that fired, explanations, backtests
 //	/console/record           search, bundle, checkpoint
-//	/console/health           stores, breakers, and what models cost
+//	/console/health           stores, breakers, and the cost of models
 package console
 
 import (
@@ -33,7 +33,7 @@ import (
 
 // Config of a console. API is required.
 type Config struct {
-	API       http.Handler // the HTTP interface of this process, and what package office has beside
+	API       http.Handler // the HTTP interface of this process, and that of package consoleapi
 	Witnesses []string     // that cosign checkpoints, by name
 	Secure    bool         // people reach it by TLS
 	Now       func() time.Time
@@ -47,6 +47,7 @@ type Console struct {
 	pages    map[string]*template.Template
 	rate     *ratelimit.Limiter
 	live     *ratelimit.Limiter
+	streams  *ratelimit.Places
 }
 
 // Bounds of one session: pages of a window, and streams opened in a minute.
@@ -54,13 +55,14 @@ const (
 	pageRate   = 600
 	pageWindow = 15 * time.Minute
 	streamRate = 30
+	maxStreams = 256 // concurrent, of all
 	maxForm    = 1 << 20
 )
 
 //go:embed templates static
 var files embed.FS
 
-// New makes a console.
+// New creates a console.
 func New(cfg Config) (*Console, error) {
 	if cfg.API == nil {
 		return nil, errors.New("console: needs the interface")
@@ -71,7 +73,7 @@ func New(cfg Config) (*Console, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	c := &Console{
 		Config: cfg, sessions: newSessions(cfg.Now), pages: map[string]*template.Template{},
-		rate: ratelimit.New(pageRate, pageWindow, shares, cfg.Now), live: ratelimit.New(streamRate, time.Minute, shares, cfg.Now),
+		rate: ratelimit.New(pageRate, pageWindow, shares, cfg.Now), live: ratelimit.New(streamRate, time.Minute, shares, cfg.Now), streams: ratelimit.NewPlaces(maxStreams),
 	}
 	names, err := fs.Glob(files, "templates/*.html")
 	if err != nil {
@@ -87,7 +89,8 @@ func New(cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// policy of content: nothing but what this origin serves, and no script or style in a page.
+// contentPolicy is the Content-Security-Policy: only content of this origin, and no inline script
+// or style.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // Handler serves everything below /console.
@@ -108,7 +111,7 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/now":                   {"now", c.now},
 		"GET /console/plans":                 {"plans", c.plans},
 		"GET /console/plans/{id}":            {"plan", c.plan},
-		"GET /console/orders/{id}":           {"order", c.order},
+		"GET /console/orders/{id}":           {"order", c.intent},
 		"GET /console/orders/{id}/proof":     {"", c.proof},
 		"GET /console/approvals":             {"approvals", c.approvals},
 		"GET /console/approvals/{id}":        {"approval", c.approval},
@@ -138,7 +141,7 @@ func (c *Console) Handler() http.Handler {
 	})
 }
 
-// request of a person with a session.
+// request is a request of a person with a session.
 type request struct {
 	*http.Request
 	w http.ResponseWriter
@@ -146,18 +149,18 @@ type request struct {
 	c *Console
 }
 
-// view is what the layout of a page gets.
+// view is the input of a page's layout.
 type view struct {
 	Page, Path string
 	Session    *session // nil: nobody is logged in
-	Said       string
+	Message    string
 	Body       any
 }
 
-// errDone says that a handler has answered by itself.
+// errDone means that a handler has already answered.
 var errDone = errors.New("console: answered")
 
-// page is a route for people with a session. What a form sends carries the session's token.
+// page is a route for people with a session. Forms carry the session's token.
 func (c *Console) page(name string, show func(*request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, err := c.session(r)
@@ -183,7 +186,7 @@ func (c *Console) page(name string, show func(*request) (any, error)) http.Handl
 	})
 }
 
-// allowed counts the request, and looks at the token of a form.
+// allowed counts the request, and checks the token of a form.
 func (q *request) allowed() error {
 	if wait, ok := q.c.rate.Allow(q.s.metered()); !ok {
 		p := problem.New(intents.RateLimited, "", "")
@@ -196,7 +199,7 @@ func (q *request) allowed() error {
 	return nil
 }
 
-// see sends the browser to a page, which says something once.
+// see redirects the browser to a page, which shows a message once.
 func (q *request) see(path, said string) (any, error) {
 	q.s.say(said)
 	http.Redirect(q.w, q.Request, path, http.StatusSeeOther)
@@ -205,7 +208,7 @@ func (q *request) see(path, said string) (any, error) {
 
 func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, name string, s *session, body any) {
 	var out bytes.Buffer
-	v := view{Page: name, Path: r.URL.Path, Session: s, Said: s.heard(), Body: body}
+	v := view{Page: name, Path: r.URL.Path, Session: s, Message: s.takeMessage(), Body: body}
 	if err := c.pages[name].Execute(&out, v); err != nil {
 		c.Log.ErrorContext(r.Context(), "console page", slog.String("page", name), slog.String("error", err.Error()))
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
@@ -216,18 +219,18 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, nam
 	_, _ = out.WriteTo(w)
 }
 
-// failed is what a page says of a refusal: the code, what stands, and what to do next.
-type failed struct {
+// pageError shows a refusal: the code, the state, and what to do next.
+type pageError struct {
 	*problem.Problem
 	Stands string
 }
 
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, s *session, err error) {
-	p := problem.Of(err)
+	p := problem.FromError(err)
 	if p.Code == intents.Internal && !errors.As(err, new(*problem.Problem)) && r.Context().Err() == nil {
 		c.Log.ErrorContext(r.Context(), "console", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
 	}
-	f := failed{p, "Nothing was changed."}
+	f := pageError{p, "Nothing was changed."}
 	switch {
 	case r.Method == http.MethodPost && (p.Code == intents.ExecutorTimeout || p.Code == intents.Internal || p.Code == intents.InFlight):
 		f.Stands = "It is not known here whether it was carried out: look into the record before you try again."
@@ -237,7 +240,7 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, s *session, err e
 	c.render(w, r, p.Status, "problem", s, f)
 }
 
-// ask puts a request to the API for a person, and decodes the answer.
+// ask sends a request to the API for a person, and decodes the answer.
 func (c *Console) ask(ctx context.Context, who credentials, method, path string, in, out any) error {
 	a, err := c.fetch(ctx, who, method, path, in)
 	if err == nil && out != nil {
@@ -254,19 +257,26 @@ func (q *request) post(path string, in, out any) error {
 	return q.c.ask(q.Context(), q.s.credentials, http.MethodPost, path, in, out)
 }
 
-// may asks whether the person's roles cover a capability today.
+// may returns an error unless the person's roles now cover a capability.
 func (q *request) may(capability string) error {
 	return q.get("/v1/me?capability="+capability, nil)
 }
 
-// changes is a stream with an event whenever something is decided that the person may see.
-// It ends with the session, with the page, and after some minutes: the browser asks again.
+// changes is a stream with an event for every decision that the person may see. It ends with the
+// session, with the page, and after some minutes: the browser reconnects.
 func (c *Console) changes(q *request) (any, error) {
 	if wait, ok := c.live.Allow(q.s.metered()); !ok {
 		p := problem.New(intents.RateLimited, "", "")
 		p.RetryAfter = wait
 		return nil, p
 	}
+	leave, ok := c.streams.Take(q.s.metered().Tenant, q.s.metered().Key)
+	if !ok {
+		p := problem.New(intents.Overloaded, "", "too many pages of this API key or its tenant are open")
+		p.RetryAfter = streamLife
+		return nil, p
+	}
+	defer leave()
 	h := q.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(q.w)

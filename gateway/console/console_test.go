@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
 
-// hostile is a text that acts in a page which does not escape it, and hides in one that does.
+// hostile is a text that acts in a page that does not escape it, and contains hidden characters
+// for one that does.
 const hostile = `"'><script>alert(1)</script><img src=x onerror=alert(2)>` + "\u202e{{.}}</textarea>"
 
 // fill sets every text of a value, however deep, that a template could show.
@@ -67,16 +68,16 @@ func fill(v reflect.Value) {
 // bodies of the pages, by template.
 func bodies() map[string]any {
 	return map[string]any{
-		"login": &entrance{}, "problem": &failed{}, "now": &orderList{}, "plans": &planList{}, "plan": &planPage{}, "order": &orderPage{},
+		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "order": &intentPage{},
 		"approvals": &bus.ApprovalsReply{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
-		"policies": &policiesPage{}, "backtest": &tried{}, "explain": &explained{}, "record": &recordPage{}, "health": &healthPage{},
+		"policies": &policiesPage{}, "backtest": &backtestView{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
 	}
 }
 
 var element = regexp.MustCompile(`<[a-z]+[^>]*>`)
 
-// TestNothingActs: whatever texts a page shows, they stay texts, and no page has a script,
-// a style or a handler in it.
+// TestNothingActs: texts on a page stay texts, and no page has a script, a style or a handler in
+// it.
 func TestNothingActs(t *testing.T) {
 	c := newConsole(t, nil)
 	seen := bodies()
@@ -95,11 +96,11 @@ func TestNothingActs(t *testing.T) {
 			} else {
 				body = reflect.New(reflect.TypeOf(body).Elem()).Interface()
 				if name == "problem" {
-					body = &failed{Problem: &problem.Problem{}}
+					body = &pageError{Problem: &problem.Problem{}}
 				}
 			}
 			w := httptest.NewRecorder()
-			s := &session{User: hostile, Tenant: hostile, CSRF: hostile, said: hostile}
+			s := &session{User: hostile, Tenant: hostile, CSRF: hostile, message: hostile}
 			c.render(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/now", nil), http.StatusOK, name, s, body)
 			text := w.Body.String()
 			if strings.Contains(text, "%!") {
@@ -124,14 +125,14 @@ func TestNothingActs(t *testing.T) {
 	}
 }
 
-// api answers for two keys; what it was asked is kept.
+// api answers for two keys and records its requests.
 type api struct {
-	revoked bool
-	asked   []string
+	revoked  bool
+	requests []string
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.asked = append(a.asked, r.Method+" "+r.URL.Path)
+	a.requests = append(a.requests, r.Method+" "+r.URL.Path)
 	switch {
 	case a.revoked || r.Header.Get("X-Api-Key") != "key":
 		problem.New(intents.Unauthorized, "", "the API key is not known").Write(w)
@@ -178,7 +179,7 @@ func logIn(t *testing.T, c *Console) *http.Cookie {
 	return resp.Cookies()[0]
 }
 
-// TestSession: what the cookie is, and when it is over.
+// TestSession: the cookie's attributes, and the end of a session.
 func TestSession(t *testing.T) {
 	a, now := &api{}, time.Now()
 	c := newConsole(t, a)
@@ -234,7 +235,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestStrangers: every page asks for a session first, and nothing is asked for a stranger.
+// TestStrangers: every page asks for a session first, and nothing is requested for a stranger.
 func TestStrangers(t *testing.T) {
 	a := &api{}
 	c := newConsole(t, a)
@@ -251,8 +252,8 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-	if len(a.asked) != 0 {
-		t.Errorf("asked %v", a.asked)
+	if len(a.requests) != 0 {
+		t.Errorf("asked %v", a.requests)
 	}
 	resp := send(c, http.MethodPost, "/console/login", url.Values{"key": {"wrong"}}, nil)
 	text, _ := io.ReadAll(resp.Body)
@@ -272,7 +273,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestGraph: each step stands to the right of what it waits for.
+// TestGraph: each step is to the right of those that it waits for.
 func TestGraph(t *testing.T) {
 	v := catalog.PlanView{Steps: []catalog.StepView{
 		{PlanStep: catalog.PlanStep{Step: 1, Task: "a"}},
@@ -290,7 +291,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestShown: what would hide is written out.
+// TestShown: hidden characters are written out.
 func TestShown(t *testing.T) {
 	if got := shown("a\u202eb\u200b\x1b[2J\n"); got != `a<U+202E>b<U+200B><U+001B>[2J`+"\n" {
 		t.Errorf("%q", got)

@@ -27,12 +27,12 @@ func (c *Console) plans(q *request) (any, error) {
 	return out, err
 }
 
-// planPage is a plan with its graph, timeline and orders.
+// planPage is a plan with its graph, timeline and intents.
 type planPage struct {
 	catalog.PlanView
 	Graph  graph
 	Events []event
-	List   orderList
+	List   intentList
 }
 
 // event of a plan's timeline.
@@ -58,7 +58,7 @@ func (c *Console) plan(q *request) (any, error) {
 	}
 	p.Events, p.Graph = trace.Events, graphOf(p.PlanView)
 	var err error
-	p.List, err = q.orders(filter{Plan: id})
+	p.List, err = q.intents(filter{Plan: id})
 	return p, err
 }
 
@@ -83,7 +83,7 @@ const (
 	maxLabel            = 20
 )
 
-// waits are the numbers of the steps that a step waits for.
+// waits returns the numbers of the steps that a step waits for.
 func waits(v catalog.PlanView, i int) (out []int) {
 	s := v.Steps[i]
 	if v.Run != nil {
@@ -107,8 +107,8 @@ func waits(v catalog.PlanView, i int) (out []int) {
 	return slices.Compact(out)
 }
 
-// graphOf places each step to the right of all that it waits for. A circle, which no plan
-// has, would only be drawn as it was found.
+// graphOf places each step to the right of all that it waits for. A cycle, which no plan has,
+// would be drawn as found.
 func graphOf(v catalog.PlanView) (g graph) {
 	depth, row := map[int]int{}, map[int]int{}
 	for range v.Steps { // a step's depth is final when those before it are

@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"slices"
 
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/office"
 )
 
-// policiesPage has the policy in force, what it refused, and a file to try another text of.
+// policiesPage has the policy in force, its refusals, and a file for trying a change.
 type policiesPage struct {
 	InForce struct {
 		Digest   string `json:"digest"`
@@ -18,7 +18,7 @@ type policiesPage struct {
 		Since    string `json:"since"`
 		Refused  int64  `json:"refused"`
 	}
-	Denied     orderList
+	Denied     intentList
 	Files      []string
 	File, Text string
 }
@@ -33,12 +33,12 @@ func (*Console) policies(q *request) (any, error) {
 		f.Code = string(intents.PolicyDenied)
 	}
 	var err error
-	if p.Denied, err = q.orders(f); err != nil {
+	if p.Denied, err = q.intents(f); err != nil {
 		return nil, err
 	}
 	if q.may(explains) == nil {
 		var tree map[string]string
-		if err := q.get(office.Path+"policy", &tree); err != nil {
+		if err := q.get(consoleapi.Path+"policy", &tree); err != nil {
 			return nil, err
 		}
 		p.Files = slices.Sorted(maps.Keys(tree))
@@ -51,21 +51,21 @@ func (*Console) policies(q *request) (any, error) {
 	return p, nil
 }
 
-// Capabilities that pages need which read more than the API shows.
+// Capabilities required by pages that read more than the API shows.
 const (
 	explains = "policy:explain"
 	audits   = "audit:read"
 )
 
-// explain shows why a recorded order was decided as it was.
+// explain shows why a recorded intent was decided as it was.
 func (*Console) explain(q *request) (any, error) {
-	var p explained
-	err := q.get(office.Path+"explain/"+url.PathEscape(q.PathValue("id")), &p)
+	var p explanation
+	err := q.get(consoleapi.Path+"explain/"+url.PathEscape(q.PathValue("id")), &p)
 	return p, err
 }
 
-// explained is an explanation, as writ policy explain gives it.
-type explained struct {
+// explanation is the output of writ policy explain.
+type explanation struct {
 	ID       string           `json:"intent_id"`
 	Recorded intents.Decision `json:"recorded"`
 	Policy   *struct {
@@ -83,9 +83,9 @@ type explained struct {
 	} `json:"policy"`
 }
 
-// tried is a backtest with what was tried.
-type tried struct {
-	office.Backtest
+// backtestView is a backtest with the changed text.
+type backtestView struct {
+	consoleapi.Backtest
 	File string
 	Diff []diffLine
 }
@@ -94,10 +94,10 @@ type tried struct {
 func (*Console) backtest(q *request) (any, error) {
 	file, text := q.PostFormValue("file"), lines(q.PostFormValue("text"))
 	var tree map[string]string
-	if err := q.get(office.Path+"policy", &tree); err != nil {
+	if err := q.get(consoleapi.Path+"policy", &tree); err != nil {
 		return nil, err
 	}
-	p := tried{File: file, Diff: diff("in force/"+file, tree[file], "tried/"+file, text)}
-	err := q.post(office.Path+"backtest", office.Trial{File: file, Text: text}, &p.Backtest)
+	p := backtestView{File: file, Diff: diff("in force/"+file, tree[file], "tried/"+file, text)}
+	err := q.post(consoleapi.Path+"backtest", consoleapi.Trial{File: file, Text: text}, &p.Backtest)
 	return p, err
 }

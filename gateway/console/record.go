@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"aob.dev/writ/gateway"
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/monitor"
-	"aob.dev/writ/internal/office"
+	"aob.dev/writ/monitor"
 )
 
-// lines is a text of a form with the line ends of files.
+// lines converts a text of a form to the line ends of files.
 func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// recordPage has a search, the last checkpoint, and who cosigns it.
+// recordPage has a search, the last checkpoint, and its witnesses.
 type recordPage struct {
-	List       orderList
+	List       intentList
 	Checkpoint string
 	Witnesses  []string
 	Audits     bool // the person may export
@@ -27,7 +27,7 @@ type recordPage struct {
 func (c *Console) record(q *request) (any, error) {
 	var p recordPage
 	var err error
-	if p.List, err = q.orders(q.filter()); err != nil {
+	if p.List, err = q.intents(q.filter()); err != nil {
 		return nil, err
 	}
 	a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/ledger/checkpoint", nil)
@@ -42,22 +42,22 @@ func (c *Console) record(q *request) (any, error) {
 func (c *Console) bundle(q *request) (any, error) {
 	a := &reply{header: http.Header{}, past: q.w}
 	a.header.Set("Content-Disposition", `attachment; filename="`+q.s.Tenant+`.jsonl"`)
-	if err := c.serve(q.Context(), q.s.credentials, http.MethodGet, office.Path+"bundle", nil, true, a); err != nil {
+	if err := c.serve(q.Context(), q.s.credentials, http.MethodGet, consoleapi.Path+"bundle", nil, true, a); err != nil {
 		return nil, err
 	}
 	return nil, errDone
 }
 
-// healthPage has the state of the process and of the one that follows the record, what models
-// cost, and the figures of the four layers.
+// healthPage has the state of this process and of the one that follows the record, the cost of
+// models, and the figures of the four layers.
 type healthPage struct {
-	office.Health
+	consoleapi.Health
 	Figures     *monitor.Figures `json:"figures"` // nil: the person may not see the whole tenant
 	Status, Bus string
 	Usage       catalog.PlanUsageResult
 }
 
-// usageOf is the stretch of time whose usage the page shows, as of its figures.
+// usageOf is the period of the usage and figures on the page.
 const usageOf = time.Hour
 
 func (c *Console) health(q *request) (any, error) {
@@ -65,11 +65,11 @@ func (c *Console) health(q *request) (any, error) {
 	if err := q.get("/health/deep", &d); err != nil {
 		return nil, err
 	}
-	p := healthPage{Status: d.Status, Bus: d.Bus, Health: office.Health{Stores: d.Stores}} // those of the router come to them
-	if err := q.get(office.Path+"health", &p); err != nil {
+	p := healthPage{Status: d.Status, Bus: d.Bus, Health: consoleapi.Health{Stores: d.Stores}} // the router's stores are added to them
+	if err := q.get(consoleapi.Path+"health", &p); err != nil {
 		return nil, err
 	}
-	var here office.Health
+	var here consoleapi.Health
 	if err := q.get("/readyz", &here); err != nil {
 		return nil, err
 	}

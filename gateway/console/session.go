@@ -15,8 +15,8 @@ import (
 	"aob.dev/writ/internal/ratelimit"
 )
 
-// cookieName of the session. It holds a random number, which no interface but the console
-// takes, and browsers send it there alone.
+// cookieName of the session. Its value is a random number that only the console accepts, and
+// browsers send it only there.
 const cookieName = "writ_console"
 
 const (
@@ -24,13 +24,13 @@ const (
 	maxSessions = 10_000
 )
 
-// shares are of the sessions: of all, of a tenant's, and of those that came by one key.
+// shares are of the sessions: of all, of a tenant's, and of those opened with one key.
 var shares = ratelimit.Shares{All: maxSessions, Tenant: 2000, Key: 200}
 
-// credentials are what requests to the API carry.
+// credentials are those of requests to the API.
 type credentials struct{ key, user, address string }
 
-// session of a person. It ends with its key: each page asks the API for whom the key acts.
+// session of a person. It ends with its key: each page asks the API for the key's user.
 type session struct {
 	credentials
 	id     string // digest of the cookie's value
@@ -39,8 +39,8 @@ type session struct {
 	User   string
 	until  time.Time
 
-	mu   sync.Mutex
-	said string // for the next page, guarded by mu
+	mu      sync.Mutex
+	message string // for the next page, guarded by mu
 }
 
 func (s *session) sent(token string) bool {
@@ -50,20 +50,20 @@ func (s *session) sent(token string) bool {
 func (s *session) say(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = text
+	s.message = text
 }
 
-func (s *session) heard() (text string) {
+func (s *session) takeMessage() (text string) {
 	if s == nil {
 		return ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, s.said = s.said, ""
+	text, s.message = s.message, ""
 	return text
 }
 
-// sessions are in memory alone: after a restart people log in again.
+// sessions are in memory only: after a restart people log in again.
 type sessions struct {
 	now func() time.Time
 
@@ -75,7 +75,8 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, by: ratelimit.NewTable[*session](shares, nil)}
 }
 
-// begin makes a session; token is for the cookie. Of too many the one that was used least recently ends.
+// begin creates a session; token is for the cookie. At the limit the least recently used session
+// ends.
 func (t *sessions) begin(s *session) (token string) {
 	token, s.CSRF, s.until = rand.Text(), rand.Text(), t.now().Add(sessionLife)
 	s.id = intents.Digest([]byte(token))
@@ -110,13 +111,14 @@ func (s *session) metered() ratelimit.Caller {
 
 var errNoSession = errors.New("console: no session")
 
-// who is what the API says of a key.
-type who struct {
+// keyInfo is the API's information about a key.
+type keyInfo struct {
 	Tenant string `json:"tenant_id"`
 	User   string `json:"user_id"`
 }
 
-// session of a request. One whose key was revoked, or whose user is disabled, is over.
+// session returns the session of a request. It has ended if its key was revoked, or its user is
+// disabled.
 func (c *Console) session(r *http.Request) (*session, error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
@@ -126,7 +128,7 @@ func (c *Console) session(r *http.Request) (*session, error) {
 	if !ok {
 		return nil, errNoSession
 	}
-	var now who
+	var now keyInfo
 	err = c.ask(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, &now)
 	p := (*problem.Problem)(nil)
 	if errors.As(err, &p) && (p.Code == intents.Unauthorized || p.Code == intents.RBACForbidden) || err == nil && (now.Tenant != s.Tenant || now.User != s.User) {
@@ -140,13 +142,13 @@ func (c *Console) cookie(value string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: cookieName, Value: value, Path: "/console", MaxAge: seconds, HttpOnly: true, Secure: c.Secure, SameSite: http.SameSiteStrictMode} //nolint:gosec // G124: Secure is set where people come by TLS
 }
 
-// entrance is the page to log in at.
+// entrance is the login page.
 type entrance struct {
 	Next    string
 	Problem *problem.Problem
 }
 
-// next is where a log-in leads to; nowhere but into the console.
+// next returns the target of a login, which is always within the console.
 func next(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/console/") || strings.Contains(path, "\\") || strings.HasPrefix(u.Path, "/console/log") {
@@ -167,10 +169,10 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 	c.render(w, r, http.StatusOK, "login", nil, entrance{Next: next(r.URL.Query().Get("next"))})
 }
 
-// login opens a session for whoever knows an API key. Wrong keys count against their address.
+// login opens a session for the owner of an API key. Wrong keys count against their address.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	s := &session{credentials: credentials{strings.TrimSpace(r.PostFormValue("key")), strings.TrimSpace(r.PostFormValue("user")), r.RemoteAddr}}
-	var found who
+	var found keyInfo
 	err := c.enter(r, s, &found)
 	token := ""
 	if err == nil {
@@ -179,7 +181,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	to := next(r.PostFormValue("next"))
 	if err != nil {
-		p := problem.Of(err)
+		p := problem.FromError(err)
 		c.render(w, r, p.Status, "login", nil, entrance{to, p})
 		return
 	}
@@ -192,8 +194,8 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // G710: next lets no other address pass
 }
 
-// enter asks who a new session is, and has the API count it as a request of that user.
-func (c *Console) enter(r *http.Request, s *session, found *who) error {
+// enter reads the user of a new session, and has the API count it as a request of that user.
+func (c *Console) enter(r *http.Request, s *session, found *keyInfo) error {
 	a := &reply{header: http.Header{}}
 	if err := c.serve(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, false, a); err != nil {
 		return err

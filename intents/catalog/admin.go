@@ -34,22 +34,6 @@ type AdminPut struct {
 	Role   *RoleData `json:"role,omitempty"`
 	New    *Tenant   `json:"new_tenant,omitempty"`
 	Data   *Data     `json:"data,omitempty"`
-
-	Moved   *Moved    `json:"moved,omitempty"`   // operators of system only
-	Arrived *struct{} `json:"arrived,omitempty"` // likewise: all that a tenant came with is here
-}
-
-// Moved says that a tenant leaves for another log; without an origin, that it stays after all.
-type Moved struct {
-	Origin string `json:"origin,omitempty"`
-}
-
-// Came is where a tenant came from: another log, whose record says that it left for this one.
-type Came struct {
-	Origin   string `json:"origin"`
-	Position int64  `json:"position"` // of that record
-	Record   string `json:"record"`   // its digest
-	Receipt  string `json:"receipt"`  // the other log's router says so
 }
 
 // APIKey is a row of the directory: only the SHA-256 of the key is known.
@@ -76,10 +60,9 @@ type RoleData struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// Tenant is a new tenant. One that came from another log begins with nothing.
+// Tenant is a new tenant.
 type Tenant struct {
-	ID   string `json:"id"`
-	Came *Came  `json:"came,omitempty"`
+	ID string `json:"id"`
 }
 
 // Data is a tenant's data for policies: data.tenants[<tenant>][<key>].
@@ -118,47 +101,47 @@ type GrantRevoke struct {
 	Before string `json:"before"` // RFC 3339
 }
 
-// OrderResolve are the arguments of order.resolve.
-type OrderResolve struct {
+// IntentResolve are the arguments of order.resolve.
+type IntentResolve struct {
 	IntentID string `json:"intent_id"`
 	Status   string `json:"status"` // done, failed
 	Reason   string `json:"reason"`
 }
 
-// RecordErase are the arguments of record.erase: what of an order is taken out of
+// RecordErase are the arguments of record.erase: which parts of an intent are erased from
 // its records. Tenant may be named by operators of system only.
 type RecordErase struct {
 	Tenant   string   `json:"tenant,omitempty"`
 	IntentID string   `json:"intent_id"`
-	Position int64    `json:"position"` // of the order's record
-	Parts    []string `json:"parts"`    // ErasesOrder and so on
+	Position int64    `json:"position"` // of the intent's record
+	Parts    []string `json:"parts"`    // ErasesIntent and so on
 	Reason   string   `json:"reason"`
 }
 
 // What record.erase can take away.
 const (
-	ErasesOrder  = "order"  // the sealed order with its arguments, and the grant that it came with
+	ErasesIntent = "order"  // the envelope with its arguments, and its grant
 	ErasesResult = "result" // the result, or the reason where there is none
-	ErasesBlobs  = "blobs"  // the tenant's blobs that the records name and nobody else holds
+	ErasesBlobs  = "blobs"  // the tenant's blobs that only these records name
 )
 
 // PolicyPush are the arguments of policy.push: a policy for all tenants, as an
-// OPA bundle. The order's signature is the bundle's.
+// OPA bundle. The signature of the intent is that of the bundle.
 type PolicyPush struct {
 	Revision int64  `json:"revision"` // higher than the one in force; the bundle's manifest says the same
 	Digest   string `json:"digest"`   // of the tree (policies.Source.Digest)
 	Bundle   string `json:"bundle"`   // gzipped tar, base64
 }
 
-// Erased is the result of record.erase. Stays says where copies of what is erased are, and what to do
-// about each: the erasure takes from the records of one order, and from nothing else.
-type Erased struct {
-	Accepted bool     `json:"accepted"`
-	Stays    []string `json:"stays"`
+// EraseResult is the result of record.erase. Remaining says where copies of the erased data may be, and what to do
+// about each: the erasure changes the records of one intent, and nothing else.
+type EraseResult struct {
+	Accepted  bool     `json:"accepted"`
+	Remaining []string `json:"stays"`
 }
 
-// Stays is where what an erasure of some parts is about may still be.
-func Stays(parts []string) []string {
+// RemainingCopies says where copies of erased parts may remain.
+func RemainingCopies(parts []string) []string {
 	const erase = ", and erase each with writ order erase INTENT_ID --reason TEXT"
 	out := []string{
 		"in results of reads that showed it (plan.get, plan.list, message.list, transcript.get, session.get, session.list, memory.query, read_memory, read_lines, kb.search): list them with writ audit search --kind order --type TYPE" + erase + " --parts result",
@@ -166,7 +149,7 @@ func Stays(parts []string) []string {
 		"in documents that its plan wrote: sessions, and memories with what was remembered of it, stay until their retention ends; knowledge goes with kb.remove",
 		"elsewhere: backups, bundles that were handed out, and what skill servers and external executors were sent",
 	}
-	for _, part := range []string{ErasesOrder, ErasesResult, ErasesBlobs} {
+	for _, part := range []string{ErasesIntent, ErasesResult, ErasesBlobs} {
 		if !slices.Contains(parts, part) {
 			out = append(out, "in this order itself: --parts "+part+" was not asked for")
 		}
@@ -174,7 +157,7 @@ func Stays(parts []string) []string {
 	return out
 }
 
-// Accepted is the result of every order whose effect is only the fold.
-type Accepted struct {
+// Ack is the result of every intent whose effect is only a transition of the state.
+type Ack struct {
 	Accepted bool `json:"accepted"`
 }

@@ -2,7 +2,7 @@ package catalog
 
 import "encoding/json"
 
-// AlsoNeeds are the capabilities that an order needs beside that of its row: of a plan
+// AlsoNeeds are the capabilities that an intent needs beside that of its row: for a plan
 // those to run the agents of its steps.
 func AlsoNeeds(typ string, args json.RawMessage) []string {
 	var a Plan

@@ -13,8 +13,8 @@ var artifactRows = []Row{
 }
 
 // ArtifactPut are the arguments of artifact.put: exactly one of Data and From. A
-// string is kept as text, anything else as JSON. What it is called and of which
-// type it is, the record says: bytes have one digest under any name.
+// string is stored as text, anything else as JSON. Its name and
+// type are in the record: bytes have one digest under any name.
 type ArtifactPut struct {
 	Data      json.RawMessage `json:"data,omitempty"`
 	From      string          `json:"from,omitempty"`
@@ -36,7 +36,7 @@ type ArtifactGet struct {
 }
 
 // ArtifactGetResult is the result of artifact.get. URL is a path of the gateway
-// that gives the bytes to whoever has it, by GET, before ExpiresAt.
+// that returns the bytes to any bearer, by GET, before ExpiresAt.
 type ArtifactGetResult struct {
 	Artifact  string    `json:"artifact"`
 	SizeBytes int64     `json:"size_bytes"`

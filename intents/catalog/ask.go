@@ -23,21 +23,21 @@ type AgentAsk struct {
 
 // AskContext is what an asked agent inherits.
 type AskContext struct {
-	EpisodeID    string `json:"episode_id"` // the session, unless somebody says otherwise
+	EpisodeID    string `json:"episode_id"` // the session, by default
 	Locale       string `json:"locale,omitempty"`
 	Location     string `json:"location,omitempty"`
-	PriorContext string `json:"prior_context,omitempty"` // what the agent of the turn before did; at most 2 KiB
+	PriorContext string `json:"prior_context,omitempty"` // summary of the agent's previous turn; at most 2 KiB
 }
 
-// AgentAskResult is the result of agent.ask. Of an order that repeats another the task is
+// AgentAskResult is the result of agent.ask. If an intent repeats another, the task is
 // the first one's.
 type AgentAskResult struct {
 	TaskID string   `json:"task_id"`
 	Skills []string `json:"skills"` // that the asked agent may call
 }
 
-// Statuses of an ask in ToldCall, beside open and those of step.finish.
+// Statuses of an ask in CallSummary, beside open and those of step.finish.
 const (
-	AskInterrupted = "interrupted" // ended before it could answer: to be asked again under the same call
+	AskInterrupted = "interrupted" // ended before it could answer: it is asked again under the same call
 	AskUnavailable = "unavailable"
 )

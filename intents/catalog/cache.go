@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// The skills executor keeps the answers, so it carries these out.
+// cacheRows are carried out by the skills executor, which caches the answers.
 var cacheRows = []Row{
 	{Type: "cache.invalidate", Title: "Forget answers that are kept", Capability: "cache:write", Signers: askersAndOperators, Executor: "skills", Effect: Idempotent, RandomKey: true},
 	{Type: "cache.stats", Title: "Count the answers that are kept", Capability: "cache:read", Signers: askers, Executor: "skills", Effect: Pure},
@@ -12,7 +12,7 @@ var cacheRows = []Row{
 
 // The scopes of cache.invalidate.
 const (
-	CacheWorkflow = "workflow" // what the orders of a run or plan have put there
+	CacheWorkflow = "workflow" // what the intents of a run or plan cached
 	CacheSkill    = "skill"
 	CacheKey      = "key"
 )
@@ -35,7 +35,7 @@ type CacheStatsResult struct {
 	Answers   []CachedAnswer `json:"answers"` // the newest 100
 }
 
-// CachedAnswer is an answer that is kept.
+// CachedAnswer is a cached answer.
 type CachedAnswer struct {
 	Key       string    `json:"key"` // <skill>:sha256:<hex>
 	SizeBytes int64     `json:"size_bytes"`

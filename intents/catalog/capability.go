@@ -10,25 +10,25 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// readers are capabilities that no order needs, but reading and dry runs do.
+// readers are capabilities that no intent needs, only reading and dry runs.
 var readers = []string{"audit:read", "policy:explain", "agents:read"}
 
 // RunAgent is the capability to run an agent, without the agent's name.
 const RunAgent = "agents:run"
 
 // CapabilityTenantMemory lets a user's tasks write what everybody of the tenant reads. Only a
-// capability that names the resource gives it.
+// capability that names the resource grants it.
 const CapabilityTenantMemory = "memory:write:tenant"
 
-// Declared are the capabilities that an order of a user needs, and so those to declare in it:
-// a declared one that the user does not have refuses the order.
-func (r Row) Declared(args json.RawMessage, user string) []string {
+// CapabilitiesFor are the capabilities that an intent of a user needs and must declare:
+// declaring one that the user does not have refuses the intent.
+func (r Row) CapabilitiesFor(args json.RawMessage, user string) []string {
 	return append([]string{r.Needs(args, user)}, AlsoNeeds(r.Type, args)...)
 }
 
-// Needs is the capability that an order of the row needs, with the resource where the
+// Needs is the capability that an intent of the row needs, with the resource where the
 // arguments decide it: of one that names an agent or a workflow to run the one that names it;
-// of a soul or knowledge the one that says whose, since one's own is less than the tenant's; and
+// of a soul or knowledge the one that names the owner, since one's own is less than the tenant's; and
 // of a memory for the whole tenant the one for that.
 func (r Row) Needs(args json.RawMessage, user string) string {
 	var a struct {
@@ -64,10 +64,10 @@ func (r Row) Needs(args json.RawMessage, user string) string {
 	return r.Capability
 }
 
-// later are capabilities of the default roles whose orders are still to come.
+// later are capabilities of the default roles whose intents do not exist yet.
 var later = []string{"logs:read", "souls:write"}
 
-// MisspeltCapability says what is wrong with a capability that can cover nothing
+// MisspeltCapability returns what is wrong with a capability that can cover nothing
 // that the catalog knows; empty: nothing is. Vendors' areas (x.<vendor>) are
 // theirs: their rows may come later.
 func (c *Catalog) MisspeltCapability(capability string) (reason string) {
@@ -106,7 +106,7 @@ func (c *Catalog) knownVerbs() map[string][]string {
 	return verbs
 }
 
-// Like adds to a reason the one of some names that a word is like, if any is.
+// Like adds to a reason the name that is most like a word, if any is.
 func Like(reason, word string, names []string) string {
 	if near := schemas.Nearest(word, names); near != "" {
 		return reason + "; did you mean " + near + "?"

@@ -1,6 +1,6 @@
-// Package catalog is the closed list of what can be ordered: one row per intent
-// type with who may sign it, which capability it needs, what it does to the world
-// and who carries it out, and the Go types of its arguments and results. Rows are
+// Package catalog is the closed list of intent types: one row per
+// type with its signers, its capability, its effect
+// and its executor, and the Go types of its arguments and results. Rows are
 // data; nothing here acts. One file per executor.
 package catalog
 
@@ -21,7 +21,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// Effect is what carrying an order out does to the world; it decides what
+// Effect is the effect of an intent on the world; it decides what
 // recovery may do with an open one.
 type Effect string
 
@@ -33,7 +33,7 @@ const (
 	EffectPin  Effect = "pin"
 )
 
-// ExecutorRouter carries an order out by committing it: its effect is the fold.
+// ExecutorRouter carries an intent out by committing it: its effect is a transition of the state.
 const ExecutorRouter = "router"
 
 // Row is one intent type.
@@ -44,7 +44,7 @@ type Row struct {
 	Signers    []intents.Role `json:"signed_by"`
 	Executor   string         `json:"executor"`
 	Effect     Effect         `json:"effect"`
-	// RandomKey: our sealers use a random idempotency key although the row is not pure.
+	// RandomKey: our submitters use a random idempotency key although the row is not pure.
 	RandomKey bool `json:"random_key,omitempty"`
 	// DataAt is where the executor finds the data that the argument "from" names,
 	// such as /data; empty: the type has no argument "from".
@@ -56,7 +56,7 @@ type Row struct {
 	args, result func() (*schemas.Schema, error) // nil: of schemas/intents
 }
 
-// DefaultRun bounds a run whose row says nothing.
+// DefaultRun bounds a run whose row has no limit.
 const DefaultRun = 30 * time.Second
 
 // Run is the longest time from dispatch to outcome: a wait for a turn at the
@@ -76,25 +76,25 @@ func (r Row) TTL() time.Duration {
 	return r.MaxTTL
 }
 
-// Key is the idempotency key that our own sealers give an order of the row: its
-// fingerprint, so that the same step is the same order whoever seals it again, or a
-// random one, as for reads. The tasks of a step load a manifest by one order, so that
-// people who have to approve it are asked once.
+// Key is the idempotency key that our own submitters give an intent of the row: its
+// fingerprint, so that the same step is the same intent whoever signs it again, or a
+// random one, as for reads. The tasks of a step load a manifest by one intent, so that
+// it is approved once.
 func (r Row) Key(args json.RawMessage, user string, c intents.Context) string {
 	one := r.Type == "skill.load" && c.TaskID != ""
 	if (r.Effect == Pure || r.RandomKey) && !one {
 		return RandomKey()
 	}
-	return intents.Fingerprint(intents.Intent{Type: r.Type, Args: args}, user, c)
+	return intents.Fingerprint(intents.Spec{Type: r.Type, Args: args}, user, c)
 }
 
-// RandomKey is an idempotency key that no other order has.
+// RandomKey is an idempotency key that no other intent has.
 func RandomKey() string { return "rnd_" + rand.Text() }
 
-// Vendor says whether the type is somebody else's (x.<vendor>.<name>).
+// Vendor reports whether the type is a vendor's (x.<vendor>.<name>).
 func (r Row) Vendor() bool { return strings.HasPrefix(r.Type, "x.") }
 
-// MaySign says whether keys of a role may sign the type.
+// MaySign reports whether keys of a role may sign the type.
 func (r Row) MaySign(role intents.Role) bool { return slices.Contains(r.Signers, role) }
 
 // ArgsSchema and ResultSchema are JSON Schema 2020-12 documents: of schemas/intents,
@@ -115,19 +115,31 @@ func (r Row) ResultSchema() (*schemas.Schema, error) {
 }
 
 // Catalog is a closed list of intent types: the built-in rows, and vendors' beside
-// them. It never changes; one process has one, and its digest stands in each
-// decision. A nil *Catalog is the built-in one.
+// them. It never changes; one process has one, and each decision has
+// its digest. A nil *Catalog is the built-in one.
 type Catalog struct {
-	rows     []Row
-	byType   map[string]Row
-	document func() []byte
-	digest   func() string
+	rows   []Row
+	byType map[string]Row
+
+	document, canonical func() []byte
+	digest              func() string
 }
 
 var builtin = newCatalog(slices.Concat(planRows, workflowRows, askRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, knowledgeRows, cacheRows, approvalRows, registryRows, adminRows, queryRows, scheduleRows, logRows))
 
 // Builtin is the catalog without vendors' rows.
 func Builtin() *Catalog { return builtin }
+
+// Executors are the types of our own executors, by executor.
+func Executors() map[string][]string {
+	out := make(map[string][]string)
+	for _, r := range builtin.rows {
+		if r.Executor != ExecutorRouter {
+			out[r.Executor] = append(out[r.Executor], r.Type)
+		}
+	}
+	return out
+}
 
 // Open is the catalog with the vendors' rows of a directory (ReadVendors); empty:
 // the built-in one.
@@ -139,11 +151,11 @@ func Open(dir string) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Extended(vendors)
+	return Extend(vendors)
 }
 
-// Extended is the catalog with vendors' rows beside the built-in ones.
-func Extended(vendors []Row) (*Catalog, error) {
+// Extend is the catalog with vendors' rows beside the built-in ones.
+func Extend(vendors []Row) (*Catalog, error) {
 	for _, r := range vendors {
 		if !r.Vendor() {
 			return nil, fmt.Errorf("catalog: %s is no vendor's type", r.Type)
@@ -162,9 +174,16 @@ func newCatalog(rows []Row) *Catalog {
 		c.byType[r.Type] = r
 	}
 	c.document = sync.OnceValue(func() []byte { return publish(rows) })
-	c.digest = sync.OnceValue(func() string {
+	c.canonical = sync.OnceValue(func() []byte {
 		canonical, err := jcs.Transform(c.document())
 		if err != nil {
+			return nil
+		}
+		return canonical
+	})
+	c.digest = sync.OnceValue(func() string {
+		canonical := c.canonical()
+		if canonical == nil {
 			return ""
 		}
 		return intents.Digest(canonical)
@@ -190,8 +209,12 @@ func (c *Catalog) Digest() string { return c.orBuiltin().digest() }
 // limits in seconds and both schemas. Do not modify.
 func (c *Catalog) Document() []byte { return c.orBuiltin().document() }
 
-// published is a row as it is written: with its limits in seconds and its schemas.
-type published struct {
+// Canonical is the JCS of Document, which Digest names; nil if it has none. It takes a while the
+// first time. Do not modify.
+func (c *Catalog) Canonical() []byte { return c.orBuiltin().canonical() }
+
+// publishedRow is a row as it is written: with its limits in seconds and its schemas.
+type publishedRow struct {
 	Row
 	TTLSec int             `json:"ttl_sec"`
 	RunSec int             `json:"run_sec"`
@@ -199,29 +222,18 @@ type published struct {
 	Result json.RawMessage `json:"result_schema"`
 }
 
-func (d published) row() Row {
+func (d publishedRow) row() Row {
 	r := d.Row
 	r.MaxTTL, r.MaxRun = time.Duration(d.TTLSec)*time.Second, time.Duration(d.RunSec)*time.Second
-	r.args = sync.OnceValues(func() (*schemas.Schema, error) { return compile(d.Args) })
-	r.result = sync.OnceValues(func() (*schemas.Schema, error) { return compile(d.Result) })
+	r.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(d.Args) })
+	r.result = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(d.Result) })
 	return r
-}
-
-// compile compiles a published schema. Earlier builds published schemas without
-// the documents that they refer to, which are those of this build: definitions that such
-// a schema refers to never change.
-func compile(schema json.RawMessage) (*schemas.Schema, error) {
-	bundled, err := schemas.Bundle(schema)
-	if err != nil {
-		return nil, err
-	}
-	return schemas.Compile(bundled)
 }
 
 // Read reads the Document of a catalog, which another build may have published.
 func Read(doc []byte) (*Catalog, error) {
 	var d struct {
-		Intents []published `json:"intents"`
+		Intents []publishedRow `json:"intents"`
 	}
 	if err := json.Unmarshal(doc, &d); err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
@@ -243,14 +255,14 @@ func whole(schema func() (*schemas.Schema, error)) (json.RawMessage, error) {
 }
 
 func publish(rows []Row) []byte {
-	var out []published
+	var out []publishedRow
 	for _, r := range rows {
 		args, err1 := whole(r.ArgsSchema)
 		result, err2 := whole(r.ResultSchema)
 		if err1 != nil || err2 != nil {
 			continue // TestRowsHaveSchemas fails
 		}
-		out = append(out, published{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args, result})
+		out = append(out, publishedRow{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args, result})
 	}
 	doc, err := json.Marshal(map[string]any{"intents": out})
 	if err != nil {

@@ -23,7 +23,7 @@ var at = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 const digest = "sha256:8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"
 
 var (
-	accepted  = Accepted{Accepted: true}
+	accepted  = Ack{Accepted: true}
 	reference = &Reference{FileID: "f_1", SizeBytes: 1_219_853, SHA256: digest, Sample: []string{"{"}}
 	joined    = PlanStep{Step: 3, ID: "join", Task: "Join.", Skills: []string{}, Inputs: []int{1, 2}, After: []int{1}, Parallel: true, ReturnSpec: ReturnSpec{Shape: "integer", Reason: "asked for"}}
 	specimen  = PlanStep{Step: 1, Task: "Find the strongest.", Skills: []string{"feed"}, InputFromStep: 1, ReturnSpec: ReturnSpec{Shape: "array<{place, magnitude: number}>", Reason: "ranking"}}
@@ -31,15 +31,15 @@ var (
 	view      = PlanView{
 		PlanID: "plan_1", TenantID: "default", UserID: "ana", SessionID: "s", TurnID: "t", Status: PlanFailed, Task: "Which?", Epoch: 1, Revision: 1,
 		PlanDigest: digest, MaxSteps: MaxSteps, ReplanCount: 1,
-		Steps:   []StepView{{PlanStep: specimen, Status: StepDone, Revision: 1, TaskID: "task_1", MemoryKey: "default:s:task_1:strongest", Validated: true, FailureReason: "none", Suggestion: "none", StartedAt: &at, FinishedAt: &at}},
-		History: []Replan{{Attempt: 1, Trigger: "insufficient", FailedStep: 2, Reason: "no rows", RevisedAt: at}},
-		Facts:   []OrderFact{{Step: 2, IntentID: digest, Type: "skill.call", Effect: Once, Args: json.RawMessage(`{}`), Status: "failed", Code: intents.ExecutorFailed}},
-		Failure: failure, CreatedAt: at, CompletedAt: &at,
+		Steps:         []StepView{{PlanStep: specimen, Status: StepDone, Revision: 1, TaskID: "task_1", MemoryKey: "default:s:task_1:strongest", Validated: true, FailureReason: "none", Suggestion: "none", StartedAt: &at, FinishedAt: &at}},
+		History:       []Replan{{Attempt: 1, Trigger: "insufficient", FailedStep: 2, Reason: "no rows", RevisedAt: at}},
+		IntentHistory: []PastIntent{{Step: 2, IntentID: digest, Type: "skill.call", Effect: Once, Args: json.RawMessage(`{}`), Status: "failed", Code: intents.ExecutorFailed}},
+		Failure:       failure, CreatedAt: at, CompletedAt: &at,
 	}
-	moved   = PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, CreatedAt: at}
-	running = PlanView{
+	withoutTexts = PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, CreatedAt: at}
+	running      = PlanView{
 		PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanExecuting, Revision: 1, PlanDigest: digest, MaxSteps: MaxNodes, History: []Replan{}, CreatedAt: at,
-		Run:   &RunView{RunID: "plan_1", WorkflowID: "lead", Version: "1.0.0", Digest: digest, Priority: "high", MaxDays: 3, Of: "plan_0", FromNode: "parse", Mode: ReplayShadow, RepeatEffects: true},
+		Run:   &RunView{RunID: "plan_1", WorkflowID: "lead", Version: "1.0.0", Digest: digest, Priority: "high", MaxDays: 3, ReplayOf: "plan_0", FromNode: "parse", Mode: ReplayShadow, RepeatEffects: true},
 		Steps: []StepView{{PlanStep: PlanStep{Step: 1, ID: "parse", Task: "function", Skills: []string{"crm.parse"}, Parallel: true, ReturnSpec: specimen.ReturnSpec}, Status: StepSkipped, Revision: 1, Type: "function", Attempts: 1, RetryAt: &at, Replayed: 7}},
 	}
 	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
@@ -58,16 +58,16 @@ type example struct {
 var feed = Manifest{Name: "feed", Description: "A feed.", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "quakes", Digest: digest, Effect: Pure}
 
 var examples = map[string]example{
-	"plan.open": {[]any{PlanOpen{PlanID: "plan_2", Task: "Sell.", Agent: "shop"}, PlanOpen{PlanID: "plan_1", Task: "Which?"}}, []any{moved}},
+	"plan.open": {[]any{PlanOpen{PlanID: "plan_2", Task: "Sell.", Agent: "shop"}, PlanOpen{PlanID: "plan_1", Task: "Which?"}}, []any{withoutTexts}},
 	"plan.close": {[]any{
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "These."},
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: failure},
 	}, []any{view}},
-	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen, joined, {Step: 3, Task: "sell", Skills: []string{}, Agent: "shop", ReturnSpec: specimen.ReturnSpec}}}}, []any{moved}},
+	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen, joined, {Step: 3, Task: "sell", Skills: []string{}, Agent: "shop", ReturnSpec: specimen.ReturnSpec}}}}, []any{withoutTexts}},
 	"plan.claim": {[]any{PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d1"}}, []any{view, PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, Task: "Which?", MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, Response: "These.", CreatedAt: at}}},
 	"step": {
 		[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
-		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest", Plan: view}, StepResult{TaskID: "task_1", Plan: moved}},
+		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest", Plan: view}, StepResult{TaskID: "task_1", Plan: withoutTexts}},
 	},
 	"agent.ask": {
 		[]any{
@@ -79,24 +79,24 @@ var examples = map[string]example{
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "done", Reply: "These."},
-		StepFinish{TaskID: "task_1", Status: "done", Order: digest},
+		StepFinish{TaskID: "task_1", Status: "done", Intent: digest},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
 		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
 		StepFinish{TaskID: "task_1", Status: "unavailable", Reason: "it does not answer"},
-	}, []any{moved}},
-	"workflow.start": {[]any{WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{"file":"cas://sha256:1"}`), Priority: "high", RunID: "plan_1"}, WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{}`)}}, []any{running, moved}},
-	"node.skip":      {[]any{NodeSkip{PlanID: "plan_1", Epoch: 1, Step: 2}}, []any{moved}},
+	}, []any{withoutTexts}},
+	"workflow.start": {[]any{WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{"file":"cas://sha256:1"}`), Priority: "high", RunID: "plan_1"}, WorkflowStart{WorkflowID: "lead", Inputs: json.RawMessage(`{}`)}}, []any{running, withoutTexts}},
+	"node.skip":      {[]any{NodeSkip{PlanID: "plan_1", Epoch: 1, Step: 2}}, []any{withoutTexts}},
 	"run.replay": {
 		[]any{RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayFreeze, RepeatEffects: true}, RunReplay{RunID: "plan_1", FromNode: "parse", Mode: ReplayShadow}},
-		[]any{running, moved},
+		[]any{running, withoutTexts},
 	},
 	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
 	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
 	"transcript.get": {[]any{TranscriptGet{IntentIDs: []string{digest}}}, []any{
 		TranscriptGetResult{SHA256: digest},
 		TranscriptGetResult{Calls: []TranscriptCall{
-			{ToldCall: ToldCall{Step: 1, IntentID: digest, Occurrence: 1, Call: "2.0", Type: "skill.call", Status: "done"}, Args: json.RawMessage(`{}`), Code: intents.OK, Reason: "r", Result: json.RawMessage(`1`)},
-			{ToldCall: ToldCall{Step: 1, IntentID: digest, Call: "1.0", Type: "skill.call", Status: "held"}, Args: json.RawMessage(`{}`)},
+			{CallSummary: CallSummary{Step: 1, IntentID: digest, Occurrence: 1, Call: "2.0", Type: "skill.call", Status: "done"}, Args: json.RawMessage(`{}`), Code: intents.OK, Reason: "r", Result: json.RawMessage(`1`)},
+			{CallSummary: CallSummary{Step: 1, IntentID: digest, Call: "1.0", Type: "skill.call", Status: "held"}, Args: json.RawMessage(`{}`)},
 		}},
 	}},
 	"plan.list":    {[]any{PlanList{Status: "failed", Limit: 100, After: "c"}, PlanList{}}, []any{PlanListResult{Plans: []PlanView{view}, Cursor: "c"}}},
@@ -131,8 +131,8 @@ var examples = map[string]example{
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "gone"}}}, []any{SkillLoadResult{Manifest: &feed}, SkillLoadResult{Skills: []Manifest{feed}, Unavailable: []string{"gone"}}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
-	"plan.usage":     {[]any{PlanUsage{Period{stamp, stamp}, true, true}, PlanUsage{}}, []any{PlanUsageResult{[]UsageRow{{"2026-11-20", "planner", "openai:m", 2, 100, 20, 1500, new(0.5)}, {Agent: "a", Model: "m", Turns: 1}}, []PlansHealth{{[]string{"feed"}, 4, 1, 0.5, 1}}, []SkillHealth{{"feed", 1}}}, PlanUsageResult{[]UsageRow{}, []PlansHealth{}, []SkillHealth{}}}},
-	"graph.patch":    {[]any{GraphPatch{RunID: "plan_1", Patch: json.RawMessage(`{"patch_version":"0.1","add_nodes":[{"id":"tell","type":"function","fn":"mail.send","inputs":{"to":"${inputs.to}"},"retry":{"max":1,"backoff_sec":5},"timeout_sec":60}],"add_edges":[{"from":"CURRENT_NODE","to":"tell","condition":"true"}],"remove_edges":[{"from":"a","to":"b"}],"justification":"to tell"}`)}}, []any{moved}},
+	"plan.usage":     {[]any{PlanUsage{Period{stamp, stamp}, true, true}, PlanUsage{}}, []any{PlanUsageResult{[]UsageRow{{"2026-11-20", "planner", "openai:m", 2, 100, 20, 1500, new(0.5)}, {Agent: "a", Model: "m", Turns: 1}}, []PlansHealth{{[]string{"feed"}, 4, 1, 0.5, 1}}, []SkillHealth{{"feed", 3, 1, 2}}}, PlanUsageResult{[]UsageRow{}, []PlansHealth{}, []SkillHealth{}}}},
+	"graph.patch":    {[]any{GraphPatch{RunID: "plan_1", Patch: json.RawMessage(`{"patch_version":"0.1","add_nodes":[{"id":"tell","type":"function","fn":"mail.send","inputs":{"to":"${inputs.to}"},"retry":{"max":1,"backoff_sec":5},"timeout_sec":60}],"add_edges":[{"from":"CURRENT_NODE","to":"tell","condition":"true"}],"remove_edges":[{"from":"a","to":"b"}],"justification":"to tell"}`)}}, []any{withoutTexts}},
 	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop", KindWorkflow}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`), ""}}}}},
 	"message.list":   {[]any{MessageList{Period{stamp, stamp}, 100, "c"}, MessageList{}}, []any{MessageListResult{[]Message{{"m_1", "s", "turn_1", "plan_1", "assistant", "Hello.", "planner", "openai:m", 100, 20, 1500, strings.Repeat("a", 32), strings.Repeat("b", 16), at, nil}, {MessageID: "m_2", SessionID: "s", Role: "tool_call", CreatedAt: at, ToolCalls: json.RawMessage(`{"name":"crm.close","args":{},"id":"call_1_0"}`)}, {MessageID: "m_0", SessionID: "s", Role: "user", CreatedAt: at}}, "c"}}},
 	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
@@ -155,8 +155,8 @@ var examples = map[string]example{
 	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
 	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}, SkillApprove{Skill: "feed", Digest: digest, Effect: Pure, CacheSeconds: 60, Shared: true}}, []any{accepted}},
 	"grant.revoke":    {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
-	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{Erased{Accepted: true, Stays: Stays([]string{ErasesOrder})}}},
-	"order.resolve":   {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
+	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesIntent, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{EraseResult{Accepted: true, Remaining: RemainingCopies([]string{ErasesIntent})}}},
+	"order.resolve":   {[]any{IntentResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
 	"registry.push":   {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
 	"agent.get":       {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}, AgentGetResult{Others: []OtherAgent{{Agent: "shop", DisplayName: "Shop", Description: "Sells.", TimeLimitSec: 300}}}}},
 	"policy.push":     {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
@@ -170,7 +170,7 @@ var examples = map[string]example{
 		Approve{IntentID: digest, Decision: DecisionApprove, Items: []string{"berlin"}},
 		Approve{IntentID: digest, Decision: DecisionEdit, Args: json.RawMessage(`{"n":1}`)},
 	}, []any{
-		ApproveResult{IntentID: digest, State: ApprovalHeld, Approved: []string{"ben"}, Missing: []string{"writ.skill.once"}},
+		ApproveResult{IntentID: digest, State: ApprovalPending, Approved: []string{"ben"}, Missing: []string{"writ.skill.once"}},
 		ApproveResult{IntentID: digest, State: ApprovalEnded, Code: intents.ApprovalRejected, Reason: "no", Approved: []string{}},
 	}},
 	"admin.put": {[]any{
@@ -247,7 +247,7 @@ func TestTypesFollowSchemas(t *testing.T) {
 	}
 }
 
-// TestAllFound: as many skills as can be asked for are a result.
+// TestAllFound: the largest number of skills that can be requested fits a result.
 func TestAllFound(t *testing.T) {
 	r, _ := Builtin().Lookup("skill.find")
 	result, err := r.ResultSchema()
@@ -405,7 +405,7 @@ func fields(typ reflect.Type) map[string]field {
 	return out
 }
 
-// TestRowsAreSound: what the router relies on without asking.
+// TestRowsAreSound: properties that the router assumes without a check.
 func TestRowsAreSound(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Builtin().Rows() {
@@ -429,7 +429,7 @@ func TestRowsAreSound(t *testing.T) {
 		if r.TTL() <= 0 || r.TTL() > 300*time.Second || r.Run() <= 0 {
 			t.Errorf("%s: ttl %s, run %s", r.Type, r.TTL(), r.Run())
 		}
-		administers := strings.HasPrefix(r.Capability, "admin:") && r.Type != "skill.approve" // which people of its tenant have sealed
+		administers := strings.HasPrefix(r.Capability, "admin:") && r.Type != "skill.approve" // which people of its tenant sign
 		if administers != slices.Equal(r.Signers, []intents.Role{intents.RoleOperator}) {
 			t.Errorf("%s: admin orders, and they alone, are for operators only", r.Type)
 		}

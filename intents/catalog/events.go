@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// events that our own executors may report of an order, by its type. Events of the
+// events that our own executors may report of an intent, by its type. Events of the
 // router, such as approval.decided, are not among them: a report of an executor must not
 // look like a decision.
 var events = map[string][]string{
@@ -18,8 +18,8 @@ var events = map[string][]string{
 // vendorEvent is what follows the executor's name in an event of its own.
 var vendorEvent = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 
-// Reports says whether the row's executor may report an event: one of the type's,
-// or, where the executor is somebody else's (x-<name>), x.<name>.<event>.
+// Reports reports whether the row's executor may report an event: one of the type's,
+// or, for a vendor's executor (x-<name>), x.<name>.<event>.
 func (r Row) Reports(event string) bool {
 	name, foreign := strings.CutPrefix(r.Executor, "x-")
 	if !r.Vendor() || !foreign {
@@ -29,7 +29,7 @@ func (r Row) Reports(event string) bool {
 	return ok && vendorEvent.MatchString(own)
 }
 
-// Kinds of events that other systems may hear, by the subjects that they are published on.
+// Kinds of events that other systems may receive, by the subjects that they are published on.
 const (
 	EventsOfSubagents = "subagent"
 	EventsOfSteps     = "step"
@@ -84,5 +84,5 @@ var eventKinds = map[string]string{
 // ofStep is an event of a step, whose number is in its name.
 var ofStep = regexp.MustCompile(`^step_\d+\.`)
 
-// EventKind is the kind of an event, if other systems may hear it.
+// EventKind is the kind of an event, if other systems may receive it.
 func EventKind(event string) string { return eventKinds[ofStep.ReplaceAllString(event, "step_N.")] }

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Who may report what: an executor never names an event of the router, of
+// TestReports: an executor never names an event of the router, of
 // another type, or of another executor.
 func TestReports(t *testing.T) {
 	vendor := Row{Type: "x.acme.echo", Executor: "x-acme"}
@@ -61,7 +61,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// Every event that an executor of ours reports is listed, and none besides.
+// TestReportedEventsAreListed: every event that an executor of ours reports is listed, and no other.
 func TestReportedEventsAreListed(t *testing.T) {
 	var said []string
 	err := filepath.WalkDir("../../executors", func(path string, d fs.DirEntry, err error) error {
@@ -75,7 +75,7 @@ func TestReportedEventsAreListed(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 2 {
 				name, literal := call.Args[0].(*ast.BasicLit)
-				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && literal && (fn.Sel.Name == "NewFact" || fn.Sel.Name == "WithFact") {
+				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && literal && (fn.Sel.Name == "NewEvent" || fn.Sel.Name == "WithEvent") {
 					event, err := strconv.Unquote(name.Value)
 					if err != nil {
 						t.Error(err)
@@ -107,7 +107,7 @@ var (
 	ofSteps = regexp.MustCompile(`"step_%d(\.[a-z_]+)"`)
 )
 
-// Every event that the recorder makes or takes from an executor is in the table of kinds, and
+// TestEventKinds: every event that the recorder makes or takes from an executor is in the table of kinds, and
 // nothing else is; docs/events.md has the same table.
 func TestEventKinds(t *testing.T) {
 	told := append(slices.Concat(slices.Collect(maps.Values(events))...), EventLine)

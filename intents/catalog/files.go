@@ -18,7 +18,7 @@ var fileRows = []Row{
 }
 
 // WriteTemp are the arguments of write_temp: exactly one of Data and From. A
-// string is kept as text, anything else as JSON.
+// string is stored as text, anything else as JSON.
 type WriteTemp struct {
 	Data json.RawMessage `json:"data,omitempty"`
 	From string          `json:"from,omitempty"`

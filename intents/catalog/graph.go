@@ -13,11 +13,11 @@ func (s PlanStep) Reads() []int {
 	return s.Inputs
 }
 
-// Stays says whether a revision leaves a step as it is: it is done, or has begun and
+// Retained reports whether a revision leaves a step as it is: it is done, or has begun and
 // may end well.
-func (s StepView) Stays() bool {
+func (s StepView) Retained() bool {
 	switch s.Status {
-	case StepDone, StepHeld:
+	case StepDone, StepPendingApproval:
 		return true
 	case StepPending:
 		return s.TaskID != ""
@@ -26,7 +26,7 @@ func (s StepView) Stays() bool {
 	}
 }
 
-// Ready are the steps of a plan that nothing keeps from being opened: all that each
+// Ready are the steps of a plan that can be opened: every step that each
 // waits for is done.
 func (p PlanView) Ready() []StepView {
 	done := make(map[int]bool)

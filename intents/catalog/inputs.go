@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// NamedInput is data that an order works on and that its arguments only name: a blob
-// (cas://…), an order of the same step (sha256:…), or a file.
+// NamedInput is data that an intent uses and that its arguments only name: a blob
+// (cas://…), an intent of the same step (sha256:…), or a file.
 type NamedInput struct {
 	Ref     string
 	Pointer string // where its executor finds the data
 }
 
-// InputsOf are those of an order of a type, by its arguments "from" and "inputs".
+// InputsOf are the inputs of an intent of a type, from its arguments "from" and "inputs".
 func InputsOf(row Row, args json.RawMessage) ([]NamedInput, error) {
 	var a struct {
 		From   string            `json:"from"`
@@ -38,8 +38,8 @@ func InputsOf(row Row, args json.RawMessage) ([]NamedInput, error) {
 // InputAt is where an executor finds one of several inputs.
 func InputAt(name string) string { return "/inputs/" + name }
 
-// DataOf is what later orders get that name the order of a result: the data in it, or the
-// file that they went to.
+// DataOf returns what later intents get that name the intent of a result: the data in it, or the
+// file that it was written to.
 func DataOf(result json.RawMessage) (value json.RawMessage, file string, err error) {
 	var r struct {
 		Output json.RawMessage `json:"output"`

@@ -40,7 +40,7 @@ func TestRowKey(t *testing.T) {
 		t.Errorf("a planner's skill.load: key %s", k)
 	}
 	base := key("skill.call", `{"skill":"a","n":1.0}`, at)
-	if want := intents.Fingerprint(intents.Intent{Type: "skill.call", Args: json.RawMessage(`{"n":1,"skill":"a"}`)}, "ana", at); base != want {
+	if want := intents.Fingerprint(intents.Spec{Type: "skill.call", Args: json.RawMessage(`{"n":1,"skill":"a"}`)}, "ana", at); base != want {
 		t.Errorf("key %s is not the fingerprint %s", base, want)
 	}
 	other := at

@@ -73,11 +73,11 @@ type KBHit struct {
 	MediaType  string            `json:"media_type"`
 	Scope      string            `json:"scope"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
-	Source     string            `json:"source,omitempty"` // intent_id of the order that added the document
+	Source     string            `json:"source,omitempty"` // intent_id of the intent that added the document
 	Scores     KBScores          `json:"scores"`
 }
 
-// KBScores say why a part was found. A list that it is not in gives none.
+// KBScores say why a part was found. A list without the part gives no score.
 type KBScores struct {
 	Words  int      `json:"words,omitempty"`  // its place by words
 	Vector float64  `json:"vector,omitempty"` // the cosine

@@ -21,8 +21,8 @@ const (
 	LogsErrors = "errors"
 )
 
-// LogsStreamResult is the result of logs.stream. The address can be opened once, by who brings
-// the bearer that the order was made with.
+// LogsStreamResult is the result of logs.stream. The address can be opened once, with
+// the bearer of the intent.
 type LogsStreamResult struct {
 	StreamURL  string `json:"stream_url"` // ws:// or wss://
 	ExpiresSec int    `json:"expires_in_sec"`
@@ -31,23 +31,23 @@ type LogsStreamResult struct {
 // EventLine is the type of the events that are lines of a log.
 const EventLine = "log.line"
 
-// LogLine is a line in the log of a run. Attempt and N number the lines of an order, whose
-// position is Of, from attempt 1 and line 0. Lines of orders that run at once are among each
-// other.
+// LogLine is a line in the log of a run. Attempt and N number the lines of an intent, whose
+// position is Target, from attempt 1 and line 0. Lines of intents that run at once are
+// interleaved.
 type LogLine struct {
 	intents.Line
 	PlanID  string `json:"plan_id"`
 	NodeID  string `json:"node_id,omitempty"`
 	Step    int    `json:"step,omitempty"`
-	Of      int64  `json:"of"`
+	Target  int64  `json:"of"`
 	Attempt int    `json:"attempt"`
 	N       int    `json:"n"`
 }
 
-// LastLine is the number of the line that says how an order failed; no other has it.
+// LastLine is the number of the line that reports how an intent failed; no other has it.
 const LastLine = 999
 
-// Shown says whether a line passes a filter and, where node is not empty, is of that node.
-func (l LogLine) Shown(filter, node string) bool {
+// Matches reports whether a line passes a filter and, where node is not empty, is of that node.
+func (l LogLine) Matches(filter, node string) bool {
 	return (filter != LogsErrors || l.Level == intents.LevelError) && (node == "" || l.NodeID == node)
 }

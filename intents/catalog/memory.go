@@ -60,7 +60,7 @@ type ReadMemory struct {
 	Confirm bool   `json:"confirm,omitempty"`
 }
 
-// Reference stands for a result of 50,000 bytes or more.
+// Reference represents a result of 50,000 bytes or more.
 type Reference struct {
 	FileID    string   `json:"file_id"`
 	SizeBytes int64    `json:"size_bytes"`
@@ -87,14 +87,14 @@ type MemoryQuery struct {
 
 // The modes of memory.query.
 const (
-	Lookup   = "LOOKUP"   // what stands under a key
+	Lookup   = "LOOKUP"   // the value of a key
 	Search   = "SEARCH"   // by meaning where there is an embedder, else by words
 	Fuzzy    = "FUZZY"    // the same
 	Traverse = "TRAVERSE" // the moments that edges lead to from a key, the nearest first
 	SQL      = "SQL"      // a SELECT over views of the user's own rows
 )
 
-// How memory.query found what it found.
+// The methods of memory.query.
 const (
 	ByVectors = "vectors" // by how alike the texts are, as far as the embedder knows
 	ByWords   = "words"   // by the words of the question

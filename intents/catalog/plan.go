@@ -41,7 +41,7 @@ type PlanOpen struct {
 
 	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
 
-	Gate *Gate `json:"gate,omitempty"` // that chooses the agent; nil: a planner, or Agent, does the work
+	Routing *Routing `json:"gate,omitempty"` // that chooses the agent; nil: a planner, or Agent, does the work
 	// APIKey is the id of the key that the client came with whose plan it is.
 	APIKey string `json:"api_key,omitempty"`
 }
@@ -54,7 +54,7 @@ type PlanClose struct {
 	Status   string   `json:"status"` // complete, failed
 	Response string   `json:"response,omitempty"`
 	Failure  *Failure `json:"failure,omitempty"`
-	Usage    []Usage  `json:"usage,omitempty"` // that no earlier order of the plan has
+	Usage    []Usage  `json:"usage,omitempty"` // that no earlier intent of the plan reported
 }
 
 // Failure is the structured failure of a plan.
@@ -90,8 +90,8 @@ type PlanStep struct {
 	ReturnSpec    ReturnSpec `json:"return_spec"`
 }
 
-// Plan are the arguments of plan: steps replace every step that does not stay
-// (StepView.Stays) and every one that Drop names, whose orders on hold end with it; numbers
+// Plan are the arguments of plan: steps replace every step that is not retained
+// (StepView.Retained) and every one that Drop names, whose held intents end with it; numbers
 // run on from the last one of the revision before. Revision 1 may have no steps but an
 // Answer: then nothing need be done, and the plan can only be closed with that text.
 type Plan struct {
@@ -102,10 +102,10 @@ type Plan struct {
 	Drop     []int      `json:"drop,omitempty"`
 	Answer   string     `json:"answer,omitempty"`
 	Usage    []Usage    `json:"usage,omitempty"`
-	Route    *Route     `json:"route,omitempty"` // of a plan that was opened at the gate
+	Route    *Route     `json:"route,omitempty"` // of a plan that was opened for routing
 }
 
-// Usage is what an agent used of one model. The agent's process says so and signs it.
+// Usage is what an agent used of one model. The agent's process reports and signs it.
 type Usage struct {
 	Agent        string `json:"agent"`
 	Model        string `json:"model"` // driver:model
@@ -120,7 +120,7 @@ type UsageReport struct {
 	Usage []Usage `json:"usage"`
 }
 
-// maxUsage bounds a sum: what agents say of themselves is not believed without limit.
+// maxUsage bounds a sum: agents' own reports are not trusted without limit.
 const (
 	maxUsage = 1_000_000_000_000
 	maxCalls = 1_000_000
@@ -137,7 +137,7 @@ func Tokens(usage []Usage) (n int) {
 // AddTokens is a sum, bounded.
 func AddTokens(a, b int) int { return min(a+b, maxUsage) }
 
-// AddUsage is a sum, in the order of agents and models, with more added to it.
+// AddUsage adds to a sum, sorted by agents and models.
 func AddUsage(sum []Usage, more ...Usage) []Usage {
 	sum = slices.Clone(sum)
 	for _, m := range more {
@@ -172,7 +172,7 @@ func SumUsage(usage []Usage) (sum Usage) {
 	return sum
 }
 
-// PlanClaim are the arguments of plan.claim; Driver is random per hand-out.
+// PlanClaim are the arguments of plan.claim; Driver is random per dispatch.
 type PlanClaim struct {
 	PlanID string `json:"plan_id"`
 	Epoch  int    `json:"epoch"` // current + 1
@@ -193,22 +193,28 @@ type Step struct {
 }
 
 // StepFinish are the arguments of step.finish. Done names the memory key; of an agent's
-// own plan or node it has the Reply, of another node of a run it names the Order.
+// own plan or node it has the Reply, of another node of a run it names the Intent.
 type StepFinish struct {
 	TaskID     string  `json:"task_id"`
-	Status     string  `json:"status"` // done, insufficient, failed, held; of a task that the signer has asked for: unavailable
+	Status     string  `json:"status"` // done, insufficient, failed, held; of a task that the signer asked: unavailable
 	MemoryKey  string  `json:"memory_key,omitempty"`
-	Order      string  `json:"order,omitempty"` // intent_id
-	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: what is done and what waits
+	Intent     string  `json:"order,omitempty"` // intent_id
+	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: completed and pending work
 	Reason     string  `json:"reason,omitempty"`
 	Suggestion string  `json:"suggestion,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`
 
+	Completed json.RawMessage `json:"completed,omitempty"` // null, of insufficient: there is no result
+	Cause     string          `json:"cause,omitempty"`     // SkillTimeout, of insufficient and failed: the last skill did not answer in time
+
 	Components string   `json:"components,omitempty"` // of the reply, as JSON: [{name, props}]
-	Dropped    []string `json:"dropped,omitempty"`    // agents that were not asked, being too many
-	// WorkflowComplete: the remote agent has done what the session is about, which ends.
+	Dropped    []string `json:"dropped,omitempty"`    // agents that exceeded the limit and were not asked
+	// WorkflowComplete: the remote agent has done what the session is about, which is closed.
 	WorkflowComplete bool `json:"workflow_complete,omitempty"`
 }
+
+// SkillTimeout is why a step failed whose last skill did not answer in time.
+const SkillTimeout = "skill_timeout"
 
 // Cancel are the arguments of cancel.
 type Cancel struct {
@@ -224,7 +230,7 @@ type PlanGet struct {
 	Session bool `json:"session,omitempty"`
 }
 
-// BeyondGrant says that an order reads plans for which its standing grant is not good.
+// BeyondGrant reports whether an intent reads plans that its standing grant does not cover.
 func BeyondGrant(e *intents.Envelope) bool {
 	g := e.Grant()
 	reads := e.Type() == "plan.get" || e.Type() == "plan.list" // of which one names no plan
@@ -259,51 +265,53 @@ const (
 
 // The states of steps.
 const (
-	StepPending      StepStatus = "pending"
-	StepRunning      StepStatus = "running"
-	StepHeld         StepStatus = "held"
-	StepDone         StepStatus = "done"
-	StepInsufficient StepStatus = "insufficient"
-	StepFailed       StepStatus = "failed"
-	StepInterrupted  StepStatus = "interrupted"
+	StepPending         StepStatus = "pending"
+	StepRunning         StepStatus = "running"
+	StepPendingApproval StepStatus = "held"
+	StepDone            StepStatus = "done"
+	StepInsufficient    StepStatus = "insufficient"
+	StepFailed          StepStatus = "failed"
+	StepInterrupted     StepStatus = "interrupted"
 )
 
-// PlanView is a plan as folded: what plan.get answers, every move of a plan as it is
-// afterwards, and the document of agent_plans. The answers of moves leave out Task,
-// Response and the Args of Facts, which would be recorded each time; only plan.claim
-// tells them.
+// PlanView is the state of a plan: the result of plan.get and of every transition of a plan,
+// and the document of agent_plans. The answers to transitions leave out Task,
+// Response and the Args of IntentHistory, which would be recorded each time; only
+// plan.claim returns them.
 type PlanView struct {
-	PlanID      string      `json:"plan_id"`
-	TenantID    string      `json:"tenant_id"`
-	UserID      string      `json:"user_id"`
-	SessionID   string      `json:"session_id,omitempty"`
-	TurnID      string      `json:"turn_id,omitempty"`
-	Status      PlanStatus  `json:"status"`
-	Task        string      `json:"task,omitempty"`  // answers of moves leave it out, but for plan.claim's
-	Agent       string      `json:"agent,omitempty"` // whose plan it is; empty: a planner's
-	Epoch       int         `json:"epoch"`
-	Revision    int         `json:"revision"`
-	PlanDigest  string      `json:"plan_digest,omitempty"`
-	MaxSteps    int         `json:"max_steps"`
-	ReplanCount int         `json:"replan_count"`
-	Steps       []StepView  `json:"steps"`
-	History     []Replan    `json:"replan_history"`
-	Facts       []OrderFact `json:"facts,omitempty"` // orders with effects of interrupted and held steps
-	Usage       []Usage     `json:"usage,omitempty"`
-	Response    string      `json:"response,omitempty"`
-	Failure     *Failure    `json:"failure,omitempty"`
-	// Components stand beside an agent's answer: [{name, props}].
+	PlanID        string       `json:"plan_id"`
+	TenantID      string       `json:"tenant_id"`
+	UserID        string       `json:"user_id"`
+	SessionID     string       `json:"session_id,omitempty"`
+	TurnID        string       `json:"turn_id,omitempty"`
+	Status        PlanStatus   `json:"status"`
+	Task          string       `json:"task,omitempty"`  // only plan.claim's answer has it
+	Agent         string       `json:"agent,omitempty"` // whose plan it is; empty: a planner's
+	Epoch         int          `json:"epoch"`
+	Revision      int          `json:"revision"`
+	PlanDigest    string       `json:"plan_digest,omitempty"`
+	MaxSteps      int          `json:"max_steps"`
+	ReplanCount   int          `json:"replan_count"`
+	Steps         []StepView   `json:"steps"`
+	History       []Replan     `json:"replan_history"`
+	IntentHistory []PastIntent `json:"facts,omitempty"` // intents with effects of interrupted and held steps
+	Usage         []Usage      `json:"usage,omitempty"`
+	Response      string       `json:"response,omitempty"`
+	Failure       *Failure     `json:"failure,omitempty"`
+	// Components accompany an agent's answer: [{name, props}].
 	Components  json.RawMessage `json:"components,omitempty"`
 	CreatedAt   time.Time       `json:"created_at"`
 	CompletedAt *time.Time      `json:"completed_at,omitempty"`
 
-	Turn   *TurnContext `json:"turn,omitempty"`   // plan.claim's answer alone has it
-	Agents bool         `json:"agents,omitempty"` // there are some that its steps may name; likewise
-	Gate   *Gated       `json:"gate,omitempty"`   // its request is to be routed; likewise
+	WorkflowComplete bool `json:"workflow_complete,omitempty"` // its remote agent reports it: the session is closed with the plan
+
+	Turn    *TurnContext    `json:"turn,omitempty"`   // plan.claim's answer alone has it
+	Agents  bool            `json:"agents,omitempty"` // there are some that its steps may name; likewise
+	Routing *RoutingContext `json:"gate,omitempty"`   // its request is to be routed; likewise
 
 	ByAgent bool `json:"by_agent,omitempty"` // its Task is a reminder in an agent's words, not in its user's; likewise
 
-	Route *Route `json:"route,omitempty"` // how the gate has chosen the agent; its texts are left out as the Task is
+	Route *Route `json:"route,omitempty"` // how routing chose the agent; its texts are left out as the Task is
 
 	Run *RunView `json:"run,omitempty"` // the plan is the run of a workflow
 }
@@ -324,7 +332,7 @@ type StepView struct {
 	Type     string     `json:"type,omitempty"`     // of a node of a run
 	Attempts int        `json:"attempts,omitempty"` // of a node, that have failed
 	RetryAt  *time.Time `json:"retry_at,omitempty"` // when it may be tried again
-	Replayed int64      `json:"replayed,omitempty"` // of a replay: the position of the record that it keeps
+	Replayed int64      `json:"replayed,omitempty"` // of a replay: the position of the record that it retains
 }
 
 // Replan is one entry of replan_history.
@@ -336,9 +344,9 @@ type Replan struct {
 	RevisedAt  time.Time `json:"revised_at"`
 }
 
-// OrderFact is a committed order of an interrupted or held step, told to the
+// PastIntent is a committed intent of an interrupted or held step, given to the
 // next driver.
-type OrderFact struct {
+type PastIntent struct {
 	Step     int             `json:"step"`
 	Revision int             `json:"revision"`
 	IntentID string          `json:"intent_id"`

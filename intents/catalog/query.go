@@ -33,10 +33,10 @@ type PlanUsage struct {
 type PlanUsageResult struct {
 	Usage  []UsageRow    `json:"usage"`  // the newest day first, then the most input
 	Plans  []PlansHealth `json:"plans"`  // most replans first
-	Skills []SkillHealth `json:"skills"` // that failed, most often first
+	Skills []SkillHealth `json:"skills"` // most failures first
 }
 
-// UsageRow is what an agent used of a model. A turn is a plan in which it did.
+// UsageRow is what an agent used of a model. A turn is a plan in which it used the model.
 type UsageRow struct {
 	Day          string   `json:"day,omitempty"` // of the plan's creation, in UTC
 	Agent        string   `json:"agent_name"`
@@ -60,10 +60,13 @@ type PlansHealth struct {
 	Exhausted  int64    `json:"exhausted"` // plans that used up their replans
 }
 
-// SkillHealth counts the calls of a skill that did not succeed.
+// SkillHealth counts the calls of a skill, those that did not succeed, and those whose response
+// was too large to be passed on whole.
 type SkillHealth struct {
 	Skill  string `json:"skill"`
+	Calls  int64  `json:"calls"`
 	Failed int64  `json:"failed"`
+	Large  int64  `json:"large"`
 }
 
 // SchemaList are the arguments of schema.list: of all agents or workflows of the registry, or
@@ -88,11 +91,11 @@ type SchemaRow struct {
 	ID      string          `json:"-"` // of the stored document
 }
 
-// Kinds of a stored row. What a later revision has not is gone.
+// Kinds of a stored row. A row that a later revision lacks is removed.
 const (
 	KindAgent    = "agent"
 	KindWorkflow = "workflow"
-	KindGone     = "gone"
+	KindRemoved  = "gone"
 )
 
 // MessageList are the arguments of message.list: of the user's messages, newest first.

@@ -8,9 +8,9 @@ var registryRows = []Row{
 }
 
 // RegistryPush are the arguments of registry.push: the agents of a tenant, or with
-// tenant system of all tenants. Without a Bundle it is the revision before the one in
-// force that comes back, which the state has; or content that is too large for an order
-// and was kept before, as blobs of tenant system (agents.Revision.Keep).
+// tenant system of all tenants. Without a Bundle it restores the revision before the one in
+// force, which the state has; or content that is too large for an intent
+// and was stored before, as blobs of tenant system (agents.Revision.Keep).
 type RegistryPush struct {
 	Tenant   string `json:"tenant,omitempty"` // operators of system only
 	Revision int64  `json:"revision"`         // higher than the one in force
@@ -18,7 +18,7 @@ type RegistryPush struct {
 	Bundle   string `json:"bundle,omitempty"` // agents.Revision.Pack
 }
 
-// AgentGet are the arguments of agent.get: the agent is that of the order's plan, or of
+// AgentGet are the arguments of agent.get: the agent is that of the intent's plan, or of
 // the step that its context names.
 type AgentGet struct{}
 
@@ -29,8 +29,8 @@ type AgentGetResult struct {
 	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
 	File         string `json:"-"`              // the digest of its file, where the router is to read the text
 	TimeLimitSec int    `json:"time_limit_sec,omitempty"`
-	// Others are the agents that it may ask, that the steps of a planner's plan may name, or
-	// that the gate may choose; then there is nothing else.
+	// Others are the agents that it may ask, that a planner's steps may name, or
+	// that routing may choose; then all other members are empty.
 	Others []OtherAgent `json:"others,omitempty"`
 }
 
@@ -41,6 +41,6 @@ type OtherAgent struct {
 	Description string `json:"description"`
 	File        string `json:"-"` // as above, of names and description
 
-	TimeLimitSec int      `json:"time_limit_sec"`    // of what it is asked
-	Routing      *Offered `json:"routing,omitempty"` // of one that the gate may choose
+	TimeLimitSec int           `json:"time_limit_sec"`    // of the tasks that others ask of it
+	Routing      *RoutingTerms `json:"routing,omitempty"` // of an agent that routing may choose
 }

@@ -35,17 +35,17 @@ type Schedule struct {
 	SchedulePut
 	Next time.Time `json:"next"` // when it is due
 
-	// ByAgent says that an agent has put it, so that the request is in a model's words.
+	// ByAgent reports that an agent has put it, so that the request is in a model's words.
 	ByAgent bool `json:"by_agent,omitempty"`
 
 	Failed intents.Code `json:"failed,omitempty"` // why it is not carried out any more; the gateway that tried it says so
 
-	// Its user is not told the rest.
+	// Its user does not see the rest.
 	Tenant string   `json:"tenant,omitempty"`
 	User   string   `json:"user,omitempty"`
-	Roles  []string `json:"roles,omitempty"`  // of the grant of the order that put it
+	Roles  []string `json:"roles,omitempty"`  // of the grant of the intent that put it
 	Client string   `json:"client,omitempty"` // act.client of that grant
-	Put    int64    `json:"put,omitempty"`    // position of that order, which holds the request
+	Put    int64    `json:"put,omitempty"`    // position of that intent, which has the request
 }
 
 // ScheduleNext is the result of schedule.put.
@@ -54,8 +54,8 @@ type ScheduleNext struct {
 	Next time.Time `json:"next"`
 }
 
-// ScheduleCount is the result of schedule.list. The schedules are told beside it, so that no
-// record has their texts again.
+// ScheduleCount is the result of schedule.list. The answer has the schedules beside it, so that no
+// record repeats their texts.
 type ScheduleCount struct {
 	Schedules int `json:"schedules"`
 }

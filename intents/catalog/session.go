@@ -32,8 +32,11 @@ type SessionRef struct {
 	Moments     int    `json:"moments,omitempty"`      // summaries before the turns of a prompt, 1 to 20
 }
 
-// SessionActive is the status of a session that turns may be appended to.
-const SessionActive = "active"
+// Statuses of a session: it accepts turns; its subject is done.
+const (
+	SessionActive    = "active"
+	SessionCompleted = "COMPLETED"
+)
 
 // SessionList are the arguments of session.list.
 type SessionList struct {
@@ -57,19 +60,19 @@ type Turn struct {
 }
 
 // SessionAppend are the arguments of session.append: atomic, refreshes the ttl.
-// The first turns of a Key stand, and are the answer to all later ones; they begin the
-// session if it is not there.
+// The first turns of a Key are final, and answer all later ones; they begin the
+// session if it does not exist.
 type SessionAppend struct {
-	SessionID string `json:"session_id"`
-	Key       string `json:"key,omitempty"`
-	Turns     []Turn `json:"turns"` // 1..10
-	Did       *Did   `json:"did,omitempty"`
-	Used      *Usage `json:"used,omitempty"` // by the whole turn
+	SessionID string       `json:"session_id"`
+	Key       string       `json:"key,omitempty"`
+	Turns     []Turn       `json:"turns"` // 1..10
+	Summary   *TurnSummary `json:"did,omitempty"`
+	Used      *Usage       `json:"used,omitempty"` // by the whole turn
 }
 
-// Did is what the agents of the latest turn did: agents that are asked in the next turn,
-// and were not in this one, are told it.
-type Did struct {
+// TurnSummary is the work of the agents of the latest turn. Agents that are asked in the next turn,
+// and were not in this one, get it.
+type TurnSummary struct {
 	Agents []string `json:"agents"`
 	Text   string   `json:"text"` // at most 2 KiB
 }
@@ -92,7 +95,7 @@ type SessionResume struct {
 	From      string `json:"from_session_id"`
 }
 
-// Session is the result of every session order but session.list.
+// Session is the result of every session intent but session.list.
 type Session struct {
 	SessionID     string          `json:"session_id"`
 	UserID        string          `json:"user_id"`
@@ -103,9 +106,9 @@ type Session struct {
 	Agent         string          `json:"agent,omitempty"`
 	TurnHistory   []Turn          `json:"turn_history"`
 	WorkflowState json.RawMessage `json:"workflow_state,omitempty"`
-	ResumedFrom   string          `json:"resumed_from,omitempty"` // the session that it goes on with, which may hold older turns
+	ResumedFrom   string          `json:"resumed_from,omitempty"` // the session that it continues, which may have older turns
 	Cursor        string          `json:"cursor,omitempty"`       // of session.get: there are older turns before it
-	Did           *Did            `json:"did,omitempty"`          // in what the prompt of the next turn takes
+	Summary       *TurnSummary    `json:"did,omitempty"`          // in what the prompt of the next turn takes
 }
 
 // SessionListResult is the result of session.list.

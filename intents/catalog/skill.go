@@ -13,7 +13,7 @@ var skillRows = []Row{
 	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input"},
 }
 
-// MaxFound is how many skills one skill.find gives at most.
+// MaxFound is how many skills one skill.find returns at most.
 const MaxFound = 100
 
 // SkillFind are the arguments of skill.find.
@@ -50,7 +50,7 @@ type SkillLoadResult struct {
 	Unavailable []string   `json:"unavailable,omitempty"` // not approved any more, or their server does not answer
 }
 
-// Manifest is what is known of a skill as it was approved.
+// Manifest describes a skill as it was approved.
 type Manifest struct {
 	Name          string          `json:"name"` // its id
 	Description   string          `json:"description"`
@@ -74,7 +74,7 @@ type SkillCall struct {
 }
 
 // Incomplete is the member status of an output {status, result, odd} that stands for an answer
-// of which something was dropped, or that is not as its skill declares: odd says what.
+// with something dropped, or that differs from its skill's declaration: odd says what.
 const Incomplete = "incomplete"
 
 // SkillCallResult is the result of skill.call: what the skill answered, or a
@@ -82,4 +82,8 @@ const Incomplete = "incomplete"
 type SkillCallResult struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	*Reference
+	Status string `json:"status,omitempty"` // Partial; else the result is complete
 }
+
+// Partial is the status of data for which some sources failed, so that an answer can mention it.
+const Partial = "partial"

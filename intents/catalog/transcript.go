@@ -6,27 +6,27 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Told is what the answers of plan.claim, step and step.finish tell of a plan beside their
+// PlanDetails is the part of a plan that the answers of plan.claim, step and step.finish have beside their
 // recorded result.
-type Told struct {
-	Calls []ToldCall `json:"calls,omitempty"` // of steps that are not done
+type PlanDetails struct {
+	Calls []CallSummary `json:"calls,omitempty"` // of steps that are not done
 	// Tokens that earlier tasks of the step have used; of step alone.
-	Tokens int         `json:"tokens,omitempty"`
-	Facts  []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
+	Tokens        int          `json:"tokens,omitempty"`
+	IntentHistory []PastIntent `json:"facts,omitempty"` // intents with effects of steps that are not done, with arguments
 
-	// Of a run: what its driver can do now, and of step what the task seals.
-	Next  []NextNode `json:"next,omitempty"`
-	Order *NodeOrder `json:"order,omitempty"`
-	// DryRun: the order is decided and refused; its node is done if it would have been allowed.
+	// Of a run: what its driver can do now, and for step what the task signs.
+	Next   []NextNode  `json:"next,omitempty"`
+	Intent *NodeIntent `json:"order,omitempty"`
+	// DryRun: the intent is decided and refused; its node is done if it would have been allowed.
 	DryRun bool      `json:"dry_run,omitempty"`
-	Kept   *KeptNode `json:"kept,omitempty"` // of a replay: it seals nothing but its end
+	Kept   *KeptNode `json:"kept,omitempty"` // of a replay: it signs nothing but its end
 
-	// Agent that is asked, as agent.get would deliver it to its task; of agent.ask alone.
+	// Agent is the asked agent, as agent.get would deliver it to its task; for agent.ask only.
 	Agent *AgentGetResult `json:"agent,omitempty"`
 }
 
-// ToldCall is an order that an agent's call made.
-type ToldCall struct {
+// CallSummary is an intent that an agent's call made.
+type CallSummary struct {
 	Step       int    `json:"step"`
 	IntentID   string `json:"intent_id"`
 	Occurrence int    `json:"occurrence,omitempty"`
@@ -46,9 +46,9 @@ type TranscriptGetResult struct {
 	SHA256 string           `json:"sha256,omitempty"` // of the result, in the record
 }
 
-// TranscriptCall is a call with what was asked for and what came of it.
+// TranscriptCall is a call with its request and its result.
 type TranscriptCall struct {
-	ToldCall
+	CallSummary
 	Args   json.RawMessage `json:"args"`
 	Code   intents.Code    `json:"code,omitempty"` // once it has ended
 	Reason string          `json:"reason,omitempty"`

@@ -86,7 +86,7 @@ func readVendor(path string) (Row, error) {
 		return Row{}, err
 	}
 	var doc struct {
-		published
+		publishedRow
 		Schema string `json:"$schema"`
 	}
 	if err := intents.UnmarshalStrict(raw, &doc); err != nil {

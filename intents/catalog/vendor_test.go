@@ -27,7 +27,7 @@ func vendors(t *testing.T, rows map[string]string) string {
 }
 
 // TestExtended: a vendor's row is looked up, published, digested and validates,
-// beside the built-in ones, which stay as they are.
+// beside the built-in ones, which stay unchanged.
 func TestExtended(t *testing.T) {
 	t.Parallel()
 	rows, err := ReadVendors(vendors(t, map[string]string{"x.acme.echo.json": echoRow, "README.md": "rows"}))
@@ -35,7 +35,7 @@ func TestExtended(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours, document := Builtin().Digest(), string(Builtin().Document())
-	c, err := Extended(rows)
+	c, err := Extend(rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,13 +59,13 @@ func TestExtended(t *testing.T) {
 			t.Errorf("the %s catalog is not the one of before", name)
 		}
 	}
-	if again, err := Extended(nil); err != nil || again.Digest() != ours {
+	if again, err := Extend(nil); err != nil || again.Digest() != ours {
 		t.Errorf("extended by nothing it is another one: %v", err)
 	}
-	if _, err := Extended(append(rows, rows...)); err == nil {
+	if _, err := Extend(append(rows, rows...)); err == nil {
 		t.Error("a type stands twice")
 	}
-	if _, err := Extended([]Row{{Type: "skill.call"}}); err == nil {
+	if _, err := Extend([]Row{{Type: "skill.call"}}); err == nil {
 		t.Error("a vendor's row is called as one of ours")
 	}
 }

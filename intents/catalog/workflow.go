@@ -32,7 +32,7 @@ type WorkflowStart struct {
 	WorkflowID string          `json:"workflow_id"`
 	Inputs     json.RawMessage `json:"inputs"` // object
 	Priority   string          `json:"priority,omitempty"`
-	// RunID is the plan_id of the run; empty: one that follows from the order.
+	// RunID is the plan_id of the run; empty: derived from the intent.
 	RunID string `json:"run_id,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type NodeSkip struct {
 }
 
 // GraphPatch are the arguments of graph.patch. CURRENT_NODE stands for the node of the
-// context, else for the one that runs.
+// context, else for the running one.
 type GraphPatch struct {
 	RunID string          `json:"run_id"`
 	Patch json.RawMessage `json:"patch"` // workflows.Patch
@@ -73,9 +73,9 @@ type RunView struct {
 	Priority   string `json:"priority,omitempty"`
 	MaxDays    int    `json:"max_days,omitempty"` // that its standing grants are good for
 
-	Edges []RunEdge `json:"edges,omitempty"` // of its graph now; answers of moves leave them out
+	Edges []RunEdge `json:"edges,omitempty"` // of its graph now; answers to transitions leave them out
 
-	Of            string `json:"of,omitempty"` // the run that it repeats; empty: it is no replay
+	ReplayOf      string `json:"of,omitempty"` // the run that it repeats; empty: it is no replay
 	FromNode      string `json:"from_node,omitempty"`
 	Mode          string `json:"mode,omitempty"`
 	RepeatEffects bool   `json:"repeat_effects,omitempty"`
@@ -96,7 +96,7 @@ const StepSkipped StepStatus = "skipped"
 const (
 	NextRun   = "run"   // a step may open its task, from RetryAt on
 	NextSkip  = "skip"  // a node.skip may skip it
-	NextStuck = "stuck" // it has failed, or reads what is not there: so the run fails
+	NextStuck = "stuck" // it failed, or reads missing data: so the run fails
 )
 
 // NextNode is a node that a driver can do something about.
@@ -109,18 +109,18 @@ type NextNode struct {
 	TimeoutSec int `json:"timeout_sec,omitempty"` // for how long its task may live; 0: as any
 }
 
-// NodeOrder is what the task of a node seals: exactly these arguments, and no other order.
+// NodeIntent is what the task of a node signs: exactly these arguments, and no other intent.
 // Of an agent's node the type is NodeAgent: its task runs the agent on the arguments.
-type NodeOrder struct {
+type NodeIntent struct {
 	Type       string          `json:"type"`
 	Args       json.RawMessage `json:"args"`
 	Occurrence int             `json:"occurrence,omitempty"` // of its context
 }
 
-// KeptNode is what a node of a replay keeps of the run: its task ends as it did.
+// KeptNode is what a node of a replay retains of the run: its task ends as it did.
 type KeptNode struct {
-	Replayed int64  `json:"replayed,omitempty"` // position of the order, or of an agent's end; 0: nothing is recorded, or it was erased
-	Order    string `json:"order,omitempty"`    // that done names
+	Replayed int64  `json:"replayed,omitempty"` // position of the intent, or of an agent's end; 0: nothing is recorded, or it was erased
+	Intent   string `json:"order,omitempty"`    // that done names
 	Status   string `json:"status"`             // done, failed
 }
 

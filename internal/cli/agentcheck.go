@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/egress"
-	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/upkeep"
 )
 
 func agentCheck(c *command) {
@@ -25,7 +25,7 @@ func agentCheck(c *command) {
 		}
 		points := check.Run(c.Context())
 		p := painter(c.std, c.std.Out)
-		marks := map[string]string{upkeep.PointPass: p.green("pass"), upkeep.PointFail: p.red("FAIL"), upkeep.PointUnseen: "  ? "}
+		marks := map[string]string{upkeep.PointPass: p.green("pass"), upkeep.PointFail: p.red("FAIL"), upkeep.PointUnknown: "  ? "}
 		var text strings.Builder
 		count := map[string]int{}
 		for _, x := range points {
@@ -39,7 +39,7 @@ func agentCheck(c *command) {
 			Endpoint string              `json:"endpoint"`
 			Points   []upkeep.AgentPoint `json:"points"`
 		}{args[0], points}}
-		a.note = fmt.Sprintf("%d points pass, %d fail, %d cannot be seen from here\n", count[upkeep.PointPass], count[upkeep.PointFail], count[upkeep.PointUnseen])
+		a.note = fmt.Sprintf("%d points pass, %d fail, %d cannot be seen from here\n", count[upkeep.PointPass], count[upkeep.PointFail], count[upkeep.PointUnknown])
 		if n := count[upkeep.PointFail]; n > 0 {
 			a.end = fmt.Errorf("%d of %d points fail: mend them before people use this agent", n, len(points))
 		}
@@ -47,7 +47,7 @@ func agentCheck(c *command) {
 	}
 }
 
-// found is what was seen of a point, in one line.
+// found is the finding about a point, in one line.
 func found(text string) string {
 	if text == "" {
 		return ""

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/monitor"
+	"aob.dev/writ/monitor"
 )
 
 // receivers are those of a configuration.
@@ -34,27 +35,28 @@ var alertRows = []row{
 	{use: "test", short: "Send a test to everybody who gets alerts", make: alertsTest},
 }
 
-// alertsView is what `writ alerts list --json` prints.
+// alertsView is the output of `writ alerts list --json`.
 type alertsView struct {
 	Figures   monitor.Figures    `json:"figures"`
 	Incidents []monitor.Incident `json:"incidents"`
 	Silences  []monitor.Silence  `json:"silences"`
 }
 
-// Over is how long the figures are of.
-func (v alertsView) Over() time.Duration {
-	return v.Figures.Until.Sub(v.Figures.Since).Round(time.Minute)
+// Window is how long the figures are of.
+func (v alertsView) Window() string {
+	return clock.Words(v.Figures.Until.Sub(v.Figures.Since).Round(time.Minute))
 }
 
 func alertsList(c *command) {
 	c.dataFlag()
 	c.answer = func([]string) (answer, error) {
 		v := alertsView{Incidents: []monitor.Incident{}, Silences: []monitor.Silence{}}
-		figures, incidents, err := monitor.Stored(c.dir)
+		figures, incidents, err := monitor.ReadStored(c.dir)
 		if err != nil {
 			return answer{}, err
 		}
 		v.Figures, v.Incidents = figures, append(v.Incidents, incidents...)
+		v.Figures.Skills, v.Figures.Agents = append([]monitor.SkillFigure{}, figures.Skills...), append([]monitor.AgentFigure{}, figures.Agents...)
 		silences, err := monitor.Silences(c.dir)
 		v.Silences = append(v.Silences, silences...)
 		return answer{data: v, text: render("alerts.table", v)}, err
@@ -94,9 +96,9 @@ func alertsTest(c *command) {
 		told, errs := map[string]string{}, []error{}
 		for _, r := range all {
 			told[r.Name()] = "taken"
-			if err := r.Send(c.Context(), monitor.Incident{Rule: "Test", Severity: monitor.Ticket, Says: "this is a test", Do: "nothing", Seen: "writ alerts test", Since: time.Now()}); err != nil {
+			if err := r.Send(c.Context(), monitor.Incident{Rule: "Test", Severity: monitor.Ticket, Says: "this is a test", Do: "nothing", Observed: "writ alerts test", Since: time.Now()}); err != nil {
 				told[r.Name()] = err.Error()
-				errs = append(errs, fmt.Errorf("%s: %w", r.Name(), err))
+				errs = append(errs, err)
 			}
 		}
 		return answer{data: told, note: fmt.Sprintf("%d of %d have taken it\n", len(all)-len(errs), len(all))}, errors.Join(errs...)

@@ -7,36 +7,32 @@ import (
 	"net/url"
 	"strings"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/visible"
 )
 
-func approvalsList(c *command) {
-	var mine bool
-	var typ string
-	c.personFlags()
-	page := c.pageFlags()
-	c.answer = func([]string) (answer, error) {
-		q := map[string]string{"type": typ}
-		if mine {
-			q["mine"] = "true"
-		}
-		var reply bus.ApprovalsReply
-		err := c.get("/agent/approvals"+page(q), &reply)
-		a := answer{data: reply, note: nextPage(reply.Cursor)}
-		for _, h := range reply.Approvals {
-			a.text += heldLine(h) + "\n"
-		}
-		return a, err
-	}
-	c.Flags().BoolVar(&mine, "mine", false, "only orders that you asked for")
-	c.Flags().StringVar(&typ, "type", "", "only orders of this type")
+const approvalsPath = "/agent/approvals"
+
+var approvalRows = []row{
+	{use: "list", short: "List held orders: your own, and those that you may decide", make: asks(request[bus.ApprovalsReply]{
+		path: approvalsPath, page: true,
+		query: []param{{flag: "mine", help: "only orders that you asked for", yes: true}, {flag: "type", help: "only orders of this type"}},
+		text:  shown[bus.ApprovalsReply]("approvals"),
+		none:  "no order waits for your decision, and none of yours waits for others",
+	})},
+	{use: "show INTENT_ID", short: "Show a held order", make: asks(request[bus.PendingApproval]{
+		path: approvalsPath + "/{}", ids: &pendingIntents, text: func(_ []string, h bus.PendingApproval) string { return h.Text() },
+	})},
+	{use: "approve INTENT_ID", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove)},
+	{use: "edit INTENT_ID --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
+	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject)},
+	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
 }
 
-// heldLine is a held order in one line. A text of others cannot add lines to it.
-func heldLine(h bus.HeldOrder) string {
+// pendingLine is an intent pending approval, in one line. Foreign text cannot add lines to it.
+func pendingLine(h bus.PendingApproval) string {
 	state := "may decide"
 	if !h.MayDecide {
 		state = "yours"
@@ -48,7 +44,7 @@ func heldLine(h bus.HeldOrder) string {
 	return strings.Join(cells, "\t")
 }
 
-func approvedOf(h bus.HeldOrder) string {
+func approvedOf(h bus.PendingApproval) string {
 	var out []string
 	for _, r := range h.Rules {
 		word := "waits"
@@ -60,20 +56,12 @@ func approvedOf(h bus.HeldOrder) string {
 	return strings.Join(out, ", ")
 }
 
-func approvalsShow(c *command) {
-	c.personFlags()
-	c.answer = func(args []string) (answer, error) {
-		var h bus.HeldOrder
-		err := c.get("/agent/approvals/"+url.PathEscape(args[0]), &h)
-		return answer{data: h, text: h.Text()}, err
-	}
-}
-
 func approvalsDecide(decision string) func(*command) {
 	return func(c *command) {
 		said := catalog.Approve{Decision: decision}
-		var operatorKey, args string
+		var args string
 		c.personFlags()
+		c.ids = &pendingIntents
 		c.answer = func(ids []string) (answer, error) {
 			said.IntentID = ids[0]
 			if decision == catalog.DecisionEdit {
@@ -83,14 +71,14 @@ func approvalsDecide(decision string) func(*command) {
 				}
 			}
 			decide := c.decide
-			if operatorKey != "" {
-				c.key, decide = operatorKey, c.decideAsOperator
+			if c.signer != "" {
+				decide = c.decideAsOperator
 			}
 			result, err := decide(said)
-			return answer{data: result, text: decidedText(result), note: nextOf(result)}, err
+			return answer{data: result, text: decidedText(result), note: "intent " + ids[0] + "\n" + nextOf(result)}, err
 		}
 		f := c.Flags()
-		f.StringVar(&operatorKey, "operator-key", "", "sign with this operator key file instead")
+		c.signerFlag("private key file of an operator, who decides instead of the user of the API key")
 		f.StringVar(&said.Reason, "reason", "", "reason, which is recorded")
 		switch decision {
 		case catalog.DecisionApprove:
@@ -103,7 +91,7 @@ func approvalsDecide(decision string) func(*command) {
 	}
 }
 
-// edited reads the arguments that somebody wants an order to have.
+// edited reads the arguments that somebody wants an intent to have.
 func (c *command) edited(from string) (json.RawMessage, error) {
 	raw, err := c.input([]string{from})
 	if err == nil && !json.Valid(raw) {
@@ -123,7 +111,7 @@ func decidedText(result catalog.ApproveResult) string {
 	return line + "\n"
 }
 
-// nextOf says what comes after a decision.
+// nextOf describes the next step after a decision.
 func nextOf(result catalog.ApproveResult) string {
 	switch {
 	case result.Code == intents.Changed:
@@ -138,14 +126,14 @@ func nextOf(result catalog.ApproveResult) string {
 }
 
 func (c *command) decide(said catalog.Approve) (result catalog.ApproveResult, err error) {
-	path := "/agent/approvals/" + url.PathEscape(said.IntentID)
+	path := approvalsPath + "/" + url.PathEscape(said.IntentID)
 	said.IntentID = "" // the path names it
 	err = c.post(path, said, &result)
 	return result, err
 }
 
 func (c *command) decideAsOperator(said catalog.Approve) (result catalog.ApproveResult, err error) {
-	a, err := c.order("hitl.approve", said)
+	a, err := c.intent("hitl.approve", said)
 	if err != nil {
 		return result, err
 	}

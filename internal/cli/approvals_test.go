@@ -11,12 +11,12 @@ import (
 )
 
 // deciding is a gateway that keeps what people decide: the path, and the body.
-func deciding(t *testing.T, order, result string) (url string, said *[]string) {
+func deciding(t *testing.T, intent, result string) (url string, said *[]string) {
 	t.Helper()
 	said = &[]string{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
-			_, _ = w.Write([]byte(order))
+			_, _ = w.Write([]byte(intent))
 			return
 		}
 		var body json.RawMessage
@@ -30,21 +30,22 @@ func deciding(t *testing.T, order, result string) (url string, said *[]string) {
 	return s.URL, said
 }
 
-// TestApprovalsDecide: each decision is sent as it was given, and what comes next is told.
+// TestApprovalsDecide: each decision is sent as given, and the next step is printed.
 func TestApprovalsDecide(t *testing.T) {
-	for _, c := range []struct{ args, stdin, result, said, out, next string }{
-		{"approve sha256:1 --item a --item b", "", `{"state":"released"}`, `/agent/approvals/sha256:1 {"decision":"approve","items":["a","b"]}`, "released\n", "it is carried out"},
-		{"approve sha256:1", "", `{"state":"held","missing":["x"]}`, `/agent/approvals/sha256:1 {"decision":"approve"}`, "held, approvals still needed from x\n", ""},
-		{"edit sha256:1", `{"n": 5}`, `{"state":"ended","code":"CHANGED"}`, `/agent/approvals/sha256:1 {"decision":"edit","args":{"n":5}}`, "ended CHANGED\n", "the next task"},
-		{"request-changes sha256:1 --reason no", "", `{"state":"ended","code":"APPROVAL_REJECTED"}`, `/agent/approvals/sha256:1 {"decision":"request_changes","reason":"no"}`, "ended APPROVAL_REJECTED\n", "whoever asked reads why"},
+	const whole = "sha256:2eb1cc1ff8a7c0de2eb1cc1ff8a7c0de2eb1cc1ff8a7c0de2eb1cc1ff8a7c0de"
+	for _, c := range []struct{ args, stdin, result, printed, out, next string }{
+		{"approve " + whole + " --item a --item b", "", `{"state":"released"}`, "/agent/approvals/" + whole + ` {"decision":"approve","items":["a","b"]}`, "released\n", "it is carried out"},
+		{"approve " + whole, "", `{"state":"held","missing":["x"]}`, "/agent/approvals/" + whole + ` {"decision":"approve"}`, "held, approvals still needed from x\n", ""},
+		{"edit " + whole, `{"n": 5}`, `{"state":"ended","code":"CHANGED"}`, "/agent/approvals/" + whole + ` {"decision":"edit","args":{"n":5}}`, "ended CHANGED\n", "the next task"},
+		{"request-changes " + whole + " --reason no", "", `{"state":"ended","code":"APPROVAL_REJECTED"}`, "/agent/approvals/" + whole + ` {"decision":"request_changes","reason":"no"}`, "ended APPROVAL_REJECTED\n", "whoever asked reads why"},
 	} {
 		url, said := deciding(t, "{}", c.result)
 		got := call{args: append(append([]string{"approvals"}, strings.Fields(c.args)...), "--url", url, "--key", "k"), stdin: c.stdin}.run(t.Context())
-		if d := cmp.Diff([]string{c.said}, *said); d != "" || got.code != ExitOK || got.out != c.out || !strings.Contains(got.err, c.next) {
+		if d := cmp.Diff([]string{c.printed}, *said); d != "" || got.code != ExitOK || got.out != c.out || !strings.HasPrefix(got.err, "intent "+whole+"\n") || !strings.Contains(got.err, c.next) {
 			t.Errorf("%s: exit %d, %q, %q %s", c.args, got.code, got.out, got.err, d)
 		}
 	}
-	for _, wrong := range []string{"approve", "approve sha256:1 --run p", "edit sha256:1"} {
+	for _, wrong := range []string{"approve", "approve " + whole + " --run p", "edit " + whole} {
 		url, said := deciding(t, "{}", "{}")
 		got := call{args: append(append([]string{"approvals"}, strings.Fields(wrong)...), "--url", url, "--key", "k"), stdin: "no json"}.run(t.Context())
 		if got.code != ExitUsage && got.code != ExitMalformed || len(*said) > 0 {
@@ -56,7 +57,7 @@ func TestApprovalsDecide(t *testing.T) {
 // TestQuestionShown: people read what they are asked, item by item; a text adds no line of its own.
 func TestQuestionShown(t *testing.T) {
 	url, _ := deciding(t, `{"intent_id":"sha256:1","type":"approval.ask","args":{"title":"Which?\nrule x","detail":"One.\nTwo.","items":[{"id":"a","text":"Berlin"}]},"rules":[]}`, "{}")
-	got := call{args: []string{"approvals", "show", "sha256:1", "--url", url, "--key", "k"}}.run(t.Context())
+	got := call{args: []string{"approvals", "show", "sha256:" + strings.Repeat("1", 64), "--url", url, "--key", "k"}}.run(t.Context())
 	if want := "question  Which?<U+000A>rule x\n          One.\n          Two.\nitem      a: Berlin\n"; !strings.Contains(got.out, want) {
 		t.Errorf("%q", got.out)
 	}

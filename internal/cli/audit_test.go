@@ -30,7 +30,7 @@ func TestAudit(t *testing.T) {
 	empty := t.TempDir()
 	bundle, trust := filepath.Join(empty, "b.jsonl"), filepath.Join(empty, "trust.json")
 	exported := writ(t, "audit", "export", "--data", data, "--out", bundle, "--json")
-	var done audit.Exported
+	var done audit.ExportReport
 	if err := json.Unmarshal([]byte(exported.out), &done); err != nil || exported.code != 0 || done.Records == 0 {
 		t.Fatalf("%+v %v", exported, err)
 	}
@@ -93,30 +93,30 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditReads: tail lists records, show opens one order, prove proves it.
+// TestAuditReads: tail lists records, show opens one intent, prove proves it.
 func TestAuditReads(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	if r := start(t, data).stop(); r.code != 0 {
 		t.Fatalf("up: %+v", r)
 	}
-	var order audit.Shown
+	var intent audit.RecordView
 	for line := range strings.Lines(writ(t, "audit", "tail", "--data", data, "--type", "admin.put", "--json").out) {
-		if err := json.Unmarshal([]byte(line), &order); err != nil {
+		if err := json.Unmarshal([]byte(line), &intent); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if order.IntentID == "" || order.Type != "admin.put" || order.Tenant != "system" {
-		t.Fatalf("tail: %+v", order)
+	if intent.IntentID == "" || intent.Type != "admin.put" || intent.Tenant != "system" {
+		t.Fatalf("tail: %+v", intent)
 	}
-	var shown []audit.Shown
-	if err := json.Unmarshal([]byte(writ(t, "audit", "show", order.IntentID, "--data", data, "--json").out), &shown); err != nil || len(shown) != 2 {
+	var shown []audit.RecordView
+	if err := json.Unmarshal([]byte(writ(t, "audit", "show", intent.IntentID, "--data", data, "--json").out), &shown); err != nil || len(shown) != 2 {
 		t.Fatalf("show: %+v %v", shown, err)
 	}
-	if text := writ(t, "audit", "show", order.IntentID, "--data", data); text.code != 0 || !strings.Contains(text.out, `"type": "admin.put"`) {
+	if text := writ(t, "audit", "show", intent.IntentID, "--data", data); text.code != 0 || !strings.Contains(text.out, `"type": "admin.put"`) {
 		t.Errorf("show: %+v", text)
 	}
 	var proof audit.Proof
-	r := writ(t, "audit", "prove", order.IntentID, "--data", data)
+	r := writ(t, "audit", "prove", intent.IntentID, "--data", data)
 	if err := json.Unmarshal([]byte(r.out), &proof); err != nil || r.code != 0 || proof.Receipt == "" {
 		t.Fatalf("prove: %+v %v", r, err)
 	}
@@ -128,10 +128,10 @@ func TestAuditReads(t *testing.T) {
 		t.Error(err)
 	}
 	proofsAreVerified(t, data, r.out, proof)
-	if r := writ(t, "audit", "show", "sha256:0", "--data", data); r.code != ExitNo {
+	if r := writ(t, "audit", "show", "sha256:"+strings.Repeat("0", 64), "--data", data); r.code != ExitNo {
 		t.Errorf("an unknown order: %+v", r)
 	}
-	auditSearches(t, data, order)
+	auditSearches(t, data, intent)
 	var h audit.Health
 	r = writ(t, "audit", "fsck", "--data", data, "--json")
 	if err := json.Unmarshal([]byte(r.out), &h); err != nil || r.code != 0 || !h.OK || !h.Compared || h.Records < 3 || r.err != "" {
@@ -145,12 +145,12 @@ func TestAuditReads(t *testing.T) {
 	}
 }
 
-// auditSearches: every filter finds the order, and leaves it out when it is
+// auditSearches: every filter finds the intent, and leaves it out when it is
 // asked for something else.
-func auditSearches(t *testing.T, data string, order audit.Shown) {
+func auditSearches(t *testing.T, data string, intent audit.RecordView) {
 	t.Helper()
 	for _, c := range []struct{ right, wrong []string }{
-		{[]string{order.IntentID}, []string{"sha256:0000"}},
+		{[]string{intent.IntentID}, []string{"sha256:0000"}},
 		{[]string{"API_KEY", "max_roles"}, []string{"api_key", "nowhere"}},
 		{[]string{"--user", "local"}, []string{"--user", "ana"}},
 		{[]string{"--tenant", "system"}, []string{"--tenant", "default"}},
@@ -162,7 +162,7 @@ func auditSearches(t *testing.T, data string, order audit.Shown) {
 		{nil, []string{"--session", "s"}},
 	} {
 		r := writ(t, append([]string{"audit", "search", "--data", data, "--json"}, c.right...)...)
-		if r.code != 0 || !strings.Contains(r.out, `"intent_id":"`+order.IntentID+`"`) {
+		if r.code != 0 || !strings.Contains(r.out, `"intent_id":"`+intent.IntentID+`"`) {
 			t.Errorf("%v: %+v", c.right, r)
 		}
 		if r := writ(t, append([]string{"audit", "search", "--data", data, "--json"}, c.wrong...)...); r.code != ExitNo || r.out != "" {

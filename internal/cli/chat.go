@@ -12,15 +12,18 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/visible"
 )
 
 func chatCommand(c *command) {
 	c.personFlags()
 	session := c.Flags().String("session", "", "continue this session (default: a new one)")
-	agent := c.Flags().String("agent", "", "agent to talk with (default: run_agent of the configuration, else the planner)")
+	agent := c.agentFlag("agent to talk with")
+	debug := c.Flags().Bool("debug", false, "print each request to a model's server to standard error, as the JSON that is sent; the node must have been started with writ up --debug")
 	c.run = func([]string) error {
 		to, err := c.client()
 		if err != nil {
@@ -28,10 +31,7 @@ func chatCommand(c *command) {
 		}
 		to.Agent = *agent
 		if *session == "" {
-			*session = "chat_" + strings.ToLower(rand.Text())
-		}
-		if dir := c.std.Env("P8_SCHEMA_DIR"); dir != "" {
-			fmt.Fprintf(c.std.Err, "P8_SCHEMA_DIR is for writ up: agents of %s are not read here; to have them in force, writ registry push %s\n", printable(dir), printable(dir))
+			*session = newChat()
 		}
 		fmt.Fprintf(c.std.Err, "session %s; Ctrl-D ends\n", *session)
 		lines := c.lines()
@@ -44,14 +44,29 @@ func chatCommand(c *command) {
 				continue
 			}
 			var refused *client.Error
-			if err := c.say(to, lines, *session, text); errors.As(err, &refused) {
+			closed, err := c.say(to, lines, *session, text, *debug)
+			if errors.As(err, &refused) {
 				fmt.Fprintln(c.std.Err, "writ:", printable(err.Error()))
+				c.notHere(refused)
 			} else if err != nil {
 				return err
+			}
+			if closed {
+				*session = newChat()
+				fmt.Fprintf(c.std.Err, "the agent is done, and its session closed; the next line begins session %s\n", *session)
 			}
 		}
 	}
 }
+
+// notHere reports that an agent is missing here but present in a directory configured for writ up.
+func (c *command) notHere(refused *client.Error) {
+	if dir := c.std.Env("P8_SCHEMA_DIR"); dir != "" && refused.Code == intents.NotFound {
+		fmt.Fprintf(c.std.Err, "P8_SCHEMA_DIR is for writ up, which was not started with it: an agent acts for its users once an operator has put it in force: writ registry push %s\n", printable(dir))
+	}
+}
+
+func newChat() string { return "chat_" + strings.ToLower(rand.Text()) }
 
 // lines are those of the input, as they come. Reading does not end with the context of the
 // command, so that is done aside.
@@ -78,43 +93,53 @@ func (c *command) prompt(lines <-chan string, ask string) (string, bool) {
 	}
 }
 
-// say has one turn of a conversation: its text while it comes, its data as a table, and
-// the orders that wait for this person, one after the other.
-func (c *command) say(to client.Client, lines <-chan string, session, text string) error {
+// say runs one turn of a conversation: it streams its text, prints its data as a table, and asks
+// about the intents pending this person's approval, one after the other. closed reports that the
+// turn has closed its session.
+func (c *command) say(to client.Client, lines <-chan string, session, text string, debug bool) (closed bool, err error) {
 	t := c.newTurn("")
 	t.stream()
-	var err error
+	shown := !debug
+	if debug {
+		t.Sent = func(body json.RawMessage) {
+			shown = true
+			fmt.Fprintf(c.std.Err, "%s\n", visible.ProseJSON(body))
+		}
+	}
 	t.PlanID, err = to.Chat(c.Context(), session, text, t.Take)
 	for err == nil {
 		var left *exitError
 		if err := t.end(c.Context(), to); err != nil && !errors.As(err, &left) {
-			return err
+			return false, err
 		}
 		if t.Status != "held" {
 			if !strings.Contains(t.Response, "\n|") { // the answer has no table
 				_, err = io.WriteString(c.std.Out, dataTable(t.Data))
 			}
-			return err
+			if !shown {
+				fmt.Fprintln(c.std.Err, "no request to a model was shown: the node shows them if it was started with writ up --debug")
+			}
+			return t.WorkflowComplete, err
 		}
 		if goesOn, err := c.approve(lines, &t); !goesOn || err != nil {
-			return err
+			return false, err
 		}
 		last := t.Last
-		t.Turn, t.said = client.Turn{PlanID: t.PlanID, Progress: t.Progress, Tokens: t.Tokens, Asked: t.Asked}, ""
+		t.Turn, t.printed = client.Turn{PlanID: t.PlanID, Progress: t.Progress, Tokens: t.Tokens, ChildContent: t.ChildContent, Sent: t.Sent}, ""
 		err = to.Watch(c.Context(), t.PlanID, last, t.Take)
 	}
-	return t.broken(c.Context(), err)
+	return false, t.broken(c.Context(), err)
 }
 
-// approve asks the person about the order that a turn waits for, if it is theirs to decide.
+// approve asks the person about the intent that a turn waits for, if it is theirs to decide.
 func (c *command) approve(lines <-chan string, t *turnView) (goesOn bool, err error) {
-	var held bus.HeldData
-	var order bus.HeldOrder
-	if json.Unmarshal(t.Data, &held) != nil || c.get("/agent/approvals/"+url.PathEscape(held.Approval.IntentID), &order) != nil || !order.MayDecide {
+	var held bus.PendingApprovalData
+	var intent bus.PendingApproval
+	if json.Unmarshal(t.Data, &held) != nil || c.get(approvalsPath+"/"+url.PathEscape(held.Approval.IntentID), &intent) != nil || !intent.MayDecide {
 		return false, nil //nolint:nilerr // who cannot decide here was told how to follow the plan
 	}
-	fmt.Fprint(c.std.Err, order.Text())
-	said, decided := c.asked(lines, order)
+	fmt.Fprint(c.std.Err, intent.Text())
+	said, decided := c.promptDecision(lines, intent)
 	if !decided {
 		return false, nil
 	}
@@ -123,12 +148,12 @@ func (c *command) approve(lines <-chan string, t *turnView) (goesOn bool, err er
 		return false, err
 	}
 	fmt.Fprint(c.std.Err, decidedText(result), nextOf(result))
-	return result.State != catalog.ApprovalHeld, nil
+	return result.State != catalog.ApprovalPending, nil
 }
 
-// asked is what the person says of an order. Whoever says nothing leaves it waiting.
-func (c *command) asked(lines <-chan string, order bus.HeldOrder) (said catalog.Approve, decided bool) {
-	said.IntentID = order.IntentID
+// promptDecision is the person's decision on an intent. Without one it stays pending.
+func (c *command) promptDecision(lines <-chan string, intent bus.PendingApproval) (said catalog.Approve, decided bool) {
+	said.IntentID = intent.IntentID
 	word := func(ask string) string {
 		text, _ := c.prompt(lines, ask)
 		return strings.TrimSpace(text)
@@ -137,7 +162,7 @@ func (c *command) asked(lines <-chan string, order bus.HeldOrder) (said catalog.
 	case "y", "yes":
 		said.Decision = catalog.DecisionApprove
 		var a catalog.ApprovalAsk
-		if order.Type == "approval.ask" && json.Unmarshal(order.Args, &a) == nil && len(a.Items) > 0 {
+		if intent.Type == "approval.ask" && json.Unmarshal(intent.Args, &a) == nil && len(a.Items) > 0 {
 			said.Items = strings.Fields(word("which items? enter is all: "))
 		}
 		return said, true
@@ -156,10 +181,10 @@ func (c *command) asked(lines <-chan string, order bus.HeldOrder) (said catalog.
 	return said, said.Reason != ""
 }
 
-// stream shows the text of a turn while it comes. What else is told of it begins a line.
+// stream shows the text of a turn as it arrives. Other messages begin a new line.
 func (t *turnView) stream() {
 	amid := false // a line of the text
-	status, asked := t.Progress, t.Asked
+	status, asked := t.Progress, t.ChildContent
 	begin := func() {
 		if amid {
 			fmt.Fprintln(t.std.Err)
@@ -167,14 +192,14 @@ func (t *turnView) stream() {
 		amid = false
 	}
 	t.Progress = func(s bus.StatusData) { begin(); status(s) }
-	t.Asked = func(d bus.ContentData) { begin(); asked(d) }
+	t.ChildContent = func(d bus.ContentData) { begin(); asked(d) }
 	t.Tokens = func(d bus.ContentData) {
 		text := printable(d.Text)
 		if d.Reset {
 			text = "\n"
-			t.said = ""
+			t.printed = ""
 		}
-		t.said += d.Text
+		t.printed += d.Text
 		fmt.Fprint(t.std.Out, text)
 		amid = text != "" && !strings.HasSuffix(text, "\n")
 	}

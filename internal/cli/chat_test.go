@@ -14,13 +14,13 @@ import (
 )
 
 // talkative is a gateway with the answers of a conversation, one for each message, and an
-// order that waits for approval.
+// intent that waits for approval.
 type talkative struct {
 	answers [][]string // frames
-	may     bool       // this person may approve the order
+	may     bool       // this person may approve the intent
 	after   []string   // frames once it is approved
 
-	said     []string // messages
+	messages []string // messages
 	sessions map[string]bool
 	approved []string
 	bodies   []string // of what was decided
@@ -44,14 +44,14 @@ func (g *talkative) serve(t *testing.T) string {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Session == "" {
 			t.Errorf("%+v, %v", body, err)
 		}
-		g.said = append(g.said, body.Message)
+		g.messages = append(g.messages, body.Message)
 		g.sessions[body.Session] = true
 		if strings.Contains(body.Message, "refuse") {
 			w.WriteHeader(http.StatusTooManyRequests)
 			fmt.Fprint(w, `{"code":"RATE_LIMITED","detail":"slowly","status":429}`)
 			return
 		}
-		events(w, g.answers[len(g.said)-1])
+		events(w, g.answers[len(g.messages)-1])
 	})
 	mux.HandleFunc("GET /agent/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"intent_id":%q,"type":"skill.call","args":{},"rules":[],"may_decide":%t}`, r.PathValue("id"), g.may)
@@ -104,20 +104,49 @@ func TestChat(t *testing.T) {
 	if amid := "· billing: All paid.\n\n· step 1 started: count\n· step 1 started"; !strings.Contains(got.err, amid) {
 		t.Errorf("no line of its own for what comes amid the text: %q", got.err)
 	}
-	if d := cmp.Diff([]string{"how many?", "refuse this", "really?", "why?"}, g.said); d != "" || len(g.sessions) != 1 {
+	if d := cmp.Diff([]string{"how many?", "refuse this", "really?", "why?"}, g.messages); d != "" || len(g.sessions) != 1 {
 		t.Errorf("%s in %v", d, g.sessions)
 	}
 	if chat(t, g, "", "--session", "s1"); len(g.sessions) != 0 {
 		t.Errorf("without a message: %v", g.sessions)
 	}
-	g.said = nil
+	g.messages = nil
 	if chat(t, g, "how many?\n", "--session", "s1"); !g.sessions["s1"] {
 		t.Errorf("sessions %v", g.sessions)
 	}
 }
 
-// Who may approve an order is asked on the spot, and the turn goes on after the frame that
-// said so; who may not is told how to follow the plan.
+// TestChatDebug: what is sent to models is shown if it is asked for, as the JSON that it is; a node that does not
+// show it is told.
+func TestChatDebug(t *testing.T) {
+	request := `{"messages":[{"content":"You\u001b[2J \u202eare.","role":"system"}],"tools":[]}`
+	g := &talkative{answers: [][]string{
+		{frame("request", request), frame("answer", `{"response":"Ten."}`), done("complete")},
+		{frame("answer", `{"response":"Ten."}`), done("complete")},
+	}}
+	const hint = "writ up --debug"
+	got := chat(t, g, "how many?\nand now?\n", "--debug")
+	if want := `{"messages":[{"content":"You\u001b[2J \u202eare.","role":"system"}],"tools":[]}` + "\n"; !strings.Contains(got.err, want) || strings.Count(got.err, hint) != 1 || got.code != ExitOK {
+		t.Errorf("exit %d: %s", got.code, got.err)
+	}
+	g.messages = nil
+	if got := chat(t, g, "how many?\nand now?\n"); strings.Contains(got.err, "messages") || strings.Contains(got.err, hint) {
+		t.Errorf("nobody asked: %s", got.err)
+	}
+}
+
+// TestChatGoesOn: where an agent has closed the session, the next line begins another one.
+func TestChatGoesOn(t *testing.T) {
+	over := frame("done", `{"plan_id":"plan_1","status":"complete","workflow_complete":true}`)
+	g := &talkative{answers: [][]string{{frame("answer", `{"response":"Done."}`), over}, {frame("answer", `{"response":"Hello."}`), done("complete")}}}
+	got := chat(t, g, "reset it\nhello\n", "--session", "s1")
+	if !g.sessions["s1"] || len(g.sessions) != 2 || !strings.Contains(got.err, "the agent is done, and its session closed") {
+		t.Errorf("sessions %v: %s", g.sessions, got.err)
+	}
+}
+
+// Who may approve an intent is asked on the spot, and the turn goes on after the frame that
+// said so; others see how to follow the plan.
 func TestChatApproves(t *testing.T) {
 	held := "id: 7\n" + waits
 	for _, c := range []struct {
@@ -145,7 +174,7 @@ func TestChatApproves(t *testing.T) {
 	}
 }
 
-// Who leaves with Ctrl-C, and whose connection breaks, is told how to come back.
+// Leaving with Ctrl-C and a broken connection print how to return.
 func TestChatLeft(t *testing.T) {
 	g := &talkative{may: true, answers: [][]string{{waits}}, after: []string{working}}
 	if got := chat(t, g, "close it\ny\n"); got.code != ExitNo || !strings.Contains(got.err, "plan plan_1 is still running") {

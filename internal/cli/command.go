@@ -1,47 +1,64 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
 )
 
 // command is a row of the command line, made for one run of the program.
 type command struct {
 	*cobra.Command
-	std      IO
-	url, key string // --url and --key
-	dir      string // --data
-	tenant   string // --tenant
-	asJSON   bool   // --json
+	std    IO
+	url    string // --url
+	key    string // --key: an API key
+	signer string // --signer: the file of a private key
+	dir    string // --data
+	tenant string // --tenant
+	asJSON bool   // --json
+	out    string // --out
 
-	// A row sets one of these. answer is for a command with one answer, and declares
-	// --json. run prints by itself. An error of either is a no, unless it says
-	// otherwise.
+	ids *idSource // looks up a prefix in the first argument; nil: that is not an id
+
+	// A row sets one of these. answer is for a command with one answer, and declares --json. run
+	// prints by itself. An error of either is a refusal, unless its exit code says otherwise.
 	answer func(args []string) (answer, error)
 	run    func(args []string) error
 
-	// stands says what is wrong with the data directory that the command needs, before anything
-	// is done or made; nil: it needs none.
+	// stands returns the fault of the data directory that the command needs, before anything is
+	// changed or created; nil: it needs none.
 	stands func() error
 }
 
-// answer is what a command says.
+// answer is the output of a command.
 type answer struct {
 	data any    // with --json
 	text string // else, to standard output
 	note string // and to standard error
+	none string // likewise, where text is empty
 	end  error  // returned after all is printed; nil: exit 0
 }
 
-// command makes the row, and what is below it.
+// document is an answer that is one JSON document for people, too.
+func document(v any) (answer, error) {
+	var text strings.Builder
+	err := printJSON(&text, v)
+	return answer{data: v, text: text.String()}, err
+}
+
+// command makes the row's command and its subcommands.
 func (r row) command(std IO) *cobra.Command {
 	c := &command{std: std, Command: &cobra.Command{Use: r.use, Short: r.short, Args: r.args}}
 	for _, sub := range r.group {
@@ -57,16 +74,27 @@ func (r row) command(std IO) *cobra.Command {
 	r.make(c)
 	if c.answer != nil {
 		c.jsonFlag()
+		var file string // of the output; empty if --out names the file that the command creates
+		if c.Flags().Lookup("out") == nil {
+			c.Flags().StringVarP(&file, "out", "o", "", "file for the output (default: standard output)")
+		}
 		c.run = func(args []string) error {
 			a, err := c.answer(args)
 			if err == nil {
-				err = a.print(std, c.asJSON)
+				err = a.print(std, c.asJSON, file)
 			}
 			return err
 		}
 	}
+	if c.ids != nil {
+		c.ValidArgsFunction = firstWord(c.completes(c.idWords(c.ids)))
+	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		err := c.standing()
+		if err == nil && c.ids != nil {
+			args = slices.Clone(args)
+			args[0], err = c.wholeID(args[0], c.ids)
+		}
 		if err == nil {
 			err = c.run(args)
 		}
@@ -89,12 +117,29 @@ func (c *command) standing() error {
 	return nil
 }
 
-func (a answer) print(std IO, asJSON bool) (err error) {
+// outFlag declares the file that a command writes. It is complete, or does not appear.
+func (c *command) outFlag(file, help string) {
+	c.Flags().StringVarP(&c.out, "out", "o", file, help)
+}
+
+// print prints an answer to standard output, or writes it to a file.
+func (a answer) print(std IO, asJSON bool, file string) (err error) {
+	var text bytes.Buffer
 	if asJSON {
-		err = printJSON(std.Out, a.data)
+		err = printJSON(&text, a.data)
 	} else {
+		if a.text == "" && a.end == nil && (a.note == "" || a.none != "") {
+			a.note += cmp.Or(a.none, "nothing to show") + "\n"
+		}
 		fmt.Fprint(std.Err, a.note)
-		_, err = io.WriteString(std.Out, a.text)
+		text.WriteString(a.text)
+	}
+	switch {
+	case err != nil:
+	case file != "":
+		err = durable.Write(file, text.Bytes())
+	default:
+		_, err = std.Out.Write(text.Bytes())
 	}
 	if err != nil {
 		return err
@@ -102,25 +147,11 @@ func (a answer) print(std IO, asJSON bool) (err error) {
 	return a.end
 }
 
-// unless is the end of a command whose answer shows by itself that it is no.
-func unless(ok bool, why string) error {
-	if ok {
-		return nil
-	}
-	return silent(why)
-}
-
-// silent is exit 1 without a further message.
-func silent(why string) error { return &exitError{code: ExitNo, err: errors.New(why), silent: true} }
-
-// usage is an error for an impossible value of a flag or argument.
-func usage(err error) *exitError { return &exitError{code: ExitUsage, err: err} }
-
-// jsonFlag is for commands that print several documents, or print bit by bit. All
-// commands with an answer have it already.
+// jsonFlag is for commands that print several documents, or print bit by bit, or one that is
+// JSON in any case. All commands with an answer have it already.
 func (c *command) jsonFlag() { c.Flags().BoolVar(&c.asJSON, "json", false, "print JSON") }
 
-// dataFlag names a data directory, which must be one.
+// dataFlag declares the flag for a data directory, which must exist.
 func (c *command) dataFlag() {
 	c.stands = func() error { return datadir.Exists(c.dir) }
 	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory; a writ may be running on it")
@@ -153,7 +184,7 @@ func (c *command) input(args []string) ([]byte, error) {
 	return raw, err
 }
 
-// maxInput bounds what input reads, in bytes.
+// maxInput bounds the data that input reads, in bytes.
 const maxInput = 1 << 20
 
 // readFile reads a file that the user named.

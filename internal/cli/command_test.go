@@ -33,8 +33,8 @@ func TestHelpTexts(t *testing.T) {
 	}
 }
 
-// said runs a command that answers, and gives what it prints and how it ends.
-func said(t *testing.T, a answer, failed error, args ...string) (out, errs string, err error) {
+// runAnswer runs a command that answers, and gives what it prints and how it ends.
+func runAnswer(t *testing.T, a answer, failed error, args ...string) (out, errs string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	std := IO{Out: &stdout, Err: &stderr, Env: func(string) string { return "" }}
@@ -52,16 +52,16 @@ func said(t *testing.T, a answer, failed error, args ...string) (out, errs strin
 func TestAnswer(t *testing.T) {
 	a := answer{data: map[string]int{"n": 1}, text: "one\n", note: "noted\n", end: unless(false, "not one")}
 	var exit *exitError
-	if out, errs, err := said(t, a, nil); out != "one\n" || errs != "noted\n" || !errors.As(err, &exit) || exit.code != ExitNo || !exit.silent {
+	if out, errs, err := runAnswer(t, a, nil); out != "one\n" || errs != "noted\n" || !errors.As(err, &exit) || exit.code != ExitNo || !exit.silent {
 		t.Errorf("%q %q %v", out, errs, err)
 	}
-	if out, errs, err := said(t, a, nil, "--json"); !strings.Contains(out, `"n": 1`) || errs != "" || err == nil {
+	if out, errs, err := runAnswer(t, a, nil, "--json"); !strings.Contains(out, `"n": 1`) || errs != "" || err == nil {
 		t.Errorf("%q %q %v", out, errs, err)
 	}
-	if out, _, err := said(t, a, errors.New("requires a person")); out != "" || !errors.As(err, &exit) || exit.code != ExitNo {
+	if out, _, err := runAnswer(t, a, errors.New("requires a person")); out != "" || !errors.As(err, &exit) || exit.code != ExitNo {
 		t.Errorf("%q %v: a command's own error is no word about its arguments", out, err)
 	}
-	if _, _, err := said(t, a, malformed(errors.New("x"))); !errors.As(err, &exit) || exit.code != ExitMalformed {
+	if _, _, err := runAnswer(t, a, malformed(errors.New("x"))); !errors.As(err, &exit) || exit.code != ExitMalformed {
 		t.Error(err)
 	}
 }
@@ -85,11 +85,11 @@ func TestTimeFlag(t *testing.T) {
 	}
 }
 
-// TestNamed: a usage line says how many arguments a command has.
+// TestNamed: a usage line shows the number of arguments of a command.
 func TestNamed(t *testing.T) {
 	for use, want := range map[string][2]int{
-		"up": {0, 0}, "show ID": {1, 1}, "data KEY JSON": {2, 2}, "lint [FILE|-]": {0, 1}, "sign [FILE|-] --key FILE": {0, 1},
-		"resolve ID done|failed --reason TEXT": {2, 2}, "set NAME [--url URL] [--data DIR]": {1, 1}, "add --subject U (--out F|--jwk F)": {0, 0},
+		"up": {0, 0}, "show ID": {1, 1}, "data KEY JSON": {2, 2}, "lint [FILE|-]": {0, 1}, "sign [FILE|-] --signer FILE": {0, 1},
+		"resolve ID done|failed --reason TEXT": {2, 2}, "set NAME [--url URL] [--data DIR]": {1, 1}, "add --subject U (--out F|--jwk F)": {0, 0}, "serve ROLE…": {1, 9}, "approve NAME … [--yes]": {1, 9}, "search [TEXT …]": {0, 9},
 	} {
 		for n := range 4 {
 			if err := named(use)(&cobra.Command{}, make([]string, n)); (err == nil) != (n >= want[0] && n <= want[1]) {

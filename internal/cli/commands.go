@@ -1,52 +1,119 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/state"
 )
 
-// row is one command of the command line, or a group of them. What --help says of it
-// beyond its line is in help.txt.
+// row is one command of the command line, or a group of them. Its help beyond the short line is in
+// help.txt.
 type row struct {
 	use, short string
 	args       cobra.PositionalArgs // nil: those that use names
-	make       func(*command)       // declares the flags, and says what the command does; nil: only what is in its group
+	make       func(*command)       // declares the flags and sets the action; nil: only a group
 	group      []row
 }
 
 // named are the arguments that a usage line names, before any flag; those in brackets may
-// be missing.
+// be missing, and of one with … there may be more.
 func named(use string) cobra.PositionalArgs {
-	least, most := 0, 0
+	var must []string
+	most := 0
 	for _, word := range strings.Fields(use)[1:] {
 		if strings.Contains(word, "--") {
 			break
 		}
-		if most++; word[0] != '[' {
-			least++
+		name := strings.TrimSuffix(strings.TrimSuffix(word, "]"), "…")
+		if most++; len(name) < len(strings.TrimSuffix(word, "]")) {
+			most = 1 << 10
+		}
+		if word[0] != '[' && name != "" {
+			must = append(must, name)
 		}
 	}
-	switch {
-	case most == 0:
-		return cobra.NoArgs
-	case least == 0:
-		return cobra.MaximumNArgs(most)
-	case least < most:
-		return cobra.RangeArgs(least, most)
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(must):
+			return fmt.Errorf("missing: %s", strings.Join(must[len(args):], " "))
+		case len(args) > most && most == 0:
+			return fmt.Errorf("%q: it takes no argument", args[0])
+		case len(args) > most:
+			return fmt.Errorf("%q is one argument too many: put a text with spaces in quotes", args[most])
+		}
+		return nil
 	}
-	return cobra.ExactArgs(most)
+}
+
+// complete refuses a command line without a flag that the command needs.
+func complete(cmd *cobra.Command) error {
+	var missing []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && !f.Changed {
+			missing = append(missing, "--"+f.Name+": "+f.Usage)
+		}
+	})
+	if missing == nil {
+		return nil
+	}
+	return usage(fmt.Errorf("missing: %s%s", strings.Join(missing, "; "), usageOf(cmd)))
+}
+
+// usageOf is the usage line of a command.
+func usageOf(cmd *cobra.Command) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+	if first == "" {
+		return "\nsee: " + cmd.CommandPath() + " --help"
+	}
+	return "\nfor example: " + first + "\nsee: " + cmd.CommandPath() + " --help"
+}
+
+// groups are the commands in --help: at most 25. The others are listed by writ commands.
+var groups = []struct{ name, commands string }{
+	{"Begin", "up init demo doctor"},
+	{"Work", "run chat plan approvals workflow logs"},
+	{"Agents, skills and rules", "skill registry policy eval"},
+	{"People and keys", "user apikey keys"},
+	{"Record", "audit intent"},
+	{"Operation", "backup help"},
+}
+
+func groupOf(command string) string {
+	for _, g := range groups {
+		if slices.Contains(strings.Fields(g.commands), command) {
+			return g.name
+		}
+	}
+	return ""
+}
+
+// commandList prints all commands; --help shows the usual ones.
+func commandList(c *command) {
+	c.answer = func([]string) (answer, error) {
+		about := map[string]string{}
+		text := aligned(func(t io.Writer) {
+			for _, r := range commands() {
+				name := strings.Fields(r.use)[0]
+				about[name] = r.short
+				fmt.Fprintf(t, "%s\t%s\n", name, r.short)
+			}
+		})
+		return answer{data: about, text: text}, nil
+	}
 }
 
 // commands are all of them. Help sorts them by name.
 func commands() []row {
 	return []row{
 		{use: "up", short: "Run everything in one process", make: upCommand},
-		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand, args: cobra.MinimumNArgs(1)},
+		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand},
 		{use: "cell", short: "Make a cell of processes, and look at it", group: cellRows},
 		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
 		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
@@ -61,6 +128,7 @@ func commands() []row {
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
 		{use: "version", short: "Print the version", make: versionCommand},
+		{use: "commands", short: "List all commands", make: commandList},
 		{use: "intent", short: "Write, check, sign, verify and submit orders", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
 		{use: "alerts", short: "Show alerts and what they come from, silence and test them", group: alertRows},
@@ -93,48 +161,17 @@ func commands() []row {
 
 var intentRows = []row{
 	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew},
-	{use: "produce SENTENCE", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce, args: cobra.MinimumNArgs(1)},
+	{use: "produce SENTENCE…", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
-	{use: "sign [FILE|-] --key FILE", short: "Seal an order with a key", make: intentSign},
+	{use: "sign [FILE|-] --signer FILE", short: "Seal an order with a key", make: intentSign},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an order, offline", make: intentVerify},
 	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
-}
-
-var planRows = []row{
-	{use: "list", short: "List your plans, newest first", make: planList},
-	{use: "show PLAN_ID", short: "Show a plan, its steps and how it ended", make: planShow},
-	{use: "watch PLAN_ID", short: "Follow a plan to its answer", make: planWatch},
-	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: planCancel},
-}
-
-var workflowRows = []row{
-	{use: "list", short: "List the workflows, and your runs of them", make: workflowList},
-	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart},
-	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow},
-	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch},
-	{use: "cancel RUN_ID", short: "End a run", make: workflowCancel},
-	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: workflowPatch},
-	{use: "replay RUN_ID --from NODE", short: "Repeat a run from a node on", make: workflowReplay},
-}
-
-var receiptRows = []row{
-	{use: "get INTENT_ID", short: "Get the receipt of an accepted order", make: receiptGet},
-	{use: "verify [FILE|-] --keys JWKS|--trust FILE", short: "Check a receipt, and the proof that it is in the log, offline", make: receiptVerify},
-}
-
-var approvalRows = []row{
-	{use: "list", short: "List held orders: your own, and those that you may decide", make: approvalsList},
-	{use: "show INTENT_ID", short: "Show a held order", make: approvalsShow},
-	{use: "approve INTENT_ID", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove)},
-	{use: "edit INTENT_ID --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
-	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject)},
-	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
 }
 
 var auditRows = []row{
 	{use: "export --out FILE", short: "Write a bundle that can be verified without any other source", make: auditExport},
 	{
-		use: "verify BUNDLE", short: "Check a bundle offline: every signature, key, grant, task, receipt and Merkle proof",
+		use: "verify BUNDLE", short: "Check a bundle offline: every signature, key, grant, task and Merkle proof",
 		make: auditVerify(false),
 	},
 	{
@@ -142,7 +179,7 @@ var auditRows = []row{
 		make: auditVerify(true),
 	},
 	{use: "show INTENT_ID", short: "Show the records of an order", make: auditShow},
-	{use: "search [TEXT …]", short: "Find records by filters and words", make: auditSearch, args: cobra.ArbitraryArgs},
+	{use: "search [TEXT …]", short: "Find records by filters and words", make: auditSearch},
 	{use: "fsck", short: "Check a data directory: journal, ledger, blobs and documents", make: auditFsck},
 	{use: "prove INTENT_ID", short: "Print the receipt, inclusion proofs and keys of one order as one JSON document", make: auditProve},
 	{use: "tail", short: "Print the records, one per line", make: auditTail},
@@ -157,7 +194,7 @@ var policyRows = []row{
 	{use: "backtest --policy NEW", short: "Decide the recorded orders under a new policy; exit 1 if a decision changes", make: policyBacktest},
 	{use: "bundle", short: "Build signed OPA bundles", group: []row{
 		{
-			use: "build DIR --revision N --out FILE", short: "Make a bundle from a tree that compiles; with --key, a signed one",
+			use: "build DIR --revision N --out FILE", short: "Make a bundle from a tree that compiles; with --signer, a signed one",
 			make: bundleBuild,
 		},
 	}},
@@ -194,33 +231,33 @@ var keyRows = []row{
 var tenantRows = []row{
 	{use: "add ID", short: "Create a tenant with the default roles; only operators of system may", make: tenantAdd},
 	{use: "data KEY JSON", short: "Set data of a tenant that policies read, such as approval or skills_allow", make: tenantData},
-	listing("List tenants with all rows that operators put", "tenants", func(r state.TenantRows) any { return r }),
+	listing("List tenants with all rows that operators put", "tenants", "", func(r state.TenantRows) any { return r }),
 }
 
 var roleRows = []row{
 	{use: "put NAME --capability AREA:VERB …", short: "Set the capabilities of a role; without any, it has none", make: rolePut},
-	listing("List roles", "roles", func(r state.TenantRows) any { return r.Roles }),
+	listing("List roles", "roles", "no role is there: writ role put NAME --capability AREA:VERB makes one", func(r state.TenantRows) any { return r.Roles }),
 }
 
 var userRows = []row{
 	{use: "put ID --role ROLE …", short: "Set the roles of a user; they limit the roles of every API key", make: userPut},
-	listing("List users", "users", func(r state.TenantRows) any { return r.Users }),
+	listing("List users", "users", "no user has roles of their own, so each has those of the API key: writ user put ID --role ROLE sets them", func(r state.TenantRows) any { return r.Users }),
 }
 
 var apikeyRows = []row{
 	{use: "create ID --user USER --role ROLE …", short: "Make an API key; it is printed once", make: apikeyCreate},
 	{use: "revoke ID", short: "Revoke an API key", make: apikeyRevoke},
-	listing("List API keys", "apikeys", func(r state.TenantRows) any { return r.APIKeys }),
+	listing("List API keys", "apikeys", "no API key is there: writ apikey create ID --user USER makes one", func(r state.TenantRows) any { return r.APIKeys }),
 }
 
 var skillRows = []row{
 	{
 		use: "approve NAME … [--effect pure|idempotent|once] [--destructive yes|no]", short: "Approve one version of a skill of one server, or of several skills; no other version may be called",
-		make: skillApprove, args: cobra.MinimumNArgs(1),
+		make: skillApprove,
 	},
 	{
 		use: "revoke NAME …", short: "Take the approval of skills away; they stay refused until they are approved again",
-		make: skillRevoke, args: cobra.MinimumNArgs(1),
+		make: skillRevoke,
 	},
 	{
 		use: "diff NAME", short: "Compare what a skill declares now with what is approved; exit 1 if they differ",
@@ -234,9 +271,9 @@ var grantRows = []row{{use: "revoke USER", short: "End a user's grants, plans an
 var orderRows = []row{
 	{
 		use: "resolve INTENT_ID done|failed --reason TEXT", short: "Record how an indeterminate order ended, after you have checked",
-		make: orderResolve,
+		make: intentResolve,
 	},
-	{use: "erase INTENT_ID --reason TEXT", short: "Erase an order's arguments and result from the record, for good", make: orderErase},
+	{use: "erase INTENT_ID --reason TEXT", short: "Erase an order's arguments and result from the record, for good", make: intentErase},
 }
 
 var executorRows = []row{
@@ -259,18 +296,6 @@ var agentRows = []row{
 	{use: "check URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentCheck},
 }
 
-var kbRows = []row{
-	{use: "add FILE", short: "Add a document: text, Markdown, HTML or PDF", make: kbAdd},
-	{use: "search QUESTION", short: "Find parts of documents by words and by meaning", make: kbSearch},
-	{use: "list", short: "List your documents and those of the tenant, newest first", make: kbList},
-	{use: "remove DOCUMENT_ID", short: "Remove a document", make: kbRemove},
-}
-
-var cacheRows = []row{
-	{use: "stats", short: "Count the answers that your calls would get, and name the newest", make: cacheStats},
-	{use: "clear SCOPE KEY", short: "Forget answers: of a run or plan (workflow), of a skill, or one (key)", make: cacheClear},
-}
-
 var sandboxRows = []row{
 	{use: "run SCRIPT", short: "Run one script as an order would", make: sandboxRunCommand},
 	{use: "probe", short: "Try to escape from every sandbox driver that works here", make: sandboxProbe},
@@ -288,7 +313,7 @@ var storageRows = []row{
 	{use: "move --to URL", short: "Move all artifacts to another store; writ must not run", make: storageMove},
 }
 
-// listing is the command `list` of a group: what a text says of the rows of each tenant.
-func listing(short, text string, of func(state.TenantRows) any) row {
-	return row{use: "list", short: short + ", from the record of the data directory", make: tenantsList(text, of)}
+// listing is the command `list` of a group: the rows of each tenant, by a text template.
+func listing(short, text, none string, of func(state.TenantRows) any) row {
+	return row{use: "list", short: short + ", from the record of the data directory", make: func(c *command) { c.listing(text, none, of) }}
 }

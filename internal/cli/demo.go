@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/demo"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/upkeep"
 )
 
 func doctorCommand(c *command) {
@@ -25,18 +25,17 @@ func doctorCommand(c *command) {
 		}
 		list := []upkeep.Finding{{Check: "config", Level: upkeep.OK, Found: "all keys are known and all values are possible"}}
 		if err != nil {
-			list[0] = upkeep.Finding{Check: "config", Level: upkeep.Fail, Found: err.Error(), Do: "see docs/configuration.md"}
+			list[0] = upkeep.Finding{Check: "config", Level: upkeep.Fail, Found: datadir.Rights(err).Error(), Do: "see docs/configuration.md"}
 		} else {
 			e.StartServers = *start
 			e.Secrets = append(e.Secrets, c.configFile())
-			probe := m.probe(c.Context())
-			list = append(append(list, e.Run(c.Context())...), m.findings(probe, nil)...)
+			list = append(append(list, e.Run(c.Context())...), m.check(c.Context())...)
 		}
 		return findingsOf(list), nil
 	}
 }
 
-// examination is what a configuration asks doctor to check.
+// examination is the input of doctor, from a configuration.
 func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	feed, err := policyFeed(cfg)
 	if err != nil {
@@ -52,7 +51,7 @@ func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	}
 	at, err := blobs(cfg)
 	return upkeep.Examination{
-		Dir: cfg.Data, Blobs: at, Documents: docs, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
+		Dir: cfg.Data, Blobs: at, Documents: docs, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: cfg.Secrets(), Named: []string{cfg.Agents, cfg.NATSCert}, Policy: feed.Main, PolicyExtensions: feed.Extensions,
 		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel),
 	}, err
 }

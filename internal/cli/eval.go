@@ -7,10 +7,10 @@ import (
 	"os"
 	"slices"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/eval"
+	"aob.dev/writ/state/agents"
 )
 
 func evalCommand(c *command) {
@@ -50,7 +50,7 @@ func checkMin(least float64) error {
 	return nil
 }
 
-// evaluate asks the cases of a directory, and says how each goes.
+// evaluate runs the cases of a directory and prints the outcome of each.
 func (c *command) evaluate(to client.Client, dir string, least float64) (*eval.Report, error) {
 	if err := checkMin(least); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (c *command) evaluate(to client.Client, dir string, least float64) (*eval.R
 	for _, set := range sets {
 		r.Begin(set)
 		for _, one := range set.Cases {
-			seen, err := c.ask(to, one)
+			seen, err := c.askCase(to, one)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %q: %w", set.File, one.Message, err)
 			}
@@ -76,9 +76,9 @@ func (c *command) evaluate(to client.Client, dir string, least float64) (*eval.R
 	return r, nil
 }
 
-// ask asks the messages of a case in a session of its own, and reads what became of the
-// last one.
-func (c *command) ask(to client.Client, one eval.Case) (seen eval.Seen, err error) {
+// askCase sends the messages of a case in a session of its own, and reads the outcome of the last
+// one.
+func (c *command) askCase(to client.Client, one eval.Case) (seen eval.Outcome, err error) {
 	body := map[string]string{"agent": one.Agent}
 	for _, turn := range append(slices.Clone(one.History), eval.Turn{Message: one.Message}) {
 		body["message"] = turn.Message
@@ -92,7 +92,7 @@ func (c *command) ask(to client.Client, one eval.Case) (seen eval.Seen, err erro
 		if err := to.Post(c.Context(), "/agent/run", body, &said); err != nil {
 			return seen, err
 		}
-		seen = eval.Seen{PlanID: said.PlanID, Status: said.Status, Answer: said.Response + said.Reason}
+		seen = eval.Outcome{PlanID: said.PlanID, Status: said.Status, Answer: said.Response + said.Reason}
 		if said.Status == "executing" { // for longer than a request may take
 			t := client.Turn{PlanID: said.PlanID}
 			if err := to.Watch(c.Context(), said.PlanID, "", t.Take); err != nil {
@@ -105,8 +105,8 @@ func (c *command) ask(to client.Client, one eval.Case) (seen eval.Seen, err erro
 	return seen, c.recorded(to, &seen)
 }
 
-// recorded adds what the record has of a plan: agents and calls of skills.
-func (c *command) recorded(to client.Client, seen *eval.Seen) error {
+// recorded adds a plan's agents and skill calls from the record.
+func (c *command) recorded(to client.Client, seen *eval.Outcome) error {
 	path := "/agent/plans/" + url.PathEscape(seen.PlanID)
 	var plan catalog.PlanView
 	if err := to.Get(c.Context(), path, &plan); err != nil {

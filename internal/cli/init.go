@@ -13,14 +13,14 @@ import (
 	"slices"
 	"strings"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/state/agents"
 )
 
-// newFiles are what writ init writes, with names and lists to fill in.
+// newFiles are the templates of the files that writ init writes.
 //
-//go:embed new
+//go:embed initfiles
 var newFiles embed.FS
 
 func initCommand(c *command) {
@@ -53,8 +53,7 @@ func initCommand(c *command) {
 	}
 }
 
-// filled are the paths and texts of the files. The error says what is wrong with the
-// arguments.
+// filled returns the paths and texts of the files. The error is about the arguments.
 func filled(name string, skills []string) (files [][2]string, err error) {
 	if slices.ContainsFunc(agents.Builtins(), func(d *agents.Definition) bool { return d.Name == name }) {
 		return nil, fmt.Errorf("%s is a built-in agent: choose another name", name)
@@ -70,7 +69,7 @@ func filled(name string, skills []string) (files [][2]string, err error) {
 	}
 	fill := strings.NewReplacer("NAME", name, "SERVERS", strings.Join(names, ", "), "SKILLS", strings.Join(servers, "\n"), "TOOLS", strings.Join(tools, "\n"))
 	for _, path := range []string{"writ.yaml", "agents/NAME.yaml", "README.md"} {
-		text, err := newFiles.ReadFile("new/" + path)
+		text, err := newFiles.ReadFile("initfiles/" + path)
 		if err != nil {
 			return nil, err
 		}
@@ -82,9 +81,8 @@ func filled(name string, skills []string) (files [][2]string, err error) {
 	return files, nil
 }
 
-// serverOf reads a URL or a command, gives the server a name, and says where it is, as
-// writ.yaml does. A program at a relative path is named by its whole path, since writ up
-// runs elsewhere.
+// serverOf reads a URL or a command, and returns a name and a place for the server as in writ.yaml.
+// A program at a relative path gets its absolute path, since writ up runs elsewhere.
 func serverOf(text string, taken []string) (name, place string, err error) {
 	source, err := mcp.ParseSource(text)
 	if err != nil {
@@ -111,11 +109,11 @@ func serverOf(text string, taken []string) (name, place string, err error) {
 }
 
 var (
-	launchers = []string{"npx", "uvx", "node", "python3"} // which run the server that is named next
+	launchers = []string{"npx", "uvx", "node", "python3"} // that run the server named next
 	notServer = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
 
-// serverName is what to call a server: the first part of its host, or its program.
+// serverName is the default name of a server: the first part of its host, or its program.
 func serverName(s mcp.Source) string {
 	name := ""
 	if u, err := url.Parse(s.URL); err == nil {

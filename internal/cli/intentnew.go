@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,11 @@ import (
 	"aob.dev/writ/internal/client"
 )
 
-// newTTL is the ttl_sec of an order that is written by hand.
+// newTTL is the ttl_sec of an intent that is written by hand.
 const newTTL = 120
 
 func intentNew(c *command) {
-	n := newOrder{command: c}
+	n := newIntent{command: c}
 	n.catalog.add(c)
 	c.personFlags()
 	c.Flags().StringVar(&n.actor.UserID, "user", "local", "user of the order, as in the grant or the operator's key")
@@ -29,37 +28,37 @@ func intentNew(c *command) {
 	c.Flags().BoolVar(&n.operator, "operator", false, "an operator will sign it: no grant")
 	c.Flags().StringVar(&n.args, "args", "", "arguments, a JSON object")
 	c.Flags().StringVar(&n.audience, "audience", "", "log origin (default: of the grant, or of --url, or filled in by sign)")
-	c.Flags().StringVar(&n.at.SessionID, "session", "", "session of the grant")
-	c.Flags().StringVar(&n.at.TurnID, "turn", "", "turn of the grant")
-	c.Flags().StringVar(&n.at.PlanID, "plan", "", "plan")
-	c.Flags().IntVar(&n.at.Revision, "revision", 0, "revision of the plan")
-	c.Flags().IntVar(&n.at.Step, "step", 0, "step of the plan")
-	c.Flags().StringVar(&n.at.TaskID, "task", "", "task")
-	c.run = func(names []string) error {
+	c.Flags().StringVar(&n.context.SessionID, "session", "", "session of the grant")
+	c.Flags().StringVar(&n.context.TurnID, "turn", "", "turn of the grant")
+	c.Flags().StringVar(&n.context.PlanID, "plan", "", "plan")
+	c.Flags().IntVar(&n.context.Revision, "revision", 0, "revision of the plan")
+	c.Flags().IntVar(&n.context.Step, "step", 0, "step of the plan")
+	c.Flags().StringVar(&n.context.TaskID, "task", "", "task")
+	c.answer = func(names []string) (answer, error) {
 		row, err := n.catalog.row(c.Context(), names[0], c.url)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
-		b, err := n.order(row)
+		b, err := n.intent(row)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
-		return printJSON(c.std.Out, b)
+		return document(b)
 	}
 }
 
-// newOrder is the flags of `writ intent new`.
-type newOrder struct {
+// newIntent is the flags of `writ intent new`.
+type newIntent struct {
 	*command
 	catalog     catalogFlags
 	grant, args string
 	operator    bool
 	actor       intents.Actor
 	audience    string
-	at          intents.Context
+	context     intents.Context
 }
 
-func (n *newOrder) order(row catalog.Row) (b intents.Body, err error) {
+func (n *newIntent) intent(row catalog.Row) (b intents.Body, err error) {
 	b.Version, b.Intent.Type = intents.Version, row.Type
 	if n.args == "" {
 		if b.Intent.Args, err = exampleArgs(row); err != nil {
@@ -72,9 +71,9 @@ func (n *newOrder) order(row catalog.Row) (b intents.Body, err error) {
 		return b, err
 	}
 	b.Actor, b.Constraints.Audience = n.actor, n.audience
-	b.Constraints.IssuedAt, b.Constraints.Capabilities = intents.FormatTime(time.Now()), row.Declared(b.Intent.Args, b.Actor.UserID)
+	b.Constraints.IssuedAt, b.Constraints.Capabilities = intents.FormatTime(time.Now()), row.CapabilitiesFor(b.Intent.Args, b.Actor.UserID)
 	b.Constraints.TTLSec = min(newTTL, int(row.TTL().Seconds()))
-	if c := n.at; c.SessionID != "" || c.TurnID != "" || c.PlanID != "" || c.TaskID != "" || c.Step > 0 || c.Revision > 0 {
+	if c := n.context; c.SessionID != "" || c.TurnID != "" || c.PlanID != "" || c.TaskID != "" || c.Step > 0 || c.Revision > 0 {
 		b.Context = &c
 	}
 	return b, nil
@@ -92,10 +91,14 @@ func exampleArgs(row catalog.Row) (json.RawMessage, error) {
 
 // actFor sets actor and audience: from the grant in a file, from a new grant, or from
 // the flags.
-func (n *newOrder) actFor(row catalog.Row) (err error) {
+func (n *newIntent) actFor(row catalog.Row) (err error) {
 	asked := n.Flags().Changed("url")
-	if n.actor.Grant, err = grantText(n.grant); err != nil {
-		return malformed(err)
+	if n.grant != "" {
+		raw, err := readFile(n.grant)
+		if err != nil {
+			return err
+		}
+		n.actor.Grant = strings.TrimSpace(string(raw))
 	}
 	ours := func(r intents.Role) bool { return r != intents.RoleOperator }
 	if n.actor.Grant == "" && !n.operator && slices.ContainsFunc(row.Signers, ours) {
@@ -118,11 +121,11 @@ func (n *newOrder) actFor(row catalog.Row) (err error) {
 	return nil
 }
 
-// errNoGrant says that no router answers, or that there is no API key.
+// errNoGrant reports that no router answers, or that there is no API key.
 var errNoGrant = errors.New("none is available")
 
-// takeGrant gets a grant with the API key, and copies its claims into the order.
-func (n *newOrder) takeGrant() error {
+// takeGrant gets a grant with the API key, and copies its claims into the intent.
+func (n *newIntent) takeGrant() error {
 	if n.key == "" {
 		return fmt.Errorf("%w: no API key (--key, WRIT_API_KEY, --data)", errNoGrant)
 	}
@@ -148,44 +151,36 @@ func (n *newOrder) takeGrant() error {
 		return err
 	}
 	n.actor = intents.Actor{UserID: got.User, Tenant: got.Tenant, Grant: got.Grant}
-	n.at.SessionID, n.at.TurnID = got.Session, got.Turn
+	n.context.SessionID, n.context.TurnID = got.Session, got.Turn
 	if n.audience == "" {
 		n.audience = got.Origin
 	}
 	return nil
 }
 
-// grantText reads a grant from a file.
-func grantText(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	raw, err := os.ReadFile(path) //nolint:gosec // G304: the user names the file
-	return strings.TrimSpace(string(raw)), err
-}
-
 func intentSign(c *command) {
 	var audience string
 	var types catalogFlags
-	c.Flags().StringVar(&c.key, "key", "", "private key file, PKCS #8 PEM, mode 0600")
+	c.signerFlag("private key file, PKCS #8 PEM, mode 0600")
 	c.Flags().StringVar(&audience, "audience", "", "log origin")
 	types.add(c)
 	c.placeFlags()
+	c.jsonFlag()
 	raw := c.Flags().Bool("raw", false, "sign as ed25519:<base64>, with a key of writ keys new --raw (default: as sig has it, else a JWS)")
 	keepTime := c.Flags().Bool("keep-time", false, "leave issued_at as it is")
-	c.mustGive("key")
+	c.mustGive("signer")
 	c.run = func(args []string) error {
 		text, err := c.input(args)
 		if err != nil {
 			return err
 		}
-		b, printed, err := readOrder(text)
+		b, printed, err := readIntent(text)
 		if err != nil {
 			return malformed(err)
 		}
-		signer, err := intents.ReadKey(c.key, "")
+		signer, err := c.signingKey("")
 		if err != nil {
-			return malformed(err)
+			return err
 		}
 		signer.Raw = *raw || printed
 		if !*keepTime {
@@ -208,16 +203,16 @@ func intentSign(c *command) {
 				return err
 			}
 		}
-		sealed, _, err := intents.Seal(signer, b)
+		signed, _, err := intents.Sign(signer, b)
 		if err != nil {
 			return fmt.Errorf("%w: see writ intent lint", err)
 		}
-		_, err = fmt.Fprintf(c.std.Out, "%s\n", sealed)
+		_, err = fmt.Fprintf(c.std.Out, "%s\n", signed)
 		return err
 	}
 }
 
-// keyOf is the idempotency key of an order that has none.
+// keyOf is the idempotency key of an intent that has none.
 func keyOf(b intents.Body, row catalog.Row) (string, error) {
 	if b.Actor.Grant == "" || row.Effect == catalog.Pure || row.RandomKey {
 		return catalog.RandomKey(), nil
@@ -230,12 +225,12 @@ func keyOf(b intents.Body, row catalog.Row) (string, error) {
 	if b.Context != nil {
 		c = *b.Context
 	}
-	return intents.Fingerprint(intents.Intent{Type: b.Intent.Type, Args: args}, b.Actor.UserID, c), nil
+	return intents.Fingerprint(intents.Spec{Type: b.Intent.Type, Args: args}, b.Actor.UserID, c), nil
 }
 
-// readOrder reads an order that is not sealed, or one that is, without its sig, and says
-// whether that has the form of a raw signature.
-func readOrder(raw []byte) (b intents.Body, rawly bool, err error) {
+// readIntent reads an unsigned intent, or a signed one without its sig, and reports whether the sig
+// has the form of a raw signature.
+func readIntent(raw []byte) (b intents.Body, rawly bool, err error) {
 	var doc struct {
 		intents.Body
 		Sig json.RawMessage `json:"sig"`

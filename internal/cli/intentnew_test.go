@@ -19,19 +19,19 @@ func TestLintTakesNew(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"WRIT_DATA": filepath.Join(t.TempDir(), "none")}[name]
 		}
-		var order, out, told bytes.Buffer
-		if code := Main(t.Context(), []string{"intent", "new", row.Type}, IO{In: &order, Out: &order, Err: &told, Env: env}); code != ExitOK {
+		var intent, out, told bytes.Buffer
+		if code := Main(t.Context(), []string{"intent", "new", row.Type}, IO{In: &intent, Out: &intent, Err: &told, Env: env}); code != ExitOK {
 			t.Fatalf("%s: exit %d: %s", row.Type, code, told.Bytes())
 		}
 		signer := string(row.Signers[0])
-		if code := Main(t.Context(), []string{"intent", "lint", "--role", signer}, IO{In: &order, Out: &out, Err: &told, Env: env}); code != ExitOK {
+		if code := Main(t.Context(), []string{"intent", "lint", "--role", signer}, IO{In: &intent, Out: &out, Err: &told, Env: env}); code != ExitOK {
 			t.Errorf("%s: exit %d: %s%s", row.Type, code, out.Bytes(), told.Bytes())
 		}
 	}
 }
 
 // What signing fills in may be missing only until then.
-func TestLintOfSealedMissesNothing(t *testing.T) {
+func TestLintOfSignedMissesNothing(t *testing.T) {
 	top := map[string]any{"constraints": map[string]any{"ttl_sec": 60}}
 	for _, pointer := range []string{"/constraints/issued_at", "/constraints/idempotency_key", "/constraints/audience"} {
 		if !filledIn(top, pointer) {

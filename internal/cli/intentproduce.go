@@ -44,15 +44,15 @@ func intentProduce(c *command) {
 	}
 }
 
-// followHint is the command that follows the log that an order is about.
-func followHint(sealed []byte) string {
-	var order struct {
+// followHint is the command that follows the log that an intent is about.
+func followHint(signed []byte) string {
+	var intent struct {
 		Intent struct {
 			Args catalog.LogsStream `json:"args"`
 		} `json:"intent"`
 	}
-	_ = json.Unmarshal(sealed, &order) // it was sealed
-	of := order.Intent.Args
+	_ = json.Unmarshal(signed, &intent) // it was signed
+	of := intent.Intent.Args
 	line := "writ logs " + of.RunID + " -f"
 	if of.Filter == catalog.LogsErrors {
 		line += " --errors"

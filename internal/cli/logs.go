@@ -16,6 +16,7 @@ import (
 
 func logsCommand(c *command) {
 	c.personFlags()
+	c.ids = &ownPlans // runs, too
 	c.jsonFlag()
 	follow := c.Flags().BoolP("follow", "f", false, "wait for further lines until the run ends")
 	errorsOnly := c.Flags().Bool("errors", false, "only errors")
@@ -29,14 +30,22 @@ func logsCommand(c *command) {
 		if *errorsOnly {
 			of.Filter = catalog.LogsErrors
 		}
-		return c.follow(*follow, func(after string, fn func(string, json.RawMessage) error) error {
-			return to.Logs(c.Context(), of, after, *follow, fn)
+		lines := 0
+		err = c.follow(*follow, func(after string, fn func(string, json.RawMessage) error) error {
+			return to.Logs(c.Context(), of, after, *follow, func(cursor string, line json.RawMessage) error {
+				lines++
+				return fn(cursor, line)
+			})
 		})
+		if err == nil && lines == 0 {
+			fmt.Fprintln(c.std.Err, "nothing to show")
+		}
+		return err
 	}
 }
 
-// logAgain is how long a follower waits before it asks again.
-const logAgain = time.Second
+// logPoll is how long a follower waits before it asks again.
+const logPoll = time.Second
 
 // follow prints a log. Where it breaks off, or writ is started again, it goes on behind the last
 // line.
@@ -54,13 +63,13 @@ func (c *command) follow(again bool, read func(after string, fn func(string, jso
 			fmt.Fprintf(c.std.Err, "writ: %v; trying again\n", err)
 			told = true
 		}
-		if clock.Sleep(c.Context(), logAgain) != nil {
+		if clock.Sleep(c.Context(), logPoll) != nil {
 			return nil //nolint:nilerr // the user has left
 		}
 	}
 }
 
-// passes says whether an error may pass with time.
+// passes reports whether an error may be temporary.
 func passes(err error) bool {
 	var refused *client.Error
 	if errors.As(err, &refused) {

@@ -19,12 +19,12 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/upkeep"
 )
 
 // models are those of a configuration, ready to be asked.
 type models struct {
-	strong model.Model            // with what it falls back to
+	strong model.Model            // with its fallback
 	named  map[string]model.Model // likewise, by their names
 	list   []namedModel
 	prices map[string]catalog.Price // by driver:model
@@ -36,8 +36,8 @@ type namedModel struct {
 	model    model.Model
 }
 
-// newModels makes the models of a configuration, which was read from file. sent gets the
-// body of each request to a server; nil: nobody looks.
+// newModels makes the models of a configuration, which was read from file. sent gets the body of
+// each request to a server; nil: unused.
 func newModels(c config.Config, file string, env func(string) string, sent func([]byte)) (*models, error) {
 	m, err := makeModels(c, env, sent)
 	switch {
@@ -64,7 +64,7 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 		spec := specs[name]
 		first, err := newModel(spec, sent)
 		if err != nil {
-			return nil, fmt.Errorf("models.%s.url: %w", name, err) // Validate and Load have seen the rest
+			return nil, fmt.Errorf("models.%s.url: %w", name, err) // Validate and Load have checked the rest
 		}
 		m.list = append(m.list, namedModel{name, spec.URL, first})
 		if spec.Price != nil {
@@ -100,18 +100,18 @@ func newModel(spec config.Model, sent func([]byte)) (model.Model, error) {
 		if info, err := os.Stat(spec.URL); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("%s is no directory: name the one that --record filled", spec.URL)
 		}
-		return model.Recorded(os.DirFS(spec.URL)), nil
+		return model.NewRecorded(os.DirFS(spec.URL)), nil
 	default:
 		return offline.Model{}, nil
 	}
 }
 
-// remote says whether requests go to a server.
+// remote reports whether requests go to a server.
 func (m *models) remote() bool {
 	return slices.ContainsFunc(m.list, func(one namedModel) bool { _, is := one.model.(*model.OpenAI); return is })
 }
 
-// recording is m, whose replies are kept in a directory.
+// recording is m with its replies stored in a directory.
 func recording(m model.Model, dir string) (model.Model, error) {
 	if err := durable.MkdirAll(dir); err != nil {
 		return nil, err
@@ -124,63 +124,34 @@ func recording(m model.Model, dir string) (model.Model, error) {
 	}), nil
 }
 
-// probeTime bounds the probe of one model.
-const probeTime = 30 * time.Second
+// checkTime bounds the question to one model.
+const checkTime = 30 * time.Second
 
-// probe asks all models at once what they take. There is one finding of each.
-func (m *models) probe(ctx context.Context) <-chan upkeep.Finding {
-	found := make(chan upkeep.Finding, len(m.list))
-	for _, one := range m.list {
-		go func() {
-			bounded, cancel := context.WithTimeout(ctx, probeTime)
-			defer cancel()
-			f := one.probe(bounded)
-			if ctx.Err() != nil { // the failure is ours
-				f = one.asked()
+// check asks all models concurrently whether they answer. It returns one finding for each, in the
+// order of list.
+func (m *models) check(ctx context.Context) []upkeep.Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	list := make([]upkeep.Finding, len(m.list))
+	var asking sync.WaitGroup
+	for i, one := range m.list {
+		asking.Go(func() {
+			list[i] = one.named()
+			if server, remote := one.model.(*model.OpenAI); remote {
+				one.ask(ctx, server, &list[i])
 			}
-			found <- f
-		}()
+		})
 	}
-	return found
-}
-
-// findings are those of probe that are there before the end of wait, in the order of list.
-// Of the others only the model is told.
-func (m *models) findings(probe <-chan upkeep.Finding, wait <-chan time.Time) []upkeep.Finding {
-	said := map[string]upkeep.Finding{}
-	for len(said) < len(m.list) {
-		select {
-		case f := <-probe:
-			said[f.Check] = f
-			continue
-		case <-wait:
-		}
-		break
-	}
-	var list []upkeep.Finding
-	for _, one := range m.list {
-		f, there := said[one.check()]
-		if !there {
-			f = one.asked()
-		}
-		list = append(list, f)
-	}
+	asking.Wait()
 	return list
 }
 
-func (m namedModel) check() string { return "model:" + m.name }
-
-// asked is said of a model that has not answered yet.
-func (m namedModel) asked() upkeep.Finding {
-	return upkeep.Finding{Check: m.check(), Level: upkeep.OK, Found: fmt.Sprintf("%s at %s is being asked what it takes", m.model.Name(), m.at)}
-}
-
-func (m namedModel) probe(ctx context.Context) upkeep.Finding {
-	f := upkeep.Finding{Check: m.check(), Level: upkeep.OK, Found: m.model.Name()}
-	server, remote := m.model.(*model.OpenAI)
-	switch {
+// named names the model, without a request.
+func (m namedModel) named() upkeep.Finding {
+	f := upkeep.Finding{Check: "model:" + m.name, Level: upkeep.OK, Found: m.model.Name()}
+	switch _, remote := m.model.(*model.OpenAI); {
 	case remote:
-		return m.probeServer(ctx, server)
+		f.Found += " at " + m.at
 	case m.model == offline.Model{}:
 		f.Found += ", a demonstration: it understands only the words of the skills"
 		f.Do = "for a language model, set OPENAI_API_KEY or see docs/configuration.md#models"
@@ -194,23 +165,19 @@ func (m namedModel) probe(ctx context.Context) upkeep.Finding {
 	return f
 }
 
-func (m namedModel) probeServer(ctx context.Context, server *model.OpenAI) upkeep.Finding {
-	at := server.Name() + " at " + m.at
-	took, err := server.Probe(ctx)
-	f := upkeep.Finding{Check: m.check(), Level: upkeep.OK, Found: at + strings.TrimPrefix(took.String(), server.Name())}
-	switch {
-	case err != nil:
-		f.Level = upkeep.Warn
-		f.Found, f.Do = at+" does not answer: "+model.Detailed(err), m.remedy(err)
-	case took.Tools.Answer == model.Refused:
-		f.Level = upkeep.Warn
-		f.Found += ": " + took.Tools.Detail
-		f.Do = "name a model that can call tools: agents cannot work without"
+// ask sends one small request with a tool, since agents cannot work without.
+func (m namedModel) ask(ctx context.Context, server *model.OpenAI, f *upkeep.Finding) {
+	_, err := server.Respond(ctx, model.Request{
+		Agent: "doctor", Messages: []model.Message{{Role: model.RoleUser, Text: "Are you ready?"}},
+		Tools: []model.Tool{{Name: "ready", Description: "Says that you are ready.", Schema: []byte(`{"type":"object","properties":{}}`)}},
+	}, nil)
+	if err != nil {
+		f.Level, f.Do = upkeep.Warn, m.remedy(err)
+		f.Found += " does not answer: " + model.Detail(err)
 	}
-	return f
 }
 
-// remedy is what helps against a failure.
+// remedy is the advice for a failure.
 func (m namedModel) remedy(err error) string {
 	var e *model.Error
 	if !errors.As(err, &e) {
@@ -228,11 +195,8 @@ func (m namedModel) remedy(err error) string {
 	case e.Status >= http.StatusInternalServerError:
 		return fmt.Sprintf("wait; models.%s.fallback can name another model", m.name)
 	}
-	return fmt.Sprintf("look at models.%s and at what its server documents", m.name)
+	return fmt.Sprintf("look at models.%s and at what its server documents; a model must be able to call tools", m.name)
 }
-
-// atOnce is how long writ up waits, when it is ready, for models to say what they take.
-const atOnce = 300 * time.Millisecond
 
 func announceModel(std IO, f upkeep.Finding) {
 	fmt.Fprintf(std.Err, "%s: %s\n", strings.Replace(f.Check, ":", " ", 1), printable(f.Found))

@@ -13,10 +13,10 @@ import (
 	"aob.dev/writ/internal/keydir"
 )
 
-// operatorFlags declares which router an operator uses, and with which key.
+// operatorFlags declares the flags for an operator's router and key.
 func (c *command) operatorFlags() {
 	c.placeFlags()
-	c.Flags().StringVar(&c.key, "key", "", "operator key file (default: the one in the data directory)")
+	c.signerFlag("private key file of the operator (default: the one in the data directory)")
 }
 
 // keys is the directory of private keys.
@@ -29,8 +29,8 @@ type operator struct {
 	router client.Client
 }
 
-// operator reads the operator's key and asks the router which keys are in force. They
-// say whose the key is.
+// operator reads the operator's key and asks the router for the keys in force, which identify the
+// key's owner.
 func (c *command) operator() (*operator, error) {
 	o := &operator{router: client.Client{URL: c.url}}
 	var err error
@@ -46,9 +46,9 @@ func (c *command) operator() (*operator, error) {
 	case i < 0:
 		return nil, fmt.Errorf("%s: the key %s is not in the key set in force: an operator of system must add it (writ keys add)", intents.KeyUnknown, kid)
 	case o.set.Keys[i].Role != intents.RoleOperator:
-		return nil, fmt.Errorf("%s: the key %s has the role %s: name an operator key with --key", intents.KeyRole, kid, o.set.Keys[i].Role)
+		return nil, fmt.Errorf("%s: the key %s has the role %s: name an operator key with --signer", intents.KeyRole, kid, o.set.Keys[i].Role)
 	case o.set.Keys[i].Revoked:
-		return nil, fmt.Errorf("%s: the key %s is revoked: name another operator key with --key", intents.KeyRevoked, kid)
+		return nil, fmt.Errorf("%s: the key %s is revoked: name another operator key with --signer", intents.KeyRevoked, kid)
 	}
 	o.Key.Raw = o.set.Keys[i].Raw
 	o.Subject, o.Tenant, o.Origin = o.set.Keys[i].Subject, o.set.Keys[i].Tenant, o.set.Origin
@@ -56,15 +56,12 @@ func (c *command) operator() (*operator, error) {
 }
 
 func (c *command) operatorKey(set intents.JWKS) (s intents.Signer, err error) {
-	if c.key != "" {
-		if s, err = intents.ReadKey(c.key, intents.RoleOperator); err != nil {
-			err = malformed(err)
-		}
-		return s, err
+	if c.signer != "" {
+		return c.signingKey(intents.RoleOperator)
 	}
 	held, err := keydir.LoadAll(c.keys())
 	if err != nil {
-		return s, malformed(fmt.Errorf("%w: name a data directory with --data, or an operator key with --key", err))
+		return s, malformed(fmt.Errorf("%w: name a data directory with --data, or an operator key with --signer", err))
 	}
 	keys, err := held.InForce(set.Keys)
 	s, there := keys[intents.RoleOperator]
@@ -77,8 +74,17 @@ func (c *command) operatorKey(set intents.JWKS) (s intents.Signer, err error) {
 	return s, err
 }
 
-// order opens the operator, seals an order and submits it.
-func (c *command) order(typ string, args any) (*intents.Answer, error) {
+// signingKey reads the private key of --signer.
+func (c *command) signingKey(role intents.Role) (intents.Signer, error) {
+	s, err := intents.ReadKey(c.signer, role)
+	if err != nil {
+		err = malformed(err)
+	}
+	return s, err
+}
+
+// intent opens the operator, signs an intent and submits it.
+func (c *command) intent(typ string, args any) (*intents.Answer, error) {
 	o, err := c.operator()
 	if err != nil {
 		return nil, err
@@ -86,13 +92,13 @@ func (c *command) order(typ string, args any) (*intents.Answer, error) {
 	return c.submitAs(o, typ, args)
 }
 
-// submitAs seals and submits. Every code but OK is an error.
+// submitAs signs and submits. Every code but OK is an error.
 func (c *command) submitAs(o *operator, typ string, args any) (*intents.Answer, error) {
-	sealed, err := o.Seal(typ, args, time.Now())
+	signed, err := o.Sign(typ, args, time.Now())
 	if err != nil {
 		return nil, malformed(err)
 	}
-	_, body, err := o.router.Submit(c.Context(), sealed, "")
+	_, body, err := o.router.Submit(c.Context(), signed, "")
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +114,7 @@ func (c *command) submitAs(o *operator, typ string, args any) (*intents.Answer, 
 	return &a, nil
 }
 
-// answerIn is a router's answer to an order.
+// answerIn is a router's answer to an intent.
 func answerIn(body []byte, url string) (a intents.Answer, err error) {
 	if err := json.Unmarshal(body, &a); err != nil || a.Code == "" {
 		return a, malformed(fmt.Errorf("the answer of %s is not an answer to an order", url))
@@ -116,19 +122,12 @@ func answerIn(body []byte, url string) (a intents.Answer, err error) {
 	return a, nil
 }
 
-// put is what a command of an operator prints with --json: the order, and what scripts
-// need of it.
-type put struct {
-	IntentID string `json:"intent_id"`
-	Position *int64 `json:"position,omitempty"`
-}
-
-func putBy(a *intents.Answer) put { return put{a.IntentID, a.Position} }
-
-// ordered prints which order it was.
-func ordered(a *intents.Answer, err error) (answer, error) {
+// intentAnswer prints the intent's id.
+func intentAnswer(a *intents.Answer, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{data: putBy(a), text: a.IntentID + "\n"}, nil
 }
+
+func putBy(a *intents.Answer) put { return put{IntentID: a.IntentID, Position: a.Position} }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
@@ -13,8 +14,8 @@ import (
 	"aob.dev/writ/policies"
 )
 
-// built is what the commands about bundles print.
-type built struct {
+// bundleReport is the output of the commands about bundles.
+type bundleReport struct {
 	Revision int64  `json:"revision"`
 	Digest   string `json:"digest"`
 	Bytes    int    `json:"bytes"`
@@ -22,7 +23,7 @@ type built struct {
 	KID      string `json:"kid,omitempty"`
 }
 
-func (b built) answer() answer {
+func (b bundleReport) answer() answer {
 	by := "unsigned"
 	if b.Signed {
 		by = "signed by " + b.KID
@@ -30,20 +31,8 @@ func (b built) answer() answer {
 	return answer{data: b, text: fmt.Sprintf("revision %d  %s  %d bytes, %s\n", b.Revision, b.Digest, b.Bytes, by)}
 }
 
-// bundleKey reads the private key that signs; no path: nil.
-func bundleKey(path string) (*intents.Signer, error) {
-	if path == "" {
-		return nil, nil
-	}
-	s, err := intents.ReadKey(path, intents.RoleOperator)
-	if err != nil {
-		return nil, malformed(err)
-	}
-	return &s, nil
-}
-
 // write checks a bundle as its reader will, and writes it.
-func (b built) write(out string, raw []byte, key *intents.Signer) (answer, error) {
+func (b bundleReport) write(out string, raw []byte, key *intents.Signer) (answer, error) {
 	var pub ed25519.PublicKey
 	if key != nil {
 		pub, b.Signed, b.KID = key.Public(), true, key.KID
@@ -57,8 +46,8 @@ func (b built) write(out string, raw []byte, key *intents.Signer) (answer, error
 }
 
 func bundleBuild(c *command) {
-	keyFile := c.Flags().String("key", "", "private key file (PEM) that signs")
-	out := c.Flags().StringP("out", "o", "bundle.tar.gz", "file")
+	c.signerFlag("private key file that signs it (default: it is not signed)")
+	c.outFlag("bundle.tar.gz", "file for the bundle")
 	revision := c.Flags().Int64("revision", 0, "revision of the bundle; only a higher one replaces the one in force")
 	c.mustGive("revision")
 	c.answer = func(args []string) (answer, error) {
@@ -72,15 +61,19 @@ func bundleBuild(c *command) {
 		if tree.Revision = *revision; *revision < 1 {
 			return answer{}, usage(errors.New("--revision: must be at least 1"))
 		}
-		key, err := bundleKey(*keyFile)
-		if err != nil {
-			return answer{}, err
+		var key *intents.Signer
+		if c.signer != "" {
+			s, err := c.signingKey(intents.RoleOperator)
+			if err != nil {
+				return answer{}, err
+			}
+			key = &s
 		}
 		raw, err := policies.BuildBundle(tree, key)
 		if err != nil {
 			return answer{}, err
 		}
-		return built{}.write(*out, raw, key)
+		return bundleReport{}.write(c.out, raw, key)
 	}
 }
 
@@ -101,31 +94,38 @@ func policyPush(c *command) {
 		if _, err := policies.Check(c.Context(), tree.Source); err != nil {
 			return answer{}, err
 		}
-		raw, err := policies.BuildBundle(tree, nil) // the order is signed
+		raw, err := policies.BuildBundle(tree, nil) // the intent is signed
 		if err != nil {
 			return answer{}, err
 		}
 		push := catalog.PolicyPush{Revision: tree.Revision, Digest: tree.Source.Digest(), Bundle: base64.StdEncoding.EncodeToString(raw)}
-		a, err := c.order("policy.push", push)
+		o, err := c.operator()
 		if err != nil {
 			return answer{}, err
 		}
-		return answer{note: c.unmatchedInPolicy(tree), text: fmt.Sprintf("revision %d in force  %s  by %s\n", push.Revision, push.Digest, a.IntentID), data: struct {
+		a, err := c.submitAs(o, "policy.push", push)
+		if err != nil {
+			return answer{}, err
+		}
+		p := putBy(a)
+		p.Changes = c.changesBy(o.Origin, "", a)
+		types, _ := (&catalogFlags{url: c.url}).open(c.Context()) // of the router that has the policy now
+		return answer{note: p.text() + c.unmatchedInPolicy(tree.Source, types), text: fmt.Sprintf("revision %d in force  %s  by %s\n", push.Revision, push.Digest, a.IntentID), data: struct {
 			put
 			Revision int64  `json:"revision"`
 			Digest   string `json:"digest"`
-		}{putBy(a), push.Revision, push.Digest}}, nil
+		}{p, push.Revision, push.Digest}}, nil
 	}
 }
 
-// unmatchedInPolicy says which names in a tree match nothing, if the record of the data directory can be read.
-func (c *command) unmatchedInPolicy(tree policies.Tree) string {
-	d, err := c.folded()
-	engine, broken := policies.New(c.Context(), tree.Source)
+// unmatchedInPolicy lists the names in a tree that match nothing, if the record of the data
+// directory can be read.
+func (c *command) unmatchedInPolicy(tree policies.Source, types *catalog.Catalog) string {
+	d, err := c.rebuildState()
+	engine, broken := policies.New(c.Context(), tree)
 	if err != nil || broken != nil {
 		return ""
 	}
-	versions, _ := datadir.ReadSkillVersions(c.dir)           // without them those that are approved
-	types, _ := (&catalogFlags{url: c.url}).open(c.Context()) // of the router that has the policy now
+	versions, _ := approval.ReadVersions(c.dir) // without them those that are approved
 	return warned(datadir.UnmatchedInPolicy(engine, d, types, versions))
 }

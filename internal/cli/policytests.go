@@ -34,11 +34,11 @@ func readSuite(args, places []string) (policies.Suite, error) {
 	}
 	alone := policies.IsExtension(tree.Source)
 	if alone {
-		if tree.Source, err = policies.Alone(tree.Source); err != nil {
+		if tree.Source, err = policies.Single(tree.Source); err != nil {
 			return policies.Suite{}, err
 		}
 	}
-	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}, Alone: alone}
+	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}, Single: alone}
 	if len(places) == 0 && len(args) > 0 {
 		for _, dir := range []string{filepath.Join(args[0], "testdata"), filepath.Join(filepath.Dir(filepath.Clean(args[0])), "testdata")} {
 			if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -103,15 +103,15 @@ func verdictOf(cases []policies.Case) error {
 	return nil
 }
 
-// tested is `writ policy test --json`.
-type tested struct {
+// policyTestReport is `writ policy test --json`.
+type policyTestReport struct {
 	Tests  int             `json:"tests"`
 	Failed int             `json:"failed"`
 	Cases  []policies.Case `json:"cases"`
 }
 
-func testedOf(cases []policies.Case) tested {
-	t := tested{Tests: len(cases), Cases: append([]policies.Case{}, cases...)}
+func testedOf(cases []policies.Case) policyTestReport {
+	t := policyTestReport{Tests: len(cases), Cases: append([]policies.Case{}, cases...)}
 	for _, c := range cases {
 		if !c.Passed {
 			t.Failed++

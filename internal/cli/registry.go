@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"aob.dev/writ/agentic/agents"
-	"aob.dev/writ/agentic/workflows"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/state/agents"
+	"aob.dev/writ/state/workflows"
 )
 
 // readRegistry reads the registry in a directory. The error is agents.Faults, or exit 3.
@@ -83,7 +83,7 @@ func registryCheck(c *command) {
 		}{Faults: agents.Faults{}, Notices: agents.Faults{}}
 		r, err := c.readRegistry(args[0])
 		if err == nil {
-			said.Notices = inside(args[0], append(r.Notices, r.Ahead()...))
+			said.Notices = inside(args[0], r.Notices)
 			err = checkRegistry(args[0], r)
 		}
 		if err != nil && !errors.As(err, &said.Faults) {
@@ -110,7 +110,7 @@ func lines(faults agents.Faults) string {
 	return printable(faults.Error()) + "\n"
 }
 
-// agentSet are the agents that somebody has with a registry over the built-in ones.
+// agentSet are the agents of a registry layered over the built-in ones.
 type agentSet struct {
 	all    []*agents.Definition // the built-in ones first
 	dir    string
@@ -135,10 +135,10 @@ func (c *command) agentSet(dir []string) (s agentSet, err error) {
 	return s, err
 }
 
-// builtIn is what the commands say of an agent whose file is a part of writ.
+// builtIn is the origin of an agent whose file is a part of writ.
 const builtIn = "built-in"
 
-// from says who writes an agent: the path of its file.
+// from is the origin of an agent: the path of its file.
 func (s agentSet) from(i int) string {
 	if i < len(agents.Builtins()) {
 		return builtIn
@@ -146,12 +146,12 @@ func (s agentSet) from(i int) string {
 	return filepath.Join(s.dir, s.all[i].File)
 }
 
-// Modes of agents: what their answer is.
+// Modes of agents, by the kind of their answer.
 const (
 	conversational = "conversational" // text
 	structured     = "structured"     // an object
-	ordering       = "orders"         // of the planner and the executor: orders alone
-	remote         = "remote"         // what its server answers
+	ordering       = "orders"         // of the planner and the executor: intents alone
+	remote         = "remote"         // its server's answer
 )
 
 func modeOf(a *agents.Agent) string {
@@ -166,7 +166,7 @@ func modeOf(a *agents.Agent) string {
 	return conversational
 }
 
-// flowRow is a workflow in a list: what its nodes call and run are its tools and agents.
+// flowRow is a workflow in a list: its tools and agents are those that its nodes call and run.
 func flowRow(d *workflows.Definition, from string) agentRow {
 	row := agentRow{d.WorkflowID, from, "workflow", d.Description, []string{}, []string{}}
 	for _, n := range d.Nodes {
@@ -232,7 +232,7 @@ func registryShow(c *command) {
 			}
 		}
 		if at < 0 {
-			return answer{}, fmt.Errorf("there is no agent or workflow %q%s", args[0], meant(args[0], names))
+			return answer{}, fmt.Errorf("there is no agent or workflow %q%s", args[0], didYouMean(args[0], names))
 		}
 		d := set.all[at]
 		shown := shownAgent{
@@ -281,14 +281,14 @@ func (s shownAgent) String() string {
 		about := ""
 		for _, r := range rights(s.Scope) {
 			if r.about == about {
-				fmt.Fprintf(t, ", %s", r.what)
+				fmt.Fprintf(t, ", %s", r.value)
 				continue
 			}
 			if about != "" {
 				fmt.Fprintln(t)
 			}
 			about = r.about
-			fmt.Fprintf(t, "%s\t%s", r.about, r.what)
+			fmt.Fprintf(t, "%s\t%s", r.about, r.value)
 		}
 		fmt.Fprintf(t, "\nset\t%s\n", strings.Join(s.Set, ", "))
 	}))

@@ -9,12 +9,12 @@ import (
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
 
-	"aob.dev/writ/agentic/agents"
-	"aob.dev/writ/agentic/workflows"
+	"aob.dev/writ/state/agents"
+	"aob.dev/writ/state/workflows"
 )
 
 // right is one thing that an agent may do, or a bound to it.
-type right struct{ about, what string }
+type right struct{ about, value string }
 
 // rights are a scope, one thing after the other.
 func rights(s agents.Scope) []right {
@@ -57,7 +57,7 @@ func rights(s agents.Scope) []right {
 	return all
 }
 
-// flowRights are what the nodes of a workflow do.
+// flowRights are the rights that the nodes of a workflow use.
 func flowRights(g *workflows.Graph) (all []right) {
 	for _, n := range g.Nodes {
 		what := n.ID
@@ -69,7 +69,7 @@ func flowRights(g *workflows.Graph) (all []right) {
 	return append(all, right{"limit", fmt.Sprintf("%d days", g.MaxDays)})
 }
 
-// changedAgent is what differs between two definitions of an agent.
+// changedAgent is the difference between two definitions of an agent.
 type changedAgent struct {
 	Name   string   `json:"name"`
 	Gained []string `json:"gained"` // rights
@@ -77,7 +77,7 @@ type changedAgent struct {
 	Diff   string   `json:"diff"` // of the files
 }
 
-// registryChanges are what differs between two registries.
+// registryChanges are the differences between two registries.
 type registryChanges struct {
 	Added   []changedAgent `json:"added"`
 	Removed []changedAgent `json:"removed"`
@@ -163,11 +163,11 @@ func lacking(one, other []right) []string {
 	out := []string{}
 	for _, r := range one {
 		if !slices.Contains(other, r) {
-			out = append(out, r.about+" "+r.what)
+			out = append(out, r.about+" "+r.value)
 		}
 	}
 	return out
 }
 
-// String says first what the agents may do now and could not before.
+// String lists new rights of the agents first.
 func (r registryChanges) String() string { return printable(render("changes", r)) }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"aob.dev/writ/agentic/agents"
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/state"
+	"aob.dev/writ/state/agents"
 	"aob.dev/writ/storage"
 )
 
@@ -29,7 +28,6 @@ func registryPush(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		fmt.Fprint(c.std.Err, lines(inside(args[0], r.Ahead())))
 		bundle, err := r.Pack()
 		if err == nil && bundle == "" {
 			err = c.keepRegistry(r)
@@ -53,9 +51,10 @@ func registryPush(c *command) {
 	}
 }
 
-// keepRegistry keeps a registry that is too large for an order among the blobs of the data directory.
+// keepRegistry stores a registry that is too large for an intent among the blobs of the data
+// directory.
 //
-// Crash: some of the blobs are there, no record names them, and the next push finds them.
+// Crash: some of the blobs exist, no record names them, and the next push finds them.
 func (c *command) keepRegistry(r *agents.Revision) error {
 	b, err := datadir.OpenBlobs(c.Context(), c.dir)
 	if err != nil {
@@ -84,22 +83,21 @@ func registryRevert(c *command) {
 	c.answer = func([]string) (answer, error) {
 		return c.pushRegistry(func(now *state.Registry) (catalog.RegistryPush, error) {
 			if now == nil || now.Before == "" {
-				return catalog.RegistryPush{}, errors.New("there is no revision before the one in force")
+				return catalog.RegistryPush{}, errors.New("there is no revision before the one in force: writ registry push DIR puts another in force")
 			}
 			return catalog.RegistryPush{Digest: now.Before}, nil
 		})
 	}
 }
 
-// pushRegistry orders the next revision of a tenant's agents.
+// pushRegistry submits the next revision of a tenant's agents.
 func (c *command) pushRegistry(next func(now *state.Registry) (catalog.RegistryPush, error)) (answer, error) {
-	d, err := c.folded()
+	d, err := c.rebuildState()
 	if err != nil {
 		return answer{}, err
 	}
 	var push catalog.RegistryPush
-	var a *intents.Answer
-	a, _, err = c.tenantOrder("registry.push", func(tenant string) (any, error) {
+	p, err := c.tenantIntent("registry.push", func(tenant string) (any, error) {
 		rows, ok := d.Rows(tenant)
 		if !ok {
 			return nil, fmt.Errorf("no such tenant: %s", tenant)
@@ -114,14 +112,14 @@ func (c *command) pushRegistry(next func(now *state.Registry) (catalog.RegistryP
 	if err != nil {
 		return answer{}, err
 	}
-	note := c.unmatched(push.Tenant, func(where string) bool {
+	note := p.text() + c.unmatched(push.Tenant, func(where string) bool {
 		kind, _, _ := strings.Cut(where, " ")
 		return kind == "agent" || kind == "workflow" || kind == "schedule"
 	})
-	return answer{note: note, text: fmt.Sprintf("revision %d of %s in force  %s  by %s\n", push.Revision, push.Tenant, push.Digest, a.IntentID), data: struct {
+	return answer{note: note, text: fmt.Sprintf("revision %d of %s in force  %s  by %s\n", push.Revision, push.Tenant, push.Digest, p.IntentID), data: struct {
 		put
 		Tenant   string `json:"tenant"`
 		Revision int64  `json:"revision"`
 		Digest   string `json:"digest"`
-	}{putBy(a), push.Tenant, push.Revision, push.Digest}}, nil
+	}{p, push.Tenant, push.Revision, push.Digest}}, nil
 }

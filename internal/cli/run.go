@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/durable"
 )
@@ -17,14 +17,14 @@ import (
 func runCommand(c *command) {
 	c.personFlags()
 	c.jsonFlag()
-	agent := c.Flags().String("agent", "", "agent that carries the request out (default: run_agent of the configuration, else the planner)")
-	out := c.Flags().String("out", "", "file for the complete data of the answer")
+	agent := c.agentFlag("agent that carries the request out")
+	c.outFlag("", "file for the complete data of the answer")
 	c.run = func(args []string) error {
 		return c.turn("", func(to client.Client, t *turnView) (err error) {
 			to.Agent = *agent
 			t.PlanID, err = to.Run(c.Context(), args[0], t.Take)
-			if err == nil && *out != "" && t.Status == "complete" {
-				err = saveData(c.Context(), to, t.Data, *out)
+			if err == nil && c.out != "" && t.Status == "complete" {
+				err = saveData(c.Context(), to, t.Data, c.out)
 			}
 			return err
 		})
@@ -54,7 +54,7 @@ func (c *command) newTurn(planID string) turnView {
 		t.Progress = func(s bus.StatusData) {
 			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s)))
 		}
-		t.Asked = func(d bus.ContentData) {
+		t.ChildContent = func(d bus.ContentData) {
 			if text := strings.Join(strings.Fields(d.Text), " "); text != "" {
 				fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(printable("· "+d.Agent+": "+text)))
 			}
@@ -83,12 +83,12 @@ func saveData(ctx context.Context, c client.Client, data json.RawMessage, to str
 	return nil
 }
 
-// turnView is what a command shows of a turn. Scripts rely on the shape of its JSON.
+// turnView is a command's view of a turn. Scripts rely on the shape of its JSON.
 type turnView struct {
 	client.Turn
-	std    IO
-	asJSON bool
-	said   string // of the answer, so far
+	std     IO
+	asJSON  bool
+	printed string // of the answer, so far
 }
 
 // end prints how the turn ended.
@@ -97,14 +97,14 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	case t.asJSON:
 		err = printJSON(t.std.Out, t.Turn)
 	case t.Status != "held" || t.Response != "":
-		rest, begun := strings.CutPrefix(t.Response, t.said)
+		rest, begun := strings.CutPrefix(t.Response, t.printed)
 		if !begun {
 			rest = "\n" + rest
 		}
 		_, err = fmt.Fprintln(t.std.Out, printable(rest))
 	}
 	if t.Status == "held" && !t.asJSON {
-		t.sayHeld()
+		t.sayPendingApproval()
 	}
 	if err != nil || t.Status == "complete" || t.Status == "held" {
 		return err
@@ -115,10 +115,10 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	return silent("the task was not completed")
 }
 
-// sayHeld says what an order waits for, and how to return to the plan.
-func (t *turnView) sayHeld() {
-	var held bus.HeldData
-	_ = json.Unmarshal(t.Data, &held) // if it cannot be read, the order is not named
+// sayPendingApproval prints why an intent is pending approval, and how to return to the plan.
+func (t *turnView) sayPendingApproval() {
+	var held bus.PendingApprovalData
+	_ = json.Unmarshal(t.Data, &held) // if it cannot be read, the intent is not named
 	waits, show := "waits for people to approve one of its orders", "show the order: writ approvals show "+held.Approval.IntentID
 	if held.Approval.Hint != "" {
 		waits, show = "waits: "+held.Approval.Reason, held.Approval.Hint
@@ -130,11 +130,11 @@ func (t *turnView) sayHeld() {
 	fmt.Fprintf(t.std.Err, "follow the plan: writ plan watch %s\n", t.PlanID)
 }
 
-// sayDenied names the refused orders of a plan, and how to see why they were refused.
-// If they cannot be read, it says nothing.
+// sayDenied names the refused intents of a plan, and how to see why they were refused.
+// If they cannot be read, it prints nothing.
 func (t *turnView) sayDenied(ctx context.Context, c client.Client) {
 	var list struct {
-		Orders []struct {
+		Intents []struct {
 			IntentID string `json:"intent_id"`
 			Type     string `json:"type"`
 			Code     string `json:"code"`
@@ -143,12 +143,12 @@ func (t *turnView) sayDenied(ctx context.Context, c client.Client) {
 	if c.Get(ctx, "/v1/intents?verdict=deny&limit=5&plan_id="+url.QueryEscape(t.PlanID), &list) != nil {
 		return
 	}
-	for _, o := range list.Orders {
+	for _, o := range list.Intents {
 		fmt.Fprintf(t.std.Err, "%s was refused: %s\n%s\n", printable(o.Type), printable(o.Code), explain(o.IntentID))
 	}
 }
 
-// broken says how to return to a turn that was left before its end.
+// broken prints how to return to a turn that was left before its end.
 func (t *turnView) broken(ctx context.Context, err error) error {
 	left := errors.Is(err, client.ErrCut) || ctx.Err() != nil
 	switch {

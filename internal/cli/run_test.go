@@ -102,22 +102,23 @@ func TestRunCut(t *testing.T) {
 	}
 }
 
-// TestRunLeft: whoever leaves with Ctrl-C is told how to come back.
+// TestRunLeft: leaving with Ctrl-C prints how to return.
 func TestRunLeft(t *testing.T) {
+	const plan = "plan_000mx0zw1j647tf2kobh4agiwf"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("X-Plan-Id", "plan_1")
+		w.Header().Set("X-Plan-Id", plan)
 		_, _ = w.Write([]byte(working))
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
 	t.Cleanup(s.Close)
-	for _, args := range [][]string{{"run", "how many?"}, {"plan", "watch", "plan_1"}} {
+	for _, args := range [][]string{{"run", "how many?"}, {"plan", "watch", plan}} {
 		ctx, leave := context.WithCancel(t.Context())
 		seen := &leaver{leave: leave}
 		std := IO{In: strings.NewReader(""), Out: io.Discard, Err: seen, Env: func(string) string { return "" }}
 		code := Main(ctx, append(args, "--url", s.URL, "--key", "k"), std)
-		if code != ExitNo || !strings.Contains(seen.String(), "plan plan_1 is still running: follow it with `writ plan watch plan_1`") {
+		if code != ExitNo || !strings.Contains(seen.String(), "plan "+plan+" is still running: follow it with `writ plan watch "+plan+"`") {
 			t.Errorf("%v: exit %d, stderr %q", args, code, seen)
 		}
 	}
@@ -137,12 +138,12 @@ func (l *leaver) Write(b []byte) (int, error) {
 // TestPlanWatch shows what run would have shown, with its exit codes.
 func TestPlanWatch(t *testing.T) {
 	url, _ := gateway(t, working, news, answered, done("complete"))
-	got := writ(t, "plan", "watch", "plan_1", "--url", url, "--key", "k")
+	got := writ(t, "plan", "watch", "plan_000mx0zw1j647tf2kobh4agiwf", "--url", url, "--key", "k")
 	if d := cmp.Diff(result{ExitOK, "**Ten**<U+001B>[2J\n", "· step 1 started: count\n· step 2 paused\n"}, got, cmp.AllowUnexported(result{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	url, _ = gateway(t, refused1, done("failed"))
-	if got := writ(t, "plan", "watch", "plan_1", "--url", url, "--key", "k"); got.code != ExitNo || got.out != "I could not.\n" {
+	if got := writ(t, "plan", "watch", "plan_000mx0zw1j647tf2kobh4agiwf", "--url", url, "--key", "k"); got.code != ExitNo || got.out != "I could not.\n" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -76,7 +76,7 @@ func sandboxRun(ctx context.Context, cfg sandbox.Config, script, in string) (a a
 	return a, nil
 }
 
-// outputJSON is what the script printed: its JSON document, or a string.
+// outputJSON is the script's output: its JSON document, or a string.
 func outputJSON(out []byte) json.RawMessage {
 	if !json.Valid(out) {
 		out, _ = json.Marshal(string(out)) // a string always can

@@ -27,7 +27,7 @@ func TestServeRefuses(t *testing.T) {
 		code         int
 		says         string
 	}{
-		"no role":        {nil, whole, ExitUsage, "requires at least 1 arg"},
+		"no role":        {nil, whole, ExitUsage, "missing: ROLE"},
 		"no such role":   {[]string{"root"}, whole, ExitUsage, "roles are gateway, router"},
 		"twice":          {[]string{"task", "task"}, whole, ExitUsage, "named twice"},
 		"no bus":         {[]string{"task"}, without("--bus"), ExitUsage, "--bus"},

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/state"
 )
 
-// approving is what `writ skill approve` was told.
+// approving has the arguments of `writ skill approve`.
 type approving struct {
 	digest, effect, destructive, server string
 	seconds                             int
@@ -23,6 +24,7 @@ type approving struct {
 func skillApprove(c *command) {
 	var told approving
 	c.tenantFlags()
+	c.ValidArgsFunction = c.completes(c.skillWords)
 	f := c.Flags()
 	f.BoolVar(&told.sure, "yes", false, "do not ask")
 	f.IntVar(&told.seconds, "cache-seconds", 0, "how long an answer may serve equal calls of the same user, 1 to 86400; pure skills only (default: never)")
@@ -47,24 +49,30 @@ func skillApprove(c *command) {
 			}
 			list = append(list, a)
 		}
-		return c.submitEach("skill.approve", list)
+		done, err := c.submitEach("skill.approve", list)
+		if err == nil {
+			done.note += c.unmatched(cmp.Or(c.tenant, "default"), func(where string) bool {
+				return slices.ContainsFunc(list, func(a catalog.SkillApprove) bool { return where == datadir.WhereApproved(a.Skill) })
+			})
+		}
+		return done, err
 	}
 }
 
 // expanded puts the skills that servers declare in the place of names with *.
 func (c *command) expanded(args []string) (names []string, err error) {
-	var versions []datadir.SkillVersion
+	var versions []approval.Version
 	for _, arg := range args {
 		if !strings.Contains(arg, "*") {
 			names = append(names, arg)
 			continue
 		}
-		if versions, err = datadir.ReadSkillVersions(c.dir); err != nil {
+		if versions, err = approval.ReadVersions(c.dir); err != nil {
 			return nil, malformed(err)
 		}
 		before := len(names)
 		for _, x := range versions {
-			if x.Declared && x.For(cmp.Or(c.tenant, "default")) && (intents.Pin{Skill: x.Name}).Named(arg) {
+			if x.Declared && x.For(cmp.Or(c.tenant, "default")) && (intents.Pin{Skill: x.Name}).Matches(arg) {
 				names = append(names, x.Name)
 			}
 		}
@@ -89,10 +97,10 @@ func (c *command) approval(name string, told approving) (a catalog.SkillApprove,
 		a.Skill, a.Digest, a.Server = s.now.Name, s.now.Digest, s.now.Server
 	}
 	declared := ""
-	if versions, err := datadir.ReadSkillVersions(c.dir); err == nil { // without them it is as it is written
+	if versions, err := approval.ReadVersions(c.dir); err == nil { // without them it is as it is written
 		for _, x := range versions {
 			if x.Digest == a.Digest {
-				a.Skill, a.InputSchema, declared = x.Name, datadir.PinnedSchema(x.InputSchema), x.Destructive
+				a.Skill, a.InputSchema, declared = x.Name, approval.PinnedSchema(x.InputSchema), x.Destructive
 			}
 		}
 	}
@@ -103,17 +111,20 @@ func (c *command) approval(name string, told approving) (a catalog.SkillApprove,
 	effect := cmp.Or(told.effect, pinned.Effect)
 	known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}
 	if !slices.Contains(known, effect) {
-		return a, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))
+		if effect == "" {
+			return a, usage(fmt.Errorf("--effect: no version of it is approved, and what its server says is a claim: say what a call does to the world, one of %s", strings.Join(known, ", ")))
+		}
+		return a, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), didYouMean(effect, known)))
 	}
 	a.Effect = catalog.Effect(effect)
 	return a, nil
 }
 
-// submitEach sends one order for each skill, in turn. What was accepted before one fails stays.
+// submitEach sends one intent for each skill, in turn. Intents accepted before a failure stay.
 func (c *command) submitEach(typ string, list []catalog.SkillApprove) (answer, error) {
 	var done []answer
 	for _, a := range list {
-		one, err := c.submit(typ, func(tenant string) any {
+		one, err := c.puts(typ, func(tenant string) any {
 			a.Tenant = tenant
 			return a
 		})
@@ -133,6 +144,7 @@ func (c *command) submitEach(typ string, list []catalog.SkillApprove) (answer, e
 	for i, one := range done {
 		all[i] = one.data
 		out.text += list[i].Skill + "\t" + one.text
+		out.note += one.note
 	}
 	out.data = all
 	return out, nil
@@ -140,21 +152,22 @@ func (c *command) submitEach(typ string, list []catalog.SkillApprove) (answer, e
 
 func skillRevoke(c *command) {
 	c.tenantFlags()
+	c.ValidArgsFunction = c.completes(c.skillWords)
 	c.answer = func(args []string) (answer, error) {
-		d, err := c.folded()
+		d, err := c.rebuildState()
 		if err != nil {
 			return answer{}, err
 		}
 		tenant := cmp.Or(c.tenant, "default")
 		rows, ok := d.Rows(tenant)
 		if !ok {
-			return answer{}, fmt.Errorf("no such tenant: %s%s", tenant, meant(tenant, d.Tenants()))
+			return answer{}, fmt.Errorf("no such tenant: %s%s", tenant, didYouMean(tenant, d.Tenants()))
 		}
 		var list []catalog.SkillApprove
 		for _, arg := range args {
 			before := len(list)
 			for _, pin := range rows.Skills {
-				if pin.Named(arg) {
+				if pin.Matches(arg) {
 					list = append(list, catalog.SkillApprove{Skill: pin.Skill, Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Revoked: true})
 				}
 			}
@@ -174,12 +187,12 @@ type listedSkill struct {
 }
 
 func skillList(c *command) {
-	c.listing("skills", func(rows state.TenantRows) any {
+	c.listing("skills", "no skill is approved, and no server declares one: writ up --skills URL|COMMAND names a server", func(rows state.TenantRows) any {
 		list := []listedSkill{}
 		for _, pin := range rows.Skills {
 			list = append(list, listedSkill{Pin: pin, Approved: true})
 		}
-		versions, _ := datadir.ReadSkillVersions(c.dir) // without them those that are approved
+		versions, _ := approval.ReadVersions(c.dir) // without them those that are approved
 		for _, x := range versions {
 			if _, pinned := x.Pin(rows.Skills); x.Declared && !pinned && x.For(rows.Tenant) {
 				list = append(list, listedSkill{Pin: intents.Pin{Skill: x.Name, Digest: x.Digest, Server: x.Server}, Claims: string(x.Claim)})

@@ -14,28 +14,31 @@ import (
 	textdiff "github.com/rogpeppe/go-internal/diff"
 	"golang.org/x/term"
 
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/visible"
 )
 
 // skillVersions are a skill's approved version and the version that is declared now.
 type skillVersions struct {
 	pinned intents.Pin
-	before *datadir.SkillVersion // nil: no version is approved, or it was never seen here
-	now    datadir.SkillVersion
+	before *approval.Version // nil: no version is approved, or this process never saw it
+	now    approval.Version
 }
 
 func skillDiff(c *command) {
-	c.run = func(args []string) error {
+	c.ValidArgsFunction = firstWord(c.completes(c.skillWords))
+	c.answer = func(args []string) (answer, error) {
 		s, err := c.versionsOf(args[0])
 		if err != nil {
-			return err
+			return answer{}, err
 		}
-		if err := s.print(c.std.Out); err != nil || s.pinned.Digest == s.now.Digest {
-			return err
-		}
-		return silent("it differs")
+		var text strings.Builder
+		err = s.print(&text)
+		return answer{
+			data: map[string]any{"name": s.now.Name, "server": s.now.Server, "approved": s.pinned.Digest, "declared": s.now.Digest},
+			text: text.String(), end: unless(s.pinned.Digest == s.now.Digest, "it differs"),
+		}, err
 	}
 	c.dataFlag()
 	c.Flags().StringVar(&c.tenant, "tenant", "default", "tenant whose approvals to compare with")
@@ -44,17 +47,17 @@ func skillDiff(c *command) {
 // versionsOf reads the versions of a skill from the data directory.
 func (c *command) versionsOf(name string) (s skillVersions, err error) {
 	tenant := cmp.Or(c.tenant, "default")
-	versions, err := datadir.ReadSkillVersions(c.dir)
+	versions, err := approval.ReadVersions(c.dir)
 	if err != nil {
 		return s, malformed(err)
 	}
-	d, err := c.folded()
+	d, err := c.rebuildState()
 	if err != nil {
 		return s, err
 	}
 	rows, ok := d.Rows(tenant)
 	if !ok {
-		return s, fmt.Errorf("no such tenant: %s%s", tenant, meant(tenant, d.Tenants()))
+		return s, fmt.Errorf("no such tenant: %s%s", tenant, didYouMean(tenant, d.Tenants()))
 	}
 	var known, ids []string
 	for _, x := range versions {
@@ -67,7 +70,7 @@ func (c *command) versionsOf(name string) (s skillVersions, err error) {
 	}
 	switch {
 	case len(ids) == 0:
-		return s, fmt.Errorf("no skill server of %s declares %q%s", c.dir, name, meant(name, known))
+		return s, fmt.Errorf("no skill server of %s declares %q%s", c.dir, name, didYouMean(name, known))
 	case len(ids) > 1:
 		return s, usage(fmt.Errorf("%d skill servers have this tool: write one of %s", len(ids), strings.Join(ids, ", ")))
 	case !s.now.For(tenant):
@@ -112,8 +115,8 @@ func (s skillVersions) print(w io.Writer) error {
 	return err
 }
 
-// hintsOf is what a version's hints claim, and whether anything follows from it.
-func hintsOf(s datadir.SkillVersion) string {
+// hintsOf is a version's hints, and whether they are trusted.
+func hintsOf(s approval.Version) string {
 	claim := string(s.Claim)
 	if s.Destructive == intents.Yes {
 		claim += ", destructive"
@@ -125,7 +128,7 @@ func hintsOf(s datadir.SkillVersion) string {
 }
 
 // versionText is a version, one line for each property, with nothing hidden in it.
-func versionText(s datadir.SkillVersion) []byte {
+func versionText(s approval.Version) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n", visible.Text(s.Server, ""), hintsOf(s))
 	for line := range strings.SplitSeq(s.Description, "\n") {
@@ -145,8 +148,7 @@ func versionText(s datadir.SkillVersion) []byte {
 	return b.Bytes()
 }
 
-// declaredNow is the version to approve by its name, after somebody has seen it and
-// agreed.
+// declaredNow is the version to approve by its name, after a person has reviewed it and agreed.
 func (c *command) declaredNow(name string, sure bool) (skillVersions, error) {
 	s, err := c.versionsOf(name)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
 )
 
 // skillServers are the skill servers that the file describes with members.
@@ -35,20 +35,20 @@ func skillServers(c config.Config, env func(string) string) ([]mcp.Source, error
 	return list, nil
 }
 
-// maxToolsSaid is how many tools that cannot be used the start names, of one server.
-const maxToolsSaid = 5
+// maxToolsListed is how many tools that cannot be used the start names, of one server.
+const maxToolsListed = 5
 
-// skillLine says which tools of a server can be used, and why the others cannot.
-func skillLine(s node.SkillServer) string {
+// skillLine lists the usable tools of a server, and why the others are not.
+func skillLine(s approval.Server) string {
 	if s.Err != nil {
 		return fmt.Sprintf("down, and asked again until it answers: %v; start it, or correct skills", s.Err)
 	}
 	line := fmt.Sprintf("%d of %d tools can be used", s.Usable, s.Tools)
-	if s.Held > 0 {
-		line += fmt.Sprintf(" (%d once people approve each call)", s.Held)
+	if s.NeedApproval > 0 {
+		line += fmt.Sprintf(" (%d once people approve each call)", s.NeedApproval)
 	}
 	for i, x := range s.Others {
-		if i == maxToolsSaid {
+		if i == maxToolsListed {
 			return line + fmt.Sprintf("; and %d more cannot", len(s.Others)-i)
 		}
 		line += fmt.Sprintf("; %s: %s", x.Tool, x.Why)

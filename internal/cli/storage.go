@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/upkeep"
 )
 
 // onStores is a command over the stores of the configuration.
@@ -68,11 +68,7 @@ func reindexSearch(ctx context.Context, c config.Config, at datadir.DocumentsAt,
 	if errors.Is(err, upkeep.ErrNoIndex) {
 		err = usage(err)
 	}
-	var b strings.Builder
-	for _, r := range rows {
-		fmt.Fprintf(&b, "%s: %d documents\n", cmp.Or(r.Index, "all indices"), r.Documents)
-	}
-	return answer{data: rows, text: b.String()}, err
+	return answer{data: rows, text: render("reindexed", rows)}, err
 }
 
 func storageCollect(c *command) {
@@ -92,18 +88,8 @@ func storageCopy(c *command) {
 			return answer{}, usage(err)
 		}
 		rows, err := upkeep.CopyDocuments(ctx, cfg.Data, source, target, resume)
-		ok := true
-		var b strings.Builder
-		for _, r := range rows {
-			word := "the same"
-			if !r.OK {
-				word, ok = "DIFFERENT", false
-			}
-			if r.Documents > 0 || !r.OK {
-				fmt.Fprintf(&b, "%s\t%s\t%d of %d documents\t%s\n", r.Tenant, r.Index, r.Copied, r.Documents, word)
-			}
-		}
-		return answer{data: rows, text: b.String(), end: unless(ok, "not well")}, err
+		ok := !slices.ContainsFunc(rows, func(r upkeep.CopyReport) bool { return !r.OK })
+		return answer{data: rows, text: render("copied", rows), none: "no document is in either store", end: unless(ok, "not well")}, err
 	})
 	c.Flags().StringVar(&from, "from", "", "data directory, or URL of an OpenSearch")
 	c.Flags().StringVar(&to, "to", "", "data directory, or URL of an OpenSearch")
@@ -141,72 +127,4 @@ func storageMove(c *command) {
 	c.Flags().StringVar(&to.Credentials, "to-credentials", "", "file with the credentials for that store")
 	c.Flags().StringVar(&to.CA, "to-ca", "", "CA certificate file for that store, PEM")
 	c.mustGive("to")
-}
-
-// backedUp is what `writ backup --json` and `writ restore --json` print of a backup.
-type backedUp struct {
-	Path      string    `json:"path"`
-	Origin    string    `json:"origin"`
-	At        time.Time `json:"at"`
-	Records   int64     `json:"records"`
-	Leaves    int64     `json:"leaves"`
-	Files     int       `json:"files"`
-	Bytes     int64     `json:"bytes"`
-	Documents bool      `json:"documents"`
-	Keys      bool      `json:"keys"`
-}
-
-func backedUpAt(path string, b upkeep.Backup) backedUp {
-	return backedUp{path, b.Origin, b.At, b.Records, b.Leaves, len(b.Files), b.Bytes(), b.Documents, b.Keys}
-}
-
-func backupCommand(c *command) {
-	c.dataFlag()
-	keys := c.Flags().Bool("keys", false, "copy private keys, too")
-	c.answer = func(args []string) (answer, error) {
-		b, err := upkeep.MakeBackup(c.Context(), c.dir, args[0], *keys, time.Now())
-		if err != nil {
-			return answer{}, err
-		}
-		if !b.Keys {
-			fmt.Fprintln(c.std.Err, "without keys: keep a copy of "+c.dir+"/keys elsewhere, or use --keys; a restored directory does not work without them")
-		} else {
-			fmt.Fprintln(c.std.Err, "with private keys: anybody who can read this backup can sign for every role; its files have mode 0600")
-		}
-		if !b.Documents {
-			fmt.Fprintln(c.std.Err, "without documents: they are in another store; back them up there now, after this backup")
-		}
-		return answer{
-			data: backedUpAt(args[0], b),
-			text: fmt.Sprintf("%d records and %d leaves of %s in %s (%d files, %d bytes)\n", b.Records, b.Leaves, b.Origin, args[0], len(b.Files), b.Bytes()),
-		}, nil
-	}
-}
-
-func restoreCommand(c *command) {
-	keys := c.Flags().String("keys", "", "directory of keys, for a backup without them")
-	c.Flags().StringVar(&c.dir, "data", "", "data directory to make; missing or empty")
-	c.mustGive("data")
-	c.answer = func(args []string) (answer, error) {
-		dir := c.dir
-		r, err := upkeep.Restore(c.Context(), args[0], dir, *keys)
-		switch {
-		case errors.Is(err, upkeep.ErrBackup):
-			return answer{}, malformed(err)
-		case err != nil:
-			return answer{}, err
-		case r.Health.FirstBad != nil:
-			return answer{}, fmt.Errorf("the content of the backup is not sound, and nothing was restored: %s", r.Health.FirstBad)
-		}
-		if !r.Verified {
-			fmt.Fprintln(c.std.Err, "not verified: the backup has no keys; put them in "+dir+"/keys with mode 0600 and run: writ audit fsck --data "+dir)
-		}
-		if !r.Documents {
-			fmt.Fprintln(c.std.Err, "without documents: restore them in their own store")
-		}
-		return answer{text: fmt.Sprintf("%d records and %d leaves of %s in %s\n", r.Records, r.Leaves, r.Origin, dir), data: struct {
-			backedUp
-			Verified bool `json:"verified"`
-		}{backedUpAt(dir, r.Backup), r.Verified}}, nil
-	}
 }

@@ -73,17 +73,25 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 }
 
 func up(ctx context.Context, std IO, c config.Config, file string, x extras) error {
+	return runNode(ctx, std, c, file, x, nil, func(std IO, n *node.Node, m *models, took time.Duration) {
+		announce(std, n, c, took)
+		for _, one := range m.list {
+			announceModel(std, one.named())
+		}
+		announceNext(std, c, x.sample)
+	})
+}
+
+// runNode runs a node until ctx ends, and prints when it serves.
+func runNode(ctx context.Context, std IO, c config.Config, file string, x extras, cluster *node.Cluster, serves func(std IO, n *node.Node, m *models, took time.Duration)) error {
 	std, dropped, flush := served(std, c.LogLevel)
 	defer flush()
 	cfg, models, err := processConfig(ctx, std, c, file, x)
 	if err != nil {
 		return err
 	}
-	cfg.Dropped = dropped
+	cfg.Cluster, cfg.Dropped = cluster, dropped
 	started := time.Now()
-	probing, stop := context.WithCancel(ctx)
-	defer stop()
-	probe := models.probe(probing) // which keeps nothing from starting
 	n, err := node.Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -97,28 +105,15 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	go func() { ended <- n.Run(ctx, ready) }()
 	select {
 	case <-ready:
-		announce(std, n, c, time.Since(started))
-		for _, f := range models.findings(probe, time.After(atOnce)) {
-			announceModel(std, f)
-		}
-		announceNext(std, c, x.sample)
-		for running := true; running; {
-			select {
-			case f := <-probe: // a late one
-				if ctx.Err() == nil {
-					announceModel(std, f)
-				}
-			case err = <-ended:
-				running = false
-			}
-		}
+		serves(std, n, models, time.Since(started))
+		err = <-ended
 	case err = <-ended:
 	}
 	return errors.Join(err, n.Close())
 }
 
-// sendTelemetry has a collector get telemetry, if the configuration names one. flush sends what
-// is left.
+// sendTelemetry exports telemetry to the collector of the configuration, if any. flush sends the
+// rest.
 func sendTelemetry(ctx context.Context, c config.Config, n *node.Node, log *slog.Logger) (flush func(), err error) {
 	at := c.Collector()
 	if at == "" {
@@ -137,7 +132,7 @@ func sendTelemetry(ctx context.Context, c config.Config, n *node.Node, log *slog
 	}, nil
 }
 
-// flushTime bounds how long a collector that is down keeps writ from ending.
+// flushTime bounds how long a collector that is down delays the end of writ.
 const flushTime = 2 * time.Second
 
 // models are those of the configuration, watched as the flags say.
@@ -196,7 +191,7 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	switch {
 	case n.APIKey != "":
 		announceKey(std, n, c)
-	case n.KeyTaken:
+	case n.KeyInUse:
 		fmt.Fprintln(std.Err, "first start: the API key of user local is the one that you gave; writ keeps its hash alone")
 		announceRoot(std, c)
 		if n.KeyWeak {
@@ -207,7 +202,7 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	}
 }
 
-// limitsLine says how much one user may ask.
+// limitsLine describes the limits of one user.
 func limitsLine(c config.Config) string {
 	line := "limits of each user: none of requests"
 	if c.RateLimit > 0 {
@@ -220,7 +215,7 @@ func limitsLine(c config.Config) string {
 	return line
 }
 
-// announceNext prints what can be done now.
+// announceNext prints the possible next steps.
 func announceNext(std IO, c config.Config, sample bool) {
 	at := ""
 	if c.Data != config.Default().Data {

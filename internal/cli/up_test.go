@@ -22,7 +22,7 @@ type started struct {
 
 var listening = regexp.MustCompile(`on (http://\S+) in`)
 
-// start runs `writ up` and waits until it says where it listens.
+// start runs `writ up` and waits until it prints its address.
 func start(t *testing.T, data string) started {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,7 +66,7 @@ func start(t *testing.T, data string) started {
 }
 
 // TestUp: the API key of a first start is all of stdout, once; a second start
-// prints nothing there. Both end with exit code 0 when they are told to.
+// prints nothing there. Both end with exit code 0 on a signal.
 func TestUp(t *testing.T) {
 	data := t.TempDir()
 	s := start(t, data)
@@ -104,7 +104,7 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// TestDemoJSON: the answer, the plan, the orders and what was verified, as one
+// TestDemoJSON: the answer, the plan, the intents and what was verified, as one
 // document.
 func TestDemoJSON(t *testing.T) {
 	got := writ(t, "demo", "--json")
@@ -119,7 +119,7 @@ func TestDemoJSON(t *testing.T) {
 		Plan struct {
 			Status string `json:"status"`
 		} `json:"plan"`
-		Orders []struct {
+		Intents []struct {
 			IntentID string `json:"intent_id"`
 			Code     string `json:"code"`
 		} `json:"orders"`
@@ -130,7 +130,7 @@ func TestDemoJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &v); err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Answer) != 10 || v.Answer[0].Place == "" || v.Plan.Status != "complete" || len(v.Orders) == 0 || v.Orders[0].IntentID == "" || !v.Verified.OK {
+	if len(v.Answer) != 10 || v.Answer[0].Place == "" || v.Plan.Status != "complete" || len(v.Intents) == 0 || v.Intents[0].IntentID == "" || !v.Verified.OK {
 		t.Errorf("%s", got.out)
 	}
 }

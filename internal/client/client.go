@@ -17,8 +17,8 @@ import (
 	"strings"
 	"sync"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/problem"
 )
@@ -28,7 +28,7 @@ type Client struct {
 	URL string // http://host:port
 	Key string
 
-	Agent string // that Run asks; empty: whom the server chooses
+	Agent string // that Run asks; empty: the server chooses
 }
 
 // Error is a problem that the gateway or the router answered (RFC 9457). An
@@ -53,10 +53,10 @@ type Frame struct {
 	Data  json.RawMessage
 }
 
-// ErrCut says that a stream ended before its last frame. The plan goes on.
+// ErrCut reports that a stream ended before its last frame. The plan continues.
 var ErrCut = errors.New("the connection broke off before the answer; the plan goes on")
 
-// ErrNoAnswer says that nobody answers at the URL, or that there is no URL.
+// ErrNoAnswer reports that nobody answers at the URL, or that there is no URL.
 var ErrNoAnswer = errors.New("no answer")
 
 // Run asks a question and yields the frames of its turn until the last one:
@@ -117,7 +117,7 @@ func follow(r io.Reader, fn func(Frame) error) error {
 		last = f.Event
 		return fn(f)
 	})
-	if last != string(bus.FrameDone) && last != string(bus.FrameHeld) && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
+	if last != string(bus.FrameDone) && last != string(bus.FramePendingApproval) && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return ErrCut
 	}
 	return err
@@ -137,9 +137,8 @@ func frames(r io.Reader, fn func(Frame) error) error {
 	})
 }
 
-// events reads server-sent events (WHATWG HTML, section 9.2): an event ends with
-// an empty line, one without data is none, and what the stream's end cuts off
-// does not count.
+// events reads server-sent events (WHATWG HTML, section 9.2): an event ends with an empty line, one
+// without data is ignored, and so is one cut off by the end of the stream.
 func events(r io.Reader, fn func(Frame) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), 8<<20)
@@ -169,12 +168,30 @@ func events(r io.Reader, fn func(Frame) error) error {
 
 // Get reads a JSON document of the API.
 func (c Client) Get(ctx context.Context, path string, out any) error {
-	return c.exchange(ctx, http.MethodGet, path, nil, out)
+	return c.Ask(ctx, http.MethodGet, path, nil, out)
 }
 
-// Delete sends a DELETE and reads the answer.
-func (c Client) Delete(ctx context.Context, path string, out any) error {
-	return c.exchange(ctx, http.MethodDelete, path, nil, out)
+// Post sends a JSON document and reads the answer.
+func (c Client) Post(ctx context.Context, path string, in, out any) error {
+	return c.Ask(ctx, http.MethodPost, path, in, out)
+}
+
+// Ask sends a request, with a JSON document unless in is nil, and reads the document that
+// answers it.
+func (c Client) Ask(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	resp, err := c.do(ctx, method, path, body, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(out)
 }
 
 // Artifact writes the bytes of cas://sha256:<hex> to w. Bytes with another digest
@@ -195,7 +212,7 @@ func (c Client) Artifact(ctx context.Context, artifact string, w io.Writer) erro
 	return nil
 }
 
-// Upload keeps data as an artifact, and gives its address.
+// Upload stores data as an artifact, and returns its address.
 func (c Client) Upload(ctx context.Context, name, mediaType string, data []byte) (artifact string, err error) {
 	resp, err := c.do(ctx, http.MethodPost, "/agent/artifacts?name="+url.QueryEscape(name), data, map[string]string{"Content-Type": mediaType})
 	if err != nil {
@@ -209,29 +226,10 @@ func (c Client) Upload(ctx context.Context, name, mediaType string, data []byte)
 	return kept.Artifact, err
 }
 
-// Post sends a JSON document and reads the answer.
-func (c Client) Post(ctx context.Context, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	return c.exchange(ctx, http.MethodPost, path, body, out)
-}
-
-// exchange reads the JSON document that answers a request.
-func (c Client) exchange(ctx context.Context, method, path string, body []byte, out any) error {
-	resp, err := c.do(ctx, method, path, body, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	return json.NewDecoder(resp.Body).Decode(out)
-}
-
-// Submit sends a sealed order to the router's entrance and returns the answer
+// Submit sends a signed intent to the router's entrance and returns the answer
 // or problem as received.
-func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status int, body []byte, err error) {
-	resp, err := c.do(ctx, http.MethodPost, "/v1/intents"+query, sealed, nil)
+func (c Client) Submit(ctx context.Context, signed []byte, query string) (status int, body []byte, err error) {
+	resp, err := c.do(ctx, http.MethodPost, "/v1/intents"+query, signed, nil)
 	var refused *Error
 	if errors.As(err, &refused) {
 		return refused.Status, nil, err

@@ -21,7 +21,7 @@ import (
 // maxLogLine bounds a message of a log, in bytes.
 const maxLogLine = 64 << 10
 
-// ErrLogCut says that a log broke off: another stream goes on behind the last cursor.
+// ErrLogCut reports that a log broke off: another stream continues after the last cursor.
 var ErrLogCut = errors.New("the connection broke off before the end of the log")
 
 // Logs yields the log of a run: the lines behind a cursor that there are and, with follow, those
@@ -79,7 +79,7 @@ func (c Client) Stream(ctx context.Context, address, after string, follow bool, 
 	}
 }
 
-// refusedStream is why a stream was not opened: the server's problem, if it said one.
+// refusedStream is the reason why a stream was not opened: the server's problem, if it sent one.
 func refusedStream(at string, resp *http.Response, err error) error {
 	e := &Error{}
 	if resp == nil || json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e) != nil || e.Code == "" {

@@ -3,7 +3,7 @@ package client
 import (
 	"encoding/json"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 )
 
 // Turn is a turn of a plan, as its frames report it.
@@ -15,10 +15,13 @@ type Turn struct {
 	Failure    json.RawMessage `json:"failure,omitempty"`
 	Components json.RawMessage `json:"components,omitempty"`
 
-	Progress func(bus.StatusData)  `json:"-"` // receives each status frame; may be nil
-	Tokens   func(bus.ContentData) `json:"-"` // receives the text while it comes; may be nil
-	Asked    func(bus.ContentData) `json:"-"` // receives what agents say that were asked; may be nil
-	Last     string                `json:"-"` // id of the last frame
+	WorkflowComplete bool `json:"workflow_complete,omitempty"` // the session is closed
+
+	Progress     func(bus.StatusData)  `json:"-"` // receives each status frame; may be nil
+	Tokens       func(bus.ContentData) `json:"-"` // receives the text while it comes; may be nil
+	ChildContent func(bus.ContentData) `json:"-"` // receives the text of asked agents; may be nil
+	Sent         func(json.RawMessage) `json:"-"` // receives requests to models, if the operator enables that; may be nil
+	Last         string                `json:"-"` // id of the last frame
 }
 
 // Take adds a frame.
@@ -29,7 +32,7 @@ func (t *Turn) Take(f Frame) (err error) {
 		var d bus.ContentData
 		show := t.Tokens
 		if bus.FrameKind(f.Event) == bus.FrameChildContent {
-			show = t.Asked
+			show = t.ChildContent
 		}
 		if json.Unmarshal(f.Data, &d) == nil && show != nil {
 			show(d)
@@ -39,6 +42,10 @@ func (t *Turn) Take(f Frame) (err error) {
 		if json.Unmarshal(f.Data, &s) == nil && t.Progress != nil {
 			t.Progress(s)
 		}
+	case bus.FrameRequest:
+		if t.Sent != nil {
+			t.Sent(f.Data)
+		}
 	case bus.FrameAnswer:
 		var a bus.AnswerData
 		err = json.Unmarshal(f.Data, &a)
@@ -47,14 +54,14 @@ func (t *Turn) Take(f Frame) (err error) {
 		var e bus.ErrorData
 		err = json.Unmarshal(f.Data, &e)
 		t.Response, t.Failure, t.Data = e.Reason, e.Failure, nil
-	case bus.FrameHeld:
-		var d bus.HeldData
+	case bus.FramePendingApproval:
+		var d bus.PendingApprovalData
 		err = json.Unmarshal(f.Data, &d)
 		t.Status, t.Response, t.Data = "held", d.Text, f.Data
 	case bus.FrameDone:
 		var d bus.DoneData
 		err = json.Unmarshal(f.Data, &d)
-		t.Status = d.Status
+		t.Status, t.WorkflowComplete = d.Status, d.WorkflowComplete
 	default:
 	}
 	return err

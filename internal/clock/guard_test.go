@@ -23,20 +23,20 @@ func TestGuardJumps(t *testing.T) {
 		var f fake
 		g := f.guard()
 		f.pass(time.Hour)
-		if g.Jumped() != 0 {
+		if g.Jump() != 0 {
 			t.Fatal("time that passes is a jump")
 		}
 		f.wall = f.wall.Add(by)
-		if got := g.Jumped(); (got - by).Abs() > time.Second {
+		if got := g.Jump(); (got - by).Abs() > time.Second {
 			t.Errorf("a jump of %v is one of %v", by, got)
 		}
 		f.wall = f.wall.Add(-by)
 		f.pass(time.Minute)
-		if g.Jumped() == 0 {
+		if g.Jump() == 0 {
 			t.Errorf("a jump of %v is forgotten when the clock is put right", by)
 		}
 		g.Confirm()
-		if g.Jumped() != 0 {
+		if g.Jump() != 0 {
 			t.Errorf("a jump of %v stays after it was confirmed", by)
 		}
 	}
@@ -49,12 +49,12 @@ func TestGuardSmallSteps(t *testing.T) {
 	for range 24 * 3600 {
 		f.pass(time.Second)
 		f.wall = f.wall.Add(500 * time.Microsecond)
-		if by := g.Jumped(); by != 0 {
+		if by := g.Jump(); by != 0 {
 			t.Fatalf("slewing is a jump of %v", by)
 		}
 	}
 	steps := 0
-	for g.Jumped() == 0 && steps < 10 {
+	for g.Jump() == 0 && steps < 10 {
 		f.pass(time.Second)
 		f.wall = f.wall.Add(-40 * time.Second)
 		steps++

@@ -2,15 +2,15 @@ package clock
 
 import "context"
 
-// endKey is under which a context knows when its process gives up waiting.
+// endKey is the context key of the time at which the process gives up waiting.
 type endKey struct{}
 
-// WithEnd says when the work under ctx has to be left, whoever waits for it: when end is done.
-// end must have no values.
+// WithEnd sets when work under ctx must be abandoned, even if somebody waits for it: when end is
+// done. end must have no values.
 func WithEnd(ctx, end context.Context) context.Context { return context.WithValue(ctx, endKey{}, end) }
 
 // Lasting is for work that outlives its caller, but not its process: ctx without its
-// cancellation, which ends when WithEnd says. Where nobody has said so it never ends.
+// cancellation, which ends at the time of WithEnd. Without WithEnd it never ends.
 func Lasting(ctx context.Context) context.Context {
 	end, ok := ctx.Value(endKey{}).(context.Context)
 	if !ok {

@@ -17,8 +17,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Every calls fn again and again, d after each call, until ctx ends or fn says that it
-// is done.
+// Every calls fn again and again, d after each call, until ctx ends or fn reports that it is done.
 func Every(ctx context.Context, d time.Duration, fn func() (done bool)) error {
 	for !fn() {
 		if err := Sleep(ctx, d); err != nil {

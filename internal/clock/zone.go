@@ -2,9 +2,9 @@ package clock
 
 import "time"
 
-// In is the moment at which the clocks of a zone show the reading of wall, whose own zone does not
-// count. A reading that they show twice is the first of both; one that they leave out is the
-// moment at which they leave it out, which is the next one that there is.
+// In is the moment at which the clocks of a zone show the reading of wall, whose own zone is
+// ignored. For a reading shown twice it is the first; for a skipped one it is the moment of the
+// skip, which is the next existing one.
 func In(zone *time.Location, wall time.Time) time.Time {
 	wall = Reading(wall)
 	t := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), zone)

@@ -32,7 +32,7 @@ type Config struct {
 	BootstrapKey            string
 	PublicURL               string
 	NATS, NATSCert, NATSKey string
-	Bus                     []string // of writ serve, as what follows
+	Bus                     []string // of writ serve, like the fields below
 	BusCA, BusKeys          string
 	Instance                string
 	Keys                    []string
@@ -85,7 +85,7 @@ type Config struct {
 	FreeDiskMB, TenantDiskMB int
 }
 
-// Secrets are the files that hold secrets of the configuration, or may.
+// Secrets are the files that contain secrets of the configuration, or may.
 func (c Config) Secrets() []string {
 	list := append(c.skillSecrets(), c.SecretFiles...)
 	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
@@ -125,7 +125,7 @@ func (s Setting) read(c *Config, variable, value string) {
 	switch variable {
 	case port:
 		value = net.JoinHostPort(c.host(), value)
-	case nodeEnv: // what nobody here knows must not open what production closes
+	case nodeEnv: // an unknown environment must not open what production closes
 		if value != Development && value != Test {
 			value = Production
 		}
@@ -153,7 +153,7 @@ func (c Config) host() string {
 	return "127.0.0.1"
 }
 
-// number of a variable; -1, which no key may be, if it is none.
+// number is the number in a variable; -1, which is valid for no key, if it is not a number.
 func number(v string) int {
 	n, err := strconv.Atoi(v)
 	if err != nil {
@@ -185,9 +185,9 @@ func lines(v string) []string {
 	return out
 }
 
-// Load reads file and environment over the defaults. An empty path means
-// writ.yaml in the working directory, which may be missing, and is not read where somebody else can
-// write it: it names commands to run, files to read, and where secrets are sent.
+// Load reads file and environment over the defaults. An empty path means writ.yaml in the working
+// directory, which may be missing. The file is not read if somebody else can write it, because it
+// names commands to run, files to read, and recipients of secrets.
 func Load(path string, getenv func(string) string) (Config, error) {
 	c := Default()
 	c.Variables = map[string]string{}
@@ -195,13 +195,14 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	if !named {
 		path = "writ.yaml"
 	}
+	if _, err := os.Stat(path); err == nil && !named && foreign(path) {
+		return c, errors.New("configuration: the writ.yaml here was not named, and it is no regular file or not yours alone to write, so it is not read, and none of its commands (cmd:, skills) is run: look at it, then add --config writ.yaml")
+	}
 	raw, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the file
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !named:
 	case err != nil:
 		return c, fmt.Errorf("configuration: %w", err)
-	case !named && foreign(path):
-		return c, errors.New("configuration: the writ.yaml here was not named and is not yours alone to write, so it is not read, and none of its commands (cmd:, skills) is run: look at it, then add --config writ.yaml")
 	default:
 		if err := decode(raw, path, &c); err != nil {
 			return c, fmt.Errorf("configuration %s: %v", path, err)
@@ -225,7 +226,8 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// foreign says whether others than this user and root can write a file. The user's own group may.
+// foreign reports whether users other than this one and root can write a file, or whether it is not
+// a regular file: a pipe would block its reader. The user's own group may write.
 func foreign(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -233,11 +235,11 @@ func foreign(path string) bool {
 	}
 	of, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
-	return !ok || mode&0o002 != 0 || mode&0o020 != 0 && int(of.Gid) != os.Getegid() || of.Uid != 0 && int(of.Uid) != os.Geteuid()
+	return !ok || !info.Mode().IsRegular() || mode&0o002 != 0 || mode&0o020 != 0 && int(of.Gid) != os.Getegid() || of.Uid != 0 && int(of.Uid) != os.Geteuid()
 }
 
-// decode reads one YAML document, which may be empty. What stands in a second
-// one would be ignored, so there must be none.
+// decode reads one YAML document, which may be empty. A second one would be ignored, so there must
+// be none.
 func decode(raw []byte, path string, c *Config) error {
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	var doc map[string]yaml.Node
@@ -291,7 +293,7 @@ func (c Config) Collector() string {
 	return c.OTLPEndpoint
 }
 
-// Validate says what is wrong, with the key at fault and the variable that it was read from.
+// Validate returns the first fault, with its key and the variable that it was read from.
 func (c Config) Validate() error {
 	err := c.validate()
 	if err == nil {

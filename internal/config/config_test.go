@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -313,7 +314,7 @@ func TestValidate(t *testing.T) {
 // values of a configuration, wherever they come from.
 var values = cmpopts.IgnoreFields(Config{}, "Variables")
 
-// TestVariableAtFault: who set a variable is told its name, also where it is another program's.
+// TestVariableAtFault: the error names the variable at fault, also where it is another program's.
 func TestVariableAtFault(t *testing.T) {
 	at := 0
 	for _, s := range Settings {
@@ -353,6 +354,23 @@ func TestCollector(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestPipeOfTheDirectory: a pipe or a directory in place of the file that nobody named is refused, and
+// nobody waits for it.
+func TestPipeOfTheDirectory(t *testing.T) {
+	for what, put := range map[string]func() error{
+		"pipe":      func() error { return syscall.Mkfifo("writ.yaml", 0o600) },
+		"directory": func() error { return os.Mkdir("writ.yaml", 0o700) },
+	} {
+		t.Chdir(t.TempDir())
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load("", func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), "it is no regular file") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

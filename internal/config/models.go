@@ -182,10 +182,9 @@ func checkFallbacks(all map[string]Model) error {
 	return nil
 }
 
-// ModelsOf are Strong, what it falls back to, and the others of the file, which agents may
-// name, with their URLs and keys. The settings
-// model, model_url and model_key count over what the file says of Strong. OpenAI's own
-// key goes to no other URL than OpenAI's own.
+// ModelsOf returns Strong, its fallback, and the other models of the file, which agents may name,
+// with their URLs and keys. The settings model, model_url and model_key override the file's entry
+// for Strong. OpenAI's own key is sent to no URL but OpenAI's own.
 func (c Config) ModelsOf(getenv func(string) string) (map[string]Model, error) {
 	all := map[string]Model{}
 	var add func(name string, m Model) error
@@ -226,7 +225,7 @@ func (c Config) ModelsOf(getenv func(string) string) (map[string]Model, error) {
 	return all, err
 }
 
-// strong is the model of that name. keyed says whether there is a key of OpenAI's.
+// strong is the model of that name. keyed reports whether there is an OpenAI key.
 func (c Config) strong(keyed bool) Model {
 	m, named := c.Models[Strong]
 	model, remote := strings.CutPrefix(c.Model, "openai:")
@@ -250,7 +249,7 @@ func (c Config) strong(keyed bool) Model {
 	return m
 }
 
-// key of the model, from where the file says it is. member is the one at fault.
+// key is the model's key, read from the place that the file names. member is the one at fault.
 func (m Model) key(getenv func(string) string) (key, member string, err error) {
 	if m.KeyFile != "" {
 		raw, err := os.ReadFile(m.KeyFile)

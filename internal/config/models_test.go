@@ -15,7 +15,7 @@ const everyMember = `models:
   none: {driver: offline}
 `
 
-// TestModelsOf: what the file says of models, and what counts over it.
+// TestModelsOf: the models of the file, and the settings that override them.
 func TestModelsOf(t *testing.T) {
 	keyFile := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(keyFile, []byte("sk-file\n"), 0o600); err != nil {
@@ -127,7 +127,7 @@ func TestModelsRefused(t *testing.T) {
 	}
 }
 
-// TestModelKeysMissing: a key that is nowhere is told when the models are needed; other
+// TestModelKeysMissing: a missing key is reported when the models are needed; other
 // commands read the same file.
 func TestModelKeysMissing(t *testing.T) {
 	for _, tt := range []struct{ member, says string }{

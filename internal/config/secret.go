@@ -21,10 +21,10 @@ const (
 
 	maxSecret     = 64 << 10
 	secretTime    = 30 * time.Second
-	secretPatient = 5 * time.Second // for what the command has started and left behind
+	secretPatient = 5 * time.Second // for descendants of the command
 )
 
-// placed says whether a text says where a secret is.
+// placed reports whether a text names the place of a secret.
 func placed(text string) bool {
 	return strings.HasPrefix(text, inFile) || strings.HasPrefix(text, fromCommand)
 }
@@ -67,9 +67,9 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 	return c, nil
 }
 
-// resolveText puts a secret in the place of the text that says where it is. from is the
-// setting or variable that has the text. No error has the
-// secret, or what else the command said: that may be one, too.
+// resolveText replaces the text that names a secret's place by the secret. from is the setting or
+// variable that has the text. No error contains the secret or other output of the command, which
+// may be secret, too.
 func resolveText(c *Config, text *string, from string) (err error) {
 	var raw []byte
 	file, isFile := strings.CutPrefix(*text, inFile)
@@ -129,23 +129,23 @@ func secretCommand(words []string) ([]byte, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // G204: the operator names the command
 	cmd.WaitDelay = secretPatient
-	out := &bounded{}
+	out := &limitedText{}
 	cmd.Stdout = out
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s has not ended within %v: run it by hand to see why", words[0], secretTime)
-	case len(out.text) > maxSecret: // which ends the command, too
+	case len(out.text) > maxSecret: // the limit ends the command, too
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w: run the command by hand to see why", words[0], err)
 	}
 	return out.text, nil
 }
 
-// bounded takes a little more than a secret may have.
-type bounded struct{ text []byte }
+// limitedText takes a little more than a secret may have.
+type limitedText struct{ text []byte }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedText) Write(p []byte) (int, error) {
 	room := maxSecret + 1 - len(b.text)
 	b.text = append(b.text, p[:min(len(p), room)]...)
 	if len(p) > room {

@@ -66,8 +66,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsThatAreNone: what goes wrong names the setting and says what to do, and never
-// says what was read.
+// TestSecretsThatAreNone: errors name the setting and the remedy, and never the data read.
 func TestSecretsThatAreNone(t *testing.T) {
 	long := secretIn(t, strings.Repeat("hidden", maxSecret))
 	for at, want := range map[string]string{

@@ -19,10 +19,10 @@ var settingRows []byte
 type Setting struct {
 	Name    string   // key of the file; the flag has - for _
 	Field   string   // of Config, where the value is: a string, an int or a []string
-	Also    []string // further variables beside WRIT_<NAME>, which counts over them
+	Also    []string // further variables; WRIT_<NAME> overrides them
 	Default any      // nil: empty
 	Help    string   // of the flag
-	More    string   // what the page adds
+	More    string   // addition of the page
 	Secret  bool     // no flag, because others can read a command line
 	Least   int      // of a number
 	Switch  string   // variable that makes a number 0 if it is false

@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SkillServer is an entry of skills that has members, as only the file can hold one.
-// Values of variables and files are read by Resolve alone, so that commands without need
-// of skill servers do without their secrets.
+// SkillServer is an entry of skills with members, which only the file can have. Only Resolve reads
+// values from variables and files, so that commands that need no skill servers need none of their
+// secrets.
 type SkillServer struct {
 	Place        string // for messages, like "configuration writ.yaml: skills[0]"
 	URL, Command string // one of them
@@ -25,8 +25,8 @@ type SkillServer struct {
 type SkillSetting struct {
 	Path       string // of its member, like "env.LEVEL"
 	Key, Value string
-	File       string   // what Value lacks at its end stands in this file
-	Secrets    []string // parts of Value that Resolve has read, which nobody is shown
+	File       string   // this file has the end of Value
+	Secrets    []string // parts of Value read by Resolve, never shown
 }
 
 // The members of an entry, by the kind of server that can have them.
@@ -40,7 +40,7 @@ var (
 // members are read.
 func skillEntries(list *yaml.Node, path string) (servers []SkillServer, err error) {
 	if list.Kind != yaml.SequenceNode {
-		return nil, nil // which the caller refuses
+		return nil, nil // refused by the caller
 	}
 	texts := []*yaml.Node{}
 	names := map[string]int{}
@@ -133,8 +133,7 @@ var (
 	reference    = regexp.MustCompile(`\$\{([^}]*)(\}?)`)
 )
 
-// values takes headers or env. A name that is
-// none may hold a secret, and is not shown.
+// values reads headers or env. An invalid name may contain a secret, and is not shown.
 func (s *SkillServer) values(n *yaml.Node, member, key string, names *regexp.Regexp, rule string) error {
 	nth := 0
 	return members(n, func(name string, value *yaml.Node) error {
@@ -148,7 +147,7 @@ func (s *SkillServer) values(n *yaml.Node, member, key string, names *regexp.Reg
 	})
 }
 
-// value takes a text with ${VAR} in it, or {file: PATH}, which stands behind what the setting has already.
+// value reads a text with ${VAR} in it, or {file: PATH}, which is appended to the setting's value.
 func (s *SkillServer) value(n *yaml.Node, set SkillSetting) (err error) {
 	if n = follow(n); n.Kind != yaml.MappingNode {
 		text, err := scalar(n)
@@ -310,7 +309,7 @@ func scalar(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// follow gives what an alias stands for.
+// follow resolves an alias.
 func follow(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

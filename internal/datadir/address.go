@@ -14,9 +14,9 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// AddressFile holds the URL of the process that uses a data directory, so that commands on
-// this machine find it. It exists while that process serves. A crash leaves it behind:
-// nobody answers there, or somebody else does, until the next start removes it first.
+// AddressFile contains the URL of the process that uses a data directory, so that commands on this
+// machine find it. It exists while that process serves. A crash leaves it behind: until the next
+// start, which removes it first, nobody answers at the URL, or another process does.
 func AddressFile(dir string) string { return filepath.Join(dir, "address") }
 
 // WriteAddress writes the URL of a listener. Only the holder of the directory's lock may.
@@ -59,7 +59,7 @@ func ReadAddress(dir string) (string, error) {
 	return text, nil
 }
 
-// Local says whether a host is an address of this machine.
+// Local reports whether a host is an address of this machine.
 func Local(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {

@@ -54,9 +54,9 @@ func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
 	origin := state.Origin(root.Public)
 	a := &Archive{Root: root, Journal: records, blobs: blobs, Source: audit.Source{
 		Origin: origin, Records: records, Ledger: ledger.NewReader(Ledger(dir), origin),
-		Blobs: blobs, Tags: ledger.NewTags(secret, origin), RouterKeys: held.Of(intents.RoleRouter),
+		Blobs: blobs, Tags: ledger.NewTags(secret, origin), RouterKeys: held.ByRole(intents.RoleRouter),
 	}}
-	a.chooseLedgerKey(ctx, held.Of(intents.RoleLedger))
+	a.chooseLedgerKey(ctx, held.ByRole(intents.RoleLedger))
 	return a, nil
 }
 
@@ -92,14 +92,14 @@ func RootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
 	return g.RootJWK.ToKey()
 }
 
-// settleWait is how long Settle waits for a checkpoint: several intervals.
-const settleWait = 3 * time.Second
+// checkpointWait is how long AwaitCheckpoint waits for a checkpoint: several intervals.
+const checkpointWait = 3 * time.Second
 
-// Settle waits until the published checkpoint covers what was durable at opening and, if
-// witnesses cosign, until they have cosigned it. If no process publishes one, it gives up
-// after a while, and what is pending stays pending.
-func (a *Archive) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWait)
+// AwaitCheckpoint waits until the published checkpoint covers what was durable at opening and, if
+// witnesses cosign, until they have cosigned it. If no process publishes one, it gives up after a
+// while, and pending proofs stay pending.
+func (a *Archive) AwaitCheckpoint(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkpointWait)
 	defer cancel()
 	var failed error
 	_ = clock.Every(ctx, ledger.CheckpointInterval/10, func() bool {
@@ -110,10 +110,10 @@ func (a *Archive) Settle(ctx context.Context) error {
 	return failed
 }
 
-// witnessed says that no witness has ever cosigned, or that one has cosigned all leaves
-// up to size.
+// witnessed reports whether no witness has ever cosigned, or one has cosigned all leaves up to
+// size.
 func (a *Archive) witnessed(ctx context.Context, size int64) bool {
-	c, err := a.Ledger.Cosigned(ctx, a.LedgerKey.VerificationKey())
+	c, err := a.Ledger.LatestCosigned(ctx, a.LedgerKey.VerificationKey())
 	return err != nil || c.Size >= size
 }
 

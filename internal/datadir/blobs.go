@@ -19,8 +19,8 @@ import (
 	"aob.dev/writ/storage/quota"
 )
 
-// BlobsAt says where blobs are. A data directory remembers the place of its blobs, so that
-// every command finds them. The zero value is that place. A new directory keeps its blobs
+// BlobsAt is the place of blobs. A data directory records the place of its blobs, so that every
+// command finds them. The zero value is the recorded place. A new directory stores its blobs
 // itself.
 type BlobsAt struct {
 	// URL is InDir, nats://… or tls://… (storage/blobnats), or s3://… (storage/blobs3).
@@ -33,7 +33,7 @@ type BlobsAt struct {
 // InDir is the URL of blobs in the data directory.
 const InDir = "dir"
 
-// Local says that the blobs are on no server.
+// Local reports whether the blobs are on no server.
 func (at BlobsAt) Local() bool { return at.URL == "" || at.URL == InDir }
 
 func (at BlobsAt) ca() ([]byte, error) {
@@ -43,10 +43,10 @@ func (at BlobsAt) ca() ([]byte, error) {
 	return os.ReadFile(at.CA)
 }
 
-// onS3 says that the server speaks S3. Otherwise it speaks NATS.
+// onS3 reports whether the server speaks S3. Otherwise it speaks NATS.
 func (at BlobsAt) onS3() bool { return strings.HasPrefix(at.URL, "s3://") }
 
-// Validate says what is wrong with a place, without asking a server.
+// Validate returns the fault of a place, without asking a server.
 func (at BlobsAt) Validate() error {
 	if at.Local() {
 		if at.Credentials != "" || at.CA != "" {
@@ -86,7 +86,7 @@ func (at BlobsAt) Open(ctx context.Context, dir string) (quota.Store, error) {
 	return blobs3.Open(ctx, blobs3.Config{URL: at.URL, Credentials: at.Credentials, CA: ca, Spool: spool})
 }
 
-// Look says whether a server answers and can store blobs. It creates nothing.
+// Look checks that a server answers and can store blobs. It creates nothing.
 func (at BlobsAt) Look(ctx context.Context) error {
 	ca, err := at.ca()
 	if err != nil {
@@ -125,9 +125,9 @@ func (at BlobsAt) Remember(dir string) error {
 	return durable.WriteJSON(placeFile(dir), at)
 }
 
-// Of is where a directory's blobs are under a configuration. The configuration may name
+// Place is where a directory's blobs are under a configuration. The configuration may name
 // other credentials. It may name another place only if the directory has no blobs.
-func (at BlobsAt) Of(dir string) (BlobsAt, error) {
+func (at BlobsAt) Place(dir string) (BlobsAt, error) {
 	held, err := PlaceOf(dir)
 	if err != nil || at.URL == "" {
 		return held, err
@@ -205,7 +205,7 @@ func (l *lazyBlobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadClose
 	return b.Fetch(ctx, tenant, ref)
 }
 
-// Close ends what was opened.
+// Close closes the opened store.
 func (l *lazyBlobs) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,18 +1,18 @@
-// Package datadir says what a data directory holds and where, for the process
-// that serves it and for the commands that maintain it:
+// Package datadir defines the layout of a data directory, for the process that serves it and for
+// the commands that maintain it:
 //
 //	keys/        private keys, the secret of tags, the first API key
-//	journal/     the record of orders
+//	journal/     the record of intents
 //	ledger/      the log over it
-//	documents.db documents, where no OpenSearch keeps them
-//	blobs/       artifacts and temporary files, where no server keeps them
+//	documents.db documents, unless an OpenSearch has them
+//	blobs/       artifacts and temporary files, unless a server has them
 //	executors/   credentials of external executors
 //	readers/     credentials of readers of events
-//	lock         held by the process that uses the directory
-//	address      where that process answers
+//	lock         locked by the process that uses the directory
+//	address      URL of that process
 //	started      the log has begun
 //
-// What is not named here belongs to one package alone.
+// Any other file belongs to one package.
 package datadir
 
 import (
@@ -41,24 +41,24 @@ func Journal(dir string) string { return filepath.Join(dir, "journal") }
 // JournalFile is the journal's database.
 func JournalFile(dir string) string { return filepath.Join(Journal(dir), "journal.db") }
 
-// Snapshot is the file with what follows from the journal's records. It may be removed
-// while nobody serves the directory.
+// Snapshot is the file with the state derived from the journal's records. It may be removed while
+// no process serves the directory.
 func Snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
 
 // Ledger is the directory of the log.
 func Ledger(dir string) string { return filepath.Join(dir, "ledger") }
 
-// DocumentsFile is the database of documents that the directory keeps itself.
+// DocumentsFile is the directory's own database of documents.
 func DocumentsFile(dir string) string { return filepath.Join(dir, "documents.db") }
 
-// SandboxFile names the driver that scripts ran under, where no setting says which.
+// SandboxFile records the driver that scripts ran under, if no setting names one.
 func SandboxFile(dir string) string { return filepath.Join(dir, "sandbox") }
 
 // Runtime is the directory of the sandbox's runtime.
 func Runtime(dir string) string { return filepath.Join(dir, "runtime") }
 
-// KeyFile holds the first API key, mode 0600, beside the private keys: those who can read
-// it can read them, too. Commands on this machine use it.
+// KeyFile contains the first API key, mode 0600, beside the private keys: whoever can read it can
+// read them, too. Commands on this machine use it.
 func KeyFile(dir string) string { return filepath.Join(Keys(dir), "api_key") }
 
 // LocalKey reads the first API key.
@@ -80,25 +80,25 @@ func Make(dir string) error {
 	if err := durable.SyncDir(filepath.Dir(abs)); !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	return nil // the directory above is somebody else's, who made ours in it
+	return nil // the parent belongs to another user, who made ours in it
 }
 
-// Fold is what the records of a journal put into force.
-func Fold(ctx context.Context, records storage.Records) (*state.State, error) {
-	fold := state.New()
+// RebuildState rebuilds the state from the records of a journal.
+func RebuildState(ctx context.Context, records storage.Records) (*state.State, error) {
+	rebuilt := state.New()
 	for rec, err := range records.Scan(ctx, 0) {
 		if err != nil {
-			return fold, err
+			return rebuilt, err
 		}
-		fold.Observe(state.EntryOf(rec))
+		rebuilt.Observe(state.EntryOf(rec))
 	}
-	return fold, fold.Err()
+	return rebuilt, rebuilt.Err()
 }
 
 // LedgerKeys are all ledger keys of the log so far. Replaced keys stay in the key set.
-func LedgerKeys(fold *state.State) []intents.Key {
+func LedgerKeys(rebuilt *state.State) []intents.Key {
 	var out []intents.Key
-	for _, j := range fold.JWKS().Keys {
+	for _, j := range rebuilt.JWKS().Keys {
 		if j.Role != intents.RoleLedger {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// DocumentsAt says where documents are: in the OpenSearch at its URL or, without a URL, in
+// DocumentsAt is the place of documents: the OpenSearch at its URL or, without a URL, in
 // the data directory. Its Check is set when it is opened.
 type DocumentsAt = opensearch.Config
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InUse says whether a process has the data directory. It changes nothing.
+// InUse reports whether a process uses the data directory. It changes nothing.
 func InUse(dir string) bool {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDONLY, 0) //nolint:gosec // G304: the path is made of the data directory
 	if err != nil {

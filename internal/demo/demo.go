@@ -1,7 +1,7 @@
 // Package demo shows the whole system doing one job on real data: it starts an
 // embedded node and a skill server with a week of earthquakes, asks a question
 // through the public API, and then checks all of it: it exports the record as a
-// bundle, verifies the bundle offline and decides every order again.
+// bundle, verifies the bundle offline and decides every intent again.
 package demo
 
 import (
@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model/offline"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo/quakes"
@@ -27,7 +27,7 @@ const Question = "Which ten places had the strongest earthquakes, and how strong
 
 // Options of a run.
 type Options struct {
-	Data      string // data directory to keep; empty: a temporary one, which is removed
+	Data      string // data directory to retain; empty: a temporary one, which is removed
 	Documents datadir.DocumentsAt
 	Log       *slog.Logger
 	// Progress receives each step, to show it to people; may be nil.
@@ -43,17 +43,17 @@ type Row struct {
 
 // Result of the demo.
 type Result struct {
-	Question string           `json:"question"`
-	Response string           `json:"response"`
-	Answer   []Row            `json:"answer"`
-	Plan     catalog.PlanView `json:"plan"`
-	Orders   []Order          `json:"orders"`
-	Large    *Large           `json:"large_response,omitempty"`
-	Verified Verified         `json:"verified"`
-	Seconds  float64          `json:"seconds"`
+	Question     string           `json:"question"`
+	Response     string           `json:"response"`
+	Answer       []Row            `json:"answer"`
+	Plan         catalog.PlanView `json:"plan"`
+	Orders       []Order          `json:"orders"`
+	Large        *Large           `json:"large_response,omitempty"`
+	VerifyReport VerifyReport     `json:"verified"`
+	Seconds      float64          `json:"seconds"`
 }
 
-// Large is the large-response event: what came, and which script read it.
+// Large is the large-response event: the response, and the script that read it.
 type Large struct {
 	SizeBytes  int64  `json:"size_bytes"`
 	FileID     string `json:"file_id"`
@@ -139,7 +139,7 @@ func read(ctx context.Context, c client.Client, n *node.Node, res *Result) error
 		res.Large = &large
 	}
 	var err error
-	res.Orders, res.Verified, err = Verify(ctx, n)
+	res.Orders, res.VerifyReport, err = Verify(ctx, n)
 	return err
 }
 
@@ -152,9 +152,9 @@ func (r Result) check() error {
 		return fmt.Errorf("the plan is %s", r.Plan.Status)
 	case r.Large == nil || r.Large.ScriptHash == "":
 		return errors.New("the large response did not take the large-response path")
-	case !r.Verified.OK:
-		return fmt.Errorf("the exported record does not verify: %w", r.Verified.FirstBad)
-	case !r.Verified.Anchored || !r.Verified.Complete || r.Verified.Replayed != r.Verified.Orders:
+	case !r.VerifyReport.OK:
+		return fmt.Errorf("the exported record does not verify: %w", r.VerifyReport.FirstBad)
+	case !r.VerifyReport.Anchored || !r.VerifyReport.Complete || r.VerifyReport.Replayed != r.VerifyReport.Intents:
 		return errors.New("the exported record is not anchored, complete and decided again as a whole")
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Order is one order of the record, as the demo prints it.
+// Order is one intent of the record, as the demo prints it.
 type Order struct {
 	Position   int64          `json:"position"`
 	Type       string         `json:"type"`
@@ -25,14 +25,14 @@ type Order struct {
 	DurationMS int64          `json:"duration_ms"`
 }
 
-// Verified is what the final check found: the report of `writ audit replay` on a
+// VerifyReport is the result of the final check: the report of `writ audit replay` on a
 // bundle of everything.
-type Verified = audit.Report
+type VerifyReport = audit.Report
 
 // Verify exports the whole record as a bundle and verifies the bundle as an auditor would
-// who has only the pinned root key: every signature, key, grant, task, receipt and Merkle
-// proof. It also decides every order again.
-func Verify(ctx context.Context, n *node.Node) (orders []Order, v Verified, err error) {
+// who has only the pinned root key: every signature, key, grant, task and Merkle
+// proof. It also decides every intent again.
+func Verify(ctx context.Context, n *node.Node) (orders []Order, v VerifyReport, err error) {
 	a, err := n.Archive(ctx)
 	if err != nil {
 		return nil, v, err
@@ -57,7 +57,7 @@ func Verify(ctx context.Context, n *node.Node) (orders []Order, v Verified, err 
 	return orders, v, err
 }
 
-// list reads the orders of the record with their outcomes.
+// list reads the intents of the record with their outcomes.
 func list(ctx context.Context, records storage.Records) ([]Order, error) {
 	var orders []Order
 	at := map[int64]int{} // position to index
@@ -66,8 +66,8 @@ func list(ctx context.Context, records storage.Records) ([]Order, error) {
 			return orders, err
 		}
 		switch rec.Kind {
-		case storage.KindOrder:
-			s, err := state.ReadOrder(rec)
+		case storage.KindIntent:
+			s, err := state.ReadIntent(rec)
 			if err != nil {
 				return orders, err
 			}

@@ -46,8 +46,8 @@ func ran(t *testing.T, variable string, args ...string) string {
 
 type object = map[string]any
 
-// at walks through mappings, and is nil where there is none.
-func at(o any, path ...string) any {
+// lookup walks through mappings, and is nil where there is none.
+func lookup(o any, path ...string) any {
 	for _, name := range path {
 		m, _ := o.(object)
 		o = m[name]
@@ -80,7 +80,7 @@ func rendered(t *testing.T, args ...string) map[string]object {
 			t.Fatal(err)
 		}
 		if o != nil {
-			all[fmt.Sprint(o["kind"], "/", at(o, "metadata", "name"))] = o
+			all[fmt.Sprint(o["kind"], "/", lookup(o, "metadata", "name"))] = o
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestIntegrationChart(t *testing.T) {
 	if d := cmp.Diff(want, slices.Sorted(maps.Keys(one))); d != "" {
 		t.Errorf("one process (-want +got):\n%s", d)
 	}
-	if n := at(one["StatefulSet/w-writ"], "spec", "replicas"); n != 1 {
+	if n := lookup(one["StatefulSet/w-writ"], "spec", "replicas"); n != 1 {
 		t.Errorf("%v processes share a data directory", n)
 	}
 	roles := rendered(t, "--values", "testdata/chart_roles.yaml")
@@ -104,7 +104,7 @@ func TestIntegrationChart(t *testing.T) {
 			if strings.HasPrefix(name, "Secret/") {
 				t.Errorf("the chart has %s", name)
 			}
-			if spec := at(o, "spec", "template", "spec"); spec != nil {
+			if spec := lookup(o, "spec", "template", "spec"); spec != nil {
 				pods++
 				restricted(t, name, spec)
 			}
@@ -116,7 +116,7 @@ func TestIntegrationChart(t *testing.T) {
 	got := map[string]string{}
 	for name, o := range roles {
 		if component, ok := strings.CutPrefix(name, "StatefulSet/w-writ-"); ok {
-			got[component] = fmt.Sprint(at(elements(at(o, "spec", "template", "spec", "containers"))[0], "args"))
+			got[component] = fmt.Sprint(lookup(elements(lookup(o, "spec", "template", "spec", "containers"))[0], "args"))
 			if roles["Service/w-writ-"+component] == nil {
 				t.Errorf("the processes of %s have no names", component)
 			}
@@ -138,34 +138,34 @@ func TestIntegrationChart(t *testing.T) {
 // nobody writes to.
 func restricted(t *testing.T, name string, spec any) {
 	t.Helper()
-	pod := at(spec, "securityContext")
-	c := elements(at(spec, "containers"))[0]
-	box := at(c, "securityContext")
+	pod := lookup(spec, "securityContext")
+	c := elements(lookup(spec, "containers"))[0]
+	box := lookup(c, "securityContext")
 	for what, ok := range map[string]bool{
-		"runAsNonRoot":             at(pod, "runAsNonRoot") == true,
-		"runAsUser":                at(pod, "runAsUser") == 65532,
-		"seccompProfile":           at(pod, "seccompProfile", "type") == "RuntimeDefault",
-		"allowPrivilegeEscalation": at(box, "allowPrivilegeEscalation") == false,
-		"readOnlyRootFilesystem":   at(box, "readOnlyRootFilesystem") == true,
-		"capabilities":             cmp.Equal(at(box, "capabilities"), object{"drop": []any{"ALL"}}),
-		"hostNetwork":              at(spec, "hostNetwork") == nil && at(spec, "hostPID") == nil && at(spec, "hostIPC") == nil,
-		"token":                    at(spec, "automountServiceAccountToken") == false,
-		"one container":            len(elements(at(spec, "containers"))) == 1,
-		"memory":                   at(c, "resources", "limits", "memory") != nil,
+		"runAsNonRoot":             lookup(pod, "runAsNonRoot") == true,
+		"runAsUser":                lookup(pod, "runAsUser") == 65532,
+		"seccompProfile":           lookup(pod, "seccompProfile", "type") == "RuntimeDefault",
+		"allowPrivilegeEscalation": lookup(box, "allowPrivilegeEscalation") == false,
+		"readOnlyRootFilesystem":   lookup(box, "readOnlyRootFilesystem") == true,
+		"capabilities":             cmp.Equal(lookup(box, "capabilities"), object{"drop": []any{"ALL"}}),
+		"hostNetwork":              lookup(spec, "hostNetwork") == nil && lookup(spec, "hostPID") == nil && lookup(spec, "hostIPC") == nil,
+		"token":                    lookup(spec, "automountServiceAccountToken") == false,
+		"one container":            len(elements(lookup(spec, "containers"))) == 1,
+		"memory":                   lookup(c, "resources", "limits", "memory") != nil,
 	} {
 		if !ok {
 			t.Errorf("%s: %s is not as it must be", name, what)
 		}
 	}
-	for _, v := range elements(at(spec, "volumes")) {
+	for _, v := range elements(lookup(spec, "volumes")) {
 		for kind := range v.(object) {
 			if !slices.Contains([]string{"name", "emptyDir", "configMap", "secret", "persistentVolumeClaim"}, kind) {
 				t.Errorf("%s: a volume is a %s", name, kind)
 			}
 		}
 	}
-	for _, e := range elements(at(c, "env")) {
-		if variable := fmt.Sprint(at(e, "name")); !knownVariable(variable) {
+	for _, e := range elements(lookup(c, "env")) {
+		if variable := fmt.Sprint(lookup(e, "name")); !knownVariable(variable) {
 			t.Errorf("%s: writ reads no %s", name, variable)
 		}
 	}
@@ -180,16 +180,16 @@ func TestIntegrationChartArrows(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if d := cmp.Diff([]any{"Ingress", "Egress"}, at(o, "spec", "policyTypes")); d != "" {
+		if d := cmp.Diff([]any{"Ingress", "Egress"}, lookup(o, "spec", "policyTypes")); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 		var arrows []string
 		for way, peers := range map[string]string{"ingress": "from", "egress": "to"} {
-			for _, rule := range elements(at(o, "spec", way)) {
-				if len(elements(at(rule, peers))) == 0 {
+			for _, rule := range elements(lookup(o, "spec", way)) {
+				if len(elements(lookup(rule, peers))) == 0 {
 					t.Errorf("%s: a rule of %s is for everybody", name, way)
 				}
-				arrows = append(arrows, fmt.Sprint(way[:1], at(elements(at(rule, "ports"))[0], "port")))
+				arrows = append(arrows, fmt.Sprint(way[:1], lookup(elements(lookup(rule, "ports"))[0], "port")))
 			}
 		}
 		slices.Sort(arrows)

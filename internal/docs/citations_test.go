@@ -124,7 +124,7 @@ func areaNames() []string {
 // modules are Go modules whose names read like files.
 var modules = []string{"nats.go"}
 
-// exists says whether a cited file or folder is there, seen from the root or
+// exists reports whether a cited file or folder is there, seen from the root or
 // from beside the file that cites it, with or without its extension. Patterns
 // count as there.
 func exists(from, name string) bool {

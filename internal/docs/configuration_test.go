@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic"
-	"aob.dev/writ/agentic/document"
 	"aob.dev/writ/executors/files"
 	"aob.dev/writ/executors/logs"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/state/document"
 	"aob.dev/writ/storage"
 )
 
@@ -33,10 +33,10 @@ func configurationPage() []byte {
 	for _, s := range config.Settings {
 		what, flag := strings.ReplaceAll(s.Help, "openai:<model name>", "`openai:<model name>`")+s.More, "`--"+s.Flag()+"`"
 		if s.Secret {
-			what, flag = what+"; not a flag, because others can read a command line", ""
+			what, flag = what+" (*secret*)", ""
 		}
 		if _, list := s.Bind(new(config.Config)).(*[]string); list {
-			what += "; in a variable separated by `;` or lines, the flag may be repeated"
+			what += " (*list*)"
 		}
 		value := ""
 		if s.Default != nil {
@@ -51,7 +51,7 @@ func configurationPage() []byte {
 // constants is the table of values without a setting, as the code has them.
 func constants() string {
 	var b strings.Builder
-	b.WriteString("\n## Values without a setting\n\nThese are the same everywhere, since records, prompts and clients rest on them.\n\n| what | value |\n| :-- | :-- |\n")
+	b.WriteString("\n## Values without a setting\n\n| what | value |\n| :-- | :-- |\n")
 	for _, row := range []struct {
 		what  string
 		value any
@@ -78,6 +78,6 @@ func constants() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s |\n", row.what, value)
 	}
-	b.WriteString("\nAgents are kept in no cache that could be stale: each turn has those of the registry's revision in force. How many agents one may ask at once is its own [`max_fan_out`](agents.md).\n")
+	b.WriteString("\nHow many agents one may ask at once is its own [`max_fan_out`](agents.md).\n")
 	return b.String()
 }

@@ -22,7 +22,7 @@ func read(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// knownVariable says whether writ reads a variable.
+// knownVariable reports whether writ reads a variable.
 func knownVariable(name string) bool {
 	return name == "HOME" || name == "OPENAI_API_KEY" || slices.ContainsFunc(config.Settings, func(s config.Setting) bool { return slices.Contains(s.Variables(), name) })
 }
@@ -36,7 +36,7 @@ func TestImage(t *testing.T) {
 		t.Fatalf("%d stages", len(stages)-1)
 	}
 	goVersion := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, "go.mod"))[1]
-	for _, want := range []string{"golang:" + goVersion + "-", "CGO_ENABLED=0", "-tags embedpython", "-trimpath", "./cmd/writ"} {
+	for _, want := range []string{"golang:" + goVersion + "-", "CGO_ENABLED=0", "-tags nomsgpack,embedpython", "-trimpath", "./cmd/writ"} {
 		if !strings.Contains(stages[1], want) {
 			t.Errorf("the program is built without %s", want)
 		}

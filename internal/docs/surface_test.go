@@ -118,7 +118,7 @@ func TestDoneOnTheSurface(t *testing.T) {
 	}
 }
 
-// onSurface says whether a test of the row meets writ as its users do.
+// onSurface reports whether a test of the row meets writ as its users do.
 func (r requirement) onSurface(reach map[string]bool) bool {
 	return slices.ContainsFunc(r.shownBy, func(name string) bool { return reach[name] || !goTest.MatchString(name) })
 }

@@ -6,14 +6,16 @@ package durable
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
-// partSuffix names what is being written. What has it belongs to a write that was
-// cut off, or is at work.
+// partSuffix marks a file being written. A file with it belongs to a write that was interrupted or
+// is running.
 const partSuffix = ".part"
 
 // Write replaces a file in one step, mode 0600. It is durable when Write returns;
@@ -26,9 +28,16 @@ func Write(path string, content []byte) error {
 	})
 }
 
-// Stream is Write for what is not held in memory. Where write fails the file is
-// as it was, and no part is left.
+// ErrNoFile reports that a device, a pipe, a link or a directory is at the place of a file: the
+// file would replace it, and replacing /dev/null is never intended.
+var ErrNoFile = errors.New("is no regular file, and is not replaced by one: name another")
+
+// Stream is Write for data that is not in memory. If write fails, the file is unchanged, and no
+// part is left.
 func Stream(path string, write func(io.Writer) error) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s %w", path, ErrNoFile)
+	}
 	part := path + partSuffix
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -114,7 +123,7 @@ func MkdirAll(path string) error {
 	if errors.Is(err, fs.ErrExist) {
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
-			err = &fs.PathError{Op: "mkdir", Path: path, Err: fs.ErrExist}
+			err = &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
 		}
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 )
@@ -62,7 +63,7 @@ func TestStreamFails(t *testing.T) {
 	}
 }
 
-func TestNewKeepsWhatIsThere(t *testing.T) {
+func TestNewKeepsExistingFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, New(path, []byte("first")))
 	if err := New(path, []byte("second")); !errors.Is(err, fs.ErrExist) {
@@ -96,7 +97,7 @@ func TestMkdirAll(t *testing.T) {
 		must(t, MkdirAll(filepath.Join(dir, "a", "b")))
 	}
 	must(t, New(filepath.Join(dir, "file"), nil))
-	if err := MkdirAll(filepath.Join(dir, "file")); !errors.Is(err, fs.ErrExist) {
+	if err := MkdirAll(filepath.Join(dir, "file")); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file in the way: %v", err)
 	}
 }
@@ -106,5 +107,33 @@ func TestRemove(t *testing.T) {
 	must(t, New(path, nil))
 	for range 2 {
 		must(t, Remove(path))
+	}
+}
+
+// TestNoFile: what is no file is not replaced by one, and nothing is left beside it.
+func TestNoFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, put := range map[string]func(string) error{
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link":      func(path string) error { return os.Symlink(os.DevNull, path) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		path := filepath.Join(dir, name)
+		if err := put(path); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(path, []byte("text")); !errors.Is(err, ErrNoFile) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() {
+			t.Errorf("%s: %v, %v", name, after, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("%v, %v", left, err)
 	}
 }

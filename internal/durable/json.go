@@ -22,8 +22,8 @@ func WriteJSON(path string, v any) error {
 	return Write(path, append(raw, '\n'))
 }
 
-// ReadJSON reads a document that WriteJSON wrote. If there is no such file, it says so
-// and leaves v as it is.
+// ReadJSON reads a document that WriteJSON wrote. If there is no such file, it returns false and
+// leaves v unchanged.
 func ReadJSON(path string, v any) (there bool, err error) { return read(path, v, false) }
 
 // ReadExactJSON is ReadJSON, and refuses members that v does not have.

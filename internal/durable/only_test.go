@@ -16,22 +16,21 @@ var writers = []string{"WriteFile", "Create", "CreateTemp", "OpenFile", "Rename"
 
 // others may use them, and why. A path that ends in / covers all below it.
 var others = map[string]string{
-	"internal/durable/durable.go":      "it syncs",
-	"executors/sandbox/":               "a runtime that is made again at every start",
-	"bench/":                           "measures",
-	"internal/demo/":                   "files that are removed at its end",
-	"storage/blobs3/servertest/":       "a server for tests",
-	"storage/opensearch/servertest/":   "a server for tests",
-	"storage/jetstream/servertest/":    "servers for tests",
-	"storage/blobdir/blobs.go":         "renames what is synced and syncs the directory, with a failpoint between",
-	"storage/blobs3/blobs.go":          "what is on its way to a server",
-	"storage/sqlite/connect.go":        "an empty database, and syncs its directory",
-	"internal/upkeep/backup.go":        "syncs each file, and at the end all directories",
-	"internal/upkeep/copy.go":          "where blobs pass on their way to a server",
-	"internal/datadir/blobs.go":        "where blobs pass on their way to a server",
-	"internal/upkeep/executorcheck.go": "files that are removed at its end",
-	"internal/upkeep/moment.go":        "with the backup, which syncs each file, and at the end all directories",
-	"internal/datadir/lock_unix.go":    "an empty file; the lock is the kernel's",
+	"internal/durable/durable.go":   "it syncs",
+	"executors/sandbox/":            "a runtime that is made again at every start",
+	"bench/":                        "measures",
+	"internal/demo/":                "files that are removed at its end",
+	"internal/testcount/":           "events of tests",
+	"internal/testing/":             "servers for tests",
+	"storage/blobdir/blobs.go":      "renames what is synced and syncs the directory, with a failpoint between",
+	"storage/blobs3/blobs.go":       "what is on its way to a server",
+	"storage/sqlite/connect.go":     "an empty database, and syncs its directory",
+	"upkeep/backup.go":              "syncs each file, and at the end all directories",
+	"upkeep/copydocuments.go":       "where blobs pass on their way to a server",
+	"internal/datadir/blobs.go":     "where blobs pass on their way to a server",
+	"upkeep/executorcheck.go":       "files that are removed at its end",
+	"upkeep/consistentcopy.go":      "with the backup, which syncs each file, and at the end all directories",
+	"internal/datadir/lock_unix.go": "an empty file; the lock is the kernel's",
 }
 
 // TestOnlyWriter: whoever writes a file that must survive a power cut does it

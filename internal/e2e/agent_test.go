@@ -21,9 +21,8 @@ import (
 // closings is how many tickets an agent closes in one reply.
 const closings = 6
 
-// closer is the agent general that closes tickets in one reply, and says so. Where a
-// call was not answered with its result, a task was killed: it then writes all of them
-// again.
+// closer is the agent general that closes tickets in one reply, and reports it. If a call was not
+// answered with its result, a task was killed: it then writes all calls again.
 func closer(m *mind) func(model.Request) *model.Response {
 	return func(req model.Request) *model.Response {
 		var done, unknown int
@@ -67,7 +66,7 @@ func (g general) Respond(ctx context.Context, req model.Request, on func(model.E
 }
 
 // serveHeldCRM serves the CRM. The answer to the call of a tool after which killAt are
-// counted is held back: it was carried out, and nobody is told.
+// counted is withheld: the call was executed without an answer.
 func serveHeldCRM(t *testing.T, tool string, killAt int) (records *crm.Server, skills string, reached chan struct{}) {
 	t.Helper()
 	records = crm.New(time.Now().UTC())
@@ -85,7 +84,7 @@ func serveHeldCRM(t *testing.T, tool string, killAt int) (records *crm.Server, s
 			w.Header()[name] = values
 		}
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes()) // who asked may be dead
+		_, _ = w.Write(answer.Body.Bytes()) // the caller may be dead
 	}))
 	t.Cleanup(func() {
 		close(end)
@@ -97,7 +96,7 @@ func serveHeldCRM(t *testing.T, tool string, killAt int) (records *crm.Server, s
 
 // TestAgentPlan: a turn of the agent general is a plan that can be read with its trace
 // while it runs and when it has ended. Killed in the middle of calls that nobody can undo
-// it waits until an operator has said what the call did that was on its way, then goes on,
+// it waits until an operator has reported the effect of the call under way, then continues,
 // and no ticket is closed twice.
 func TestAgentPlan(t *testing.T) {
 	for name, killAt := range map[string]int{"undisturbed": 0, "killed": 4} {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 // heldTurn is what POST /agent/run answers of a turn that waits for people.
@@ -33,7 +33,7 @@ func (s *system) holds(skill string) (ben, cleo, dora person) {
 	return ben, cleo, dora
 }
 
-// decide is what a person says of a held order.
+// decide is a person's decision on a held intent.
 func (s *system) decide(who person, id, decision, reason string) (catalog.ApproveResult, problem) {
 	s.t.Helper()
 	var out catalog.ApproveResult
@@ -42,7 +42,7 @@ func (s *system) decide(who person, id, decision, reason string) (catalog.Approv
 }
 
 // inbox of a person.
-func (s *system) inbox(who person) []bus.HeldOrder {
+func (s *system) inbox(who person) []bus.PendingApproval {
 	s.t.Helper()
 	var page bus.ApprovalsReply
 	if status, p := s.call(who, http.MethodGet, "/agent/approvals", nil, &page); status != http.StatusOK {
@@ -61,7 +61,7 @@ func (s *system) planOf(who person, id string) catalog.PlanView {
 	return v
 }
 
-// hold asks a question whose answer needs people first.
+// hold asks a question whose answer needs approval first.
 func (s *system) hold(who person, message string) heldTurn {
 	s.t.Helper()
 	var out heldTurn
@@ -72,8 +72,8 @@ func (s *system) hold(who person, message string) heldTurn {
 	return out
 }
 
-// streamEnd reads the stream of a plan after an event to its end, which is held or
-// done, and says which, with its id.
+// streamEnd reads the stream of a plan after an event to its end, which is held or done, and
+// returns which, with its id.
 func (s *system) streamEnd(who person, plan, after string) (last, id string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/agent/plans/"+plan+"/events", nil)
@@ -109,16 +109,16 @@ func (s *system) streamEnd(who person, plan, after string) (last, id string) {
 
 const openInBerlin = "List the outlets that are open in Berlin"
 
-// TestApprovedTurn: a turn waits for a person, who approves it; it is handed out
-// again by itself, the step's new task gets the result of the order that was
-// held, and the user has the answer. The skill was called once.
+// TestApprovedTurn: a turn waits for a person, who approves it; it is dispatched again
+// automatically, the step's new task gets the result of the held intent, and the user has the
+// answer. The skill was called once.
 func TestApprovedTurn(t *testing.T) {
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	ben, cleo, dora := s.holds("outlet_list")
 	ana := s.as("ana")
 	turn := s.hold(ana, openInBerlin)
-	if v := s.planOf(ana, turn.PlanID); v.Steps[0].Status != catalog.StepHeld || shop.count("outlet_list") != 0 {
+	if v := s.planOf(ana, turn.PlanID); v.Steps[0].Status != catalog.StepPendingApproval || shop.count("outlet_list") != 0 {
 		t.Fatalf("%+v, %d calls", v, shop.count("outlet_list"))
 	}
 	last, seen := s.streamEnd(ana, turn.PlanID, "")
@@ -181,7 +181,7 @@ func TestApprovedTurn(t *testing.T) {
 	}
 }
 
-// TestRejectedTurn: the step goes on without it, and its model is told why.
+// TestRejectedTurn: the step continues without it, and its model gets the reason.
 func TestRejectedTurn(t *testing.T) {
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
@@ -233,8 +233,8 @@ func TestKillWhileHeld(t *testing.T) {
 	}
 }
 
-// TestApprovedAsItWas: a model that words its call otherwise each time does not
-// have people asked again: the task is told the order that they approved.
+// TestApprovedAsItWas: a model that words its call otherwise each time does not need another
+// approval: the task gets the approved intent.
 func TestApprovedAsItWas(t *testing.T) {
 	d, m := serveDepot(t, nil), porter("parcel_send")
 	var asked atomic.Int64

@@ -19,7 +19,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// cast is a language model with a part for each agent. It counts what it says was used.
+// cast is a language model with a part for each agent. It counts the usage that it reports.
 type cast struct {
 	parts map[string]func(context.Context, model.Request) *model.Response
 
@@ -48,11 +48,11 @@ func (c *cast) Respond(ctx context.Context, req model.Request, on func(model.Eve
 	return r, nil
 }
 
-// others that the desk may ask, by name and as people call them.
+// others that the desk may ask, by name and title.
 var others = map[string]string{"tickets": "Tickets", "orders": "Orders", "billing": "Billing"}
 
-// desk is an agent's part that asks some others at once, and gives what each says in turn,
-// or that it cannot be reached.
+// desk is an agent's part that asks some others at once, and returns their answers in turn, or that
+// one cannot be reached.
 func desk(ask ...string) func(context.Context, model.Request) *model.Response {
 	return func(_ context.Context, req model.Request) *model.Response {
 		told := exchanges(req)
@@ -109,7 +109,7 @@ type child struct {
 }
 
 // children are the asks of a turn, by agent, and the step.finish of the task that asked.
-func children(t *testing.T, orders []order) (map[string]child, catalog.StepFinish) {
+func children(t *testing.T, orders []intent) (map[string]child, catalog.StepFinish) {
 	t.Helper()
 	byTask := map[string]child{}
 	var own catalog.StepFinish
@@ -167,9 +167,9 @@ func (g *gathering) come(n int) {
 	<-g.full
 }
 
-// TestAskSideBySide: one, two and three agents are asked and work at the same time, of which
-// the record has the times; a slow one delays no other. The answer gives what each says, and
-// the plan counts what all of them used.
+// TestAskSideBySide: one, two and three agents are asked and work at the same time, of which the
+// record has the times; a slow one delays no other. The answer has all their answers, and the plan
+// counts all their usage.
 func TestAskSideBySide(t *testing.T) {
 	names := []string{"tickets", "orders", "billing"}
 	_, skills := serveCRM(t)
@@ -187,7 +187,7 @@ func TestAskSideBySide(t *testing.T) {
 			if got.Status != string(catalog.PlanComplete) || got.Response != strings.Join(want, " ") {
 				t.Fatalf("%+v", got)
 			}
-			asked, _ := children(t, got.Orders)
+			asked, _ := children(t, got.Intents)
 			if len(asked) != n {
 				t.Fatalf("asked %+v", asked)
 			}
@@ -216,7 +216,7 @@ func TestAskSideBySide(t *testing.T) {
 	}
 }
 
-// TestAskTooMany: of three asks two are sealed; the third is told in the record.
+// TestAskTooMany: of three asks two are signed; the record reports the third.
 func TestAskTooMany(t *testing.T) {
 	_, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"desk": desk("tickets", "orders", "billing")}}
@@ -224,7 +224,7 @@ func TestAskTooMany(t *testing.T) {
 		m.parts[name] = func(context.Context, model.Request) *model.Response { return &model.Response{Text: name + "."} }
 	}
 	got := askDesk(t, m, skills, "limits: {max_fan_out: 2}\n")
-	asked, own := children(t, got.Orders)
+	asked, own := children(t, got.Intents)
 	if len(asked) != 2 || asked["billing"].agent != "" || !slices.Equal(own.Dropped, []string{"billing"}) || got.Response != "tickets. orders." {
 		t.Errorf("asked %+v, step.finish %+v, answer %q", asked, own, got.Response)
 	}
@@ -233,8 +233,8 @@ func TestAskTooMany(t *testing.T) {
 	}
 }
 
-// TestAskSomeFail: one agent hangs, one breaks, one answers. The answer says so in words,
-// and nothing of it is a code or a trace.
+// TestAskSomeFail: one agent hangs, one breaks, one answers. The answer describes that in words,
+// without a code or a trace.
 func TestAskSomeFail(t *testing.T) {
 	_, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
@@ -247,7 +247,7 @@ func TestAskSomeFail(t *testing.T) {
 	if want := "Tickets cannot be reached. Orders cannot be reached. All is paid."; got.Response != want || got.Status != string(catalog.PlanComplete) {
 		t.Fatalf("%+v", got)
 	}
-	asked, _ := children(t, got.Orders)
+	asked, _ := children(t, got.Intents)
 	if asked["tickets"].status != "unavailable" || asked["orders"].status != "failed" || asked["billing"].status != "done" {
 		t.Errorf("asked %+v", asked)
 	}
@@ -269,8 +269,8 @@ func noting(req model.Request) *model.Response {
 	return replying(req, call(offered(req, "add_note").Name, `{"customer":"C-007","text":"called"}`))
 }
 
-// TestAskedBothNote: equal calls of two asked agents that cannot be undone are two calls.
-func TestAskedBothNote(t *testing.T) {
+// TestChildAgentsBothNote: equal calls of two asked agents that cannot be undone are two calls.
+func TestChildAgentsBothNote(t *testing.T) {
 	records, skills := serveCRM(t)
 	both := func(_ context.Context, req model.Request) *model.Response { return noting(req) }
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"desk": desk("tickets", "orders"), "tickets": both, "orders": both}}
@@ -286,7 +286,7 @@ func TestAskedBothNote(t *testing.T) {
 }
 
 // TestKillBetweenAsks: writ dies when one asked agent has its effect and another one is at
-// work. The turn goes on, the first is not done again, and the effects are those of a turn
+// work. The turn continues, the first is not repeated, and the effects are those of a turn
 // that was not disturbed.
 func TestKillBetweenAsks(t *testing.T) {
 	for name, killed := range map[string]bool{"undisturbed": false, "killed": true} {
@@ -344,8 +344,8 @@ func TestKillBetweenAsks(t *testing.T) {
 	}
 }
 
-// TestAskWithPriorContext: what was done in a turn is told to an agent that is asked in the
-// next one, and not to one that did it.
+// TestAskWithPriorContext: an agent asked in the next turn gets the results of this one, except
+// from its own work.
 func TestAskWithPriorContext(t *testing.T) {
 	_, skills := serveCRM(t)
 	var next []string
@@ -374,8 +374,8 @@ func TestAskWithPriorContext(t *testing.T) {
 	}
 }
 
-// TestAskIsShown: what an asked agent says is shown while it says it, with its name and
-// apart from the answer: as an event of its own, and on OpenAI's routes beside the chunks.
+// TestAskIsShown: an asked agent's text is streamed, with its name and apart from the answer: as an
+// event of its own, and on OpenAI's routes beside the chunks.
 func TestAskIsShown(t *testing.T) {
 	_, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
@@ -423,10 +423,10 @@ func TestAskIsShown(t *testing.T) {
 	}
 }
 
-// TestAskedCallWaits: a call of an asked agent that waits for people holds the turn, which
-// says what is done. Once somebody has approved it, that agent is asked again under the same
-// call and goes on; the others are not asked again, and the call is made once.
-func TestAskedCallWaits(t *testing.T) {
+// TestChildCallWaits: a call of an asked agent that waits for people holds the turn, which reports
+// the completed work. After approval that agent is asked again under the same call and continues;
+// the others are not asked again, and the call is made once.
+func TestChildCallWaits(t *testing.T) {
 	records, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
 		"desk": func(ctx context.Context, req model.Request) *model.Response {
@@ -468,7 +468,7 @@ func TestAskedCallWaits(t *testing.T) {
 		t.Errorf("%d notes, plan %+v", records.Calls("add_note"), v)
 	}
 	asks := map[string]int{}
-	for _, o := range s.orders(held.PlanID) {
+	for _, o := range s.intents(held.PlanID) {
 		if o.Type == "agent.ask" {
 			asks[decoded[catalog.AgentAsk](string(o.Args)).Agent+" "+o.Context.Call]++
 		}

@@ -17,9 +17,9 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/node"
-	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/upkeep"
 )
 
 // second asks the other implementation of the auditor about a bundle, where there is one.
@@ -35,8 +35,7 @@ func (s *system) cancelAll(ctx context.Context) {
 	}
 	dir := s.node.State()
 	for _, tenant := range dir.Tenants() {
-		open := dir.Work(tenant)
-		for _, id := range append(open.Plans, open.Runs...) {
+		for _, id := range dir.OpenPlanIDs(tenant) {
 			p, _, there := dir.PlanWithoutTexts(tenant, id)
 			if !there {
 				continue
@@ -51,15 +50,15 @@ func (s *system) cancelAll(ctx context.Context) {
 				return
 			}
 			raw, _ := json.Marshal(catalog.Cancel{PlanID: id}) // plain data
-			sealed, _, err := intents.Seal(key, intents.Body{
-				Version: intents.Version, Intent: intents.Intent{Type: state.TypeCancel, Args: raw}, Actor: intents.Actor{UserID: p.UserID, Tenant: tenant, Roles: []string{"user"}, Grant: grant},
+			signed, _, err := intents.Sign(key, intents.Body{
+				Version: intents.Version, Intent: intents.Spec{Type: state.TypeCancel, Args: raw}, Actor: intents.Actor{UserID: p.UserID, Tenant: tenant, Roles: []string{"user"}, Grant: grant},
 				Constraints: intents.Constraints{IssuedAt: intents.FormatTime(now), TTLSec: 60, Audience: s.node.Origin(), IdempotencyKey: catalog.RandomKey()},
 			})
 			if err != nil {
 				s.t.Error(err)
 				return
 			}
-			_, _ = s.node.Router().Submit(ctx, sealed) // refused where it has ended meanwhile, or its user may do nothing any more
+			_, _ = s.node.Router().Submit(ctx, signed) // refused where it has ended meanwhile, or its user may do nothing any more
 		}
 	}
 }
@@ -89,7 +88,7 @@ func (s *system) audited(stop func() error) {
 	s.sound(ctx)
 }
 
-// sound holds a data directory that nobody uses to all that reads it.
+// sound checks an unused data directory with every reader.
 func (s *system) sound(ctx context.Context) {
 	s.t.Helper()
 	h, err := upkeep.Fsck(ctx, s.dir, nil)
@@ -127,7 +126,7 @@ func (s *system) sameState(ctx context.Context) error {
 		return err
 	}
 	defer a.Close()
-	made, err := datadir.Fold(ctx, a.Records)
+	made, err := datadir.RebuildState(ctx, a.Records)
 	if err != nil {
 		return err
 	}

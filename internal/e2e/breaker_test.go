@@ -6,29 +6,27 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/model"
 )
 
-// TestKillWhileOpen: after two failures in a row a server is not called, also by the writ that comes
-// after a SIGKILL. The task is told so in words, as are the operator who starts writ, and whoever reads its metrics.
-func TestKillWhileOpen(t *testing.T) {
-	d := serveDepot(t, nil)
-	at := strings.LastIndexByte(d.skills, ' ') + 1
-	behind, err := url.Parse(strings.TrimSuffix(d.skills[at:], "/mcp"))
+// serveSick passes calls of skills on and counts them, while it is not sick.
+func serveSick(t *testing.T, to string) (url string, sick *atomic.Bool, calls *atomic.Int64) {
+	t.Helper()
+	behind, err := neturl.Parse(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sick atomic.Bool
-	var calls atomic.Int64
+	sick, calls = new(atomic.Bool), new(atomic.Int64)
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Idempotency-Key") != "" {
@@ -41,6 +39,16 @@ func TestKillWhileOpen(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
+	return front.URL, sick, calls
+}
+
+// TestKillWhileOpen: after two failures in a row a server is not called, also by the writ started
+// after a SIGKILL. The task is told that in words; so is the operator at the start, and the metrics
+// show it.
+func TestKillWhileOpen(t *testing.T) {
+	d := serveDepot(t, nil)
+	at := strings.LastIndexByte(d.skills, ' ') + 1
+	front, sick, calls := serveSick(t, strings.TrimSuffix(d.skills[at:], "/mcp"))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +74,7 @@ func TestKillWhileOpen(t *testing.T) {
 			return insufficient("the server does not answer", "try later")
 		},
 	}
-	x := boot(t, m, d.skills[:at]+front.URL+"/mcp", "--breaker-failures", "2", "--breaker-reset-ms", "3600000", "--metrics", metrics)
+	x := boot(t, m, d.skills[:at]+front+"/mcp", "--breaker-failures", "2", "--breaker-reset-ms", "3600000", "--metrics", metrics)
 	sick.Store(true)
 	first := x.ask(accepted)
 	x.finished(first)
@@ -114,4 +122,49 @@ func TestKillWhileOpen(t *testing.T) {
 			t.Error(d)
 		}
 	}
+}
+
+// TestBreakerAfterThirtySeconds: by default a server that has failed five times is not called for
+// thirty seconds, and then it is. Once three calls have gone well it is called as ever.
+func TestBreakerAfterThirtySeconds(t *testing.T) {
+	url, sick, calls := serveSick(t, strings.TrimSuffix(serveStock(t).url, "/mcp"))
+	told := ""
+	m := &mind{
+		plan: func(in planning) model.Call {
+			if in.Failed != nil {
+				return infeasible("the stock cannot be listed today")
+			}
+			return steps(step(1, "list the stock", "stock_list", 0, stockShape))
+		},
+		act: func(in working) action {
+			if len(in.Calls) > 0 && in.Calls[0].Error != "" {
+				told = in.Calls[0].Error
+				return insufficient("the server does not answer", "try later")
+			}
+			return listStock(in)
+		},
+	}
+	now := atomic.Int64{} // a clock that stands until it is moved
+	now.Store(time.Now().UnixMilli())
+	s := start(t, setup{Model: m, Skills: []string{url + "/mcp"}, Now: func() time.Time { return time.UnixMilli(now.Load()) }})
+	ask := func(want string, called bool) {
+		t.Helper()
+		before := calls.Load()
+		if got := s.ask(s.as("ana"), stockTask); got.Status != want || calls.Load() > before != called {
+			t.Errorf("%s %s after %d calls; want %s, called %t", got.Status, got.Reason, calls.Load()-before, want, called)
+		}
+	}
+	sick.Store(true)
+	for n := 0; !strings.Contains(told, "has failed 5 times in a row"); n++ {
+		if n == 5 {
+			t.Fatalf("told %q", told)
+		}
+		s.ask(s.as("ana"), stockTask)
+	}
+	sick.Store(false)
+	ask("failed", false)
+	now.Add(29_999)
+	ask("failed", false)
+	now.Add(1)
+	ask("complete", true)
 }

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
 )
 
-// TestCancel stops a plan in the middle of a skill call: nobody but its user
-// can, who follows it is told, and its task can do nothing more.
+// TestCancel stops a plan in the middle of a skill call: nobody but its user can, followers are
+// notified, and its task can do nothing more.
 func TestCancel(t *testing.T) {
 	reached, release := make(chan struct{}), make(chan struct{})
 	slow := serveSkills(t, skill{name: "stock_list", about: "The stock of the warehouse.", do: func(json.RawMessage) (any, error) {
@@ -43,7 +43,7 @@ func TestCancel(t *testing.T) {
 	}()
 	<-reached
 	plan := ""
-	for _, o := range s.orders("") {
+	for _, o := range s.intents("") {
 		if o.Type == "plan.open" {
 			plan = o.Context.PlanID
 		}
@@ -68,7 +68,7 @@ func TestCancel(t *testing.T) {
 	close(release)
 
 	s.await("the task tries to write what it has got, and is refused", func() bool { return s.counted(intents.KeyRevoked) > 0 })
-	for _, o := range s.orders(plan) {
+	for _, o := range s.intents(plan) {
 		if o.Type == "write_memory" {
 			t.Errorf("the key of a dead task left a record: %s", o.Decision.Code)
 		}

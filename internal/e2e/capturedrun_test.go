@@ -30,9 +30,9 @@ func steady(value any) any {
 	return value
 }
 
-// TestCapturedRun: the rows of a turn whose agent searches, asks an agent that answers with
-// an object, and says what it found. `go test ./internal/e2e -run TestCapturedRun -update`
-// writes the file anew.
+// TestCapturedRun: the rows of a turn whose agent searches, asks an agent that answers with an
+// object, and reports its findings. `go test ./internal/e2e -run TestCapturedRun -update` writes
+// the file anew.
 func TestCapturedRun(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -36,24 +36,24 @@ edges:
 `
 )
 
-// entrance is a way to give an order: it answers with its code.
+// entrance is a way to submit an intent: it answers with its code.
 type entrance func(who person, c typeCase, args any) intents.Code
 
-// typeCase is a type of the catalog that people and programs order.
+// typeCase is a type of the catalog that people and programs use.
 type typeCase struct {
 	typ  string
-	who  person
+	user person
 	good func(n int) any // arguments that are accepted, once for each n
 	bad  any
 	code intents.Code // that refuses bad
-	// route of the gateway, whose orders go over NATS.
+	// route of the gateway, whose intents go over NATS.
 	route func(args any) (method, path string, body any)
 }
 
-// byHTTP gives an order that the command line has sealed.
+// byHTTP gives an intent that the command line has signed.
 func (s *system) byHTTP(who person, c typeCase, args any) intents.Code {
 	var a intents.Answer
-	_, p := s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(s.sealedBy(who, c.typ, args)), &a)
+	_, p := s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(s.signedBy(who, c.typ, args)), &a)
 	if p.Code != "" {
 		return p.Code
 	}
@@ -61,7 +61,7 @@ func (s *system) byHTTP(who person, c typeCase, args any) intents.Code {
 }
 
 func (s *system) byCLI(who person, c typeCase, args any) intents.Code {
-	out, _ := s.typed(who, s.sealedBy(who, c.typ, args), "intent", "submit", "--url", s.url, "--json")
+	out, _ := s.typed(who, s.signedBy(who, c.typ, args), "intent", "submit", "--url", s.url, "--json")
 	var a intents.Answer
 	if err := json.Unmarshal(out, &a); err != nil {
 		s.t.Fatalf("%s: %v: %s", c.typ, err, out)
@@ -77,18 +77,18 @@ func (s *system) byNATS(who person, c typeCase, args any) intents.Code {
 	return intents.OK
 }
 
-// sealedBy is an order as `writ intent new` and `sign` make it.
-func (s *system) sealedBy(who person, typ string, args any) []byte {
+// signedBy is an intent as `writ intent new` and `sign` make it.
+func (s *system) signedBy(who person, typ string, args any) []byte {
 	s.t.Helper()
 	text, code := s.typed(who, nil, "intent", "new", typ, "--args", marshalled(args), "--url", s.url)
 	if code != cli.ExitOK {
 		s.t.Fatalf("intent new %s: %s", typ, text)
 	}
-	sealed, code := s.typed(who, text, "intent", "sign", "--key", filepath.Join(s.dir, "keys", "gateway.pem"))
+	signed, code := s.typed(who, text, "intent", "sign", "--signer", filepath.Join(s.dir, "keys", "gateway.pem"))
 	if code != cli.ExitOK {
-		s.t.Fatalf("intent sign: %s", sealed)
+		s.t.Fatalf("intent sign: %s", signed)
 	}
-	return sealed
+	return signed
 }
 
 // typed runs a command as a person.
@@ -102,7 +102,7 @@ func (s *system) typed(who person, in []byte, args ...string) ([]byte, int) {
 	return out.Bytes(), code
 }
 
-// TestCatalogTypes: each type that people order is accepted by every entrance, and refused
+// TestCatalogTypes: each type that people use is accepted by every entrance, and refused
 // there with its code.
 func TestCatalogTypes(t *testing.T) {
 	l := serveLab(t, nil)
@@ -134,12 +134,12 @@ func TestCatalogTypes(t *testing.T) {
 	ways := map[string]entrance{"CLI": s.byCLI, "HTTP": s.byHTTP, "NATS": s.byNATS}
 	for _, c := range []typeCase{
 		{
-			typ: "workflow.start", who: ana, code: intents.MalformedArgs, route: to("/v1/runs"),
+			typ: "workflow.start", user: ana, code: intents.MalformedArgs, route: to("/v1/runs"),
 			good: func(int) any { return map[string]any{"workflow_id": "quick", "inputs": map[string]any{}} },
 			bad:  map[string]any{"workflow_id": "nothing", "inputs": map[string]any{}},
 		},
 		{
-			typ: "run.replay", who: ana, code: intents.MalformedArgs,
+			typ: "run.replay", user: ana, code: intents.MalformedArgs,
 			good: func(int) any { return catalog.RunReplay{RunID: done, FromNode: "two", Mode: catalog.ReplayFreeze} },
 			bad:  catalog.RunReplay{RunID: done, FromNode: "nothing", Mode: catalog.ReplayFreeze},
 			route: func(args any) (string, string, any) {
@@ -147,7 +147,7 @@ func TestCatalogTypes(t *testing.T) {
 			},
 		},
 		{
-			typ: "graph.patch", who: ana, code: intents.MalformedArgs,
+			typ: "graph.patch", user: ana, code: intents.MalformedArgs,
 			good: func(n int) any { return patchOf(open, "extra"+string(rune('a'+n)), "fetch") },
 			bad:  patchOf(open, "more", "nothing"),
 			route: func(args any) (string, string, any) {
@@ -156,7 +156,7 @@ func TestCatalogTypes(t *testing.T) {
 			},
 		},
 		{
-			typ: "hitl.approve", who: ben, code: intents.MalformedArgs,
+			typ: "hitl.approve", user: ben, code: intents.MalformedArgs,
 			good: func(int) any {
 				id := s.startRun(ana, "ask", nil)
 				s.runUntil(ana, id, "it waits", waits("notify"))
@@ -175,7 +175,7 @@ func TestCatalogTypes(t *testing.T) {
 			},
 		},
 		{
-			typ: "artifact.get", who: ana, code: intents.NotFound,
+			typ: "artifact.get", user: ana, code: intents.NotFound,
 			good: func(int) any { return catalog.ArtifactGet{Artifact: kept.Artifact} },
 			bad:  catalog.ArtifactGet{Artifact: "cas://" + nothing},
 			route: func(args any) (string, string, any) {
@@ -184,27 +184,27 @@ func TestCatalogTypes(t *testing.T) {
 			},
 		},
 		{
-			typ: "logs.stream", who: ana, code: intents.NotFound, route: to("/v1/logs"),
+			typ: "logs.stream", user: ana, code: intents.NotFound, route: to("/v1/logs"),
 			good: func(int) any { return map[string]any{"run_id": done} },
 			bad:  map[string]any{"run_id": "plan_nothing"},
 		},
 		{
-			typ: "kb.search", who: ana, code: intents.RBACForbidden, route: to("/agent/kb/search"),
+			typ: "kb.search", user: ana, code: intents.RBACForbidden, route: to("/agent/kb/search"),
 			good: func(n int) any { return map[string]any{"q": "numbers", "k": n + 1} },
 			bad:  map[string]any{"q": "numbers", "filters": map[string]any{"tenant": "other"}},
 		},
 		{
-			typ: "cache.invalidate", who: ana, code: intents.MalformedArgs, route: to("/agent/cache/invalidate"),
+			typ: "cache.invalidate", user: ana, code: intents.MalformedArgs, route: to("/agent/cache/invalidate"),
 			good: func(int) any { return map[string]any{"scope": "workflow", "key": done} },
 			bad:  map[string]any{"scope": "key", "key": "no key"},
 		},
 	} {
 		n := 0
 		for way, give := range ways {
-			if got := give(c.who, c, c.bad); got != c.code {
+			if got := give(c.user, c, c.bad); got != c.code {
 				t.Errorf("%s by %s: wrong arguments: %s, want %s", c.typ, way, got, c.code)
 			}
-			if got := give(c.who, c, c.good(n)); got != intents.OK {
+			if got := give(c.user, c, c.good(n)); got != intents.OK {
 				t.Errorf("%s by %s: %s", c.typ, way, got)
 			}
 			n++

@@ -24,29 +24,30 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/demo/quakes"
+	"aob.dev/writ/internal/testing/opensearchtest"
 )
 
-// cell is a cell whose processes are those of the program, as an operator makes it: with
+// programCell is a cell whose processes are those of the program, as an operator makes it: with
 // writ accounts, writ cell and writ serve.
-type cell struct {
+type programCell struct {
 	*testing.T
 	dir, seeds, config string
 }
 
 // makeCell makes a cell with processes ROLE:NAME. serve starts the servers of a NATS cluster
-// with what writ accounts has printed, and says where they are. The documents are in an
-// OpenSearch, and the blobs in another server's object store.
-func makeCell(t *testing.T, documents string, serve func(accounts []byte) (urls []string), processes ...string) *cell {
+// with what writ accounts has printed, and says where they are. The documents are in the
+// OpenSearch that tests share, and the blobs in another server's object store.
+func makeCell(t *testing.T, serve func(accounts []byte) (urls []string), processes ...string) *programCell {
 	t.Helper()
 	at := t.TempDir()
-	c := &cell{T: t, dir: filepath.Join(at, "cell"), seeds: filepath.Join(at, "nats-keys"), config: filepath.Join(at, "writ.yaml")}
+	c := &programCell{T: t, dir: filepath.Join(at, "cell"), seeds: filepath.Join(at, "nats-keys"), config: filepath.Join(at, "writ.yaml")}
 	accounts := []string{"accounts", "--keys", c.seeds}
 	for _, p := range processes {
 		accounts = append(accounts, "--process", p)
 	}
 	urls := serve([]byte(c.writ(accounts...)))
 	blobs := natsServer(t, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q }\n", t.TempDir()))
-	text := fmt.Sprintf("documents: %s\nblobs: %s\nbus_keys: %s\nlisten: 127.0.0.1:0\nrate_limit: 0\nbus: [%s]\n", documents, blobs, c.seeds, strings.Join(urls, ", "))
+	text := fmt.Sprintf("documents: %s\ndocuments_prefix: %s\nblobs: %s\nbus_keys: %s\nlisten: 127.0.0.1:0\nrate_limit: 0\nbus: [%s]\n", opensearchtest.Shared(t), prefix("p", at), blobs, c.seeds, strings.Join(urls, ", "))
 	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func makeCell(t *testing.T, documents string, serve func(accounts []byte) (urls 
 }
 
 // writ runs a command to its end and gives what it prints.
-func (c *cell) writ(args ...string) string {
+func (c *programCell) writ(args ...string) string {
 	c.Helper()
 	out, err := c.tryWrit(args...)
 	if err != nil {
@@ -66,7 +67,7 @@ func (c *cell) writ(args ...string) string {
 	return out
 }
 
-func (c *cell) tryWrit(args ...string) (string, error) {
+func (c *programCell) tryWrit(args ...string) (string, error) {
 	c.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *cell) tryWrit(args ...string) (string, error) {
 }
 
 // serve starts a process of some roles and waits until it serves. more are further flags.
-func (c *cell) serve(instance string, roles []string, more ...string) *machine {
+func (c *programCell) serve(instance string, roles []string, more ...string) *machine {
 	c.Helper()
 	args := append([]string{"serve"}, roles...)
 	args = append(args, "--config", c.config, "--instance", instance, "--data", c.TempDir())
@@ -113,8 +114,8 @@ func (c *cell) serve(instance string, roles []string, more ...string) *machine {
 	return x
 }
 
-// approve what the log of the skills says, as the operator does.
-func (c *cell) approve(skills *machine, url string) {
+// approve approves the skills as the log advises, like the operator.
+func (c *programCell) approve(skills *machine, url string) {
 	c.Helper()
 	lines := approveLine.FindAllStringSubmatch(skills.stderr.String(), -1)
 	if len(lines) == 0 {
@@ -122,15 +123,15 @@ func (c *cell) approve(skills *machine, url string) {
 	}
 	for _, m := range lines {
 		args := append([]string{"skill", "approve"}, strings.Fields(m[1])...)
-		c.writ(append(args, "--url", url, "--key", filepath.Join(c.dir, "operator", "keys", "operator.pem"))...)
+		c.writ(append(args, "--url", url, "--signer", filepath.Join(c.dir, "operator", "keys", "operator.pem"))...)
 	}
 }
 
 // rotate the key of a role, and give the public keys to all, to the role itself last.
-func (c *cell) rotate(role, url string) {
+func (c *programCell) rotate(role, url string) {
 	c.Helper()
 	c.writ("keys", "rotate", role, "--data", filepath.Join(c.dir, role), "--url", url,
-		"--root", filepath.Join(c.dir, "root", "keys", "root.pem"), "--key", filepath.Join(c.dir, "operator", "keys", "operator.pem"))
+		"--root", filepath.Join(c.dir, "root", "keys", "root.pem"), "--signer", filepath.Join(c.dir, "operator", "keys", "operator.pem"))
 	resp, err := http.Get(url + "/.well-known/jwks.json")
 	if err != nil {
 		c.Fatal(err)
@@ -168,8 +169,7 @@ func certified(t *testing.T) (certFile, keyFile string) {
 // TestIntegrationCell: a cell on OpenSearch and over TLS answers, also after its router's key was
 // rotated and when the recorder that records is killed: the other one goes on.
 func TestIntegrationCell(t *testing.T) {
-	search := startOpenSearch(t)
-	c := makeCell(t, search.URL, func(accounts []byte) []string {
+	c := makeCell(t, func(accounts []byte) []string {
 		certFile, keyFile := certified(t)
 		t.Setenv("WRIT_BUS_CA", certFile)
 		url := natsServer(t, append(fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q, sync_interval: always }\ntls { cert_file: %q, key_file: %q }\n", t.TempDir(), certFile, keyFile), accounts...))
@@ -240,13 +240,14 @@ func TestIntegrationCell(t *testing.T) {
 // on three NATS servers where every role is two processes, with the documents in an OpenSearch.
 // They know nothing of it.
 func TestIntegrationInCell(t *testing.T) {
+	t.Parallel()
 	suite := cmp.Or(os.Getenv(suiteVariable), "^Test(Tasks|ApprovedTurn|Cancel|SideBySide|DroppedClients|AskIsShown|ConsoleApproval)$")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), exe, "-test.run", suite, "-test.v", "-test.timeout=40m", "-test.parallel=1")
-	cmd.Env = append(os.Environ(), cellVariable+"=1", "WRIT_TEST_OPENSEARCH="+startOpenSearch(t).URL)
+	cmd.Env = append(os.Environ(), cellVariable+"=1", "WRIT_TEST_OPENSEARCH="+opensearchtest.Shared(t))
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	passed := strings.Count(text, "\n--- PASS: Test")

@@ -17,12 +17,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"aob.dev/writ/cell"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/cli"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/testing/natstest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/storage/jetstream/servertest"
 )
 
 // cellVariable has start make a cell on three NATS servers, in place of one node: each role is
@@ -30,7 +31,7 @@ import (
 // OpenSearch that WRIT_TEST_OPENSEARCH names.
 const cellVariable = "WRIT_TEST_CELL"
 
-// inCell says that start makes cells.
+// inCell reports whether start makes cells.
 func inCell() bool { return os.Getenv(cellVariable) != "" }
 
 // startCell is start in a cell.
@@ -41,16 +42,16 @@ func startCell(t *testing.T, s setup) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.CreateCell(at, engine, catalog.Builtin()); err != nil {
+	if _, err := cell.Create(at, engine, catalog.Builtin()); err != nil {
 		t.Fatal(err)
 	}
 	c := &celled{T: t, setup: s, at: at, seeds: filepath.Join(t.TempDir(), "seeds")}
-	text, _, err := node.Accounts(c.processes(), nil, c.seeds)
+	text, _, err := cell.Accounts(c.processes(), nil, c.seeds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.public = c.door.open(t)
-	c.urls = servertest.StartWith(t, 3, string(text)).URLs()
+	c.urls = natstest.StartWith(t, 3, string(text)).URLs()
 	c.blobs = natsServer(t, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q }\n", t.TempDir()))
 	key, err := node.BeginCell(t.Context(), c.config("router", "a"), at)
 	if err != nil {
@@ -77,7 +78,7 @@ type celled struct {
 
 var twice = []string{"a", "b"}
 
-// roleOf a role is its name on the bus.
+// nameOf is the name of a role on the bus.
 func nameOf(role string) string { return strings.TrimPrefix(role, "executor:") }
 
 func (c *celled) processes() (out []string) {
@@ -100,9 +101,9 @@ func (c *celled) config(role, instance string) node.Config {
 	}
 	cfg := node.Config{
 		Dir: filepath.Join(c.TempDir(), "data"), Documents: documents(c.at), Blobs: datadir.BlobsAt{URL: c.blobs}, Listen: "127.0.0.1:0", PublicURL: c.public,
-		AgentHosts: c.Hosts, Model: c.Model, Limits: c.Limits, Gate: c.Gate, Now: c.Now, PolicyExtensions: c.Extensions,
+		AgentHosts: c.Hosts, Model: c.Model, Limits: c.Limits, Routing: c.Routing, Now: c.Now, PolicyExtensions: c.Extensions,
 		Cluster: &node.Cluster{
-			Roles: []string{role}, Bus: node.BusAt{URLs: c.urls, Seeds: c.seeds, Instance: instance}, Keys: []string{node.CellKeys(c.at, keys)},
+			Roles: []string{role}, Bus: cell.Bus{URLs: c.urls, Seeds: c.seeds, Instance: instance}, Keys: []string{cell.Keys(c.at, keys)},
 			Routers: c.routers, Recorders: c.recorders,
 		},
 		Log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelInfo})).With(slog.String("process", role+" "+instance)),
@@ -191,7 +192,8 @@ func (d *door) open(t *testing.T) (at string) {
 func (c *celled) copied() (dir string) {
 	c.Helper()
 	dir = filepath.Join(c.TempDir(), "copy")
-	if _, err := node.CopyCell(c.Context(), c.config("recorder", "a"), c.at, dir); err != nil {
+	cfg := c.config("recorder", "a")
+	if _, err := (cell.Copy{Bus: cfg.Cluster.Bus, Blobs: cfg.Blobs, Log: cfg.Log}).Make(c.Context(), c.at, dir); err != nil {
 		c.Fatal(err)
 	}
 	return dir
@@ -201,7 +203,7 @@ func (c *celled) copied() (dir string) {
 // sight, and puts the agents of a directory in force.
 func (c *celled) prepare(s *system) {
 	c.Helper()
-	operator := []string{"--url", s.url, "--key", filepath.Join(s.dir, "keys", "operator.pem")}
+	operator := []string{"--url", s.url, "--signer", filepath.Join(s.dir, "keys", "operator.pem")}
 	c.mu.Lock()
 	lines := slices.Compact(slices.Sorted(slices.Values(c.proposed)))
 	c.mu.Unlock()
@@ -231,7 +233,7 @@ func natsServer(t *testing.T, config []byte) (url string) {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return servertest.Alone(t, file).ClientURL()
+	return natstest.Standalone(t, file).ClientURL()
 }
 
 var approveLine = regexp.MustCompile(`writ skill approve ([^"\\]+)`)

@@ -21,18 +21,19 @@ import (
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/cell"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/testing/natstest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
-	"aob.dev/writ/storage/jetstream/servertest"
 )
 
 // TestIntegrationCellFaults: a cell of two processes of each role on three NATS servers sends
-// parcels, while its processes are held and killed and its servers are held, killed and cut
-// off. No parcel is sent twice, and one that a user was told of was sent.
+// parcels, while its processes are paused and killed and its servers are paused, killed and cut
+// off. No parcel is sent twice, and each one reported to a user was sent.
 func TestIntegrationCellFaults(t *testing.T) {
 	f := startFaulty(t)
 	lasts, err := time.ParseDuration(os.Getenv(campaignTime))
@@ -53,21 +54,21 @@ func TestIntegrationCellFaults(t *testing.T) {
 
 // faulty is a cell that users use and that a test does harm to.
 type faulty struct {
-	*cell
-	servers *servertest.Cluster
+	*programCell
+	servers *natstest.Cluster
 	random  *rand.Rand
 	depot   *depot
 	key     string
 	roles   []faultyRole
 	urls    []string // of gateways
 
-	ctx    context.Context // of the users
-	stop   context.CancelFunc
-	users  sync.WaitGroup
-	number atomic.Int64 // of parcels
-	acked  atomic.Int64
-	said   chan struct{} // a parcel was acknowledged
-	told   sync.Map      // parcels that users were told of
+	ctx          context.Context // of the users
+	stop         context.CancelFunc
+	users        sync.WaitGroup
+	number       atomic.Int64 // of parcels
+	acked        atomic.Int64
+	acknowledged chan struct{} // a parcel was acknowledged
+	notified     sync.Map      // parcels reported to users
 
 	holds, kills, troubles map[string]int
 }
@@ -93,7 +94,7 @@ func startFaulty(t *testing.T) *faulty {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	f := &faulty{
-		random: rand.New(rand.NewPCG(seed, 0)), depot: serveDepot(t, nil), said: make(chan struct{}, 1),
+		random: rand.New(rand.NewPCG(seed, 0)), depot: serveDepot(t, nil), acknowledged: make(chan struct{}, 1),
 		holds: map[string]int{}, kills: map[string]int{}, troubles: map[string]int{},
 	}
 	var processes []string
@@ -102,24 +103,24 @@ func startFaulty(t *testing.T) *faulty {
 			processes = append(processes, nameOf(role)+":a", nameOf(role)+":b")
 		}
 	}
-	f.cell = makeCell(t, startOpenSearch(t).URL, func(accounts []byte) []string {
-		f.servers = servertest.StartWith(t, 3, string(accounts))
+	f.programCell = makeCell(t, func(accounts []byte) []string {
+		f.servers = natstest.StartWith(t, 3, string(accounts))
 		return f.servers.URLs()
 	}, processes...)
 	f.key = f.writ("cell", "begin", f.dir, "--config", f.config, "--instance", "a")
 	t.Setenv("WRIT_MODEL_KEY", "sk-test")
 	m := &mind{}
 	model := []string{"--model", "openai:mock", "--model-url", serveModel(t, general{m, sends(m)})}
-	recorders := f.both("recorder", nil)
-	routers := f.both("router", flags("--recorders", recorders))
+	recorders := f.startTwo("recorder", nil)
+	routers := f.startTwo("router", flags("--recorders", recorders))
 	for _, role := range []string{"manager", "planner", "task", "workflow"} {
-		f.both(role, model)
+		f.startTwo(role, model)
 	}
-	f.both("monitor", nil)
-	f.bothOf("executors", executorRoles(), append([]string{"--skills", f.depot.skills}, model...))
-	f.urls = f.both("gateway", append(flags("--recorders", recorders), flags("--routers", routers)...))
+	f.startTwo("monitor", nil)
+	f.startTwoOf("executors", executorRoles(), append([]string{"--skills", f.depot.skills}, model...))
+	f.urls = f.startTwo("gateway", append(flags("--recorders", recorders), flags("--routers", routers)...))
 	f.approve(f.roles[len(f.roles)-2].processes[0], f.urls[0])
-	f.writ("tenant", "data", "approval", `{"once":false}`, "--tenant", "default", "--url", f.urls[0], "--key", filepath.Join(f.dir, "operator", "keys", "operator.pem"))
+	f.writ("tenant", "data", "approval", `{"once":false}`, "--tenant", "default", "--url", f.urls[0], "--signer", filepath.Join(f.dir, "operator", "keys", "operator.pem"))
 	f.ctx, f.stop = context.WithCancel(t.Context())
 	for range 4 {
 		f.users.Go(f.user)
@@ -136,12 +137,12 @@ func flags(name string, values []string) (out []string) {
 	return out
 }
 
-// both starts two processes of a role, and says where they listen.
-func (f *faulty) both(role string, more []string) []string {
-	return f.bothOf(role, []string{role}, more)
+// startTwo starts two processes of a role, and returns their addresses.
+func (f *faulty) startTwo(role string, more []string) []string {
+	return f.startTwoOf(role, []string{role}, more)
 }
 
-func (f *faulty) bothOf(name string, roles, more []string) (urls []string) {
+func (f *faulty) startTwoOf(name string, roles, more []string) (urls []string) {
 	f.Helper()
 	r := faultyRole{name: name, roles: roles}
 	for i, instance := range twice {
@@ -159,10 +160,10 @@ func (f *faulty) user() {
 		n := int(f.number.Add(1))
 		for retry := 0; retry < 3 && f.ctx.Err() == nil; retry++ {
 			if f.ask(n, retry) {
-				f.told.Store(n, true)
+				f.notified.Store(n, true)
 				f.acked.Add(1)
 				select {
-				case f.said <- struct{}{}:
+				case f.acknowledged <- struct{}{}:
 				default:
 				}
 				break
@@ -201,14 +202,14 @@ func (f *faulty) more(n int64) {
 	late := time.After(3 * time.Minute)
 	for want := f.acked.Load() + n; f.acked.Load() < want; {
 		select {
-		case <-f.said:
+		case <-f.acknowledged:
 		case <-late:
 			f.Fatalf("nothing goes on: %d parcels", f.acked.Load())
 		}
 	}
 }
 
-// holdRoles holds one process of each role for a while.
+// holdRoles pauses one process of each role for a while.
 func (f *faulty) holdRoles() {
 	f.Helper()
 	var held []*machine
@@ -291,7 +292,7 @@ func (f *faulty) pause(most time.Duration) {
 // journal is the API of a recorder.
 func (f *faulty) journal() (js natsjs.JetStream, done func()) {
 	f.Helper()
-	conn, err := node.BusAt{URLs: f.servers.URLs(), Seeds: f.seeds, Instance: "b"}.Connect(f.Context(), "recorder")
+	conn, err := cell.Bus{URLs: f.servers.URLs(), Seeds: f.seeds, Instance: "b"}.Connect(f.Context(), "recorder")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -302,14 +303,14 @@ func (f *faulty) journal() (js natsjs.JetStream, done func()) {
 	return js, conn.Close
 }
 
-// check what was sent and what was said, and that the record is a legal one.
+// check checks the sent parcels, the reports, and that the record is legal.
 func (f *faulty) check() {
 	f.Helper()
 	f.stop()
 	f.users.Wait()
 	told, tried := 0, int(f.number.Load())
 	for n := 1; n <= tried; n++ {
-		_, acked := f.told.Load(n)
+		_, acked := f.notified.Load(n)
 		if acked {
 			told++
 		}
@@ -324,17 +325,17 @@ func (f *faulty) check() {
 	defer cancel()
 	js, done := f.journal()
 	defer done()
-	fold := state.New()
-	j, err := jetstream.Open(ctx, js, jetstream.Options{Observer: func(e storage.Entry) { fold.Observe(e) }})
+	rebuilt := state.New()
+	j, err := jetstream.Open(ctx, js, jetstream.Options{Observer: func(e storage.Entry) { rebuilt.Observe(e) }})
 	if err != nil {
 		f.Fatal(err)
 	}
 	defer j.Close()
 	// What is open then waits for an operator, who has to say how a call ended, or for a gateway
 	// that has died.
-	_ = clock.Every(ctx, time.Second, func() bool { _, open := fold.OpenPlans(""); return open == 0 })
-	_, open := fold.OpenPlans("")
-	if err := fold.Err(); err != nil {
+	_ = clock.Every(ctx, time.Second, func() bool { _, open := rebuilt.OpenPlans(""); return open == 0 })
+	_, open := rebuilt.OpenPlans("")
+	if err := rebuilt.Err(); err != nil {
 		f.Errorf("the record: %v", err)
 	}
 	f.Logf("%d parcels asked for, %d acknowledged, %d records, %d open plans; held %v, killed %v, servers %v", tried, told, j.Next(), open, f.holds, f.kills, f.troubles)

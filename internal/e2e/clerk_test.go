@@ -25,13 +25,13 @@ type clerk struct {
 
 // habit is what a clerk does at some words.
 type habit struct {
-	words string            // regular expression over the request in lower case
-	tools []string          // to call at once, with what the request names
-	with  map[string]string // more arguments
-	then  string            // to call next for each row of the first result
-	join  string            // script over the second result, with the ids of the first
-	say   string            // the answer, where nothing need be called
-	no    string            // why it cannot be done
+	words    string            // regular expression over the request in lower case
+	tools    []string          // to call at once, with what the request names
+	with     map[string]string // more arguments
+	nextTool string            // to call next for each row of the first result
+	join     string            // script over the second result, with the ids of the first
+	say      string            // the answer, where nothing need be called
+	no       string            // why it cannot be done
 }
 
 const owing = `import json
@@ -55,12 +55,12 @@ var habits = []habit{
 
 	{words: `(summari|summary|fasse|zusammenfassung|all about|überblick)`, tools: []string{"get_customer", "list_orders", "list_tickets", "list_notes"}},
 	{words: `(owe|schulden).*|customers in .* unpaid|kunden in .* (offene|unbezahlte) rechnungen`, tools: []string{"list_customers", "list_invoices"}, with: map[string]string{"status": "unpaid"}, join: owing},
-	{words: `(remind|erinnere).* (overdue|unpaid|überfällig)`, tools: []string{"list_invoices"}, with: map[string]string{"status": "unpaid"}, then: "send_invoice"},
-	{words: `(close|schließe).*(older than|älter als)`, tools: []string{"list_tickets"}, with: map[string]string{"status": "open"}, then: "close_ticket"},
-	{words: `assign (all|every).*tickets|(weise|gib).* alle .*tickets`, tools: []string{"list_tickets"}, with: map[string]string{"status": "open"}, then: "assign_ticket"},
-	{words: `(where|when|wo|wann).*(last|latest|letzte) order`, tools: []string{"list_orders"}, with: map[string]string{"status": "shipped"}, then: "track_shipment"},
-	{words: `(harbor hotel|fjord foods|anker bikes).*(order|bought|bestellt)|(order|bought|bestellt).*(harbor hotel|fjord foods|anker bikes)`, tools: []string{"list_customers"}, then: "list_orders"},
-	{words: `(harbor hotel|fjord foods|anker bikes).*(talk to|call|phone|anrufen)|(talk to|call|phone).*(harbor hotel|fjord foods|anker bikes)`, tools: []string{"list_customers"}, then: "list_contacts"},
+	{words: `(remind|erinnere).* (overdue|unpaid|überfällig)`, tools: []string{"list_invoices"}, with: map[string]string{"status": "unpaid"}, nextTool: "send_invoice"},
+	{words: `(close|schließe).*(older than|älter als)`, tools: []string{"list_tickets"}, with: map[string]string{"status": "open"}, nextTool: "close_ticket"},
+	{words: `assign (all|every).*tickets|(weise|gib).* alle .*tickets`, tools: []string{"list_tickets"}, with: map[string]string{"status": "open"}, nextTool: "assign_ticket"},
+	{words: `(where|when|wo|wann).*(last|latest|letzte) order`, tools: []string{"list_orders"}, with: map[string]string{"status": "shipped"}, nextTool: "track_shipment"},
+	{words: `(harbor hotel|fjord foods|anker bikes).*(order|bought|bestellt)|(order|bought|bestellt).*(harbor hotel|fjord foods|anker bikes)`, tools: []string{"list_customers"}, nextTool: "list_orders"},
+	{words: `(harbor hotel|fjord foods|anker bikes).*(talk to|call|phone|anrufen)|(talk to|call|phone).*(harbor hotel|fjord foods|anker bikes)`, tools: []string{"list_customers"}, nextTool: "list_contacts"},
 
 	{words: `(close|schließe|is done|kann zu|erledigt).*\bt-\d+|\bt-\d+.*(close|schließ|is done|kann zu|erledigt)`, tools: []string{"close_ticket"}},
 	{words: `(urgent|priority|dringend|priorität).*\bt-\d+|\bt-\d+.*(urgent|priority|dringend|priorität)`, tools: []string{"set_ticket_priority"}},
@@ -171,8 +171,8 @@ func (c *clerk) plan(req model.Request, task string) *model.Response {
 		return replying(req, infeasible(h.no))
 	}
 	needed := slices.Clone(h.tools)
-	if h.then != "" {
-		needed = append(needed, h.then)
+	if h.nextTool != "" {
+		needed = append(needed, h.nextTool)
 	}
 	skills := blockOf[[]catalog.SkillHit](req, "Skills")
 	for i, name := range needed {
@@ -192,7 +192,7 @@ func (c *clerk) plan(req model.Request, task string) *model.Response {
 	return replying(req, steps(one))
 }
 
-// work calls what the habit says, with what the request and the results name.
+// work makes the calls of the habit, with names from the request and the results.
 func (c *clerk) work(req model.Request, task string, finish func(string) *model.Response) *model.Response {
 	h, done := habitOf(task), exchanges(req)
 	if h.say != "" || h.no != "" {
@@ -202,7 +202,7 @@ func (c *clerk) work(req model.Request, task string, finish func(string) *model.
 	first := done[:min(len(done), len(h.tools))]
 	if len(first) == 0 {
 		var calls []model.Call
-		if h.then == "assign_ticket" {
+		if h.nextTool == "assign_ticket" {
 			delete(named, "assignee") // who will have them
 		}
 		for _, name := range h.tools {
@@ -222,10 +222,10 @@ func (c *clerk) work(req model.Request, task string, finish func(string) *model.
 		return replying(req, write(done[len(done)-1].label()))
 	}
 	last := done[len(first):]
-	if h.then != "" {
+	if h.nextTool != "" {
 		var calls []model.Call
 		for _, r := range rows {
-			next := argued(req, h.then, named, r)
+			next := argued(req, h.nextTool, named, r)
 			if !slices.ContainsFunc(last, func(x exchange) bool { return x.call.Arguments == next.Arguments }) {
 				calls = append(calls, next)
 			}
@@ -237,11 +237,11 @@ func (c *clerk) work(req model.Request, task string, finish func(string) *model.
 	if len(last) == 0 {
 		last = first
 	}
-	return finish(told(last))
+	return finish(callResults(last))
 }
 
-// told is what became of calls.
-func told(last []exchange) string {
+// callResults is what became of calls.
+func callResults(last []exchange) string {
 	var b strings.Builder
 	good, failure := 0, ""
 	for _, x := range last {
@@ -351,7 +351,7 @@ func mentioned(req model.Request, task string, h habit) map[string]string {
 	return out
 }
 
-// composed is the answer from results, or of a failure with all that is said of it.
+// composed is the answer from results, or from a failure with all its details.
 func composed(req model.Request) string {
 	text := "Here is what I found."
 	if failure := blockOf[json.RawMessage](req, "Failure"); len(failure) > 0 {

@@ -38,7 +38,7 @@ service:
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var log said
+	var log outputBuffer
 	cmd := exec.CommandContext(t.Context(), program, "--config", file)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"aob.dev/writ/internal/problem/edge"
 )
 
-// occupy opens a connection, says something on it and leaves it.
+// occupy opens a connection, writes something to it and leaves it open.
 func (s *system) occupy(says string) *bufio.Reader {
 	s.t.Helper()
 	c, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))

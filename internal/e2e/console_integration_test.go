@@ -24,7 +24,8 @@ func TestIntegrationConsole(t *testing.T) {
 	s.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "boss", Roles: []string{"user", "auditor", "approver", "admin"}}})
 	done := s.ask(boss, openInBerlin)
 
-	// Somebody else's order waits, and an earlier version of the skill is the approved one.
+	// Somebody else's intent is pending approval, and an earlier version of the skill is the
+	// approved one.
 	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["outlet_list"]}`)}})
 	held := s.hold(s.as("ana"), openInBerlin)
 	changed := s.pinAnother("order_list")

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/datadir"
 )
 
 // browser is somebody at the console.
@@ -23,7 +23,7 @@ type browser struct {
 	web *http.Client
 }
 
-// page of the console, with what a browser tells of its requests.
+// page of the console, with a browser's request headers.
 type page struct {
 	status int
 	path   string
@@ -105,7 +105,7 @@ func (p page) shows(t *testing.T, texts ...string) {
 // consolePages are all that need no id.
 var consolePages = []string{"/console/now", "/console/plans", "/console/approvals", "/console/agents", "/console/policies", "/console/record", "/console/health"}
 
-// TestConsoleApproval: an order waits, ben sees in the console what exactly will happen and
+// TestConsoleApproval: an intent waits, ben sees in the console what exactly will happen and
 // approves it there; it is carried out, and a second one is compared with it.
 func TestConsoleApproval(t *testing.T) {
 	shop := serveShop(t)
@@ -159,7 +159,7 @@ func TestConsoleApproval(t *testing.T) {
 	}
 }
 
-// TestConsoleSession: the cookie is good for the console alone, and over with its key.
+// TestConsoleSession: the cookie is valid for the console alone, and ends with its key.
 func TestConsoleSession(t *testing.T) {
 	s := start(t, setup{})
 	ben := s.addPerson("default", "ben", "user", "auditor")
@@ -247,7 +247,7 @@ func TestConsoleSkill(t *testing.T) {
 // pinAnother has an earlier version of a skill approved, as if its server had changed it since.
 func (s *system) pinAnother(tool string) string {
 	s.t.Helper()
-	versions, err := datadir.ReadSkillVersions(s.skilled[0])
+	versions, err := approval.ReadVersions(s.skilled[0])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func (s *system) pinAnother(tool string) string {
 			name := v.Name
 			v.Digest, v.Description, v.Declared = intents.Digest([]byte("before")), "What it said before.", false
 			for _, dir := range s.skilled {
-				if err := datadir.WriteSkillVersions(dir, append(versions, v)); err != nil {
+				if err := approval.WriteVersions(dir, append(versions, v)); err != nil {
 					s.t.Fatal(err)
 				}
 			}

@@ -146,8 +146,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestLongConversation: thirty turns in one session. No prompt passes its budget, and what
-// was said first is not told any more, but named.
+// TestLongConversation: thirty turns in one session. No prompt passes its budget, and the first
+// messages are no longer quoted, but named.
 func TestLongConversation(t *testing.T) {
 	const budget = 6000 * 4 // bytes: four a token
 	n := 0
@@ -211,9 +211,9 @@ func (l *load) remembered(plans map[string]string) {
 	}
 }
 
-// TestResumeSession: a user goes on with a session that has ended under a new id, whose first
-// turn the model is told what was said before. A session that has not ended, one of somebody
-// else and one that never was are refused.
+// TestResumeSession: a user goes on with a session that has ended under a new id, whose first turn
+// has the earlier conversation. A session that has not ended, one of somebody else and one that
+// never was are refused.
 func TestResumeSession(t *testing.T) {
 	const first, second = "Which outlet is first?", "And the second one?"
 	s, k, ana := talkUnder(t, node.Limits{SessionTTL: time.Millisecond}, func(string) string { return "Outlet 7." })

@@ -34,7 +34,7 @@ func yard() *mind {
 
 // TestKillSideBySide: two steps are at work and one is done when writ dies. The one that
 // is done stays; the others run again, side by side, and the plan goes on to its end. The
-// order that may be sent twice keeps its intent_id.
+// intent that may be sent twice keeps its intent_id.
 func TestKillSideBySide(t *testing.T) {
 	label, weigh := newGate(), newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_label": label, "parcel_weigh": weigh})

@@ -12,9 +12,8 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// These tests kill -9 a writ in the middle of a plan and start it again. Where
-// it dies is not left to chance: it dies while a skill server or a model, which
-// are outside, hold it up.
+// These tests kill -9 a writ in the middle of a plan and start it again. The place of its death is
+// fixed: it dies while an external skill server or model blocks it.
 
 // porter is a mind for plans of two steps: list the parcels, then do something
 // with them by the skill named second.
@@ -45,8 +44,8 @@ func porter(second string) *mind {
 	}
 }
 
-// line is an order as these tests compare it.
-func line(o order) string {
+// line is an intent as these tests compare it.
+func line(o intent) string {
 	s := o.Type + " " + string(o.Decision.Code)
 	if o.Outcome != nil {
 		s = o.Type + " " + string(o.Outcome.Code)
@@ -54,8 +53,8 @@ func line(o order) string {
 	return s
 }
 
-// lines are the task orders of a step, without reads that say nothing.
-func lines(orders []order, step int) []string {
+// lines are the task intents of a step, without reads that say nothing.
+func lines(orders []intent, step int) []string {
 	out := []string{}
 	for _, o := range orders {
 		if o.Context.Step == step && o.Signer == intents.RoleTask && o.Type != "skill.load" {
@@ -65,7 +64,7 @@ func lines(orders []order, step int) []string {
 	return out
 }
 
-func countOf(orders []order, typ string) int {
+func countOf(orders []intent, typ string) int {
 	n := 0
 	for _, o := range orders {
 		if o.Type == typ && o.Decision.Verdict == intents.Allow {
@@ -174,7 +173,7 @@ func TestKillDuringPureCall(t *testing.T) {
 	}
 }
 
-// TestKillDuringIdempotentCall: the same order is dispatched again, under the
+// TestKillDuringIdempotentCall: the same intent is dispatched again, under the
 // same intent_id, before writ is ready; the step's new task gets its result.
 func TestKillDuringIdempotentCall(t *testing.T) {
 	g := newGate()
@@ -198,9 +197,8 @@ func TestKillDuringIdempotentCall(t *testing.T) {
 	}
 }
 
-// TestKillDuringOnceCall: whether it happened is not known, so it is never made
-// again. The step goes on, and its model is told so; here it gives up, and an equal call of
-// the new plan is refused.
+// TestKillDuringOnceCall: its outcome is unknown, so it is never repeated. The step continues, and
+// its model is told that; here it gives up, and an equal call of the new plan is refused.
 func TestKillDuringOnceCall(t *testing.T) {
 	g, m := newGate(), porter("parcel_send")
 	write, decide := m.plan, m.act
@@ -254,8 +252,8 @@ func TestKillDuringOnceCall(t *testing.T) {
 	if failed == nil || failed.Trigger != "insufficient" {
 		t.Fatalf("the planner was told of %+v", failed)
 	}
-	facts := failed.Facts
-	if len(facts) != 1 || facts[0].IntentID != sent[0] || facts[0].Type != "skill.call" || facts[0].Code != intents.Indeterminate {
-		t.Errorf("the planner was told of %+v, and %s was sent", facts, sent[0])
+	history := failed.IntentHistory
+	if len(history) != 1 || history[0].IntentID != sent[0] || history[0].Type != "skill.call" || history[0].Code != intents.Indeterminate {
+		t.Errorf("the planner was told of %+v, and %s was sent", history, sent[0])
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// gate holds up the first who comes, until it is opened.
+// gate blocks the first caller, until it is opened.
 type gate struct {
 	once          sync.Once
 	reached, open chan struct{}
@@ -49,15 +49,15 @@ type depot struct {
 	t      *testing.T
 	skills string             // as --skills takes it
 	gates  map[string]*gate   // by skill
-	watch  func(skill string) // if not nil, told of every call
+	watch  func(skill string) // if not nil, called for every call
 
 	mu      sync.Mutex // guards the rest
 	calls   map[string][]string
 	parcels map[string]map[int]int // by skill: how often it was called for a parcel
 }
 
-// The depot's skills. Each tells of its effect in the words of MCP; parcel_send
-// tells nothing, so it acts once.
+// The depot's skills. Each declares its effect by MCP hints; parcel_send declares none, so it acts
+// once.
 var depotSkills = []struct {
 	name, about, output, result string
 	effect                      catalog.Effect

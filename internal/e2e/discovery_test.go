@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/micro"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 // TestDiscovery asks for the micro services, as `nats micro info` does: every
@@ -37,7 +37,7 @@ func TestDiscovery(t *testing.T) {
 		}
 	}
 	router := subjectsOf(t, s, bus.ServiceName("router"))
-	if !slices.Contains(router, bus.Orders) || slices.ContainsFunc(router, func(s string) bool { return strings.HasPrefix(s, "writ.exec.") }) {
+	if !slices.Contains(router, bus.Intents) || slices.ContainsFunc(router, func(s string) bool { return strings.HasPrefix(s, "writ.exec.") }) {
 		t.Errorf("the router hears %v", router)
 	}
 }

@@ -15,11 +15,20 @@ func documents(dir string) datadir.DocumentsAt {
 	if url == "" {
 		return datadir.DocumentsAt{}
 	}
-	sum := sha256.Sum256([]byte(dir))
-	return datadir.DocumentsAt{URL: url, Prefix: fmt.Sprintf("t%x-", sum[:6])}
+	kind := "t"
+	if inCell() {
+		kind = "c"
+	}
+	return datadir.DocumentsAt{URL: url, Prefix: prefix(kind, dir)}
 }
 
-// documentsEnv says the same to a process.
+// prefix of a directory's indices, of which one server has those of many.
+func prefix(kind, dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return fmt.Sprintf("%s%x-", kind, sum[:6])
+}
+
+// documentsEnv configures a process likewise.
 func documentsEnv(dir string) []string {
 	d := documents(dir)
 	return []string{"WRIT_DOCUMENTS=" + d.URL, "WRIT_DOCUMENTS_PREFIX=" + d.Prefix}

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// TestEditedTurn: an approver edits a call; the next task orders what was edited, and writ dies
+// TestEditedTurn: an approver edits a call; the next task submits the edited call, and writ dies
 // while that waits; another approver lets it go on, by the step's number, and it alone is sent.
 func TestEditedTurn(t *testing.T) {
 	d := serveDepot(t, nil)

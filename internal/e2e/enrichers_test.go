@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/datadir"
 )
 
 // TestPayloadsAreTyped: of a payload that is not of its declared type neither a model nor the
-// user sees anything; one that is of it is shown. Kept for a minute, it then serves the same
+// user sees anything; one that is of it is shown. Cached for a minute, it then serves the same
 // user's next turn without another call, and no other user's.
 func TestPayloadsAreTyped(t *testing.T) {
 	agents := t.TempDir()
@@ -58,8 +58,8 @@ func TestPayloadsAreTyped(t *testing.T) {
 		t.Errorf("the user saw %s", answer)
 	}
 
-	versions, err := datadir.ReadSkillVersions(s.dir)
-	i := slices.IndexFunc(versions, func(v datadir.SkillVersion) bool { return strings.HasSuffix(v.Name, ".stock_list") })
+	versions, err := approval.ReadVersions(s.dir)
+	i := slices.IndexFunc(versions, func(v approval.Version) bool { return strings.HasSuffix(v.Name, ".stock_list") })
 	if err != nil || i < 0 {
 		t.Fatalf("declared: %+v, error %v", versions, err)
 	}

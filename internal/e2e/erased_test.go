@@ -17,7 +17,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// eraseSessions erases each order that was acknowledged, once, until ctx ends or
+// eraseSessions erases each intent that was acknowledged, once, until ctx ends or
 // writ has died.
 func (l *load) eraseSessions(ctx context.Context) {
 	origin, asked := "", map[int64]bool{}
@@ -40,13 +40,13 @@ func (l *load) eraseSessions(ctx context.Context) {
 		slices.SortFunc(accepted, func(a, b intents.Answer) int { return int(*a.Position - *b.Position) })
 		if origin == "" {
 			if origin = l.origin(); origin == "" {
-				return // it died before it said so
+				return // it died before it reported that
 			}
 		}
 		for _, a := range accepted {
 			asked[*a.Position] = true
 			raw := l.byOperator(origin, "record.erase", catalog.RecordErase{
-				Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: []string{catalog.ErasesOrder, catalog.ErasesResult}, Reason: "the test wants it",
+				Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: []string{catalog.ErasesIntent, catalog.ErasesResult}, Reason: "the test wants it",
 			})
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/v1/intents", bytes.NewReader(raw))
 			if err != nil {
@@ -72,7 +72,7 @@ func (l *load) eraseSessions(ctx context.Context) {
 }
 
 // erased: what an accepted record.erase names is in no file of the journal, and no
-// other order has lost a part.
+// other intent has lost a part.
 func (l *load) erased() {
 	l.t.Helper()
 	dir := filepath.Join(l.dir, "journal")
@@ -86,14 +86,14 @@ func (l *load) erased() {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		if rec.Kind != storage.KindOrder {
+		if rec.Kind != storage.KindIntent {
 			continue
 		}
-		s, err := state.ReadOrder(rec)
+		s, err := state.ReadIntent(rec)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		if _, gone := rec.Erased[storage.PartOrder]; gone {
+		if _, gone := rec.Erased[storage.PartIntent]; gone {
 			lost[rec.Position] = s.Decision.IntentID
 		}
 		if s.Type == "record.erase" && s.Decision.Verdict == intents.Allow {
@@ -134,7 +134,7 @@ func (l *load) erased() {
 	}
 }
 
-// at is where a sealed order was acknowledged.
+// at is where a signed intent was acknowledged.
 func (l *load) at(raw []byte) (int64, bool) {
 	u, err := intents.Parse(raw)
 	if err != nil {

@@ -62,9 +62,6 @@ func TestEvalDesk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	s := start(t, setup{Skills: []string{skills}, Model: m, Agents: "../../evals/desk", Limits: node.Limits{Requests: 1 << 20, Window: time.Minute}})
 	s.holdNothing()
 	var out, said bytes.Buffer

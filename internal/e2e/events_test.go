@@ -60,8 +60,8 @@ func follow(ctx context.Context, url, seedFile, tenant, reader, last string, han
 	return ctx.Err()
 }
 
-// TestEvents: another system hears a denial, a memory write and a cancel, in order and once,
-// although writ is killed in between. A reader of another tenant hears nothing of it.
+// TestEvents: another system receives a denial, a memory write and a cancel, in order and once,
+// although writ is killed in between. A reader of another tenant receives none of it.
 func TestEvents(t *testing.T) {
 	address := freeAddress(t)
 	m := porter("parcel_weigh")
@@ -104,7 +104,7 @@ func TestEvents(t *testing.T) {
 	close(proceed)
 	await(t, stands)
 	x.await("the denial is heard", func() bool { return heard["default"].has(id, "intent.denied") })
-	before := len(heard["default"].of(id))
+	before := len(heard["default"].ofPlan(id))
 	x.kill()
 	x.start()
 	await(t, stands)
@@ -127,7 +127,7 @@ func TestEvents(t *testing.T) {
 			break // what comes of tasks that end later may come still
 		}
 	}
-	got := heard["default"].of(id)
+	got := heard["default"].ofPlan(id)
 	if d := gocmp.Diff(want, got[:min(len(want), len(got))]); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
@@ -194,8 +194,8 @@ func (h *hearing) count() int {
 	return len(h.ids)
 }
 
-// of are the events of a plan, as they came.
-func (h *hearing) of(plan string) (out []string) {
+// ofPlan are the events of a plan, as they came.
+func (h *hearing) ofPlan(plan string) (out []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.events {
@@ -207,7 +207,7 @@ func (h *hearing) of(plan string) (out []string) {
 }
 
 func (h *hearing) has(plan, typ string) bool {
-	for _, e := range h.of(plan) {
+	for _, e := range h.ofPlan(plan) {
 		if strings.HasSuffix(e, " "+typ) {
 			return true
 		}

@@ -22,7 +22,7 @@ type death struct {
 	after string // passes count when step 2 is about to act (chosen) or its skill server was called (acted)
 	skill string // what step 2 of the plan calls
 	first string // the death before, as WRIT_FAILPOINT has it
-	erase bool   // the orders that the test seals are erased all the while
+	erase bool   // the intents that the test signs are erased all the while
 	held  bool   // step 2 waits for a person, who approves at once
 }
 
@@ -45,7 +45,7 @@ var deaths = []death{
 	{point: failpoint.JournalJudged, n: 20},
 	{point: failpoint.JournalJudged, n: 1, after: acted},
 	{point: failpoint.JournalRecords, n: 24},
-	{point: failpoint.JournalKeylog, n: 18},
+	{point: failpoint.JournalCommits, n: 18},
 	{point: failpoint.JournalDurable, n: 22},
 	{point: failpoint.JournalDurable, n: 1},
 	{point: failpoint.JournalDurable, n: 1, after: acted},
@@ -55,16 +55,16 @@ var deaths = []death{
 	{point: failpoint.JournalErasing, n: 2, erase: true},
 	{point: failpoint.JournalErased, n: 2, erase: true},
 	{point: failpoint.JournalEmptied, n: 3, erase: true},
-	{point: failpoint.OrderDecided, n: 14},
-	{point: failpoint.OrderDecided, n: 1, after: chosen},
-	{point: failpoint.OrderCommitted, n: 6},
-	{point: failpoint.OrderCommitted, n: 1, after: chosen},
-	{point: failpoint.OrderCommitted, n: 1, after: chosen, skill: "parcel_label"},
-	{point: failpoint.OrderTicketed, n: 1, after: chosen},
-	{point: failpoint.OrderReported, n: 8},
-	{point: failpoint.OrderReported, n: 1, after: acted},
-	{point: failpoint.OrderReported, n: 1, after: acted, skill: "parcel_label"},
-	{point: failpoint.OrderFinished, n: 9},
+	{point: failpoint.IntentDecided, n: 14},
+	{point: failpoint.IntentDecided, n: 1, after: chosen},
+	{point: failpoint.IntentCommitted, n: 6},
+	{point: failpoint.IntentCommitted, n: 1, after: chosen},
+	{point: failpoint.IntentCommitted, n: 1, after: chosen, skill: "parcel_label"},
+	{point: failpoint.IntentTicketed, n: 1, after: chosen},
+	{point: failpoint.IntentReported, n: 8},
+	{point: failpoint.IntentReported, n: 1, after: acted},
+	{point: failpoint.IntentReported, n: 1, after: acted, skill: "parcel_label"},
+	{point: failpoint.IntentFinished, n: 9},
 	{point: failpoint.StepFinished, n: 1},
 	{point: failpoint.ErasureAccepted, n: 2, erase: true},
 	{point: failpoint.ErasureBlobs, n: 2, erase: true},
@@ -143,7 +143,7 @@ func TestFailpoints(t *testing.T) {
 func mortal(t *testing.T) (exe string) {
 	t.Helper()
 	exe = filepath.Join(t.TempDir(), "writ")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "failpoint", "-o", exe, "aob.dev/writ/cmd/writ")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w -X aob.dev/writ/internal/failpoint.built=yes", "-o", exe, "aob.dev/writ/cmd/writ")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build with failpoints: %v\n%s", err, out)
 	}

@@ -48,8 +48,8 @@ func (s *seeker) Respond(_ context.Context, req model.Request, _ func(model.Even
 	return out, nil
 }
 
-// TestFindTools: an agent with more tools than a request takes is shown those that fit the message, and finds
-// and calls one that is not among them. All were loaded by two orders.
+// TestFindTools: an agent with more tools than a request takes is shown those that fit the message,
+// and finds and calls one that is not among them. All were loaded by two intents.
 func TestFindTools(t *testing.T) {
 	records := crm.New(time.Now().UTC())
 	records.Archive(150)
@@ -83,7 +83,7 @@ func TestFindTools(t *testing.T) {
 		}
 	}
 	loads := 0
-	for _, o := range s.orders(got.PlanID) {
+	for _, o := range s.intents(got.PlanID) {
 		if o.Type != "skill.load" {
 			continue
 		}

@@ -20,13 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/state"
+	"aob.dev/writ/state/agents"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -111,14 +111,14 @@ type road struct {
 	depot *depot
 	mark  string // passes of the failpoint count when it is there
 
-	read   int64                 // records of the journal that were looked at
-	orders map[int64]state.Order // by position
-	lost   map[int]bool          // parcels whose order reached nobody, as an operator found out
+	read    int64                  // records of the journal that were read
+	intents map[int64]state.Intent // by position
+	lost    map[int]bool           // parcels whose intent reached nobody, as an operator found out
 }
 
 // TestIntegrationGraphsKilled kills random plans with SIGKILL after every commit that they make,
-// three hundred times. What a plan does is afterwards what it does undisturbed: nothing twice,
-// and missing only where the record says of an order that it is not known how it ended.
+// three hundred times. The effects are those of an undisturbed plan: none twice, and missing only
+// where the record has an intent with an unknown outcome.
 func TestIntegrationGraphsKilled(t *testing.T) {
 	t.Parallel()
 	exe := mortal(t)
@@ -129,7 +129,7 @@ func TestIntegrationGraphsKilled(t *testing.T) {
 			t.Parallel()
 			for seed := uint64(n); deaths.Load() < deathsOfGraphs; seed += graphsAtOnce {
 				graphs.Add(1)
-				drive(t, exe, begun, graphOf(seed), &deaths)
+				runGraph(t, exe, begun, graphOf(seed), &deaths)
 			}
 		})
 	}
@@ -141,13 +141,13 @@ func TestIntegrationGraphsKilled(t *testing.T) {
 	})
 }
 
-// drive kills a graph at its first commit, then at its second, until it ends before that.
-func drive(t *testing.T, exe, begun string, g graph, deaths *atomic.Int64) {
+// runGraph kills a graph at its first commit, then at its second, until it ends before that.
+func runGraph(t *testing.T, exe, begun string, g graph, deaths *atomic.Int64) {
 	t.Helper()
 	dir := t.TempDir()
 	d := serveDepot(t, nil)
 	x := &road{
-		graph: g, depot: d, mark: filepath.Join(dir, "mark"), orders: map[int64]state.Order{}, lost: map[int]bool{},
+		graph: g, depot: d, mark: filepath.Join(dir, "mark"), intents: map[int64]state.Intent{}, lost: map[int]bool{},
 		machine: &machine{system: &system{t: t, dir: filepath.Join(dir, "data")}, exe: exe},
 	}
 	if out, err := exec.CommandContext(t.Context(), "cp", "-a", begun, x.dir).CombinedOutput(); err != nil {
@@ -179,7 +179,7 @@ func drive(t *testing.T, exe, begun string, g graph, deaths *atomic.Int64) {
 		if err := os.WriteFile(x.mark, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, whole := x.asked(run); whole { // there is no such commit, or none that anybody waits for
+		if _, whole := x.requestRun(run); whole { // there is no such commit, or none that anybody waits for
 			x.end(syscall.SIGKILL)
 			x.start()
 			x.completed(run)
@@ -219,9 +219,9 @@ func (x *road) armed(n int) {
 	}
 }
 
-// asked asks for a run, whoever asked for it before, and follows it. whole is true if its
+// requestRun asks for a run, whoever asked for it before, and follows it. whole is true if its
 // stream ended with a word and not with writ.
-func (x *road) asked(run int) (plan string, whole bool) {
+func (x *road) requestRun(run int) (plan string, whole bool) {
 	x.t.Helper()
 	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/agent/run", strings.NewReader(fmt.Sprintf(`{"stream":true,"message":"Weigh the parcels: run %d"}`, run)))
 	if err != nil {
@@ -244,7 +244,7 @@ func (x *road) asked(run int) (plan string, whole bool) {
 // operator who looks at the depot would.
 func (x *road) completed(run int) {
 	x.t.Helper()
-	plan, _ := x.asked(run)
+	plan, _ := x.requestRun(run)
 	deadline := time.Now().Add(patience)
 	for {
 		x.resolve()
@@ -255,12 +255,12 @@ func (x *road) completed(run int) {
 		if time.Now().After(deadline) {
 			x.t.Fatalf("run %d does not end: %+v", run, v)
 		}
-		x.asked(run)
+		x.requestRun(run)
 	}
 	x.judged(run, plan)
 }
 
-// resolve says of every once order that nobody knows how it ended what the depot knows.
+// resolve resolves every once intent with an unknown outcome by the depot's records.
 func (x *road) resolve() {
 	x.t.Helper()
 	records, err := sqlite.OpenRecords(x.t.Context(), filepath.Join(x.dir, "journal"))
@@ -274,27 +274,27 @@ func (x *road) resolve() {
 		}
 		x.read = rec.Position + 1
 		switch rec.Kind {
-		case storage.KindOrder:
-			s, err := state.ReadOrder(rec)
+		case storage.KindIntent:
+			s, err := state.ReadIntent(rec)
 			if err != nil {
 				x.t.Fatal(err)
 			}
-			x.orders[rec.Position] = s
+			x.intents[rec.Position] = s
 		case storage.KindOutcome:
 			out, of, err := state.OutcomeOf(rec)
 			if err != nil {
 				x.t.Fatal(err)
 			}
 			if out.Status == intents.StatusIndetermined {
-				x.found(x.orders[of])
+				x.found(x.intents[of])
 			}
 		default:
 		}
 	}
 }
 
-// found says how an order ended: as the depot has it.
-func (x *road) found(o state.Order) {
+// found reports how an intent ended, from the depot's records.
+func (x *road) found(o state.Intent) {
 	x.t.Helper()
 	id, status := o.Decision.IntentID, intents.Done
 	if !slices.Contains(x.depot.ids("parcel_send"), id) {
@@ -307,10 +307,10 @@ func (x *road) found(o state.Order) {
 		}
 		x.lost[args.Input.Parcel] = true
 	}
-	x.operate("order.resolve", catalog.OrderResolve{IntentID: id, Status: string(status), Reason: "the depot says so"})
+	x.operate("order.resolve", catalog.IntentResolve{IntentID: id, Status: string(status), Reason: "the depot says so"})
 }
 
-// judged holds what a run did to what its graph says.
+// judged compares a run's effects with its graph.
 func (x *road) judged(run int, plan string) {
 	x.t.Helper()
 	v := x.plan(plan)

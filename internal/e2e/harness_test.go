@@ -24,20 +24,20 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/testing/natstest"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
-	"aob.dev/writ/storage/jetstream/servertest"
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("OPENAI_API_KEY") // no test asks a model of somebody else
-	servertest.Main()
+	natstest.Main()
 	beWrit() // nor in a process that was started as the command line
 	beCRM()
 	code := m.Run()
-	toldAttempts()
+	reportAttempts()
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+left)
 		code = 1
@@ -73,14 +73,14 @@ func leaked() string {
 
 // setup of a node; the zero value thinks offline and has no skills.
 type setup struct {
-	Dir    string      // empty: a temporary one
-	Model  model.Model // nil: offline
-	Skills []string    // URLs or commands
-	Agents string      // directory; empty: the built-in ones
-	Hosts  []string    // where remote agents may be
-	Limits node.Limits
-	Gate   catalog.Gate     // zero: as by default
-	Now    func() time.Time // nil: time.Now
+	Dir     string      // empty: a temporary one
+	Model   model.Model // nil: offline
+	Skills  []string    // URLs or commands
+	Agents  string      // directory; empty: the built-in ones
+	Hosts   []string    // where remote agents may be
+	Limits  node.Limits
+	Routing catalog.Routing  // zero: as by default
+	Now     func() time.Time // nil: time.Now
 
 	Extensions []policies.Extension // policies beside the embedded ones
 
@@ -116,7 +116,7 @@ func start(t *testing.T, s setup) *system {
 		return startCell(t, s)
 	}
 	n, stop, err := node.Start(context.WithoutCancel(t.Context()), node.Config{ // t's own ends before the clean-up
-		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Gate: s.Gate, Now: s.Now, PolicyExtensions: s.Extensions,
+		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Routing: s.Routing, Now: s.Now, PolicyExtensions: s.Extensions,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -130,7 +130,7 @@ func start(t *testing.T, s setup) *system {
 	return out
 }
 
-// trusted are skill servers whose hints count, unless a test says that they do not.
+// trusted are skill servers whose hints are trusted, unless a test disables that.
 func trusted(servers []string) (out []string) {
 	for _, s := range servers {
 		if strings.HasPrefix(s, "trust=") { // the test says itself whether they do
@@ -207,9 +207,9 @@ type event struct {
 	Position int64          `json:"position"`
 }
 
-// order is an order of the journal with its outcome, nil while it is open.
-type order struct {
-	state.Order
+// intent is an intent of the journal with its outcome, nil while it is open.
+type intent struct {
+	state.Intent
 	Outcome *intents.Outcome
 }
 
@@ -224,9 +224,9 @@ type turn struct {
 	Reason    string           `json:"reason"`
 	Failure   *catalog.Failure `json:"failure"`
 
-	Plan   catalog.PlanView `json:"-"`
-	Events []event          `json:"-"`
-	Orders []order          `json:"-"` // of the plan, by position
+	Plan    catalog.PlanView `json:"-"`
+	Events  []event          `json:"-"`
+	Intents []intent         `json:"-"` // of the plan, by position
 }
 
 // ask runs a turn to its end and reads what became of it.
@@ -254,7 +254,7 @@ func (s *system) readTurn(who person, message string, out turn, p problem) turn 
 		s.t.Fatalf("trace: HTTP %d %+v", status, p)
 	}
 	out.Events = trace.Events
-	out.Orders = s.orders(out.PlanID)
+	out.Intents = s.intents(out.PlanID)
 	return out
 }
 
@@ -291,24 +291,24 @@ func (s *system) records() storage.Records {
 	return r
 }
 
-// orders reads the orders of a plan from the journal; empty: all of them.
-func (s *system) orders(plan string) []order {
+// intents reads the intents of a plan from the journal; empty: all of them.
+func (s *system) intents(plan string) []intent {
 	s.t.Helper()
-	var out []order
+	var out []intent
 	at := map[int64]int{}
 	for rec, err := range s.records().Scan(s.t.Context(), 0) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		switch rec.Kind {
-		case storage.KindOrder:
-			sum, err := state.ReadOrder(rec)
+		case storage.KindIntent:
+			sum, err := state.ReadIntent(rec)
 			if err != nil {
 				s.t.Fatal(err)
 			}
 			if plan == "" || sum.Context.PlanID == plan {
 				at[rec.Position] = len(out)
-				out = append(out, order{Order: sum})
+				out = append(out, intent{Intent: sum})
 			}
 		case storage.KindOutcome:
 			res, of, err := state.OutcomeOf(rec)
@@ -327,10 +327,10 @@ func (s *system) orders(plan string) []order {
 	return out
 }
 
-// called are the orders of a type, in order.
-func (t turn) called(typ string) []order {
-	var out []order
-	for _, o := range t.Orders {
+// called are the intents of a type, in order.
+func (t turn) called(typ string) []intent {
+	var out []intent
+	for _, o := range t.Intents {
 		if o.Type == typ {
 			out = append(out, o)
 		}

@@ -28,13 +28,10 @@ func modules(t *testing.T) string {
 
 // TestIntegrationSkillServers: the reference servers of the MCP project are
 // skill servers as they come, over standard input and output. Their tools are
-// approved on first sight, found, and called by signed orders of a task.
+// approved on first sight, found, and called by signed intents of a task.
 func TestIntegrationSkillServers(t *testing.T) {
 	bin := filepath.Join(modules(t), ".bin")
 	graph := filepath.Join(t.TempDir(), "graph.jsonl")
-	if err := os.Chmod(filepath.Dir(graph), 0o777); err != nil { // as root a server has a uid of its own
-		t.Fatal(err)
-	}
 	picked := []string{"echo", "get-sum", "create_entities", "read_graph"}
 	entity := `{"entities":[{"name":"writ","entityType":"order","observations":["sealed"]}]}`
 	input := map[string]string{"echo": `{"message":"a sealed order"}`, "get-sum": `{"a":19,"b":23}`, "create_entities": entity, "read_graph": `{}`}
@@ -63,12 +60,12 @@ func TestIntegrationSkillServers(t *testing.T) {
 		},
 	}
 	s := start(t, setup{Model: m, Skills: []string{
-		fmt.Sprintf("effect=echo:pure effect=get-sum:pure -- %q stdio", filepath.Join(bin, "mcp-server-everything")),
-		fmt.Sprintf("effect=create_entities:idempotent effect=read_graph:pure files=%s:rw env=MEMORY_FILE_PATH=%s -- %q", filepath.Dir(graph), graph, filepath.Join(bin, "mcp-server-memory")),
+		fmt.Sprintf("effect=echo:pure effect=get-sum:pure files=%s -- %q stdio", modules(t), filepath.Join(bin, "mcp-server-everything")),
+		fmt.Sprintf("effect=create_entities:idempotent effect=read_graph:pure files=%s files=%s:rw env=MEMORY_FILE_PATH=%s -- %q", modules(t), filepath.Dir(graph), graph, filepath.Join(bin, "mcp-server-memory")),
 	}})
 
 	approved := map[string]catalog.Effect{}
-	for _, o := range s.orders("") {
+	for _, o := range s.intents("") {
 		var a catalog.SkillApprove
 		if o.Type != "skill.approve" {
 			continue

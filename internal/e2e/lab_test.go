@@ -80,8 +80,8 @@ func (l *lab) failUploads(n int) {
 	l.fails = n
 }
 
-// said are the texts of the notifications, in order.
-func (l *lab) said() []string {
+// notifications are the texts of the notifications, in order.
+func (l *lab) notifications() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.notified)

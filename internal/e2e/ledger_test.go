@@ -27,12 +27,12 @@ import (
 )
 
 // TestLedgerServed: any tlog client can read and check the log over HTTP; an
-// order's receipt and inclusion proof fit together under its checkpoint; and
-// neither is told to whom the order is not.
+// intent's receipt and inclusion proof fit together under its checkpoint; and
+// both are shown only to those who may see the intent.
 func TestLedgerServed(t *testing.T) {
 	s := start(t, setup{})
 	s.ask(s.as("ann"), "What is the largest of 3, 7 and 5?")
-	orders := s.orders("")
+	orders := s.intents("")
 	o := orders[len(orders)-1]
 	keys := s.jwks()
 	origin := s.node.Origin()
@@ -95,7 +95,7 @@ func TestLedgerServed(t *testing.T) {
 }
 
 // TestJournalLost: a node whose journal was lost does not begin anew beside the old
-// proofs; it says what to do.
+// proofs; it prints the remedy.
 func TestJournalLost(t *testing.T) {
 	dir := t.TempDir()
 	t.Run("first", func(t *testing.T) { start(t, setup{Dir: dir}) })
@@ -220,7 +220,7 @@ func leafHashes(bundle []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// TestLedgerOutage: while the ledger cannot be written, orders, plans and events
+// TestLedgerOutage: while the ledger cannot be written, intents, plans and events
 // go on, and their proofs wait; when it can again, every record gets its leaf.
 func TestLedgerOutage(t *testing.T) {
 	s := start(t, setup{})
@@ -235,10 +235,10 @@ func TestLedgerOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn := s.ask(s.as("ann"), "What is the largest of 3, 7 and 5?")
-	if len(turn.Events) == 0 || len(turn.Orders) == 0 {
+	if len(turn.Events) == 0 || len(turn.Intents) == 0 {
 		t.Fatalf("%+v", turn)
 	}
-	last := turn.Orders[len(turn.Orders)-1]
+	last := turn.Intents[len(turn.Intents)-1]
 	path := "/v1/intents/" + last.Decision.IntentID
 	if status := s.read(path+"/receipt", "default", "ann", nil); status != http.StatusOK {
 		t.Errorf("receipt during the outage: HTTP %d", status)

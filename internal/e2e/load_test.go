@@ -15,24 +15,24 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/failpoint"
 )
 
-// load is a machine and what is asked of it: a plan whose last step acts, and
-// orders that the test seals itself. It notes what was acknowledged.
+// load is a machine and its load: a plan whose last step acts, and
+// intents that the test signs itself. It notes what was acknowledged.
 type load struct {
 	*machine
 	how      death
 	mark     string // WRIT_FAILPOINT_AFTER
-	approver person // of those that are held; no key: nothing is held yet
+	approver person // of held intents; no key: nothing is held yet
 	depot    *depot
-	sessions [][]byte // sealed once, sent again after every death
+	sessions [][]byte // signed once, sent again after every death
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	plans    []string
 	accepted map[string]intents.Answer // by intent_id
 }
@@ -101,8 +101,8 @@ func newLoad(t *testing.T, exe, begun string, how death) *load {
 	return l
 }
 
-// sender is a porter that looks instead where it may not send again. It says
-// when it has chosen to act.
+// sender is a porter that looks instead where it may not send again. It reports when it has chosen
+// to act.
 func sender(skill string, chosen func()) *mind {
 	m := porter(skill)
 	write, decide := m.plan, m.act
@@ -192,7 +192,7 @@ func (l *load) holdBack(skills ...string) {
 	l.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: value}})
 }
 
-// approve says yes to all that is held, where something is.
+// approve approves all held intents.
 func (l *load) approve(ctx context.Context) {
 	if l.approver.key == "" {
 		return
@@ -223,8 +223,8 @@ func (l *load) send(ctx context.Context, method, path, body string, out any) {
 	}
 }
 
-// askPlan asks for a plan and follows it while there is somebody to follow, and
-// says whether the plan was taken.
+// askPlan asks for a plan and follows it while there is somebody to follow, and returns whether the
+// plan was accepted.
 func (l *load) askPlan(ctx context.Context) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/agent/run", strings.NewReader(`{"stream":true,"message":"Weigh the parcels"}`))
 	if err != nil {
@@ -249,7 +249,7 @@ func (l *load) askPlan(ctx context.Context) bool {
 	return true
 }
 
-// launch starts writ with a variable and says whether it came up before it died.
+// launch starts writ with a variable and returns whether it came up before it died.
 func (l *load) launch(variable string) bool {
 	l.t.Helper()
 	announced := l.run(append(os.Environ(), "WRIT_MODEL_KEY=sk-test", variable, failpoint.After+"="+l.mark))

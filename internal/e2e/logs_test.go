@@ -29,9 +29,9 @@ import (
 
 // follower is `writ logs RUN -f --json`.
 type follower struct {
-	lines chan catalog.LogLine
-	ended chan int // its exit code
-	said  bytes.Buffer
+	lines  chan catalog.LogLine
+	ended  chan int // its exit code
+	output bytes.Buffer
 }
 
 func (x *machine) followLog(run string, more ...string) *follower {
@@ -39,7 +39,7 @@ func (x *machine) followLog(run string, more ...string) *follower {
 	f := &follower{lines: make(chan catalog.LogLine, 100), ended: make(chan int, 1)}
 	r, w := io.Pipe()
 	go func() {
-		code := cli.Main(x.t.Context(), append([]string{"logs", run, "--json", "--url", x.url, "--key", x.key}, more...), cli.IO{Out: w, Err: &f.said, Env: func(string) string { return "" }})
+		code := cli.Main(x.t.Context(), append([]string{"logs", run, "--json", "--url", x.url, "--key", x.key}, more...), cli.IO{Out: w, Err: &f.output, Env: func(string) string { return "" }})
 		_ = w.Close()
 		f.ended <- code
 	}()
@@ -64,7 +64,7 @@ func (f *follower) all(t *testing.T) (out []string) {
 		out = append(out, shown(l))
 	}
 	if code := <-f.ended; code != 0 {
-		t.Fatalf("writ logs ended with %d: %s", code, f.said.String())
+		t.Fatalf("writ logs ended with %d: %s", code, f.output.String())
 	}
 	return out
 }
@@ -142,14 +142,14 @@ func (s *system) open(who person, address string, also ...func(line catalog.LogL
 	return out, err
 }
 
-// seal seals an order under a person's grant with the gateway's key, and submits it.
-func (s *system) seal(who person, typ string, args any) (status int, a intents.Answer, p problem) {
+// sign signs an intent under a person's grant with the gateway's key, and submits it.
+func (s *system) sign(who person, typ string, args any) (status int, a intents.Answer, p problem) {
 	s.t.Helper()
-	return s.sealAs(intents.RoleGateway, who, typ, args)
+	return s.signAs(intents.RoleGateway, who, typ, args)
 }
 
-// sealAs seals an order under a person's grant with the key of a role, and submits it.
-func (s *system) sealAs(role intents.Role, who person, typ string, args any) (status int, a intents.Answer, p problem) {
+// signAs signs an intent under a person's grant with the key of a role, and submits it.
+func (s *system) signAs(role intents.Role, who person, typ string, args any) (status int, a intents.Answer, p problem) {
 	s.t.Helper()
 	keys, err := keydir.Load(filepath.Join(s.dir, "keys"))
 	if err != nil {
@@ -162,14 +162,14 @@ func (s *system) sealAs(role intents.Role, who person, typ string, args any) (st
 		Turn          string `json:"turn_id"`
 	}
 	s.call(who, http.MethodPost, "/v1/grants", nil, &g)
-	sealed, _, err := intents.Seal(keys[role], intents.Body{
-		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: json.RawMessage(marshalled(args))}, Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: g.Grant}, Context: &intents.Context{TurnID: g.Turn},
+	signed, _, err := intents.Sign(keys[role], intents.Body{
+		Version: intents.Version, Intent: intents.Spec{Type: typ, Args: json.RawMessage(marshalled(args))}, Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: g.Grant}, Context: &intents.Context{TurnID: g.Turn},
 		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: g.Origin, IdempotencyKey: catalog.RandomKey()},
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	status, p = s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(sealed), &a)
+	status, p = s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(signed), &a)
 	return status, a, p
 }
 
@@ -182,8 +182,8 @@ func wantCode(t *testing.T, what string, err error, want intents.Code) {
 	}
 }
 
-// TestLogOfARun: who may order a log and open its address; what a script and a skill server have
-// said is there; and the right to read ends with the grant.
+// TestLogOfARun: who may request a log and open its address; the lines of a script and a skill
+// server are there; and the right to read ends with the grant.
 func TestLogOfARun(t *testing.T) {
 	now := new(atomic.Int64)
 	hold := newGate()
@@ -236,10 +236,10 @@ func TestLogOfARun(t *testing.T) {
 	if status, p := s.call(quiet, http.MethodPost, "/v1/logs", run, nil); status != http.StatusForbidden || p.Code != intents.RBACForbidden {
 		t.Errorf("without logs:read: HTTP %d %+v", status, p)
 	}
-	if status, _, p := s.seal(quiet, "logs.stream", run); status != http.StatusForbidden || p.Code != intents.RBACForbidden {
+	if status, _, p := s.sign(quiet, "logs.stream", run); status != http.StatusForbidden || p.Code != intents.RBACForbidden {
 		t.Errorf("a sealed order without logs:read: HTTP %d %+v", status, p)
 	}
-	_, a, p := s.seal(ana, "logs.stream", run)
+	_, a, p := s.sign(ana, "logs.stream", run)
 	var made catalog.LogsStreamResult
 	if a.Outcome == nil || json.Unmarshal(a.Outcome.Result, &made) != nil || !strings.HasPrefix(made.StreamURL, "ws"+strings.TrimPrefix(s.url, "http")) {
 		t.Fatalf("%+v %+v", a, p)

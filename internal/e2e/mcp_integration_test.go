@@ -32,7 +32,7 @@ import (
 // everything is @modelcontextprotocol/server-everything as a skill server.
 func everything(t *testing.T) string {
 	t.Helper()
-	return fmt.Sprintf("name=every effect=echo:pure effect=get-sum:pure -- %q stdio", filepath.Join(modules(t), ".bin", "mcp-server-everything"))
+	return fmt.Sprintf("name=every effect=echo:pure effect=get-sum:pure files=%s -- %q stdio", modules(t), filepath.Join(modules(t), ".bin", "mcp-server-everything"))
 }
 
 // program runs one of somebody else's, and decodes the JSON that it prints.
@@ -84,13 +84,13 @@ func TestIntegrationMCPClients(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	type told struct {
+	type mcpResult struct {
 		Content    []struct{ Text string }
 		Structured map[string]any `json:"structuredContent"`
 		IsError    bool
 		Meta       map[string]any `json:"_meta"`
 	}
-	var echo, held, after told
+	var echo, held, after mcpResult
 	inspect(&echo, "--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=hello")
 	if len(echo.Content) != 1 || echo.Content[0].Text != "Echo: hello" || echo.Meta["aob.dev/receipt"] == nil {
 		t.Errorf("%+v", echo)
@@ -104,11 +104,11 @@ func TestIntegrationMCPClients(t *testing.T) {
 	if after.Structured["status"] != "held" {
 		t.Errorf("%+v", after)
 	}
-	if out, p := s.decide(ben, id, "approve", ""); p.Code != "" || out.State == catalog.ApprovalHeld {
+	if out, p := s.decide(ben, id, "approve", ""); p.Code != "" || out.State == catalog.ApprovalPending {
 		t.Fatalf("%+v %+v", out, p)
 	}
 	for !strings.Contains(fmt.Sprint(after.Content), "subscri") || after.Structured["status"] == "held" { // it goes on by itself
-		after = told{}
+		after = mcpResult{}
 		inspect(&after, "--method", "tools/call", "--tool-name", "get_result", "--tool-arg", "intent_id="+id)
 	}
 
@@ -198,9 +198,9 @@ func TestIntegrationMCPConformance(t *testing.T) {
 	both.Wait()
 }
 
-// theirs is a reference server, asked directly and through writ: each with a place of its own,
+// referenceServer is a reference server, asked directly and through writ: each with a place of its own,
 // whose paths have the same length.
-type theirs struct {
+type referenceServer struct {
 	name    string
 	command []string
 	env     []string // its value is a path in the place
@@ -214,10 +214,10 @@ type theirCall struct {
 }
 
 // referenceServers and calls of all their tools, one after another.
-func referenceServers(t *testing.T) []theirs {
+func referenceServers(t *testing.T) []referenceServer {
 	t.Helper()
 	bin := func(name string) string { return filepath.Join(modules(t), ".bin", name) }
-	return []theirs{
+	return []referenceServer{
 		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, []theirCall{
 			{"echo", `{"message":"zwölf <&> \u2028"}`},
 			{"get-sum", `{"a":19,"b":23}`},
@@ -268,24 +268,16 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 	open := t.TempDir()
 	place := func(server, side string) string {
 		dir := filepath.Join(open, server, side)
-		for _, d := range []string{filepath.Dir(dir), dir} {
-			if err := os.MkdirAll(d, 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(d, 0o777); err != nil { // as root a server has a uid of its own
-				t.Fatal(err)
-			}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
 		}
 		return dir
-	}
-	if err := os.Chmod(open, 0o777); err != nil {
-		t.Fatal(err)
 	}
 	servers := referenceServers(t)
 	var sources []string
 	for _, x := range servers {
 		at := place(x.name, "through")
-		text := fmt.Sprintf("name=%s files=%s:rw", x.name, at)
+		text := fmt.Sprintf("name=%s files=%s files=%s:rw", x.name, modules(t), at)
 		for _, v := range x.env {
 			text += " env=" + strings.ReplaceAll(v, "PLACE", at)
 		}
@@ -393,7 +385,7 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 // approved is the result of a held call, once it was approved.
 func (s *system) approved(by person, c *mcpclient.Client, id string) *mcp.CallToolResult {
 	s.t.Helper()
-	if out, p := s.decide(by, id, catalog.DecisionApprove, ""); p.Code != "" || out.State == catalog.ApprovalHeld {
+	if out, p := s.decide(by, id, catalog.DecisionApprove, ""); p.Code != "" || out.State == catalog.ApprovalPending {
 		s.t.Fatalf("%+v %+v", out, p)
 	}
 	var r *mcp.CallToolResult

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 // mind is a language model that a test plays: one function for each decision. Without
@@ -46,11 +46,11 @@ type completed struct {
 }
 
 type failed struct {
-	Step       catalog.PlanStep    `json:"step"`
-	Trigger    string              `json:"trigger"`
-	Reason     string              `json:"reason"`
-	Suggestion string              `json:"suggestion"`
-	Facts      []catalog.OrderFact `json:"facts"`
+	Step          catalog.PlanStep     `json:"step"`
+	Trigger       string               `json:"trigger"`
+	Reason        string               `json:"reason"`
+	Suggestion    string               `json:"suggestion"`
+	IntentHistory []catalog.PastIntent `json:"facts"`
 }
 
 // working is what an executor's model sees.
@@ -127,8 +127,8 @@ func (m *mind) planned(req model.Request) model.Call {
 	return m.plan(in)
 }
 
-// planningOf is what a planner's request says; loaded is false where it has not loaded
-// skills yet.
+// planningOf is the content of a planner's request; loaded is false if it has not loaded skills
+// yet.
 func planningOf(req model.Request) (in planning, loaded bool) {
 	limits := blockOf[struct {
 		First int `json:"first_step"`
@@ -288,7 +288,7 @@ func taskOf(req model.Request) string {
 	return task
 }
 
-// messageOf is the message that a turn is about, behind what was said before.
+// messageOf is the message of a turn, after the history.
 func messageOf(req model.Request) string {
 	for _, m := range req.Messages {
 		if m.Role == model.RoleUser && strings.Contains(m.Text, "[Task]\n") {
@@ -298,8 +298,8 @@ func messageOf(req model.Request) string {
 	return ""
 }
 
-// asked are the requests of an agent, as f reads them.
-func asked[In any](m *mind, agent string, f func(model.Request) In) (out []In) {
+// requestsOf are the requests of an agent, as f reads them.
+func requestsOf[In any](m *mind, agent string, f func(model.Request) In) (out []In) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.requests {
@@ -310,9 +310,9 @@ func asked[In any](m *mind, agent string, f func(model.Request) In) (out []In) {
 	return out
 }
 
-// plannings are what the planner was asked once it had loaded skills.
+// plannings are the planner's requests after it had loaded skills.
 func (m *mind) plannings() []planning {
-	all := asked(m, agents.Planner, func(r model.Request) *planning {
+	all := requestsOf(m, agents.Planner, func(r model.Request) *planning {
 		in, loaded := planningOf(r)
 		if !loaded {
 			return nil
@@ -328,9 +328,9 @@ func (m *mind) plannings() []planning {
 	return out
 }
 
-// scripts are what became of the scripts of a turn: the error of each.
+// scriptErrors are the errors of a turn's scripts, one of each.
 func (m *mind) scriptErrors() (out []string) {
-	all := asked(m, agents.Executor, exchanges)
+	all := requestsOf(m, agents.Executor, exchanges)
 	if len(all) == 0 {
 		return nil
 	}
@@ -342,14 +342,14 @@ func (m *mind) scriptErrors() (out []string) {
 	return out
 }
 
-// told says whether any request held a text.
-func (m *mind) told(text string) bool {
+// requested reports whether any request contained a text.
+func (m *mind) requested(text string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.requests, func(r model.Request) bool { return holds(r, text) })
 }
 
-// holds says whether a request holds a text, as it is or inside JSON.
+// holds reports whether a request contains a text, plain or inside JSON.
 func holds(r model.Request, text string) bool {
 	quoted := strings.Trim(marshalled(text), `"`)
 	has := func(s string) bool { return strings.Contains(s, text) || strings.Contains(s, quoted) }

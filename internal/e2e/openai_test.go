@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
+	"aob.dev/writ/state/agents"
 )
 
 // A server that speaks the chat completions API and replies what the offline model
@@ -227,7 +227,7 @@ func TestRemoteModel(t *testing.T) {
 			s := start(t, setup{Skills: []string{serveShop(t).url}, Model: c.model()})
 			in, out := 0, 0
 			for _, q := range questions() {
-				if q.task != "How many orders per outlet?" && q.task != "How many orders does the outlet Mitte have?" {
+				if q.task != "How many orders are not paid?" && q.task != "How many outlets are open?" {
 					continue
 				}
 				got := s.ask(s.as("ana"), q.task)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/state/agents"
 )
 
 // TestIntegrationOpenAIClients: the openai clients of PyPI and npm, and openai-agents, work

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,22 +12,23 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/opensearchtest"
 	"aob.dev/writ/storage"
 	driver "aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/opensearch/servertest"
 )
 
 // TestIntegrationOnOpenSearch runs tests of the whole chain again, in a process of
 // its own, with the documents in an OpenSearch: nothing of it knows.
 func TestIntegrationOnOpenSearch(t *testing.T) {
-	s := startOpenSearch(t)
+	t.Parallel()
+	url := opensearchtest.Shared(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), exe, "-test.run", "^Test(Demo|Tasks|Insufficient|ContractViolation|KillBetweenSteps|Principal)",
 		"-test.v", "-test.timeout=8m", "-test.parallel=1")
-	cmd.Env = append(os.Environ(), "WRIT_TEST_OPENSEARCH="+s.URL)
+	cmd.Env = append(os.Environ(), "WRIT_TEST_OPENSEARCH="+url)
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestIntegrationOnOpenSearch(t *testing.T) {
 	if passed := strings.Count(text, "\n--- PASS: Test"); passed < 6 || strings.Contains(text, "--- SKIP") {
 		t.Fatalf("%d tests passed\n%s", passed, text)
 	}
-	resp, err := http.Get(s.URL + "/_cat/indices/t*-agent_memory-000001?h=docs.count&s=docs.count:desc")
+	resp, err := http.Get(url + "/_cat/indices/t*-agent_memory-000001?h=docs.count&s=docs.count:desc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +48,11 @@ func TestIntegrationOnOpenSearch(t *testing.T) {
 	}
 }
 
-// TestIntegrationStoreOutage: while the OpenSearch is away, orders that need it
+// TestIntegrationStoreOutage: while the OpenSearch is away, intents that need it
 // fail retryably and say so, all others go on; when it is back the projections
-// catch up, and each order is in the index once.
+// catch up, and each intent is in the index once.
 func TestIntegrationStoreOutage(t *testing.T) {
-	server := startOpenSearch(t)
+	server := opensearchtest.Own(t)
 	t.Setenv("WRIT_TEST_OPENSEARCH", server.URL)
 	s := start(t, setup{})
 	ana := s.addPerson("default", "ana", "user")
@@ -76,7 +76,7 @@ func TestIntegrationStoreOutage(t *testing.T) {
 		s.addPerson("default", fmt.Sprint("eve", i), "user")
 	}
 	failed := 0
-	for _, o := range s.orders("") {
+	for _, o := range s.intents("") {
 		if o.Type != "memory.query" || o.Outcome == nil || o.Outcome.Code == intents.OK {
 			continue
 		}
@@ -95,7 +95,7 @@ func TestIntegrationStoreOutage(t *testing.T) {
 		t.Fatalf("HTTP %d %+v", status, p)
 	}
 	want := map[string]int64{} // by tenant
-	for _, o := range s.orders("") {
+	for _, o := range s.intents("") {
 		want[o.Tenant]++
 	}
 	cfg := documents(s.dir)
@@ -105,34 +105,19 @@ func TestIntegrationStoreOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer docs.Close()
-	for tenant, orders := range want {
+	for tenant, total := range want {
 		s.await("every order of "+tenant+" is in the index, once", func() bool {
-			b, err := docs.Aggregate(t.Context(), tenant, storage.IndexOrders, storage.Query{}, storage.Aggregation{})
+			b, err := docs.Aggregate(t.Context(), tenant, storage.IndexIntents, storage.Query{}, storage.Aggregation{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(b) == 1 && b[0].Count > orders {
-				t.Fatalf("%d orders of %s, %d in the index", orders, tenant, b[0].Count)
+			if len(b) == 1 && b[0].Count > total {
+				t.Fatalf("%d orders of %s, %d in the index", total, tenant, b[0].Count)
 			}
-			return len(b) == 1 && b[0].Count == orders
+			return len(b) == 1 && b[0].Count == total
 		})
 	}
 	if want["system"] < others {
 		t.Fatalf("orders %v", want)
 	}
-}
-
-// startOpenSearch starts a server of the test's own.
-func startOpenSearch(t *testing.T) *servertest.Server {
-	t.Helper()
-	s, err := servertest.Start(context.Background(), servertest.Options{Settings: "cluster.max_shards_per_node: 5000\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
 }

@@ -13,20 +13,20 @@ import (
 	"aob.dev/writ/internal/keydir"
 )
 
-// operate seals an order with the operator's key of the data directory and
+// operate signs an intent with the operator's key of the data directory and
 // submits it as anybody would.
 func (s *system) operate(typ string, args any) {
 	s.t.Helper()
 	var jwks intents.JWKS
 	s.call(person{}, http.MethodGet, "/.well-known/jwks.json", nil, &jwks)
-	sealed := s.byOperator(jwks.Origin, typ, args)
+	signed := s.byOperator(jwks.Origin, typ, args)
 	var a intents.Answer
-	if status, p := s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(sealed), &a); status != http.StatusOK || a.Code != intents.OK {
+	if status, p := s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(signed), &a); status != http.StatusOK || a.Code != intents.OK {
 		s.t.Fatalf("%s: HTTP %d %+v %+v", typ, status, p, a)
 	}
 }
 
-// byOperator seals an order of the operator of system.
+// byOperator signs an intent of the operator of system.
 func (s *system) byOperator(origin, typ string, args any) []byte {
 	s.t.Helper()
 	keys, err := keydir.Load(filepath.Join(s.dir, "keys"))
@@ -37,14 +37,14 @@ func (s *system) byOperator(origin, typ string, args any) []byte {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	sealed, _, err := intents.Seal(keys[intents.RoleOperator], intents.Body{
-		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
+	signed, _, err := intents.Sign(keys[intents.RoleOperator], intents.Body{
+		Version: intents.Version, Intent: intents.Spec{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
 		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: origin, IdempotencyKey: "rnd_" + rand.Text()},
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return sealed
+	return signed
 }
 
 // holdNothing lets calls of skills run that a new log holds: those that act once.
@@ -53,22 +53,23 @@ func (s *system) holdNothing() {
 	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":false}`)}})
 }
 
-// unknown waits until the first step of a plan waits for what a call did, and gives the call.
+// unknown waits until the first step of a plan waits for the outcome of a call, and returns the
+// call.
 func (s *system) unknown(id string) (intentID string) {
 	s.t.Helper()
 	var v catalog.PlanView
-	s.await("a step waits", func() bool { v = s.planOf(s.as("local"), id); return v.Steps[0].Status == catalog.StepHeld })
-	i := slices.IndexFunc(v.Facts, func(f catalog.OrderFact) bool { return f.Status == string(intents.StatusIndetermined) })
+	s.await("a step waits", func() bool { v = s.planOf(s.as("local"), id); return v.Steps[0].Status == catalog.StepPendingApproval })
+	i := slices.IndexFunc(v.IntentHistory, func(f catalog.PastIntent) bool { return f.Status == string(intents.StatusIndetermined) })
 	if i < 0 {
-		s.t.Fatalf("nothing is unknown: %+v", v.Facts)
+		s.t.Fatalf("nothing is unknown: %+v", v.IntentHistory)
 	}
-	return v.Facts[i].IntentID
+	return v.IntentHistory[i].IntentID
 }
 
-// resolve says what a call did of which nobody knew.
+// resolve reports the outcome of a call with an unknown one.
 func (s *system) resolve(intentID, status string) {
 	s.t.Helper()
-	s.operate("order.resolve", catalog.OrderResolve{IntentID: intentID, Status: status, Reason: "seen at the server"})
+	s.operate("order.resolve", catalog.IntentResolve{IntentID: intentID, Status: status, Reason: "seen at the server"})
 }
 
 // addTenant makes a tenant.
@@ -91,7 +92,7 @@ func (s *system) addPerson(tenant, user string, roles ...string) person {
 func (s *system) approveFor(tenant string) {
 	s.t.Helper()
 	pins := 0
-	for _, o := range s.orders("") {
+	for _, o := range s.intents("") {
 		var pin catalog.SkillApprove
 		if o.Type != "skill.approve" {
 			continue
@@ -110,7 +111,7 @@ func (s *system) approveFor(tenant string) {
 	}
 }
 
-// await looks again until something holds that nobody tells us of.
+// await polls until a condition holds.
 func (s *system) await(what string, holds func() bool) {
 	s.t.Helper()
 	look := time.NewTicker(20 * time.Millisecond)

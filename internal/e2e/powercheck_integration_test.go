@@ -20,8 +20,8 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// sound examines a directory that nobody uses: whole by the tools' word, and every
-// acknowledged order at its place.
+// sound examines an unused directory: intact according to the tools, and every acknowledged intent
+// at its place.
 func (c *cuts) sound() {
 	c.t.Helper()
 	if c.promises.first == "" {
@@ -47,19 +47,19 @@ func (c *cuts) sound() {
 		c.t.Fatal(err)
 	}
 	defer records.Close()
-	for id, at := range c.promises.orders {
+	for id, at := range c.promises.intents {
 		rec, err := records.Get(c.t.Context(), at)
-		if err != nil || rec.Kind != storage.KindOrder {
+		if err != nil || rec.Kind != storage.KindIntent {
 			c.t.Errorf("acknowledged order %s is not at %d: %v", id, at, err)
 			continue
 		}
-		if s, err := state.ReadOrder(rec); err != nil || s.Decision.IntentID != id {
+		if s, err := state.ReadIntent(rec); err != nil || s.Decision.IntentID != id {
 			c.t.Errorf("at %d is %s, not order %s: %v", at, s.Decision.IntentID, id, err)
 		}
 	}
 }
 
-// check holds a writ that has started to what was promised before.
+// check compares a started writ with earlier acknowledgements.
 func (c *cuts) check() {
 	c.t.Helper()
 	c.checkExecutors()

@@ -30,7 +30,7 @@ func TestIntegrationPowerCut(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(campaignTime))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	c := &cuts{random: rand.New(rand.NewPCG(seed, 0)), disk: newDisk(t), startTime: time.Second, told: make(chan struct{})}
+	c := &cuts{random: rand.New(rand.NewPCG(seed, 0)), disk: newDisk(t), startTime: time.Second, acknowledged: make(chan struct{})}
 	c.machine = &machine{system: &system{t: t}}
 	t.Cleanup(func() {
 		c.off()
@@ -53,12 +53,12 @@ func TestIntegrationPowerCut(t *testing.T) {
 type cuts struct {
 	*machine
 	*promises
-	disk      *disk
-	random    *rand.Rand
-	rows      string // of executors
-	startTime time.Duration
-	told      chan struct{} // something was acknowledged
-	dark      atomic.Bool   // the power is cut
+	disk         *disk
+	random       *rand.Rand
+	rows         string // of executors
+	startTime    time.Duration
+	acknowledged chan struct{} // something was acknowledged
+	dark         atomic.Bool   // the power is cut
 
 	cuts, inStart, acked int
 }
@@ -95,7 +95,7 @@ func (c *cuts) cutStart() {
 	announced := c.run(os.Environ())
 	select {
 	case <-announced:
-		c.begun() // it has said that this is durable
+		c.begun() // it has reported that this is durable
 	case <-c.ended:
 		c.t.Fatalf("writ up ended: %v", c.cmd.ProcessState)
 	case <-time.After(time.Duration(c.random.Int64N(int64(c.startTime) * 3 / 2))):
@@ -113,7 +113,7 @@ func (c *cuts) cutWork() {
 	time.Sleep(moment)
 	if promised {
 		select {
-		case <-c.told:
+		case <-c.acknowledged:
 		case <-time.After(patience):
 			c.t.Error("nothing is acknowledged")
 		}

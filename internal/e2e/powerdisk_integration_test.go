@@ -17,12 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside says to this test binary that it has the mounts to itself.
+// inside tells this test binary that it has its own mounts.
 const inside = "WRIT_TEST_OWN_MOUNTS"
 
-// alone runs a test again in a process whose mounts and children nobody else has:
-// when it ends, however it ends, the kernel takes them all away. It says whether
-// this is that process.
+// alone runs a test again in a process whose mounts and children nobody else has: when it ends,
+// however it ends, the kernel takes them all away. It reports whether this is that process.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inside) != "" {

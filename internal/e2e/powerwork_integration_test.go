@@ -26,7 +26,7 @@ import (
 type promises struct {
 	first     string // the API key of the first start
 	origin    string
-	orders    map[string]int64  // positions by intent_id
+	intents   map[string]int64  // positions by intent_id
 	executors map[string]string // public keys; of revoked ones empty
 	apikeys   map[string]string // API keys by id
 	dead      []string          // revoked API keys
@@ -37,7 +37,7 @@ type promises struct {
 }
 
 func newPromises() *promises {
-	return &promises{orders: map[string]int64{}, executors: map[string]string{}, apikeys: map[string]string{}, artifacts: map[string][]byte{}}
+	return &promises{intents: map[string]int64{}, executors: map[string]string{}, apikeys: map[string]string{}, artifacts: map[string][]byte{}}
 }
 
 // catalog writes rows for so many executors of vendors.
@@ -86,23 +86,23 @@ func (c *cuts) administer(ctx context.Context) {
 		c.executor(ctx, "x-a"+strconv.Itoa(c.random.IntN(3)))
 	case 3:
 		var made struct{ Key string }
-		if c.order(ctx, &made, append([]string{"apikey", "create", name, "--user", "local", "--role", "user"}, at...)...) {
+		if c.intent(ctx, &made, append([]string{"apikey", "create", name, "--user", "local", "--role", "user"}, at...)...) {
 			c.apikeys[name] = made.Key
 		}
 	case 4:
 		for id, key := range c.apikeys {
 			delete(c.apikeys, id)
-			if c.order(ctx, nil, append([]string{"apikey", "revoke", id}, at...)...) {
+			if c.intent(ctx, nil, append([]string{"apikey", "revoke", id}, at...)...) {
 				c.dead = append(c.dead, key)
 			}
 			break
 		}
 	case 5:
-		c.order(ctx, nil, append([]string{"tenant", "add", name}, at...)...)
+		c.intent(ctx, nil, append([]string{"tenant", "add", name}, at...)...)
 	case 6:
 		c.plannerKey(ctx, at)
 	default:
-		c.order(ctx, nil, append([]string{"policy", "push", filepath.Join("..", "..", "policies", "writ"), "--revision", strconv.Itoa(c.serial)}, at...)...)
+		c.intent(ctx, nil, append([]string{"policy", "push", filepath.Join("..", "..", "policies", "writ"), "--revision", strconv.Itoa(c.serial)}, at...)...)
 	}
 }
 
@@ -139,20 +139,20 @@ func (c *cuts) executor(ctx context.Context, name string) {
 func (c *cuts) plannerKey(ctx context.Context, at []string) {
 	if len(c.planner) < 2 {
 		var made struct{ KID string }
-		if c.order(ctx, &made, append([]string{"keys", "rotate", "planner"}, at...)...) {
+		if c.intent(ctx, &made, append([]string{"keys", "rotate", "planner"}, at...)...) {
 			c.planner = append(c.planner, made.KID)
 		}
 		return
 	}
 	oldest := c.planner[0]
 	c.planner = c.planner[1:]
-	if c.order(ctx, nil, append(append([]string{"keys", "revoke"}, at...), "--data", c.dir, "--", oldest)...) {
+	if c.intent(ctx, nil, append(append([]string{"keys", "revoke"}, at...), "--data", c.dir, "--", oldest)...) {
 		c.revoked = append(c.revoked, oldest)
 	}
 }
 
-// order has the command line seal an order, and remembers where it was recorded.
-func (c *cuts) order(ctx context.Context, out any, args ...string) bool {
+// intent has the command line sign an intent, and remembers where it was recorded.
+func (c *cuts) intent(ctx context.Context, out any, args ...string) bool {
 	raw, ok := c.writ(ctx, args...)
 	if !ok {
 		return false
@@ -169,11 +169,11 @@ func (c *cuts) order(ctx context.Context, out any, args ...string) bool {
 		c.t.Errorf("writ %v: %v: %s", args, err, raw)
 		return false
 	}
-	c.orders[a.IntentID] = *a.Position
+	c.intents[a.IntentID] = *a.Position
 	return true
 }
 
-// writ runs a command on the data directory and says whether it was acknowledged.
+// writ runs a command on the data directory and returns whether it was acknowledged.
 // While there is power it has to be.
 func (c *cuts) writ(ctx context.Context, args ...string) (out []byte, ok bool) {
 	exe, err := os.Executable()
@@ -191,7 +191,7 @@ func (c *cuts) writ(ctx context.Context, args ...string) (out []byte, ok bool) {
 	if out, err = cmd.Output(); err == nil {
 		c.acked++
 		select {
-		case c.told <- struct{}{}:
+		case c.acknowledged <- struct{}{}:
 		default: // nobody waits for it
 		}
 		return out, true
@@ -202,7 +202,7 @@ func (c *cuts) writ(ctx context.Context, args ...string) (out []byte, ok bool) {
 	return nil, false
 }
 
-// keep uploads bytes and remembers them once they are said to be kept.
+// keep uploads bytes and remembers them once they are acknowledged.
 func (c *cuts) keep(ctx context.Context, content []byte) {
 	status, body := c.request(ctx, http.MethodPost, "/agent/artifacts", c.key, content)
 	if status != http.StatusCreated {

@@ -12,10 +12,10 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/state/agents"
 )
 
 // TestMenu: of a menu of 1 MB two members of each item are extracted and kept as
@@ -90,21 +90,20 @@ func TestMenu(t *testing.T) {
 		t.Errorf("menu_categories (-want +got):\n%s", d)
 	}
 	var flow []string
-	for _, o := range got.Orders {
+	for _, o := range got.Intents {
 		flow = append(flow, o.Type)
 	}
 	if d := gocmp.Diff(strings.Fields(`plan.open plan.claim soul.get session.get skill.find skill.load plan
 		step skill.load skill.call exec_python exec_python write_memory step.finish read_memory read_memory artifact.put session.append plan.close`), flow); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
-	if told := asked(m, agents.Composer, func(r model.Request) string { return messageOf(r) }); len(told) != 1 || got.Response == "" {
+	if told := requestsOf(m, agents.Composer, func(r model.Request) string { return messageOf(r) }); len(told) != 1 || got.Response == "" {
 		t.Errorf("the answer %q is made from %q", got.Response, told)
 	}
 }
 
-// TestPrincipalAtEveryHop: who asked is who every order of the turn is for, and
-// who the skill server is told, whatever the model says; the caller's API key
-// goes nowhere.
+// TestPrincipalAtEveryHop: the user who asked is the principal of every intent of the turn, and the
+// one sent to the skill server, whatever the model writes; the caller's API key goes nowhere.
 func TestPrincipalAtEveryHop(t *testing.T) {
 	var told []any
 	var headers []http.Header
@@ -138,7 +137,7 @@ func TestPrincipalAtEveryHop(t *testing.T) {
 		t.Fatalf("%s: %s", got.Status, got.Reason)
 	}
 	roles := map[intents.Role]bool{}
-	for _, o := range got.Orders {
+	for _, o := range got.Intents {
 		roles[o.Signer] = true
 		if o.User != "ana" || o.Tenant != "default" || o.Decision.Verdict != intents.Allow {
 			t.Errorf("%s by a %s key is for %s of %s: %s", o.Type, o.Signer, o.User, o.Tenant, o.Decision.Code)

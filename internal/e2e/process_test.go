@@ -67,31 +67,31 @@ type machine struct {
 	args   []string
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	stderr said // of the last process; complete when ended is closed
+	stderr outputBuffer // of the last process; complete when ended is closed
 }
 
-// said is what a process has written so far.
-type said struct {
+// outputBuffer is what a process has written so far.
+type outputBuffer struct {
 	mu   sync.Mutex // guards text
 	text []byte
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *outputBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text = append(s.text, p...)
 	return len(p), nil
 }
 
-func (s *said) Bytes() []byte {
+func (s *outputBuffer) Bytes() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return bytes.Clone(s.text)
 }
 
-func (s *said) String() string { return string(s.Bytes()) }
+func (s *outputBuffer) String() string { return string(s.Bytes()) }
 
-func (s *said) Reset() {
+func (s *outputBuffer) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text = nil
@@ -121,7 +121,7 @@ func boot(t *testing.T, m model.Model, skills string, more ...string) *machine {
 
 var announcement = regexp.MustCompile(`^(?:writ is up|\S.* as \S+) on (http://\S+) in `)
 
-// start runs writ and waits until it says where it listens.
+// start runs writ and waits until it prints its address.
 func (x *machine) start() {
 	x.t.Helper()
 	announced := x.run(append(append(os.Environ(), "WRIT_MODEL_KEY=sk-test"), documentsEnv(x.dir)...))
@@ -138,7 +138,7 @@ func (x *machine) start() {
 	}
 }
 
-// run starts a process, which says where it listens unless it ends before.
+// run starts a process, which announces its address unless it ends before.
 func (x *machine) run(env []string) (announced chan string) {
 	x.t.Helper()
 	exe := x.exe
@@ -275,9 +275,9 @@ func (x *machine) finished(id string) catalog.PlanView {
 	}
 }
 
-// records stops writ and reads the orders of a plan from its data directory,
-// after every order and receipt of the journal has been verified again.
-func (x *machine) records(plan string) []order {
+// records stops writ and reads the intents of a plan from its data directory,
+// after every intent and receipt of the journal has been verified again.
+func (x *machine) records(plan string) []intent {
 	x.t.Helper()
 	x.end(syscall.SIGTERM)
 	n, err := node.Open(x.t.Context(), node.Config{Dir: x.dir, Documents: documents(x.dir), Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
@@ -290,8 +290,8 @@ func (x *machine) records(plan string) []order {
 		}
 	}()
 	orders, v, err := demo.Verify(x.t.Context(), n)
-	if err != nil || !v.OK || v.Orders != int64(len(orders)) {
+	if err != nil || !v.OK || v.Intents != int64(len(orders)) {
 		x.t.Fatalf("journal: %+v %v", v, err)
 	}
-	return (&system{t: x.t, node: n}).orders(plan)
+	return (&system{t: x.t, node: n}).intents(plan)
 }

@@ -118,7 +118,7 @@ func TestRecall(t *testing.T) {
 		}
 		if i == 19 {
 			s.await("the session is dreamt of", func() bool {
-				return slices.ContainsFunc(s.orders(""), func(o order) bool { return strings.Contains(string(o.Args), `"dream:plan_`) && o.Outcome != nil })
+				return slices.ContainsFunc(s.intents(""), func(o intent) bool { return strings.Contains(string(o.Args), `"dream:plan_`) && o.Outcome != nil })
 			})
 		}
 	}
@@ -130,7 +130,7 @@ func TestRecall(t *testing.T) {
 	if strings.Contains(prompt, fact) || size > budget || !strings.Contains(prompt, "[Session context] talk:chunk_plan_") || !strings.Contains(prompt, "→ REM LOOKUP talk:chunk_plan_") {
 		t.Errorf("%d bytes of history: %s", size, prompt)
 	}
-	found := turn{Orders: s.orders(last.PlanID)}.called("memory.query")
+	found := turn{Intents: s.intents(last.PlanID)}.called("memory.query")
 	if len(found) != 1 || found[0].Outcome == nil || found[0].Outcome.Status != intents.Done || string(found[0].Args) != `{"mode":"LOOKUP","text":"talk:access_code"}` {
 		t.Fatalf("%+v", found)
 	}

@@ -76,10 +76,10 @@ func TestRedTeamApproval(t *testing.T) {
 		"what was rejected":                post(ben, byID+otherID, yes()),
 		"what was rejected, by its node":   post(ben, nodes, yes("run_id", other, "node_id", "b", "intent_id", otherID)),
 		"what was rejected, a second one":  post(ben2, byID+otherID, yes()),
-		"by an intent, its node alone":     func() { w.seal(ben, "hitl.approve", yes("run_id", run, "node_id", "b")) },
-		"by an intent of no approver":      func() { w.seal(dora, "hitl.approve", yes("intent_id", id)) },
-		"by an intent of who asked":        func() { w.seal(ana, "hitl.approve", yes("intent_id", id)) },
-		"by an intent of another tenant's": func() { w.seal(eve, "hitl.approve", yes("intent_id", id)) },
+		"by an intent, its node alone":     func() { w.sign(ben, "hitl.approve", yes("run_id", run, "node_id", "b")) },
+		"by an intent of no approver":      func() { w.sign(dora, "hitl.approve", yes("intent_id", id)) },
+		"by an intent of who asked":        func() { w.sign(ana, "hitl.approve", yes("intent_id", id)) },
+		"by an intent of another tenant's": func() { w.sign(eve, "hitl.approve", yes("intent_id", id)) },
 		"by a form without a token":        func() { w.at(ben).send("/console/approvals/"+id, map[string][]string{"decision": {"approve"}}) },
 		"by a form of another site": func() {
 			b := w.at(ben)
@@ -95,7 +95,7 @@ func TestRedTeamApproval(t *testing.T) {
 	}
 	for _, role := range []intents.Role{intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow, intents.RoleOperator, intents.RoleRouter, intents.RoleLedger} {
 		attack(t, attempt{"by an intent that the key of " + string(role) + " signed", func() string {
-			return w.decided(ben, id, func() { w.sealAs(role, ben, "hitl.approve", yes("intent_id", id)) })
+			return w.decided(ben, id, func() { w.signAs(role, ben, "hitl.approve", yes("intent_id", id)) })
 		}})
 	}
 	if w.servers["shady"].count("drop_all") > 0 {
@@ -106,7 +106,7 @@ func TestRedTeamApproval(t *testing.T) {
 	}
 }
 
-// decided says whether what waited for a person does no longer.
+// decided reports whether an intent is no longer pending approval.
 func (w *redWorld) decided(by person, id string, during func()) string {
 	w.t.Helper()
 	during()

@@ -22,7 +22,7 @@ import (
 type busWorld struct {
 	*machine
 	address string
-	ana     person // who may order the type
+	ana     person // who may use the type
 }
 
 const echoType = "x.acme.echo"
@@ -60,10 +60,10 @@ func (w *busWorld) joined(seed, inbox string) *nats.Conn {
 	return nc
 }
 
-// echoed orders the type and gives the answer.
+// echoed submits an intent of the type and returns the answer.
 func (w *busWorld) echoed() intents.Answer {
 	w.t.Helper()
-	_, a, p := w.seal(w.ana, echoType, map[string]string{"text": catalog.RandomKey()})
+	_, a, p := w.sign(w.ana, echoType, map[string]string{"text": catalog.RandomKey()})
 	if p.Code != "" {
 		a.Code = p.Code
 	}
@@ -131,7 +131,7 @@ func TestRedTeamExecutor(t *testing.T) {
 		if bearer == "" {
 			continue // it was not sent at all
 		}
-		for _, path := range []string{"/v1/intents", "/v1/me", "/v1/approvals", "/agent/plans", "/office/bundle", "/v1/policy", "/skills/"} {
+		for _, path := range []string{"/v1/intents", "/v1/me", "/v1/approvals", "/agent/plans", "/console-api/bundle", "/v1/policy", "/skills/"} {
 			attack(t, attempt{name + ": GET " + path, func() string {
 				if w.reads(path, "Authorization", "Bearer "+bearer) || w.reads(path, "X-Api-Key", bearer) {
 					return "it reads"
@@ -170,24 +170,24 @@ func (w *busWorld) stolenKey() {
 		w.t.Fatal(err)
 	}
 	g := w.granted(w.ana)
-	order := func(role intents.Role) intents.Code {
-		sealed, _, err := intents.Seal(keys[role], intents.Body{
-			Version: intents.Version, Intent: intents.Intent{Type: echoType, Args: json.RawMessage(`{"text":"hello"}`)}, Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: g.Grant}, Context: &intents.Context{TurnID: g.Turn},
+	intent := func(role intents.Role) intents.Code {
+		signed, _, err := intents.Sign(keys[role], intents.Body{
+			Version: intents.Version, Intent: intents.Spec{Type: echoType, Args: json.RawMessage(`{"text":"hello"}`)}, Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: g.Grant}, Context: &intents.Context{TurnID: g.Turn},
 			Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: g.Origin, IdempotencyKey: catalog.RandomKey()},
 		})
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		return w.submitted(sealed)
+		return w.submitted(signed)
 	}
-	if code := order(intents.RoleGateway); code != intents.OK {
+	if code := intent(intents.RoleGateway); code != intents.OK {
 		w.t.Fatalf("the key of the gateway does not sign, the attempts show nothing: %s", code)
 	}
 	w.writ("keys", "rotate", "gateway", "--url", w.url, "--data", w.dir)
 	w.writ("keys", "revoke", "--url", w.url, "--data", w.dir, "--", keys[intents.RoleGateway].KID)
 	for _, role := range []intents.Role{intents.RoleGateway, intents.RolePlanner, intents.RoleRouter, intents.RoleLedger} {
 		attack(w.t, attempt{"the key of " + string(role) + ", revoked or of another role", func() string {
-			if code := order(role); code == intents.OK {
+			if code := intent(role); code == intents.OK {
 				return "it signs"
 			}
 			return ""
@@ -195,7 +195,7 @@ func (w *busWorld) stolenKey() {
 	}
 }
 
-// lines and facts of an executor are its own, whatever they say.
+// lines and report of an executor are its own, whatever their content.
 func (w *busWorld) lines(answer func(string)) {
 	w.t.Helper()
 	for _, source := range []string{"writ", "python:stderr", "x-other:a", "", " writ", "writ\u200b", "WRIT"} {
@@ -316,7 +316,7 @@ func TestRedTeamBus(t *testing.T) {
 	}
 }
 
-// allowed says that the server lets a connection do something.
+// allowed reports whether the server lets a connection do something.
 func allowed(nc *nats.Conn, do func() error) string {
 	before := nc.LastError()
 	err := do()

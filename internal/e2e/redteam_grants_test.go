@@ -37,7 +37,7 @@ func (s *system) granted(who person) (g granted) {
 	return g
 }
 
-// reads says whether a read begins to answer; what it says may take as long as what is read.
+// reads reports whether a read begins to answer; what it says may take as long as what is read.
 func (s *system) reads(path string, headers ...string) bool {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -73,7 +73,7 @@ func TestRedTeamGrants(t *testing.T) {
 	paths := []string{
 		"/v1/intents", "/v1/intents/" + waiting, "/v1/intents/" + waiting + "/receipt", "/v1/intents/" + waiting + "/proof", "/v1/runs", "/v1/runs/" + run, "/v1/runs/" + run + "/stream",
 		"/v1/logs/" + run, "/v1/me", "/v1/approvals", "/v1/approvals/" + waiting, "/v1/policy", "/agent/plans", "/agent/plans/" + run, "/agent/plans/" + run + "/trace", "/agent/plans/" + run + "/events",
-		"/agent/approvals", "/agent/schedules", "/agent/kb/documents", "/agent/cache", "/agent/memory/query?query_text=x", "/console/now", "/console/plans/" + run, "/office/orders/" + waiting, "/office/bundle", "/skills/", "/schemas/",
+		"/agent/approvals", "/agent/schedules", "/agent/kb/documents", "/agent/cache", "/agent/memory/query?query_text=x", "/console/now", "/console/plans/" + run, "/console-api/orders/" + waiting, "/console-api/bundle", "/skills/", "/schemas/",
 	}
 	stolen := map[string]string{"a grant of intents": g.Grant}
 	b := w.at(clara)
@@ -164,22 +164,22 @@ func (w *redWorld) signUnder(key intents.Signer, g granted, grant string) intent
 // signOnce does so under an idempotency key, and gives the whole answer.
 func (w *redWorld) signOnce(key intents.Signer, g granted, grant, once string) (intents.Code, string) {
 	w.t.Helper()
-	sealed, _, err := intents.Seal(key, intents.Body{
-		Version: intents.Version, Intent: intents.Intent{Type: "artifact.put", Args: json.RawMessage(`{"data":{"n":1}}`)},
+	signed, _, err := intents.Sign(key, intents.Body{
+		Version: intents.Version, Intent: intents.Spec{Type: "artifact.put", Args: json.RawMessage(`{"data":{"n":1}}`)},
 		Actor: intents.Actor{UserID: g.User, Tenant: g.Tenant, Grant: grant}, Context: &intents.Context{TurnID: g.Turn},
 		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: g.Origin, IdempotencyKey: once},
 	})
 	if err != nil {
 		return intents.SchemaInvalid, "" // it cannot even be written
 	}
-	_, _, text := w.knock(person{}, http.MethodPost, "/v1/intents", sealed)
-	return w.submitted(sealed), text
+	_, _, text := w.knock(person{}, http.MethodPost, "/v1/intents", signed)
+	return w.submitted(signed), text
 }
 
 // submitted submits an envelope and gives the code of what became of it.
-func (s *system) submitted(sealed []byte) intents.Code {
+func (s *system) submitted(signed []byte) intents.Code {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/v1/intents", strings.NewReader(string(sealed)))
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/v1/intents", strings.NewReader(string(signed)))
 	if err != nil {
 		s.t.Fatal(err)
 	}

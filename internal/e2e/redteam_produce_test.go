@@ -11,7 +11,7 @@ import (
 )
 
 // TestRedTeamProduce: a sentence, and whatever a misled model makes of it, becomes one intent of a
-// listed type under the grant of who asked, and nothing is carried out by it.
+// listed type under the grant of the user who asked, and nothing is executed by it.
 func TestRedTeamProduce(t *testing.T) {
 	t.Parallel()
 	w := newRedWorld(t)

@@ -44,7 +44,7 @@ func TestRedTeamReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	var intentIDs []string
-	for _, f := range w.planOf(ana, held.PlanID).Facts {
+	for _, f := range w.planOf(ana, held.PlanID).IntentHistory {
 		intentIDs = append(intentIDs, f.IntentID)
 	}
 	intentIDs = append(intentIDs, held.Approval.IntentID)
@@ -59,11 +59,11 @@ func TestRedTeamReads(t *testing.T) {
 		"/v1/runs/" + held.PlanID, "/v1/runs/" + held.PlanID + "/stream", "/v1/runs/" + run, "/v1/runs/" + run + "/stream", "/v1/logs/" + held.PlanID, "/v1/logs/" + run,
 		"/agent/artifacts/" + digest, "/agent/artifacts/" + digest + "?" + as, "/agent/approvals/" + waiting, "/v1/approvals/" + waiting,
 		"/agent/memory/query?query_text=" + canary + "&" + as, "/agent/memory/query?scope=tenant&query_text=" + canary, "/agent/memory/query?scope=user&query_text=" + canary,
-		"/schemas/", "/skills/", "/v1/me?" + as, "/v1/policy", "/health/deep", "/office/agents", "/office/health", "/office/skills", "/office/bundle", "/office/policy", "//office/bundle", "/%6fffice/bundle", "/./office/bundle", "/console/../office/bundle", "/v1/intents/..%2f..%2foffice/bundle", "/console/..%2foffice/bundle", "/Office/bundle",
+		"/schemas/", "/skills/", "/v1/me?" + as, "/v1/policy", "/health/deep", "/console-api/agents", "/console-api/health", "/console-api/skills", "/console-api/bundle", "/console-api/policy", "//console-api/bundle", "/%63onsole-api/bundle", "/./console-api/bundle", "/console/../console-api/bundle", "/v1/intents/..%2f..%2foffice/bundle", "/console/..%2foffice/bundle", "/Console-api/bundle",
 		"/console/now", "/console/plans", "/console/plans/" + held.PlanID, "/console/approvals", "/console/approvals/" + waiting, "/console/record",
 	}
 	for _, id := range intentIDs {
-		paths = append(paths, "/v1/intents/"+id, "/v1/intents/"+id+"/receipt", "/v1/intents/"+id+"/proof", "/v1/approvals/"+id, "/agent/approvals/"+id, "/office/orders/"+id, "/office/explain/"+id, "/console/orders/"+id, "/console/policies/explain/"+id)
+		paths = append(paths, "/v1/intents/"+id, "/v1/intents/"+id+"/receipt", "/v1/intents/"+id+"/proof", "/v1/approvals/"+id, "/agent/approvals/"+id, "/console-api/orders/"+id, "/console-api/explain/"+id, "/console/orders/"+id, "/console/policies/explain/"+id)
 	}
 	posts := map[string][]any{
 		"/query/": {
@@ -133,7 +133,7 @@ func TestRedTeamReads(t *testing.T) {
 				continue // no grant for her
 			}
 			attack(t, attempt{name + ": intent " + typ, func() string {
-				_, a, p := w.seal(who, typ, args)
+				_, a, p := w.sign(who, typ, args)
 				return leaks(marshalled(a)+marshalled(p), canary+`"`)
 			}})
 		}
@@ -142,7 +142,7 @@ func TestRedTeamReads(t *testing.T) {
 				if who.user == "ana" && who.key == bob.key {
 					return ""
 				}
-				_, a, p := w.seal(who, "artifact.put", map[string]string{"media_type": "application/json", "from": in})
+				_, a, p := w.sign(who, "artifact.put", map[string]string{"media_type": "application/json", "from": in})
 				if a.Code == intents.OK {
 					return "it has taken the result"
 				}

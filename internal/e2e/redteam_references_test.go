@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/node"
 )
 
@@ -107,12 +107,12 @@ func TestRedTeamReferences(t *testing.T) {
 			attempt{"held, by " + name, func() string { return w.calls(pay, func() { way("high") }) }},
 		)
 	}
-	waiting := slices.DeleteFunc(w.inbox(ben), func(h bus.HeldOrder) bool { return !strings.Contains(string(h.Args), `"from"`) })
+	waiting := slices.DeleteFunc(w.inbox(ben), func(h bus.PendingApproval) bool { return !strings.Contains(string(h.Args), `"from"`) })
 	if len(waiting) < 3 {
 		t.Fatalf("only %d wait that name what they work on: the attempts show nothing", len(waiting))
 	}
 	w.shownByReference(ben, waiting)
-	// What is approved is what was seen: an edit is asked about anew.
+	// An approval covers the version shown: an edit needs a new one.
 	attack(t, attempt{"an edit to what is denied", func() string {
 		return w.calls(pay, func() {
 			w.knock(ben, http.MethodPost, "/agent/approvals/"+waiting[0].IntentID, map[string]any{"decision": "edit", "args": map[string]any{"skill": pay, "input": map[string]string{"region": "us"}}})
@@ -126,7 +126,7 @@ func TestRedTeamReferences(t *testing.T) {
 }
 
 // shownByReference: people see what they approve also where the intent only names it, but for what a rule masks.
-func (w *redWorld) shownByReference(ben person, waiting []bus.HeldOrder) {
+func (w *redWorld) shownByReference(ben person, waiting []bus.PendingApproval) {
 	w.t.Helper()
 	for _, h := range waiting {
 		cli, _ := w.typed(ben, nil, "approvals", "show", h.IntentID, "--url", w.url)

@@ -188,6 +188,30 @@ func TestRedTeamFolder(t *testing.T) {
 			}})
 		}
 	}
+	for _, args := range [][]string{{"keys", "list"}, {"plan", "list"}, {"up", "--data", "data", "--listen", "127.0.0.1:0"}} {
+		attack(t, attempt{strings.Join(args, " ") + " where writ.yaml is a pipe", func() string {
+			dir := t.TempDir()
+			if err := syscall.Mkfifo(filepath.Join(dir, "writ.yaml"), 0o600); err != nil {
+				return err.Error()
+			}
+			if out, err := typedIn(t, dir, nil, args...); err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(out, "no regular file") {
+				return out
+			}
+			return ""
+		}})
+	}
+	for _, args := range [][]string{{"registry", "check", "pipe"}, {"policy", "check", "pipe"}, {"policy", "test", "pipe"}, {"up", "--data", "data", "--listen", "127.0.0.1:0", "--policy-extensions", "mine=pipe"}} {
+		attack(t, attempt{strings.Join(args, " ") + " where a pipe is in the place of the directory", func() string {
+			dir := t.TempDir()
+			if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+				return err.Error()
+			}
+			if out, err := typedIn(t, dir, nil, args...); err == nil || errors.Is(err, context.DeadlineExceeded) {
+				return "it waits: " + out
+			}
+			return ""
+		}})
+	}
 	for _, key := range []string{"dev-key", "a", "password", "Password123!", strings.Repeat("a", 64), strings.Repeat("ab", 40), "0123456789abcdef0123456789abcdef", "changeme-changeme-changeme-changeme", "the quick brown fox jumps over the lazy dog", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "123456789012345678901234567890"} {
 		for _, listen := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
 			attack(t, attempt{"the key " + key + " on " + listen, func() string {

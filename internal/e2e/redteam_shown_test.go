@@ -16,7 +16,7 @@ import (
 // hostileText steers a terminal, turns lines around, hides and is a page of its own.
 const hostileText = "\x1b[2J\x1b]0;t\x07\u202eABC\u2066\u200b\u2800\u00ad\u009b\u2028<script>alert(1)</script><img src=x onerror=alert(1)>\"'` Zz"
 
-// steers says what of a text acts where it is shown.
+// steers returns the parts of a text that act where it is shown.
 func steers(text string) string {
 	for _, r := range hostileText {
 		if (visible.Hidden(r) || r < ' ' || r >= 0x7f && r < 0xa0) && strings.ContainsRune(text, r) {
@@ -122,7 +122,7 @@ func (s *system) pages(who person, paths []string) {
 	}
 }
 
-// TestRedTeamTwice: an approval counts once, for what was seen, as long as that can still be had.
+// TestRedTeamTwice: an approval counts once, for the version shown, as long as that is available.
 func TestRedTeamTwice(t *testing.T) {
 	t.Parallel()
 	w := newRedWorld(t)

@@ -17,12 +17,12 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state/agents"
 )
 
 // attempt is one try to get something past writ.
@@ -34,7 +34,7 @@ type attempt struct {
 // tally of the attempts of all tests.
 var tally struct {
 	sync.Mutex
-	of map[string]*tried
+	attempts map[string]*tried
 }
 
 // tried is how many attempts a test made, and how many got through.
@@ -46,15 +46,15 @@ func (n tried) String() string { return fmt.Sprintf("%6d attempts, %d through", 
 func count(test string, through bool) {
 	tally.Lock()
 	defer tally.Unlock()
-	if tally.of == nil {
-		tally.of = map[string]*tried{}
+	if tally.attempts == nil {
+		tally.attempts = map[string]*tried{}
 	}
-	if tally.of[test] == nil {
-		tally.of[test] = &tried{}
+	if tally.attempts[test] == nil {
+		tally.attempts[test] = &tried{}
 	}
-	tally.of[test].attempts++
+	tally.attempts[test].attempts++
 	if through {
-		tally.of[test].through++
+		tally.attempts[test].through++
 	}
 }
 
@@ -70,11 +70,11 @@ func attack(t *testing.T, list ...attempt) {
 	}
 }
 
-// toldAttempts says at the end what became of all attempts.
-func toldAttempts() {
+// reportAttempts logs the outcome of all attempts at the end.
+func reportAttempts() {
 	var all tried
-	for _, test := range slices.Sorted(maps.Keys(tally.of)) {
-		n := *tally.of[test]
+	for _, test := range slices.Sorted(maps.Keys(tally.attempts)) {
+		n := *tally.attempts[test]
 		fmt.Printf("%-24s %s\n", test, n)
 		all.attempts, all.through = all.attempts+n.attempts, all.through+n.through
 	}
@@ -234,7 +234,7 @@ func (s *system) ways(who person) map[string]func(cause) {
 		},
 		"by a schedule": func(c cause) { s.scheduled(who, words(c)) },
 		"by an intent": func(c cause) {
-			s.seal(who, "skill.call", map[string]any{"skill": c.skill, "input": json.RawMessage(c.input)})
+			s.sign(who, "skill.call", map[string]any{"skill": c.skill, "input": json.RawMessage(c.input)})
 		},
 	}
 }
@@ -253,7 +253,7 @@ func (s *system) rest(who person, id string) {
 	s.runUntil(who, id, "it rests", rests)
 }
 
-// rests says that a plan goes on only if a person says something.
+// rests reports that a plan continues only after a person's message.
 func rests(v catalog.PlanView) bool {
 	return ended(v) || v.Status == "cancelled" || strings.Contains(strings.Join(nodes(v), ",")+",", " held,")
 }
@@ -367,7 +367,7 @@ func redWorkflows() map[string]string {
 	return out
 }
 
-// calls says how often a skill was called meanwhile.
+// calls returns how often a skill was called meanwhile.
 func (w *redWorld) calls(skill string, during func()) string {
 	server, tool, _ := strings.Cut(skill, ".")
 	before := w.servers[server].count(tool)
@@ -381,7 +381,7 @@ func (w *redWorld) calls(skill string, during func()) string {
 // approve has operators say of an approved skill what it does.
 func (w *redWorld) approve(skill string, change func(*catalog.SkillApprove)) {
 	w.t.Helper()
-	for _, o := range w.orders("") {
+	for _, o := range w.intents("") {
 		var pin catalog.SkillApprove
 		if o.Type != "skill.approve" {
 			continue

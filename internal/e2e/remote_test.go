@@ -11,7 +11,7 @@ import (
 )
 
 // serveModel serves a model over the chat completions API, for a writ in another
-// process. It gives the base URL.
+// process. It returns the base URL.
 func serveModel(t *testing.T, m model.Model) string {
 	t.Helper()
 	c := &completions{t: t}

@@ -115,8 +115,9 @@ func TestRemoteAgentOfThePage(t *testing.T) {
 	}
 }
 
-// TestRequestOfARemoteAgent: a request is routed to the agent of the page, the next one of its
-// session goes there unasked, and once the agent has done what it is about, the gate asks anew.
+// TestRequestOfARemoteAgent: a request is routed to the agent of the page, and the next one of its
+// session goes there unasked. Once the agent has completed its workflow, the session is closed: it
+// accepts no turn, and another one continues the conversation.
 func TestRequestOfARemoteAgent(t *testing.T) {
 	host, agents := pageAgent(t)
 	m := newReception()
@@ -126,11 +127,21 @@ func TestRequestOfARemoteAgent(t *testing.T) {
 	if first.AgentID != "helpdesk" || first.Decision != "direct" || !strings.Contains(first.Response, "password") {
 		t.Errorf("%+v", first)
 	}
-	if got := s.request(first.SessionID, "okta"); got.Decision != catalog.RouteBypass || !strings.HasPrefix(got.Response, "Done") {
+	if got := s.request(first.SessionID, "okta"); got.Decision != catalog.RouteBypass || !strings.HasPrefix(got.Response, "Done") || !got.Complete || first.Complete {
 		t.Errorf("%+v", got)
 	}
-	if got := s.request(first.SessionID, "Reset my password"); got.Decision != "direct" || !strings.HasPrefix(got.Response, "I can") {
+	if got := s.request(first.SessionID, "Reset my password"); got.Status != "failed" || got.Reason != "I could not complete this request: this conversation is closed. Begin a new one." {
 		t.Errorf("after the workflow was complete: %+v", got)
+	}
+	var next struct {
+		SessionID string `json:"session_id"`
+		Turns     int    `json:"turns"`
+	}
+	if status, p := s.call(s.as("ana"), http.MethodPost, "/agent/sessions/"+first.SessionID+"/resume", nil, &next); status != http.StatusOK || next.Turns != 4 {
+		t.Fatalf("HTTP %d %+v: %+v", status, p, next)
+	}
+	if got := s.request(next.SessionID, "Reset my password"); got.Decision != "direct" || !strings.HasPrefix(got.Response, "I can") {
+		t.Errorf("in the session that goes on with it: %+v", got)
 	}
 }
 
@@ -201,9 +212,9 @@ func agentAt(t *testing.T, url string) (dir string) {
 	return dir
 }
 
-// TestRemoteAgentGone: an agent that is not there is unavailable, in plain words for the
-// user; who asked it goes on without.
-func TestRemoteAgentGone(t *testing.T) {
+// TestRemoteAgentMissing: a missing agent is unavailable, in plain words for the user; the asking
+// agent continues without it.
+func TestRemoteAgentMissing(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	srv.Close()
 	s := start(t, setup{Model: &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"front": desk("helpdesk")}}, Agents: agentAt(t, srv.URL), Hosts: []string{strings.TrimPrefix(srv.URL, "http://")}})
@@ -234,10 +245,10 @@ func TestRemoteAgentKilled(t *testing.T) {
 	if v.Status != catalog.PlanFailed || v.Failure == nil || !strings.Contains(v.Failure.Reason, "Help desk is unavailable, and may have got the message") {
 		t.Errorf("%s %+v", v.Status, v.Failure)
 	}
-	if len(v.Facts) != 1 || v.Facts[0].Status != string(intents.StatusIndetermined) || got.Load() != 1 {
-		t.Fatalf("%d messages, %+v", got.Load(), v.Facts)
+	if len(v.IntentHistory) != 1 || v.IntentHistory[0].Status != string(intents.StatusIndetermined) || got.Load() != 1 {
+		t.Fatalf("%d messages, %+v", got.Load(), v.IntentHistory)
 	}
-	x.resolve(v.Facts[0].IntentID, "failed")
+	x.resolve(v.IntentHistory[0].IntentID, "failed")
 }
 
 // TestRemoteAgentHeld: a message that waits for people is sent once they have approved, and

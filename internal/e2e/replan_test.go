@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 const (
@@ -228,7 +228,7 @@ func TestFailureReplans(t *testing.T) {
 				return
 			}
 			var said string
-			for _, in := range asked(m, agents.Executor, workingOf) {
+			for _, in := range requestsOf(m, agents.Executor, workingOf) {
 				if len(in.Calls) > 0 && in.Calls[0].Error != "" {
 					said = in.Calls[0].Error
 				}

@@ -26,7 +26,7 @@ edges:
 // from each of its nodes: each replay completes, asks nobody, and has no effect.
 func TestReplayOfApproved(t *testing.T) {
 	l := serveLab(t, nil)
-	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: teller(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/signed.yaml": signed})})
+	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: echoAgent(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/signed.yaml": signed})})
 	ben, _, _ := s.holds("lab.notify")
 	ana := s.as("ana")
 	id := s.startRun(ana, "signed", nil)
@@ -54,7 +54,7 @@ func TestReplayOfApproved(t *testing.T) {
 			}
 		}
 	}
-	if held, said := s.inbox(ben), l.said(); len(held) != 0 || len(said) != 1 {
+	if held, said := s.inbox(ben), l.notifications(); len(held) != 0 || len(said) != 1 {
 		t.Errorf("held %+v, said %q", held, said)
 	}
 }

@@ -68,7 +68,7 @@ func TestPromptOfARunningPlan(t *testing.T) {
 	write("new")
 	s.await("the edited prompt is in force", func() bool {
 		pushed := 0
-		for _, o := range s.orders("") {
+		for _, o := range s.intents("") {
 			if o.Type == "registry.push" && o.Outcome != nil {
 				pushed++
 			}
@@ -88,7 +88,7 @@ func TestPromptOfARunningPlan(t *testing.T) {
 	results := resultsOf(t, bundle)
 	for plan, word := range map[string]string{first.PlanID: "Say old.", second.PlanID: "Say new."} {
 		tasks := map[string]bool{}
-		for _, o := range s.orders(plan) {
+		for _, o := range s.intents(plan) {
 			if o.Type != "agent.get" {
 				continue
 			}
@@ -97,7 +97,7 @@ func TestPromptOfARunningPlan(t *testing.T) {
 				t.Errorf("the bundle has that %s was told %s", o.Context.TaskID, result)
 			}
 		}
-		if len(tasks) != 3 { // the driver, the task that was held, the one that went on
+		if len(tasks) != 3 { // the driver, the held task, the one that continued
 			t.Errorf("tasks of %s: %v", plan, tasks)
 		}
 	}
@@ -113,7 +113,7 @@ func (s *system) writ(args ...string) []byte {
 	return out.Bytes()
 }
 
-// exported writes a bundle, which has to verify, and says how many records are not in it yet.
+// exported writes a bundle, which has to verify, and returns how many records are not in it yet.
 func (s *system) exported(file string) int64 {
 	s.t.Helper()
 	done := decoded[struct {
@@ -127,7 +127,7 @@ func (s *system) exported(file string) int64 {
 	return done.Pending
 }
 
-// resultsOf are the results of orders as a bundle has them, by the position of the order.
+// resultsOf are the results of intents as a bundle has them, by the position of the intent.
 func resultsOf(t *testing.T, bundle string) map[int64]string {
 	t.Helper()
 	raw, err := os.ReadFile(bundle)
@@ -152,8 +152,8 @@ func resultsOf(t *testing.T, bundle string) map[int64]string {
 			continue
 		}
 		of := decoded[struct {
-			Of int64 `json:"of"`
-		}](line.Record.Parts["outcome"].Text).Of
+			Target int64 `json:"of"`
+		}](line.Record.Parts["outcome"].Text).Target
 		if of < 0 { // of the record before
 			of += line.Record.Position
 		}

@@ -50,8 +50,8 @@ const tellerFile = `name: teller
 description: Tells people what came of a run.
 `
 
-// teller is a mind whose agent repeats what it is told.
-func teller() model.Model {
+// echoAgent is a mind whose agent repeats its message.
+func echoAgent() model.Model {
 	return ofRegistry{&mind{}, "teller", func(req model.Request) *model.Response {
 		return &model.Response{Text: "I was told: " + req.Messages[len(req.Messages)-1].Text, Model: "test:scripted"}
 	}}
@@ -115,24 +115,24 @@ func waits(id string) func(catalog.PlanView) bool {
 }
 
 // TestRun: a run of all its kinds of nodes takes the branch of success after one retry, and
-// that of failure when there is none left. What policy holds waits for people.
+// that of failure when there is none left. Calls held by policy wait for people.
 func TestRun(t *testing.T) {
 	l := serveLab(t, nil)
-	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: teller(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
+	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: echoAgent(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
 	ben, _, _ := s.holds("lab.notify")
 	ana := s.as("ana")
 	for name, c := range map[string]struct {
 		fails   int
 		branch  string
 		nodes   []string
-		said    string
+		text    string
 		uploads int
 	}{
 		"success": {1, "thank", []string{"fetch done", "sum done", "upload done", "thank done", "alarm skipped", "tell done"}, "uploaded s3://lab/", 2},
 		"failure": {2, "alarm", []string{"fetch done", "sum done", "upload failed", "thank skipped", "alarm done", "tell done"}, "the upload of ", 2},
 	} {
 		l.failUploads(c.fails)
-		before, told := len(l.uploaded()), len(l.said())
+		before, told := len(l.uploaded()), len(l.notifications())
 		id := s.startRun(ana, "intake", map[string]any{"first": 3})
 		s.runUntil(ana, id, "it waits", waits(c.branch))
 		last, seen := s.streamEnd(ana, id, "")
@@ -157,7 +157,7 @@ func TestRun(t *testing.T) {
 		if slices.Sort(ids); len(slices.Compact(ids)) != c.uploads {
 			t.Errorf("%s: uploads %v", name, ids)
 		}
-		if said := l.said()[told:]; len(said) != 1 || !strings.HasPrefix(said[0], c.said) {
+		if said := l.notifications()[told:]; len(said) != 1 || !strings.HasPrefix(said[0], c.text) {
 			t.Errorf("%s: said %q", name, said)
 		}
 	}
@@ -168,7 +168,7 @@ func TestRun(t *testing.T) {
 func TestRunKilled(t *testing.T) {
 	fetch, upload := newGate(), newGate()
 	l := serveLab(t, map[string]*gate{"fetch": fetch, "upload": upload})
-	x := boot(t, teller(), l.skills, "--agents", registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake}))
+	x := boot(t, echoAgent(), l.skills, "--agents", registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake}))
 	ben, _, _ := x.holds("lab.notify")
 	me := x.as("ana")
 	id := x.startRun(me, "intake", map[string]any{"first": 3})
@@ -199,10 +199,10 @@ func TestRunKilled(t *testing.T) {
 	if ids := l.uploaded(); len(ids) != 2 || ids[0] != ids[1] {
 		t.Errorf("uploads %v", ids)
 	}
-	if said := l.said(); len(said) != 1 {
+	if said := l.notifications(); len(said) != 1 {
 		t.Errorf("said %q", said)
 	}
-	if orders := x.records(id); len(orders) == 0 { // verified again, receipts too
+	if orders := x.records(id); len(orders) == 0 { // verified again
 		t.Error("no orders")
 	}
 }
@@ -238,7 +238,7 @@ func TestRunKeepsItsGraph(t *testing.T) {
 		}
 	}
 	v := s.runUntil(ana, id, "it ends", ended)
-	if said := l.said(); v.Status != catalog.PlanComplete || v.Run.Version != "1" || len(said) != 1 || said[0] != "hello" {
+	if said := l.notifications(); v.Status != catalog.PlanComplete || v.Run.Version != "1" || len(said) != 1 || said[0] != "hello" {
 		t.Errorf("%s, version %s, said %q", v.Status, v.Run.Version, said)
 	}
 }

@@ -51,7 +51,7 @@ func (x *machine) goOn() {
 func TestRunStopped(t *testing.T) {
 	fetch, upload := newGate(), newGate()
 	l := serveLab(t, map[string]*gate{"fetch": fetch, "upload": upload})
-	x := boot(t, teller(), l.skills, "--agents", registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake}))
+	x := boot(t, echoAgent(), l.skills, "--agents", registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake}))
 	ben, _, _ := x.holds("lab.notify")
 	me := x.as("ana")
 	id := x.startRun(me, "intake", map[string]any{"first": 3})
@@ -75,7 +75,7 @@ func TestRunStopped(t *testing.T) {
 	if d := cmp.Diff([]string{"fetch done", "sum done", "upload done", "thank done", "alarm skipped", "tell done"}, nodes(v)); d != "" || v.Status != catalog.PlanComplete || v.Epoch > 2 {
 		t.Errorf("%s %+v, epoch %d %s", v.Status, v.Failure, v.Epoch, d)
 	}
-	if ids, said := l.uploaded(), l.said(); len(ids) != 1 || len(said) != 1 {
+	if ids, said := l.uploaded(), l.notifications(); len(ids) != 1 || len(said) != 1 {
 		t.Errorf("uploads %v, said %q", ids, said)
 	}
 	if orders := x.records(id); len(orders) == 0 {

@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// judge holds what a machine has left to the promises of the journal.
+// judge compares a machine's remains with the journal's guarantees.
 func (l *load) judge() {
 	l.t.Helper()
 	allowed, next := l.journalWhole()
@@ -40,7 +40,7 @@ func (l *load) judge() {
 	l.erased()
 }
 
-// journalWhole reads the journal: no gap, and one outcome for every order that
+// journalWhole reads the journal: no gap, and one outcome for every intent that
 // was allowed. It gives the positions of those, and how many records there are.
 func (l *load) journalWhole() (allowed map[string]int64, next int64) {
 	l.t.Helper()
@@ -60,8 +60,8 @@ func (l *load) journalWhole() (allowed map[string]int64, next int64) {
 		}
 		next++
 		switch rec.Kind {
-		case storage.KindOrder:
-			s, err := state.ReadOrder(rec)
+		case storage.KindIntent:
+			s, err := state.ReadIntent(rec)
 			if err != nil {
 				l.t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func (l *load) bundleVerifies(records int64) {
 	if err := os.WriteFile(trust, run("audit", "trust", "--data", l.dir), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	var done audit.Exported
+	var done audit.ExportReport
 	if err := json.Unmarshal(run("audit", "export", "--data", l.dir, "--out", bundle, "--json"), &done); err != nil {
 		l.t.Fatal(err)
 	}

@@ -12,20 +12,20 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
-// overheard is a model whose requests are kept.
-type overheard struct {
+// requestLog is a model whose requests are recorded.
+type requestLog struct {
 	model.Model
 
 	mu       sync.Mutex // guards requests
 	requests []model.Request
 }
 
-func (o *overheard) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
+func (o *requestLog) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
 	kept := req
 	kept.Messages = slices.Clone(req.Messages)
 	o.mu.Lock()
@@ -34,8 +34,8 @@ func (o *overheard) Respond(ctx context.Context, req model.Request, on func(mode
 	return o.Model.Respond(ctx, req, on)
 }
 
-// heard says how many requests there were, and whether one held a text.
-func (o *overheard) heard(text string) (n int, found bool) {
+// count returns the number of requests, and whether one contained a text.
+func (o *requestLog) count(text string) (n int, found bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.requests), slices.ContainsFunc(o.requests, func(r model.Request) bool { return holds(r, text) })
@@ -44,7 +44,7 @@ func (o *overheard) heard(text string) (n int, found bool) {
 // TestTasks asks one domain many ways. Every answer is compared with what this
 // package computes from the same rows.
 func TestTasks(t *testing.T) {
-	spy := &overheard{Model: offline.Model{}}
+	spy := &requestLog{Model: offline.Model{}}
 	s := start(t, setup{Skills: []string{serveShop(t).url}, Model: spy})
 	who := s.as("ana")
 	for _, q := range questions() {
@@ -60,21 +60,21 @@ func TestTasks(t *testing.T) {
 			if got.Response == "" || got.Plan.Response != got.Response {
 				t.Errorf("response %q, plan says %q", got.Response, got.Plan.Response)
 			}
-			checkOrders(t, got)
+			checkIntents(t, got)
 			if q.skills == "skills-1.order_list" {
 				checkLarge(t, got)
 			}
 		})
 	}
-	if n, found := spy.heard(deep); n == 0 || found {
+	if n, found := spy.count(deep); n == 0 || found {
 		t.Errorf("of %d requests to the model one holds what stands deep in the large response: %v", n, found)
 	}
 }
 
-// checkOrders: whatever was done was an order, allowed and done.
-func checkOrders(t *testing.T, got turn) {
+// checkIntents: whatever was done was an intent, allowed and done.
+func checkIntents(t *testing.T, got turn) {
 	t.Helper()
-	for _, o := range got.Orders {
+	for _, o := range got.Intents {
 		if o.Decision.Verdict != intents.Allow || o.Outcome == nil || o.Outcome.Status != intents.Done {
 			t.Errorf("%s at %d: %+v %+v", o.Type, o.Position, o.Decision, o.Outcome)
 		}
@@ -96,8 +96,8 @@ func checkOrders(t *testing.T, got turn) {
 	}
 }
 
-// TestLongAnswers: what is too long for an answer is told honestly, with its
-// first rows; what is too large to be inline is data by reference.
+// TestLongAnswers: a result too long for an answer is reported as such, with its first rows; one
+// too large to be inline is data by reference.
 func TestLongAnswers(t *testing.T) {
 	s := start(t, setup{Skills: []string{serveShop(t).url}})
 	inline := s.ask(s.as("ana"), "List the orders that are not paid")
@@ -127,7 +127,7 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// checkLarge: the response passed the gate, and a script read it in the sandbox.
+// checkLarge: the large response became a file, and a script read it in the sandbox.
 func checkLarge(t *testing.T, got turn) {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"orders": sales})

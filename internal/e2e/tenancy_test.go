@@ -58,8 +58,12 @@ func TestTenancy(t *testing.T) {
 				t.Errorf("%s: GET plan%s: HTTP %d %+v", name, path, status, p)
 			}
 		}
-		if status, p := s.call(who, http.MethodDelete, "/agent/plans/"+hers.PlanID, nil, nil); status != http.StatusNotFound && status != http.StatusForbidden {
-			t.Errorf("%s: DELETE plan: HTTP %d %+v", name, status, p)
+		for _, path := range []string{"/agent/plans/", "/v1/runs/"} {
+			for what, id := range map[string]string{"her plan": hers.PlanID, "no plan": "plan_000mx0zw1j647tf2kobh4agiwf"} {
+				if status, p := s.call(who, http.MethodDelete, path+id, nil, nil); status != http.StatusNotFound || p.Code != intents.NotFound || p.Detail != "no such plan or run of this user" {
+					t.Errorf("%s: DELETE %s of %s: HTTP %d %+v", name, path, what, status, p)
+				}
+			}
 		}
 		if found := s.memories(who); len(found) != 0 {
 			t.Errorf("%s: memories %+v", name, found)
@@ -86,7 +90,7 @@ func TestClaims(t *testing.T) {
 	asAna.user = "ana"
 	for _, tt := range []struct {
 		name string
-		who  person
+		user person
 		body map[string]string
 		http int
 		code intents.Code
@@ -98,11 +102,11 @@ func TestClaims(t *testing.T) {
 		{"no key", person{user: "bob"}, message(nil), http.StatusUnauthorized, intents.Unauthorized},
 		{"an unknown key", person{key: bob.key + "x", user: "bob"}, message(nil), http.StatusUnauthorized, intents.Unauthorized},
 	} {
-		if status, p := s.call(tt.who, http.MethodPost, "/agent/run", tt.body, nil); status != tt.http || p.Code != tt.code {
+		if status, p := s.call(tt.user, http.MethodPost, "/agent/run", tt.body, nil); status != tt.http || p.Code != tt.code {
 			t.Errorf("%s: HTTP %d %+v, want %d %s", tt.name, status, p, tt.http, tt.code)
 		}
 	}
-	for _, o := range s.orders("") {
+	for _, o := range s.intents("") {
 		if o.Type == "plan.open" {
 			t.Errorf("a plan was opened for %s of %s", o.User, o.Tenant)
 		}

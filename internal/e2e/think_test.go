@@ -53,8 +53,8 @@ func TestBadScriptThenGood(t *testing.T) {
 	}
 }
 
-// TestSkillOutsideTheStep: the plan gave the step one skill; the model is told
-// that the other is none of its own, and nothing is called.
+// TestSkillOutsideTheStep: the plan gave the step one skill; the model is told that the other is
+// not its own, and nothing is called.
 func TestSkillOutsideTheStep(t *testing.T) {
 	var said string
 	m := &mind{
@@ -173,9 +173,9 @@ func TestElevenStepsInAll(t *testing.T) {
 	}
 }
 
-// TestLargeDataStaysOutside: the model sees the first lines of a large response
+// TestLargeDataIsTruncated: the model sees the first lines of a large response
 // and nothing of what lies deep in it, whatever it asks for.
-func TestLargeDataStaysOutside(t *testing.T) {
+func TestLargeDataIsTruncated(t *testing.T) {
 	const first = "the first row of all"
 	list := make([]map[string]any, 0, 3000)
 	for i := range cap(list) {
@@ -206,10 +206,10 @@ func TestLargeDataStaysOutside(t *testing.T) {
 		t.Fatalf("%s: %s", got.Status, got.Reason)
 	}
 	sameJSON(t, map[string]int{"total": 3000 * 2999 / 2, "deepest": 2900}, got.Data)
-	if !m.told(first) {
+	if !m.requested(first) {
 		t.Error("the model saw no sample")
 	}
-	if m.told(deep) {
+	if m.requested(deep) {
 		t.Error("the model was shown what stands deep in the large response")
 	}
 	if large := got.events("large_response.detected"); len(large) == 0 || scripts != 2 || len(got.Plan.History) != 1 {

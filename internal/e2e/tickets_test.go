@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 // tickets is how many parcels a loop sends: one call each, whose effect nobody can undo.
@@ -55,10 +55,10 @@ func (m dispatcher) Respond(ctx context.Context, req model.Request, on func(mode
 	return &model.Response{Calls: calls, Model: m.Name()}, nil
 }
 
-// TestAllTickets: a loop of sixteen calls has sixteen effects, counted at the server, also
-// where it is killed while the ninth is on its way, after the server took it. No other call is
-// made until an operator has said what that one did. What was made is not made again,
-// whatever the next model writes, and the plan is not replanned.
+// TestAllTickets: a loop of sixteen calls has sixteen effects, counted at the server, also where it
+// is killed while the ninth is on its way, after the server took it. No other call is made until an
+// operator has reported its effect. Completed calls are not repeated, whatever the next model
+// writes, and the plan is not replanned.
 func TestAllTickets(t *testing.T) {
 	for name, killAt := range map[string]int64{"undisturbed": 0, "killed": 9} {
 		t.Run(name, func(t *testing.T) {

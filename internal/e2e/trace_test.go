@@ -83,9 +83,9 @@ func serveCollector(t *testing.T) *collected {
 	return c
 }
 
-// TestTraceOfATurn: a collector gets one trace of a turn, which has the id that its orders
+// TestTraceOfATurn: a collector gets one trace of a turn, which has the id that its intents
 // have. Each span but the first has its parent there, across the bus: from the request over
-// the manager, the agents' models and tools, the orders, the router and the executors to the
+// the manager, the agents' models and tools, the intents, the router and the executors to the
 // skills. It gets the figures, too. Nothing that was sent has a word of the request or of the
 // answer.
 func TestTraceOfATurn(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTraceOfATurn(t *testing.T) {
 	traceOfATurn(t, c, c.url)
 }
 
-// traceOfATurn is told to an address, and comes to a collector.
+// traceOfATurn exports to an address, and arrives at a collector.
 func traceOfATurn(t *testing.T, c *collected, endpoint string) {
 	t.Helper()
 	s := start(t, setup{Skills: []string{serveShop(t).url}})
@@ -101,7 +101,7 @@ func traceOfATurn(t *testing.T, c *collected, endpoint string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := s.ask(s.as("ana.maria"), "How many orders per outlet?")
+	got := s.ask(s.as("ana.maria"), "How many orders are not paid?")
 	if got.Status != "complete" {
 		t.Fatalf("%s: %s", got.Status, got.Reason)
 	}
@@ -110,7 +110,7 @@ func traceOfATurn(t *testing.T, c *collected, endpoint string) {
 	}
 
 	spans, raw := c.got()
-	id, ids, names, roots := got.Orders[0].TraceID, map[string]string{}, []string{}, []string{}
+	id, ids, names, roots := got.Intents[0].TraceID, map[string]string{}, []string{}, []string{}
 	for _, x := range spans {
 		if hex.EncodeToString(x.GetTraceId()) == id {
 			ids[string(x.GetSpanId())] = x.GetName()
@@ -147,12 +147,12 @@ func traceOfATurn(t *testing.T, c *collected, endpoint string) {
 			t.Errorf("no span %s in %v", part, names)
 		}
 	}
-	for _, o := range got.Orders {
+	for _, o := range got.Intents {
 		if o.TraceID != id {
 			t.Errorf("order %s is of trace %s, not %s", o.Type, o.TraceID, id)
 		}
 	}
-	for _, no := range []string{"How many", "per outlet", "ana.maria", got.Response} {
+	for _, no := range []string{"How many", "not paid", "ana.maria", got.Response} {
 		if bytes.Contains(raw, []byte(no)) {
 			t.Errorf("%q was sent", no)
 		}
@@ -173,8 +173,9 @@ func traceOfATurn(t *testing.T, c *collected, endpoint string) {
 	}
 }
 
-// TestTraceGoesOn: a turn that waited for people, and is then handed out again by nobody's request, is in the trace that
-// its orders name. So is the call that they have approved, and not in the trace of who approved it.
+// TestTraceGoesOn: a turn that waited for people, and is then handed out again by nobody's request,
+// is in the trace that its intents name. So is the call that they have approved, and not in the
+// trace of who approved it.
 func TestTraceGoesOn(t *testing.T) {
 	c := serveCollector(t)
 	s := start(t, setup{Skills: []string{serveShop(t).url}})
@@ -184,7 +185,7 @@ func TestTraceGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	ana := s.as("ana")
-	held := s.hold(ana, "How many orders per outlet?")
+	held := s.hold(ana, "How many orders are not paid?")
 	if _, p := s.decide(ben, held.Approval.IntentID, "approve", ""); p.Code != "" {
 		t.Fatalf("%+v", p)
 	}
@@ -195,7 +196,7 @@ func TestTraceGoesOn(t *testing.T) {
 	if err := flush(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	orders, turns, carried := s.orders(held.PlanID), 0, 0
+	orders, turns, carried := s.intents(held.PlanID), 0, 0
 	spans, _ := c.got()
 	for _, x := range spans {
 		switch x.GetName() {
@@ -206,7 +207,7 @@ func TestTraceGoesOn(t *testing.T) {
 		case "router":
 			ours := false
 			for _, a := range x.GetAttributes() {
-				ours = ours || slices.ContainsFunc(orders, func(o order) bool { return o.Decision.IntentID == a.GetValue().GetStringValue() })
+				ours = ours || slices.ContainsFunc(orders, func(o intent) bool { return o.Decision.IntentID == a.GetValue().GetStringValue() })
 			}
 			if !ours {
 				continue

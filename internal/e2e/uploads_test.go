@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// upload keeps so many bytes. Without a length they come in chunks.
+// upload stores so many bytes. Without a length they come in chunks.
 func (s *system) upload(size int, sized bool) (status int, retry string) {
 	s.t.Helper()
 	body := bytes.NewReader(bytes.Repeat([]byte{byte(size)}, size))
@@ -31,7 +31,7 @@ func (s *system) upload(size int, sized bool) (status int, retry string) {
 	return resp.StatusCode, resp.Header.Get("Retry-After")
 }
 
-// refusedUpload also sees that orders go on.
+// refusedUpload also sees that intents go on.
 func (s *system) refusedUpload(size int) {
 	s.t.Helper()
 	for _, sized := range []bool{true, false} {
@@ -44,8 +44,8 @@ func (s *system) refusedUpload(size int) {
 	}
 }
 
-// TestUploadsStopAtTheQuota: a tenant that holds as much as it may is refused
-// more, whether or not it says how much.
+// TestUploadsStopAtTheQuota: a tenant at its quota is refused more, with or without a stated
+// length.
 func TestUploadsStopAtTheQuota(t *testing.T) {
 	s := start(t, setup{Limits: node.Limits{TenantDisk: 16 << 20}})
 	if status, _ := s.upload(6<<20, true); status != http.StatusCreated {
@@ -55,7 +55,7 @@ func TestUploadsStopAtTheQuota(t *testing.T) {
 }
 
 // TestUploadsStopAboveTheFloor: where the disk is nearly full nothing is received
-// any more, and orders go on.
+// any more, and intents go on.
 func TestUploadsStopAboveTheFloor(t *testing.T) {
 	dir := t.TempDir()
 	free, err := sqlite.Free(dir)

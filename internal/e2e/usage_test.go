@@ -12,16 +12,17 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// TestUsage: what the models' servers counted is what the record, the messages, the usage report and the
-// metrics say, with requests that were sent again, and one that another model answered. Once a user's tokens are used,
-// the next request is not carried out: the user reads when it will be, and no model is asked for that.
+// TestUsage: the record, the messages, the usage report and the metrics equal the counts of the
+// models' servers, with retried requests, and one answered by another model. Once a user's tokens
+// are used, the next request is refused: the user reads when requests are accepted again, and no
+// model is asked for that.
 func TestUsage(t *testing.T) {
 	first := serveCompletions(t, func(n int) chaos {
 		return map[int]chaos{2: rateLimited, 4: cutStream, 5: cutStream, 6: cutStream, 9: malformed}[n]
 	})
 	second := serveCompletions(t, func(int) chaos { return calm })
 	s := start(t, setup{Skills: []string{serveShop(t).url}, Model: model.Fallback(first.model(), second.model())})
-	got := s.ask(s.as("ana"), "How many orders per outlet?")
+	got := s.ask(s.as("ana"), "How many orders are not paid?")
 	if got.Status != "complete" {
 		t.Fatalf("%s: %s", got.Status, got.Reason)
 	}
@@ -33,9 +34,9 @@ func TestUsage(t *testing.T) {
 
 	spent := 18 * told
 	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "budgets", Value: json.RawMessage(fmt.Sprintf(`{"tokens_per_user_day":%d}`, spent))}})
-	got = s.ask(s.as("ana"), "How many orders does the outlet Mitte have?")
+	got = s.ask(s.as("ana"), "How many outlets are open?")
 	used := 18 * replies(first, second)
-	if got.Status != "failed" || len(got.Orders) == 0 || !strings.Contains(got.Reason, fmt.Sprintf("the token budget of this user and day is spent: %d of %d. It is free again at ", used, spent)) {
+	if got.Status != "failed" || len(got.Intents) == 0 || !strings.Contains(got.Reason, fmt.Sprintf("the token budget of this user and day is spent: %d of %d. It is free again at ", used, spent)) {
 		t.Errorf("%s: %s", got.Status, got.Reason)
 	}
 	if planner := 18 * (replies(first, second) - told); used != spent+planner || got.Failure == nil || strings.Contains(got.Reason, "_") {
@@ -47,14 +48,14 @@ func TestUsage(t *testing.T) {
 	if after := 18 * replies(first, second); after != used {
 		t.Errorf("a model was asked for it: %d tokens, before %d", after, used)
 	}
-	if other := s.ask(s.as("ben"), "How many orders per outlet?"); other.Status != "complete" {
+	if other := s.ask(s.as("ben"), "How many orders are not paid?"); other.Status != "complete" {
 		t.Errorf("another user: %s: %s", other.Status, other.Reason)
 	}
 }
 
-// TestUsageOfAskedAgents: the same where an agent asks two others, which another model answers
+// TestUsageOfChildAgents: the same where an agent asks two others, which another model answers
 // after their own has failed three times.
-func TestUsageOfAskedAgents(t *testing.T) {
+func TestUsageOfChildAgents(t *testing.T) {
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"desk": desk("orders", "tickets")}}
 	for name, display := range others {
 		m.parts[name] = func(context.Context, model.Request) *model.Response {
@@ -95,7 +96,7 @@ func replies(servers ...*completions) (n int) {
 	return n
 }
 
-// counts holds what is said of a user's first turn to what the servers counted.
+// counts compares the figures of a user's first turn with the servers' counts.
 func (s *system) counts(who person, got turn, replies int) {
 	s.t.Helper()
 	var recorded, reported catalog.Usage

@@ -54,7 +54,7 @@ var (
 	nat64  = netip.MustParsePrefix("64:ff9b::/96") // which ends with an IPv4 address
 )
 
-// plain is the address that packets for a reach in the end, as far as a says it.
+// plain is the address that packets for a finally reach, as far as a encodes it.
 func plain(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if nat64.Contains(a) {
@@ -64,8 +64,7 @@ func plain(a netip.Addr) netip.Addr {
 	return a
 }
 
-// judge says what is wrong with an address; empty: everybody may be led there. near is as
-// in block.
+// judge names the fault of an address; empty: anybody may connect to it. near is as in block.
 func judge(a netip.Addr) (is string, near bool) {
 	a = plain(a)
 	for _, b := range blocks {

@@ -24,22 +24,22 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Bounds of connections. Requests are bounded by their callers, who know how long an
-// answer takes and how large it may be.
+// Bounds of connections. Requests are bounded by their callers, who know the time and size of an
+// answer.
 const (
 	dialTime  = 10 * time.Second // of all addresses of a name
 	shakeTime = 10 * time.Second // of TLS
 	idleTime  = 90 * time.Second
-	idleConns = 32 // of each host are kept open for the next request: as many as callers may ask at once
+	idleConns = 32 // idle connections per host: as many as concurrent callers
 	maxHeader = 1 << 20
 )
 
 // RefusedError is a place that is not dialled. Nothing was sent.
 type RefusedError struct {
-	Place string // host:port that was asked for
+	Place string // requested host:port
 	Addr  string // where it leads; empty: the place itself is refused
 	Is    string // what it is
-	Do    string // what the operator can do
+	Do    string // advice for the operator
 }
 
 func (r *RefusedError) Error() string {
@@ -50,7 +50,7 @@ func (r *RefusedError) Error() string {
 	return fmt.Sprintf("%s is refused: it %sis %s; %s", r.Place, leads, r.Is, r.Do)
 }
 
-// door is what one transport may dial.
+// door limits the addresses that one transport may dial.
 type door struct {
 	named    []place
 	proxies  []place
@@ -92,7 +92,7 @@ func Client(t http.RoundTripper) *http.Client {
 	}
 }
 
-// places reads what the operator named; what is no place names none.
+// places parses the operator's list; invalid entries are skipped.
 func places(texts []string) (out []place) {
 	for _, text := range texts {
 		if !strings.Contains(text, "://") {
@@ -113,8 +113,8 @@ func contains(list []place, p place) bool {
 	return slices.ContainsFunc(list, func(x place) bool { return x.host == p.host && (x.port == "" || x.port == p.port) })
 }
 
-// through is the proxy of a request; nil: none. What goes through a proxy is judged by its
-// name. The proxy itself is no place to send requests to, unless it was named, too.
+// through is the proxy of a request; nil: none. A request through a proxy is judged by its name.
+// Requests to the proxy itself are refused, unless it was named, too.
 func (d *door) through(r *http.Request) (*url.URL, error) {
 	proxy, err := d.proxy(r.URL)
 	if err != nil {

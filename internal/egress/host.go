@@ -45,7 +45,7 @@ func newPlace(host, port string) (place, error) {
 	return place{host, port}, nil
 }
 
-// inASCII is a name as net/http resolves it: what is ASCII already need be no domain name.
+// inASCII is a name as net/http resolves it: an ASCII name need not be a domain name.
 func inASCII(name string) (string, error) {
 	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return strings.ToLower(name), nil
@@ -56,7 +56,7 @@ func inASCII(name string) (string, error) {
 // within are the domains of names that mean something in one network alone.
 var within = []string{"localhost", "localdomain", "local", "internal", "lan", "home.arpa"}
 
-// judge says what is wrong with the host itself; empty: that depends on where it leads.
+// judge names the fault of the host itself; empty: that depends on its addresses.
 func (p place) judge() string {
 	if a, err := netip.ParseAddr(p.host); err == nil {
 		is, _ := judge(a)

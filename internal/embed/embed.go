@@ -1,5 +1,4 @@
-// Package embed turns texts into vectors, so that what is alike can be found
-// without sharing words.
+// Package embed turns texts into vectors, so that similar texts can be found without shared words.
 //
 // Hashed works offline and is lexical: it counts words and parts of words, so it
 // finds other forms of a word and misspelled ones, and knows no synonyms. OpenAI
@@ -27,15 +26,15 @@ type Embedder interface {
 	// ErrUnavailable the same call may work later.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 	Dimension() int
-	// Name identifies what made a vector. Vectors of different names are not
+	// Name identifies the embedder of a vector. Vectors of different names are not
 	// comparable.
 	Name() string
 }
 
-// One makes the vector of one text, or says why there is none. It waits no longer than that.
-// Only the end of ctx is an error: an order goes on without a vector when the embedder fails.
-// A nil embedder makes none.
-func One(ctx context.Context, e Embedder, text string, wait time.Duration) (vector []float32, reason string, err error) {
+// OneVector makes the vector of one text, or returns why there is none. It waits at most the given
+// time. Only the end of ctx is an error: an intent continues without a vector when the embedder
+// fails. A nil embedder makes none.
+func OneVector(ctx context.Context, e Embedder, text string, wait time.Duration) (vector []float32, reason string, err error) {
 	if e == nil {
 		return nil, "there is no embedder", nil
 	}
@@ -65,16 +64,4 @@ type DimensionError struct {
 
 func (e *DimensionError) Error() string {
 	return fmt.Sprintf("embed: the model gives vectors of %d numbers, and the store is made for %d", e.Got, e.Want)
-}
-
-// cut a text to MaxText bytes, between characters.
-func cut(text string) string {
-	if len(text) <= MaxText {
-		return text
-	}
-	end := MaxText
-	for end > 0 && text[end]&0xc0 == 0x80 {
-		end--
-	}
-	return text[:end]
 }

@@ -9,44 +9,46 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"aob.dev/writ/internal/visible"
 )
 
-// Hashed counts the words of a text and their trigrams. The hash of each selects the
+// HashEmbedder counts the words of a text and their trigrams. The hash of each selects the
 // number of the vector that it is added to, and its sign. Vectors are stored, so the
 // same text must always have the same vector, on every machine.
-type Hashed struct {
+type HashEmbedder struct {
 	dimension int
 }
 
-var _ Embedder = Hashed{}
+var _ Embedder = HashEmbedder{}
 
 // NewHashed makes vectors of so many numbers, 1 to MaxDimension.
-func NewHashed(dimension int) (Hashed, error) {
+func NewHashed(dimension int) (HashEmbedder, error) {
 	if dimension < 1 || dimension > MaxDimension {
-		return Hashed{}, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
+		return HashEmbedder{}, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
 	}
-	return Hashed{dimension}, nil
+	return HashEmbedder{dimension}, nil
 }
 
 // Dimension implements Embedder.
-func (h Hashed) Dimension() int { return h.dimension }
+func (h HashEmbedder) Dimension() int { return h.dimension }
 
 // Name implements Embedder.
-func (h Hashed) Name() string { return "hashed" }
+func (h HashEmbedder) Name() string { return "hashed" }
 
 // Embed implements Embedder. It fails only where ctx has ended.
-func (h Hashed) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (h HashEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out[i] = h.vector(cut(text))
+		out[i] = h.vector(visible.Cut(text, MaxText))
 	}
 	return out, nil
 }
 
-func (h Hashed) vector(text string) []float32 {
+func (h HashEmbedder) vector(text string) []float32 {
 	counts := map[string]int{}
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
@@ -77,7 +79,7 @@ func grams(word string) []string {
 	return out
 }
 
-func (h Hashed) add(sums []float64, feature string, weight float64) {
+func (h HashEmbedder) add(sums []float64, feature string, weight float64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(feature)) // never fails
 	x := mix(hash.Sum64())

@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/internal/embed"
 )
 
-func hashed(t *testing.T, dimension int) embed.Hashed {
+func hashed(t *testing.T, dimension int) embed.HashEmbedder {
 	t.Helper()
 	h, err := embed.NewHashed(dimension)
 	if err != nil {
@@ -61,8 +61,8 @@ func TestHashedIsLexical(t *testing.T) {
 	}
 }
 
-// TestHashedStays: vectors are stored, so a text keeps its own for ever.
-func TestHashedStays(t *testing.T) {
+// TestHashedIsStable: vectors are stored, so a text keeps its own for ever.
+func TestHashedIsStable(t *testing.T) {
 	text := strings.Repeat("Ein Hafen öffnet um 7, le port ouvre à 8. ", 3)
 	want := "cb8d803a61aa65d8"
 	for range 20 { // maps have an order of their own each time

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/visible"
 )
 
 // Bounds of calls to a service.
@@ -70,7 +71,7 @@ func (o *OpenAI) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	for batch := range slices.Chunk(texts, maxBatch) {
 		input := make([]string, len(batch))
 		for i, text := range batch {
-			input[i] = cmp.Or(strings.TrimSpace(cut(text)), "-")
+			input[i] = cmp.Or(strings.TrimSpace(visible.Cut(text, MaxText)), "-")
 		}
 		vectors, err := o.patient(ctx, input)
 		if err != nil {

@@ -34,8 +34,8 @@ func (o *OpenAI) ask(ctx context.Context, input []string) (vectors [][]float32, 
 
 var errMalformed = errors.New("embed: the answer of the service is not a list of embeddings")
 
-// read an answer: each text has exactly one vector, of the right size, that
-// points somewhere. Without indices the order counts.
+// read reads an answer: each text has exactly one non-zero vector of the right size. Without
+// indices the order counts.
 func (o *OpenAI) read(raw []byte, texts int) ([][]float32, error) {
 	var a answer
 	if len(raw) > maxAnswer || json.Unmarshal(raw, &a) != nil {

@@ -15,7 +15,7 @@ type RerankConfig struct {
 	Model   string
 }
 
-// Reranker says how well documents answer a question. It is safe for concurrent use.
+// Reranker scores how well documents answer a question. It is safe for concurrent use.
 type Reranker struct {
 	cfg RerankConfig
 	service
@@ -30,13 +30,13 @@ func NewReranker(cfg RerankConfig) (*Reranker, error) {
 	return &Reranker{cfg, s}, nil
 }
 
-// Name identifies what made a score.
+// Name identifies the model of a score.
 func (r *Reranker) Name() string { return r.cfg.Model }
 
 // maxScores bounds the answer of a reranker in bytes: it may repeat the documents.
 const maxScores = 8 << 20
 
-// Scores gives one score for each document, in their order; higher is better. No error
+// Scores returns one score for each document, in their order; higher is better. No error
 // contains text of the service.
 func (r *Reranker) Scores(ctx context.Context, question string, documents []string) ([]float64, error) {
 	raw, _, err := r.post(ctx, map[string]any{"model": r.cfg.Model, "query": question, "documents": documents, "top_n": len(documents)}, maxScores)

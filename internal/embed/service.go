@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,11 +14,18 @@ import (
 	"aob.dev/writ/internal/egress"
 )
 
-// service is a path of a server of models, and how to ask it. No error contains text of
-// the server, which may repeat what it was sent.
+// service is an endpoint of a model server. No error contains text of the server, which may repeat
+// the request.
 type service struct {
 	url, key string
 	client   *http.Client
+	server   egress.Server // as errors tell of it
+}
+
+// servers are how errors tell of each kind.
+var servers = map[string]egress.Server{
+	"embed":  {Name: "the embedder", Unaffected: "texts are found by their words, and get their vectors later", Address: "embedder_url (--embedder-url) and embedder (--embedder)", Secret: "embedder_key"},
+	"rerank": {Name: "the reranker", Unaffected: "what is found keeps its order", Address: "reranker_url (--reranker-url) and reranker (--reranker)", Secret: "reranker_key"},
 }
 
 // newService of a kind, which errors begin with. Nothing is sent yet.
@@ -31,7 +37,9 @@ func newService(kind, base, path, key, model string) (s service, err error) {
 	case model == "":
 		return s, errors.New(kind + ": a model is required")
 	}
-	s = service{url: strings.TrimRight(base, "/") + path, key: key, client: egress.Client(egress.Transport(base))}
+	s = service{url: strings.TrimRight(base, "/") + path, key: key, client: egress.Client(egress.Transport(base)), server: servers[kind]}
+	s.server.Name += " at " + u.Redacted()
+	s.server.Quiet, s.server.Try = true, "writ up"
 	s.client.Timeout = RequestTimeout
 	return s, nil
 }
@@ -53,24 +61,30 @@ func (s service) post(ctx context.Context, question any, limit int64) (answer []
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w: no answer", ErrUnavailable)
+		return nil, 0, unavailable{s.server.Fault(err)}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
-		return nil, egress.RetryAfter(resp.Header, time.Now()), refusal(resp.StatusCode)
+		return nil, egress.RetryAfter(resp.Header, time.Now()), s.refusal(resp.StatusCode)
 	}
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
-		err = fmt.Errorf("%w: the answer broke off", ErrUnavailable)
+		err = unavailable{s.server.Fault(err)}
 	}
 	return answer, 0, err
 }
 
 // refusal is the error of a status: ErrUnavailable where the request may work later.
-func refusal(status int) error {
+func (s service) refusal(status int) error {
+	err := s.server.Fault(egress.Status(status))
 	if status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented {
-		return fmt.Errorf("%w: the service answers %d", ErrUnavailable, status)
+		return unavailable{err}
 	}
-	return fmt.Errorf("embed: the service answers %d", status)
+	return err
 }
+
+// unavailable is an error that is ErrUnavailable too.
+type unavailable struct{ error }
+
+func (u unavailable) Is(target error) bool { return target == ErrUnavailable }

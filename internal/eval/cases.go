@@ -1,5 +1,5 @@
-// Package eval judges what agents did with messages. docs/eval.md says what a set of
-// cases looks like.
+// Package eval judges the outcomes of messages to agents. docs/eval.md describes the format of
+// cases.
 package eval
 
 import (
@@ -21,10 +21,10 @@ type Set struct {
 	Cases []Case   `yaml:"cases"`
 }
 
-// Case is a message and what must become of it. What it leaves out is not judged.
+// Case is a message and its required outcome. Omitted members are not judged.
 type Case struct {
 	Message string   `yaml:"message"`
-	Agent   string   `yaml:"agent"` // that is asked; empty: whom the server chooses
+	Agent   string   `yaml:"agent"` // that is asked; empty: the server chooses
 	History []Turn   `yaml:"history"`
 	Agents  []string `yaml:"agents"`
 	Tools   *Tools   `yaml:"tools"`
@@ -35,11 +35,11 @@ type Case struct {
 // Turn is an earlier turn of a case's session.
 type Turn struct {
 	Message string   `yaml:"message"`
-	Agents  []string `yaml:"agents"` // who is expected to work on it, for the rates of pairs
+	Agents  []string `yaml:"agents"` // agents expected to work on it, for the rates of pairs
 }
 
-// Answer is what the user must be told: each text, whatever its letters' case, and
-// something that the regular expression matches.
+// Answer is the required answer: it contains each text, ignoring case, and matches the regular
+// expression.
 type Answer struct {
 	Contains []string `yaml:"contains"`
 	Matches  string   `yaml:"matches"`

@@ -20,12 +20,12 @@ func caseOf(t *testing.T, text string) Case {
 }
 
 func TestJudge(t *testing.T) {
-	done := func(answer string, tools ...string) Seen {
-		return Seen{Status: "complete", Answer: answer, Tools: tools}
+	done := func(answer string, tools ...string) Outcome {
+		return Outcome{Status: "complete", Answer: answer, Tools: tools}
 	}
 	for _, tt := range []struct {
 		name, text string
-		seen       Seen
+		outcome    Outcome
 		wrong      []string
 	}{
 		{"all that is asked", `{message: m, tools: [a, b], answer: {contains: [OSLO], matches: '\d+'}}`, done("Oslo: 7", "crm.a", "b", "a"), nil},
@@ -36,15 +36,15 @@ func TestJudge(t *testing.T) {
 		{"counts", `{message: m, tools: {a: 2, b: 1+, c: 0+}}`, done("", "b", "a", "b", "crm.a"), nil},
 		{"wrong counts", `{message: m, tools: {a: 2, b: 2+}}`, done("", "a", "b", "a", "a", "c"), []string{"a was called 3 times, not 2", "b was called 1 times, not 2 or more", "c was called, too"}},
 		{"answer", `{message: m, answer: {contains: [x], matches: '^y'}}`, done("z"), []string{`the answer does not have "x"`, `the answer does not match "^y"`}},
-		{"failed", `{message: m}`, Seen{Status: "failed", Answer: "no"}, []string{"the plan is failed: no"}},
-		{"waits", `{message: m, refused: true}`, Seen{Status: "held"}, []string{"the plan is held: "}},
-		{"refused", `{message: m, refused: true}`, Seen{Status: "failed"}, nil},
+		{"failed", `{message: m}`, Outcome{Status: "failed", Answer: "no"}, []string{"the plan is failed: no"}},
+		{"waits", `{message: m, refused: true}`, Outcome{Status: "held"}, []string{"the plan is held: "}},
+		{"refused", `{message: m, refused: true}`, Outcome{Status: "failed"}, nil},
 		{"refused in words", `{message: m, refused: true}`, done("I cannot"), nil},
 		{"done all the same", `{message: m, refused: true}`, done("gone", "a"), []string{"was done: a"}},
-		{"agents", `{message: m, agents: [x, y]}`, Seen{Status: "complete", Agents: []string{"y", "x"}}, nil},
-		{"other agents", `{message: m, agents: [x]}`, Seen{Status: "complete", Agents: []string{"y"}}, []string{"agents: y, not x"}},
+		{"agents", `{message: m, agents: [x, y]}`, Outcome{Status: "complete", Agents: []string{"y", "x"}}, nil},
+		{"other agents", `{message: m, agents: [x]}`, Outcome{Status: "complete", Agents: []string{"y"}}, []string{"agents: y, not x"}},
 	} {
-		if d := cmp.Diff(tt.wrong, caseOf(t, tt.text).Judge(tt.seen)); d != "" {
+		if d := cmp.Diff(tt.wrong, caseOf(t, tt.text).Judge(tt.outcome)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, d)
 		}
 	}
@@ -56,7 +56,7 @@ func TestPairs(t *testing.T) {
 	change := func(from, to string) Case {
 		return Case{Message: "m", History: []Turn{{Message: "h", Agents: []string{from}}}, Agents: []string{to}}
 	}
-	by := func(agents ...string) Seen { return Seen{Status: "complete", Agents: agents} }
+	by := func(agents ...string) Outcome { return Outcome{Status: "complete", Agents: agents} }
 	for _, least := range []float64{0.5, 0.6} {
 		r := NewReport(least)
 		half := 0.5
@@ -80,7 +80,7 @@ func TestPairs(t *testing.T) {
 
 // TestThresholds: a set's own threshold counts in place of the command's.
 func TestThresholds(t *testing.T) {
-	good, bad := Seen{Status: "complete"}, Seen{Status: "failed"}
+	good, bad := Outcome{Status: "complete"}, Outcome{Status: "failed"}
 	for _, tt := range []struct {
 		own  *float64
 		want bool

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Seen is what became of a message, as the record and the answer have it.
-type Seen struct {
+// Outcome is the outcome of a message, from the record and the answer.
+type Outcome struct {
 	PlanID string   `json:"plan_id,omitempty"`
 	Status string   `json:"status"` // of the plan
-	Answer string   `json:"answer"` // or why there is none, as the user was told
-	Agents []string `json:"agents"` // who worked on it, besides writ's own
+	Answer string   `json:"answer"` // or the error shown to the user
+	Agents []string `json:"agents"` // agents that worked on it, besides writ's own
 	Tools  []string `json:"tools"`  // in the order of the calls
 }
 
 // complete is the status of a plan that was carried out.
 const complete = "complete"
 
-// Judge says what is not as the case wants it.
-func (c Case) Judge(s Seen) (wrong []string) {
+// Judge lists the deviations from the case.
+func (c Case) Judge(s Outcome) (wrong []string) {
 	say := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
 	switch {
 	case c.Refused && s.Status != complete && s.Status != "failed", !c.Refused && s.Status != complete:
@@ -46,8 +46,8 @@ func (c Case) Judge(s Seen) (wrong []string) {
 	return wrong
 }
 
-// Routed says whether exactly the expected agents worked on it.
-func (c Case) Routed(s Seen) bool {
+// Routed reports whether exactly the expected agents worked on it.
+func (c Case) Routed(s Outcome) bool {
 	return slices.Equal(slices.Sorted(slices.Values(c.Agents)), slices.Sorted(slices.Values(s.Agents)))
 }
 

@@ -11,7 +11,7 @@ type Rate struct {
 	Cases int     `json:"cases"`
 	Good  int     `json:"good"`
 	Rate  float64 `json:"rate"`
-	Min   float64 `json:"min,omitempty"` // what the rate must not be below
+	Min   float64 `json:"min,omitempty"` // lower bound of the rate
 }
 
 func (r *Rate) count(good bool) {
@@ -22,17 +22,17 @@ func (r *Rate) count(good bool) {
 	r.Rate = float64(r.Good) / float64(r.Cases)
 }
 
-// Result is a case and what became of it.
+// Result is a case and its outcome.
 type Result struct {
 	File    string   `json:"file"`
 	Case    int      `json:"case"` // counted from 1
 	Message string   `json:"message"`
 	OK      bool     `json:"ok"`
 	Wrong   []string `json:"wrong,omitempty"`
-	Seen
+	Outcome
 }
 
-// Report is what came out of all cases.
+// Report has the results of all cases.
 type Report struct {
 	OK      bool     `json:"ok"` // no set and no pair is below its threshold
 	All     Rate     `json:"all"`
@@ -60,9 +60,9 @@ func (r *Report) Begin(s Set) {
 }
 
 // Add judges the next case of the set.
-func (r *Report) Add(c Case, s Seen) Result {
+func (r *Report) Add(c Case, s Outcome) Result {
 	set := &r.Sets[len(r.Sets)-1]
-	out := Result{File: set.Name, Case: set.Cases + 1, Message: c.Message, Wrong: c.Judge(s), Seen: s}
+	out := Result{File: set.Name, Case: set.Cases + 1, Message: c.Message, Wrong: c.Judge(s), Outcome: s}
 	out.OK = len(out.Wrong) == 0
 	r.All.count(out.OK)
 	set.count(out.OK)

@@ -49,9 +49,9 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 	r := NewReport(0.6)
-	r.Judged("desk", "a", Seen{}, nil)
-	r.Judged("shop", "b", Seen{}, []string{"not answered"})
-	r.Judged("desk", "c", Seen{}, []string{"not honest"})
+	r.AddJudged("desk", "a", Outcome{}, nil)
+	r.AddJudged("shop", "b", Outcome{}, []string{"not answered"})
+	r.AddJudged("desk", "c", Outcome{}, []string{"not honest"})
 	if r.End(); r.OK || r.All.Good != 1 || r.Sets[0].Cases != 2 || r.Sets[0].Rate != 0.5 || r.Results[2].Case != 2 {
 		t.Errorf("%+v", r)
 	}

@@ -1,72 +1,72 @@
 // Package failpoint names the durable steps of a node, so that a test can kill it
-// at each of them. In an ordinary build Hit does nothing and costs nothing. A
-// build with the tag "failpoint" kills its own process, as kill -9 would, at the
-// point that the environment names:
+// at each of them. In an ordinary build Hit does nothing, whatever the environment says. A
+// program that was linked with -X aob.dev/writ/internal/failpoint.built=yes kills its own
+// process, as kill -9 would, at the point that the environment names:
 //
-//	WRIT_FAILPOINT=order.committed     at the first time
+//	WRIT_FAILPOINT=order.committed     at the first pass
 //	WRIT_FAILPOINT=order.committed:3   at the third
-//	WRIT_FAILPOINT_AFTER=FILE          counted from when the file is there
+//	WRIT_FAILPOINT_AFTER=FILE          counted once the file exists
 //
-// docs/spec/journal.md says what a crash at each point leaves, and who repairs it.
+// docs/spec/journal.md describes the state after a crash at each point, and its repair.
 package failpoint
 
 // Point is a place between two durable steps.
 type Point string
 
-// The points, in the order in which an order meets them.
+// The points, in the order in which an intent passes them.
 const (
 	GenesisKeys      Point = "genesis.keys"      // the keys are there, the log has not begun
 	GenesisCommitted Point = "genesis.committed" // record 0 is durable
 
 	BlobReceived Point = "blob.received" // the file is whole and synced, not in its place
 	BlobRenamed  Point = "blob.renamed"  // in its place, its directory not synced
-	BlobKept     Point = "blob.kept"     // durable, its name not told
+	BlobKept     Point = "blob.kept"     // durable, its name not returned
 
 	JournalOpening   Point = "journal.opening"   // the file is open, nothing is read
-	JournalReplayed  Point = "journal.replayed"  // all is folded, nothing is taken yet
+	JournalReplayed  Point = "journal.replayed"  // all records are applied, nothing is accepted yet
 	JournalJudged    Point = "journal.judged"    // a group is judged, nothing is written
 	JournalRecords   Point = "journal.records"   // its records are in the transaction, its keys are not
-	JournalKeylog    Point = "journal.keylog"    // all is in the transaction, which is not committed
+	JournalCommits   Point = "journal.commits"   // all is in the transaction, which is not committed
 	JournalDurable   Point = "journal.durable"   // synced; nobody has seen it
-	JournalPublished Point = "journal.published" // in the fold; no caller was answered
+	JournalPublished Point = "journal.published" // applied; no caller was answered
 	JournalAnswered  Point = "journal.answered"  // every caller was answered
 	JournalCopied    Point = "journal.copied"    // the write-ahead log was copied into the database
 	JournalErasing   Point = "journal.erasing"   // parts are overwritten in a transaction that is not committed
 	JournalErased    Point = "journal.erased"    // they are overwritten; the write-ahead log may have their bytes
-	JournalEmptied   Point = "journal.emptied"   // the write-ahead log is empty, nobody was told
+	JournalEmptied   Point = "journal.emptied"   // the write-ahead log is empty, not reported yet
 
-	OrderDecided   Point = "order.decided"   // stages 1 to 7 have passed
-	OrderCommitted Point = "order.committed" // durable, nothing was sent
-	OrderTicketed  Point = "order.ticketed"  // its ticket is signed, not sent
-	OrderReported  Point = "order.reported"  // its executor has answered, the outcome is not durable
-	OrderFinished  Point = "order.finished"  // the outcome is durable, nobody was told
-	StepFinished   Point = "step.finished"   // the step has ended, its files are not wiped
+	IntentDecided   Point = "order.decided"   // stages 1 to 7 have passed
+	IntentCommitted Point = "order.committed" // durable, nothing was sent
+	IntentTicketed  Point = "order.ticketed"  // its ticket is signed, not sent
+	IntentReported  Point = "order.reported"  // its executor has answered, the outcome is not durable
+	IntentFinished  Point = "order.finished"  // the outcome is durable, not reported yet
+	StepFinished    Point = "step.finished"   // the step has ended, its files are not wiped
 
 	ErasureAccepted Point = "erasure.accepted" // durable, nothing is erased
 	ErasureBlobs    Point = "erasure.blobs"    // the blobs are gone, the parts are not
-	ErasureDone     Point = "erasure.done"     // all is gone, nobody was told
+	ErasureDone     Point = "erasure.done"     // everything is erased, not reported yet
 
-	HoldReleased Point = "hold.released" // a held order was released, nothing was sent
+	HoldReleased Point = "hold.released" // a held intent was released, nothing was sent
 
 	RecoveryTaken Point = "recovery.taken" // a new attempt is durable, nothing was sent
-	RecoveryEnded Point = "recovery.ended" // one of the orders left open has its outcome
+	RecoveryEnded Point = "recovery.ended" // one of the intents left open has its outcome
 
 	ExecutorDone Point = "executor.done" // the effect has happened, nobody knows
 
 	DocumentWritten Point = "document.written" // in the transaction, which is not committed
-	DocumentDurable Point = "document.durable" // synced, its writer was not told
-	MemoryLocked    Point = "memory.locked"    // the lock is held, the memory is not written
-	MemoryWritten   Point = "memory.written"   // the memory is durable, its writer was not told
-	SessionWritten  Point = "session.written"  // the session is durable, its writer was not told
+	DocumentDurable Point = "document.durable" // synced, its writer was not answered
+	MemoryLocked    Point = "memory.locked"    // the lock is taken, the memory is not written
+	MemoryWritten   Point = "memory.written"   // the memory is durable, its writer was not answered
+	SessionWritten  Point = "session.written"  // the session is durable, its writer was not answered
 
-	LedgerAdded      Point = "ledger.added"      // leaves were given to the tree, which has not said where they are
+	LedgerAdded      Point = "ledger.added"      // leaves were given to the tree, which has not returned their indices
 	LedgerIntegrated Point = "ledger.integrated" // the leaves are in the tree, no checkpoint says so
 	LedgerSigned     Point = "ledger.signed"     // a checkpoint is signed, not published
 
 	RecorderEvents  Point = "recorder.events"  // the events of a batch of records are written, their plans are not
 	RecorderPlan    Point = "recorder.plan"    // and their plans; their index entries are not
 	RecorderIndex   Point = "recorder.index"   // all of a batch is projected
-	RecorderReached Point = "recorder.reached" // and those who wait for it were told
+	RecorderReached Point = "recorder.reached" // and waiters were notified
 )
 
 // Variables of the environment: the point to die at, and from when on.

@@ -1,5 +1,5 @@
-// Package health holds the conditions of a process: those that stop it from accepting
-// orders, and those that somebody should look at while it accepts them.
+// Package health has the conditions of a process: those that stop it from accepting
+// intents, and those that somebody should look at while it accepts them.
 package health
 
 import (
@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// Condition is one thing that is not as it should be. It names no tenant and no order,
+// Condition is one fault. It names no tenant and no intent,
 // because everybody may read it.
 type Condition struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 	Do     string `json:"do"`     // what to do, with a command if there is one
-	Blocks bool   `json:"blocks"` // no new order is accepted
+	Blocks bool   `json:"blocks"` // no new intent is accepted
 }
 
-// Board holds the conditions of a process. The zero value is a healthy one. Safe for
+// Board has the conditions of a process. The zero value is a healthy one. Safe for
 // concurrent use.
 type Board struct {
 	mu      sync.Mutex // guards raised
@@ -98,8 +98,8 @@ func (b *Board) list() []Condition {
 	return out
 }
 
-// Blocked returns the first condition that stops orders from being accepted.
-func (b *Board) Blocked() (Condition, bool) {
+// Blocker returns the first condition that stops intents from being accepted.
+func (b *Board) Blocker() (Condition, bool) {
 	if list := b.List(); len(list) > 0 && list[0].Blocks {
 		return list[0], true
 	}

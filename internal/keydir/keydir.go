@@ -1,11 +1,11 @@
-// Package keydir keeps the private keys of one data directory, mode 0600, in a
+// Package keydir stores the private keys of one data directory, mode 0600, in a
 // directory of mode 0700:
 //
 //	ROLE.pem          the first key of a role
 //	ROLE.<kid>.pem    one that followed it (writ keys rotate)
 //
-// The key set in force decides which of a role's keys signs: the last one in it whose
-// private half is held (Held.InForce).
+// The key set in force decides which of a role's keys signs: the last one in it whose private half
+// is present (Signers.InForce).
 package keydir
 
 import (
@@ -22,13 +22,13 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// Roles whose keys a data directory holds. The operator is "local" of system.
+// Roles whose keys a data directory has. The operator is "local" of system.
 var Roles = []intents.Role{
 	intents.RoleRoot, intents.RoleGateway, intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow,
 	intents.RoleOperator, intents.RoleRouter, intents.RoleLedger,
 }
 
-// The operator whose key a data directory holds.
+// The operator whose key a data directory has.
 const (
 	LocalSubject = "local"
 	LocalTenant  = "system"
@@ -37,8 +37,8 @@ const (
 // Keys of a data directory by role.
 type Keys map[intents.Role]intents.Signer
 
-// Held are private keys by kid.
-type Held map[string]intents.Signer
+// Signers are private keys by kid.
+type Signers map[string]intents.Signer
 
 // Create makes the keys that are missing. It is for a first start only, before the
 // genesis. A crash leaves some complete keys, and the next start makes the rest. All are
@@ -99,13 +99,13 @@ func Load(dir string) (Keys, error) {
 
 // LoadAll reads every key, the root's too if it is there. A role without any
 // file is an error.
-func LoadAll(dir string) (Held, error) { return load(dir, true) }
+func LoadAll(dir string) (Signers, error) { return load(dir, true) }
 
 // LoadSome reads the keys that are there.
-func LoadSome(dir string) (Held, error) { return load(dir, false) }
+func LoadSome(dir string) (Signers, error) { return load(dir, false) }
 
-func load(dir string, all bool) (Held, error) {
-	held := make(Held)
+func load(dir string, all bool) (Signers, error) {
+	held := make(Signers)
 	for _, role := range Roles {
 		later, err := filepath.Glob(filepath.Join(globbed(dir), string(role)+".*.pem"))
 		if err != nil {
@@ -131,10 +131,11 @@ func globbed(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-// InForce chooses the keys that sign: of each role the last one of the key set that is
-// held, not revoked and not for raw signatures, of operators that of "local" of system. The root key is in no set
-// and is returned if it is held. Each of some roles must have one; of none: all but root.
-func (h Held) InForce(set []intents.JWK, roles ...intents.Role) (Keys, error) {
+// InForce chooses the keys that sign: of each role the last one of the key set that is present, not
+// revoked and not for raw signatures; of operators that of "local" of system. The root key is in no
+// set and is returned if it is present. Each of the given roles must have one; without roles: all
+// but root.
+func (h Signers) InForce(set []intents.JWK, roles ...intents.Role) (Keys, error) {
 	keys := make(Keys, len(Roles))
 	for _, j := range set {
 		s, held := h[j.KID]
@@ -161,8 +162,8 @@ func (h Held) InForce(set []intents.JWK, roles ...intents.Role) (Keys, error) {
 	return keys, nil
 }
 
-// Of lists the keys of a role that are held, sorted by kid.
-func (h Held) Of(role intents.Role) []intents.Signer {
+// ByRole lists the present keys of a role, sorted by kid.
+func (h Signers) ByRole(role intents.Role) []intents.Signer {
 	var out []intents.Signer
 	for _, kid := range slices.Sorted(maps.Keys(h)) {
 		if s := h[kid]; s.Role == role {

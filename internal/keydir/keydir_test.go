@@ -31,7 +31,7 @@ func mode(t *testing.T, path string) fs.FileMode {
 	return info.Mode().Perm()
 }
 
-// same says whether two sets hold the same keys.
+// same reports whether two sets hold the same keys.
 func same(t *testing.T, a, b Keys) {
 	t.Helper()
 	if len(a) != len(b) {
@@ -77,8 +77,8 @@ func TestCreate(t *testing.T) {
 	same(t, keys, loaded)
 }
 
-// TestCreateAgain: what is there stays.
-func TestCreateAgain(t *testing.T) {
+// TestCreateKeepsExisting: what is there stays.
+func TestCreateKeepsExisting(t *testing.T) {
 	dir, keys := create(t)
 	again, err := Create(dir)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -14,37 +13,37 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// Operator signs orders as an operator of a tenant.
+// Operator signs intents as an operator of a tenant.
 type Operator struct {
 	Key             intents.Signer
 	Subject, Tenant string
 	Origin          string // of the log
 }
 
-// operatorTTL is how long an operator's order may wait for acceptance, in seconds. It
+// operatorTTL is how long an operator's intent may wait for acceptance, in seconds. It
 // is signed when it is sent.
 const operatorTTL = 60
 
-// Seal signs an order.
-func (o Operator) Seal(typ string, args any, now time.Time) ([]byte, error) {
-	return o.SealUnder(catalog.RandomKey(), typ, args, now)
+// Sign signs an intent.
+func (o Operator) Sign(typ string, args any, now time.Time) ([]byte, error) {
+	return o.SignUnder(catalog.RandomKey(), typ, args, now)
 }
 
-// SealUnder signs an order under an idempotency key.
-func (o Operator) SealUnder(key, typ string, args any, now time.Time) ([]byte, error) {
+// SignUnder signs an intent under an idempotency key.
+func (o Operator) SignUnder(key, typ string, args any, now time.Time) ([]byte, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, err
 	}
-	sealed, _, err := intents.Seal(o.Key, intents.Body{
+	signed, _, err := intents.Sign(o.Key, intents.Body{
 		Version: intents.Version,
-		Intent:  intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: o.Subject, Tenant: o.Tenant},
+		Intent:  intents.Spec{Type: typ, Args: raw}, Actor: intents.Actor{UserID: o.Subject, Tenant: o.Tenant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(now), TTLSec: operatorTTL,
 			Audience: o.Origin, IdempotencyKey: key,
 		},
 	})
-	return sealed, err
+	return signed, err
 }
 
 // NewAPIKey makes an API key. A router knows only its hash.
@@ -63,8 +62,8 @@ const (
 // ErrWeakKey is an API key that can be guessed. This machine alone may be asked with it.
 var ErrWeakKey = errors.New("bootstrap_key (API_KEY): it is too weak: it can be guessed; make one with `openssl rand -hex 32`, or unset it, and writ makes one")
 
-// CheckAPIKey says what is wrong with an API key that somebody else has made: ErrWeakKey, or that
-// no request could bring it.
+// CheckAPIKey checks an API key made elsewhere: the error is ErrWeakKey, or that no request could
+// carry it.
 func CheckAPIKey(key string) error {
 	switch {
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
@@ -75,29 +74,4 @@ func CheckAPIKey(key string) error {
 		return ErrWeakKey
 	}
 	return nil
-}
-
-// bits that a text has at most: for each character what the frequencies of all give, but none for
-// one that goes on a sequence (abc, 321, aaa) or repeats what stands before.
-func bits(text string) float64 {
-	count := map[byte]float64{}
-	fresh, seen := 0, map[string]bool{}
-	for i := range len(text) {
-		count[text[i]]++
-		if i < 2 {
-			fresh++
-			continue
-		}
-		before := strings.ToLower(text[i-2 : i+1])
-		if text[i]-text[i-1] != text[i-1]-text[i-2] && !seen[before] {
-			fresh++
-		}
-		seen[before] = true
-	}
-	each := 0.0
-	for _, n := range count {
-		p := n / float64(len(text))
-		each -= p * math.Log2(p)
-	}
-	return each * float64(fresh)
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,16 +98,16 @@ func TestCheckFindsBreaches(t *testing.T) {
 		{"router/httpapi", Module + "/router", false},
 		{"executors/memory", Module + "/storage", false},
 		{"internal/node", Module + "/storage/sqlite", false},
-		{"internal/node", Module + "/internal/bus/natsserver", false},
-		{"internal/bus/natsserver", Module + "/internal/bus", false},
+		{"internal/node", Module + "/bus/natsserver", false},
+		{"bus/natsserver", Module + "/bus", false},
 		{"storage/ledger", Module + "/storage", false},
 		{"audit", Module + "/storage/ledger", false},
 		{"internal/problem", Module + "/intents", false},
 		{"gateway", "github.com/gin-gonic/gin", false},
 		{"policies", "github.com/open-policy-agent/opa/v1/ast", false},
-		{"agentic", Module + "/agentic/agents", false},
-		{"gateway", Module + "/agentic/agents", false},
-		{"state", Module + "/agentic/agents", false},
+		{"agentic", Module + "/state/agents", false},
+		{"gateway", Module + "/state/agents", false},
+		{"state", Module + "/state/agents", false},
 
 		{"intents", Module + "/router", true},
 		{"schemas", Module + "/intents", true},
@@ -114,14 +115,19 @@ func TestCheckFindsBreaches(t *testing.T) {
 		{"gateway", Module + "/policies", true},
 		{"agentic", Module + "/storage", true},
 		{"agentic", Module + "/executors", true},
-		{"executors", Module + "/agentic/agents", true},
+		{"executors", Module + "/state/agents", true},
 		{"state", Module + "/agentic", true},
+		{"state", Module + "/router", true},
+		{"state", Module + "/policies", true},
+		{"state/agents", Module + "/state", true},
+		{"state/workflows", Module + "/state", true},
+		{"agentic", Module + "/state", true},
 		{"policies", Module + "/storage", true},
 		{"router", Module + "/storage/sqlite", true},
 		{"executors/memory", Module + "/storage/sqlite", true},
 		{"storage", Module + "/storage/sqlite", true},
-		{"gateway", Module + "/internal/bus/natsserver", true},
-		{"internal/bus", Module + "/internal/bus/natsserver", true},
+		{"gateway", Module + "/bus/natsserver", true},
+		{"bus", Module + "/bus/natsserver", true},
 		{"router", Module + "/internal/node", true},
 		{"internal/node", Module + "/internal/cli", true},
 		{"router", "github.com/gin-gonic/gin", true},
@@ -133,6 +139,52 @@ func TestCheckFindsBreaches(t *testing.T) {
 		got := Check(map[string][]string{tc.from: {tc.to}})
 		if (len(got) > 0) != tc.broken {
 			t.Errorf("%s imports %s: breaches %v", tc.from, tc.to, got)
+		}
+	}
+}
+
+// mostShare is the most that a top folder may have of all lines, in percent.
+const mostShare = 20
+
+// TestShares: no top folder has more than a fifth of the code, neither blank nor comment. Tests,
+// and what serves only those, do not count.
+func TestShares(t *testing.T) {
+	lines, all := map[string]int{}, 0
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		switch rel = filepath.ToSlash(rel); {
+		case d.IsDir() && (rel == "bench" || rel == "internal/testing" || d.Name() == "testdata" || d.Name() == "node_modules" || rel != "." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		folder, _, _ := strings.Cut(rel, "/")
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				lines[folder]++
+				all++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) < 10 {
+		t.Fatalf("only %d folders found: the test would prove nothing", len(lines))
+	}
+	for _, folder := range slices.Sorted(maps.Keys(lines)) {
+		share := 100 * float64(lines[folder]) / float64(all)
+		t.Logf("%6d lines, %4.1f %%: %s", lines[folder], share, folder)
+		if share > mostShare {
+			t.Errorf("%s has %.1f %% of the lines: move what has a trade of its own out of it", folder, share)
 		}
 	}
 }

@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// asideBytes bounds what waits to be written. What comes above it is dropped.
-const asideBytes = 4 << 20
+// maxQueueBytes bounds the queue. Lines above it are dropped.
+const maxQueueBytes = 4 << 20
 
-// Aside writes to another writer in a goroutine of its own, so that nobody waits for whoever
-// reads there. What the reader is too slow for, and what the writer refuses, is dropped and
+// AsyncWriter writes to another writer in a goroutine of its own, so that nobody waits for its
+// reader. Lines that the reader is too slow for, or that the writer refuses, are dropped and
 // counted. Safe for concurrent use.
-type Aside struct {
-	to    io.Writer
-	told  func(dropped int64) // writes a line of it to the same writer
-	ended chan struct{}
+type AsyncWriter struct {
+	to     io.Writer
+	report func(dropped int64) // writes a line of it to the same writer
+	ended  chan struct{}
 
-	mu      sync.Mutex // guards the rest
-	some    *sync.Cond // something waits, or it is closed
-	queue   [][]byte
-	size    int
-	dropped int64
-	untold  int64 // of these
-	closed  bool
+	mu         sync.Mutex // guards the rest
+	some       *sync.Cond // something waits, or it is closed
+	queue      [][]byte
+	size       int
+	dropped    int64
+	unreported int64 // of these
+	closed     bool
 }
 
-// NewAside starts the goroutine; Close ends it. told is called there once what was dropped can
-// be said again.
-func NewAside(to io.Writer, told func(dropped int64)) *Aside {
-	a := &Aside{to: to, told: told, ended: make(chan struct{})}
+// NewAsyncWriter starts the goroutine; Close ends it. told is called there with the number of
+// dropped lines once writing works again.
+func NewAsyncWriter(to io.Writer, told func(dropped int64)) *AsyncWriter {
+	a := &AsyncWriter{to: to, report: told, ended: make(chan struct{})}
 	a.some = sync.NewCond(&a.mu)
 	go a.run()
 	return a
 }
 
 // Write never waits and never fails. A line is one call.
-func (a *Aside) Write(line []byte) (int, error) {
+func (a *AsyncWriter) Write(line []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || a.size+len(line) > asideBytes {
+	if a.closed || a.size+len(line) > maxQueueBytes {
 		a.drop()
 		return len(line), nil
 	}
@@ -48,17 +48,17 @@ func (a *Aside) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (a *Aside) drop() { a.dropped, a.untold = a.dropped+1, a.untold+1 }
+func (a *AsyncWriter) drop() { a.dropped, a.unreported = a.dropped+1, a.unreported+1 }
 
 // Dropped is how many lines were.
-func (a *Aside) Dropped() int64 {
+func (a *AsyncWriter) Dropped() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.dropped
 }
 
-// Close gives what waits a time to be written. Lines that come later are dropped.
-func (a *Aside) Close(within time.Duration) {
+// Close gives queued lines a time to be written. Lines that come later are dropped.
+func (a *AsyncWriter) Close(within time.Duration) {
 	a.mu.Lock()
 	a.closed = true
 	a.some.Signal()
@@ -69,7 +69,7 @@ func (a *Aside) Close(within time.Duration) {
 	}
 }
 
-func (a *Aside) run() {
+func (a *AsyncWriter) run() {
 	defer close(a.ended)
 	for {
 		line, untold, more := a.next()
@@ -77,19 +77,19 @@ func (a *Aside) run() {
 			return
 		}
 		if untold > 0 {
-			a.told(untold)
+			a.report(untold)
 		}
 		if _, err := a.to.Write(line); err != nil {
 			a.mu.Lock()
-			a.untold += untold
+			a.unreported += untold
 			a.drop()
 			a.mu.Unlock()
 		}
 	}
 }
 
-// next waits for a line. untold were dropped and not said yet.
-func (a *Aside) next() (line []byte, untold int64, more bool) {
+// next waits for a line. untold is the number of dropped lines not reported yet.
+func (a *AsyncWriter) next() (line []byte, untold int64, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(a.queue) == 0 {
@@ -100,6 +100,6 @@ func (a *Aside) next() (line []byte, untold int64, more bool) {
 	}
 	line, a.queue = a.queue[0], a.queue[1:]
 	a.size -= len(line)
-	untold, a.untold = a.untold, 0
+	untold, a.unreported = a.unreported, 0
 	return line, untold, true
 }

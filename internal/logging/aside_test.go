@@ -19,7 +19,7 @@ func TestNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	a := logging.NewAside(w, func(dropped int64) { fmt.Fprintf(w, "%d lines were dropped\n", dropped) })
+	a := logging.NewAsyncWriter(w, func(dropped int64) { fmt.Fprintf(w, "%d lines were dropped\n", dropped) })
 	line := []byte(strings.Repeat("x", 1023) + "\n")
 	const lines = 8 << 10 // twice what waits
 	for range lines {

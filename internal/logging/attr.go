@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// attr is an attribute without what no log may hold, at any depth.
+// attr is an attribute without data that must not be logged, at any depth.
 func attr(a slog.Attr) slog.Attr {
 	if secretName.MatchString(a.Key) && a.Value.Kind() != slog.KindGroup {
 		return slog.String(a.Key, removedKey)
@@ -37,7 +37,7 @@ func value(v slog.Value) slog.Value {
 	return v
 }
 
-// anyValue is what JSON makes of a value, so that nothing hides in a member.
+// anyValue is a value as JSON, so that nothing hides in a member.
 func anyValue(v any) slog.Value {
 	switch v := v.(type) {
 	case nil:

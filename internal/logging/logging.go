@@ -1,6 +1,6 @@
-// Package logging is what every line of the operators' log goes through. It says of which
-// request a line is and which agent wrote it, and takes out what no log may hold: addresses
-// of people, their numbers, keys and tokens.
+// Package logging processes every line of the operators' log. It adds the request and the agent of
+// a line, and redacts data that must not be logged: addresses of people, their numbers, keys and
+// tokens.
 package logging
 
 import (
@@ -19,7 +19,7 @@ func New(w io.Writer, level slog.Level, text bool) *slog.Logger {
 	return slog.New(Wrap(slog.NewJSONHandler(w, o).WithAttrs([]slog.Attr{slog.String("service", "writ")})))
 }
 
-// work is what lines are about.
+// work is the subject of lines.
 type work struct {
 	request       string
 	agent, action string
@@ -40,29 +40,29 @@ func In(ctx context.Context, request string) context.Context {
 	return context.WithValue(ctx, workKey{}, w)
 }
 
-// By has them name the agent that is at work too, what it does, and for how long it has.
+// By adds the working agent, its action, and its duration.
 func By(ctx context.Context, agent, action string) context.Context {
 	w := workOf(ctx)
 	w.agent, w.action, w.began = agent, action, time.Now()
 	return context.WithValue(ctx, workKey{}, w)
 }
 
-// Of names what a context says in the lines of a logger that have no context of their own.
-func Of(ctx context.Context, log *slog.Logger) *slog.Logger {
+// WithContext adds the values of a context to lines of a logger without a context of their own.
+func WithContext(ctx context.Context, log *slog.Logger) *slog.Logger {
 	h, ok := log.Handler().(*handler)
 	if !ok {
 		return log
 	}
-	return slog.New(&handler{next: h.next, of: workOf(ctx)})
+	return slog.New(&handler{next: h.next, work: workOf(ctx)})
 }
 
-// handler redacts what it hands on.
+// handler redacts records and passes them on.
 type handler struct {
 	next slog.Handler
-	of   work // of lines without a context
+	work work // of lines without a context
 }
 
-// Wrap is a handler that writes what another one may.
+// Wrap returns a redacting handler around another one.
 func Wrap(next slog.Handler) slog.Handler { return &handler{next: next} }
 
 func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -72,7 +72,7 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	w := workOf(ctx)
 	if w == (work{}) {
-		w = h.of
+		w = h.work
 	}
 	out := slog.NewRecord(r.Time, r.Level, Text(r.Message), r.PC)
 	took := false
@@ -103,9 +103,9 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for i, a := range attrs {
 		clean[i] = attr(a)
 	}
-	return &handler{next: h.next.WithAttrs(clean), of: h.of}
+	return &handler{next: h.next.WithAttrs(clean), work: h.work}
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{next: h.next.WithGroup(Text(name)), of: h.of}
+	return &handler{next: h.next.WithGroup(Text(name)), work: h.work}
 }

@@ -32,7 +32,7 @@ func vectors(t *testing.T, file string) []string {
 // around are texts that vectors stand in.
 var around = []string{"%s", "cannot ask %s, try again", `{"error":"no answer for '%s'"}`, "(%s)", "<%s>", "of:%s;"}
 
-// secretOf is the part of a vector that must not be left: all that is no mark or name.
+// left is the part of a vector that must not be left: all that is no mark or name.
 func left(v, got string) bool {
 	for _, word := range []string{"ada", "пример", "brien", "Lovelace", "secretpass", "hunter2", "123456", "1234567", "867-5309", "12345678", "1111", "5555", "822463", "0005", "Zm9v", "abc", "c2ln", "YWRh", "AKIAI", "SUACS", "MC4C"} {
 		if strings.Contains(v, word) && strings.Contains(got, word) {
@@ -52,7 +52,7 @@ func TestGoes(t *testing.T) {
 	}
 }
 
-func TestStays(t *testing.T) {
+func TestTextUnchanged(t *testing.T) {
 	for _, v := range vectors(t, "stays.txt") {
 		for _, form := range around {
 			if in := fmt.Sprintf(form, v); logging.Text(in) != in {
@@ -91,8 +91,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestWho: lines name their request, and those of agents who did what for how long.
-func TestWho(t *testing.T) {
+// TestLogAttribution: lines name their request, and those of agents who did what for how long.
+func TestLogAttribution(t *testing.T) {
 	var out bytes.Buffer
 	log := logging.New(&out, slog.LevelInfo, false)
 	line := func(say func()) (got map[string]any) {
@@ -112,9 +112,9 @@ func TestWho(t *testing.T) {
 		"of a context":     {func() { log.InfoContext(ctx, "x") }, nil},
 		"of a trace":       {func() { log.InfoContext(context.Background(), "x", slog.String("trace_id", "r1")) }, nil},
 		"of an agent":      {func() { log.InfoContext(by, "x") }, "planner"},
-		"without its own":  {func() { logging.Of(by, log).Info("x") }, "planner"},
-		"the nearer one":   {func() { logging.Of(by, log).InfoContext(logging.By(ctx, "b", "x"), "x") }, "b"},
-		"with more to say": {func() { logging.Of(by, log.With(slog.Int("step", 1))).Info("x") }, "planner"},
+		"without its own":  {func() { logging.WithContext(by, log).Info("x") }, "planner"},
+		"the nearer one":   {func() { logging.WithContext(by, log).InfoContext(logging.By(ctx, "b", "x"), "x") }, "b"},
+		"with more to say": {func() { logging.WithContext(by, log.With(slog.Int("step", 1))).Info("x") }, "planner"},
 	} {
 		got := line(tc.say)
 		if got["request_id"] != "r1" || got["service"] != "writ" || got["agent_id"] != tc.agent {

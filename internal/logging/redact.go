@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What stands for what was taken out.
+// Replacements of redacted data.
 const (
 	removedMail  = "[email]"
 	removedPhone = "[phone]"
@@ -18,8 +18,8 @@ const (
 // secretName is a name whose value is a secret, whatever it looks like.
 var secretName = regexp.MustCompile(`(?i)^(.*[_-])?(password|passwd|passphrase|secret|authorization|cookie|set-cookie|api[_-]?key|private[_-]?key|(access|refresh|id|auth|bearer)[_-]?token|token|grant|credentials?)$`)
 
-// pattern is one form of what is taken out. needs is a cheap sign that it may be in a text,
-// whose letters are small ones.
+// pattern is one form of redacted data. needs is a cheap sign that it may be in a text in lower
+// case.
 type pattern struct {
 	needs func(string) bool
 	form  *regexp.Regexp
@@ -27,7 +27,7 @@ type pattern struct {
 	only  func(match string) bool
 }
 
-// patterns are tried in this order: a key may hold what looks like a number or an address.
+// patterns are tried in this order: a key may contain something like a number or an address.
 var patterns = []pattern{
 	{having("-----begin"), regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(?:-----END [A-Z0-9 ]+-----|$)`), removedKey, nil},
 	{having("eyj"), regexp.MustCompile(`\beyJ[\w-]{4,}\.[\w-]*(?:\.[\w-]*){1,3}`), removedKey, nil},
@@ -53,18 +53,18 @@ func having(signs ...string) func(string) bool {
 	}
 }
 
-// digits tells a key from a word that stands behind "token:", too.
+// digits distinguishes a key from a word that follows "token:", too.
 func digits(match string) bool { return strings.ContainsAny(match, "0123456789") }
 
 var (
 	number = regexp.MustCompile(`\d+`)
 	// printed is how cards have their numbers: as one, or in groups.
 	printed = regexp.MustCompile(`^(?:\d{13,19}|\d{4}([ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5})$`)
-	// networks are what numbers of cards begin with.
+	// networks are the prefixes of card numbers.
 	networks = regexp.MustCompile(`^(?:4|5[0-8]|2[2-7]|3[0-9]|6)`)
 )
 
-// withoutCards takes numbers of cards out. What is a part of a word stays, such as of a digest.
+// withoutCards redacts card numbers. Parts of words, such as of a digest, stay.
 func withoutCards(s string) string {
 	var out strings.Builder
 	last, groups := 0, number.FindAllStringIndex(s, -1)
@@ -81,7 +81,7 @@ func withoutCards(s string) string {
 	return out.String() + s[last:]
 }
 
-// apart says whether a part of a text is no part of a word or of a fraction.
+// apart reports whether a part of a text is separate from words and fractions.
 func apart(s string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:from])
 	after, _ := utf8.DecodeRuneInString(s[to:])
@@ -90,7 +90,7 @@ func apart(s string, from, to int) bool {
 
 func partOfWord(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 
-// card says whether a number is a card's: its network's, with the sum of Luhn.
+// card reports whether a number is a card's: its network's, with the sum of Luhn.
 func card(number string) bool {
 	sum, place := 0, 0
 	for i := len(number) - 1; i >= 0; i-- {
@@ -108,7 +108,7 @@ func card(number string) bool {
 	return sum%10 == 0 && networks.MatchString(number)
 }
 
-// Text is a text without what no log may hold.
+// Text redacts a text.
 func Text(s string) string {
 	s = withoutCards(s)
 	small := strings.ToLower(s)

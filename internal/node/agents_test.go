@@ -62,32 +62,3 @@ func TestAgentsDirectory(t *testing.T) {
 		t.Errorf("revision %d %s after a change while nobody ran", revision, digest)
 	}
 }
-
-// TestAgentsFound: agents that nobody named are read only from a directory that belongs to the
-// owner of the data directory, and where not everybody may write.
-func TestAgentsFound(t *testing.T) {
-	data, other := t.TempDir(), "/"
-	if os.Geteuid() == 0 {
-		other = t.TempDir()
-		must(t, os.Chown(other, 65534, -1))
-	}
-	own, shared, link := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "agents")
-	must(t, os.Chmod(own, 0o755))
-	must(t, os.Chmod(shared, 0o777))
-	must(t, os.Symlink(own, link))
-	for dir, want := range map[string]bool{own: true, other: false, shared: false, link: false, filepath.Join(own, "none"): false} {
-		if got := sameOwner(dir, data); got != want {
-			t.Errorf("%s: %v", dir, got)
-		}
-	}
-	must(t, os.WriteFile(filepath.Join(shared, "shop.yaml"), []byte("name: shop\ndescription: Sells.\n"), 0o600))
-	for _, found := range []bool{true, false} {
-		cfg, log := config(t.TempDir()), newMessages()
-		cfg.Log, cfg.Agents, cfg.AgentsFound = log.logger(), shared, found
-		n := open(t, cfg)
-		run(t, n)
-		if rows, _ := n.directory.Rows("system"); (rows.Registry == nil) != found {
-			t.Errorf("found %v: %+v", found, rows.Registry)
-		}
-	}
-}

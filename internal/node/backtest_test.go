@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/office"
 )
 
 // TestBacktestOfATenant: a text that a tenant tries decides as it would, asks for no other
@@ -24,9 +24,9 @@ func TestBacktestOfATenant(t *testing.T) {
 #   id: tried
 deny contains {"id": "tried", "reason": "It is tried."} if {
 `
-	tried := func(body string) office.Backtest {
+	tried := func(body string) consoleapi.Backtest {
 		t.Helper()
-		out, err := desk{n}.Backtest(t.Context(), "system", office.Trial{File: "ext/tried/tried.rego", Text: head + "\t" + body + "\n}\n"})
+		out, err := n.consoleAPI().Backtest(t.Context(), "system", consoleapi.Trial{File: "ext/tried/tried.rego", Text: head + "\t" + body + "\n}\n"})
 		must(t, err)
 		return out
 	}

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,15 +13,14 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/internal/upkeep"
-	"aob.dev/writ/storage"
+	"aob.dev/writ/upkeep"
 )
 
 // campaignTime is how long TestCampaign goes on; unset, it is a few rounds.
 const campaignTime = "WRIT_CAMPAIGN"
 
 // TestCampaign starts and stops a node on one directory again and again while its
-// clock is set, its key log overwritten and its credentials emptied. After every
+// clock is set, its flags overwritten and its credentials emptied. After every
 // round the directory is sound, no record is timed before an earlier one, and what
 // was accepted once is a duplicate for good.
 func TestCampaign(t *testing.T) {
@@ -51,9 +49,8 @@ type campaign struct {
 	clock  *wrist
 	dir    string
 	done   map[string]int // what was tried, for who reads the log
-	last   []byte         // the last order that was accepted
+	last   []byte         // the last intent that was accepted
 	at     int64          // its position
-	key    storage.Key
 }
 
 func (x *campaign) must(err error) {
@@ -63,7 +60,7 @@ func (x *campaign) must(err error) {
 	}
 }
 
-// round is one start: orders, a clock that is set under them, an end, and a
+// round is one start: intents, a clock that is set under them, an end, and a
 // nemesis that has the directory for itself.
 func (x *campaign) round(round int) {
 	x.clock = newWrist() // the machine was started anew
@@ -72,18 +69,18 @@ func (x *campaign) round(round int) {
 	n, err := Open(x.Context(), cfg)
 	x.must(errors.Join(err))
 	stop := run(x.T, n)
-	x.again(n)
+	x.resubmit(n)
 	for i := range 2 + x.random.IntN(3) {
-		x.order(n, fmt.Sprintf("r%d-%d", round, i))
+		x.intent(n, fmt.Sprintf("r%d-%d", round, i))
 	}
 	if x.random.IntN(2) == 0 {
 		x.jump(n)
-		x.order(n, fmt.Sprintf("r%d-jumped", round))
+		x.intent(n, fmt.Sprintf("r%d-jumped", round))
 	}
 	ascending(x.T, n)
 	if x.random.IntN(2) == 0 {
-		n.snapshots.pace = atEach
-		x.must(n.checkRecords(x.Context()))
+		n.snapshots.Pace = atEach
+		x.must(n.snapshots.Check(x.Context()))
 		x.done["snapshots"]++
 	}
 	x.must(errors.Join(stop(), n.Close()))
@@ -115,28 +112,28 @@ func (x *campaign) jump(n *Node) {
 	x.must(datadir.Confirm(x.Context(), x.dir, conditionClock, x.clock.now))
 }
 
-// order has one accepted, and remembers it.
-func (x *campaign) order(n *Node, id string) {
+// intent has one accepted, and remembers it.
+func (x *campaign) intent(n *Node, id string) {
 	x.Helper()
 	args, err := json.Marshal(catalog.AdminPut{New: &catalog.Tenant{ID: id}})
 	x.must(err)
 	key := fmt.Sprintf("rnd_%016x", x.random.Uint64())
-	sealed, _, err := intents.Seal(n.keys.now(intents.RoleOperator), intents.Body{
-		Version: intents.Version, Intent: intents.Intent{Type: "admin.put", Args: args}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
+	signed, _, err := intents.Sign(n.keys.Now(intents.RoleOperator), intents.Body{
+		Version: intents.Version, Intent: intents.Spec{Type: "admin.put", Args: args}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
 		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(x.clock.now()), TTLSec: 300, Audience: n.Origin(), IdempotencyKey: key},
 	})
 	x.must(err)
-	a, err := n.router.Submit(x.Context(), sealed)
+	a, err := n.router.Submit(x.Context(), signed)
 	x.must(err)
 	if a.Code != intents.OK {
 		x.Fatalf("%+v", a)
 	}
 	x.done["orders"]++
-	x.last, x.at, x.key = sealed, *a.Position, storage.OrderKey("system", "local", "admin.put", key)
+	x.last, x.at = signed, *a.Position
 }
 
-// again submits the last order: it is a duplicate, or too old by the clock of today.
-func (x *campaign) again(n *Node) {
+// resubmit submits the last order: it is a duplicate, or too old by the clock of today.
+func (x *campaign) resubmit(n *Node) {
 	x.Helper()
 	if x.last == nil {
 		return
@@ -153,18 +150,18 @@ func (x *campaign) again(n *Node) {
 	}
 }
 
-// found: a start mends what it reads, and damage that its snapshot covers is found in
-// the background; the next start reads all records.
+// found: damage is found in the background, also where the snapshot of the start covers it; the
+// next start reads all records.
 func (x *campaign) found() {
 	x.Helper()
 	n, err := Open(x.Context(), x.clock.config(x.dir))
 	x.must(err)
 	stop := run(x.T, n)
-	snap, _ := n.snapshots.now()
+	snap, _ := n.snapshots.Last()
 	n.checkAll(x.Context())
 	_, err = os.Stat(datadir.Snapshot(x.dir))
-	if covered := snap != nil && snap.Next > x.at; covered != n.health.Up(conditionAltered) || covered && err == nil {
-		x.Errorf("damage below a snapshot %t: told %t, the snapshot %v", covered, n.health.Up(conditionAltered), err)
+	if !n.health.Up(conditionAltered) || err == nil {
+		x.Errorf("damage: told %t, the snapshot %v", n.health.Up(conditionAltered), err)
 	}
 	if snap != nil && snap.Next > x.at {
 		x.done["damage below a snapshot"]++
@@ -176,16 +173,13 @@ func (x *campaign) found() {
 func (x *campaign) harm() {
 	x.Helper()
 	if x.random.IntN(2) == 0 {
-		path := filepath.Join(x.dir, "journal", "journal.db")
-		raw, err := os.ReadFile(path)
-		x.must(err)
-		// All copies: a page that was split may hold one that nobody reads.
-		x.must(os.WriteFile(path, bytes.ReplaceAll(raw, x.key[:], bytes.Repeat([]byte{byte(x.random.Uint32())}, len(x.key))), 0o600))
+		execute(x.T, datadir.JournalFile(x.dir), fmt.Sprintf(setFlags, 0, x.at))
 		if h, err := upkeep.Fsck(x.Context(), x.dir, nil); err != nil || h.OK {
-			x.Errorf("an overwritten key is not found: %+v, %v", h, err)
+			x.Errorf("overwritten flags are not found: %+v, %v", h, err)
 		}
-		x.done["keys overwritten"]++
+		x.done["flags overwritten"]++
 		x.found()
+		execute(x.T, datadir.JournalFile(x.dir), fmt.Sprintf(setFlags, 1, x.at)) // as a backup would
 	}
 	if x.random.IntN(2) == 0 {
 		x.must(os.MkdirAll(filepath.Join(x.dir, "executors"), 0o700))

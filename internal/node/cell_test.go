@@ -20,21 +20,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"aob.dev/writ/agentic/model/offline"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/cell"
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
-	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/internal/testing/natstest"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/storage/jetstream/servertest"
+	"aob.dev/writ/upkeep"
 )
 
-// cell is a cell whose processes are nodes of a test, on a nats-server that knows nothing of
+// testCell is a cell whose processes are nodes of a test, on a nats-server that knows nothing of
 // writ but the file that writ accounts makes.
-type cell struct {
+type testCell struct {
 	*testing.T
 	dir, seeds, url string
 	shared          string // documents and blobs
@@ -44,14 +45,14 @@ type cell struct {
 var second = map[string]string{"gateway": "frames", "recorder": "teller"}
 
 // each is every role in a process of its own, but what a router and a recorder share.
-func newCell(t *testing.T, instances ...string) *cell {
+func newCell(t *testing.T, instances ...string) *testCell {
 	t.Helper()
-	c := &cell{T: t, dir: filepath.Join(t.TempDir(), "cell"), seeds: filepath.Join(t.TempDir(), "seeds"), shared: t.TempDir()}
+	c := &testCell{T: t, dir: filepath.Join(t.TempDir(), "cell"), seeds: filepath.Join(t.TempDir(), "seeds"), shared: t.TempDir()}
 	engine, err := (&policies.Feed{}).Engine(t.Context())
 	must(t, err)
 	types, err := catalog.Open(acmeCatalog)
 	must(t, err)
-	origin, err := CreateCell(c.dir, engine, types)
+	origin, err := cell.Create(c.dir, engine, types)
 	must(t, err)
 	if !strings.HasPrefix(origin, "writ/") {
 		t.Fatalf("origin %q", origin)
@@ -60,7 +61,7 @@ func newCell(t *testing.T, instances ...string) *cell {
 	for _, role := range Roles() {
 		name := strings.TrimPrefix(role, executorRole)
 		for _, i := range instances {
-			if role != roleMonitor {
+			if role != cell.RoleMonitor {
 				processes = append(processes, name+":"+i)
 			}
 			if also := second[role]; also != "" {
@@ -69,7 +70,7 @@ func newCell(t *testing.T, instances ...string) *cell {
 		}
 	}
 	processes = append(processes, "hearer:default_crm")
-	text, _, err := Accounts(processes, map[string][]string{acme: {"x.acme.echo"}}, c.seeds)
+	text, _, err := cell.Accounts(processes, map[string][]string{acme: {"x.acme.echo"}}, c.seeds)
 	must(t, err)
 	c.url = natsWith(t, text)
 	must(t, os.MkdirAll(filepath.Join(c.shared, "blobs"), 0o700))
@@ -84,11 +85,11 @@ func natsWith(t *testing.T, text []byte) (url string) {
 	must(t, os.WriteFile(filepath.Join(dir, "writ.conf"), text, 0o600))
 	file := filepath.Join(dir, "nats.conf")
 	must(t, os.WriteFile(file, fmt.Appendf(nil, "listen: 127.0.0.1:-1\njetstream { store_dir: %q, sync_interval: always }\ninclude ./writ.conf\n", filepath.Join(dir, "js")), 0o600))
-	return servertest.Alone(t, file).ClientURL()
+	return natstest.Standalone(t, file).ClientURL()
 }
 
 // config of a process of some roles: their keys and the keys of its connections alone.
-func (c *cell) config(instance string, roles ...string) Config {
+func (c *testCell) config(instance string, roles ...string) Config {
 	c.Helper()
 	cfg := config(filepath.Join(c.TempDir(), "data"))
 	cfg.Model, cfg.Catalog = offline.Model{}, acmeCatalog
@@ -114,16 +115,16 @@ func (c *cell) config(instance string, roles ...string) Config {
 			must(c.T, os.WriteFile(filepath.Join(seeds, filepath.Base(file)), raw, 0o600))
 		}
 		if executor {
-			role = roleExecutors
+			role = cell.RoleExecutors
 		}
-		dirs = append(dirs, CellKeys(c.dir, role))
+		dirs = append(dirs, cell.Keys(c.dir, role))
 	}
-	cfg.Cluster = &Cluster{Roles: roles, Bus: BusAt{URLs: []string{c.url}, Seeds: seeds, Instance: instance}, Keys: dirs}
+	cfg.Cluster = &Cluster{Roles: roles, Bus: cell.Bus{URLs: []string{c.url}, Seeds: seeds, Instance: instance}, Keys: dirs}
 	return cfg
 }
 
 // process runs a process until the test ends.
-func (c *cell) process(cfg Config) *Node {
+func (c *testCell) process(cfg Config) *Node {
 	c.Helper()
 	n, stop, err := Start(context.WithoutCancel(c.Context()), cfg)
 	if err != nil {
@@ -140,7 +141,7 @@ func (c *cell) process(cfg Config) *Node {
 func (n *Node) url() string { return "http://" + n.Addr().String() }
 
 // call an interface with an API key, and read what it says.
-func (c *cell) call(key, method, url string, body, out any) int {
+func (c *testCell) call(key, method, url string, body, out any) int {
 	c.Helper()
 	raw, isRaw := body.([]byte)
 	if !isRaw && body != nil {
@@ -167,24 +168,24 @@ func (c *cell) call(key, method, url string, body, out any) int {
 	return res.StatusCode
 }
 
-// seal an order with a key of the cell's directories.
-func (c *cell) seal(role string, signs intents.Role, typ string, args any) []byte {
+// sign an intent with a key of the cell's directories.
+func (c *testCell) sign(role string, signs intents.Role, typ string, args any) []byte {
 	c.Helper()
-	held, err := keydir.LoadSome(CellKeys(c.dir, role))
+	held, err := keydir.LoadSome(cell.Keys(c.dir, role))
 	must(c.T, err)
-	of := held.Of(signs)
+	of := held.ByRole(signs)
 	if len(of) != 1 {
 		c.Fatalf("%s has %d keys of %s", role, len(of), signs)
 	}
-	p, err := openPublished([]string{CellKeys(c.dir, role)})
+	p, err := cell.OpenPublished([]string{cell.Keys(c.dir, role)})
 	must(c.T, err)
-	raw, err := keydir.Operator{Key: of[0], Subject: "local", Tenant: keydir.LocalTenant, Origin: p.Origin()}.Seal(typ, args, time.Now())
+	raw, err := keydir.Operator{Key: of[0], Subject: "local", Tenant: keydir.LocalTenant, Origin: p.Origin()}.Sign(typ, args, time.Now())
 	must(c.T, err)
 	return raw
 }
 
 // begin begins the log of the cell.
-func (c *cell) begin(core Config) (key string) {
+func (c *testCell) begin(core Config) (key string) {
 	c.Helper()
 	key, err := BeginCell(c.Context(), core, c.dir)
 	must(c.T, err)
@@ -220,7 +221,7 @@ func TestCell(t *testing.T) {
 		switch role {
 		case "executor:skills":
 			cfg.Skills = []string{"name=quakes -- " + feed}
-		case "gateway", roleMonitor:
+		case "gateway", cell.RoleMonitor:
 			cfg.Cluster.Routers, cfg.Cluster.Recorders = []string{"http://127.0.0.1:1", processes["router"].url()}, recorders
 		}
 		processes[role] = c.process(cfg)
@@ -244,14 +245,14 @@ func TestCell(t *testing.T) {
 	c.hears(plan)
 	c.stolen(gateway)
 	c.console(key, gateway, plan)
-	c.officeRights(key, gateway, processes["router"].url(), plan)
+	c.consoleAPIRights(key, gateway, processes["router"].url(), plan)
 	c.rated(key, gateway)
 	c.outside(gateway)
-	c.watched(processes[roleMonitor])
+	c.watched(processes[cell.RoleMonitor], processes["recorder"])
 	c.copied(router, func() {
 		var a intents.Answer
 		args := catalog.AdminPut{New: &catalog.Tenant{ID: "later"}}
-		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", args), &a); a.Code != intents.OK && a.Code != intents.MalformedArgs {
+		if c.call("", http.MethodPost, gateway+"/v1/intents", c.sign("operator", intents.RoleOperator, "admin.put", args), &a); a.Code != intents.OK && a.Code != intents.MalformedArgs {
 			t.Fatalf("%+v", a)
 		}
 	})
@@ -261,7 +262,7 @@ func TestCell(t *testing.T) {
 			t.Errorf("cancel: HTTP %d", status)
 		}
 	})
-	s, err := CellStatus(t.Context(), router.Cluster)
+	s, err := cell.StatusOf(t.Context(), router.Cluster.Bus, router.Cluster.Keys)
 	must(t, err)
 	if s.Recorder != "a" || !slices.Equal(s.Routers, []string{"a"}) || s.Reached == 0 || s.Origin != processes["gateway"].Origin() {
 		t.Errorf("status %+v", s)
@@ -270,16 +271,17 @@ func TestCell(t *testing.T) {
 
 // copied: a copy of the cell's record is one that auditors can check, and a later copy goes on
 // behind it.
-func (c *cell) copied(cfg Config, put func()) {
+func (c *testCell) copied(cfg Config, put func()) {
 	c.Helper()
 	to, cluster := filepath.Join(c.TempDir(), "copy"), *cfg.Cluster
 	cluster.Bus.Seeds = c.seeds
 	cfg.Cluster = &cluster
 	must(c.T, os.Mkdir(to, 0o700))
 	must(c.T, os.Symlink(filepath.Join(c.shared, "blobs"), filepath.Join(to, "blobs")))
+	must(c.T, os.Rename(filepath.Join(c.dir, "root"), filepath.Join(c.TempDir(), "offline"))) // as operators are told
 	before := int64(0)
 	for range 2 {
-		records, err := CopyCell(c.Context(), cfg, c.dir, to)
+		records, err := cell.Copy{Bus: cfg.Cluster.Bus, Blobs: cfg.Blobs, Log: cfg.Log}.Make(c.Context(), c.dir, to)
 		must(c.T, err)
 		h, err := upkeep.Fsck(c.Context(), to, func(int64, int64) {})
 		must(c.T, err)
@@ -292,7 +294,7 @@ func (c *cell) copied(cfg Config, put func()) {
 }
 
 // approve the tools of a skill server, as an operator does.
-func (c *cell) approve(skilled *Node, gateway string) {
+func (c *testCell) approve(skilled *Node, gateway string) {
 	c.Helper()
 	found, errs := skilled.registry.Skills(c.Context())
 	if len(found) == 0 {
@@ -300,15 +302,15 @@ func (c *cell) approve(skilled *Node, gateway string) {
 	}
 	for _, s := range found {
 		var a intents.Answer
-		args := catalog.SkillApprove{Tenant: "default", Skill: s.ID(), Digest: s.Digest(), Effect: catalog.Pure, InputSchema: datadir.PinnedSchema(s.InputSchema)}
-		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal("operator", intents.RoleOperator, "skill.approve", args), &a); a.Code != intents.OK {
+		args := catalog.SkillApprove{Tenant: "default", Skill: s.ID(), Digest: s.Digest(), Effect: catalog.Pure, InputSchema: approval.PinnedSchema(s.InputSchema)}
+		if c.call("", http.MethodPost, gateway+"/v1/intents", c.sign("operator", intents.RoleOperator, "skill.approve", args), &a); a.Code != intents.OK {
 			c.Fatalf("%s: %+v", s.ID(), a)
 		}
 	}
 }
 
 // ask a question that needs a skill, a script and an answer.
-func (c *cell) ask(key, gateway string) (plan string) {
+func (c *testCell) ask(key, gateway string) (plan string) {
 	c.Helper()
 	var turn struct {
 		Status   string `json:"status"`
@@ -322,19 +324,19 @@ func (c *cell) ask(key, gateway string) (plan string) {
 }
 
 // reads of the record go through the gateway to the router and the recorder.
-func (c *cell) reads(key, gateway, plan string) {
+func (c *testCell) reads(key, gateway, plan string) {
 	c.Helper()
 	var list struct {
-		Orders []struct {
+		Intents []struct {
 			ID   string `json:"intent_id"`
 			Type string `json:"type"`
 		} `json:"orders"`
 	}
-	if status := c.call(key, http.MethodGet, gateway+"/v1/intents?plan_id="+plan, nil, &list); status != http.StatusOK || len(list.Orders) < 5 {
-		c.Fatalf("HTTP %d, %d orders", status, len(list.Orders))
+	if status := c.call(key, http.MethodGet, gateway+"/v1/intents?plan_id="+plan, nil, &list); status != http.StatusOK || len(list.Intents) < 5 {
+		c.Fatalf("HTTP %d, %d orders", status, len(list.Intents))
 	}
 	var a intents.Answer
-	if status := c.call(key, http.MethodGet, gateway+"/v1/intents/"+list.Orders[0].ID, nil, &a); status != http.StatusOK || a.Receipt == "" {
+	if status := c.call(key, http.MethodGet, gateway+"/v1/intents/"+list.Intents[0].ID, nil, &a); status != http.StatusOK || a.Receipt == "" {
 		c.Errorf("HTTP %d, receipt %q", status, a.Receipt)
 	}
 	var proof struct {
@@ -343,7 +345,7 @@ func (c *cell) reads(key, gateway, plan string) {
 		} `json:"inclusion"`
 	}
 	err := clock.Every(c.within(), 100*time.Millisecond, func() bool { // until the next checkpoint
-		return c.call(key, http.MethodGet, gateway+"/v1/intents/"+list.Orders[0].ID+"/proof", nil, &proof) == http.StatusOK
+		return c.call(key, http.MethodGet, gateway+"/v1/intents/"+list.Intents[0].ID+"/proof", nil, &proof) == http.StatusOK
 	})
 	if err != nil || proof.Inclusion.Note == "" {
 		c.Errorf("proof: %v", err)
@@ -357,7 +359,7 @@ func (c *cell) reads(key, gateway, plan string) {
 }
 
 // hears: another system hears of the plan.
-func (c *cell) hears(plan string) {
+func (c *testCell) hears(plan string) {
 	c.Helper()
 	seed, err := nats.NkeyOptionFromSeed(filepath.Join(c.seeds, "hearer_default_crm_asks.seed"))
 	must(c.T, err)
@@ -378,26 +380,26 @@ func (c *cell) hears(plan string) {
 }
 
 // within is the time for what comes by itself.
-func (c *cell) within() context.Context {
+func (c *testCell) within() context.Context {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	c.Cleanup(cancel)
 	return ctx
 }
 
 // stolen keys sign what their role may, and connect as it alone.
-func (c *cell) stolen(gateway string) {
+func (c *testCell) stolen(gateway string) {
 	c.Helper()
 	var p struct {
 		Code intents.Code `json:"code"`
 	}
 	args := catalog.AdminPut{New: &catalog.Tenant{ID: "mine"}}
 	for role, signs := range map[string]intents.Role{"manager": intents.RoleManager, "gateway": intents.RoleGateway, "router": intents.RoleRouter, "recorder": intents.RoleLedger} {
-		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal(role, signs, "admin.put", args), &p); p.Code != intents.GrantInvalid {
+		if c.call("", http.MethodPost, gateway+"/v1/intents", c.sign(role, signs, "admin.put", args), &p); p.Code != intents.GrantInvalid {
 			c.Errorf("an order of the %s's key: %s", role, p.Code)
 		}
 	}
 	for _, role := range Roles() {
-		if role == roleMonitor || role == "recorder" {
+		if role == cell.RoleMonitor || role == "recorder" {
 			continue
 		}
 		cfg := c.config("a", "recorder") // with the recorder's directory
@@ -406,12 +408,12 @@ func (c *cell) stolen(gateway string) {
 			c.Errorf("a recorder's directory serves %s", role)
 		}
 	}
-	conn, err := BusAt{URLs: []string{c.url}, Seeds: c.seeds, Instance: "a"}.Connect(c.Context(), "recorder")
+	conn, err := cell.Bus{URLs: []string{c.url}, Seeds: c.seeds, Instance: "a"}.Connect(c.Context(), "recorder")
 	must(c.T, err)
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(c.Context(), time.Second)
 	defer cancel()
-	if reply, err := conn.Request(ctx, bus.Orders, c.seal("operator", intents.RoleOperator, "admin.put", args)); err == nil {
+	if reply, err := conn.Request(ctx, bus.Intents, c.sign("operator", intents.RoleOperator, "admin.put", args)); err == nil {
 		c.Errorf("a recorder orders: %s", reply)
 	}
 }

@@ -19,14 +19,14 @@ import (
 )
 
 // hold a call of a skill, so that its plan stays open.
-func (c *cell) hold(key, gateway, skill, message string) (plan string) {
+func (c *testCell) hold(key, gateway, skill, message string) (plan string) {
 	c.Helper()
 	for _, args := range []catalog.AdminPut{
 		{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"user", "approver"}}},
 		{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["` + skill + `"]}`)}},
 	} {
 		var a intents.Answer
-		if c.call("", http.MethodPost, gateway+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", args), &a); a.Code != intents.OK {
+		if c.call("", http.MethodPost, gateway+"/v1/intents", c.sign("operator", intents.RoleOperator, "admin.put", args), &a); a.Code != intents.OK {
 			c.Fatalf("%+v", a)
 		}
 	}
@@ -43,7 +43,7 @@ func (c *cell) hold(key, gateway, skill, message string) (plan string) {
 // snapshots: a process that starts with a snapshot knows what one knows that has read all
 // records, and an erasure takes what is erased out of the next one. A plan with the word is
 // open, until end is called.
-func (c *cell) snapshots(router, recorder *Node, word string, end func()) {
+func (c *testCell) snapshots(router, recorder *Node, word string, end func()) {
 	c.Helper()
 	has := func(n *Node) bool {
 		raw, err := os.ReadFile(datadir.Snapshot(n.cfg.Dir))
@@ -52,47 +52,47 @@ func (c *cell) snapshots(router, recorder *Node, word string, end func()) {
 	}
 	for i := range 150 { // more records than a recorder may write again
 		var a intents.Answer
-		c.call("", http.MethodPost, router.url()+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: fmt.Sprint("tenant-", i)}}), &a)
+		c.call("", http.MethodPost, router.url()+"/v1/intents", c.sign("operator", intents.RoleOperator, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: fmt.Sprint("tenant-", i)}}), &a)
 		if a.Code != intents.OK {
 			c.Fatalf("%+v", a)
 		}
 	}
 	must(c.T, recorder.recorder.Reach(c.within(), router.journal.Next()))
 	for _, n := range []*Node{router, recorder} {
-		n.stored.pace = atEach
-		must(c.T, n.stored.follow(c.Context(), n.journal.(*jetstream.Journal), n.keys.now))
+		n.stored.Pace = atEach
+		must(c.T, n.stored.Follow(c.Context(), n.journal.(*jetstream.Journal), n.keys.Now))
 		if !has(n) {
 			c.Errorf("the snapshot of the %s has no %q", n.cfg.Cluster.Roles, word)
 		}
 	}
-	if n := recorder.stored.last.Next; n == 0 || n > router.journal.Next() {
-		c.Errorf("the recorder's snapshot ends at %d", n)
+	if last, _ := recorder.stored.Last(); last == nil || last.Next > router.journal.Next() {
+		c.Errorf("the recorder's snapshot is %+v", last)
 	}
-	fold, err := recorder.stored.fold()
+	contents, err := recorder.stored.Contents()
 	must(c.T, err)
-	if at, err := recorder.recorder.Projected(c.Context()); err != nil || fold.Next() > at {
-		c.Errorf("the recorder's snapshot ends at %d, the documents at %d: %v", fold.Next(), at, err)
+	if at, err := recorder.recorder.Projected(c.Context()); err != nil || contents.Next() > at {
+		c.Errorf("the recorder's snapshot ends at %d, the documents at %d: %v", contents.Next(), at, err)
 	}
 	c.opensWith(router, openedWith, nil)
 
 	end()
 	c.opensWith(router, openedWith, nil)
 	// Erasures that come while a snapshot is made are not taken for seen.
-	documented := router.stored.end
-	router.stored.end = func(ctx context.Context) (int64, error) {
+	documented := router.stored.End
+	router.stored.End = func(ctx context.Context) (int64, error) {
 		c.eraseAll(router, word)                                                           //nolint:contextcheck // the test's
-		must(c.T, clock.Every(c.within(), 10*time.Millisecond, router.stored.erased.Load)) //nolint:contextcheck // likewise
+		must(c.T, clock.Every(c.within(), 10*time.Millisecond, router.stored.Erased.Load)) //nolint:contextcheck // likewise
 		return documented(ctx)
 	}
-	must(c.T, router.stored.follow(c.Context(), router.journal.(*jetstream.Journal), router.keys.now))
-	router.stored.end = documented
-	if !router.stored.erased.Load() {
+	must(c.T, router.stored.Follow(c.Context(), router.journal.(*jetstream.Journal), router.keys.Now))
+	router.stored.End = documented
+	if !router.stored.Erased.Load() {
 		c.Error("erasures behind the end of a snapshot are forgotten")
 	}
 	c.opensWith(router, openedWith, nil) // with the one from before
-	router.stored.pace.every = 1 << 40   // the erasures alone make it due
-	must(c.T, router.stored.follow(c.Context(), router.journal.(*jetstream.Journal), router.keys.now))
-	if has(router) || router.stored.erased.Load() {
+	router.stored.Pace.Every = 1 << 40   // the erasures alone make it due
+	must(c.T, router.stored.Follow(c.Context(), router.journal.(*jetstream.Journal), router.keys.Now))
+	if has(router) || router.stored.Erased.Load() {
 		c.Errorf("the snapshot has %q after all orders with it were erased", word)
 	}
 	c.opensWith(router, openedWith, nil)
@@ -102,20 +102,20 @@ func (c *cell) snapshots(router, recorder *Node, word string, end func()) {
 	c.opensWith(router, leftOut, func([]byte) []byte { return of }) // no router has signed it
 }
 
-// eraseAll orders with a word.
-func (c *cell) eraseAll(router *Node, word string) {
+// eraseAll erases all intents that contain a word.
+func (c *testCell) eraseAll(router *Node, word string) {
 	c.Helper()
 	erased := 0
 	for r, err := range router.journal.Scan(c.Context(), 0) {
 		must(c.T, err)
-		if r.Kind != storage.KindOrder || !bytes.Contains(r.Parts[storage.PartOrder], []byte(word)) {
+		if r.Kind != storage.KindIntent || !bytes.Contains(r.Parts[storage.PartIntent], []byte(word)) {
 			continue
 		}
-		o, err := state.ReadOrder(r)
+		o, err := state.ReadIntent(r)
 		must(c.T, err)
 		var a intents.Answer
-		c.call("", http.MethodPost, router.url()+"/v1/intents", c.seal("operator", intents.RoleOperator, "record.erase", catalog.RecordErase{
-			Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesOrder}, Reason: "asked for",
+		c.call("", http.MethodPost, router.url()+"/v1/intents", c.sign("operator", intents.RoleOperator, "record.erase", catalog.RecordErase{
+			Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesIntent}, Reason: "asked for",
 		}), &a)
 		if a.Code != intents.OK {
 			c.Errorf("%s: %+v", o.Type, a)
@@ -128,7 +128,7 @@ func (c *cell) eraseAll(router *Node, word string) {
 }
 
 // opensWith opens another process with a router's snapshot, and compares what both know.
-func (c *cell) opensWith(router *Node, says string, change func([]byte) []byte) {
+func (c *testCell) opensWith(router *Node, says string, change func([]byte) []byte) {
 	c.Helper()
 	cfg := c.config("a", "router")
 	raw, err := os.ReadFile(datadir.Snapshot(router.cfg.Dir))
@@ -143,7 +143,7 @@ func (c *cell) opensWith(router *Node, says string, change func([]byte) []byte) 
 	must(c.T, err)
 	defer func() { must(c.T, n.Close()) }()
 	if log.count(says) != 1 || log.count(openedWith)+log.count(leftOut) != 1 {
-		c.Errorf("want %q, it has said %q", says, log.told)
+		c.Errorf("want %q, it has said %q", says, log.messages)
 	}
 	must(c.T, n.journal.(*jetstream.Journal).Fresh(c.within()))
 	at, want, err := router.directory.Digest()

@@ -81,7 +81,7 @@ func TestBackgroundCheckOfState(t *testing.T) {
 	}
 	r := storage.NewRecord(storage.KindControl, time.Now(), map[string]json.RawMessage{storage.PartControl: body})
 	r.Position = n.directory.Next() - 1 // no record of the journal
-	n.directory.Observe(storage.Entry{Record: r, Of: storage.Nobody})
+	n.directory.Observe(storage.Entry{Record: r, Target: storage.NoPosition})
 	if n.checkAll(t.Context()); !n.health.Up(conditionAltered) {
 		t.Error("a state that no record made is not found")
 	}

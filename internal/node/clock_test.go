@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
-	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/upkeep"
 )
 
 // wrist is a wall clock that a test sets, on a machine whose time goes on.
@@ -56,13 +56,13 @@ func readyz(t *testing.T, n *Node) (code int, status string, up []health.Conditi
 	return res.StatusCode, doc.Status, doc.Conditions
 }
 
-// tenantPut is an order of the operator.
+// tenantPut is an intent of the operator.
 func tenantPut(ctx context.Context, n *Node, id string) error {
 	return n.operator(ctx, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: id}})
 }
 
 // A clock that is set while a node runs keeps everything from being decided, from
-// the first order on, until an operator says that it is right.
+// the first intent on, until an operator says that it is right.
 func TestClockJumps(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forward": 2 * time.Hour, "back": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func ascending(t *testing.T, n *Node) {
 	}
 }
 
-// The journal itself takes no order whose decision may have read a clock that has
+// The journal itself takes no intent whose decision may have read a clock that has
 // jumped, however late the jump came.
 func TestClockJumpsBeforeCommit(t *testing.T) {
 	c := newWrist()

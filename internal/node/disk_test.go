@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Below the floor an order is told why it is not taken, readiness says so too, and
+// Below the floor an intent is told why it is not taken, readiness says so too, and
 // both are over when there is room.
 func TestDiskFloor(t *testing.T) {
 	dir := t.TempDir()

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
-	"aob.dev/writ/executors"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -36,7 +34,7 @@ func (n *Node) openDocuments(ctx context.Context) (err error) {
 // migrateAfter is the pause before an OpenSearch that does not answer is asked again.
 const migrateAfter = time.Second
 
-// startDocuments goes on asking an OpenSearch that did not answer.
+// startDocuments retries an OpenSearch that did not answer.
 func (n *Node) startDocuments(g *group) error {
 	if n.remote != nil {
 		g.run("documents", n.migrateDocuments)
@@ -47,7 +45,7 @@ func (n *Node) startDocuments(g *group) error {
 // migrateDocuments migrates the indices of an OpenSearch as soon as it answers. An error
 // of the migration ends the node, as it would at the start.
 func (n *Node) migrateDocuments(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for told := ""; ctx.Err() == nil; {
 		err := n.remote.Migrate(ctx)
 		if err == nil {
 			<-ctx.Done()
@@ -56,7 +54,10 @@ func (n *Node) migrateDocuments(ctx context.Context) error {
 		if !errors.Is(err, storage.ErrUnavailable) && ctx.Err() == nil {
 			return err
 		}
-		n.cfg.Log.WarnContext(ctx, "the store of documents does not answer", slog.String("error", err.Error()))
+		if says := err.Error(); says != told && ctx.Err() == nil { // once, not at each try
+			n.cfg.Log.WarnContext(ctx, "the store of documents does not answer; writ goes on asking", slog.String("error", says))
+			told = says
+		}
 		_ = clock.Sleep(ctx, migrateAfter)
 	}
 	return nil
@@ -87,25 +88,6 @@ func (n *Node) checkEmbedder(ctx context.Context) error {
 		return fmt.Errorf("embedder: %w", err)
 	}
 	return nil
-}
-
-// fresh makes orders that search an index find all that was written before them, even in a
-// store whose searches lag behind.
-func (n *Node) fresh(handlers map[string]executors.Handler, searched map[string][]string) map[string]executors.Handler {
-	store, lags := n.documents.(storage.Refresher)
-	if !lags {
-		return handlers
-	}
-	out := maps.Clone(handlers)
-	for typ, indices := range searched {
-		out[typ] = func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-			if err := store.Refresh(ctx, indices...); err != nil {
-				return nil, executors.Store(err)
-			}
-			return handlers[typ](ctx, o)
-		}
-	}
-	return out
 }
 
 // expireEvery is how often the node looks for expired memories. No read returns them.

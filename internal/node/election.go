@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/storage"
@@ -24,8 +24,8 @@ func (n *Node) startElection(g *group) error {
 	return nil
 }
 
-// elected waits for the lease of the recorders, and records under it. Who loses it ends the
-// process: the next start waits for it again.
+// elected waits for the lease of the recorders, and records under it. Losing it ends the process:
+// the next start waits for it again.
 func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
 	lease, err := n.lease(ctx, conn)
 	if err != nil {
@@ -69,7 +69,7 @@ func (n *Node) lease(ctx context.Context, conn bus.Conn) (l *bus.Lease, err erro
 	return l, err
 }
 
-// openRecording opens what only the recorder of the cell has open.
+// openRecording opens the stores that only the recorder of the cell uses.
 func (n *Node) openRecording(ctx context.Context, g *group, conn bus.Conn) error {
 	if err := ledger.CheckAhead(datadir.Ledger(n.cfg.Dir), n.journal.Next()); err != nil {
 		return err
@@ -77,18 +77,18 @@ func (n *Node) openRecording(ctx context.Context, g *group, conn bus.Conn) error
 	if err := n.openLedger(ctx); err != nil {
 		return err
 	}
-	if fold, err := n.stored.fold(); err == nil { // else it reads all records
-		n.recorder.From = fold.State
+	if contents, err := n.stored.Contents(); err == nil { // else it reads all records
+		n.recorder.From = contents.State
 	}
 	n.askWitnesses(ctx)
 	g.run("reached", func(ctx context.Context) error { return n.tellReached(ctx, conn) }) //nolint:contextcheck // the group carries ctx
 	return n.startRecording(g)                                                            //nolint:contextcheck // likewise
 }
 
-// tellEvery is how often the recorder says how far it has come.
+// tellEvery is how often the recorder publishes its position.
 const tellEvery = 50 * time.Millisecond
 
-// tellReached says to the routers how far the documents have come.
+// tellReached publishes the position of the documents to the routers.
 func (n *Node) tellReached(ctx context.Context, conn bus.Conn) error {
 	told := int64(-1)
 	_ = clock.Every(ctx, tellEvery, func() bool {
@@ -106,7 +106,7 @@ func (n *Node) tellReached(ctx context.Context, conn bus.Conn) error {
 	return nil
 }
 
-// openIndex makes what a router of a cell knows of the recorder.
+// openIndex makes a cell router's view of the recorder.
 func (n *Node) openIndex(context.Context) error {
 	n.index = storage.NewProgress()
 	return nil

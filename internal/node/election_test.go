@@ -28,7 +28,7 @@ func TestTwoRecorders(t *testing.T) {
 	put := func(tenant string) {
 		t.Helper()
 		var a intents.Answer
-		if c.call("", http.MethodPost, n.url()+"/v1/intents", c.seal("operator", intents.RoleOperator, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: tenant}}), &a); a.Code != intents.OK {
+		if c.call("", http.MethodPost, n.url()+"/v1/intents", c.sign("operator", intents.RoleOperator, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: tenant}}), &a); a.Code != intents.OK {
 			t.Fatalf("%+v", a)
 		}
 	}
@@ -57,7 +57,7 @@ func TestTwoRecorders(t *testing.T) {
 	must(t, err)
 	must(t, ledger.VerifyConsistency(before, after, hashes))
 
-	documents := c.orders(second)
+	documents := c.intents(second)
 	third, err := Open(t.Context(), c.config("a", "recorder")) // which believes that it has the lease, too
 	must(t, err)
 	defer func() { must(t, third.Close()) }()
@@ -76,7 +76,7 @@ func TestTwoRecorders(t *testing.T) {
 	if one.Size != two.Size || !bytes.Equal(one.Root, two.Root) {
 		t.Errorf("checkpoints %+v and %+v", one, two)
 	}
-	now := c.orders(second)
+	now := c.intents(second)
 	if len(now) != len(documents)+1 {
 		t.Errorf("%d documents, and then %d", len(documents), len(now))
 	}
@@ -87,10 +87,10 @@ func TestTwoRecorders(t *testing.T) {
 	}
 }
 
-// orders of tenant system in the documents.
-func (c *cell) orders(n *Node) map[string]storage.Document {
+// intents of tenant system in the documents.
+func (c *testCell) intents(n *Node) map[string]storage.Document {
 	c.Helper()
-	page, err := n.documents.Search(c.Context(), storage.SystemTenant, storage.IndexOrders, storage.Query{Limit: 100})
+	page, err := n.documents.Search(c.Context(), storage.SystemTenant, storage.IndexIntents, storage.Query{Limit: 100})
 	must(c.T, err)
 	out := map[string]storage.Document{}
 	for _, d := range page.Documents {

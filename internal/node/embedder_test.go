@@ -87,7 +87,7 @@ func TestEmbeddingsAreMade(t *testing.T) {
 	}
 	const id = "default:s:t:liked"
 	memory := storage.Document{ID: id, Position: 1, Body: []byte(`{"id":"` + id + `","key":"` + id +
-		`","tenant_id":"default","scope":"tenant","text":"[\"tea\"]","created_at":"2026-11-20T10:00:00Z"}`)}
+		`","tenant_id":"default","scope":"tenant","text":"[\"tea\"]","embedder":"none","created_at":"2026-11-20T10:00:00Z"}`)}
 	if err := errors.Join(d.Put(t.Context(), "default", storage.IndexMemory, memory), d.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,12 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/artifacts"
 	"aob.dev/writ/executors/files"
@@ -16,20 +18,20 @@ import (
 	"aob.dev/writ/executors/python"
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/executors/skills"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/state/agents"
 	"aob.dev/writ/storage"
 )
 
-// searchedByPlans are the indices that orders to the plans executor search.
-var searchedByPlans = map[string][]string{
-	"plan.get": {storage.IndexEvents}, "plan.list": {storage.IndexPlans}, "plan.usage": {storage.IndexPlans, storage.IndexSkillCalls},
-	"message.list": {storage.IndexMessages}, "schema.list": {storage.IndexSchemas},
-}
-
-// searchedByKnowledge are the orders that look for parts of documents, or remove them.
-var searchedByKnowledge = map[string][]string{
-	"kb.index": {storage.IndexChunks}, "kb.search": {storage.IndexChunks}, "kb.list": {storage.IndexChunks}, "kb.remove": {storage.IndexChunks},
+// builtinRows are the built-in agents as agent_schemas has those of others.
+func builtinRows() (out []json.RawMessage) {
+	for _, d := range agents.Builtins() {
+		if row, err := d.Row(); err == nil {
+			raw, _ := json.Marshal(row) // plain data
+			out = append(out, raw)
+		}
+	}
+	return out
 }
 
 // startExecutors serves the executors of the process, each as a bus user of its own. It may
@@ -39,18 +41,18 @@ func (n *Node) startExecutors(g *group) error {
 		artifacts.Name: n.artifactsHandlers,
 		files.Name:     n.handlers(func() map[string]executors.Handler { return files.Handlers(n.blobs) }),
 		knowledge.Name: n.handlers(func() map[string]executors.Handler {
-			return n.fresh(knowledge.Handlers(knowledge.Config{Documents: n.documents, Blobs: n.blobs, Embedder: n.cfg.Embedder, Reranker: n.cfg.Reranker, Now: n.cfg.Now}), searchedByKnowledge)
+			return knowledge.Handlers(knowledge.Config{Documents: n.documents, Blobs: n.blobs, Embedder: n.cfg.Embedder, Reranker: n.cfg.Reranker, Now: n.cfg.Now})
 		}),
 		logs.Name: n.logsHandlers,
 		memory.Name: n.handlers(func() map[string]executors.Handler {
-			return n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory, storage.IndexMoments, storage.IndexMessages}})
+			return memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Builtins: builtinRows(), Now: n.cfg.Now})
 		}),
 		plans.Name: n.handlers(func() map[string]executors.Handler {
-			return n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans))
+			return n.current(plans.Handlers(n.documents, n.cfg.Prices))
 		}),
 		python.Name: n.handlers(n.scriptHandlers),
 		sessions.Name: n.handlers(func() map[string]executors.Handler {
-			return n.fresh(sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns}), map[string][]string{"session.list": {storage.IndexSessions}})
+			return sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns})
 		}),
 		skills.Name: n.handlers(func() map[string]executors.Handler {
 			return skills.Handlers(skills.Config{
@@ -150,7 +152,7 @@ const projectionWait = 10 * time.Second
 func (n *Node) current(handlers map[string]executors.Handler) map[string]executors.Handler {
 	out := make(map[string]executors.Handler, len(handlers))
 	for typ, handle := range handlers {
-		out[typ] = func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+		out[typ] = func(ctx context.Context, o *executors.Intent) (*executors.Result, error) {
 			wait, cancel := context.WithTimeout(ctx, projectionWait)
 			defer cancel()
 			if err := n.recorded(wait, o); err != nil && ctx.Err() == nil {
@@ -162,18 +164,17 @@ func (n *Node) current(handlers map[string]executors.Handler) map[string]executo
 	return out
 }
 
-// recordedEvery is how often a process that does not follow the journal looks for an order.
+// recordedEvery is how often a process that does not follow the journal looks for an intent.
 const recordedEvery = 50 * time.Millisecond
 
-// recorded waits until the documents have every record before an order. A process that does
-// not know how far they have come looks for the order itself, which is written last of what
-// it is recorded with.
-func (n *Node) recorded(ctx context.Context, o *executors.Order) error {
+// recorded waits until the documents have every record before an intent. A process that does not
+// know their position looks for the intent itself, which is written last of its record.
+func (n *Node) recorded(ctx context.Context, o *executors.Intent) error {
 	if n.index != nil {
 		return n.index.Reach(ctx, o.Ticket.Position)
 	}
 	return clock.Every(ctx, recordedEvery, func() bool {
-		doc, err := n.documents.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexOrders, o.ID)
+		doc, err := n.documents.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexIntents, o.ID)
 		return err == nil && doc.Position >= o.Ticket.Position // not of a refusal before
 	})
 }

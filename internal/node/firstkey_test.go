@@ -15,8 +15,8 @@ func TestWeakFirstKey(t *testing.T) {
 	t.Run("near", func(t *testing.T) {
 		n := open(t, cfg)
 		run(t, n)
-		if !n.KeyTaken || !n.KeyWeak {
-			t.Errorf("taken %v, weak %v", n.KeyTaken, n.KeyWeak)
+		if !n.KeyInUse || !n.KeyWeak {
+			t.Errorf("taken %v, weak %v", n.KeyInUse, n.KeyWeak)
 		}
 	})
 	for name, change := range map[string]func(*Config){

@@ -18,7 +18,7 @@ import (
 type group struct {
 	ctx    context.Context // ends when the node does; services have contexts of their own
 	failed chan error      // the error of the first service that ended by itself
-	leave  func()          // ends what their work lasts for (clock.Lasting)
+	leave  func()          // ends the context of their work (clock.Lasting)
 
 	mu       sync.Mutex // guards the rest
 	services []service
@@ -100,8 +100,8 @@ func (g *group) http(name string, s *http.Server, l net.Listener) {
 	})
 }
 
-// workGrace is how long what runs may run on when a node ends: a model that answers, a skill
-// that is called. Then it is left as a crash would leave it, for recovery.
+// workGrace is how long running work, such as a model's answer or a skill call, may continue when a
+// node ends. Then it is left for recovery, as after a crash.
 const workGrace = 5 * time.Second
 
 // stop ends all services, the last started first.
@@ -112,7 +112,7 @@ func (g *group) stop() error {
 	g.mu.Unlock()
 	slices.Reverse(services)
 	late := time.AfterFunc(workGrace, func() {
-		for _, s := range services { // first: who waits for what is left must not take it for a failure
+		for _, s := range services { // first: callers waiting for abandoned work must not take it for a failure
 			s.cancel()
 		}
 		g.leave()

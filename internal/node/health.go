@@ -22,10 +22,10 @@ const (
 	conditionClock   = datadir.ConditionClock
 	conditionLedger  = datadir.ConditionLedger
 	conditionWitness = datadir.ConditionWitness
-	conditionAltered = "altered" // stored data is not what was written
+	conditionAltered = "altered" // stored data differs from the written data
 	conditionDisk    = "disk"
 	conditionLong    = "write_ahead_log" // of a database; it grows
-	conditionKeyLog  = "key_log"         // it was changed
+	conditionBeside  = "journal"         // data beside the parts of records was changed
 	conditionBehind  = "clock_behind"    // it is before the last record
 	conditionAside   = datadir.ConditionAside
 )
@@ -34,7 +34,7 @@ const (
 func (n *Node) startHealth(g *group) error {
 	g.run("health", n.watchHealth)
 	if n.published != nil {
-		g.run("public keys", func(ctx context.Context) error { return n.published.follow(ctx, n.cfg.Log) })
+		g.run("public keys", func(ctx context.Context) error { return n.published.Follow(ctx, n.cfg.Log) })
 	}
 	if n.metered != nil {
 		g.http("metrics", edge.Default.Server(telemetry.Handler(n.Figures())), edge.Default.Listener(n.metered))
@@ -42,8 +42,7 @@ func (n *Node) startHealth(g *group) error {
 	return nil
 }
 
-// lookEvery is how often a running node looks at its clock, its disk and what an
-// operator has confirmed.
+// lookEvery is how often a running node checks its clock, its disk and an operator's confirmations.
 const lookEvery = 500 * time.Millisecond
 
 // openHealth begins to watch. It runs first, so that a clock that is set during a start is
@@ -76,15 +75,15 @@ func (n *Node) clear(ctx context.Context, name string) {
 	}
 }
 
-// blocked says which condition stops the node from accepting orders. A caller that has
+// blocked returns the condition that stops the node from accepting intents. A caller that has
 // read the clock before the call learns of every jump before that reading.
 func (n *Node) blocked() (health.Condition, bool) {
 	if n.guard != nil {
-		if by := n.guard.Jumped(); by != 0 {
+		if by := n.guard.Jump(); by != 0 {
 			n.raise(context.Background(), n.jumped(by))
 		}
 	}
-	return n.health.Blocked()
+	return n.health.Blocker()
 }
 
 // jumped is the condition of a jump, in whole seconds, so that it stays one condition.
@@ -100,7 +99,7 @@ func (n *Node) jumped(by time.Duration) health.Condition {
 	}
 }
 
-// admit is called by the journal before it accepts orders.
+// admit is called by the journal before it accepts intents.
 func (n *Node) admit() error {
 	if c, blocked := n.blocked(); blocked {
 		return errors.New(c.Reason)
@@ -133,8 +132,8 @@ func (n *Node) look(ctx context.Context) {
 	}
 }
 
-// lookDisk checks the free disk. Below the minimum no new order is accepted, and accepted
-// orders are completed.
+// lookDisk checks the free disk. Below the minimum no new intent is accepted, and accepted
+// intents are completed.
 func (n *Node) lookDisk(ctx context.Context) {
 	room, err := n.room()
 	c := health.Condition{Name: conditionDisk, Do: "make room on the disk of the data directory, or lower free_disk_mb: writ storage status --data DIR"}
@@ -155,7 +154,7 @@ func (n *Node) lookDisk(ctx context.Context) {
 // namedAside is how many positions a condition names.
 const namedAside = 5
 
-// lookAside checks whether the recorder has set records aside. Orders go on.
+// lookAside checks whether the recorder has set records aside. Intents go on.
 func (n *Node) lookAside(ctx context.Context) {
 	list := n.recorder.SetAside()
 	if len(list) == 0 {
@@ -189,7 +188,7 @@ func (n *Node) lookLogs(ctx context.Context) {
 		if bytes > storage.LongLog {
 			n.raise(ctx, health.Condition{
 				Name: conditionLong, Reason: fmt.Sprintf("the write-ahead log of the %s has more than %d MiB and cannot be started over", name, storage.LongLog>>20),
-				Do: "end what reads the database for long, such as a backup that hangs: writ storage status --data DIR",
+				Do: "end what reads the database for long, such as a tool of yours that has the file open: writ storage status --data DIR",
 			})
 			return
 		}
@@ -210,7 +209,7 @@ func (n *Node) lookBehind(ctx context.Context) {
 	})
 }
 
-// takeConfirmed applies what an operator has confirmed.
+// takeConfirmed applies an operator's confirmations.
 func (n *Node) takeConfirmed(ctx context.Context) {
 	for _, name := range datadir.Confirmable {
 		if err := datadir.TakeConfirmed(n.cfg.Dir, name, n.cfg.Now(), func() { n.confirmed(ctx, name) }); err != nil {
@@ -228,5 +227,5 @@ func (n *Node) confirmed(ctx context.Context, name string) {
 		n.overruled.Store(true)
 	}
 	n.clear(ctx, name)
-	n.wakers.wake()
+	n.followers.Wake()
 }

@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"strings"
 
+	"aob.dev/writ/cell"
 	"aob.dev/writ/gateway/console"
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/internal/health"
-	"aob.dev/writ/internal/office"
 	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/monitor"
 	"aob.dev/writ/router/httpapi"
 )
 
@@ -21,10 +23,12 @@ func (n *Node) handler() (http.Handler, error) {
 		return nil, err
 	}
 	log := api
-	if !n.alone() {
-		if log, err = n.ledgerAPI(); err != nil {
+	if !n.standalone() {
+		proofs, err := n.ledgerAPI()
+		if err != nil {
 			return nil, err
 		}
+		log = proofs.Handler()
 	}
 	others := n.status()
 	if n.gateway != nil {
@@ -34,11 +38,11 @@ func (n *Node) handler() (http.Handler, error) {
 		switch path := r.URL.Path; {
 		case strings.HasPrefix(path, "/ledger/"):
 			log.ServeHTTP(w, r)
-		case path == standingPath && n.follows() && !n.alone():
-			n.serveStanding(w, r)
+		case path == monitor.ProcessStatusPath && n.follows() && !n.standalone():
+			n.processStatus().ServeHTTP(w, r)
 		case path == "/livez" || path == "/readyz":
 			n.ready(api, others).ServeHTTP(w, r)
-		case routers(path), strings.HasPrefix(path, office.Path) && n.router != nil && !n.alone(): // for gateways elsewhere
+		case routers(path), strings.HasPrefix(path, consoleapi.Path) && n.router != nil && !n.standalone(): // for gateways elsewhere
 			api.ServeHTTP(w, r)
 		default:
 			others.ServeHTTP(w, r)
@@ -53,16 +57,16 @@ func (n *Node) handler() (http.Handler, error) {
 // routerAPI is the router's interface: here, or that of other processes.
 func (n *Node) routerAPI() (http.Handler, error) {
 	if n.router == nil {
-		return elsewhere(n.cfg.Cluster.Routers, "router", "routers", n.cfg.Log)
+		return cell.Forward(n.cfg.Cluster.Routers, "router", "routers", n.cfg.Log)
 	}
-	proofs, err := n.proofs()
+	proofs, err := n.ledgerAPI()
 	return httpapi.New(httpapi.Config{
 		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
-		Recorder: n.index, Ledger: proofs, Health: n.health, Office: desk{n}, Log: n.cfg.Log,
+		Recorder: n.index, Ledger: proofs, Health: n.health, ConsoleAPI: n.consoleAPI(), Log: n.cfg.Log,
 	}), err
 }
 
-// ready says which interface tells whether the process is ready.
+// ready chooses the interface that reports readiness.
 func (n *Node) ready(router, others http.Handler) http.Handler {
 	if n.router != nil {
 		return router
@@ -90,13 +94,14 @@ func (n *Node) status() http.Handler {
 	})
 }
 
-// withConsole serves the console beside. It has what people have, and the office of a router.
+// withConsole serves the console as well. It uses the interface for people, and the console API of
+// a router.
 func (n *Node) withConsole(all, router http.Handler) (http.Handler, error) {
 	var witnesses []string
 	for _, w := range n.cfg.Witnesses {
 		witnesses = append(witnesses, w.Key.Name())
 	}
-	inside := below(office.Path, router, all)
+	inside := below(consoleapi.Path, router, all)
 	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, Secure: strings.HasPrefix(n.cfg.PublicURL, "https://"), Now: n.cfg.Now, Log: n.cfg.Log})
 	if err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func (n *Node) withConsole(all, router http.Handler) (http.Handler, error) {
 	return below("/console/", c.Handler(), all), nil
 }
 
-// below gives what comes for a path and below it to one handler, and all else to another.
+// below sends requests for a path and below it to one handler, and all others to another.
 func below(path string, it, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path+"/", path) {
@@ -115,7 +120,7 @@ func below(path string, it, others http.Handler) http.Handler {
 	})
 }
 
-// routers says whether a path belongs to the router's interface.
+// routers reports whether a path belongs to the router's interface.
 func routers(path string) bool {
 	if strings.HasPrefix(path, "/.well-known/oauth-protected-resource") {
 		return false

@@ -1,18 +1,17 @@
 package node
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"aob.dev/writ/cell"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/router/httpapi"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -35,17 +34,20 @@ func (n *Node) openLedger(ctx context.Context) error {
 		return fmt.Errorf("tag secret: %w", err)
 	}
 	n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Dir: datadir.Ledger(n.cfg.Dir), Origin: n.Origin(), Key: n.keys.signer(intents.RoleLedger), Known: func() []intents.Key { return datadir.LedgerKeys(n.directory) },
+		Dir: datadir.Ledger(n.cfg.Dir), Origin: n.Origin(), Key: n.keys.Signer(intents.RoleLedger), Known: func() []intents.Key { return datadir.LedgerKeys(n.directory) },
 		Secret: secret, Records: n.journal, Log: n.cfg.Log, Held: n.ledgerHeld,
 	})
 	if err == nil {
-		n.wakers.add(n.ledger.Progress)
+		n.followers.Add(n.ledger.Progress)
 		n.recording.Store(true)
+		if n.snapshots != nil {
+			n.snapshots.Ledger = n.ledger
+		}
 	}
 	return err
 }
 
-// ledgerHeld says that nothing may be appended: the tree may not be the one that others
+// ledgerHeld reports that nothing may be appended: the tree may not be the one that others
 // have seen.
 func (n *Node) ledgerHeld() bool {
 	return n.health.Up(conditionLedger) || n.health.Up(conditionWitness)
@@ -56,11 +58,7 @@ func (n *Node) ledgerHeld() bool {
 // A crash leaves some of them, and the next start stores the rest before anything is
 // decided.
 func (n *Node) keepVersions(ctx context.Context, engine *policies.Engine) error {
-	doc, err := intents.Canonical(n.catalog.Document())
-	if err != nil {
-		return fmt.Errorf("catalog: %w", err)
-	}
-	if err := n.keep(ctx, doc, n.catalog.Digest()); err != nil {
+	if err := n.keep(ctx, n.catalog.Canonical(), n.catalog.Digest()); err != nil {
 		return err
 	}
 	source := engine.Source().Deciding()
@@ -73,18 +71,7 @@ func (n *Node) keepVersions(ctx context.Context, engine *policies.Engine) error 
 }
 
 func (n *Node) keep(ctx context.Context, content []byte, digest string) error {
-	f, _, err := n.blobs.Fetch(ctx, ledger.SystemTenant, "cas://"+digest)
-	if err == nil {
-		return f.Close()
-	}
-	if !errors.Is(err, storage.ErrNotFound) {
-		return err
-	}
-	ref, _, err := n.blobs.Keep(ctx, ledger.SystemTenant, bytes.NewReader(content))
-	if err == nil && ref != "cas://"+digest {
-		err = fmt.Errorf("content was stored as %s, not as %s", ref, digest)
-	}
-	return err
+	return storage.KeepSystem(ctx, n.blobs, content, digest)
 }
 
 // prove tests a policy and stores it, before it is put in force.
@@ -95,23 +82,20 @@ func (n *Node) prove(ctx context.Context, engine *policies.Engine) error {
 	return n.keepVersions(ctx, engine)
 }
 
-// proofs is the ledger as HTTP serves it.
-type proofs struct{ *ledger.Ledger }
-
-func (p proofs) Proof(ctx context.Context, position int64) (doc json.RawMessage, published bool, err error) {
-	c, err := p.Checkpoint(ctx, p.Keys()...)
-	if err != nil {
-		return nil, false, err
+// ledgerAPI proves and serves the log: the ledger here, or the recorder's of the cell.
+func (n *Node) ledgerAPI() (httpapi.Ledger, error) {
+	switch {
+	case n.standalone():
+		return n.ledger, nil
+	case n.recorder == nil:
+		return cell.NewFarProofs(n.cfg.Cluster.Recorders, n.cfg.Log)
 	}
-	in, err := p.Inclusion(ctx, position, c)
-	if errors.Is(err, ledger.ErrPending) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	doc, err = json.Marshal(in)
-	return doc, true, err
+	return cell.NearProofs{Ledger: func() *ledger.Ledger {
+		if !n.recording.Load() {
+			return nil
+		}
+		return n.ledger
+	}}, nil
 }
 
 // Witness cosigns checkpoints of the log.
@@ -140,7 +124,7 @@ func (n *Node) askWitnesses(ctx context.Context) {
 	n.witnesses().Once(ctx)
 }
 
-// contradicted stops orders and new leaves until an operator has confirmed. After that
+// contradicted stops intents and new leaves until an operator has confirmed. After that
 // this process trusts its own log.
 func (n *Node) contradicted(witness string, err error) {
 	if n.overruled.Load() {

@@ -30,19 +30,19 @@ func series(t *testing.T, n *Node) []string {
 	return out
 }
 
-// TestSeriesStayBounded: a hundred thousand orders, each of another user, of another type and with another id, make as
-// many series as the first ones did. None has a name or an id of theirs.
+// TestSeriesStayBounded: a hundred thousand intents, each of another user, of another type and with
+// another id, make as many series as the first ones did. None has a name or an id of theirs.
 func TestSeriesStayBounded(t *testing.T) {
 	n := open(t, config(t.TempDir()))
 	run(t, n)
-	gateway, now := n.keys.signer(intents.RoleGateway), time.Now()
+	gateway, now := n.keys.Signer(intents.RoleGateway), time.Now()
 	signed := func(i int) []byte { // far enough to have a type, and recorded
 		user := fmt.Sprintf("series-user-%d", i)
 		g := intents.Grant{Issuer: n.Origin(), Audience: n.Origin(), Subject: user, Tenant: "default", Roles: []string{"user"}, Session: "s", Turn: "t", IssuedAt: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(), ID: user}
 		token, err := intents.IssueGrant(gateway, g)
 		must(t, err)
-		raw, _, err := intents.Seal(gateway, intents.Body{
-			Version: intents.Version, Intent: intents.Intent{Type: fmt.Sprintf("series.type%d", i), Args: json.RawMessage(`{}`)}, Actor: intents.Actor{UserID: user, Tenant: "default", Grant: token},
+		raw, _, err := intents.Sign(gateway, intents.Body{
+			Version: intents.Version, Intent: intents.Spec{Type: fmt.Sprintf("series.type%d", i), Args: json.RawMessage(`{}`)}, Actor: intents.Actor{UserID: user, Tenant: "default", Grant: token},
 			Constraints: intents.Constraints{IssuedAt: intents.FormatTime(now), TTLSec: 60, Audience: n.Origin(), IdempotencyKey: user}, Context: &intents.Context{SessionID: "s", TurnID: "t"},
 		})
 		must(t, err)

@@ -2,24 +2,25 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"sync"
-	"time"
+	"net/http"
 
-	"aob.dev/writ/internal/monitor"
+	"aob.dev/writ/cell"
+	"aob.dev/writ/monitor"
 	"aob.dev/writ/storage"
 )
 
-// openMonitor makes the monitor of this process. It reads the documents as anybody could,
-// and what the process knows of itself.
+// openMonitor makes the monitor of this process. It reads the documents, as anybody could, and the
+// process's own figures.
 func (n *Node) openMonitor(context.Context) error {
-	process := n.process
-	if !n.alone() {
-		others, err := n.openCellmates()
+	process := func() monitor.Process { return n.processStatus().Process(&n.lag, n.cfg.Now()) }
+	if !n.standalone() {
+		others, err := n.cellProcesses()
 		if err != nil {
 			return err
 		}
-		process = others.process
+		process = others.Process
 	}
 	n.monitor = &monitor.Watch{
 		Documents: n.documents, Tenants: n.tenants, Process: process, Receivers: n.cfg.Alerts,
@@ -54,28 +55,35 @@ func (n *Node) tenants() []string {
 	return list
 }
 
-// process is what this process knows, with everything in it.
-func (n *Node) process() monitor.Process { return n.standing().process(&n.lag, n.cfg.Now()) }
-
-// lag is how long one who follows has not come on though there is more.
-type lag struct {
-	mu    sync.Mutex // guards what follows
-	at    int64
-	since time.Time // when it was first seen there, being behind; zero: it is not
+// conditions are the names of those that the process reports.
+func (n *Node) conditions() (names []string) {
+	for _, c := range n.health.List() {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
-func (l *lag) of(at, end int64, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case at >= end:
-		l.since = time.Time{}
-	case l.since.IsZero() || at != l.at:
-		l.since = now
+// processStatus is how this process stands.
+func (n *Node) processStatus() (s monitor.ProcessStatus) {
+	_, s.HoldsLate, _ = n.directory.Waiting(n.cfg.Now())
+	s.Records, s.Conditions = n.journal.Next(), n.conditions()
+	if n.recording.Load() {
+		s.Leaves = n.ledger.Size()
 	}
-	l.at = at
-	if l.since.IsZero() {
-		return 0
+	return s
+}
+
+// cellProcesses are those that the monitor of a cell asks.
+func (n *Node) cellProcesses() (*monitor.Cell, error) {
+	out := &monitor.Cell{Processes: map[string][]*http.Client{}, Own: n.conditions, Now: n.cfg.Now, Log: n.cfg.Log}
+	for role, urls := range map[string][]string{"router": n.cfg.Cluster.Routers, "recorder": n.cfg.Cluster.Recorders} {
+		for _, u := range urls {
+			c, err := cell.Client(u)
+			if err != nil {
+				return nil, fmt.Errorf("%ss: %w", role, err)
+			}
+			out.Processes[role] = append(out.Processes[role], c)
+		}
 	}
-	return now.Sub(l.since)
+	return out, nil
 }

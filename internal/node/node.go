@@ -15,14 +15,16 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/cell"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
@@ -30,13 +32,15 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/monitor"
 	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/snapshot"
 	"aob.dev/writ/internal/telemetry"
+	"aob.dev/writ/monitor"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
+	"aob.dev/writ/state/agents"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
 	"aob.dev/writ/storage/ledger"
@@ -55,20 +59,20 @@ type Config struct {
 	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
 	Blobs     datadir.BlobsAt     // where blobs are; the zero value: where they were, at first in Dir
 	Embedder  embed.Embedder      // makes the vectors of documents, in the dimension of the store; nil: none
-	Reranker  *embed.Reranker     // of what kb.search finds; nil: none
+	Reranker  *embed.Reranker     // of the hits of kb.search; nil: none
 	NATS      string              // host:port of a NATS listener; empty: none
 	NATSCert  string              // PEM files of that listener; empty: no TLS
 	NATSKey   string
 	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
-	// SkillServers are further ones, which have been read.
+	// SkillServers are further servers, already parsed.
 	SkillServers []mcp.Source
 	SkillTimeout time.Duration // of one request to a server that has none of its own; 0: the default
 	SkillRetries int           // of one request; 0: the default; negative: none
 	AgentHosts   []string      // where remote agents may be beside the public network
 	Secrets      []string      // files of the configuration that no skill server may see
 	// Builtin are the URLs of skill servers in this process, by name. A URL may be another
-	// one at each start; the name says which server it is.
+	// one at each start; the name identifies the server.
 	Builtin map[string]string
 	// Policy is the place of the policies that replace the embedded ones. It is watched.
 	// PolicyExtensions are further policies, which can only refuse more.
@@ -76,19 +80,19 @@ type Config struct {
 	PolicyExtensions []policies.Extension
 	Driver           string // minimum sandbox driver; empty: the best there is
 	Limits           Limits
-	Witnesses        []Witness // who cosigns checkpoints
+	Witnesses        []Witness // that cosign checkpoints
 	Model            model.Model
 	Models           map[string]model.Model   // that agents may name
 	Agents           string                   // directory of agents, which is watched; empty: none
 	AgentsFound      bool                     // nobody named it: it is read only if its owner is that of Dir
 	AgentVariables   []string                 // of the environment, that their files may take
-	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
-	Gate             catalog.Gate             // its switches; zero: the defaults
+	RunAgent         string                   // agent for requests that name none; empty: the planner
+	Routing          catalog.Routing          // its switches; zero: the defaults
 	Profiles         gateway.Profiles         // of users; nil: none
 	Prices           map[string]catalog.Price // of models, by driver:model
 	Cluster          *Cluster                 // nil: everything is in one process
 	Dropped          func() int64             // lines of the log that nobody read in time; nil: none is dropped
-	Alerts           []monitor.Receiver       // who is told of alerts
+	Alerts           []monitor.Receiver       // receivers of alerts
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration
@@ -104,11 +108,11 @@ type Limits struct {
 	MCPRate                int           // calls of MCP clients a minute, of a tenant's user
 	Window                 time.Duration // that window
 	Rates                  router.Rates
-	UserHolds, TenantHolds int // orders that may wait for approval at once
+	UserHolds, TenantHolds int // intents that may wait for approval at once
 	Breakers               *intents.BreakerTerms
-	FreeFloor              int64 // bytes of free disk below which no new order is accepted; uploads stop at twice that
+	FreeFloor              int64 // bytes of free disk below which no new intent is accepted; uploads stop at twice that
 	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
-	TenantDisk             int64 // bytes of files and artifacts that one tenant may hold
+	TenantDisk             int64 // bytes of files and artifacts that one tenant may store
 	SessionTTL             time.Duration
 	SessionTurns           int // messages that a session has
 }
@@ -116,21 +120,21 @@ type Limits struct {
 // Node is one process: everything, or some roles on a cluster.
 type Node struct {
 	cfg       Config
-	keys      *keyring // nil: the process signs nothing
+	keys      *keydir.Ring // nil: the process signs nothing
 	trust     trust
-	published *published // of a process of a cluster
+	published *cell.PublishedKeys // of a process of a cluster
 
 	lock      *os.File
-	revisions revisions // of agents
+	revisions state.Revisions // of agents
 	health    *health.Board
 	guard     *clock.Guard                // nil: the clock is trusted
 	overruled atomic.Bool                 // an operator has confirmed this log against a witness
 	serving   bool                        // HTTP
 	journal   journal                     // nil: the process does not follow it
 	room      func() (sqlite.Room, error) // on the journal's disk; nil: it is on none of this process
-	snapshots *snapshots                  // nil: the journal is not in this process
-	stored    *cellSnapshots              // nil: the process follows no journal of a cell
-	wakers    wakers
+	snapshots *snapshot.Local             // nil: the journal is not in this process
+	stored    *snapshot.Cell              // nil: the process follows no journal of a cell
+	followers storage.Followers
 	index     progress // of the documents
 	documents datadir.Documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
@@ -140,8 +144,8 @@ type Node struct {
 	box       *sandbox.Sandbox
 	noSandbox string // why there is none
 	registry  *skills.Registry
-	skills    *skillWatcher
-	agents    *agentWatcher
+	skills    *approval.Watcher
+	agents    *agents.Watcher
 	servers   *sandbox.Servers
 	feed      *policies.Feed
 	policy    *policies.Live
@@ -158,20 +162,19 @@ type Node struct {
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
-	orders    *telemetry.Orders
+	intents   *telemetry.Intents
 	monitor   *monitor.Watch
-	lag       lag
-	figures   shownFigures
+	lag       monitor.Lag
 	conns     map[string]bus.Conn
 	fatal     chan error
-	ended     bool // the last process that served this directory ended in order
+	ended     bool // the last process that served this directory ended cleanly
 
 	holdingStore *sqlite.Holdings
 
-	// APIKey is the key made at the first start; empty later. KeyTaken: it took the given
+	// APIKey is the key made at the first start; empty later. KeyInUse: it took the given
 	// one instead. KeyUnknown: the given one is not in force.
 	APIKey               string
-	KeyTaken, KeyUnknown bool
+	KeyInUse, KeyUnknown bool
 	KeyWeak              bool // the given one can be guessed
 }
 
@@ -180,10 +183,10 @@ type Node struct {
 // even if Run is never called.
 //
 // Crash: before the genesis is committed, the next start begins again with the keys that
-// exist. After it, the log has its origin for good.
+// exist. After it, the log's origin is permanent.
 func Open(ctx context.Context, cfg Config) (n *Node, err error) {
-	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks(), orders: telemetry.NewOrders()}
-	n.agents = &agentWatcher{node: n}
+	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks(), intents: telemetry.NewIntents()}
+	n.agents = n.newAgents()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -203,7 +206,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	n.openHealth()
-	n.tellConditions(nil) // replaces what another process has left
+	n.tellConditions(nil) // replaces the conditions of another process
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
 		return n, err
 	}
@@ -213,7 +216,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
 		return n, err
 	}
-	if n.alone() {
+	if n.standalone() {
 		if err := datadir.CheckParts(cfg.Dir, cfg.Documents); err != nil {
 			return n, err
 		}
@@ -246,7 +249,7 @@ func canListen(ctx context.Context, addr, flag string) error {
 	return l.Close()
 }
 
-// journal is what a process uses of the journal's driver.
+// journal is the part of the journal's driver that a process uses.
 type journal interface {
 	storage.Journal
 	storage.Records
@@ -254,12 +257,12 @@ type journal interface {
 	io.Closer
 }
 
-// journalDamaged reports that the journal's indices do not agree with a record's parts.
-// The parts are trusted, since they are under the ledger's leaves.
+// journalDamaged reports that the data beside a record's parts contradicts the parts. The parts are
+// trusted, since the ledger's leaves cover them.
 func (n *Node) journalDamaged(d *sqlite.DamageError) {
 	n.cfg.Log.Error("the journal was changed by somebody else", slog.Int64("position", d.Position), slog.String("reason", d.Reason))
 	n.health.Raise(health.Condition{
-		Name: conditionKeyLog, Reason: "the indices of the journal did not agree with its records; the records are trusted",
+		Name: conditionBeside, Reason: "what the journal keeps beside its records did not agree with them; the records are trusted",
 		Do: "find out who writes to the data directory, and check it: writ audit fsck --data DIR",
 	})
 }
@@ -272,6 +275,14 @@ func (n *Node) journalFailed(err error) {
 	}
 }
 
+// forgetFailure forgets that of a journal that was given up.
+func (n *Node) forgetFailure() {
+	select {
+	case <-n.fatal: //nolint:errcheck // likewise
+	default:
+	}
+}
+
 // begin loads the keys, and makes keys and genesis at a first start.
 func (n *Node) begin(ctx context.Context) error {
 	if n.journal.Next() == 0 {
@@ -280,9 +291,9 @@ func (n *Node) begin(ctx context.Context) error {
 		}
 	}
 	var err error
-	n.trust = folded{n.directory}
-	ring := &keyring{read: func() (keydir.Held, error) { return keydir.LoadAll(datadir.Keys(n.cfg.Dir)) }, trust: n.trust, log: n.cfg.Log}
-	if n.keys, err = ring.open(); err != nil {
+	n.trust = rebuiltTrust{n.directory}
+	n.keys, err = keydir.OpenRing(func() (keydir.Signers, error) { return keydir.LoadAll(datadir.Keys(n.cfg.Dir)) }, n.trust, n.cfg.Log)
+	if err != nil {
 		return err
 	}
 	return n.keepVersions(ctx, n.policy.Engine())
@@ -314,6 +325,19 @@ func (n *Node) beginLog(ctx context.Context) error {
 	return nil
 }
 
+// trust is a process's knowledge of the log's keys.
+type trust interface {
+	intents.Keys
+	keydir.KeySet
+	Origin() string
+}
+
+// rebuiltTrust trusts the records.
+type rebuiltTrust struct{ *state.State }
+
+// Key implements intents.Keys.
+func (f rebuiltTrust) Key(kid string) (intents.Key, error) { return f.View().Key(kid) }
+
 // Origin of the log.
 func (n *Node) Origin() string { return n.trust.Origin() }
 
@@ -325,8 +349,8 @@ func (n *Node) Addr() net.Addr {
 	return n.listener.Addr()
 }
 
-// Start opens a node and runs it, until stop is called or ctx ends. It returns when orders are
-// accepted. stop says how the run ended, and closes the node.
+// Start opens a node and runs it, until stop is called or ctx ends. It returns when intents are
+// accepted. stop returns how the run ended, and closes the node.
 func Start(ctx context.Context, cfg Config) (n *Node, stop func() error, err error) {
 	if n, err = Open(ctx, cfg); err != nil {
 		return nil, nil, err
@@ -347,7 +371,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, stop func() error, err err
 	}
 }
 
-// Run serves until ctx ends or a service fails. ready, if not nil, is closed when orders
+// Run serves until ctx ends or a service fails. ready, if not nil, is closed when intents
 // are accepted. Shutdown goes from the outside in: HTTP, gateway and agents, router,
 // executors, recorder. Close closes the stores.
 func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
@@ -375,8 +399,8 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	return err
 }
 
-// unblocked waits until no condition stops the node from accepting orders, witnesses' word
-// among them. Meanwhile nothing is written, and HTTP says why.
+// unblocked waits until no condition, including witnesses' reports, stops the node from accepting
+// intents. Meanwhile nothing is written, and HTTP reports the reason.
 func (n *Node) unblocked(g *group) error {
 	n.askWitnesses(g.ctx)
 	free := func() bool {
@@ -409,10 +433,10 @@ func (n *Node) serveHTTP(g *group) error {
 	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
 }
 
-// Close ends what Open began, in reverse.
+// Close undoes Open, in reverse order.
 func (n *Node) Close() error {
 	var errs []error
-	if !n.alone() { // it reads over a connection
+	if !n.standalone() { // it reads over a connection
 		errs = append(errs, closed(n.journal))
 	}
 	for _, c := range n.conns {
@@ -426,7 +450,7 @@ func (n *Node) Close() error {
 		n.servers.Close() // the servers have ended with their clients
 	}
 	errs = append(errs, closed(n.box))
-	if n.alone() { // else the ledger was closed with the lease
+	if n.standalone() { // else the ledger was closed with the lease
 		errs = append(errs, closed(n.ledger), closed(n.journal))
 	}
 	errs = append(errs, closed(n.holdingStore), closed(n.documents), closed(n.blobs))
@@ -441,7 +465,7 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// closed closes what was opened.
+// closed closes an opened store.
 func closed[T interface {
 	comparable
 	io.Closer

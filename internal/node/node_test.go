@@ -28,13 +28,13 @@ const patience = 20 * time.Second
 // messages is a log that tests can wait on.
 type messages struct {
 	slog.Handler
-	mu   sync.Mutex // guards told and said
-	told []string
-	said chan struct{} // closed at the next message
+	mu       sync.Mutex // guards told and said
+	messages []string
+	logged   chan struct{} // closed at the next message
 }
 
 func newMessages() *messages {
-	return &messages{Handler: slog.DiscardHandler, said: make(chan struct{})}
+	return &messages{Handler: slog.DiscardHandler, logged: make(chan struct{})}
 }
 
 func (m *messages) Enabled(context.Context, slog.Level) bool { return true }
@@ -42,9 +42,9 @@ func (m *messages) Enabled(context.Context, slog.Level) bool { return true }
 func (m *messages) Handle(_ context.Context, r slog.Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told = append(m.told, r.Message)
-	close(m.said)
-	m.said = make(chan struct{})
+	m.messages = append(m.messages, r.Message)
+	close(m.logged)
+	m.logged = make(chan struct{})
 	return nil
 }
 
@@ -59,12 +59,12 @@ func (m *messages) count(text string) int {
 func (m *messages) look(text string) (n int, next <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range m.told {
+	for _, t := range m.messages {
 		if t == text {
 			n++
 		}
 	}
-	return n, m.said
+	return n, m.logged
 }
 
 // wait waits until a message came n times.
@@ -159,12 +159,12 @@ func all(t *testing.T, n *Node) []storage.Record {
 	return out
 }
 
-// said is a record in short: the type of an order, the code of an outcome.
-func said(t *testing.T, r storage.Record) string {
+// short is a record in short: the type of an intent, the code of an outcome.
+func short(t *testing.T, r storage.Record) string {
 	t.Helper()
 	switch r.Kind {
-	case storage.KindOrder:
-		s, err := state.ReadOrder(r)
+	case storage.KindIntent:
+		s, err := state.ReadIntent(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,12 +197,12 @@ func controlOf(t *testing.T, r storage.Record) state.Control {
 	return c
 }
 
-// saidAll are the records in short.
-func saidAll(t *testing.T, records []storage.Record) []string {
+// shortAll are the records in short.
+func shortAll(t *testing.T, records []storage.Record) []string {
 	t.Helper()
 	out := make([]string, len(records))
 	for i, r := range records {
-		out[i] = said(t, r)
+		out[i] = short(t, r)
 	}
 	return out
 }

@@ -16,7 +16,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// operator seals and submits an order as the operator "local" of system.
+// operator signs and submits an intent as the operator "local" of system.
 func (n *Node) operator(ctx context.Context, typ string, args any) error {
 	_, err := n.operatorUnder(ctx, catalog.RandomKey(), typ, args)
 	return err
@@ -25,14 +25,14 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 // operatorUnder is operator under an idempotency key. The error is that of an answer that is
 // not OK.
 func (n *Node) operatorUnder(ctx context.Context, key, typ string, args any) (*intents.Answer, error) {
-	local := keydir.Operator{Key: n.keys.now(intents.RoleOperator), Subject: "local", Tenant: keydir.LocalTenant, Origin: n.Origin()}
-	sealed, err := local.SealUnder(key, typ, args, n.cfg.Now())
+	local := keydir.Operator{Key: n.keys.Now(intents.RoleOperator), Subject: "local", Tenant: keydir.LocalTenant, Origin: n.Origin()}
+	signed, err := local.SignUnder(key, typ, args, n.cfg.Now())
 	if err != nil {
 		return nil, err
 	}
-	a, err := n.router.Submit(ctx, sealed)
+	a, err := n.router.Submit(ctx, signed)
 	if err != nil {
-		a = router.Refused(sealed, err)
+		a = router.RefusalAnswer(signed, err)
 	}
 	if a.Code != intents.OK {
 		return a, fmt.Errorf("%s: %s: %s", typ, a.Code, a.Reason)
@@ -40,29 +40,29 @@ func (n *Node) operatorUnder(ctx context.Context, key, typ string, args any) (*i
 	return a, nil
 }
 
-// startOperator does what the operator of a single process would.
+// startOperator performs the operator's tasks in a single process.
 func (n *Node) startOperator(g *group) error { return n.firstKey(g.ctx) }
 
 // checkKey refuses an API key that can be guessed, unless this machine alone reaches writ.
 func (n *Node) checkKey(key string) error {
 	err := keydir.CheckAPIKey(key)
 	n.KeyWeak = errors.Is(err, keydir.ErrWeakKey)
-	if n.KeyWeak && n.alone() && nearby(n.cfg.Listen) && n.cfg.PublicURL == "" {
+	if n.KeyWeak && n.standalone() && nearby(n.cfg.Listen) && n.cfg.PublicURL == "" {
 		n.cfg.Log.Warn("the API key of user local can be guessed, and is taken because only this machine reaches writ; to let others in, make another one: writ apikey create")
 		return nil
 	}
 	return err
 }
 
-// nearby says whether only this machine reaches an address.
+// nearby reports whether only this machine reaches an address.
 func nearby(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// firstKey makes the API key of user "local" at the first start, or takes the one that was
-// given, which stands in no file. Only its hash is sent. If a crash comes before the order
-// is committed, the next start makes another key and replaces the file.
+// firstKey makes the API key of user "local" at the first start, or uses the given one, which is
+// stored in no file. Only its hash is sent. If a crash comes before the intent is committed, the
+// next start makes another key and replaces the file.
 func (n *Node) firstKey(ctx context.Context) (err error) {
 	key := n.cfg.FirstKey
 	if n.directory.HasAPIKeys() {
@@ -78,11 +78,11 @@ func (n *Node) firstKey(ctx context.Context) (err error) {
 	if key == "" {
 		key = keydir.NewAPIKey()
 		n.APIKey = key
-		if n.alone() { // a cell's is for its operator's eyes
+		if n.standalone() { // a cell's is for its operator's eyes
 			err = durable.Write(datadir.KeyFile(n.cfg.Dir), []byte(key+"\n"))
 		}
 	} else {
-		n.KeyTaken = true
+		n.KeyInUse = true
 		err = n.checkKey(key)
 	}
 	if err != nil {

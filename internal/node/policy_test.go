@@ -119,7 +119,7 @@ func TestPolicyReload(t *testing.T) {
 	}
 }
 
-// TestPolicyOfStart: what is in force at a start is recorded before any order, and
+// TestPolicyOfStart: what is in force at a start is recorded before any intent, and
 // only where it changed.
 func TestPolicyOfStart(t *testing.T) {
 	dir, module := tree(t)
@@ -127,11 +127,11 @@ func TestPolicyOfStart(t *testing.T) {
 	once(t, cfg)
 	cfg.Policy.At = dir // the same tree in another place
 	if _, records := once(t, cfg); len(records) != len(firstRecords) {
-		t.Errorf("the same policy was recorded again: %v", saidAll(t, records))
+		t.Errorf("the same policy was recorded again: %v", shortAll(t, records))
 	}
 	rewrite(t, module, func(s string) string { return s + "\n# a remark\n" })
 	_, records := once(t, cfg)
-	if d := cmp.Diff(append(firstRecords[:len(firstRecords):len(firstRecords)], "control policy"), saidAll(t, records)); d != "" {
+	if d := cmp.Diff(append(firstRecords[:len(firstRecords):len(firstRecords)], "control policy"), shortAll(t, records)); d != "" {
 		t.Errorf("records (-want +got):\n%s", d)
 	}
 }

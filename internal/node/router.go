@@ -3,8 +3,10 @@ package node
 import (
 	"context"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
@@ -17,10 +19,15 @@ func (n *Node) openRouter(context.Context) (err error) {
 	}
 	n.router, err = router.New(router.Config{
 		Peers: peers, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns[natsserver.Router],
-		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Rate: n.rateOf, Meter: n.orders, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
+		Key: n.keys.Signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
+		Rate: n.rateOf, Meter: n.intents, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
 	})
 	return err
+}
+
+// remembered reports whether a memory of a tenant names a blob.
+func (n *Node) remembered(ctx context.Context, tenant, digest string) (bool, error) {
+	return memory.NamesBlob(ctx, n.documents, tenant, digest, n.cfg.Now())
 }
 
 // erasing is the journal as the router erases from it.
@@ -28,10 +35,10 @@ func (n *Node) erasing() storage.Journal {
 	if n.snapshots == nil {
 		return n.journal
 	}
-	return erasing{n.journal, n.snapshots}
+	return n.snapshots.Erasing(n.journal)
 }
 
-// startRouter has the router take orders. Those that an earlier process left open, or another
+// startRouter starts accepting intents. Intents left open by an earlier process, or by another
 // router that dies, are completed meanwhile.
 func (n *Node) startRouter(g *group) error {
 	if n.peers != nil {
@@ -44,11 +51,12 @@ func (n *Node) startRouter(g *group) error {
 		return err
 	}
 	g.run("recovery", n.recover)
-	if n.alone() {
+	if n.standalone() {
 		g.run("check", n.keepChecking)
 	}
 	g.run("holds", n.router.WatchHolds)
 	g.run("counters", n.router.Run)
+	g.run("frames", func(ctx context.Context) error { return bus.ShareFrames(ctx, n.conns[natsserver.Router], n.cfg.Log) })
 	return nil
 }
 

@@ -4,26 +4,27 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"time"
 
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/executors/skills/approval"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/state"
 )
 
-// openSkills registers the skill servers, which are dialled when they are first asked. A
+// openSkills registers the skill servers, which are dialled on first use. A
 // faulty configuration is an error; a server that does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills = &skillWatcher{node: n, sources: map[string]mcp.Source{}, logged: map[string]string{}, agents: make(chan struct{}, 1)}
+	n.skills = approval.New(n.registry, n.cfg.Dir, n.cfg.Log)
 	n.servers = sandbox.NewServers()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
 		if err := n.addSkills(name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
@@ -56,11 +57,46 @@ func (n *Node) openSkills(ctx context.Context) error {
 	return nil
 }
 
+// startSkills asks the skill servers once, and then again and again.
+func (n *Node) startSkills(g *group) error {
+	n.skills.State, n.skills.Unmatched = n.directory, n.unmatched
+	if n.standalone() {
+		n.skills.Approve = func(ctx context.Context, a catalog.SkillApprove) error { return n.operator(ctx, "skill.approve", a) }
+	}
+	n.registry.Await(g.ctx)
+	if err := n.skills.Look(g.ctx); err != nil {
+		return err
+	}
+	g.run("skills", n.skills.Run)
+	return nil
+}
+
+// unmatched are the names in the rows of tenants and in the policy that nothing has.
+func (n *Node) unmatched(declared []approval.Version, down []string) (out []string) {
+	var list []datadir.UnknownName
+	for _, tenant := range n.directory.Tenants() {
+		list = append(list, datadir.UnmatchedNames(n.directory, tenant, declared, down...)...)
+	}
+	if n.policy != nil {
+		list = append(list, datadir.UnmatchedInPolicy(n.policy.Engine(), n.directory, n.catalog, declared, down...)...)
+	}
+	for _, u := range list {
+		out = append(out, u.String())
+	}
+	return out
+}
+
+// SkillServers returns the skill servers as of their last listing, by title.
+func (n *Node) SkillServers() []approval.Server { return n.skills.Servers() }
+
+// Breakers are those of skill servers that fail.
+func (n *Node) Breakers() []state.Breaker { return n.router.Breakers("") }
+
 func (n *Node) addSkills(name string, source mcp.Source) error {
-	n.skills.sources[name] = source
+	n.skills.Sources[name] = source
 	terms := skills.Terms{Tenants: source.Tenants}
 	if source.RPM > 0 {
-		terms.Calls = ratelimit.New(source.RPM, time.Minute, ratelimit.Of(1), n.cfg.Now)
+		terms.Calls = ratelimit.New(source.RPM, time.Minute, ratelimit.Unshared(1), n.cfg.Now)
 	}
 	return n.registry.Add(name, terms, n.dialer(source))
 }
@@ -81,8 +117,8 @@ func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, e
 	}
 }
 
-// agentDialer connects to remote agents, which the registry names and not the operator: in
-// the public network, and where agent_hosts says. An endpoint is a URL and never a command.
+// agentDialer connects to remote agents, which the registry names and not the operator: in the
+// public network, and at agent_hosts. An endpoint is a URL and never a command.
 func (n *Node) agentDialer() func(context.Context, string) (skills.RemoteAgent, error) {
 	door := egress.Transport(n.cfg.AgentHosts...)
 	return func(ctx context.Context, endpoint string) (skills.RemoteAgent, error) {
@@ -98,60 +134,4 @@ func (n *Node) agentDialer() func(context.Context, string) (skills.RemoteAgent, 
 		}
 		return c, nil
 	}
-}
-
-// writeVersions stores the declared versions of skills, and keeps the approved ones beside
-// them, so that people can compare them. A crash leaves the old file. If it cannot be
-// written, that is logged and nothing else fails.
-func (w *skillWatcher) writeVersions(ctx context.Context, found []skills.Skill) {
-	dir, log := w.node.cfg.Dir, w.node.cfg.Log
-	list, seen := []datadir.SkillVersion{}, map[string]bool{}
-	for _, s := range found {
-		if d := s.Digest(); s.Err == nil && d != "" && !seen[d] {
-			seen[d] = true
-			list = append(list, datadir.SkillVersion{
-				Name: s.ID(), Server: w.title(s.Server), Tenants: w.sources[s.Server].Tenants, Digest: d, Effect: w.effectOf(s), Claim: claimOf(s), Destructive: w.destructive(s), Declared: true,
-				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations,
-			})
-		}
-	}
-	before, err := datadir.ReadSkillVersions(dir)
-	if err != nil {
-		log.WarnContext(ctx, "the stored versions of skills cannot be read", slog.String("error", err.Error()))
-	}
-	approved, kept := w.approvedDigests(), 0
-	for _, s := range before {
-		if (approved[s.Digest] || approved == nil && kept < maxSeen) && !seen[s.Digest] {
-			s.Declared = false
-			list = append(list, s)
-			kept++
-		}
-	}
-	if reflect.DeepEqual(list, w.noted) {
-		return
-	}
-	if err := datadir.WriteSkillVersions(dir, list); err != nil {
-		log.WarnContext(ctx, "the declared versions of skills were not stored", slog.String("error", err.Error()))
-		return
-	}
-	w.noted = list
-}
-
-// maxSeen versions that are not declared any more are kept, the newest, where it is not known
-// which are approved.
-const maxSeen = 100
-
-// approvedDigests of all tenants; nil: they are not known.
-func (w *skillWatcher) approvedDigests() map[string]bool {
-	if w.node.directory == nil {
-		return nil
-	}
-	out := map[string]bool{}
-	v := w.node.directory.View()
-	for _, tenant := range w.node.directory.Tenants() {
-		for _, pin := range v.Pins(tenant) {
-			out[pin.Digest] = true
-		}
-	}
-	return out
 }

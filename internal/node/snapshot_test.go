@@ -18,10 +18,10 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/internal/snapshot"
-	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/upkeep"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 // atEach record there is a newer snapshot.
-var atEach = snapshotPace{every: 1, bytes: 1 << 40}
+var atEach = snapshot.Pace{Every: 1, Bytes: 1 << 40}
 
 // snapshotted is a directory whose log has begun, with a snapshot of its first records
 // and some behind it. The node that made it is closed.
@@ -41,11 +41,11 @@ func snapshotted(t *testing.T, cfg Config, behind ...func(*Node) error) {
 		t.Fatal(err)
 	}
 	stop := run(t, n)
-	n.snapshots.pace = atEach
+	n.snapshots.Pace = atEach
 	must(t, tenantPut(t.Context(), n, "before"))
 	_, err = n.ledger.Sync(t.Context())
 	must(t, err)
-	must(t, n.checkRecords(t.Context()))
+	must(t, n.snapshots.Check(t.Context()))
 	for _, f := range append(behind, func(n *Node) error { return tenantPut(t.Context(), n, "behind") }) {
 		must(t, f(n))
 	}
@@ -55,7 +55,7 @@ func snapshotted(t *testing.T, cfg Config, behind ...func(*Node) error) {
 	}
 }
 
-// opening opens a directory, has it take an order, and checks that its state is what
+// opening opens a directory, has it take an intent, and checks that its state is what
 // the records make. It gives what was told of the snapshot.
 func opening(t *testing.T, cfg Config) (with, out int) {
 	t.Helper()
@@ -95,28 +95,28 @@ func TestSnapshotFollows(t *testing.T) {
 	snapshotted(t, cfg)
 	n := open(t, cfg)
 	run(t, n)
-	n.snapshots.pace = atEach
-	old, _ := n.snapshots.now()
-	must(t, n.follow(t.Context()))
-	if now, _ := n.snapshots.now(); now != old {
+	n.snapshots.Pace = atEach
+	old, _ := n.snapshots.Last()
+	must(t, n.snapshots.Follow(t.Context()))
+	if now, _ := n.snapshots.Last(); now != old {
 		t.Error("it follows on a snapshot that nobody has held to the records")
 	}
-	must(t, n.checkRecords(t.Context()))
-	checked, _ := n.snapshots.now()
+	must(t, n.snapshots.Check(t.Context()))
+	checked, _ := n.snapshots.Last()
 	must(t, tenantPut(t.Context(), n, "more"))
-	must(t, n.follow(t.Context()))
-	now, _ := n.snapshots.now()
+	must(t, n.snapshots.Follow(t.Context()))
+	now, _ := n.snapshots.Last()
 	if checked == old || now.Next <= checked.Next {
 		t.Fatalf("snapshots at %d, %d and %d", old.Next, checked.Next, now.Next)
 	}
-	must(t, n.checkRecords(t.Context())) // it is what the records make
+	must(t, n.snapshots.Check(t.Context())) // it is what the records make
 
 	must(t, os.Remove(datadir.Snapshot(cfg.Dir)))
 	must(t, tenantPut(t.Context(), n, "gone"))
-	if err := n.follow(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+	if err := n.snapshots.Follow(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it follows on a file that is gone: %v", err)
 	}
-	must(t, n.follow(t.Context()))
+	must(t, n.snapshots.Follow(t.Context()))
 	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); err != nil {
 		t.Errorf("none was made in the place of one that is gone: %v", err)
 	}
@@ -186,18 +186,18 @@ func TestSnapshotAhead(t *testing.T) {
 
 // A snapshot that the router has signed and that is not what the records make is found
 // in the background, removed for good, and the node stops.
-func TestSnapshotLies(t *testing.T) {
+func TestForgedSnapshot(t *testing.T) {
 	cfg := config(t.TempDir())
 	snapshotted(t, cfg)
 	snap := readSnapshot(t, cfg)
-	fold, err := snap.Fold()
+	contents, err := snap.Contents()
 	must(t, err)
 	body, err := json.Marshal(state.Control{Catalog: catalog.Builtin().Digest(), Policy: "sha256:another", Revision: 1})
 	must(t, err)
 	r := storage.NewRecord(storage.KindControl, time.Now(), map[string]json.RawMessage{storage.PartControl: body})
-	r.Position = fold.Next() - 1 // no record of the journal
-	fold.State.Observe(storage.Entry{Record: r, Of: storage.Nobody})
-	_, err = snapshot.Write(datadir.Snapshot(cfg.Dir), fold, recordAt(t, cfg, fold.Next()-1), keysOf(t, cfg)[intents.RoleRouter])
+	r.Position = contents.Next() - 1 // no record of the journal
+	contents.State.Observe(storage.Entry{Record: r, Target: storage.NoPosition})
+	_, err = snapshot.Write(datadir.Snapshot(cfg.Dir), contents, recordAt(t, cfg, contents.Next()-1), keysOf(t, cfg)[intents.RoleRouter])
 	must(t, err)
 
 	n := open(t, cfg)
@@ -211,7 +211,7 @@ func TestSnapshotLies(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.checkAll(t.Context())
-	if err := ended(t, ch); !errors.Is(err, errSnapshot) {
+	if err := ended(t, ch); !errors.Is(err, snapshot.ErrDiffers) {
 		t.Errorf("it ends with %v", err)
 	}
 	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); !errors.Is(err, fs.ErrNotExist) {
@@ -220,15 +220,15 @@ func TestSnapshotLies(t *testing.T) {
 }
 
 // Damage beside a record that the snapshot covers is found in the background, and the
-// next start reads the record and puts it right.
+// next start reads the record and believes its parts.
 func TestSnapshotOverDamage(t *testing.T) {
 	cfg := config(t.TempDir())
 	snapshotted(t, cfg)
-	execute(t, datadir.JournalFile(cfg.Dir), "UPDATE keylog SET keys = CAST(substr(keys, 1, 1) || zeroblob(16) AS BLOB) WHERE first = (SELECT max(first) FROM keylog WHERE length(keys) = 17 AND first < 5)")
+	execute(t, datadir.JournalFile(cfg.Dir), fmt.Sprintf(setFlags, 0, 1))
 	n, err := Open(t.Context(), cfg)
 	must(t, err)
 	stop := run(t, n)
-	if snap, _ := n.snapshots.now(); snap == nil {
+	if snap, _ := n.snapshots.Last(); snap == nil {
 		t.Fatal("opened without the snapshot")
 	}
 	if n.checkAll(t.Context()); !n.health.Up(conditionAltered) {
@@ -238,10 +238,8 @@ func TestSnapshotOverDamage(t *testing.T) {
 	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the snapshot is there: %v", err)
 	}
-	n = open(t, cfg)
-	run(t, n)
-	if n.checkAll(t.Context()); n.health.Up(conditionAltered) {
-		t.Errorf("the next start did not put it right: %+v", n.health.List())
+	if n = open(t, cfg); !n.health.Up(conditionBeside) {
+		t.Errorf("the next start did not read the record: %+v", n.health.List())
 	}
 }
 
@@ -252,19 +250,19 @@ func TestSnapshotGoesBeforeErasure(t *testing.T) {
 	snapshotted(t, cfg)
 	n := open(t, cfg)
 	run(t, n)
-	n.snapshots.pace = atEach
-	must(t, n.checkRecords(t.Context()))
-	_, erased := n.snapshots.now()
-	must(t, erasing{n.journal, n.snapshots}.Erase(t.Context(), storage.Erasure{Position: n.journal.Next() - 1, Parts: []string{storage.PartReason}}))
+	n.snapshots.Pace = atEach
+	must(t, n.snapshots.Check(t.Context()))
+	_, erased := n.snapshots.Last()
+	must(t, n.erasing().(storage.Eraser).Erase(t.Context(), storage.Erasure{Position: n.journal.Next() - 1, Parts: []string{storage.PartReason}}))
 	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the snapshot is there: %v", err)
 	}
-	must(t, n.snapshots.write(&localFold{State: state.New(), Index: sqlite.NewIndex()}, storage.Record{}, n.keys.now(intents.RoleRouter), erased))
-	if last, _ := n.snapshots.now(); last != nil {
+	must(t, n.snapshots.Write(&snapshot.LocalContents{State: state.New(), Index: sqlite.NewIndex()}, storage.Record{}, n.keys.Now(intents.RoleRouter), erased))
+	if last, _ := n.snapshots.Last(); last != nil {
 		t.Error("a snapshot of before the erasure was written")
 	}
-	must(t, n.follow(t.Context()))
-	if last, _ := n.snapshots.now(); last == nil {
+	must(t, n.snapshots.Follow(t.Context()))
+	if last, _ := n.snapshots.Last(); last == nil {
 		t.Error("no snapshot follows on an erasure")
 	}
 }
@@ -276,7 +274,7 @@ func TestSnapshotKnowsErasures(t *testing.T) {
 	n, err := Open(t.Context(), cfg)
 	must(t, err)
 	stop := run(t, n)
-	n.snapshots.pace = atEach
+	n.snapshots.Pace = atEach
 	if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "nowhere", Data: &catalog.Data{Key: "k", Value: json.RawMessage(`1`)}}); err == nil {
 		t.Fatal("data of no tenant are accepted")
 	}
@@ -284,14 +282,14 @@ func TestSnapshotKnowsErasures(t *testing.T) {
 	d, err := intents.ReadDecision(refused.Parts[storage.PartDecision])
 	must(t, err)
 	must(t, n.operator(t.Context(), state.TypeErase, catalog.RecordErase{
-		Tenant: "system", IntentID: d.IntentID, Position: refused.Position, Parts: []string{catalog.ErasesOrder}, Reason: "a test",
+		Tenant: "system", IntentID: d.IntentID, Position: refused.Position, Parts: []string{catalog.ErasesIntent}, Reason: "a test",
 	}))
 	_, err = n.ledger.Sync(t.Context())
 	must(t, err)
-	must(t, n.checkRecords(t.Context()))
+	must(t, n.snapshots.Check(t.Context()))
 	must(t, errors.Join(stop(), n.Close()))
 	n = open(t, cfg)
-	if snap, _ := n.snapshots.now(); snap == nil {
+	if snap, _ := n.snapshots.Last(); snap == nil {
 		t.Fatal("opened without the snapshot")
 	}
 	if got := n.directory.Erasing(); len(got) != 1 || got[0].Position != refused.Position {
@@ -382,11 +380,11 @@ func keysOf(t *testing.T, cfg Config) keydir.Keys {
 	return keys
 }
 
-func readSnapshot(t *testing.T, cfg Config) *localSnapshot {
+func readSnapshot(t *testing.T, cfg Config) *snapshot.LocalSnapshot {
 	t.Helper()
 	a, err := datadir.OpenArchive(t.Context(), cfg.Dir)
 	must(t, err)
-	snap, err := readLocal(t.Context(), datadir.Snapshot(cfg.Dir), a.Journal)
+	snap, err := snapshot.ReadLocal(t.Context(), datadir.Snapshot(cfg.Dir), a.Journal)
 	must(t, errors.Join(err, a.Close()))
 	return snap
 }

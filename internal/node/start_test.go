@@ -23,7 +23,7 @@ import (
 func TestFirstStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	key, records := once(t, config(dir))
-	if d := cmp.Diff(firstRecords, saidAll(t, records)); d != "" {
+	if d := cmp.Diff(firstRecords, shortAll(t, records)); d != "" {
 		t.Errorf("records (-want +got):\n%s", d)
 	}
 	for i, r := range records {
@@ -38,7 +38,7 @@ func TestFirstStart(t *testing.T) {
 		t.Errorf("the file holds %q, error %v", kept, err)
 	}
 	hash := intents.Digest([]byte(key))
-	if !bytes.Contains(records[1].Parts[storage.PartOrder], []byte(hash)) {
+	if !bytes.Contains(records[1].Parts[storage.PartIntent], []byte(hash)) {
 		t.Error("admin.put does not name the key's hash")
 	}
 	holds(t, dir, key, datadir.KeyFile(dir))
@@ -90,7 +90,7 @@ func TestRestart(t *testing.T) {
 	if kept, err := datadir.LocalKey(dir); err != nil || kept != first {
 		t.Errorf("the first key's file was changed, error %v", err)
 	}
-	if d := cmp.Diff(saidAll(t, before), saidAll(t, after)); d != "" {
+	if d := cmp.Diff(shortAll(t, before), shortAll(t, after)); d != "" {
 		t.Errorf("records (-first +second start):\n%s", d)
 	}
 }
@@ -117,18 +117,18 @@ func TestCrashBeforeFirstKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	origin := n.Origin()
-	if d := cmp.Diff(firstRecords[:1], saidAll(t, all(t, n))); d != "" {
+	if d := cmp.Diff(firstRecords[:1], shortAll(t, all(t, n))); d != "" {
 		t.Fatalf("records after Open (-want +got):\n%s", d)
 	}
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// It may also have left a file with a key that no order ever named.
+	// It may also have left a file with a key that no intent ever named.
 	if err := os.WriteFile(datadir.KeyFile(dir), []byte("writ_of_the_crash\n"), 0o400); err != nil {
 		t.Fatal(err)
 	}
 	key, records := once(t, config(dir))
-	if d := cmp.Diff(firstRecords, saidAll(t, records)); d != "" {
+	if d := cmp.Diff(firstRecords, shortAll(t, records)); d != "" {
 		t.Errorf("records (-want +got):\n%s", d)
 	}
 	kept, err := datadir.LocalKey(dir)

@@ -38,7 +38,7 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	Title     string       `json:"title"`
 	Status    int          `json:"status"`
 	Code      intents.Code `json:"code"`
-	Pointer   string       `json:"pointer,omitempty"` // JSON Pointer into what was sent
+	Pointer   string       `json:"pointer,omitempty"` // JSON Pointer into the request
 	Detail    string       `json:"detail,omitempty"`
 	Hint      string       `json:"hint,omitempty"`
 	Retryable bool         `json:"retryable"`
@@ -49,14 +49,14 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
 	Violations []schemas.Violation `json:"violations,omitempty"`
 
-	// For a recorded order, in the router's answer to its submitter: the position of the
-	// record, the decision, and how the order ended.
+	// For a recorded intent, in the router's answer to its submitter: the position of the
+	// record, the decision, and how the intent ended.
 	Position *int64            `json:"position,omitempty"`
 	Decision *intents.Decision `json:"decision,omitempty"`
 	Outcome  *intents.Outcome  `json:"outcome,omitempty"`
 	Receipt  string            `json:"receipt,omitempty"`
 
-	// For a batch: the index of the order that stopped it, and the answer to each order if
+	// For a batch: the index of the intent that stopped it, and the answer to each intent if
 	// the batch was accepted.
 	Index   *int              `json:"index,omitempty"`
 	Answers []*intents.Answer `json:"answers,omitempty"`
@@ -82,9 +82,9 @@ func New(code intents.Code, pointer, detail string) *Problem {
 	}
 }
 
-// Of is the problem of an error: the error itself if it is one, the problem of a refusal,
+// FromError is the problem of an error: the error itself if it is one, the problem of a refusal,
 // or else INTERNAL.
-func Of(err error) *Problem {
+func FromError(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
@@ -102,7 +102,15 @@ func Of(err error) *Problem {
 	return p
 }
 
-// OfAnswer is the problem of an order's answer; nil if the order is done.
+// ForSigner replaces the code's default hint by one for the signer of the intent.
+func (p *Problem) ForSigner() *Problem {
+	if i := p.Code.Info(); p.Hint == i.Hint {
+		p.Hint = i.SignerHint()
+	}
+	return p
+}
+
+// OfAnswer is the problem of an intent's answer; nil if the intent is done.
 func OfAnswer(a *intents.Answer) *Problem {
 	if a.Code == intents.OK {
 		return nil
@@ -121,15 +129,27 @@ func OfAnswer(a *intents.Answer) *Problem {
 	}
 	if o := a.Outcome; o != nil {
 		p.Retryable = o.Retryable // its executor knows better than the code
+		p.saysWhen(o)
 	}
 	return p
+}
+
+// saysWhen takes the retry time from an outcome whose executor gave it; its reason has it, too, so
+// nothing is added.
+func (p *Problem) saysWhen(o *intents.Outcome) {
+	var said struct {
+		RetryAfter int `json:"retry_after_sec"`
+	}
+	if o.Code == intents.RateLimited && json.Unmarshal(o.Result, &said) == nil && said.RetryAfter > 0 {
+		p.RetryAfter, p.Hint = time.Duration(said.RetryAfter)*time.Second, ""
+	}
 }
 
 // Write answers a request with the problem.
 func (p *Problem) Write(w http.ResponseWriter) {
 	answer := *p
-	if wait := p.retryAfter(); wait > 0 && p.Hint == p.Code.Info().Hint && p.Code == intents.RateLimited {
-		answer.Hint = fmt.Sprintf("try again in %d s", wait)
+	if p.RetryAfter > 0 && p.Hint == p.Code.Info().Hint && p.Code == intents.RateLimited {
+		answer.Hint = fmt.Sprintf("try again in %d s", p.retryAfter())
 	}
 	p.WriteAs(w, ContentType, answer)
 }

@@ -39,7 +39,7 @@ func TestEveryCode(t *testing.T) {
 
 // What went wrong inside stays inside.
 func TestOfForeignError(t *testing.T) {
-	p := problem.Of(errors.New("dial tcp 10.0.0.7:4222: password s3cret"))
+	p := problem.FromError(errors.New("dial tcp 10.0.0.7:4222: password s3cret"))
 	if d := cmp.Diff(problem.New(intents.Internal, "", ""), p); d != "" {
 		t.Error(d)
 	}
@@ -47,7 +47,7 @@ func TestOfForeignError(t *testing.T) {
 
 func TestOfRefusal(t *testing.T) {
 	want := problem.New(intents.TaskScope, "/intent/args/skill", "not a skill of the step")
-	if d := cmp.Diff(want, problem.Of(fmt.Errorf("stage 3: %w", intents.Refuse(intents.TaskScope, "/intent/args/skill", "not a skill of the step")))); d != "" {
+	if d := cmp.Diff(want, problem.FromError(fmt.Errorf("stage 3: %w", intents.Refuse(intents.TaskScope, "/intent/args/skill", "not a skill of the step")))); d != "" {
 		t.Error(d)
 	}
 }
@@ -80,8 +80,26 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	}
 }
 
-// TestProblemSays: a refusal without a reason of its own says at least what its code means.
-func TestProblemSays(t *testing.T) {
+// TestRetryAfterOnce: where the executor's reason says when to try again, the header says the same, and
+// no hint another number; where nothing says when, no number is made up.
+func TestRetryAfterOnce(t *testing.T) {
+	for _, c := range []struct{ reason, result, header, hint string }{
+		{"too many: try again in 60 s", `{"retry_after_sec":60}`, "60", ""},
+		{"too many", ``, "1", intents.RateLimited.Info().Hint},
+		{"too many", `{"retry_after_sec":"soon"}`, "1", intents.RateLimited.Info().Hint},
+		{"too many", `[1]`, "1", intents.RateLimited.Info().Hint},
+	} {
+		w := httptest.NewRecorder()
+		problem.OfAnswer(&intents.Answer{Code: intents.RateLimited, Reason: c.reason, Outcome: &intents.Outcome{Code: intents.RateLimited, Result: []byte(c.result)}}).Write(w)
+		var got problem.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Header().Get("Retry-After") != c.header || got.Detail != c.reason || got.Hint != c.hint {
+			t.Errorf("%s: %q %+v %v", c.result, w.Header().Get("Retry-After"), got, err)
+		}
+	}
+}
+
+// TestProblemText: a refusal without a reason of its own says at least what its code means.
+func TestProblemText(t *testing.T) {
 	for _, info := range intents.Codes() {
 		if got := problem.New(info.Code, "", "").Error(); got != string(info.Code)+": "+info.Title {
 			t.Errorf("%q", got)

@@ -6,7 +6,7 @@ import (
 	"container/list"
 )
 
-// group is what a key holds, a tenant, which is a group of keys, or all, who are a group of
+// group is the share of a key, of a tenant, which is a group of keys, or of all, a group of
 // tenants.
 type group struct {
 	name   string
@@ -18,7 +18,7 @@ type group struct {
 	values list.List // *use of a key, the one used least recently first
 }
 
-// part of a group by name, which is made where there is none. It must be added to.
+// part returns the part of a group by name, and creates a missing one. It must be added to.
 func (g *group) part(name string) *group {
 	p := g.by[name]
 	if p == nil {
@@ -28,7 +28,7 @@ func (g *group) part(name string) *group {
 	return p
 }
 
-// add to what a key holds, and so its tenant and all. Who holds nothing is forgotten.
+// add adds to the use of a key, its tenant and all. An empty part is removed.
 func (g *group) add(size int) {
 	for ; g != nil; g = g.in {
 		g.used += size
@@ -45,14 +45,14 @@ func (g *group) add(size int) {
 	}
 }
 
-// changed says that the oldest value of a key may be another one.
+// changed notes that the oldest value of a key may be another one.
 func (g *group) changed() { g.add(0) }
 
-// full says that a group holds something and has no room for more.
+// full reports whether a group has something and no room for more.
 func (g *group) full(size, share int) bool { return g != nil && g.used > 0 && g.used+size > share }
 
-// most is the part that holds most: of those who hold as much, the one named, else the one whose
-// oldest value was used least recently.
+// most is the largest part: of equal ones, the one named, else the one whose oldest value was used
+// least recently.
 func (g *group) most(name string) *group {
 	if own := g.by[name]; own != nil && own.used == g.parts[0].used {
 		return own
@@ -78,7 +78,7 @@ func (p *parts) Len() int { return len(*p) }
 
 func (p *parts) Less(i, j int) bool {
 	a, b := (*p)[i], (*p)[j]
-	return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(a.oldest().at, b.oldest().at)) < 0
+	return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(a.oldest().lastUse, b.oldest().lastUse)) < 0
 }
 
 func (p *parts) Swap(i, j int) {

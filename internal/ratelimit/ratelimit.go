@@ -1,4 +1,4 @@
-// Package ratelimit bounds what callers share: a token bucket per caller, so many requests per
+// Package ratelimit bounds shared resources: a token bucket per caller, so many requests per
 // window, refilled evenly, and tables whose places are shared by tenant and key.
 package ratelimit
 
@@ -15,9 +15,9 @@ type Caller struct{ Tenant, Key, Name string }
 // id of the caller's bucket. The parts have no line ends.
 func (c Caller) id() string { return c.Tenant + "\n" + c.Key + "\n" + c.Name }
 
-// Limiter keeps the buckets of the callers seen last, within the shares of their tenants and
-// keys. A bucket that was forgotten begins full again: so of a full share, only callers of that
-// share who stay away gain by it.
+// Limiter has the buckets of the most recent callers, within the shares of their tenants and keys.
+// An evicted bucket begins full again: so of a full share, only callers of that share who stay away
+// gain by it.
 type Limiter struct {
 	limit rate.Limit
 	burst int
@@ -36,7 +36,7 @@ func New(requests int, window time.Duration, shares Shares, now func() time.Time
 	return &Limiter{limit: rate.Limit(float64(requests) / window.Seconds()), burst: requests, now: now, buckets: NewTable[*rate.Limiter](shares, nil)}
 }
 
-// Allow takes a token of a caller's bucket. If there is none, it says when there will be.
+// Allow takes a token of a caller's bucket. If there is none, it returns when there will be.
 func (l *Limiter) Allow(c Caller) (retryAfter time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
@@ -52,8 +52,8 @@ func (l *Limiter) Allow(c Caller) (retryAfter time.Duration, ok bool) {
 	return 0, true
 }
 
-// Spent says whether a caller has no token, without taking one.
-func (l *Limiter) Spent(c Caller) (retryAfter time.Duration, spent bool) {
+// Exhausted reports whether a caller has no token, without taking one.
+func (l *Limiter) Exhausted(c Caller) (retryAfter time.Duration, spent bool) {
 	if l == nil {
 		return 0, false
 	}

@@ -16,7 +16,7 @@ func caller(name string) ratelimit.Caller { return ratelimit.Caller{Name: name} 
 
 func TestBucketRefills(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
-	l := ratelimit.New(100, 900*time.Second, ratelimit.Of(10), c.now)
+	l := ratelimit.New(100, 900*time.Second, ratelimit.Unshared(10), c.now)
 	for i := range 100 {
 		if _, ok := l.Allow(caller("a")); !ok {
 			t.Fatalf("request %d refused", i)
@@ -36,11 +36,11 @@ func TestBucketRefills(t *testing.T) {
 	if _, ok := l.Allow(caller("a")); ok {
 		t.Error("a refused request has left a token")
 	}
-	if wait, spent := l.Spent(caller("a")); !spent || wait != 9*time.Second {
+	if wait, spent := l.Exhausted(caller("a")); !spent || wait != 9*time.Second {
 		t.Errorf("spent %v, wait %v", spent, wait)
 	}
 	for range 2 { // asking takes none
-		if _, spent := l.Spent(caller("b")); spent {
+		if _, spent := l.Exhausted(caller("b")); spent {
 			t.Error("another caller has spent its bucket")
 		}
 	}
@@ -49,7 +49,7 @@ func TestBucketRefills(t *testing.T) {
 // Of too many callers the one not seen longest is forgotten, and only that one.
 func TestCallersAreBounded(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
-	l := ratelimit.New(1, time.Hour, ratelimit.Of(2), c.now)
+	l := ratelimit.New(1, time.Hour, ratelimit.Unshared(2), c.now)
 	for _, key := range []string{"a", "b", "a", "c"} { // c takes b's place
 		l.Allow(caller(key))
 	}

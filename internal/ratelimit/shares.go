@@ -5,24 +5,24 @@ import (
 	"iter"
 )
 
-// Shares of a table: how much there is in all, for a tenant, and for a key of a tenant, which
-// may act for many users.
+// Shares of a table: the size in all, for a tenant, and for a key of a tenant, which may act for
+// many users.
 type Shares struct{ All, Tenant, Key int }
 
-// Of n places nobody has a share of his own.
-func Of(n int) Shares { return Shares{n, n, n} }
+// Unshared n places nobody has a share of his own.
+func Unshared(n int) Shares { return Shares{n, n, n} }
 
 // Table holds values in places that tenants and their keys share. There is always a place: a key
-// that has its share loses the value of its own that was used least recently; of a tenant that
-// has its share, and of a full table, the key or the tenant that holds most does. So whoever makes
-// many names displaces nobody who holds less. A step takes the logarithm of the number of tenants
-// and keys. A Table is not for concurrent use.
+// with a full share loses its own least recently used value; in a tenant with a full share, or a
+// full table, the largest key or tenant loses one. So a caller with many names displaces nobody who
+// has less. A step takes the logarithm of the number of tenants and keys. A Table is not for
+// concurrent use.
 type Table[V any] struct {
-	shares Shares
-	gone   func(V) // told of what is displaced; may be nil
-	clock  uint64  // uses so far
-	places map[string]*place[V]
-	root   *group
+	shares  Shares
+	evicted func(V) // called with displaced values; may be nil
+	clock   uint64  // uses so far
+	places  map[string]*place[V]
+	root    *group
 }
 
 type place[V any] struct {
@@ -33,21 +33,21 @@ type place[V any] struct {
 
 // use is where a value stands in the group of its key.
 type use struct {
-	id string
-	at uint64 // last use
-	in *list.Element
-	of *group
+	id      string
+	lastUse uint64 // last use
+	in      *list.Element
+	group   *group
 }
 
-// NewTable makes an empty table. It tells gone, unless that is nil, which values are displaced.
+// NewTable makes an empty table. It calls gone, unless that is nil, with displaced values.
 func NewTable[V any](shares Shares, gone func(V)) *Table[V] {
-	return &Table[V]{shares: shares, gone: gone, places: map[string]*place[V]{}, root: &group{by: map[string]*group{}}}
+	return &Table[V]{shares: shares, evicted: gone, places: map[string]*place[V]{}, root: &group{by: map[string]*group{}}}
 }
 
-// Len is how many values the table holds.
+// Len is the number of values in the table.
 func (t *Table[V]) Len() int { return len(t.places) }
 
-// All values by id, in no order. The value at hand may be removed.
+// All values by id, in no order. The current value may be removed.
 func (t *Table[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for id, p := range t.places {
@@ -74,14 +74,14 @@ func (t *Table[V]) Get(id string) (v V, ok bool) {
 		return v, false
 	}
 	t.clock++
-	p.at = t.clock
-	p.of.values.MoveToBack(p.in)
-	p.of.changed()
+	p.lastUse = t.clock
+	p.group.values.MoveToBack(p.in)
+	p.group.changed()
 	return p.value, true
 }
 
-// Put holds a value of a tenant's key in place of the one with its id. The size, at least 1, is
-// what it takes of the shares.
+// Put stores a value of a tenant's key in place of the one with its id. The size, at least 1,
+// counts against the shares.
 func (t *Table[V]) Put(id, tenant, key string, size int, v V) {
 	t.Remove(id)
 	for {
@@ -91,14 +91,14 @@ func (t *Table[V]) Put(id, tenant, key string, size int, v V) {
 		}
 		gone := t.places[old.id].value
 		t.Remove(old.id)
-		if t.gone != nil {
-			t.gone(gone)
+		if t.evicted != nil {
+			t.evicted(gone)
 		}
 	}
 	t.clock++
-	p := &place[V]{size: size, value: v, use: use{id: id, at: t.clock, of: t.root.part(tenant).part(key)}}
-	p.in = p.of.values.PushBack(&p.use)
-	p.of.add(size)
+	p := &place[V]{size: size, value: v, use: use{id: id, lastUse: t.clock, group: t.root.part(tenant).part(key)}}
+	p.in = p.group.values.PushBack(&p.use)
+	p.group.add(size)
 	t.places[id] = p
 }
 
@@ -109,11 +109,11 @@ func (t *Table[V]) Remove(id string) {
 		return
 	}
 	delete(t.places, id)
-	p.of.values.Remove(p.in)
-	p.of.add(-p.size)
+	p.group.values.Remove(p.in)
+	p.group.add(-p.size)
 }
 
-// loser is what makes room for another value of a key; nil: there is room.
+// loser is the value to displace for another value of a key; nil: there is room.
 func (t *Table[V]) loser(tenant, key string, size int) *use {
 	ofTenant := t.root.by[tenant]
 	ofKey := (*group)(nil)

@@ -19,8 +19,11 @@ type Dir struct{ root *os.Root }
 // ErrNotPlain refuses a file that is neither regular nor a directory, or is reached by a link.
 var ErrNotPlain = errors.New("is no regular file of the directory, or a link leads to it: put a copy of the file there")
 
-// Open opens a directory, to which a link may lead.
+// Open opens a directory, possibly through a link.
 func Open(dir string) (*Dir, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() { // a pipe would be waited for
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -58,7 +61,7 @@ func (d *Dir) Open(name string) (fs.File, error) {
 // ..data/<name> for each name, and ..data is a link to a directory beside it.
 const mounted = "..data"
 
-// find says where a name is, and what is there.
+// find resolves a name to its path and file info.
 func (d *Dir) find(name string) (at string, info fs.FileInfo, err error) {
 	parts := strings.Split(name, "/")
 	if link, err := d.root.Readlink(parts[0]); err == nil {

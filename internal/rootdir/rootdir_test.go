@@ -60,6 +60,20 @@ func TestMountedMap(t *testing.T) {
 	}
 }
 
+// TestNoDirectory: a pipe and a file in place of the directory are refused, and not waited for.
+func TestNoDirectory(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "text")
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file", "pipe"} {
+		if _, err := Open(filepath.Join(dir, name)); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func open(t *testing.T, dir string) *Dir {
 	t.Helper()
 	d, err := Open(dir)

@@ -1,5 +1,5 @@
-// Package slack asks Slack what a user is called. Where it has no answer, it says so soon
-// and does not ask again at once: whoever asks can do without one.
+// Package slack asks Slack for a user's name. Without an answer it returns quickly and does not
+// retry at once: callers can do without one.
 package slack
 
 import (
@@ -24,7 +24,7 @@ import (
 // API is where Slack's methods are.
 const API = "https://slack.com/api"
 
-// Bounds of what is kept, and of an answer.
+// Bounds of the cache, and of an answer.
 const (
 	maxKept   = 10_000
 	keptTime  = 15 * time.Minute
@@ -45,7 +45,7 @@ type Client struct {
 	now        func() time.Time
 
 	mu    sync.Mutex
-	until time.Time // nothing is asked before
+	until time.Time // no request before
 	cause error
 }
 
@@ -78,6 +78,11 @@ func (c *Client) Profile(ctx context.Context, user string) (name, email string, 
 		c.kept.Add(user, p)
 	}
 	return p.name, p.email, nil
+}
+
+// server is how errors tell of Slack. The URL names the user.
+var server = egress.Server{
+	Name: "Slack", Unaffected: "users are shown by their ids", Address: "the proxy or firewall on the way", Secret: "slack_token (SLACK_BOT_TOKEN)", Quiet: true,
 }
 
 // answer of a method. Slack answers 200 with ok false where it refuses.
@@ -125,7 +130,7 @@ func (c *Client) ask(ctx context.Context, method string, query url.Values) (p pr
 		u := a.User
 		return profile{cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name), u.Profile.Email}, nil
 	}
-	if errors.Is(err, context.Canceled) { // nobody waits any more, which is not Slack's fault
+	if errors.Is(err, context.Canceled) { // the caller gave up, which is not Slack's fault
 		return p, err
 	}
 	c.mu.Lock()
@@ -142,14 +147,11 @@ func (c *Client) exchange(ctx context.Context, method string, query url.Values) 
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	resp, err := c.http.Do(r)
 	if err != nil {
-		if u, ok := err.(*url.Error); ok { //nolint:errorlint // as Do says; its URL names the user
-			err = u.Err
-		}
-		return a, 0, err
+		return a, 0, server.Fault(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return a, egress.RetryAfter(resp.Header, c.now()), fmt.Errorf("HTTP %d", resp.StatusCode)
+		return a, egress.RetryAfter(resp.Header, c.now()), server.Fault(egress.Status(resp.StatusCode))
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {

@@ -10,22 +10,24 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"aob.dev/writ/internal/testing/egresstest"
 )
 
 const token = "xoxb-not-a-real-one"
 
 // workspace answers as Slack's Web API is documented to.
 type workspace struct {
-	t     *testing.T
-	mu    sync.Mutex
-	asked []string
-	next  func(w http.ResponseWriter) bool // has it answered?
+	t        *testing.T
+	mu       sync.Mutex
+	requests []string
+	next     func(w http.ResponseWriter) bool // has it answered?
 }
 
 func (s *workspace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, strings.TrimPrefix(r.URL.Path, "/api/")+"?"+r.URL.RawQuery)
+	s.requests = append(s.requests, strings.TrimPrefix(r.URL.Path, "/api/")+"?"+r.URL.RawQuery)
 	if s.next != nil && s.next(w) {
 		return
 	}
@@ -56,7 +58,7 @@ func (s *workspace) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *workspace) times() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.asked) }
+func (s *workspace) times() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.requests) }
 
 func serve(t *testing.T, token string) (*Client, *workspace) {
 	t.Helper()
@@ -82,7 +84,7 @@ func TestProfile(t *testing.T) {
 		}
 	}
 	if n := s.times(); n != 4 {
-		t.Errorf("Slack was asked %d times: %v", n, s.asked)
+		t.Errorf("Slack was asked %d times: %v", n, s.requests)
 	}
 	for i := range maxKept + 10 {
 		c.kept.Add(fmt.Sprint(i), profile{})
@@ -171,5 +173,20 @@ func TestWrongToken(t *testing.T) {
 	c, _ := serve(t, "xoxb-other")
 	if _, _, err := c.Profile(t.Context(), "U012AB3CDE"); err == nil || !strings.Contains(err.Error(), "invalid_auth") || strings.Contains(err.Error(), "xoxb") {
 		t.Error(err)
+	}
+}
+
+// TestFaults: what keeps Slack from answering is told in words, without the user or the token.
+func TestFaults(t *testing.T) {
+	for name, b := range egresstest.Servers(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _, err := New(b.URL, token).Profile(ctx, "ana@acme.example")
+			b.Check(t, err, "users are shown by their ids")
+			if err != nil && (strings.Contains(err.Error(), "ana@") || strings.Contains(err.Error(), token)) {
+				t.Error(err)
+			}
+		})
 	}
 }

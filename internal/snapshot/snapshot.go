@@ -1,9 +1,8 @@
-// Package snapshot keeps what a process knows of its log in a file, so that it opens with
-// that and reads only the records behind it. The file follows from the records: whoever
-// doubts it leaves it out, and reads them all.
+// Package snapshot stores a process's state of its log in a file, so that a start reads that and
+// only the later records. The file is derived from the records: without it a start reads them all.
 //
 // It is the index of the journal, the state, and in its last line a compact JWS by the
-// process's key over the digest of both and where in which log they stand.
+// process's key over the digest of both, the log and their position in it.
 package snapshot
 
 import (
@@ -23,31 +22,31 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Index is what a journal knows of its records in memory.
+// Index is a journal's in-memory index of its records.
 type Index interface {
-	// Next is the position after the last record that it has seen.
+	// Next is the position after the last applied record.
 	Next() int64
 	// Write it. The same records give the same bytes.
 	Write(w io.Writer) error
 }
 
-// Fold is what follows from the records before a position. One goroutine changes it.
-type Fold[I Index] struct {
+// Contents is the state derived from the records before a position. One goroutine changes it.
+type Contents[I Index] struct {
 	State *state.State
 	Index I
 }
 
-// Next is the position after the last record that it has seen.
-func (f *Fold[I]) Next() int64 { return f.Index.Next() }
+// Next is the position after the last applied record.
+func (f *Contents[I]) Next() int64 { return f.Index.Next() }
 
 // Digest is that of a snapshot of it.
-func (f *Fold[I]) Digest() (string, error) {
+func (f *Contents[I]) Digest() (string, error) {
 	h := sha256.New()
 	err := f.write(h)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), err
 }
 
-func (f *Fold[I]) write(w io.Writer) error {
+func (f *Contents[I]) write(w io.Writer) error {
 	if err := f.Index.Write(w); err != nil {
 		return err
 	}
@@ -57,17 +56,16 @@ func (f *Fold[I]) write(w io.Writer) error {
 
 // claims of the signature.
 type claims struct {
-	Origin   string        `json:"origin"`   // of the log
-	Position int64         `json:"position"` // after the last record
-	Record   string        `json:"record"`   // digest of that
-	Rules    intents.Rules `json:"rules"`
-	Digest   string        `json:"digest"` // of what stands before the signature
-	Build    string        `json:"build"`  // digest of the program: another one may fold otherwise
+	Origin   string `json:"origin"`   // of the log
+	Position int64  `json:"position"` // after the last record
+	Record   string `json:"record"`   // digest of that
+	Digest   string `json:"digest"`   // of everything before the signature
+	Build    string `json:"build"`    // digest of the program: another one may apply records differently
 }
 
-// Write replaces the snapshot with one of a fold, of which last is the last record. It
+// Write replaces the snapshot with one of contents, of which last is the last record. It
 // is durable when Write returns; a crash leaves the one before.
-func Write[I Index](path string, f *Fold[I], last storage.Record, by intents.Signer) (*Snapshot[I], error) {
+func Write[I Index](path string, f *Contents[I], last storage.Record, by intents.Signer) (*Snapshot[I], error) {
 	program, err := build()
 	if err != nil {
 		return nil, err
@@ -81,7 +79,7 @@ func Write[I Index](path string, f *Fold[I], last storage.Record, by intents.Sig
 		s.Size = int64(size)
 		s.Digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
 		token, err := intents.SignCompact(by, intents.TypSnapshot, claims{
-			Origin: f.State.Origin(), Position: f.Next(), Record: last.Digest(), Rules: f.State.View().Rules(), Digest: s.Digest, Build: program,
+			Origin: f.State.Origin(), Position: f.Next(), Record: last.Digest(), Digest: s.Digest, Build: program,
 		})
 		if err == nil {
 			_, err = io.WriteString(w, token)
@@ -100,23 +98,23 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // Snapshot is one that was written or read.
 type Snapshot[I Index] struct {
-	Next   int64  // position after the last record that it has seen
-	Digest string // of the fold
+	Next   int64  // position after the last applied record
+	Digest string // of the contents
 	Size   int64  // bytes
 	Signer string // kid: to be asked for again once the records behind it are known
 
 	content []byte
 	index   ReadIndex[I]
-	first   *Fold[I] // that Fold gives first
-	record  string   // digest of the last record
+	first   *Contents[I] // first result of Contents
+	record  string       // digest of the last record
 }
 
-// ReadIndex reads an index that was written, and leaves what stands behind it.
+// ReadIndex reads an index that was written, and leaves the data after it.
 type ReadIndex[I Index] func(*bytes.Reader) (I, error)
 
-// Read a snapshot that this program has made and a key of a role of its log has signed. Whose
-// records it is of, Check says. The error is fs.ErrNotExist where there is none; any other
-// says why it is left out.
+// Read a snapshot that this program has made and a key of a role of its log has signed. Check
+// verifies that it belongs to the log's records. The error is fs.ErrNotExist if there is none; any
+// other is the reason to discard it.
 func Read[I Index](path string, role intents.Role, index ReadIndex[I]) (*Snapshot[I], error) {
 	raw, err := os.ReadFile(path) //nolint:gosec // G304: of the data directory
 	if err != nil {
@@ -138,7 +136,7 @@ func Read[I Index](path string, role intents.Role, index ReadIndex[I]) (*Snapsho
 		return nil, errors.New("it is damaged")
 	}
 	s := &Snapshot[I]{Next: c.Position, Digest: c.Digest, Size: int64(len(raw)), content: content, index: index, record: c.Record}
-	f, err := s.Fold()
+	f, err := s.Contents()
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +145,7 @@ func Read[I Index](path string, role intents.Role, index ReadIndex[I]) (*Snapsho
 }
 
 // verify that a key of the role has signed it, by the key set that the root key has signed.
-func (s *Snapshot[I]) verify(token string, role intents.Role, f *Fold[I]) error {
+func (s *Snapshot[I]) verify(token string, role intents.Role, f *Contents[I]) error {
 	var signed claims
 	key, err := intents.OpenCompact(token, intents.TypSnapshot, intents.KeysFunc(f.State.View().Key), &signed)
 	switch {
@@ -155,7 +153,7 @@ func (s *Snapshot[I]) verify(token string, role intents.Role, f *Fold[I]) error 
 		return err
 	case key.Role != role:
 		return fmt.Errorf("the key of a %s has signed it", key.Role)
-	case signed.Position != f.Next() || signed.Position != f.State.Next() || signed.Origin != f.State.Origin() || signed.Rules != f.State.View().Rules():
+	case signed.Position != f.Next() || signed.Position != f.State.Next() || signed.Origin != f.State.Origin():
 		return errors.New("it is another than it says")
 	}
 	s.Signer = key.KID
@@ -165,7 +163,7 @@ func (s *Snapshot[I]) verify(token string, role intents.Role, f *Fold[I]) error 
 // Check that records are those of the log: the same genesis, and the same record where it
 // ends.
 func (s *Snapshot[I]) Check(ctx context.Context, records Getter) error {
-	f, err := s.Fold()
+	f, err := s.Contents()
 	if err != nil {
 		return err
 	}
@@ -203,13 +201,13 @@ func originOf(ctx context.Context, records Getter) (string, error) {
 	return s.Origin(), s.Err()
 }
 
-// Fold gives what it says; each is its caller's own.
-func (s *Snapshot[I]) Fold() (f *Fold[I], err error) {
+// Contents returns its contents; each result is its caller's own.
+func (s *Snapshot[I]) Contents() (f *Contents[I], err error) {
 	if f, s.first = s.first, nil; f != nil {
 		return f, nil
 	}
 	r := bytes.NewReader(s.content)
-	f = &Fold[I]{}
+	f = &Contents[I]{}
 	if f.Index, err = s.index(r); err != nil {
 		return nil, err
 	}
@@ -219,7 +217,7 @@ func (s *Snapshot[I]) Fold() (f *Fold[I], err error) {
 	return f, nil
 }
 
-// Forget what Fold reads; what the snapshot says of itself stays.
+// Forget drops the data that Contents reads; the snapshot's metadata stays.
 func (s *Snapshot[I]) Forget() { s.content, s.first = nil, nil }
 
 // build is the digest of the program that runs, even if its file was replaced since.

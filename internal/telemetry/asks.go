@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Asks are the figures of what agents were asked, by the agent that was asked, and of turns.
+// Asks are the metrics of asked agents, by agent, and of turns.
 // Operators choose the names of agents.
 type Asks struct {
-	took    *prometheus.HistogramVec
-	ours    *prometheus.HistogramVec
-	failed  *prometheus.CounterVec
-	figures *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	overhead *prometheus.HistogramVec
+	failed   *prometheus.CounterVec
+	figures  *prometheus.CounterVec
 }
 
 // NewAsks has none yet.
@@ -22,7 +22,7 @@ func NewAsks() *Asks {
 			Name: "agent_dispatch_duration_ms", Help: "How long agents took that were asked, in milliseconds.",
 			Buckets: prometheus.ExponentialBuckets(100, 2, 11),
 		}, []string{"agent_id"}),
-		ours: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		overhead: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "agent_dispatch_overhead_seconds", Help: "What of that neither the models of agents nor their calls took.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"agent_id"}),
@@ -35,15 +35,15 @@ func NewAsks() *Asks {
 	}
 }
 
-// Count counts one that took a time, of which its model and its calls had busy. failure is
-// empty where it was answered.
+// Count counts one ask with its duration, of which its model and its calls took busy. failure is
+// empty if it was answered.
 func (a *Asks) Count(agent string, took, busy time.Duration, failure string) {
 	a.took.WithLabelValues(agent).Observe(float64(took.Milliseconds()))
 	if failure != "" {
 		a.failed.WithLabelValues(agent, failure).Inc()
 		return
 	}
-	a.ours.WithLabelValues(agent).Observe((took - busy).Seconds())
+	a.overhead.WithLabelValues(agent).Observe((took - busy).Seconds())
 }
 
 // Figure counts what happened in a turn.

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel"
@@ -23,19 +27,27 @@ import (
 	"aob.dev/writ/internal/tracing"
 )
 
-// OTLP says where spans and figures are sent to.
+// OTLP configures the export of spans and metrics.
 type OTLP struct {
 	Endpoint string  // base URL of a collector that takes OTLP over HTTP
 	Service  string  // service.name
 	Sample   float64 // part of the traces that is sent, 0 to 1
 }
 
-// Export sends spans, and figures once a minute, until stop is called, which sends
-// what is left. It is for the one process that calls it. A collector that is down costs spans
-// and a line of the log, and holds nothing up. The variables OTEL_EXPORTER_OTLP_HEADERS,
-// _TIMEOUT, _COMPRESSION and their like count as OpenTelemetry says.
+// answerTime is how long a collector has for an answer, as OpenTelemetry has it.
+const answerTime = 10 * time.Second
+
+// Export sends spans, and figures once a minute, until stop is called, which sends the rest. It is
+// for the one process that calls it. A collector that is down costs spans and a line of the log,
+// and delays nothing. The variables OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION and their
+// like apply as OpenTelemetry specifies.
 func Export(ctx context.Context, o OTLP, f *Figures, log *slog.Logger) (stop func(context.Context) error, err error) {
-	client, base := egress.Client(egress.Transport(o.Endpoint)), strings.TrimRight(o.Endpoint, "/")
+	transport := egress.Transport(o.Endpoint)
+	transport.ResponseHeaderTimeout = answerTime
+	if ms, err := strconv.Atoi(os.Getenv("OTEL_EXPORTER_OTLP_TIMEOUT")); err == nil && ms > 0 { // the library reads it for clients of its own alone
+		transport.ResponseHeaderTimeout = time.Duration(ms) * time.Millisecond
+	}
+	client, base := egress.Client(door{transport}), strings.TrimRight(o.Endpoint, "/")
 	spans, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(base+"/v1/traces"), otlptracehttp.WithHTTPClient(client))
 	if err != nil {
 		return nil, fmt.Errorf("export of traces: %w", err)
@@ -44,26 +56,57 @@ func Export(ctx context.Context, o OTLP, f *Figures, log *slog.Logger) (stop fun
 	if err != nil {
 		return nil, fmt.Errorf("export of metrics: %w", err)
 	}
+	collector := egress.Server{
+		Name: "OpenTelemetry collector at " + base, Unaffected: "spans of this minute are lost, and nothing else is affected",
+		Address: "otlp_endpoint (--otlp-endpoint)", Secret: "OTEL_EXPORTER_OTLP_HEADERS",
+	}
 	who := resource.NewSchemaless(attribute.String("service.name", o.Service))
 	traces := sdktrace.NewTracerProvider(sdktrace.WithResource(who), sdktrace.WithBatcher(clean{spans}), sdktrace.WithIDGenerator(ids{}),
-		// By the id of the trace alone: every process keeps the same ones, whatever a client says.
+		// By the id of the trace alone: every process samples the same ones, whatever a client
+		// requests.
 		sdktrace.WithSampler(sdktrace.TraceIDRatioBased(o.Sample)))
 	metrics := metric.NewMeterProvider(metric.WithResource(who),
 		metric.WithReader(metric.NewPeriodicReader(figures, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(f.all))))))
 	ctx = context.WithoutCancel(ctx)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.WarnContext(ctx, "telemetry is not sent; nothing else is affected", slog.String("error", err.Error()))
+		log.WarnContext(ctx, "telemetry is not sent", slog.String("error", collector.Fault(err).Error()))
 	}))
 	otel.SetTracerProvider(traces)
-	return func(ctx context.Context) error { return errors.Join(traces.Shutdown(ctx), metrics.Shutdown(ctx)) }, nil
+	return func(ctx context.Context) error {
+		if err := errors.Join(traces.Shutdown(ctx), metrics.Shutdown(ctx)); err != nil {
+			return collector.Fault(err)
+		}
+		return nil
+	}, nil
 }
+
+// door to the collector. OpenTelemetry reports its failures only as text, and retries a silent one
+// for a minute; the codes for which it waits itself are left to it.
+type door struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (d door) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := d.RoundTripper.RoundTrip(req)
+	switch {
+	case err != nil && req.Context().Err() != nil: // net/http would say for whose sake it ended
+		return nil, egress.Plain(req.Context().Err())
+	case err != nil:
+		return nil, egress.Plain(err)
+	case res.StatusCode < http.StatusMultipleChoices, slices.Contains(passing, res.StatusCode):
+		return res, nil
+	}
+	return nil, errors.Join(egress.Status(res.StatusCode), res.Body.Close())
+}
+
+// passing are the codes after which a request is retried, as OTLP specifies.
+var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // ids are random, but for a trace that a record has named already.
 type ids struct{}
 
 // NewIDs of a trace and its first span.
 func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	t := tracing.Wanted(ctx)
+	t := tracing.RequestedTraceID(ctx)
 	for !t.IsValid() {
 		_, _ = rand.Read(t[:]) // never fails
 	}
@@ -78,50 +121,52 @@ func (ids) NewSpanID(context.Context, trace.TraceID) (s trace.SpanID) {
 	return s
 }
 
-// clean lets through what tracing names, and of that no text that could be somebody's
-// sentence. A part of this program that writes more into a span tells nobody.
+// clean passes only the attributes that package tracing names, and of those no text that could be a
+// sentence. Other attributes of a span are dropped.
 type clean struct{ sdktrace.SpanExporter }
 
-// ExportSpans sends what is left of the spans.
+// ExportSpans exports the cleaned spans.
 func (c clean) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	out := make([]sdktrace.ReadOnlySpan, len(spans))
 	for i, s := range spans {
-		out[i] = cleaned{s}
+		out[i] = cleanSpan{s}
 	}
 	return c.SpanExporter.ExportSpans(ctx, out)
 }
 
-type cleaned struct{ sdktrace.ReadOnlySpan }
+type cleanSpan struct{ sdktrace.ReadOnlySpan }
 
 // Name is that of the span, if it could be one.
-func (s cleaned) Name() string {
+func (s cleanSpan) Name() string {
 	if words := strings.Fields(s.ReadOnlySpan.Name()); len(words) > 2 || !short(s.ReadOnlySpan.Name()) {
 		return "span"
 	}
 	return s.ReadOnlySpan.Name()
 }
 
-// Attributes that may be told.
-func (s cleaned) Attributes() []attribute.KeyValue { return told(s.ReadOnlySpan.Attributes()) }
+// Attributes returns the permitted attributes.
+func (s cleanSpan) Attributes() []attribute.KeyValue {
+	return cleanAttributes(s.ReadOnlySpan.Attributes())
+}
 
 // Status has no words of an error.
-func (s cleaned) Status() sdktrace.Status {
+func (s cleanSpan) Status() sdktrace.Status {
 	return sdktrace.Status{Code: s.ReadOnlySpan.Status().Code}
 }
 
-// Events with the attributes that may be told.
-func (s cleaned) Events() []sdktrace.Event {
+// Events returns the events with their permitted attributes.
+func (s cleanSpan) Events() []sdktrace.Event {
 	all := slices.Clone(s.ReadOnlySpan.Events())
 	for i := range all {
-		all[i].Attributes = told(all[i].Attributes)
+		all[i].Attributes = cleanAttributes(all[i].Attributes)
 	}
 	return all
 }
 
 // Links are of no use here, and their attributes could be anything.
-func (cleaned) Links() []sdktrace.Link { return nil }
+func (cleanSpan) Links() []sdktrace.Link { return nil }
 
-func told(all []attribute.KeyValue) []attribute.KeyValue {
+func cleanAttributes(all []attribute.KeyValue) []attribute.KeyValue {
 	return slices.DeleteFunc(slices.Clone(all), func(a attribute.KeyValue) bool {
 		if !slices.Contains(tracing.Keys, a.Key) {
 			return true

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"aob.dev/writ/internal/telemetry"
+	"aob.dev/writ/internal/testing/egresstest"
 	"aob.dev/writ/internal/tracing"
 )
 
@@ -73,8 +75,8 @@ func collect(t *testing.T) *sink {
 func export(t *testing.T, to *sink, sample float64) (stop func()) {
 	t.Helper()
 	f := telemetry.NewFigures([]telemetry.Metric{
-		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.One(3) }},
-	}, telemetry.NewAsks(), telemetry.NewOrders())
+		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.Single(3) }},
+	}, telemetry.NewAsks(), telemetry.NewIntents())
 	end, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: to.url, Service: "gate", Sample: sample}, f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -86,14 +88,14 @@ func export(t *testing.T, to *sink, sample float64) (stop func()) {
 	}
 }
 
-// TestExportTellsNoContent: what a part of the program writes into a span beside names,
+// TestExportHasNoContent: what a part of the program writes into a span beside names,
 // codes and sizes does not leave the process.
-func TestExportTellsNoContent(t *testing.T) {
+func TestExportHasNoContent(t *testing.T) {
 	const secret = "the moon is made of cheese"
 	to := collect(t)
 	stop := export(t, to, 1)
 	ctx, span := tracing.Start(t.Context(), "order memory.write", tracing.Type.String("memory.write"), tracing.Step.Int(2), attribute.String("note", "cheese"), tracing.Agent.String(secret), tracing.Plan.String("ana@example.com"))
-	span.AddEvent("agent.routing", trace.WithAttributes(tracing.Intents.Int(2), tracing.Asked.StringSlice([]string{"orders", secret}), attribute.String("q", "cheese")))
+	span.AddEvent("agent.routing", trace.WithAttributes(tracing.Intents.Int(2), tracing.AskedAgents.StringSlice([]string{"orders", secret}), attribute.String("q", "cheese")))
 	span.SetStatus(codes.Error, secret)
 	_, other := tracing.Start(ctx, secret)
 	other.End()
@@ -128,6 +130,25 @@ func TestExportTellsNoContent(t *testing.T) {
 	}
 }
 
+// TestExportFaults: a collector that fails is told of in words, with the setting that helps.
+func TestExportFaults(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "500") // milliseconds
+	for name, b := range egresstest.Servers(t) {
+		t.Run(name, func(t *testing.T) {
+			f := telemetry.NewFigures(nil, telemetry.NewAsks(), telemetry.NewIntents())
+			stop, err := telemetry.Export(t.Context(), telemetry.OTLP{Endpoint: b.URL, Service: "gate", Sample: 1}, f, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, span := tracing.Start(t.Context(), "turn")
+			span.End()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			b.Check(t, stop(ctx), "spans of this minute are lost, and nothing else is affected")
+		})
+	}
+}
+
 // TestSample: a part of the traces is sent, and of these all.
 func TestSample(t *testing.T) {
 	to := collect(t)
@@ -159,9 +180,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestOrders: decisions are counted by type and code, and by rule; stages and commits are timed.
-func TestOrders(t *testing.T) {
-	o := telemetry.NewOrders()
+// TestIntents: decisions are counted by type and code, and by rule; stages and commits are timed.
+func TestIntents(t *testing.T) {
+	o := telemetry.NewIntents()
 	h := telemetry.Handler(telemetry.NewFigures(nil, telemetry.NewAsks(), o))
 	o.Decided("skill.call", "POLICY_DENIED", []string{"no_deletes"})
 	o.Decided("", "SIGNATURE_INVALID", nil)

@@ -1,4 +1,4 @@
-// Package telemetry publishes what a process counts, in the text format of
+// Package telemetry publishes the metrics of a process, in the text format of
 // Prometheus, at /metrics:
 //
 //	# HELP writ_held_plans Plans that are held in memory.
@@ -29,16 +29,30 @@ type Metric struct {
 	Values func() map[string]float64
 }
 
-// One is the values of a metric without a label.
-func One[N int | int64](value N) map[string]float64 { return map[string]float64{"": float64(value)} }
+// Single is the values of a metric without a label.
+func Single[N int | int64](value N) map[string]float64 { return map[string]float64{"": float64(value)} }
+
+// Figure is a metric with one value.
+func Figure[N int | int64](name, help string, value func() N) Metric {
+	return Metric{Name: name, Help: help, Values: func() map[string]float64 { return Single(value()) }}
+}
+
+// Labels are the values of a metric by its label.
+func Labels[L ~string](counts map[L]int64) map[string]float64 {
+	out := make(map[string]float64, len(counts))
+	for label, n := range counts {
+		out[string(label)] = float64(n)
+	}
+	return out
+}
 
 // Figures are all that a process counts.
 type Figures struct{ all *prometheus.Registry }
 
 // NewFigures has metrics, and those of the runtime and the process.
-func NewFigures(metrics []Metric, asks *Asks, orders *Orders) *Figures {
+func NewFigures(metrics []Metric, asks *Asks, spans *Intents) *Figures {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector(metrics), asks.took, asks.ours, asks.failed, asks.figures, orders.stages, orders.decided, orders.denied, orders.batch, orders.commit,
+	r.MustRegister(collector(metrics), asks.took, asks.overhead, asks.failed, asks.figures, spans.stages, spans.decided, spans.denied, spans.batch, spans.commit,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &Figures{r}
 }

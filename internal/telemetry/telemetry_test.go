@@ -25,12 +25,12 @@ func TestHandler(t *testing.T) {
 	asks.Count("shop", 60*time.Second, 0, "timeout")
 	asks.Figure("cap", "over")
 	h := telemetry.Handler(telemetry.NewFigures([]telemetry.Metric{
-		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.One(held) }},
+		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.Single(held) }},
 		{Name: "writ_refused_total", Help: "Refusals.", Label: "code", Counter: true, Values: func() map[string]float64 {
 			return map[string]float64{"RATE_LIMITED": 2, "INTERNAL": 0}
 		}},
 		{Name: "writ_nothing", Help: "Nothing yet.", Label: "code", Values: func() map[string]float64 { return nil }},
-	}, asks, telemetry.NewOrders()))
+	}, asks, telemetry.NewIntents()))
 	held = 3
 	code, text := get(t, h, "/metrics")
 	if code != http.StatusOK {

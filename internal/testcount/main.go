@@ -1,40 +1,74 @@
-// Testcount reads the events of `go test -json` and says how many tests passed. It
-// fails when one failed or was skipped, and when there was none at all.
+// Testcount runs a command that prints the events of `go test -json`, and reads them. It prints a
+// line for each package, the output of tests that fail, and the slowest tests. It fails when the
+// command does, when a test failed or was skipped, and when there was none at all. The events are
+// stored in a file if -events names one.
 package main
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
+	"strings"
 )
+
+// slowest is how many tests are named with their time.
+const slowest = 30
 
 // event is one line of go test -json (go doc test2json).
 type event struct {
 	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: testcount EVENTS")
-		os.Exit(2)
-	}
-	f, err := os.Open(os.Args[1]) //nolint:gosec // the caller's own file
-	if err == nil {
-		err = count(f, os.Stdout)
-	}
-	if err != nil {
+	events := flag.String("events", "", "file that keeps the events")
+	flag.Parse()
+	if err := run(*events, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "testcount:", err)
 		os.Exit(1)
 	}
 }
 
-// count writes what went wrong, with its output, and the sums.
+func run(events string, args []string) (err error) {
+	if len(args) == 0 {
+		return errors.New("usage: testcount [-events FILE] COMMAND ARGS…")
+	}
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...) //nolint:gosec // the caller's own command
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	read := io.Reader(out)
+	if events != "" {
+		kept, err := os.Create(events) //nolint:gosec // the caller's own file
+		if err != nil {
+			return err
+		}
+		defer func() { _ = kept.Close() }()
+		read = io.TeeReader(out, kept)
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = count(read, os.Stdout)
+	_, _ = io.Copy(io.Discard, out) // the part that count did not read
+	return errors.Join(err, cmd.Wait())
+}
+
+// count writes the failures, with their output, and the totals.
 func count(events io.Reader, out io.Writer) error {
 	var passed, failed, skipped int
 	output := map[[2]string]string{} // of the tests under way
+	var times []event
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
@@ -50,9 +84,13 @@ func count(events io.Reader, out io.Writer) error {
 		case "build-output":
 			fmt.Fprint(out, e.Output)
 		case "pass":
-			if delete(output, key); e.Test != "" {
-				passed++
+			delete(output, key)
+			if e.Test == "" {
+				fmt.Fprintf(out, "ok    %6.1f s  %s\n", e.Elapsed, e.Package)
+				continue
 			}
+			passed++
+			times = append(times, e)
 		case "fail":
 			failed++
 			fmt.Fprint(out, output[key])
@@ -67,9 +105,19 @@ func count(events io.Reader, out io.Writer) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
+	sayTimes(times, out)
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	if passed == 0 || failed > 0 || skipped > 0 {
 		return errors.New("a skip counts as a failure, and so does no test at all")
 	}
 	return nil
+}
+
+// sayTimes names the slowest tests, without their parts.
+func sayTimes(tests []event, out io.Writer) {
+	tests = slices.DeleteFunc(tests, func(e event) bool { return strings.Contains(e.Test, "/") || e.Elapsed < 1 })
+	slices.SortFunc(tests, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range tests[:min(slowest, len(tests))] {
+		fmt.Fprintf(out, "slow  %6.1f s  %s %s\n", e.Elapsed, e.Package, e.Test)
+	}
 }

@@ -1,7 +1,6 @@
-// Package tracing tells what the parts of a turn take, as spans of OpenTelemetry. One
-// trace is one turn, and its id is the trace_id of the turn's orders, so that record and
-// trace meet. As long as nobody exports spans (see internal/telemetry), they cost next to
-// nothing.
+// Package tracing records the durations of a turn's parts as OpenTelemetry spans. One trace is one
+// turn, and its id is the trace_id of the turn's intents, which links record and trace. As long as
+// nobody exports spans (see internal/telemetry), they cost next to nothing.
 //
 // Attributes are codes, sizes, and names of this system's own things. None is anything that
 // a user, a model or a skill wrote.
@@ -32,22 +31,22 @@ const (
 	Action       = attribute.Key("agent.action") // the tool that an agent calls
 	Step         = attribute.Key("agent.step")   // of its plan; 0: none
 	Plan         = attribute.Key("writ.plan_id")
-	Order        = attribute.Key("writ.intent_id")
+	Intent       = attribute.Key("writ.intent_id")
 	Type         = attribute.Key("writ.type")
 	Code         = attribute.Key("writ.code")
-	Position     = attribute.Key("writ.position") // of the order's record
+	Position     = attribute.Key("writ.position") // of the intent's record
 	Attempt      = attribute.Key("writ.attempt")
 	Skill        = attribute.Key("writ.skill")
 	Intents      = attribute.Key("writ.intent_count") // agents that a turn wanted to ask
-	Cap          = attribute.Key("writ.cap")          // within, at or over what it may ask
-	Asked        = attribute.Key("writ.asked")        // the agents that were asked
+	Cap          = attribute.Key("writ.cap")          // within, at or over its limit
+	AskedAgents  = attribute.Key("writ.asked")        // the agents that were asked
 	Outcomes     = attribute.Key("writ.outcomes")     // of each of them
 )
 
-// Keys are all of them. What exports spans lets no other through.
+// Keys are all attribute keys. The exporter drops all others.
 var Keys = []attribute.Key{
 	Operation, Agent, Model, Tool, InputTokens, OutputTokens, Error, Route, Status, Action, Step,
-	Plan, Order, Type, Code, Position, Attempt, Skill, Intents, Cap, Asked, Outcomes,
+	Plan, Intent, Type, Code, Position, Attempt, Skill, Intents, Cap, AskedAgents, Outcomes,
 }
 
 // Start begins a span below that of ctx.
@@ -78,13 +77,13 @@ func idOf(traceID string) trace.TraceID {
 
 type wantedKey struct{}
 
-// Wanted is the id that a trace which begins in ctx is to have; not valid: any.
-func Wanted(ctx context.Context) trace.TraceID {
+// RequestedTraceID is the requested id of a trace that begins in ctx; not valid: any.
+func RequestedTraceID(ctx context.Context) trace.TraceID {
 	id, _ := ctx.Value(wantedKey{}).(trace.TraceID)
 	return id
 }
 
-// In says whether ctx is in a span.
+// In reports whether ctx is in a span.
 func In(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
 
 const traceparent = "traceparent"
@@ -96,8 +95,7 @@ func Parent(ctx context.Context) string {
 	return c[traceparent]
 }
 
-// Under has what follows stand below a parent of another process. What is no parent
-// changes nothing.
+// Under makes a span of another process the parent. An invalid parent changes nothing.
 func Under(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx

@@ -1,7 +1,7 @@
-// Package visible shows what a text hides, to people and to models: controls, characters
+// Package visible shows hidden characters of a text to people and models: controls, characters
 // without a glyph, marks of direction, and blanks that are no plain space. The console, the
 // command line, questions to users of MCP clients and the marks on foreign texts all use it,
-// so what one of them shows no other one hides.
+// so they all show the same characters.
 //
 // A character is written as its code point, <U+202E>; in a JSON document as an escape that
 // means the same, \u202e.
@@ -10,6 +10,7 @@ package visible
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -19,8 +20,8 @@ import (
 // blanks are characters that look like a space, without being classed so.
 var blanks = []rune{0x115f, 0x1160, 0x2800, 0x3164, 0xffa0, 0xfffc, 0x13441, 0x13442, 0x16fe4, 0x1d159}
 
-// hidden holds Default_Ignorable_Code_Point, which Unicode derives from the first three
-// tables, with the format characters that it leaves out; controls; marks of direction;
+// hidden contains Default_Ignorable_Code_Point, which Unicode derives from the first three
+// tables, with the format characters that it omits; controls; marks of direction;
 // white space but the plain one; and blanks.
 var hidden = func() map[rune]bool {
 	out := map[rune]bool{}
@@ -64,7 +65,7 @@ func runes(t *unicode.RangeTable) func(func(rune) bool) {
 	}
 }
 
-// Hidden reports a character that nobody sees. A tab and a line feed are seen.
+// Hidden reports an invisible character. A tab and a line feed count as visible.
 func Hidden(r rune) bool { return (r < ' ' || r > '~') && hidden[r] }
 
 // Class is Hidden as a class of a regular expression.
@@ -85,32 +86,30 @@ func Class() string {
 	return b.String()
 }
 
-// Text is a text that somebody decides on, with every character seen: what is hidden, not
-// assigned or of private use is written out, and what is not in keep. The plain space stays.
+// Text is a text for a decision, with every character visible: characters that are hidden,
+// unassigned or of private use are written out, unless they are in keep. The plain space stays.
 func Text(s, keep string) string {
 	return mapped(s, func(_ int, r rune) bool { return exact(r) || strings.ContainsRune(keep, r) }, codePoint)
 }
 
-// Prose is a text to be read. What is hidden is written out, unless writing needs it there:
-// see Needed.
+// Prose is a text to be read. Hidden characters are written out, unless the script needs them
+// there: see Needed.
 func Prose(s string) string {
 	return mapped(s, func(i int, r rune) bool { return !Hidden(r) || Needed(s, i) }, codePoint)
 }
 
-// JSON is a document that means the same, and in whose strings every character is seen as
-// Text has it.
+// JSON is an equivalent document whose strings show every character as Text does.
 func JSON(doc []byte) []byte {
 	return []byte(mapped(string(doc), func(_ int, r rune) bool { return exact(r) || r == '\n' || r == '\t' || r == '\r' }, escape))
 }
 
-// ProseJSON is a document that means the same, and in whose strings every character is seen
-// as Prose has it.
+// ProseJSON is an equivalent document whose strings show every character as Prose does.
 func ProseJSON(doc []byte) []byte {
 	s := string(doc)
 	return []byte(mapped(s, func(i int, r rune) bool { return !Hidden(r) || r == '\r' || Needed(s, i) }, escape))
 }
 
-// Bare is a text as it looks: without what is hidden, and with a space for each blank.
+// Bare is a text as it looks: without hidden characters, and with a space for each blank.
 func Bare(s string) string {
 	return mapped(s, func(_ int, r rune) bool { return !Hidden(r) }, func(r rune) string {
 		if unicode.Is(unicode.White_Space, r) || slices.Contains(blanks, r) {
@@ -131,8 +130,8 @@ func escape(r rune) (out string) {
 	return out
 }
 
-// mapped writes what does not stay in other words, and for a byte of no character the sign
-// for that.
+// mapped replaces characters that do not stay by word, and an invalid byte by the replacement
+// character.
 func mapped(s string, stays func(int, rune) bool, word func(rune) string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	var b strings.Builder
@@ -157,10 +156,9 @@ var joining = []*unicode.RangeTable{
 	unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
 }
 
-// Needed reports whether a hidden character does in its place what it is there for, and is
-// seen by that: a joiner between two letters of a script that joins or between two emoji, the
-// one selector behind a sign, a no-break or ideographic space between two words, the carriage
-// return of a line end.
+// Needed reports whether a hidden character has its intended, visible effect in its place: a joiner
+// between two letters of a script that joins or between two emoji, the one selector behind a sign,
+// a no-break or ideographic space between two words, the carriage return of a line end.
 func Needed(s string, at int) bool {
 	r, size := utf8.DecodeRuneInString(s[at:])
 	before, _ := utf8.DecodeLastRuneInString(s[:at])
@@ -182,7 +180,44 @@ func Needed(s string, at int) bool {
 
 func word(r rune) bool { return exact(r) && !strings.ContainsRune(" \"\uFFFD", r) }
 
-// emoji, or what stands behind one and belongs to it.
+// emoji reports an emoji, or a character that follows one and belongs to it.
 func emoji(r rune) bool {
 	return r == 0xfe0f || r >= 0x1f3fb && r <= 0x1f3ff || unicode.Is(unicode.So, r) && !Hidden(r) && r != utf8.RuneError
+}
+
+// cutMark marks a truncated text.
+const cutMark = "…"
+
+// Cut is a text of at most n bytes, for models, people and logs. A longer one ends between
+// characters, with "…".
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n = max(0, n-len(cutMark))
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + cutMark
+}
+
+// Line is a text that others wrote in one line of at most n bytes, with control characters
+// escaped, so that it can neither write to a terminal nor forge a line of a log.
+func Line(s string, n int) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		part := string(r)
+		switch {
+		case r == '\n' || r == '\t':
+			part = " "
+		case !strconv.IsPrint(r):
+			q := strconv.QuoteRuneToASCII(r)
+			part = q[1 : len(q)-1]
+		}
+		if b.Len()+len(part) > n-len(cutMark) {
+			return b.String() + cutMark
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // ignorable is Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15, in its
@@ -100,5 +101,33 @@ func TestNeeded(t *testing.T) {
 func TestBare(t *testing.T) {
 	if got := Bare("ig\u200bnore\u2800all\u00a0rules\n"); got != "ignore all rules\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestCut: a text that is too long ends between characters, and says that it goes on.
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "…"}, {"abcdefg", 5, "ab…"}, {"äöü", 6, "äöü"}, {"äöüß", 7, "äö…"}, {"äöüß", 6, "ä…"}, {"a€bcdef", 6, "a…"}, {"a€bcdef", 7, "a€…"},
+	} {
+		if got := Cut(tt.in, tt.n); got != tt.want {
+			t.Errorf("%q at %d: %q", tt.in, tt.n, got)
+		}
+	}
+	long := strings.Repeat("ä", 1<<20) // a cut that counted characters would take minutes
+	if got := Cut(long, 4001); len(got) != 4001 || !utf8.ValidString(got) {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// TestLine: nothing that others wrote begins another line, or tells a terminal what to do.
+func TestLine(t *testing.T) {
+	for in, want := range map[string]string{"a\nb\tc": "a b c", "\x1b[2J": `\x1b[2J`, "\xff": "\uFFFD", strings.Repeat("é", 30): strings.Repeat("é", 18) + "…", strings.Repeat("\x00", 30): strings.Repeat(`\x00`, 9) + "…"} {
+		if got := Line(in, 40); got != want || len(got) > 40 {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
 	}
 }

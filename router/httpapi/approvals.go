@@ -7,15 +7,15 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// listApprovals is GET /v1/approvals: the held orders that the bearer of a grant
-// may decide, and the bearer's own. ?mine=true, ?type=, ?limit=, ?after=.
+// listApprovals is GET /v1/approvals: the pending approvals that the bearer of a grant may decide,
+// and the bearer's own. ?mine=true, ?type=, ?limit=, ?after=.
 func (s *server) listApprovals(c *gin.Context) error {
 	g, _, err := s.reader(c)
 	if err != nil {
@@ -35,17 +35,16 @@ func (s *server) listApprovals(c *gin.Context) error {
 	return nil
 }
 
-// ended is the approval of an order that waits no more.
-type ended struct {
+// endedApproval is an approval that is no longer pending.
+type endedApproval struct {
 	IntentID string       `json:"intent_id"`
 	State    string       `json:"state"` // released, ended
 	Code     intents.Code `json:"code"`
 	Reason   string       `json:"reason,omitempty"`
 }
 
-// getApproval is GET /v1/approvals/{intent_id}: as the list has it while the
-// order waits, and afterwards how that has ended, for the one who asked, for
-// approvers of the tenant and for auditors.
+// getApproval is GET /v1/approvals/{intent_id}: while the approval is pending as in the list, and
+// afterwards its result, for the requester, for approvers of the tenant and for auditors.
 func (s *server) getApproval(c *gin.Context) error {
 	g, caps, err := s.reader(c)
 	if err != nil {
@@ -69,22 +68,22 @@ func (s *server) getApproval(c *gin.Context) error {
 	return err
 }
 
-func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (ended, error) {
+func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (endedApproval, error) {
 	e, err := s.find(c.Request.Context(), g.Tenant, c.Param("id"))
 	if err != nil {
-		return ended{}, err
+		return endedApproval{}, err
 	}
 	if !sees(g, e, caps, capabilityAudit, state.CapabilityApprove) {
-		return ended{}, storage.ErrNotFound
+		return endedApproval{}, storage.ErrNotFound
 	}
-	a, err := s.cfg.Router.Order(c.Request.Context(), e.Position)
+	a, err := s.cfg.Router.Intent(c.Request.Context(), e.Position)
 	switch {
 	case err != nil:
-		return ended{}, err
+		return endedApproval{}, err
 	case a.Decision.Verdict != intents.Hold || a.Code == intents.ApprovalRequired: // held, and not for this reader
-		return ended{}, storage.ErrNotFound
+		return endedApproval{}, storage.ErrNotFound
 	}
-	out := ended{IntentID: a.IntentID, State: "released", Code: a.Code, Reason: a.Reason}
+	out := endedApproval{IntentID: a.IntentID, State: "released", Code: a.Code, Reason: a.Reason}
 	if a.Outcome != nil {
 		out.State = "ended"
 	}

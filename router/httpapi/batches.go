@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/internal/problem/edge"
 )
 
-// batch takes sealed orders that are accepted together or not at all.
+// batch takes signed intents that are accepted together or not at all.
 func (s *server) batch(c *gin.Context) error {
 	dry, err := wantsDryRun(c)
 	if err != nil {
@@ -47,10 +47,10 @@ func (s *server) batch(c *gin.Context) error {
 		p.Hint = b.Hint
 	}
 	p.Index, p.Answers = b.Index, b.Answers
-	return p
+	return p.ForSigner()
 }
 
-// crowded asks a client to come again soon.
+// crowded asks a client to try again soon.
 func crowded(detail string) *problem.Problem {
 	p := problem.New(intents.Overloaded, "", detail)
 	p.RetryAfter = time.Second

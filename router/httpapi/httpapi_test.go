@@ -16,15 +16,15 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router/httpapi"
 	"aob.dev/writ/router/recorder"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
 
-// entrance is a router's HTTP interface with its recorder behind it.
+// entrance is a router's HTTP interface with its recorder.
 type entrance struct {
 	*routertest.World
 	handler http.Handler
@@ -71,7 +71,7 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 		}
 	})
 	plain := httpapi.New(httpapi.Config{
-		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy, Office: desk{w: w},
+		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy, ConsoleAPI: reads{w: w},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	return &entrance{w, contract(t).Handler(t, plain), plain}
@@ -114,13 +114,13 @@ func refused(t *testing.T, w *httptest.ResponseRecorder, code intents.Code) prob
 	return p
 }
 
-func find(e *entrance) routertest.Order {
-	return routertest.Order{By: e.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "quakes"}}
+func find(e *entrance) routertest.Intent {
+	return routertest.Intent{By: e.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "quakes"}}
 }
 
 func TestSubmit(t *testing.T) {
 	e := open(t)
-	raw, id := e.SealID(find(e))
+	raw, id := e.SignID(find(e))
 	w := e.post(raw)
 	a := decoded[intents.Answer](t, w)
 	if w.Code != http.StatusOK || a.IntentID != id || a.Code != intents.OK || a.Receipt == "" || a.Outcome == nil || a.Replayed {
@@ -132,27 +132,27 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// Every refusal is a problem with its status, code and pointer, the order's id
-// and trace, and what the policy said.
+// Every refusal is a problem with its status, code and pointer, the intent's id and trace, and the
+// policy's text.
 func TestSubmitRefused(t *testing.T) {
 	e := open(t)
 	for _, c := range []struct {
 		name, pointer string
 		code          intents.Code
-		change        func(*routertest.Order)
+		change        func(*routertest.Intent)
 	}{
-		{"schema", "/intent/args/query", intents.SchemaInvalid, func(o *routertest.Order) { o.Args = struct{}{} }},
-		{"type", "/intent/type", intents.UnknownIntent, func(o *routertest.Order) { o.Type = "no.such" }},
-		{"role", "/sig", intents.KeyRole, func(o *routertest.Order) { o.By = e.Manager }},
-		{"key", "/sig", intents.KeyUnknown, func(o *routertest.Order) { o.By = e.NewKey(intents.RolePlanner) }},
-		{"grant", "/actor/grant", intents.GrantInvalid, func(o *routertest.Order) { o.NoGrant = true }},
-		{"expired", "/constraints/ttl_sec", intents.ExpiredTTL, func(o *routertest.Order) { o.At = routertest.Began.Add(-3600e9) }},
-		{"rbac", "/actor", intents.RBACForbidden, func(o *routertest.Order) { o.Roles = []string{"auditor"} }},
-		{"policy", "", intents.PolicyDenied, func(o *routertest.Order) { o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "x"} }},
+		{"schema", "/intent/args/query", intents.SchemaInvalid, func(o *routertest.Intent) { o.Args = struct{}{} }},
+		{"type", "/intent/type", intents.UnknownIntent, func(o *routertest.Intent) { o.Type = "no.such" }},
+		{"role", "/sig", intents.KeyRole, func(o *routertest.Intent) { o.By = e.Manager }},
+		{"key", "/sig", intents.KeyUnknown, func(o *routertest.Intent) { o.By = e.NewKey(intents.RolePlanner) }},
+		{"grant", "/actor/grant", intents.GrantInvalid, func(o *routertest.Intent) { o.NoGrant = true }},
+		{"expired", "/constraints/ttl_sec", intents.ExpiredTTL, func(o *routertest.Intent) { o.At = routertest.Began.Add(-3600e9) }},
+		{"rbac", "/actor", intents.RBACForbidden, func(o *routertest.Intent) { o.Roles = []string{"auditor"} }},
+		{"policy", "", intents.PolicyDenied, func(o *routertest.Intent) { o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "x"} }},
 	} {
 		o := find(e)
 		c.change(&o)
-		raw, id := e.SealID(o)
+		raw, id := e.SignID(o)
 		p := refused(t, e.post(raw), c.code)
 		if p.Pointer != c.pointer || p.IntentID != id || p.TraceID == "" && c.code == intents.PolicyDenied || p.Detail == "" {
 			t.Errorf("%s: %+v", c.name, p)
@@ -171,7 +171,7 @@ func TestSubmitHeld(t *testing.T) {
 	e.Pin("pay", catalog.Once)
 	e.Approval(`{"once":true}`, "zoe")
 	task := e.Begun("p1", "pay").Started(1)
-	raw, id := e.SealID(task.CallOrder("pay", `{}`))
+	raw, id := e.SignID(task.CallIntent("pay", `{}`))
 	w := e.post(raw)
 	a := decoded[intents.Answer](t, w)
 	if w.Code != http.StatusAccepted || a.Code != intents.ApprovalRequired || w.Header().Get("Location") != "/v1/intents/"+id {
@@ -179,8 +179,8 @@ func TestSubmitHeld(t *testing.T) {
 	}
 }
 
-// An order in flight is 409 with where and when to ask; with Prefer: wait the
-// answer comes when there is one.
+// An intent in flight is 409 with where and when to ask; with Prefer: wait the answer comes once it
+// exists.
 func TestSubmitInFlight(t *testing.T) {
 	e := open(t)
 	began, answer := make(chan struct{}), make(chan struct{})
@@ -189,7 +189,7 @@ func TestSubmitInFlight(t *testing.T) {
 		<-answer
 		return routertest.Done(catalog.SkillFindResult{Skills: []catalog.SkillHit{}})
 	})
-	raw, id := e.SealID(find(e))
+	raw, id := e.SignID(find(e))
 	first, waited := make(chan *httptest.ResponseRecorder, 1), make(chan *httptest.ResponseRecorder, 1)
 	go func() { first <- e.post(raw) }()
 	<-began
@@ -209,8 +209,8 @@ func TestSubmitInFlight(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	e := open(t)
 	before := e.Journal.Next()
-	dry := func(o routertest.Order) *httptest.ResponseRecorder {
-		return e.do(http.MethodPost, "/v1/intents?dry_run=true", e.Seal(o))
+	dry := func(o routertest.Intent) *httptest.ResponseRecorder {
+		return e.do(http.MethodPost, "/v1/intents?dry_run=true", e.Sign(o))
 	}
 	o := find(e)
 	refused(t, dry(o), intents.RBACForbidden)
@@ -274,7 +274,7 @@ func TestNotReady(t *testing.T) {
 	if got := e.do(http.MethodGet, "/livez", nil); got.Code != http.StatusOK {
 		t.Errorf("livez %d", got.Code)
 	}
-	raw := e.Seal(find(e))
+	raw := e.Sign(find(e))
 	if got := e.post(raw); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" {
 		t.Errorf("submit %d %v", got.Code, got.Header())
 	}
@@ -291,11 +291,11 @@ func TestNoSuchPath(t *testing.T) {
 	}
 }
 
-// A duplicate is told as CONFLICT_IDEMPOTENCY to who asks so, with the result of the first;
-// the first itself never is.
+// A duplicate is CONFLICT_IDEMPOTENCY for callers that prefer so, with the result of the first; the
+// first itself never is.
 func TestDuplicateAsConflict(t *testing.T) {
 	e := open(t)
-	raw, id := e.SealID(find(e))
+	raw, id := e.SignID(find(e))
 	ask := []string{"Prefer", "wait=1, Duplicate=Conflict"}
 	first := decoded[intents.Answer](t, e.post(raw, ask...))
 	if first.Code != intents.OK {
@@ -312,10 +312,10 @@ func TestDuplicateAsConflict(t *testing.T) {
 			t.Errorf("Prefer: %s: %+v", other, again)
 		}
 	}
-	// What has no result yet is told as before.
+	// An intent without a result is answered as before.
 	e.Pin("pay", catalog.Once)
 	e.Approval(`{"once":true}`, "zoe")
-	held := e.Seal(e.Begun("p1", "pay").Started(1).CallOrder("pay", `{}`))
+	held := e.Sign(e.Begun("p1", "pay").Started(1).CallIntent("pay", `{}`))
 	e.post(held)
 	if w := e.post(held, ask...); w.Code != http.StatusAccepted {
 		t.Errorf("held: %d %s", w.Code, w.Body)

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Bounds in bytes of what has been read of batches and is not yet answered: in
-// all, and from one address. Whoever sends slowly holds what it has sent, and
-// nobody else up.
+// Bounds in bytes of what has been read of batches and is not yet answered: in all, and from one
+// address. A slow sender occupies only what it has sent, and delays nobody else.
 const (
 	intakeSize    = 128 << 20
 	intakeAddress = 16 << 20
@@ -25,7 +24,7 @@ type intake struct {
 	from map[string]int
 }
 
-// take more for an address, or nothing.
+// take reserves n more bytes for an address, or nothing.
 func (in *intake) take(address string, n int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -46,13 +45,13 @@ func (in *intake) give(address string, n int) {
 	}
 }
 
-// reader takes what it reads from the intake, until it is closed.
+// reader reserves what it reads from the intake, until it is closed.
 type reader struct {
 	io.Reader
-	in      *intake
-	address string
-	taken   int
-	left    int // of what was taken, to be read into
+	in       *intake
+	address  string
+	reserved int
+	left     int // reserved bytes not read into yet
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -60,15 +59,15 @@ func (r *reader) Read(p []byte) (int, error) {
 		if !r.in.take(r.address, intakeStep) {
 			return 0, errCrowded
 		}
-		r.taken, r.left = r.taken+intakeStep, intakeStep
+		r.reserved, r.left = r.reserved+intakeStep, intakeStep
 	}
 	n, err := r.Reader.Read(p[:min(len(p), r.left)])
 	r.left -= n
 	return n, err
 }
 
-// Close gives back what was taken. The bytes must not be used afterwards.
+// Close frees the reservation. The bytes must not be used afterwards.
 func (r *reader) Close() error {
-	r.in.give(r.address, r.taken)
+	r.in.give(r.address, r.reserved)
 	return nil
 }

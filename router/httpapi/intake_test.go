@@ -30,9 +30,9 @@ func (s *slow) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// sendSlowly begins so many batches of so many bytes from one address, which stay
-// unfinished until end is called, and returns when all have come so far or were
-// refused; those are returned.
+// sendSlowly begins n batches of size bytes from one address, which stay unfinished until end is
+// called. It returns when all have come so far or were refused, with the number of the refused
+// ones.
 func (e *entrance) sendSlowly(n, size int, address string) (refused int, end func()) {
 	e.Helper()
 	more, came := make(chan struct{}), make(chan bool, n)
@@ -58,8 +58,7 @@ func (e *entrance) sendSlowly(n, size int, address string) (refused int, end fun
 	return refused, func() { close(more); all.Wait() }
 }
 
-// Senders who do not go on hold no slot, and one address cannot hold all there
-// is to hold.
+// Senders that stall hold no slot, and one address cannot take all capacity.
 func TestSlowBatchesHoldNobodyUp(t *testing.T) {
 	e := open(t)
 	for name, flood := range map[string]struct {
@@ -75,7 +74,7 @@ func TestSlowBatchesHoldNobodyUp(t *testing.T) {
 			if (refused > 0) != flood.refused {
 				t.Errorf("%d refused", refused)
 			}
-			if b := decoded[intents.BatchAnswer](t, e.batch("", e.Seal(find(e)))); b.Code != intents.OK {
+			if b := decoded[intents.BatchAnswer](t, e.batch("", e.Sign(find(e)))); b.Code != intents.OK {
 				t.Errorf("%+v", b)
 			}
 		})

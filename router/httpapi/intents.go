@@ -18,9 +18,8 @@ import (
 // maxWait bounds Prefer: wait.
 const maxWait = 60 * time.Second
 
-// submit takes a sealed order. No bearer: the order is the credential. A dry run
-// decides and leaves no trace; it is never for a task's key, and its actor needs
-// policy:explain.
+// submit takes a signed intent. It needs no bearer: the intent is the credential. A dry run decides
+// and leaves no trace; it is never for a task's key, and its actor needs policy:explain.
 func (s *server) submit(c *gin.Context) error {
 	raw, err := bodyOf(c, intents.MaxSize, "an order has at most 49152 bytes")
 	if err != nil {
@@ -37,7 +36,7 @@ func (s *server) submit(c *gin.Context) error {
 		a, err = s.cfg.Router.SubmitAndWait(c.Request.Context(), raw, wait(c.GetHeader("Prefer")))
 	}
 	if err != nil {
-		a = router.Refused(raw, err)
+		a = router.RefusalAnswer(raw, err)
 	}
 	if a.Duplicate && a.Outcome != nil && prefers(c, duplicateConflict) {
 		return conflict(c, a)
@@ -45,11 +44,11 @@ func (s *server) submit(c *gin.Context) error {
 	return answer(c, a)
 }
 
-// duplicateConflict is the preference (RFC 7240) of a client that wants to be told that its
-// order was carried out before.
+// duplicateConflict is the preference (RFC 7240) of a client that wants an error if its intent was
+// executed before.
 const duplicateConflict = "duplicate=conflict"
 
-// conflict refuses a duplicate, and gives the result that there is.
+// conflict refuses a duplicate, and includes the existing result.
 func conflict(c *gin.Context, a *intents.Answer) error {
 	c.Header("Preference-Applied", duplicateConflict)
 	p := problem.New(intents.ConflictIdempotency, "/constraints/idempotency_key", "the order was accepted before, and nothing ran again: outcome is its result")
@@ -58,7 +57,7 @@ func conflict(c *gin.Context, a *intents.Answer) error {
 	return p
 }
 
-// prefers says whether a request has a preference. Names are not case-sensitive.
+// prefers reports whether a request has a preference. Names are not case-sensitive.
 func prefers(c *gin.Context, what string) bool {
 	for _, line := range c.Request.Header.Values("Prefer") {
 		for p := range strings.SplitSeq(line, ",") {
@@ -70,8 +69,7 @@ func prefers(c *gin.Context, what string) bool {
 	return false
 }
 
-// wantsDryRun reads ?dry_run. A value that is misspelt must not have the order
-// carried out.
+// wantsDryRun reads ?dry_run. A misspelt value must not execute the intent.
 func wantsDryRun(c *gin.Context) (bool, error) {
 	v, given := c.GetQuery("dry_run")
 	if given && v != "true" && v != "false" {
@@ -109,7 +107,7 @@ func wait(prefer string) time.Duration {
 	return 0
 }
 
-// answer writes an answer: done and held ones as they are, all else as a problem.
+// answer writes an answer: done and held ones as they are, all others as a problem.
 func answer(c *gin.Context, a *intents.Answer) error {
 	if a.Code == intents.ApprovalRequired || a.Code == intents.InFlight {
 		c.Header("Location", "/v1/intents/"+a.IntentID)
@@ -120,5 +118,5 @@ func answer(c *gin.Context, a *intents.Answer) error {
 	}
 	p := problem.OfAnswer(a)
 	p.Position, p.Decision, p.Outcome, p.Receipt = a.Position, a.Decision, a.Outcome, a.Receipt
-	return p
+	return p.ForSigner()
 }

@@ -19,10 +19,10 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// orderList is the answer of GET /v1/intents, newest first.
-type orderList struct {
-	Orders []recorder.Entry `json:"orders"`
-	Cursor string           `json:"cursor,omitempty"` // of the next page, with the same parameters
+// intentList is the answer of GET /v1/intents, newest first.
+type intentList struct {
+	Intents []recorder.Entry `json:"orders"`
+	Cursor  string           `json:"cursor,omitempty"` // of the next page, with the same parameters
 }
 
 // terms are the parameters that name a member of the index.
@@ -31,12 +31,11 @@ var terms = map[string]string{"type": "type", "code": "code", "verdict": "verdic
 // parameters of a list.
 var parameters = []string{"type", "code", "verdict", "plan_id", "user", "since", "until", "limit", "cursor"}
 
-// parameter is what a value of a term may be.
+// parameter is the pattern of a term's value.
 var parameter = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// list finds orders of the grant's tenant: those of its own user, or with
-// audit:read of all; with a standing grant only its plan's. Of whom it may not see
-// there are none.
+// list finds intents of the grant's tenant: those of its own user, or with audit:read of all; with
+// a standing grant only its plan's. Intents that the bearer may not see are not listed.
 func (s *server) list(c *gin.Context) error {
 	grant, caps, err := s.reader(c)
 	if err != nil {
@@ -46,8 +45,8 @@ func (s *server) list(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	out := orderList{Orders: []recorder.Entry{}}
-	if !state.Covered(intents.CurrentRules, caps, capabilityAudit) {
+	out := intentList{Intents: []recorder.Entry{}}
+	if !state.Covers(caps, capabilityAudit) {
 		if u := q.Terms["user_id"]; u != nil && u[0] != grant.Subject {
 			c.JSON(http.StatusOK, out)
 			return nil
@@ -59,7 +58,7 @@ func (s *server) list(c *gin.Context) error {
 	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
 		return late("the index of orders is behind the record")
 	}
-	page, err := s.cfg.Documents.Search(ctx, grant.Tenant, storage.IndexOrders, q)
+	page, err := s.cfg.Documents.Search(ctx, grant.Tenant, storage.IndexIntents, q)
 	if err != nil && q.After != "" && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
 		return problem.New(intents.SchemaInvalid, "", "cursor is of no such list")
 	}
@@ -74,7 +73,7 @@ func (s *server) list(c *gin.Context) error {
 		if err := json.Unmarshal(d.Body, &e); err != nil {
 			return err
 		}
-		out.Orders = append(out.Orders, e)
+		out.Intents = append(out.Intents, e)
 	}
 	out.Cursor = page.Cursor
 	c.JSON(http.StatusOK, out)

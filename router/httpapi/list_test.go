@@ -12,11 +12,11 @@ import (
 )
 
 type listed struct {
-	Orders []recorder.Entry
-	Cursor string
+	Intents []recorder.Entry `json:"orders"`
+	Cursor  string
 }
 
-// list asks as somebody with roles.
+// list reads as a user with roles.
 func (e *entrance) list(user, tenant string, roles []string, query string) listed {
 	e.Helper()
 	w := e.do(http.MethodGet, "/v1/intents"+query, nil, e.bearer(user, tenant, roles...)...)
@@ -35,9 +35,8 @@ func (e *entrance) T() *testing.T {
 	return t
 }
 
-// A reader finds its own orders, an auditor those of the tenant, nobody those of
-// another one.
-func TestListWhose(t *testing.T) {
+// A reader finds its own intents, an auditor those of the tenant, nobody those of another one.
+func TestListReadRights(t *testing.T) {
 	e := open(t)
 	e.Want(e.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
 	for _, who := range []struct{ user, tenant string }{{"ana", "default"}, {"bob", "default"}, {"ana", "acme"}} {
@@ -60,10 +59,10 @@ func TestListWhose(t *testing.T) {
 		{"ana", "acme", "?user=bob", []string{"auditor"}, 0},
 	} {
 		got := e.list(c.user, c.tenant, c.roles, c.query)
-		if len(got.Orders) != c.want {
-			t.Errorf("%+v: %d orders", c, len(got.Orders))
+		if len(got.Intents) != c.want {
+			t.Errorf("%+v: %d orders", c, len(got.Intents))
 		}
-		for _, o := range got.Orders {
+		for _, o := range got.Intents {
 			if o.TenantID != c.tenant {
 				t.Errorf("%+v: an order of %s", c, o.TenantID)
 			}
@@ -73,7 +72,7 @@ func TestListWhose(t *testing.T) {
 	refused(t, e.do(http.MethodGet, "/v1/intents", nil), intents.Unauthorized)
 }
 
-// Each parameter narrows, and pages hold everything once, newest first.
+// Each parameter narrows, and the pages have everything once, newest first.
 func TestListFilters(t *testing.T) {
 	e := open(t)
 	p := e.NewPlan("p1")
@@ -99,14 +98,14 @@ func TestListFilters(t *testing.T) {
 		"?until=" + e.Clock.Now().Add(-time.Second).Format(time.RFC3339): 1,
 		"?since=" + later + "&until=" + later:                            6,
 	} {
-		if got := e.list("ana", "default", nil, query); len(got.Orders) != want || got.Cursor != "" {
-			t.Errorf("%s: %d orders, want %d", query, len(got.Orders), want)
+		if got := e.list("ana", "default", nil, query); len(got.Intents) != want || got.Cursor != "" {
+			t.Errorf("%s: %d orders, want %d", query, len(got.Intents), want)
 		}
 	}
 	var positions []int64
 	for next := "?limit=3"; next != "" && len(positions) < 10; {
 		got := e.list("ana", "default", nil, next)
-		for _, o := range got.Orders {
+		for _, o := range got.Intents {
 			positions = append(positions, o.Position)
 		}
 		if next = ""; got.Cursor != "" {

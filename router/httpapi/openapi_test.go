@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/internal/problem/edge/edgetest"
+	"aob.dev/writ/internal/testing/edgetest"
 	"aob.dev/writ/router/httpapi"
 	"aob.dev/writ/schemas"
 )
@@ -20,7 +20,7 @@ var (
 	document     *edgetest.Contract
 )
 
-// contract is the OpenAPI document that every request of these tests is held to.
+// contract is the OpenAPI document that every request of these tests must match.
 func contract(t *testing.T) *edgetest.Contract {
 	t.Helper()
 	loadContract.Do(func() { document = edgetest.Load(t) })

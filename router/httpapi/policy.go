@@ -21,6 +21,6 @@ func (s *server) policy(c *gin.Context) error {
 	}
 	live := s.cfg.Policy
 	e := live.Engine()
-	c.JSON(http.StatusOK, inForce{e.Digest(), e.Revision(), live.Since().UTC().Format(time.RFC3339), live.Refused()})
+	c.JSON(http.StatusOK, inForce{e.Digest(), e.Revision(), live.Since().UTC().Format(time.RFC3339), live.Refusals()})
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/policies"
 )
 
-// TestPolicy: digest, revision and since when, for the bearer of a grant.
+// TestPolicy: digest, revision and time, for the bearer of a grant.
 func TestPolicy(t *testing.T) {
 	e := open(t)
 	refused(t, e.do(http.MethodGet, "/v1/policy", nil), intents.Unauthorized)

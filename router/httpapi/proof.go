@@ -10,9 +10,9 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// receipt is the router's signed statement about an order. A refused order has none.
+// receipt is the router's signed statement about an intent. A refused intent has none.
 func (s *server) receipt(c *gin.Context) error {
-	a, err := s.order(c)
+	a, err := s.intent(c)
 	if err != nil {
 		return err
 	}
@@ -23,11 +23,11 @@ func (s *server) receipt(c *gin.Context) error {
 	return nil
 }
 
-// proof shows that an order's record is in the log: what anybody needs who has
-// pinned the root key, and nothing of the order itself. An order that was
-// committed just now is in the next checkpoint.
+// proof shows that an intent's record is in the log: everything needed by a verifier that has
+// pinned the root key, and nothing of the intent itself. An intent that was committed just now is
+// in the next checkpoint.
 func (s *server) proof(c *gin.Context) error {
-	a, err := s.order(c)
+	a, err := s.intent(c)
 	if err != nil {
 		return err
 	}

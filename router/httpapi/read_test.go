@@ -9,12 +9,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router/httpapi"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
 
-// bearer is a grant for reading, of somebody who came with a token.
+// bearer is a grant for reading, of a user who came with a token.
 func (e *entrance) bearer(user, tenant string, roles ...string) []string {
 	return e.bearerOf("token", user, tenant, roles...)
 }
@@ -22,14 +22,14 @@ func (e *entrance) bearer(user, tenant string, roles ...string) []string {
 func (e *entrance) bearerOf(client, user, tenant string, roles ...string) []string {
 	e.Helper()
 	named := func(g *intents.Grant) { g.Act.Client, g.For = client, intents.ForReading }
-	return []string{"Authorization", "Bearer " + e.Grant(user, tenant, routertest.Order{Roles: roles, Grant: named})}
+	return []string{"Authorization", "Bearer " + e.Grant(user, tenant, routertest.Intent{Roles: roles, Grant: named})}
 }
 
-// A read carries a grant and sees its tenant's orders: its own, with audit:read all.
+// A read has a grant and sees its tenant's intents: its own, with audit:read all.
 func TestGet(t *testing.T) {
 	e := open(t)
 	e.Want(e.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
-	mine := decoded[intents.Answer](t, e.post(e.Seal(find(e))))
+	mine := decoded[intents.Answer](t, e.post(e.Sign(find(e))))
 	path := "/v1/intents/" + mine.IntentID
 	got := decoded[intents.Answer](t, e.do(http.MethodGet, path, nil, e.bearer("ana", "default", "user")...))
 	if got.Code != intents.OK || got.Receipt != mine.Receipt || got.Replayed || got.Outcome == nil || *got.Position != *mine.Position {
@@ -53,13 +53,13 @@ func TestGet(t *testing.T) {
 	refused(t, e.do(http.MethodGet, path, nil, old...), intents.GrantInvalid)
 }
 
-// Refused and held orders are found too, and a read sees what was durable before it.
+// Refused and held intents are found too, and a read sees what was durable before it.
 func TestGetRefused(t *testing.T) {
 	e := open(t)
 	for range 20 {
 		o := find(e)
 		o.Roles = []string{"auditor"}
-		raw, id := e.SealID(o)
+		raw, id := e.SignID(o)
 		refused(t, e.post(raw), intents.RBACForbidden)
 		a := decoded[intents.Answer](t, e.do(http.MethodGet, "/v1/intents/"+id, nil, e.bearer("ana", "default", "user")...))
 		if a.Code != intents.RBACForbidden || a.Outcome != nil || a.Receipt != "" || a.Decision.Verdict != intents.Deny {
@@ -68,10 +68,10 @@ func TestGetRefused(t *testing.T) {
 	}
 }
 
-// The receipt alone, for whoever may read the order; a refused one has none.
+// The receipt alone, for whoever may read the intent; a refused one has none.
 func TestReceipt(t *testing.T) {
 	e := open(t)
-	mine := decoded[intents.Answer](t, e.post(e.Seal(find(e))))
+	mine := decoded[intents.Answer](t, e.post(e.Sign(find(e))))
 	got := decoded[map[string]any](t, e.do(http.MethodGet, "/v1/intents/"+mine.IntentID+"/receipt", nil, e.bearer("ana", "default", "user")...))
 	if got["receipt"] != mine.Receipt || got["intent_id"] != mine.IntentID {
 		t.Errorf("%v", got)
@@ -79,21 +79,23 @@ func TestReceipt(t *testing.T) {
 	refused(t, e.do(http.MethodGet, "/v1/intents/"+mine.IntentID+"/receipt", nil, e.bearer("bob", "default", "user")...), intents.NotFound)
 	o := find(e)
 	o.Roles = []string{"auditor"}
-	raw, id := e.SealID(o)
+	raw, id := e.SignID(o)
 	refused(t, e.post(raw), intents.RBACForbidden)
 	refused(t, e.do(http.MethodGet, "/v1/intents/"+id+"/receipt", nil, e.bearer("ana", "default", "user")...), intents.NotFound)
 }
 
-// A read is judged with the roles of today: a grant of before gives no more than
-// user row and API key give now.
+// A read is judged with today's roles: an older grant gives no more than user row and API key give
+// now.
 func TestReadersRolesOfToday(t *testing.T) {
 	e := open(t)
-	mine := decoded[intents.Answer](t, e.post(e.Seal(find(e))))
+	mine := decoded[intents.Answer](t, e.post(e.Sign(find(e))))
 	path := "/v1/intents/" + mine.IntentID
 	get := func(headers []string) int { return e.do(http.MethodGet, path, nil, headers...).Code }
 	listed := func(headers []string) int {
-		page := decoded[struct{ Orders []struct{} }](t, e.do(http.MethodGet, "/v1/intents?type=skill.find", nil, headers...))
-		return len(page.Orders)
+		page := decoded[struct {
+			Intents []struct{} `json:"orders"`
+		}](t, e.do(http.MethodGet, "/v1/intents?type=skill.find", nil, headers...))
+		return len(page.Intents)
 	}
 	put := func(a catalog.AdminPut) {
 		a.Tenant = "default"
@@ -130,7 +132,7 @@ func TestReadersRolesOfToday(t *testing.T) {
 	refused(t, e.do(http.MethodGet, path, nil, olga...), intents.RBACForbidden)
 }
 
-// lagging is a recorder that does not come on.
+// lagging is a recorder that does not advance.
 type lagging struct{}
 
 func (lagging) Reach(context.Context, int64) error { return context.DeadlineExceeded }
@@ -146,8 +148,8 @@ func (away) Search(context.Context, string, string, storage.Query) (storage.Page
 	return storage.Page{}, storage.ErrUnavailable
 }
 
-// TestIndexIsLate: a read that the index of orders cannot answer yet, or now, says so, and may be
-// asked again: whether there is such an order is not known.
+// TestIndexIsLate: a read that the index of intents cannot answer yet, or now, says so, and may be
+// repeated: whether there is such an intent is unknown.
 func TestIndexIsLate(t *testing.T) {
 	e := open(t)
 	id := e.OK(find(e)).IntentID
@@ -156,7 +158,7 @@ func TestIndexIsLate(t *testing.T) {
 		"the recorder is behind":    {Recorder: lagging{}},
 		"the index does not answer": {Recorder: reached{}, Documents: away{}},
 	} {
-		c.Router, c.State, c.Policy, c.Office, c.Log = e.Router, e.Dir, e.Policy, desk{w: e.World}, slog.New(slog.DiscardHandler)
+		c.Router, c.State, c.Policy, c.ConsoleAPI, c.Log = e.Router, e.Dir, e.Policy, reads{w: e.World}, slog.New(slog.DiscardHandler)
 		e.handler = contract(t).Handler(t, httpapi.New(c))
 		for _, path := range []string{"/v1/intents/" + id, "/v1/intents/" + id + "/receipt", "/v1/approvals/" + id, "/v1/intents?type=skill.find"} {
 			w := e.do(http.MethodGet, path, nil, bearer...)

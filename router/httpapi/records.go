@@ -18,22 +18,21 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// indexWait is how long a read waits for the recorder to reach what was durable
-// when it began.
+// indexWait is how long a read waits for the recorder to reach what was durable when it began.
 const indexWait = 2 * time.Second
 
-// get answers what became of an order.
+// get answers with an intent's result.
 func (s *server) get(c *gin.Context) error {
-	a, err := s.order(c)
+	a, err := s.intent(c)
 	if err == nil {
 		c.JSON(http.StatusOK, a)
 	}
 	return err
 }
 
-// order reads an order for the bearer of a grant; another tenant's order does
-// not exist, nor does another user's without audit:read.
-func (s *server) order(c *gin.Context) (*intents.Answer, error) {
+// intent reads an intent for the bearer of a grant. Another tenant's intent does not exist for it,
+// nor does another user's without audit:read.
+func (s *server) intent(c *gin.Context) (*intents.Answer, error) {
 	grant, caps, err := s.reader(c)
 	if err != nil {
 		return nil, err
@@ -45,17 +44,17 @@ func (s *server) order(c *gin.Context) (*intents.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.cfg.Router.Order(c.Request.Context(), entry.Position)
+	return s.cfg.Router.Intent(c.Request.Context(), entry.Position)
 }
 
-// capabilityAudit lets its bearer read all orders of the tenant.
+// capabilityAudit lets its bearer read all intents of the tenant.
 const capabilityAudit = "audit:read"
 
-// sees says whether an order is there for the bearer of a grant: it is the bearer's own or one
-// that any of some capabilities shows.
+// sees reports whether the bearer of a grant may see an intent: it is the bearer's own or one that
+// any of some capabilities shows.
 func sees(g intents.Grant, e recorder.Entry, caps []string, shows ...string) bool {
 	return e.UserID == g.Subject || slices.ContainsFunc(shows, func(c string) bool {
-		return state.Covered(intents.CurrentRules, caps, c)
+		return state.Covers(caps, c)
 	})
 }
 
@@ -73,8 +72,8 @@ func (s *server) reader(c *gin.Context) (intents.Grant, []string, error) {
 	return g, caps, nil
 }
 
-// find looks an order up in the search index, once that has everything that was
-// durable when the read began.
+// find looks an intent up in the search index, once the index has everything that was durable when
+// the read began.
 func (s *server) find(ctx context.Context, tenant, id string) (recorder.Entry, error) {
 	var e recorder.Entry
 	ctx, cancel := context.WithTimeout(ctx, indexWait)
@@ -82,7 +81,7 @@ func (s *server) find(ctx context.Context, tenant, id string) (recorder.Entry, e
 	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
 		return e, late("the index of orders is behind the record: whether there is such an order is not known yet")
 	}
-	doc, err := s.cfg.Documents.Get(ctx, tenant, storage.IndexOrders, id)
+	doc, err := s.cfg.Documents.Get(ctx, tenant, storage.IndexIntents, id)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable) || err != nil && ctx.Err() != nil:
 		return e, late("the index of orders does not answer: whether there is such an order is not known now")

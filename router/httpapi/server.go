@@ -1,13 +1,13 @@
-// Package httpapi is the router's HTTP entrance: orders come in as
-// they are sealed, since the order is the credential; reads carry a grant.
+// Package httpapi is the router's HTTP entrance: intents come in as
+// they are signed, since the intent is the credential; reads carry a grant.
 //
-//	POST /v1/intents              a sealed order; ?dry_run=true, Prefer: wait=n, duplicate=conflict
+//	POST /v1/intents              a signed intent; ?dry_run=true, Prefer: wait=n, duplicate=conflict
 //	POST /v1/batches              up to 100 of them, all or none; likewise
-//	GET  /v1/intents              a list of orders; ?type, code, verdict, plan_id, user, since, until, limit, cursor
+//	GET  /v1/intents              a list of intents; ?type, code, verdict, plan_id, user, since, until, limit, cursor
 //	GET  /v1/intents/{intent_id}  what became of it
 //	GET  /v1/intents/{intent_id}/receipt, …/proof
 //	GET  /ledger/checkpoint, /ledger/tile/…
-//	GET  /v1/approvals            held orders that the bearer may decide, and own ones
+//	GET  /v1/approvals            held intents that the bearer may decide, and own ones
 //	GET  /v1/approvals/{intent_id}
 //	GET  /v1/catalog              every type with its schemas
 //	GET  /.well-known/jwks.json   the keys in force
@@ -25,49 +25,50 @@ import (
 
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// Ledger proves and serves the log; package storage/ledger has it.
+// Ledger proves and serves the log; package storage/ledger implements it.
 type Ledger interface {
-	// Proof of a position against the published checkpoint; published is false
-	// as long as that does not cover it.
+	// Proof of a position against the published checkpoint; published is false as long as that does
+	// not cover it.
 	Proof(ctx context.Context, position int64) (doc json.RawMessage, published bool, err error)
 	// Handler serves checkpoint and tiles.
 	Handler() http.Handler
 }
 
-// Recorder says how far the documents have come.
+// Recorder reports the progress of the documents.
 type Recorder interface {
 	// Reach waits until they have every record before a position.
 	Reach(ctx context.Context, position int64) error
 }
 
-// Config of the entrance. All members but Ledger and Office are required.
+// Config of the HTTP interface. All members but Ledger and ConsoleAPI are required.
 type Config struct {
-	Router    *router.Router
-	State     *state.State
-	Documents storage.Documents // the search index of orders
-	Recorder  Recorder
-	Ledger    Ledger // nil: this process has none, and its routes are not there
-	Office    Office // likewise
-	Policy    *policies.Live
-	Health    *health.Board // conditions that /readyz lists; nil: there are none
-	Log       *slog.Logger
+	Router     *router.Router
+	State      *state.State
+	Documents  storage.Documents // the search index of intents
+	Recorder   Recorder
+	Ledger     Ledger     // nil: this process has none, and its routes do not exist
+	ConsoleAPI ConsoleAPI // likewise
+	Policy     *policies.Live
+	Health     *health.Board // conditions that /readyz lists; nil: there are none
+	Log        *slog.Logger
 }
 
 type server struct {
 	cfg    Config
-	intake intake // of batches
-	heavy  *lanes // of what reads the whole record
+	intake intake            // of batches
+	heavy  *ratelimit.Places // of reads of the whole record
 }
 
-// New is the router's HTTP interface.
+// New returns the router's HTTP interface.
 func New(cfg Config) http.Handler {
-	s := &server{cfg: cfg, intake: intake{from: map[string]int{}}, heavy: newLanes()}
+	s := &server{cfg: cfg, intake: intake{from: map[string]int{}}, heavy: ratelimit.PlacesOf(heavyShares)}
 	r := edge.NewRoutes(cfg.Log, "")
 	r.POST("/v1/intents", r.Handle(s.submit))
 	r.GET("/v1/intents", r.Handle(s.list))
@@ -87,7 +88,7 @@ func New(cfg Config) http.Handler {
 	r.GET("/v1/policy", r.Handle(s.policy))
 	r.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
 	r.GET("/readyz", s.ready)
-	s.openOffice(r)
+	s.openConsoleAPI(r)
 	return r.Engine
 }
 

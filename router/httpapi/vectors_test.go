@@ -6,12 +6,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
-// TestVectors: the HTTP entrance gives every vector its code as a problem with
-// the code's status, and every verified order goes past stage 2: it is refused
-// for its age, or there is a record of it.
+// TestVectors: the HTTP interface gives every vector its code as a problem with the code's status,
+// and every verified intent passes stage 2: it is refused for its age, or has a record.
 func TestVectors(t *testing.T) {
 	e := openWith(t, routertest.Options{Root: routertest.VectorRoot(t)})
 	e.KnowVectors()

@@ -20,9 +20,9 @@ type agentDoc struct {
 	Created  string `json:"created_at"`
 }
 
-// writeAgents gathers the agents and workflows of the revision that an order has put in force, and says
-// of those that only the one before had that they are gone.
-func (r *Recorder) writeAgents(ctx context.Context, s state.Order, rec storage.Record) error {
+// writeAgents adds the agents and workflows of the revision that an intent has put in force, and
+// marks those that only the revision before had as gone.
+func (r *Recorder) writeAgents(ctx context.Context, s state.Intent, rec storage.Record) error {
 	if s.Type != state.TypeRegistryPush {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (r *Recorder) writeAgents(ctx context.Context, s state.Order, rec storage.R
 	if err := json.Unmarshal(s.Args, &a); err != nil {
 		return err
 	}
-	tenant := state.Named(s.Tenant, a.Tenant)
+	tenant := state.TargetTenant(s.Tenant, a.Tenant)
 	read := func(digest string) (content []byte, err error) {
 		lost := false
 		err = r.patiently(ctx, storage.IndexSchemas, func() (err error) {
@@ -45,7 +45,7 @@ func (r *Recorder) writeAgents(ctx context.Context, s state.Order, rec storage.R
 		}
 		return content, err
 	}
-	rows, err := r.fold.Registered(tenant, read)
+	rows, err := r.state.SchemaRows(tenant, read)
 	if errors.Is(err, storage.ErrNotFound) {
 		r.log.ErrorContext(ctx, "the content of a registry is lost: its agents get no rows", slog.String("digest", a.Digest))
 		return nil

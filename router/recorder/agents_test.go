@@ -11,9 +11,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// TestAgentRows: the agents of a registry are rows with their prompt and their definition, in
-// the revision in force; those that it has no more are gone, and come back with it. Made again
-// from the records, the rows are the same.
+// TestAgentRows: the agents of a registry are rows with their prompt and their definition, in the
+// revision in force; removed ones are marked gone, and come back with it. Rebuilt from the records,
+// the rows are the same.
 func TestAgentRows(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -44,7 +44,7 @@ func TestAgentRows(t *testing.T) {
 		t.Errorf("first %+v", first)
 	}
 	w.PushAgents(2, map[string]string{"shop": shop})
-	if got := rows(); got["help"].Kind != catalog.KindGone || got["shop"].Version != 2 {
+	if got := rows(); got["help"].Kind != catalog.KindRemoved || got["shop"].Version != 2 {
 		t.Errorf("second %+v", got)
 	}
 	back := w.RegistryOf("default", 3, map[string]string{"shop": shop, "help": help})

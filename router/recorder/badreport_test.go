@@ -11,13 +11,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router/recorder"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 )
 
-// strict is a store that takes what its schemas allow, and keeps the last.
+// strict is a store that accepts what its schemas allow, and retains the last.
 type strict struct {
 	storage.Documents
 	mu   sync.Mutex // guards last
@@ -68,15 +68,15 @@ func projects(w *routertest.World) {
 	w.Must(<-done)
 }
 
-// Nothing that an executor says may stop the recorder, which would end the
-// process, and every later one at the same record.
+// No report of an executor may stop the recorder, which would end the process, and every later one
+// at the same record.
 func TestRecorderOutlivesAnExecutorsReport(t *testing.T) {
 	for name, report := range map[string]intents.Report{
 		"long reason": {Status: intents.Failed, Code: intents.ContractViolation, Reason: strings.Repeat("x", 5000)},
 		"code":        {Status: intents.Failed, Code: "no code of ours", Reason: "x"},
-		"facts": {Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "x", Facts: []intents.Fact{
-			routertest.Fact("skill.called", `{"skill_id":"`+strings.Repeat("x", 200)+`"}`),
-			routertest.Fact("python_script.executed", `{"script_hash":"none"}`), routertest.Fact("Not An Event", `{}`), routertest.Fact("list", `[]`),
+		"facts": {Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "x", Events: []intents.ReportedEvent{
+			routertest.Event("skill.called", `{"skill_id":"`+strings.Repeat("x", 200)+`"}`),
+			routertest.Event("python_script.executed", `{"script_hash":"none"}`), routertest.Event("Not An Event", `{}`), routertest.Event("list", `[]`),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRecorderOutlivesAnExecutorsReport(t *testing.T) {
 	}
 }
 
-// Orders with an effect, and held ones, need no step.
+// Intents with an effect, and held ones, need no step.
 func TestRecorderProjectsOrdersWithoutAStep(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Once)
@@ -100,7 +100,7 @@ func TestRecorderProjectsOrdersWithoutAStep(t *testing.T) {
 	w.Approval(`{"skills":["held"]}`, "zoe")
 	w.Begun("p1", "feed")
 	for skill, code := range map[string]intents.Code{"feed": intents.OK, "held": intents.ApprovalRequired} {
-		w.Want(w.Do(routertest.Order{
+		w.Want(w.Do(routertest.Intent{
 			By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: skill, Input: json.RawMessage(`{}`)},
 			Ctx: intents.Context{PlanID: routertest.PlanID("p1")},
 		}), code)

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
@@ -15,10 +15,9 @@ import (
 // maxBatch is how many records are projected together at most.
 const maxBatch = 256
 
-// batch is what a run of records makes, to be written together: per index and
-// tenant in one call. A crash leaves the calls before it written, and in a store
-// without transactions any part of the one it met; projected goes back by a whole
-// batch.
+// batch holds the documents of several records, to be written together: per index and tenant in one
+// call. A crash leaves the calls before it written, and in a store without transactions any part of
+// the interrupted one; projected goes back by a whole batch.
 type batch struct {
 	records  int
 	next     int64 // position after its last record
@@ -28,14 +27,14 @@ type batch struct {
 	messages projections                // of tools
 	plans    map[place]planAt           // as of the last record
 	agents   map[place]storage.Document // likewise
-	orders   map[place]storage.Document // accepted ones
-	refused  map[place]storage.Document // the first refusal of an intent is the one to keep
+	intents  map[place]storage.Document // accepted ones
+	refused  map[place]storage.Document // the first refusal of an intent is retained
 }
 
 // projections of an index, by tenant.
 type projections map[string]*storage.Projection
 
-func (p projections) of(tenant string) *storage.Projection {
+func (p projections) get(tenant string) *storage.Projection {
 	if p[tenant] == nil {
 		p[tenant] = &storage.Projection{}
 	}
@@ -43,7 +42,7 @@ func (p projections) of(tenant string) *storage.Projection {
 }
 
 func (p projections) create(tenant string, docs ...storage.Document) {
-	of := p.of(tenant)
+	of := p.get(tenant)
 	of.Created = append(of.Created, docs...)
 }
 
@@ -53,19 +52,19 @@ type place struct{ tenant, id string }
 func newBatch() *batch {
 	return &batch{
 		events: projections{}, calls: projections{}, messages: projections{}, plans: map[place]planAt{}, agents: map[place]storage.Document{},
-		orders: map[place]storage.Document{}, refused: map[place]storage.Document{},
+		intents: map[place]storage.Document{}, refused: map[place]storage.Document{},
 	}
 }
 
-// refuse keeps the entry of a refused order, unless the batch has one before.
+// refuse adds the entry of a refused intent, unless the batch has an earlier one.
 func (b *batch) refuse(at place, doc storage.Document) {
 	if _, ok := b.refused[at]; !ok {
 		b.refused[at] = doc
 	}
 }
 
-// flush writes what was gathered: events, calls of skills and tools, plans, agents, and the search
-// index last.
+// flush writes the batch: events, calls of skills and tools, plans, agents, and the search index
+// last.
 func (r *Recorder) flush(ctx context.Context) error {
 	b := r.batch
 	if b.records == 0 {
@@ -93,10 +92,10 @@ func (r *Recorder) flush(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderPlan)
-	for at := range b.orders {
+	for at := range b.intents {
 		delete(b.refused, at) // the accepted one is the one to find
 	}
-	if err := r.project(ctx, storage.IndexOrders, byTenant(b.orders, b.refused)); err != nil {
+	if err := r.project(ctx, storage.IndexIntents, byTenant(b.intents, b.refused)); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderIndex)
@@ -108,11 +107,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 	return nil
 }
 
-// byTenant sorts documents out, those of a tenant in order of their positions.
+// byTenant groups documents by tenant, in order of their positions.
 func byTenant(put, created map[place]storage.Document) projections {
 	out := projections{}
 	for at, doc := range put {
-		p := out.of(at.tenant)
+		p := out.get(at.tenant)
 		p.Put = append(p.Put, doc)
 	}
 	for at, doc := range created {
@@ -126,7 +125,7 @@ func byTenant(put, created map[place]storage.Document) projections {
 	return out
 }
 
-// project writes with patience, a tenant after the other.
+// project writes with retries, one tenant after the other.
 func (r *Recorder) project(ctx context.Context, index string, tenants projections) error {
 	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
 		err := r.patiently(ctx, index, func() error {

@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// gapped writes all of a projection but one entry of the search index, and then
-// fails: a store without transactions.
+// gapped writes all of a projection but one entry of the search index, and then fails: a store
+// without transactions.
 type gapped struct {
 	storage.Documents
 	refused string
@@ -21,7 +21,7 @@ type gapped struct {
 }
 
 func (g *gapped) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
-	missing := func(doc storage.Document) bool { return index == storage.IndexOrders && doc.ID == g.refused }
+	missing := func(doc storage.Document) bool { return index == storage.IndexIntents && doc.ID == g.refused }
 	most := storage.Projection{
 		Put:     slices.DeleteFunc(slices.Clone(p.Put), missing),
 		Created: slices.DeleteFunc(slices.Clone(p.Created), missing),
@@ -36,8 +36,8 @@ func (g *gapped) Project(ctx context.Context, tenant, index string, p storage.Pr
 	return nil
 }
 
-// A store may write a batch in no order: an entry that a crash left out is
-// written by the next start, though a later one is there.
+// A store may write a batch in any order: an entry that a crash left out is written by the next
+// start, though a later one exists.
 func TestCrashWithinABatch(t *testing.T) {
 	w := worked(t, 30)
 	want := documents(t)

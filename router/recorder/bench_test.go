@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 )
 
 // benchPlans make some 1,600 records, more than a few batches.
 const benchPlans = 60
 
-// worked is a world with so many plans behind it.
+// worked is a world with a number of plans behind it.
 func worked(tb testing.TB, plans int) *routertest.World {
 	tb.Helper()
 	w := routertest.New(tb, routertest.Options{})
@@ -19,7 +19,7 @@ func worked(tb testing.TB, plans int) *routertest.World {
 	for i := range plans {
 		task := w.Begun(fmt.Sprintf("plan_%d", i), "feed").Started(1)
 		for n := range 8 {
-			w.Do(task.CallOrder("feed", fmt.Sprintf(`{"n":%d}`, n)))
+			w.Do(task.CallIntent("feed", fmt.Sprintf(`{"n":%d}`, n)))
 		}
 	}
 	return w

@@ -10,9 +10,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// callDoc is a call of a skill in agent_skill_calls: what agent_events has in an
-// opaque payload, as members that can be filtered and counted. The sizes are
-// there where the skill was reached.
+// callDoc is a call of a skill in agent_skill_calls: what agent_events has in an opaque payload, as
+// members that can be filtered and counted. The sizes exist if the skill was reached.
 type callDoc struct {
 	EventID   string         `json:"event_id"`
 	IntentID  string         `json:"intent_id"`
@@ -32,9 +31,9 @@ type callDoc struct {
 	TS        string         `json:"ts"`
 }
 
-// writeCall gathers the row of a skill call's outcome. It is made of what stays
-// where an order and a result are erased.
-func (r *Recorder) writeCall(s state.Order, out intents.Outcome, rec storage.Record) error {
+// writeCall adds the row of a skill call's outcome. It is made of what stays when an intent and a
+// result are erased.
+func (r *Recorder) writeCall(s state.Intent, out intents.Outcome, rec storage.Record) error {
 	if s.Type != "skill.call" || s.Skill == "" {
 		return nil
 	}
@@ -43,7 +42,7 @@ func (r *Recorder) writeCall(s state.Order, out intents.Outcome, rec storage.Rec
 		PlanID: s.Context.PlanID, TaskID: s.Context.TaskID, SkillID: s.Skill, Status: out.Status, Code: out.Code,
 		Position: rec.Position, TS: rec.At.UTC().Format(time.RFC3339Nano),
 	}
-	for _, f := range out.Facts {
+	for _, f := range out.Events {
 		var call struct {
 			Input    *int64 `json:"input_size_bytes"`
 			Response *int64 `json:"response_size_bytes"`

@@ -8,24 +8,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router/recorder"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// without are records after the erasure of what can be erased of skill calls: the
-// orders, and the results and words of their outcomes.
+// without are records after the erasure of what can be erased of skill calls: the intents, and the
+// results and texts of their outcomes.
 type without struct {
 	storage.Records
 	erased map[int64]int // parts by position
 }
 
 func (r without) after(rec storage.Record) storage.Record {
-	if s, err := state.ReadOrder(rec); rec.Kind == storage.KindOrder && (err != nil || s.Type != "skill.call") {
+	if s, err := state.ReadIntent(rec); rec.Kind == storage.KindIntent && (err != nil || s.Type != "skill.call") {
 		return rec
 	}
-	left, _ := rec.Without(storage.PartOrder, storage.PartResult, storage.PartReason)
+	left, _ := rec.Without(storage.PartIntent, storage.PartResult, storage.PartReason)
 	r.erased[rec.Position] = len(left.Erased)
 	return left
 }
@@ -45,9 +45,9 @@ func (r without) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record,
 	}
 }
 
-// The rows of skill calls come out the same when the orders and results that they
-// are about have been erased: they hold sizes and ends, nothing that was asked.
-func TestSkillCallsOfErasedOrders(t *testing.T) {
+// The rows of skill calls are the same after the erasure of their intents and results: they have
+// sizes and outcomes, and nothing of the request.
+func TestSkillCallsOfErasedIntents(t *testing.T) {
 	before := documents(t)
 	w := routertest.New(t, routertest.Options{})
 	eventful(w)

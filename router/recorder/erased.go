@@ -13,13 +13,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// erased takes what an accepted record.erase names out of the documents that were made
-// of the order before: out of its plan, at the position of the erasure, and, of an
-// order of the router, out of its events; rows of a tool and lines of its log are removed. Other events, rows of calls and the search
-// index never have values of an order. All of it is done to the documents as they
-// are, since the state may have forgotten the plan, and comes out the same of a record
-// that has lost its order.
-func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record) error {
+// erased removes what an accepted record.erase names from the documents that were made from the
+// intent before: from its plan, at the position of the erasure, and, for an intent of the router,
+// from its events; rows of a tool and lines of its log are removed. Other events, rows of calls and
+// the search index never have values of an intent. All of it changes the existing documents, since
+// the state may have dropped the plan, and has the same result for a record that has lost its
+// intent.
+func (r *Recorder) erased(ctx context.Context, s state.Intent, rec storage.Record) error {
 	if s.Type != state.TypeErase {
 		return nil
 	}
@@ -28,14 +28,14 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 		return err
 	}
 	r.recent = [len(r.recent)]recent{} // it has other parts now
-	of, err := r.order(ctx, a.Position)
+	of, err := r.intent(ctx, a.Position)
 	if err != nil {
 		return err
 	}
-	if err := r.flush(ctx); err != nil { // what was gathered is looked for in the store
+	if err := r.flush(ctx); err != nil { // erased reads the store, so what was gathered must be in it
 		return err
 	}
-	if err := errors.Join(r.eraseTools(ctx, of, a.Parts), r.eraseLines(ctx, of, a.Parts)); err != nil || !slices.Contains(a.Parts, catalog.ErasesOrder) {
+	if err := errors.Join(r.eraseTools(ctx, of, a.Parts), r.eraseLines(ctx, of, a.Parts)); err != nil || !slices.Contains(a.Parts, catalog.ErasesIntent) {
 		return err
 	}
 	routers := of.Decision.Verdict != intents.Deny && of.Decision.Executor == catalog.ExecutorRouter
@@ -47,9 +47,9 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 	return r.erasePlan(ctx, of, routers, rec)
 }
 
-// erasePlan writes the plan of an erased order anew: without any text, if the router
-// carried the order out, else without the order's arguments.
-func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, rec storage.Record) error {
+// erasePlan writes the plan of an erased intent again: without any text if the router executed the
+// intent, else without the intent's arguments.
+func (r *Recorder) erasePlan(ctx context.Context, of state.Intent, routers bool, rec storage.Record) error {
 	doc, err := r.read(ctx, of.Tenant, storage.IndexPlans, r.planID(of))
 	if err != nil || doc.Body == nil {
 		return err
@@ -61,8 +61,8 @@ func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, 
 	if routers {
 		state.RemoveTexts(p)
 	}
-	for i := range p.Facts {
-		if f := &p.Facts[i]; f.IntentID == of.Decision.IntentID {
+	for i := range p.IntentHistory {
+		if f := &p.IntentHistory[i]; f.IntentID == of.Decision.IntentID {
 			f.Args = json.RawMessage(`{}`)
 		}
 	}
@@ -70,8 +70,8 @@ func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, 
 	return nil
 }
 
-// eraseEvents takes the reasons out of the events of an order.
-func (r *Recorder) eraseEvents(ctx context.Context, of state.Order) error {
+// eraseEvents removes the reasons from the events of an intent.
+func (r *Recorder) eraseEvents(ctx context.Context, of state.Intent) error {
 	for seq := 0; ; seq++ {
 		id := eventID(of.Position, seq)
 		doc, err := r.read(ctx, of.Tenant, storage.IndexEvents, id)
@@ -100,7 +100,7 @@ func (r *Recorder) eraseEvents(ctx context.Context, of state.Order) error {
 	}
 }
 
-// withoutReasons says whether an event had texts, and takes them out of it.
+// withoutReasons removes the texts of an event, and reports whether it had any.
 func withoutReasons(doc *storage.Document) (had bool, err error) {
 	var d eventDoc
 	if err := json.Unmarshal(doc.Body, &d); err != nil {
@@ -116,13 +116,13 @@ func withoutReasons(doc *storage.Document) (had bool, err error) {
 	return had, err
 }
 
-// spareSuffix is of the id of an event that is about to take the place of another.
+// spareSuffix is the suffix of the id of an event that is about to replace another.
 const spareSuffix = "-erased"
 
-// replace puts an event in the place of the one that has its id: events are created
-// and removed, and never changed.
+// replace replaces the event that has the same id: events are created and removed, and never
+// changed.
 //
-// Crash in it: at least one of the two is there, and the next round goes on.
+// Crash: at least one of the two exists, and the next round continues.
 func (r *Recorder) replace(ctx context.Context, tenant string, doc storage.Document) error {
 	spare := doc
 	spare.ID += spareSuffix
@@ -138,7 +138,7 @@ func (r *Recorder) replace(ctx context.Context, tenant string, doc storage.Docum
 	return r.documents.Delete(ctx, tenant, storage.IndexEvents, spare.ID)
 }
 
-// read gives a document; without a body if there is none.
+// read returns a document, without a body if there is none.
 func (r *Recorder) read(ctx context.Context, tenant, index, id string) (doc storage.Document, err error) {
 	if id == "" {
 		return doc, nil
@@ -153,5 +153,5 @@ func (r *Recorder) read(ctx context.Context, tenant, index, id string) (doc stor
 	return doc, err
 }
 
-// eventID is of the seq-th event of a record.
+// eventID is the id of the seq-th event of a record.
 func eventID(position int64, seq int) string { return fmt.Sprintf("%012d-%02d", position, seq) }

@@ -10,14 +10,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// What was made of an order before it was erased is what is made of its records
-// afterwards, and none of it has what was erased. That the plan has left the state by
-// then changes nothing.
+// The documents made from an intent before its erasure equal those made from its records
+// afterwards, and have nothing of what was erased, even if the plan has left the state by then.
 func TestErased(t *testing.T) {
 	t.Run("of a closed plan", func(t *testing.T) { testErased(t, func(*routertest.World) {}) })
 	t.Run("while its plan leaves", func(t *testing.T) { testErased(t, func(w *routertest.World) { w.Clock.Move(state.PlanKept) }) })
@@ -38,13 +37,13 @@ func testErased(t *testing.T, closed func(w *routertest.World)) {
 	w, f := woken(t, live)
 	w.Pin("pay", catalog.Once)
 	p := w.Begun("p2", "pay")
-	report := routertest.Done(catalog.SkillCallResult{Output: []byte(`"anas-reply"`)}, routertest.Fact("skill.called", `{"skill_id":"pay","input_size_bytes":4}`))
+	report := routertest.Done(catalog.SkillCallResult{Output: []byte(`"anas-reply"`)}, routertest.Event("skill.called", `{"skill_id":"pay","input_size_bytes":4}`))
 	report.Lines = []intents.Line{{At: w.Clock.Now(), Level: intents.LevelInfo, Source: "pay:stderr", Text: "anas-line"}}
 	w.Bus.On("skill.call", routertest.Always(report))
 	task := p.Started(1)
 	call := w.Want(task.Call("pay", `{"to":"anas-name"}`), intents.OK)
 	w.Bus.On("plan.get", routertest.Always(routertest.Done(catalog.PlanGetResult{Plan: p.View()})))
-	read := w.OK(routertest.Order{By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: routertest.PlanID("p2")}})
+	read := w.OK(routertest.Intent{By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: routertest.PlanID("p2")}})
 	denied := w.Want(task.Call("other", `{"to":"anas-name"}`), intents.TaskScope)
 	w.Want(p.Claim(), intents.OK) // interrupted: the plan tells of the call
 	w.Want(p.Fail(), intents.OK)
@@ -64,7 +63,7 @@ func testErased(t *testing.T, closed func(w *routertest.World)) {
 		t.Fatal("the test looks in the wrong place")
 	}
 	for _, a := range []*intents.Answer{call, read, denied} {
-		parts := []string{catalog.ErasesOrder, catalog.ErasesResult}
+		parts := []string{catalog.ErasesIntent, catalog.ErasesResult}
 		if a == denied {
 			parts = parts[:1]
 		}
@@ -84,8 +83,8 @@ func testErased(t *testing.T, closed func(w *routertest.World)) {
 	}
 }
 
-// The texts of a plan leave its document and its events with its orders, while the
-// recorder runs and where it goes over the records afterwards.
+// The texts of a plan leave its document and its events with its intents, both while the recorder
+// runs and when it reads the records again.
 func TestErasedPlan(t *testing.T) {
 	for i, how := range []string{"complete", "failed", "cancel"} {
 		live := documents(t)
@@ -141,7 +140,7 @@ func TestErasedPlan(t *testing.T) {
 	}
 }
 
-// cutOff is a store that takes nothing any more once it has removed an event.
+// cutOff is a store that fails once it has removed an event.
 type cutOff struct {
 	storage.Documents
 	dead atomic.Bool
@@ -171,8 +170,7 @@ func (d *cutOff) Project(ctx context.Context, tenant, index string, p storage.Pr
 	return d.Documents.Project(ctx, tenant, index, p)
 }
 
-// A recorder that dies while an event without its reason takes the place of another
-// loses no event.
+// A recorder that dies while an event without its reason replaces another loses no event.
 func TestErasedPlanCrash(t *testing.T) {
 	live := documents(t)
 	cut := &cutOff{Documents: live, died: make(chan struct{})}
@@ -180,7 +178,7 @@ func TestErasedPlanCrash(t *testing.T) {
 	plan, end := w.Tell("p1", "anas-word", "failed")
 	end()
 	for range 300 { // more than a recorder goes back at its start
-		w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}})
+		w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}})
 	}
 	f := follow(t, w, live)
 	f.caughtUp()

@@ -15,14 +15,14 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// event is one line of the timeline of a plan or session. Payloads hold sizes, names
-// and reasons, never the user's text or data.
+// event is one line of the timeline of a plan or session. Payloads have sizes, names and reasons,
+// never the user's text or data.
 type event struct {
 	typ     string
 	payload map[string]any
 }
 
-// eventDoc is the document of agent_events with the order it comes from.
+// eventDoc is the document of agent_events with the intent it comes from.
 type eventDoc struct {
 	EventID    string `json:"event_id"`
 	TenantID   string `json:"tenant_id"`
@@ -40,9 +40,9 @@ type eventDoc struct {
 	IntentID   string `json:"intent_id,omitempty"`
 }
 
-// orderEvents are the events of an order record. before and after are the plan
-// around it.
-func orderEvents(s state.Order, before, after *catalog.PlanView) []event {
+// intentEvents are the events of an intent record. before and after are the plan before and after
+// it.
+func intentEvents(s state.Intent, before, after *catalog.PlanView) []event {
 	if s.Decision.Verdict == intents.Deny {
 		return []event{{"intent.denied", map[string]any{"type": s.Type, "code": s.Decision.Code, "policy_ids": s.Decision.PolicyIDs}}}
 	}
@@ -78,15 +78,15 @@ func orderEvents(s state.Order, before, after *catalog.PlanView) []event {
 	return append(out, replans(before, after)...)
 }
 
-// deadline of a held order; empty: it is not held.
-func deadline(s state.Order) string {
+// deadline of a held intent; empty: it is not held.
+func deadline(s state.Intent) string {
 	if s.Decision.Hold == nil {
 		return ""
 	}
 	return s.Decision.Hold.Deadline
 }
 
-func planEvents(s state.Order, after *catalog.PlanView) []event {
+func planEvents(s state.Intent, after *catalog.PlanView) []event {
 	var a catalog.Plan
 	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
 	out := []event{{"plan.received", map[string]any{"plan_id": a.PlanID, "steps": len(a.Steps)}}}
@@ -108,7 +108,7 @@ func numbers(steps []catalog.PlanStep) []int {
 	return out
 }
 
-func stepStarted(s state.Order, after *catalog.PlanView) []event {
+func stepStarted(s state.Intent, after *catalog.PlanView) []event {
 	var a catalog.Step
 	_ = json.Unmarshal(s.Args, &a)
 	skills := []string{}
@@ -121,7 +121,7 @@ func stepStarted(s state.Order, after *catalog.PlanView) []event {
 	}
 }
 
-func stepFinished(s state.Order, before, after *catalog.PlanView) []event {
+func stepFinished(s state.Intent, before, after *catalog.PlanView) []event {
 	var a catalog.StepFinish
 	_ = json.Unmarshal(s.Args, &a)
 	var v *catalog.StepView
@@ -145,16 +145,16 @@ func stepFinished(s state.Order, before, after *catalog.PlanView) []event {
 		return []event{{"subagent.finish", finish}, {fmt.Sprintf("step_%d.complete", v.Step), map[string]any{"task_id": a.TaskID, "step_index": v.Step}}}
 	case "insufficient":
 		return []event{
-			{"subagent.insufficient", map[string]any{"reason": a.Reason, "suggestion": a.Suggestion, "step_index": v.Step}},
+			{"subagent.insufficient", map[string]any{"status": a.Status, "completed": nil, "reason": a.Reason, "suggestion": a.Suggestion, "step_index": v.Step}},
 			{"subagent.finish", finish},
-			{fmt.Sprintf("step_%d.failed", v.Step), map[string]any{"reason": "insufficient", "step_index": v.Step}},
+			{fmt.Sprintf("step_%d.failed", v.Step), map[string]any{"reason": cmp.Or(a.Cause, a.Status), "step_index": v.Step}},
 		}
 	default:
-		return []event{{"subagent.finish", finish}, {fmt.Sprintf("step_%d.failed", v.Step), map[string]any{"reason": a.Reason, "step_index": v.Step}}}
+		return []event{{"subagent.finish", finish}, {fmt.Sprintf("step_%d.failed", v.Step), map[string]any{"reason": cmp.Or(a.Cause, a.Reason), "step_index": v.Step}}}
 	}
 }
 
-func planClosed(s state.Order, after *catalog.PlanView) []event {
+func planClosed(s state.Intent, after *catalog.PlanView) []event {
 	if after == nil {
 		return nil
 	}
@@ -168,7 +168,7 @@ func planClosed(s state.Order, after *catalog.PlanView) []event {
 	return []event{{"plan.failed", map[string]any{"reason": reason, "replan_count": after.ReplanCount}}}
 }
 
-// replans tells every trigger that a record added to the plan's history.
+// replans are the events of the triggers that a record added to the plan's history.
 func replans(before, after *catalog.PlanView) []event {
 	if after == nil {
 		return nil
@@ -187,25 +187,25 @@ func replans(before, after *catalog.PlanView) []event {
 	return out
 }
 
-// planner tells that one begins to work on a plan. It has no task of its own; task_id names
-// the revision that it writes.
+// planner is the event of a planner that begins to work on a plan. The planner has no task of its
+// own; task_id names the revision that it writes.
 func planner(p catalog.PlanView, mode string) event {
 	return event{"subagent_a.spawned", map[string]any{"task_id": fmt.Sprintf("%s.planner.%d", p.PlanID, p.Revision+1), "mode": mode}}
 }
 
-// released tells that a held order goes on; an order of the router has had its
+// released adds the event of a held intent that continues; an intent of the router has had its
 // effect on the plan.
 func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	rel, err := state.ReleaseOf(rec)
 	if err != nil {
 		return err
 	}
-	s, err := r.order(ctx, rel.Of)
+	s, err := r.intent(ctx, rel.Target)
 	if err != nil {
 		return err
 	}
-	people := make([]string, 0, len(rel.Facts.Approvals))
-	for _, a := range rel.Facts.Approvals {
+	people := make([]string, 0, len(rel.Inputs.Approvals))
+	for _, a := range rel.Inputs.Approvals {
 		people = append(people, a.UserID)
 	}
 	return errors.Join(
@@ -215,22 +215,22 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	)
 }
 
-// ofApproval puts an approval's events where those of its held order are.
-func (r *Recorder) ofApproval(s state.Order) state.Order {
+// ofApproval puts an approval's events with those of its held intent.
+func (r *Recorder) ofApproval(s state.Intent) state.Intent {
 	var a catalog.Approve
 	if s.Type != "hitl.approve" || s.Decision.Verdict != intents.Allow || json.Unmarshal(s.Args, &a) != nil {
 		return s
 	}
-	if h, ok := r.fold.View().HeldFor(s.Tenant, a); ok {
+	if h, ok := r.state.View().HeldFor(s.Tenant, a); ok {
 		s.Context.PlanID, s.Context.SessionID, s.Context.TaskID = h.Context.PlanID, h.Context.SessionID, h.Context.TaskID
 		s.Context.Cause = h.Decision.IntentID
 	}
 	return s
 }
 
-// reports says whether an event is one of the executor that an order went to.
-// The router takes no other; logs of before it looked may hold some. Of a
-// vendor's type only the vendor is known: its row may have left the catalog.
+// reports reports whether an event is one of the executor that an intent was dispatched to. The
+// router accepts no other, but the reader of a log must not depend on that. Of a vendor's type only
+// the vendor is known: its row may have left the catalog.
 func reports(typ, event string) bool {
 	if row, ok := catalog.Builtin().Lookup(typ); ok {
 		return row.Reports(event)
@@ -239,10 +239,10 @@ func reports(typ, event string) bool {
 	return strings.HasPrefix(typ, "x.") && (strings.HasPrefix(event, "x."+vendor+".") || strings.HasPrefix(event, "x."+vendor+"-"))
 }
 
-// outcomeEvents are the facts of an outcome, and what it did to the plan.
-func outcomeEvents(s state.Order, o intents.Outcome, before, after *catalog.PlanView) []event {
+// outcomeEvents are the events of an outcome's report, and those of its effect on the plan.
+func outcomeEvents(s state.Intent, o intents.Outcome, before, after *catalog.PlanView) []event {
 	var out []event
-	for _, f := range o.Facts {
+	for _, f := range o.Events {
 		if !reports(s.Type, f.Event) {
 			continue
 		}
@@ -276,8 +276,8 @@ func stepOf(p *catalog.PlanView, n int) *catalog.StepView {
 	return nil
 }
 
-// writeEvents gathers events, create-only under an id made of the position.
-func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record) error {
+// writeEvents adds events, create-only under an id made from the position.
+func (r *Recorder) writeEvents(s state.Intent, events []event, rec storage.Record) error {
 	docs := make([]storage.Document, len(events))
 	plan, task := r.eventOf(s)
 	for i, e := range events {
@@ -285,9 +285,6 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 			EventID: eventID(rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
 			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
 			Position: rec.Position, Seq: i, IntentID: s.Decision.IntentID,
-		}
-		if e.typ == "subagent_a.spawned" && r.fold.View().Rules() < intents.RulesWorkflows {
-			delete(e.payload, "task_id") // the events of earlier logs stay as they were made
 		}
 		if !strings.HasPrefix(e.typ, "x.") { // a vendor's skill_id or script_hash is not ours
 			d.SkillID, _ = e.payload["skill_id"].(string)
@@ -306,10 +303,9 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 	return nil
 }
 
-// eventOf is the plan and task whose trace an order's events are in. A refused
-// order may claim any: it is in none but its own user's, so that nobody writes
-// into another's trace.
-func (r *Recorder) eventOf(s state.Order) (plan, task string) {
+// eventOf is the plan and task whose trace has an intent's events. A refused intent may claim any:
+// its events are in no trace but its own user's, so that nobody writes into another's.
+func (r *Recorder) eventOf(s state.Intent) (plan, task string) {
 	if s.Decision.Verdict == intents.Deny && s.Signer != intents.RoleOperator {
 		if p := r.plan(s); p == nil || p.UserID != s.User {
 			return "", ""

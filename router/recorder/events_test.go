@@ -10,12 +10,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// told is an event as stored.
-type told struct {
+// storedEvent is an event as stored.
+type storedEvent struct {
 	Type      string         `json:"event_type"`
 	TenantID  string         `json:"tenant_id"`
 	UserID    string         `json:"user_id"`
@@ -30,15 +30,15 @@ type told struct {
 }
 
 // eventsOf a plan, in order, without its log.
-func eventsOf(t *testing.T, d storage.Documents, plan string) []told {
+func eventsOf(t *testing.T, d storage.Documents, plan string) []storedEvent {
 	t.Helper()
 	page, err := d.Search(t.Context(), "default", storage.IndexEvents, storage.Query{Terms: map[string][]string{"plan_id": {plan}}, Sort: "event_id", Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []told
+	var out []storedEvent
 	for _, doc := range page.Documents {
-		var e told
+		var e storedEvent
 		if err := json.Unmarshal(doc.Body, &e); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func eventsOf(t *testing.T, d storage.Documents, plan string) []told {
 	return out
 }
 
-func types(events []told) []string {
+func types(events []storedEvent) []string {
 	var out []string
 	for _, e := range events {
 		out = append(out, e.Type)
@@ -58,17 +58,17 @@ func types(events []told) []string {
 }
 
 // find the first event of a type.
-func find(t *testing.T, events []told, typ string) told {
+func find(t *testing.T, events []storedEvent, typ string) storedEvent {
 	t.Helper()
-	i := slices.IndexFunc(events, func(e told) bool { return e.Type == typ })
+	i := slices.IndexFunc(events, func(e storedEvent) bool { return e.Type == typ })
 	if i < 0 {
 		t.Fatalf("no %s among %v", typ, types(events))
 	}
 	return events[i]
 }
 
-// members of a payload, which must all be there.
-func members(t *testing.T, e told, names ...string) {
+// members of a payload, which must all exist.
+func members(t *testing.T, e storedEvent, names ...string) {
 	t.Helper()
 	for _, n := range names {
 		if _, ok := e.Payload[n]; !ok {
@@ -122,15 +122,16 @@ func TestEventsOfFailures(t *testing.T) {
 	w.Pin("feed", catalog.Once)
 	p := w.Begun("p1", "feed")
 	insufficient := p.Started(1)
-	w.OK(insufficient.Order("step.finish", catalog.StepFinish{TaskID: insufficient.TaskID, Status: "insufficient", Reason: "no rows", Suggestion: "ask another"}))
+	w.OK(insufficient.Intent("step.finish", catalog.StepFinish{TaskID: insufficient.TaskID, Status: "insufficient", Completed: json.RawMessage("null"), Reason: "no rows", Suggestion: "ask another"}))
 	w.Want(p.Plan(routertest.Steps(2, "feed")), intents.OK)
 	w.Bus.On("write_memory", routertest.Always(intents.Report{
 		Status: intents.Failed, Code: intents.ContractViolation, Reason: "no array",
-		Facts: []intents.Fact{routertest.Fact("contract_violation", `{"expected_shape":"array<number>","actual_shape":"string","step_index":1}`)},
+		Events: []intents.ReportedEvent{routertest.Event("contract_violation", `{"expected_shape":"array<number>","actual_shape":"string","step_index":1}`)},
 	}))
 	w.Want(p.Started(2).Write("result"), intents.ContractViolation)
 	w.Want(p.Plan(routertest.Steps(3, "feed")), intents.OK)
-	w.Want(p.Started(3).Finish("failed", "", "skill_timeout"), intents.OK)
+	late := p.Started(3)
+	w.OK(late.Intent("step.finish", catalog.StepFinish{TaskID: late.TaskID, Status: "failed", Reason: "the feed took too long", Cause: catalog.SkillTimeout}))
 	w.Want(p.Plan(routertest.Steps(4, "feed")), intents.OK)
 	last := p.Started(4)
 	w.Want(last.Call("feed", `{}`), intents.OK)
@@ -165,6 +166,13 @@ func TestEventsOfFailures(t *testing.T) {
 	}
 	if e := find(t, events, "subagent.insufficient"); e.Payload["reason"] != "no rows" || e.Payload["suggestion"] != "ask another" {
 		t.Errorf("%+v", e)
+	} else if completed, there := e.Payload["completed"]; !there || completed != nil || e.Payload["status"] != "insufficient" {
+		t.Errorf("it does not say that nothing is completed: %+v", e)
+	}
+	for typ, want := range map[string]string{"step_1.failed": "insufficient", "step_3.failed": "skill_timeout"} {
+		if e := find(t, events, typ); e.Payload["reason"] != want {
+			t.Errorf("%s: %+v", typ, e)
+		}
 	}
 	if diff := cmp.Diff([]any{2.0}, find(t, events, "plan.revised").Payload["revised_steps"]); diff != "" {
 		t.Errorf("revised steps (-want +got):\n%s", diff)
@@ -183,7 +191,7 @@ func TestEventsOfFailures(t *testing.T) {
 	}
 }
 
-// Refused, held and failed orders are told by code and rule, without a value.
+// Refused, held and failed intents have events with code and rule, without a value.
 func TestEventsOfRefusals(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -213,8 +221,8 @@ func TestEventsOfRefusals(t *testing.T) {
 	}
 }
 
-// No order that a key can sign stops the recorder, however odd its arguments.
-func TestOddOrders(t *testing.T) {
+// No intent that a key can sign stops the recorder, however odd its arguments.
+func TestOddIntents(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
 	for _, args := range []any{
@@ -224,14 +232,14 @@ func TestOddOrders(t *testing.T) {
 		map[string]any{},
 		map[string]any{"plan_id": ""},
 	} {
-		w.Want(w.Do(routertest.Order{By: w.Manager, Type: "plan.claim", Args: args}), intents.SchemaInvalid)
+		w.Want(w.Do(routertest.Intent{By: w.Manager, Type: "plan.claim", Args: args}), intents.SchemaInvalid)
 	}
-	w.Want(w.Do(routertest.Order{By: w.Manager, Type: strings.Repeat("a", 64), Args: struct{}{}}), intents.UnknownIntent)
+	w.Want(w.Do(routertest.Intent{By: w.Manager, Type: strings.Repeat("a", 64), Args: struct{}{}}), intents.UnknownIntent)
 	w.Pin("feed", catalog.Pure)
 	task := w.Begun("p1", "feed").Started(1)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)},
-		routertest.Fact("skill.called", `{"skill_id":"`+strings.Repeat("x", 200)+`"}`), routertest.Fact("python_script.executed", `{"script_hash":"md5"}`),
-		routertest.Fact("No Event", `{}`))))
+		routertest.Event("skill.called", `{"skill_id":"`+strings.Repeat("x", 200)+`"}`), routertest.Event("python_script.executed", `{"script_hash":"md5"}`),
+		routertest.Event("No Event", `{}`))))
 	w.Want(task.Call("feed", `{}`), intents.OK)
 	w.Want(task.Finish("failed", "", strings.Repeat("é", 4096)), intents.OK)
 	f.caughtUp()
@@ -241,15 +249,15 @@ func TestOddOrders(t *testing.T) {
 	}
 }
 
-// The index finds the accepted order under its intent_id, whatever was refused
-// of the same bytes before or after.
-func TestIndexFindsTheAcceptedOrder(t *testing.T) {
+// The index finds the accepted intent under its intent_id, whatever was refused of the same bytes
+// before or after.
+func TestIndexFindsTheAcceptedIntent(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
 	w.Pin("feed", catalog.Idempotent)
 	task := w.Begun("p1", "feed").Started(1)
 	w.Data("skills_allow", `["other"]`)
-	raw, id := w.SealID(task.CallOrder("feed", `{}`))
+	raw, id := w.SignID(task.CallIntent("feed", `{}`))
 	w.Want(w.Send(raw), intents.PolicyDenied)
 	w.Data("skills_allow", `["feed"]`)
 	w.Bus.On("skill.call", nil)
@@ -258,7 +266,7 @@ func TestIndexFindsTheAcceptedOrder(t *testing.T) {
 	w.Want(w.Send(raw), intents.KeyRevoked)
 	f.caughtUp()
 	f.stop()
-	doc, err := d.Get(t.Context(), "default", storage.IndexOrders, id)
+	doc, err := d.Get(t.Context(), "default", storage.IndexIntents, id)
 	w.Must(err)
 	var e struct {
 		Position int64
@@ -270,14 +278,13 @@ func TestIndexFindsTheAcceptedOrder(t *testing.T) {
 	}
 }
 
-// A refused order may claim any plan; its event is in the trace of none but its
-// own user's.
+// A refused intent may claim any plan; its event is in no trace but its own user's.
 func TestRefusalsStayOutOfTraces(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
 	w.Begun("p1", "feed")
 	for _, user := range []string{"bob", "ana"} {
-		w.Want(w.Do(routertest.Order{
+		w.Want(w.Do(routertest.Intent{
 			By: w.Manager, Type: "plan.claim", User: user, Args: catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 9, Driver: "d"},
 			Ctx: intents.Context{PlanID: routertest.PlanID("p1"), TaskID: "task_1"},
 		}), map[string]intents.Code{"bob": intents.TaskScope, "ana": intents.MalformedArgs}[user])
@@ -301,8 +308,8 @@ func TestRefusalsStayOutOfTraces(t *testing.T) {
 	}
 }
 
-// The plans that end with their user are shown as ended: who is disabled, or whose
-// grants are revoked, has none that goes on.
+// The plans that end with their user are shown as ended: a user who is disabled, or whose grants
+// are revoked, has no open plan.
 func TestPlansEndWithTheirUser(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)

@@ -2,8 +2,8 @@ package recorder
 
 import "aob.dev/writ/state"
 
-// Held is what the recorder's own fold of plans holds.
-func (r *Recorder) Held() state.Held { return r.fold.Held() }
+// Held returns the counts of the recorder's own state.
+func (r *Recorder) Held() state.Stats { return r.state.Stats() }
 
 // PublicMembers are what may be published of an event's payload.
 var PublicMembers = publicMembers

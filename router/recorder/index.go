@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Entry is one order in the search index (agent_orders).
+// Entry is one intent in the search index (agent_orders).
 type Entry struct {
 	IntentID  string `json:"intent_id"`
 	Position  int64  `json:"position"`
@@ -25,10 +25,9 @@ type Entry struct {
 	At        string `json:"at"`
 }
 
-// writeIndex makes an order findable by its intent_id. An intent that was refused
-// as well, before or after, has several records: the accepted one is the one to
-// find, else the first refusal.
-func (r *Recorder) writeIndex(s state.Order) error {
+// writeIndex makes an intent findable by its intent_id. An intent that was also refused, before or
+// after, has several records: the index has the accepted one, else the first refusal.
+func (r *Recorder) writeIndex(s state.Intent) error {
 	body, err := json.Marshal(Entry{
 		IntentID: s.Decision.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
 		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Signer), PlanID: s.Context.PlanID,
@@ -41,7 +40,7 @@ func (r *Recorder) writeIndex(s state.Order) error {
 	if s.Decision.Verdict == intents.Deny {
 		r.batch.refuse(place{s.Tenant, s.Decision.IntentID}, doc)
 	} else {
-		r.batch.orders[place{s.Tenant, s.Decision.IntentID}] = doc
+		r.batch.intents[place{s.Tenant, s.Decision.IntentID}] = doc
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,25 +12,25 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// plan is the plan of an order as folded now; nil if it belongs to none. A closed one
-// is without its words.
-func (r *Recorder) plan(s state.Order) *catalog.PlanView {
-	p, ok := r.fold.View().Plan(s.Tenant, r.planID(s))
+// plan is the plan of an intent as of the current record; nil if it has none. A closed plan is
+// without its texts.
+func (r *Recorder) plan(s state.Intent) *catalog.PlanView {
+	p, ok := r.state.View().Plan(s.Tenant, r.planID(s))
 	if !ok {
 		return nil
 	}
 	return &p
 }
 
-// told is a plan as folded now, with its words; nil: there is none. The words of
-// closed plans are not kept in memory but read from the records.
-func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanView, error) {
-	p, texts, ok := r.fold.PlanWithoutTexts(tenant, id)
+// planView is a plan as of the current record, with its texts; nil: there is none. The texts of
+// closed plans are not in memory; they are read from the records.
+func (r *Recorder) planView(ctx context.Context, tenant, id string) (*catalog.PlanView, error) {
+	p, texts, ok := r.state.PlanWithoutTexts(tenant, id)
 	if !ok {
 		return nil, nil //nolint:nilnil // most orders belong to none
 	}
 	for _, at := range texts {
-		s, err := r.order(ctx, at)
+		s, err := r.intent(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -40,12 +41,11 @@ func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanVi
 	return &p, nil
 }
 
-// planID of an order: its context's, or for orders about a plan without
-// context (an operator's cancel) the one in the arguments. The arguments of a
-// refused order may be anything.
-func (r *Recorder) planID(s state.Order) string {
+// planID of an intent: its context's, or for intents about a plan without context (an operator's
+// cancel) the one in the arguments. The arguments of a refused intent may be anything.
+func (r *Recorder) planID(s state.Intent) string {
 	if state.OpensRun(s) {
-		return r.fold.RunBy(s)
+		return r.state.RunBy(s)
 	}
 	if s.Context.PlanID != "" || s.Decision.Verdict == intents.Deny {
 		return s.Context.PlanID
@@ -54,13 +54,15 @@ func (r *Recorder) planID(s state.Order) string {
 		PlanID string `json:"plan_id"`
 		RunID  string `json:"run_id"`
 	}
-	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
+	if !bytes.Contains(s.Args, []byte(`"plan_id"`)) && !bytes.Contains(s.Args, []byte(`"run_id"`)) {
+		return "" // mostly: it spares reading large arguments
+	}
+	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema, and are canonical
 	return cmp.Or(a.PlanID, a.RunID)
 }
 
-// planDoc is the document of agent_plans: the plan, with the number of each step
-// under the name that the index requires too, and the workflow of a run where a search
-// finds it.
+// planDoc is the document of agent_plans: the plan, with the number of each step also under the
+// name that the index requires, and the workflow of a run where a search finds it.
 type planDoc struct {
 	*catalog.PlanView
 	Steps      []stepDoc `json:"steps"`
@@ -83,9 +85,9 @@ func documentOf(p *catalog.PlanView) planDoc {
 	return d
 }
 
-// writePlanOf gathers the document of a plan as it is told now.
+// writePlanOf adds the document of a plan as of the current record.
 func (r *Recorder) writePlanOf(ctx context.Context, tenant, id string, rec storage.Record) error {
-	p, err := r.told(ctx, tenant, id)
+	p, err := r.planView(ctx, tenant, id)
 	if err == nil {
 		r.writePlan(p, rec)
 	}
@@ -98,16 +100,17 @@ type planAt struct {
 	position int64
 }
 
-// writePlan gathers the plan, if there is one, fenced by the record's position. It takes the
-// place of an earlier one of the batch: its document has the arguments of all its calls, and is
-// made once, of the last one.
+// writePlan adds the plan, if there is one, fenced by the record's position. It replaces an earlier
+// one of the batch: its document has the arguments of all its calls, and is made once, from the
+// last one.
 func (r *Recorder) writePlan(p *catalog.PlanView, rec storage.Record) {
 	if p != nil {
 		r.batch.plans[place{p.TenantID, p.PlanID}] = planAt{p, rec.Position}
 	}
 }
 
-// planDocuments makes the documents of plans. The record of one that is none is set aside.
+// planDocuments makes the documents of plans. The record of a plan without a valid document is set
+// aside.
 func (r *Recorder) planDocuments(ctx context.Context, plans map[place]planAt) (map[place]storage.Document, error) {
 	out := make(map[place]storage.Document, len(plans))
 	for at, p := range plans {

@@ -11,7 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
@@ -26,9 +26,9 @@ func TestTimelineOfASession(t *testing.T) {
 	page, err := d.Search(t.Context(), "default", storage.IndexEvents, storage.Query{Terms: map[string][]string{"session_id": {routertest.Session}}, Sort: "event_id", Limit: 1000})
 	w.Must(err)
 	plans := map[string]int{}
-	last := told{Position: -1}
+	last := storedEvent{Position: -1}
 	for _, doc := range page.Documents {
-		var e told
+		var e storedEvent
 		w.Must(json.Unmarshal(doc.Body, &e))
 		plans[e.PlanID]++
 		if e.Position < last.Position || e.Position == last.Position && e.Seq <= last.Seq {
@@ -41,8 +41,8 @@ func TestTimelineOfASession(t *testing.T) {
 	}
 }
 
-// The digest of a script is a member of its own, so that it can be searched for;
-// a step that failed says why.
+// The digest of a script is a member of its own, so that it can be searched for; a failed step has
+// its reason.
 func TestScriptsAndReasons(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -51,8 +51,8 @@ func TestScriptsAndReasons(t *testing.T) {
 	task := p.Started(1)
 	hash := intents.Digest([]byte("print(1)"))
 	w.Bus.On("exec_python", routertest.Always(routertest.Done(catalog.ExecPythonResult{Output: []byte(`1`)},
-		routertest.Fact("python_script.executed", `{"script_hash":"`+hash+`","input_rows":3,"output_rows":1,"duration_ms":1,"exit_code":0}`))))
-	w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)"}))
+		routertest.Event("python_script.executed", `{"script_hash":"`+hash+`","input_rows":3,"output_rows":1,"duration_ms":1,"exit_code":0}`))))
+	w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"}))
 	w.Want(task.Finish("failed", "", "skill_timeout"), intents.OK)
 	f.caughtUp()
 	f.stop()
@@ -87,9 +87,9 @@ func rows[T any](t *testing.T, d storage.Documents, tenant, index string, q stor
 	return out
 }
 
-// Which calls of a tenant's skills took the large-response path within the last
-// seven days, and how many of each skill's calls did. One that failed is there
-// with its code, one that was refused never was a call.
+// The calls of a tenant's skills that took the large-response path within the last seven days, and
+// their number for each skill, can be found. A failed call is there with its code; a refused one
+// never was a call.
 func TestSkillCallsAreCounted(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -97,7 +97,7 @@ func TestSkillCallsAreCounted(t *testing.T) {
 	w.Pin("menu", catalog.Pure)
 	p := w.Begun("p1", "feed", "menu")
 	answers := func(response int, large bool) {
-		w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)}, routertest.Fact("skill.called", fmt.Sprintf(
+		w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)}, routertest.Event("skill.called", fmt.Sprintf(
 			`{"skill_id":"a name that is not asked","input_size_bytes":7,"response_size_bytes":%d,"duration_ms":4,"large_response_triggered":%t}`, response, large)))))
 	}
 	task := p.Started(1)
@@ -113,7 +113,7 @@ func TestSkillCallsAreCounted(t *testing.T) {
 	w.Want(task.Call("feed", `{"n":2}`), intents.OK)
 	w.Bus.On("skill.call", routertest.Always(intents.Report{
 		Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "down",
-		Facts: []intents.Fact{routertest.Fact("skill.called", `{"input_size_bytes":-1,"duration_ms":"soon"}`)},
+		Events: []intents.ReportedEvent{routertest.Event("skill.called", `{"input_size_bytes":-1,"duration_ms":"soon"}`)},
 	}))
 	w.Want(task.Call("feed", `{"n":3}`), intents.ExecutorFailed)
 	w.Want(task.Call("menu", `{}`), intents.TaskScope)
@@ -121,7 +121,7 @@ func TestSkillCallsAreCounted(t *testing.T) {
 	f.stop()
 
 	week := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: storage.FormatTime(w.Clock.Now().AddDate(0, 0, -7))}}}
-	got, err := d.Aggregate(t.Context(), "default", storage.IndexSkillCalls, week, storage.Aggregation{By: "skill_id", Of: "response_size_bytes"})
+	got, err := d.Aggregate(t.Context(), "default", storage.IndexSkillCalls, week, storage.Aggregation{By: "skill_id", ValueMember: "response_size_bytes"})
 	w.Must(err)
 	if diff := cmp.Diff([]storage.Bucket{{Key: "feed", Count: 3, Values: 2, Sum: 60_010, Min: 10, Max: 60_000, Avg: 30_005}}, got); diff != "" {
 		t.Error(diff)
@@ -154,7 +154,7 @@ func TestSkillCallsAreCounted(t *testing.T) {
 	}
 }
 
-// A step is kept with task, skills, contract, state and times, whether it went well or not.
+// A step has task, skills, contract, state and times, whether it succeeded or not.
 func TestStepRecord(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -206,8 +206,8 @@ func counted(t *testing.T, d storage.Documents, index, by string, q storage.Quer
 	return out
 }
 
-// What the health of plans is computed from can be counted: plans by their end and
-// by their replans, writes that broke a contract, calls of skills by their end.
+// The inputs of the health of plans can be counted: plans by their end and by their replans, writes
+// that broke a contract, calls of skills by their end.
 func TestPlanHealthIsCounted(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -236,8 +236,7 @@ func TestPlanHealthIsCounted(t *testing.T) {
 	}
 }
 
-// An event that was written is never another one: the store takes no change of it,
-// by nobody.
+// A written event never changes: the store refuses every change of it.
 func TestEventsAreAppended(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)

@@ -1,8 +1,7 @@
-// Package recorder follows the journal and writes what can be made from it: the
-// documents of agent_plans, the events of agent_events, the calls of
-// agent_skill_calls and the search index of orders. Nobody else writes these, and
-// all can be dropped and built again with the same content. It also writes the rows of
-// tools in agent_messages, beside those of turns.
+// Package recorder follows the journal and writes what can be made from it: the documents of
+// agent_plans, the events of agent_events, the calls of agent_skill_calls and the search index of
+// intents. Nothing else writes these, and all can be dropped and rebuilt with the same content. It
+// also writes the rows of tools in agent_messages, beside those of turns.
 package recorder
 
 import (
@@ -13,37 +12,37 @@ import (
 	"runtime/debug"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// Recorder folds the journal into projections, in order and once: every write
-// is fenced by the position or create-only, so that after a crash it goes over
-// the last records again and changes nothing. Its outage delays reads, never orders.
+// Recorder applies the journal to projections, in order and once: every write is fenced by the
+// position or create-only, so that after a crash it repeats the last records and changes nothing.
+// Its outage delays reads, never intents.
 type Recorder struct {
-	// Tenants whose orders the documents may have, as the router's directory knows
-	// them: asked once, when Run begins. Nil: everything is projected again.
+	// Tenants whose intents the documents may have, as the router's directory knows them: read
+	// once, when Run begins. Nil: everything is projected again.
 	Tenants func() []string
-	// From is the state after some of the records, to begin with where the documents have
-	// all of these. It is the recorder's own from now on. Nil: all records are read.
+	// From is the state after some of the records, to begin with if the documents have all of
+	// these. The recorder owns it from now on. Nil: all records are read.
 	From *state.State
-	// Content reads a blob of tenant system: agents that are no part of an order.
+	// Content reads a blob of tenant system: agents that are not part of an intent.
 	Content func(ctx context.Context, digest string) ([]byte, error)
-	// Publish is given events that are written, in order, and does not wait. After a crash it
-	// is given those of the last records again. Nil: nobody hears of them.
+	// Publish is given written events, in order, and must not block. After a crash it is given
+	// those of the last records again. Nil: events are not published.
 	Publish func([]bus.Event)
 
-	records   storage.Records
-	documents storage.Documents
-	log       *slog.Logger
-	fold      *state.State // its own: a plan's document is the plan as of each record; see told
-	batch     *batch       // gathered and not written; of Run's goroutine
-	aside     aside
-	recent    [64]recent // by position
+	records     storage.Records
+	documents   storage.Documents
+	log         *slog.Logger
+	state       *state.State // its own: a plan's document is the plan as of each record; see planView
+	batch       *batch       // gathered and not written; of Run's goroutine
+	unprojected unprojected
+	recent      [64]recent // by position
 
 	*storage.Progress // of the records that are projected
 }
@@ -52,17 +51,35 @@ type Recorder struct {
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
 		Content: func(context.Context, string) ([]byte, error) { return nil, storage.ErrNotFound },
-		records: records, documents: documents, log: log, fold: state.New(), batch: newBatch(), aside: aside{at: map[int64]bool{}},
+		records: records, documents: documents, log: log, state: state.New(), batch: newBatch(), unprojected: unprojected{positions: map[int64]bool{}},
 		Progress: storage.NewProgress(),
 	}
 }
 
-// retryAfter is how long a store that refuses is left alone.
+// retryAfter is the pause after a store refuses.
 const retryAfter = time.Second
 
+// lastTime bounds how long a store that is down delays the end of RunToEnd.
+const lastTime = time.Second
+
+// RunToEnd is Run, but once ctx has ended it first writes what was committed; nobody commits any
+// more then. next is the position after the last record.
+func (r *Recorder) RunToEnd(ctx context.Context, next func() int64) error {
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	stop := context.AfterFunc(ctx, func() {
+		defer end()
+		last, cancel := context.WithTimeout(lasting, lastTime)
+		defer cancel()
+		_ = r.Reach(last, next()) // the next start continues where it ends
+	})
+	defer stop()
+	return r.Run(lasting)
+}
+
 // Run projects records until ctx ends. A store that is down is tried again. A record of which
-// something cannot be projected is set aside: the rest of it is projected, and so are the
-// records behind it. The error is that of a journal that cannot be read.
+// something cannot be projected is set aside: the rest of it is projected, and so are the records
+// after it. The error is that of a journal that cannot be read.
 func (r *Recorder) Run(ctx context.Context) error {
 	skip, err := r.Projected(ctx)
 	if err == nil {
@@ -73,7 +90,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 	next := int64(0)
 	if r.From != nil && r.From.Next() <= skip {
-		r.fold, next = r.From, r.From.Next()
+		r.state, next = r.From, r.From.Next()
 	}
 	r.From = nil
 	for {
@@ -104,7 +121,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// stopped is the error that ends Run, if it is not that ctx has ended.
+// stopped is the error that ends Run, unless it is that ctx has ended.
 func (r *Recorder) stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return fmt.Errorf("recorder: before record %d: %w", r.Reached(), err)
@@ -112,16 +129,16 @@ func (r *Recorder) stopped(ctx context.Context, err error) error {
 	return nil
 }
 
-// Projected is a position up to which everything surely is projected: a batch before the
-// newest order in the search index, which is written last of its batch. The only error is
-// that ctx has ended.
+// Projected is a position up to which everything is certainly projected: a batch before the newest
+// intent in the search index, which is written last of its batch. The only error is that ctx has
+// ended.
 func (r *Recorder) Projected(ctx context.Context) (position int64, err error) {
 	if r.Tenants == nil {
 		return 0, nil
 	}
 	for _, tenant := range r.Tenants() {
-		err := r.patiently(ctx, storage.IndexOrders, func() error {
-			page, err := r.documents.Search(ctx, tenant, storage.IndexOrders, storage.Query{Sort: "-position", Limit: 1})
+		err := r.patiently(ctx, storage.IndexIntents, func() error {
+			page, err := r.documents.Search(ctx, tenant, storage.IndexIntents, storage.Query{Sort: "-position", Limit: 1})
 			for _, newest := range page.Documents {
 				position = max(position, newest.Position-maxBatch)
 			}
@@ -134,20 +151,20 @@ func (r *Recorder) Projected(ctx context.Context) (position int64, err error) {
 	return position, nil
 }
 
-// State is what the recorder has of the records that it has seen, once Run has ended.
-func (r *Recorder) State() *state.State { return r.fold }
+// State is the recorder's state after the records that it has read, once Run has ended.
+func (r *Recorder) State() *state.State { return r.state }
 
-// about is what a record is or ends, and the plan of that before the record.
+// about is the intent that a record contains or ends, and its plan before the record.
 type about struct {
-	order   state.Order
+	intent  state.Intent
 	outcome intents.Outcome
 	before  *catalog.PlanView
 	tenant  string   // of the plans that end with it
 	ends    []string // their ids
 }
 
-// observe folds one record and, if write is set, gathers what follows from it. The error is
-// that of a journal that cannot be read, or that ctx has ended.
+// observe applies one record and, if write is set, gathers what follows from it. The error is that
+// of a journal that cannot be read, or that ctx has ended.
 func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) error {
 	var of about
 	var faults []error
@@ -165,8 +182,12 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		}
 	}
 	known := len(faults) == 0
-	r.fold.Observe(state.EntryOf(rec))
-	if err := r.fold.Fault(rec.Position); err != nil {
+	var read *state.Intent
+	if write && known && rec.Kind == storage.KindIntent {
+		read = &of.intent
+	}
+	r.state.ObserveRead(state.EntryOf(rec), read)
+	if err := r.state.Fault(rec.Position); err != nil {
 		faults = append(faults, err)
 	}
 	if write && known {
@@ -190,7 +211,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	return nil
 }
 
-// guarded has a panic end as an error: no record ends the process.
+// guarded turns a panic into an error: no record ends the process.
 func guarded(project func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -203,34 +224,34 @@ func guarded(project func() error) (err error) {
 // about reads what a record is about, on the state before it.
 func (r *Recorder) about(ctx context.Context, rec storage.Record) (of about, err error) {
 	switch rec.Kind { //nolint:exhaustive // others are about no order, or look for it themselves
-	case storage.KindOrder:
-		if of.order, err = state.ReadOrder(rec); err == nil {
-			r.recent[rec.Position%int64(len(r.recent))] = recent{true, rec.Position, of.order}
+	case storage.KindIntent:
+		if of.intent, err = state.ReadIntent(rec); err == nil {
+			r.recent[rec.Position%int64(len(r.recent))] = recent{true, rec.Position, of.intent}
 		}
 	case storage.KindOutcome:
 		var at int64
 		if of.outcome, at, err = state.OutcomeOf(rec); err == nil {
-			of.order, err = r.order(ctx, at)
+			of.intent, err = r.intent(ctx, at)
 		}
 	}
 	if err != nil {
 		return of, err
 	}
-	of.before = r.plan(of.order)
-	of.tenant, of.ends = r.fold.EndedWith(of.order)
+	of.before = r.plan(of.intent)
+	of.tenant, of.ends = r.state.EndedWith(of.intent)
 	return of, nil
 }
 
-// projecting are the parts of what follows from a record that was folded. None needs another;
-// of a plan whose texts are lost the error says so, and the parts are without it.
+// projecting returns the independent parts of what follows from an applied record. If the texts of
+// a plan are lost the error says so, and the parts are without them.
 func (r *Recorder) projecting(ctx context.Context, of about, rec storage.Record) (list []func() error, err error) {
-	s, out := of.order, of.outcome
-	after, err := r.told(ctx, s.Tenant, r.planID(s))
+	s, out := of.intent, of.outcome
+	after, err := r.planView(ctx, s.Tenant, r.planID(s))
 	switch rec.Kind { //nolint:exhaustive // nothing follows from others
-	case storage.KindOrder:
+	case storage.KindIntent:
 		where := r.ofApproval(s)
 		list = append(list,
-			func() error { return r.writeEvents(where, orderEvents(where, of.before, after), rec) },
+			func() error { return r.writeEvents(where, intentEvents(where, of.before, after), rec) },
 			func() error { r.writePlan(after, rec); return nil },
 			func() error { return r.writeTool(s, rec) },
 		)
@@ -255,34 +276,34 @@ func (r *Recorder) projecting(ctx context.Context, of about, rec storage.Record)
 	return list, err
 }
 
-// unreadError is of a journal that cannot be read: nothing follows from it for a record.
+// unreadError says that the journal cannot be read: nothing follows from it for a record.
 type unreadError struct{ error }
 
 func (e *unreadError) Unwrap() error { return e.error }
 
-// recent is an order that was just read: its outcome mostly comes soon.
+// recent is an intent that was just read: its outcome mostly comes soon.
 type recent struct {
 	read     bool
 	position int64
-	order    state.Order
+	intent   state.Intent
 }
 
-// order reads the order at a position.
-func (r *Recorder) order(ctx context.Context, position int64) (state.Order, error) {
+// intent reads the intent at a position.
+func (r *Recorder) intent(ctx context.Context, position int64) (state.Intent, error) {
 	if has := r.recent[position%int64(len(r.recent))]; has.read && has.position == position {
-		return has.order, nil
+		return has.intent, nil
 	}
 	rec, err := r.records.Get(ctx, position)
 	if err != nil {
 		if errors.Is(err, storage.ErrNotFound) {
-			return state.Order{}, fmt.Errorf("record %d: %w", position, err)
+			return state.Intent{}, fmt.Errorf("record %d: %w", position, err)
 		}
-		return state.Order{}, &unreadError{err}
+		return state.Intent{}, &unreadError{err}
 	}
-	return state.ReadOrder(rec)
+	return state.ReadIntent(rec)
 }
 
-// patiently asks a store. One that is down is tried again until ctx ends.
+// patiently calls a store. One that is down is tried again until ctx ends.
 func (r *Recorder) patiently(ctx context.Context, index string, ask func() error) error {
 	for {
 		err := ask()

@@ -13,15 +13,15 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router/recorder"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
 
 // indices that the recorder writes.
-var indices = []string{storage.IndexMessages, storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexOrders}
+var indices = []string{storage.IndexMessages, storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexIntents}
 
 // documents is an empty store that knows the schemas.
 func documents(t testing.TB) *sqlite.Documents {
@@ -47,7 +47,7 @@ func documents(t testing.TB) *sqlite.Documents {
 	return d
 }
 
-// follower is a recorder that runs.
+// follower is a running recorder.
 type follower struct {
 	*recorder.Recorder
 	t     testing.TB
@@ -104,7 +104,7 @@ func woken(t *testing.T, d storage.Documents) (*routertest.World, *follower) {
 	return w, f
 }
 
-// dump is everything that was projected.
+// dump returns everything that was projected.
 func dump(t testing.TB, d storage.Documents, tenants ...string) map[string][]storage.Document {
 	t.Helper()
 	out := map[string][]storage.Document{}
@@ -126,8 +126,8 @@ func dump(t testing.TB, d storage.Documents, tenants ...string) map[string][]sto
 	return out
 }
 
-// eventful does a bit of everything: a whole turn, a refusal, a hold, replans, a
-// contract violation, control orders.
+// eventful produces events of each kind: a whole turn, a refusal, a hold, replans, a contract
+// violation, control intents.
 func eventful(w *routertest.World) {
 	w.Helper()
 	w.TwoSteps()
@@ -154,8 +154,8 @@ func eventful(w *routertest.World) {
 	w.Want(w.Begun("p3", "pay").Started(1).Call("pay", `{"n":3}`), intents.ApprovalRequired)
 }
 
-// What is projected live is what is projected from the records afterwards: the
-// documents may be dropped and built again.
+// A live projection equals the projection from the records afterwards: the documents may be dropped
+// and rebuilt.
 func TestRebuild(t *testing.T) {
 	live := documents(t)
 	w, f := woken(t, live)
@@ -175,7 +175,7 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// The document of a plan is the plan on the fold.
+// The document of a plan is the plan in the state.
 func TestPlanDocument(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -194,8 +194,8 @@ func TestPlanDocument(t *testing.T) {
 	}
 }
 
-// A recorder that is stopped and started again at every turn writes every event
-// once and ends where one that never stopped does.
+// A recorder that is stopped and started again at every turn writes every event once and ends where
+// one that never stopped does.
 func TestRestarts(t *testing.T) {
 	c := &counting{Documents: documents(t)}
 	w := routertest.New(t, routertest.Options{})
@@ -256,7 +256,7 @@ func (c *counting) Search(ctx context.Context, tenant, index string, q storage.Q
 	return c.Documents.Search(ctx, tenant, index, q)
 }
 
-// A store that is down at the start is waited for too.
+// The recorder also waits for a store that is down at the start.
 func TestStoreDownAtTheStart(t *testing.T) {
 	c := &counting{Documents: documents(t), fail: errDown, failed: make(chan struct{}, 1)}
 	w := routertest.New(t, routertest.Options{})
@@ -267,12 +267,12 @@ func TestStoreDownAtTheStart(t *testing.T) {
 	f.caughtUp()
 	f.stop()
 	c.set(errDown)
-	g := follow(t, w, c) // ended while it waits, it ends well
+	g := follow(t, w, c) // it ends without an error while it waits
 	<-c.failed
 	g.stop()
 }
 
-// A store that is down stops no order; when it is back nothing is missing.
+// A store that is down stops no intent; when it is back nothing is missing.
 func TestStoreDown(t *testing.T) {
 	c := &counting{Documents: documents(t), failed: make(chan struct{}, 1)}
 	w, f := woken(t, c)

@@ -10,17 +10,16 @@ import (
 	"aob.dev/writ/state"
 )
 
-// Facts of logs that were written before the router looked: what an executor had
-// no business to say makes no event.
+// An event that an executor may not report is not written, even if the log has it.
 func TestReportedEvents(t *testing.T) {
 	said := func(names ...string) []string {
 		var out intents.Outcome
 		for _, n := range names {
-			out.Facts = append(out.Facts, intents.Fact{Event: n, Payload: json.RawMessage(`{}`)})
+			out.Events = append(out.Events, intents.ReportedEvent{Event: n, Payload: json.RawMessage(`{}`)})
 		}
 		out.Status = intents.Done
 		var got []string
-		for _, e := range outcomeEvents(state.Order{Type: names[0]}, intents.Outcome{Status: out.Status, Facts: out.Facts[1:]}, nil, nil) {
+		for _, e := range outcomeEvents(state.Intent{Type: names[0]}, intents.Outcome{Status: out.Status, Events: out.Events[1:]}, nil, nil) {
 			got = append(got, e.typ)
 		}
 		return got

@@ -36,9 +36,9 @@ func (r *reads) Get(ctx context.Context, position int64) (storage.Record, error)
 	return r.Records.Get(ctx, position)
 }
 
-// TestStartReadsOnce: a recorder that is told the tenants reads the journal once
-// when it starts again, looks up orders of the last batches alone, and writes
-// what one that reads it twice does.
+// TestStartReadsOnce: a recorder that is given the tenants reads the journal once when it starts
+// again, looks up only the intents of the last batches, and writes what a recorder that reads it
+// twice writes.
 func TestStartReadsOnce(t *testing.T) {
 	w := worked(t, 25) // more than two batches
 	d := documents(t)
@@ -81,8 +81,8 @@ func TestStartReadsOnce(t *testing.T) {
 	}
 }
 
-// TestStartsFromState: a recorder that is given the state after some records reads only
-// those behind them, where its documents have these, and all of them where they do not.
+// TestStartsFromState: a recorder that is given the state after some records reads only those after
+// them if its documents have these, and all of them otherwise.
 func TestStartsFromState(t *testing.T) {
 	w := worked(t, 25) // more than two batches
 	projected, empty := documents(t), documents(t)

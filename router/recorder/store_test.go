@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// counting counts what was really written.
+// counting counts actual writes.
 type counting struct {
 	storage.Documents
 	mu      sync.Mutex // guards what follows
@@ -48,7 +48,7 @@ func (c *counting) Project(ctx context.Context, tenant, index string, p storage.
 	return c.Documents.Project(ctx, tenant, index, storage.Projection{Put: p.Put})
 }
 
-// limited takes some writes and fails all later ones.
+// limited accepts some writes and fails all later ones.
 type limited struct {
 	storage.Documents
 	mu   sync.Mutex // guards left

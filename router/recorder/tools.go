@@ -14,9 +14,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// The types of rows in agent_messages for the calls of tools that an agent makes in a
-// session, and for what came of them. No prompt has them. What an agent does that another
-// one asked makes no rows, but the ask does.
+// The types of rows in agent_messages for the calls of tools that an agent makes in a session, and
+// for their results. No prompt has them. Calls of an agent that another one asked make no rows, but
+// the ask does.
 const (
 	rowOfCall     = "tool_call"
 	rowOfResponse = "tool_response"
@@ -27,27 +27,29 @@ const maxShown = 16 << 10
 
 // toolCall is what a row says of its call.
 type toolCall struct {
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args,omitempty"`
-	ID   string          `json:"id"` // <step>.<reply>.<index>
+	Name string `json:"name"`
+	// Skill that was called: its tool's name may be a shorter one.
+	Skill string          `json:"skill,omitempty"`
+	Args  json.RawMessage `json:"args,omitempty"`
+	ID    string          `json:"id"` // <step>.<reply>.<index>
 }
 
-// calledBy is the call that made an order; false: no rows are made of it.
-func calledBy(s state.Order) (toolCall, bool) {
-	c := toolCall{Name: cmp.Or(s.Skill, tools[s.Type].name, s.Type), ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
+// calledBy is the call that made an intent; false: no rows are made of it.
+func calledBy(s state.Intent) (toolCall, bool) {
+	c := toolCall{Name: cmp.Or(s.Context.Tool, s.Skill, tools[s.Type].name, s.Type), Skill: s.Skill, ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
 	return c, s.Context.Call != "" && s.Context.Ask == "" && s.Context.SessionID != "" && !s.Erased
 }
 
 const askAgent = "ask_agent"
 
-// tool is what a model wrote where an order of another name or with other arguments came of it.
+// tool is what a model wrote if the intent has another name or other arguments.
 type tool struct {
 	name    string             // empty: that of the skill
-	written func(recorded) any // nil: the arguments of the order
+	written func(toolArgs) any // nil: the arguments of the intent
 }
 
-// recorded are the arguments of such orders.
-type recorded struct {
+// toolArgs are the arguments of such intents.
+type toolArgs struct {
 	Agent string          `json:"agent"`
 	Input json.RawMessage `json:"input"`
 	Mode  string          `json:"mode"`
@@ -58,39 +60,42 @@ type recorded struct {
 	Query string          `json:"query"`
 }
 
-// tools by the type of the order.
+// tools by the type of the intent.
 var tools = map[string]tool{
-	"skill.call":         {"", func(a recorded) any { return a.Input }},
-	intents.TypeAgentAsk: {askAgent, func(a recorded) any { return asked{a.Agent, a.Input} }},
-	"memory.query":       {"search", func(a recorded) any { return searched{a.Mode, a.Text, a.TopK} }},
-	"kb.search":          {"search", func(a recorded) any { return searched{"KNOWLEDGE", a.Q, a.K} }},
-	"skill.find":         {"find_tools", func(a recorded) any { return map[string]string{"query": a.Query} }},
+	"skill.call":         {"", func(a toolArgs) any { return a.Input }},
+	intents.TypeAgentAsk: {askAgent, func(a toolArgs) any { return askArgs{a.Agent, a.Input} }},
+	"memory.query":       {"search", func(a toolArgs) any { return searchArgs{a.Mode, a.Text, a.TopK} }},
+	"kb.search":          {"search", func(a toolArgs) any { return searchArgs{"KNOWLEDGE", a.Q, a.K} }},
+	"skill.find":         {"find_tools", func(a toolArgs) any { return map[string]string{"query": a.Query} }},
 	"approval.ask":       {name: "ask_people"},
 	"schedule.put":       {name: "remind_me"},
 	"schedule.list":      {name: "remind_me"},
 	"schedule.delete":    {name: "remind_me"},
 }
 
-type asked struct {
-	Agent string          `json:"agent_name"`
+type askArgs struct {
+	Agent string          `json:"agent_name,omitempty"`
 	Input json.RawMessage `json:"input_text"`
 }
 
-type searched struct {
+type searchArgs struct {
 	Mode  string `json:"mode"`
 	Query string `json:"query"`
 	Limit int    `json:"limit,omitempty"`
 }
 
-// argsOf a call, as the model wrote them, as far as the order has them: of a label it has the
-// intent or the file that the label stood for.
-func argsOf(typ string, args json.RawMessage) json.RawMessage {
-	written := tools[typ].written
+// argsOf returns the arguments of a call, as the model wrote them, as far as the intent has them: a
+// label is replaced by the intent or the file that it stood for.
+func argsOf(s state.Intent, name string) json.RawMessage {
+	written := tools[s.Type].written
 	if written == nil {
-		return args
+		return s.Args
 	}
-	var a recorded
-	_ = json.Unmarshal(args, &a) // recorded arguments matched their schema
+	var a toolArgs
+	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
+	if s.Type == intents.TypeAgentAsk && name != askAgent {
+		a.Agent = "" // the tool says it
+	}
 	w := written(a)
 	if input, ok := w.(json.RawMessage); ok {
 		return input
@@ -99,13 +104,13 @@ func argsOf(typ string, args json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// writeTool gathers the row of an order that is a call, or that ends the task of an ask.
-func (r *Recorder) writeTool(s state.Order, rec storage.Record) error {
+// writeTool adds the row of an intent that is a call, or that ends the task of an ask.
+func (r *Recorder) writeTool(s state.Intent, rec storage.Record) error {
 	if s.Decision.Verdict == intents.Deny {
 		return nil
 	}
 	if c, ok := calledBy(s); ok {
-		c.Args = argsOf(s.Type, s.Args)
+		c.Args = argsOf(s, c.Name)
 		return r.writeToolRow(s, rowOfCall, c, nil, rec)
 	}
 	var a catalog.StepFinish
@@ -113,7 +118,7 @@ func (r *Recorder) writeTool(s state.Order, rec storage.Record) error {
 		return nil
 	}
 	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
-	t, _ := r.fold.View().Task(s.Tenant + "/" + a.TaskID)
+	t, by := r.state.View().TaskWithTool(s.Tenant + "/" + a.TaskID)
 	if t.Ask == "" || t.Session == "" {
 		return nil
 	}
@@ -121,12 +126,11 @@ func (r *Recorder) writeTool(s state.Order, rec storage.Record) error {
 	if content == "" {
 		content = a.Status + ": " + a.Reason
 	}
-	return r.writeToolRow(s, rowOfResponse, toolCall{Name: askAgent, ID: fmt.Sprintf("%d.%s", t.Step, t.Ask)}, &content, rec)
+	return r.writeToolRow(s, rowOfResponse, toolCall{Name: cmp.Or(by, askAgent), ID: fmt.Sprintf("%d.%s", t.Step, t.Ask)}, &content, rec)
 }
 
-// writeToolOutcome gathers the row of what came of a call. The answer to an ask is the end
-// of its task.
-func (r *Recorder) writeToolOutcome(s state.Order, out intents.Outcome, rec storage.Record) error {
+// writeToolOutcome adds the row of a call's result. The answer to an ask is the end of its task.
+func (r *Recorder) writeToolOutcome(s state.Intent, out intents.Outcome, rec storage.Record) error {
 	content := string(out.Result)
 	if out.Status != intents.Done && out.Reason != storage.ErasedReason {
 		content = string(out.Code) + ": " + out.Reason
@@ -138,7 +142,7 @@ func (r *Recorder) writeToolOutcome(s state.Order, out intents.Outcome, rec stor
 	return r.writeToolRow(s, rowOfResponse, c, &content, rec)
 }
 
-func (r *Recorder) writeToolRow(s state.Order, typ string, c toolCall, content *string, rec storage.Record) error {
+func (r *Recorder) writeToolRow(s state.Intent, typ string, c toolCall, content *string, rec storage.Record) error {
 	if content != nil && len(*content) > maxShown {
 		*content = strings.ToValidUTF8((*content)[:maxShown], "") + "…"
 	}
@@ -156,12 +160,12 @@ func (r *Recorder) writeToolRow(s state.Order, typ string, c toolCall, content *
 	return err
 }
 
-func toolRowID(s state.Order, typ string) string { return fmt.Sprintf("t_%012d_%s", s.Recorded, typ) }
+func toolRowID(s state.Intent, typ string) string { return fmt.Sprintf("t_%012d_%s", s.Recorded, typ) }
 
-// eraseTools removes the rows that hold what is erased of an order.
-func (r *Recorder) eraseTools(ctx context.Context, of state.Order, parts []string) error {
+// eraseTools removes the rows of what is erased of an intent.
+func (r *Recorder) eraseTools(ctx context.Context, of state.Intent, parts []string) error {
 	for _, typ := range []string{rowOfCall, rowOfResponse} {
-		if !slices.Contains(parts, catalog.ErasesOrder) && (typ == rowOfCall || !slices.Contains(parts, catalog.ErasesResult)) {
+		if !slices.Contains(parts, catalog.ErasesIntent) && (typ == rowOfCall || !slices.Contains(parts, catalog.ErasesResult)) {
 			continue
 		}
 		if err := r.patiently(ctx, storage.IndexMessages, func() error {

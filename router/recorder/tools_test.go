@@ -8,11 +8,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
 )
 
-// toolRows are the rows of tools in agent_messages, as "type name id content args".
+// toolRows are the rows of tools in agent_messages, as "type name (skill) id content args".
 func toolRows(t *testing.T, d storage.Documents) (out []string) {
 	t.Helper()
 	for _, doc := range dump(t, d, "default")["default/agent_messages"] {
@@ -20,8 +20,8 @@ func toolRows(t *testing.T, d storage.Documents) (out []string) {
 			Type    string  `json:"message_type"`
 			Content *string `json:"content"`
 			Calls   struct {
-				Name, ID string
-				Args     json.RawMessage
+				Name, Skill, ID string
+				Args            json.RawMessage
 			} `json:"tool_calls"`
 		}
 		if err := json.Unmarshal(doc.Body, &row); err != nil {
@@ -31,13 +31,16 @@ func toolRows(t *testing.T, d storage.Documents) (out []string) {
 		if row.Content != nil {
 			content = *row.Content
 		}
+		if row.Calls.Skill != "" {
+			row.Calls.Name += " (" + row.Calls.Skill + ")"
+		}
 		out = append(out, row.Type+" "+row.Calls.Name+" "+row.Calls.ID+" "+content+" "+string(row.Calls.Args))
 	}
 	return out
 }
 
-// TestToolRows: a call of an agent's makes a row, and so does what came of it. Orders that
-// no call made have none, and an erasure takes the rows away.
+// TestToolRows: a call of an agent makes a row, and so does its result. Other intents have none,
+// and an erasure removes the rows.
 func TestToolRows(t *testing.T) {
 	live := documents(t)
 	w, f := woken(t, live)
@@ -45,23 +48,25 @@ func TestToolRows(t *testing.T) {
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`"paid"`)})))
 	w.Bus.On("memory.query", routertest.Always(routertest.Done(catalog.MemoryQueryResult{Hits: []catalog.MemoryHit{}, By: catalog.ByWords})))
 	task := w.BegunAgent("p1", "general").Started(1)
-	at := func(call string, o routertest.Order) routertest.Order {
+	at := func(call string, o routertest.Intent) routertest.Intent {
 		o.Ctx.Call = call
 		return o
 	}
-	paid := w.OK(at("1.0", task.CallOrder("pay", `{"to":"ben"}`)))
-	w.OK(at("2.0", task.Order("memory.query", catalog.MemoryQuery{Mode: catalog.Search, Text: "boat"})))
+	first := at("1.0", task.CallIntent("pay", `{"to":"ben"}`))
+	first.Ctx.Tool = "pay_bill"
+	paid := w.OK(first)
+	w.OK(at("2.0", task.Intent("memory.query", catalog.MemoryQuery{Mode: catalog.Search, Text: "boat"})))
 	w.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorFailed)))
-	w.Want(w.Do(at("3.0", task.CallOrder("pay", `{"to":"eve"}`))), intents.ExecutorFailed)
-	w.OK(task.Order("skill.load", catalog.SkillLoad{Skill: "pay"}))
-	w.Want(w.Do(at("4.0", task.CallOrder("other", `{}`))), intents.TaskScope)
+	w.Want(w.Do(at("3.0", task.CallIntent("pay", `{"to":"eve"}`))), intents.ExecutorFailed)
+	w.OK(task.Intent("skill.load", catalog.SkillLoad{Skill: "pay"}))
+	w.Want(w.Do(at("4.0", task.CallIntent("other", `{}`))), intents.TaskScope)
 	w.Want(task.Reply("These."), intents.OK)
 	w.Want(task.Complete(), intents.OK)
 	f.caughtUp()
 	want := []string{
-		`tool_call pay 1.1.0 null {"to":"ben"}`, `tool_response pay 1.1.0 {"output":"paid"} `,
+		`tool_call pay_bill (pay) 1.1.0 null {"to":"ben"}`, `tool_response pay_bill (pay) 1.1.0 {"output":"paid"} `,
 		`tool_call search 1.2.0 null {"mode":"SEARCH","query":"boat"}`, `tool_response search 1.2.0 {"hits":[],"by":"words"} `,
-		`tool_call pay 1.3.0 null {"to":"eve"}`, `tool_response pay 1.3.0 EXECUTOR_FAILED: as the test wants it `,
+		`tool_call pay (pay) 1.3.0 null {"to":"eve"}`, `tool_response pay (pay) 1.3.0 EXECUTOR_FAILED: as the test wants it `,
 	}
 	if d := cmp.Diff(want, toolRows(t, live)); d != "" {
 		t.Error(d)
@@ -81,8 +86,8 @@ func TestToolRows(t *testing.T) {
 	}
 }
 
-// TestAskRows: an ask is a call of the agent that asks, and what the asked agent says is the
-// answer to it. What that agent calls itself makes no rows.
+// TestAskRows: an ask is a call of the asking agent, and the asked agent's reply is its answer. The
+// asked agent's own calls make no rows.
 func TestAskRows(t *testing.T) {
 	live := documents(t)
 	w, f := woken(t, live)
@@ -95,14 +100,18 @@ func TestAskRows(t *testing.T) {
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`["a spoon"]`)})))
 	p := w.BegunAgent("p", "desk")
 	task := p.Started(1)
-	asked := task.Asked("shop", "1.0")
-	list := asked.CallOrder("shop.list", `{}`)
+	asked := task.MustAsk("shop", "1.0")
+	list := asked.CallIntent("shop.list", `{}`)
 	list.Ctx.Call = "1.0"
 	w.OK(list)
 	w.Want(asked.Reply("A spoon."), intents.OK)
-	refused := task.Asked("shop", "2.0")
+	refused := task.MustAsk("shop", "2.0")
 	w.Want(refused.Finish("failed", "", "The shop is closed."), intents.OK)
-	w.Want(task.Asked("points", "3.0").Reply(`{"points":7}`), intents.OK)
+	w.Want(task.MustAsk("points", "3.0").Reply(`{"points":7}`), intents.OK)
+	byName, shop := task.AskIntent("shop", "4.0", nil)
+	byName.Ctx.Tool = "ask_shop"
+	w.OK(byName)
+	w.Want(shop.Reply("A fork."), intents.OK)
 	w.Want(task.Reply("These."), intents.OK)
 	w.Want(p.Complete(), intents.OK)
 	f.caughtUp()
@@ -111,6 +120,7 @@ func TestAskRows(t *testing.T) {
 		`tool_call ask_agent 1.1.0 null {"agent_name":"shop","input_text":"Which, in 1.0?"}`, "tool_response ask_agent 1.1.0 A spoon. ",
 		`tool_call ask_agent 1.2.0 null {"agent_name":"shop","input_text":"Which, in 2.0?"}`, "tool_response ask_agent 1.2.0 failed: The shop is closed. ",
 		`tool_call ask_agent 1.3.0 null {"agent_name":"points","input_text":"Which, in 3.0?"}`, `tool_response ask_agent 1.3.0 {"points":7} `, // of a structured agent: JSON
+		`tool_call ask_shop 1.4.0 null {"input_text":"Which, in 4.0?"}`, "tool_response ask_shop 1.4.0 A fork. ",
 	}
 	if d := cmp.Diff(want, toolRows(t, live)); d != "" {
 		t.Error(d)

@@ -1,4 +1,4 @@
-// Package blobdir keeps blobs in a directory of one machine.
+// Package blobdir stores blobs in a directory of one machine.
 //
 //	scopes/<tenant>/<scope>/<id>   temporary files of a step
 //	cas/<tenant>/<digest>          blobs of a tenant
@@ -88,7 +88,7 @@ func (o objects) Put(ctx context.Context, r io.Reader, name func(storage.Digest)
 		return d, size, err
 	}
 	failpoint.Hit(failpoint.BlobReceived)
-	if err := os.Rename(partial, path); err != nil { // synced below, behind its failpoint
+	if err := os.Rename(partial, path); err != nil { // synced below, after its failpoint
 		return d, size, err
 	}
 	failpoint.Hit(failpoint.BlobRenamed)
@@ -117,7 +117,7 @@ func (o objects) Get(_ context.Context, name string, d storage.Digest) (io.ReadC
 
 // List the files below a directory; see storage.Objects. One that goes meanwhile is
 // left out.
-func (o objects) List(ctx context.Context, prefix string) (out []storage.Named, err error) {
+func (o objects) List(ctx context.Context, prefix string) (out []storage.ObjectInfo, err error) {
 	err = filepath.WalkDir(o.path(prefix), func(path string, e fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
@@ -126,7 +126,7 @@ func (o objects) List(ctx context.Context, prefix string) (out []storage.Named, 
 			var info fs.FileInfo
 			if info, err = e.Info(); err == nil {
 				name, _ := filepath.Rel(o.root, path) // it is below
-				out = append(out, storage.Named{Name: filepath.ToSlash(name), Size: info.Size(), At: info.ModTime()})
+				out = append(out, storage.ObjectInfo{Name: filepath.ToSlash(name), Size: info.Size(), At: info.ModTime()})
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -167,14 +167,14 @@ func (b *Blobs) begin() string {
 	return filepath.Join(b.partial, name)
 }
 
-// discard ends what begin began and removes what is still there. What cannot be
+// discard ends what begin began and removes the rest. What cannot be
 // removed now is left to Sweep.
 func (b *Blobs) discard(path string) {
 	_ = os.RemoveAll(path)
 	b.active.Delete(filepath.Base(path))
 }
 
-// checkedFile is checked while it is read from its beginning to its end. Whoever
+// checkedFile is checked while it is read from beginning to end. A caller that
 // seeks has digests of parts: from then on nothing is checked here.
 type checkedFile struct {
 	io.ReadCloser
@@ -187,7 +187,7 @@ func (c *checkedFile) Seek(offset int64, whence int) (int64, error) {
 	return c.f.Seek(offset, whence)
 }
 
-// Sweep removes old scopes and what a crash left; see storage.Blobs. It goes on
+// Sweep removes old scopes and what a crash left; see storage.Blobs. It continues
 // after an error and returns all of them.
 func (b *Blobs) Sweep(ctx context.Context, age time.Duration) (int, error) {
 	partial, err := b.sweepPartial(ctx)

@@ -26,7 +26,7 @@ func open(t testing.TB, dir string) *blobdir.Blobs {
 	return b
 }
 
-// fill keeps a blob and a file and returns every path below dir.
+// fill stores a blob and a file and returns every path below dir.
 func fill(t *testing.T, b *blobdir.Blobs, dir string) (ref, id string, paths []string) {
 	t.Helper()
 	ref, _, err := b.Keep(t.Context(), "../tenant", strings.NewReader("kept"))
@@ -107,9 +107,9 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestSweepRemovesWhatACrashLeft: a writer that died left a file, a wipe that
-// died left a scope; a writer that lives keeps its file.
-func TestSweepRemovesWhatACrashLeft(t *testing.T) {
+// TestSweepAfterCrash: a writer that died left a file, a wipe that
+// died left a scope; a writer that lives retains its file.
+func TestSweepAfterCrash(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	b := open(t, dir)
 	partial := filepath.Join(dir, "partial")

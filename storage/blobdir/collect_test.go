@@ -16,7 +16,7 @@ import (
 	"aob.dev/writ/storage/blobdir"
 )
 
-// records is a journal that names what it is told to.
+// records is a journal that names the given digests.
 type records struct {
 	storage.Records
 	list []storage.Record
@@ -34,8 +34,8 @@ func (r records) Scan(_ context.Context, from int64) iter.Seq2[storage.Record, e
 	}
 }
 
-// TestCollect: only what is old, of a tenant that is asked for, and named by no
-// record goes; what was kept again is young.
+// TestCollect: only what is old, of a requested tenant, and named by no
+// record is removed; what was stored again is young.
 func TestCollect(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	b := open(t, dir)
@@ -96,7 +96,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// A blob that was kept again after it was listed is not dropped.
+// TestDropSparesTheYoung: a blob that was stored again after it was listed is not dropped.
 func TestDropSparesTheYoung(t *testing.T) {
 	b := open(t, filepath.Join(t.TempDir(), "blobs"))
 	ref, _, err := b.Keep(t.Context(), "acme", strings.NewReader("x"))

@@ -1,13 +1,13 @@
-// Package blobnats keeps blobs in two object stores (buckets) of a NATS server:
-// <bucket>_cas for what is kept, <bucket>_steps for temporary files. Names are
+// Package blobnats stores blobs in two object stores (buckets) of a NATS server:
+// <bucket>_cas for content-addressed blobs, <bucket>_steps for temporary files. Names are
 // those of storage.BlobName and storage.FileName, and the layout is that of NATS
 // (ADR-20), so `nats object` reads it.
 //
 // Writing is our own: a blob is sent in chunks of which a few are on their way at
-// a time, and its name is published when the server has taken all of them. So a
-// name never stands for half a blob, and memory is bounded. What a crash leaves
-// are chunks without a name, which Sweep removes. A name that is written again
-// gets new chunks; the old ones stay for who is reading them, until Sweep.
+// a time, and its name is published when the server has acknowledged all of them. So a
+// name never refers to half a blob, and memory is bounded. A crash leaves
+// chunks without a name, which Sweep removes. A name that is written again
+// gets new chunks; the old ones remain for current readers, until Sweep.
 //
 // Bytes are as durable as the server makes them when it acknowledges: with three
 // replicas, or with sync_interval "always".
@@ -23,6 +23,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/storage"
 )
 
@@ -39,10 +41,10 @@ var (
 	_ storage.Collector = (*Blobs)(nil)
 )
 
-// Open connects, and makes the buckets that are missing; those that are there
-// stay as they are and are refused where they cannot keep blobs. A server that
+// Open connects, and creates missing buckets; existing ones
+// stay as they are and are refused if they cannot store blobs. A server that
 // does not answer is storage.ErrUnavailable; a connection that is lost later is
-// taken up again.
+// restored.
 func Open(ctx context.Context, cfg Config) (*Blobs, error) { return open(ctx, cfg, true) }
 
 // Look does what Open does, but makes nothing: a missing bucket is no error.
@@ -62,18 +64,18 @@ func open(ctx context.Context, cfg Config, create bool) (b *Blobs, err error) {
 	b = &Blobs{}
 	closed := make(chan struct{})
 	if b.nc, err = at.connect(closed); err != nil {
-		return nil, fmt.Errorf("blobs: %w: %w", storage.ErrUnavailable, err)
+		return nil, storage.Unavailable(at.fault(err))
 	}
 	js, err := jetstream.New(b.nc, jetstream.WithDefaultTimeout(answerTime), jetstream.WithPublishAsyncTimeout(answerTime))
 	if err == nil {
-		b.kept, err = openBucket(ctx, js, closed, at.bucket+"_cas", at.replicas, create)
+		b.kept, err = openBucket(ctx, js, closed, at, "_cas", create)
 	}
 	if err == nil {
-		b.steps, err = openBucket(ctx, js, closed, at.bucket+"_steps", at.replicas, create)
+		b.steps, err = openBucket(ctx, js, closed, at, "_steps", create)
 	}
 	if err != nil {
 		b.nc.Close()
-		return nil, fmt.Errorf("blobs: %w", err)
+		return nil, err
 	}
 	b.NamedBlobs = storage.NamedBlobs{Kept: b.kept, Steps: b.steps}
 	return b, nil
@@ -95,14 +97,14 @@ func (b *bucket) Get(ctx context.Context, name string, d storage.Digest) (io.Rea
 	return storage.CheckedBlob(&chunks{ctx: ctx, b: b, subject: b.chunk(info.NUID), left: size}, d, size), size, nil
 }
 
-// info of an object, and the message that it is in.
+// info of an object, and its message.
 func (b *bucket) info(ctx context.Context, name string) (info jetstream.ObjectInfo, m *jetstream.RawStreamMsg, err error) {
 	m, err = b.stream.GetLastMsgForSubject(ctx, b.meta(name))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return info, nil, storage.ErrNotFound
 	}
 	if err != nil {
-		return info, nil, failed(ctx, err)
+		return info, nil, b.failed(ctx, err)
 	}
 	if err := json.Unmarshal(m.Data, &info); err != nil {
 		return info, nil, fmt.Errorf("blob %s: %w", name, err)
@@ -118,7 +120,7 @@ type chunks struct {
 	ctx     context.Context //nolint:containedctx // lives as long as the reading
 	b       *bucket
 	subject string
-	at      uint64 // sequence of the last one
+	seq     uint64 // sequence of the last one
 	data    []byte // what is not read of it
 	left    int64  // bytes of the object
 }
@@ -131,14 +133,14 @@ func (c *chunks) Read(p []byte) (int, error) {
 		if c.left <= 0 {
 			return 0, io.EOF
 		}
-		m, err := c.b.stream.GetMsg(c.ctx, c.at+1, jetstream.WithGetMsgSubject(c.subject))
+		m, err := c.b.stream.GetMsg(c.ctx, c.seq+1, jetstream.WithGetMsgSubject(c.subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return 0, fmt.Errorf("blob is damaged: its last %d bytes are missing", c.left)
 		}
 		if err != nil {
-			return 0, failed(c.ctx, err)
+			return 0, c.b.failed(c.ctx, err)
 		}
-		c.at, c.data, c.left = m.Sequence, m.Data, c.left-int64(len(m.Data))
+		c.seq, c.data, c.left = m.Sequence, m.Data, c.left-int64(len(m.Data))
 	}
 	n := copy(p, c.data)
 	c.data = c.data[n:]
@@ -152,9 +154,17 @@ func (c *chunks) Close() error {
 
 // failed is the error of a call to the server. The error of the caller's context stays
 // itself.
-func failed(ctx context.Context, err error) error {
+func (b *bucket) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+	return storage.Unavailable(b.place.fault(err))
+}
+
+// fault is an error of the server in words.
+func (p *place) fault(err error) error {
+	return egress.Server{
+		Name: "blobs on NATS at " + p.servers, Unaffected: "blobs that are kept there stay, and none is half written",
+		Address: "blobs (--blobs, of writ storage move --to)", Secret: "blobs_credentials (--blobs-credentials)", CA: "blobs_ca (--blobs-ca)", Try: "writ doctor",
+	}.Fault(bus.Plain(err))
 }

@@ -61,7 +61,7 @@ func open(t testing.TB, url string) *blobnats.Blobs {
 	return b
 }
 
-// stream of what is kept, as another tool sees it.
+// stream of the blobs, as another tool sees it.
 func stream(t *testing.T, url string) (jetstream.JetStream, jetstream.Stream) {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -172,7 +172,7 @@ func TestOtherToolsRead(t *testing.T) {
 	}
 }
 
-// TestDamageIsFound: bytes that were changed, and chunks that are gone.
+// TestDamageIsFound: bytes that were changed, and missing chunks.
 func TestDamageIsFound(t *testing.T) {
 	url := serve(t).ClientURL()
 	b := open(t, url)
@@ -209,13 +209,13 @@ func TestDamageIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := io.ReadAll(r); (err == nil) != (name == "longer") { // what is behind the end is never read
+		if got, err := io.ReadAll(r); (err == nil) != (name == "longer") { // what follows the end is never read
 			t.Errorf("%s: read %q of %d bytes, %v", name, got, size, err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		// Kept again, it is sound again.
+		// Stored again, it is sound again.
 		if _, _, err := b.Keep(t.Context(), "acme", strings.NewReader(name+" ")); err != nil {
 			t.Fatal(err)
 		}
@@ -235,9 +235,9 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestSweepRemovesWhatACrashLeft: a process died while it wrote, and another one
+// TestSweepAfterCrash: a process died while it wrote, and another one
 // finds chunks without a name once they are old; those of one that lives stay.
-func TestSweepRemovesWhatACrashLeft(t *testing.T) {
+func TestSweepAfterCrash(t *testing.T) {
 	url := serve(t).ClientURL()
 	dead, alive := open(t, url), open(t, url)
 	_, s := stream(t, url)
@@ -309,8 +309,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestReadersOutliveARewrite: whoever reads a blob reads it to its end, although
-// it is kept again meanwhile; the old chunks go later.
+// TestReadersOutliveARewrite: a reader reads a blob to its end, although
+// it is stored again meanwhile; the old chunks are removed later.
 func TestReadersOutliveARewrite(t *testing.T) {
 	url := serve(t).ClientURL()
 	b := open(t, url)
@@ -386,8 +386,8 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// TestServerGone: what cannot be reached may be tried again.
-func TestServerGone(t *testing.T) {
+// TestServerMissing: what cannot be reached may be tried again.
+func TestServerMissing(t *testing.T) {
 	if _, err := blobnats.Open(t.Context(), blobnats.Config{URL: "nats://127.0.0.1:1"}); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("open: %v", err)
 	}

@@ -10,26 +10,29 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/bus"
 )
 
 // bucket is one object store: a stream with the chunks of each object under a
 // subject of its own, and one message that says which object they are.
 type bucket struct {
+	place  *place
 	name   string
 	js     jetstream.JetStream
 	stream jetstream.Stream
-	store  jetstream.ObjectStore
-	closed <-chan struct{} // when the connection is gone for good
+	closed <-chan struct{} // when the connection is closed for good
 
 	active sync.Map // NUIDs that are being written here
 }
 
-func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struct{}, name string, replicas int, create bool) (*bucket, error) {
-	b := &bucket{name: name, js: js, closed: closed}
+func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struct{}, at place, suffix string, create bool) (*bucket, error) {
+	name := at.bucket + suffix
+	b := &bucket{place: &at, name: name, js: js, closed: closed}
 	want := jetstream.StreamConfig{
 		Name: "OBJ_" + name, Description: "writ: blobs", Subjects: []string{b.chunk(">"), b.meta(">")},
-		Discard: jetstream.DiscardNew, AllowRollup: true, Replicas: replicas, MaxBytes: -1,
-		// AllowDirect is off: a replica that is behind would not know what was just written.
+		Discard: jetstream.DiscardNew, AllowRollup: true, Replicas: at.replicas, MaxBytes: -1,
+		// AllowDirect is off: a lagging replica would miss the latest write.
 	}
 	var err error
 	b.stream, err = js.Stream(ctx, want.Name)
@@ -37,24 +40,21 @@ func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struc
 		if !create {
 			return b, nil
 		}
-		b.stream, err = js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+		b.stream, err = bus.RetryUntilReady(ctx, "stream "+want.Name, func(ctx context.Context) (jetstream.Stream, error) { return js.CreateStream(ctx, want) })
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster
 			b.stream, err = js.Stream(ctx, want.Name)
 		}
 	}
 	if err != nil {
-		return nil, failed(ctx, fmt.Errorf("bucket %s: %w", name, err))
+		return nil, b.failed(ctx, err)
 	}
 	if err := fit(b.stream.CachedInfo().Config, want); err != nil {
-		return nil, fmt.Errorf("bucket %s cannot keep blobs: %w", name, err)
-	}
-	if b.store, err = js.ObjectStore(ctx, name); err != nil {
-		return nil, failed(ctx, fmt.Errorf("bucket %s: %w", name, err))
+		return nil, fmt.Errorf("bucket %s of %s cannot keep blobs: %w", name, at.servers, err)
 	}
 	return b, nil
 }
 
-// fit says what is wrong with a bucket that somebody else made.
+// fit returns what is wrong with an existing bucket.
 func fit(is, want jetstream.StreamConfig) error {
 	slices.Sort(is.Subjects)
 	slices.Sort(want.Subjects)

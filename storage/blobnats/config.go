@@ -15,14 +15,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Config says where the server is and as whom to connect.
+// Config has the address of the server and the identity to connect with.
 type Config struct {
 	// URL is nats://host:4222 or tls://host:4222, several hosts separated by commas:
 	//
 	//	nats://a:4222,b:4222?bucket=writ&replicas=3
 	//
-	// bucket is what the names of both buckets begin with (default writ), replicas
-	// how many copies a cluster keeps of buckets that are made (default 1).
+	// bucket is the prefix of both buckets' names (default writ), replicas
+	// the number of copies of buckets created in a cluster (default 1).
 	URL         string
 	Credentials string // file: .creds, or one line with user:password or a token; empty: none
 	CA          []byte // CA certificates, PEM; empty: the machine's
@@ -43,7 +43,7 @@ var (
 	hostPort   = regexp.MustCompile(`^[^@/?#\s,]+$`)
 )
 
-// Validate says what is wrong with a configuration, without connecting.
+// Validate returns what is wrong with a configuration, without connecting.
 func (c Config) Validate() error {
 	_, err := c.parse()
 	return err
@@ -126,7 +126,7 @@ func (p *place) secure(c Config, scheme string) error {
 	return nil
 }
 
-// connect closes a channel when the connection is gone for good.
+// connect closes a channel when the connection is closed for good.
 func (p *place) connect(closed chan<- struct{}) (*nats.Conn, error) {
 	return nats.Connect(p.servers, append(p.options, nats.ClosedHandler(func(*nats.Conn) { close(closed) }))...)
 }

@@ -25,7 +25,7 @@ const (
 // answerTime is how long the server has to acknowledge a message.
 const answerTime = 30 * time.Second
 
-// Put streams r into chunks and gives them their name; see storage.Objects. Chunks
+// Put streams r into chunks and names them; see storage.Objects. Chunks
 // that could not be removed after an error are left to Sweep.
 func (b *bucket) Put(ctx context.Context, r io.Reader, name func(storage.Digest) string) (d storage.Digest, size int64, err error) {
 	nuid := b.begin()
@@ -44,7 +44,7 @@ func (b *bucket) Put(ctx context.Context, r io.Reader, name func(storage.Digest)
 	}
 	// Where no answer comes the name may be there: its chunks must stay.
 	if _, err := b.js.PublishMsg(ctx, m); err != nil {
-		return d, size, failed(ctx, err)
+		return d, size, b.failed(ctx, err)
 	}
 	return d, size, nil
 }
@@ -63,11 +63,11 @@ func (b *bucket) send(ctx context.Context, r io.Reader, nuid string, info *jetst
 			select {
 			case <-pending[0].Ok():
 			case err := <-pending[0].Err():
-				return failed(ctx, err)
+				return b.failed(ctx, err)
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-b.closed:
-				return failed(ctx, nats.ErrConnectionClosed)
+				return b.failed(ctx, nats.ErrConnectionClosed)
 			}
 		}
 		return nil
@@ -89,7 +89,7 @@ func (b *bucket) send(ctx context.Context, r io.Reader, nuid string, info *jetst
 			info.Chunks++
 			ack, err := b.js.PublishMsgAsync(&nats.Msg{Subject: b.chunk(nuid), Data: chunk[:n]})
 			if err != nil {
-				return d, size, failed(ctx, err)
+				return d, size, b.failed(ctx, err)
 			}
 			pending = append(pending, ack)
 		}

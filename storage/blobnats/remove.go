@@ -2,6 +2,7 @@ package blobnats
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // Sweep removes old scopes, and chunks of a crash; see storage.Blobs. Chunks are of
 // a crash if they have no name, nobody in this process is writing them, and the
-// last one is older than age. It goes on after an error and returns all of them.
+// last one is older than age. It continues after an error and returns all of them.
 func (b *Blobs) Sweep(ctx context.Context, age time.Duration) (removed int, failed error) {
 	before := time.Now().Add(-age)
 	removed, failed = b.NamedBlobs.Sweep(ctx, age)
@@ -31,7 +32,7 @@ func (b *Blobs) Sweep(ctx context.Context, age time.Duration) (removed int, fail
 func (b *bucket) sweepChunks(ctx context.Context, before time.Time) (removed int, err error) {
 	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.chunk(">")))
 	if err != nil {
-		return 0, failed(ctx, err)
+		return 0, b.failed(ctx, err)
 	}
 	loose := make(map[string]bool)
 	for subject := range info.State.Subjects {
@@ -58,34 +59,83 @@ func (b *bucket) sweepChunks(ctx context.Context, before time.Time) (removed int
 			err = b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.chunk(nuid)))
 		}
 		if err != nil {
-			return removed, failed(ctx, err)
+			return removed, b.failed(ctx, err)
 		}
 		removed++
 	}
 	return removed, nil
 }
 
-// named are all objects.
-func (b *bucket) named(ctx context.Context) ([]*jetstream.ObjectInfo, error) {
-	if err := ctx.Err(); err != nil {
+// named are all objects. A consumer of its own fetches the present ones: ObjectStore.List watches
+// for the last message that was there when it began, and waits for ever where that is removed
+// meanwhile.
+func (b *bucket) named(ctx context.Context) (all []*jetstream.ObjectInfo, err error) {
+	c, err := b.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject: b.meta(">"), DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
+		InactiveThreshold: time.Minute, MemoryStorage: true,
+	})
+	if err != nil {
+		return nil, b.failed(ctx, err)
+	}
+	defer func() { _ = b.stream.DeleteConsumer(context.WithoutCancel(ctx), c.CachedInfo().Name) }() // else the server does, after a minute
+	for read := uint64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		batch, err := c.FetchNoWait(fetched)
+		if err != nil {
+			return nil, b.failed(ctx, err)
+		}
+		n := uint64(0)
+		for m := range batch.Messages() {
+			n++
+			o, err := object(m)
+			if err != nil {
+				return nil, b.failed(ctx, err)
+			}
+			if !o.Deleted {
+				all = append(all, o)
+			}
+		}
+		if err := batch.Error(); err != nil {
+			return nil, b.failed(ctx, err)
+		}
+		if read += n; n > 0 {
+			continue
+		}
+		switch is, err := c.Info(ctx); { // an answer that was late counts as none
+		case err != nil:
+			return nil, b.failed(ctx, err)
+		case is.Delivered.Consumer > read:
+			return nil, b.failed(ctx, errors.New("names were sent that did not arrive"))
+		case is.NumPending == 0:
+			return all, nil
+		}
+	}
+}
+
+// fetched is how many names are requested at once.
+const fetched = 1000
+
+// object is the description of one in a message.
+func object(m jetstream.Msg) (*jetstream.ObjectInfo, error) {
+	o := new(jetstream.ObjectInfo)
+	if err := json.Unmarshal(m.Data(), o); err != nil {
 		return nil, err
 	}
-	all, err := b.store.List(ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil, nil
+	at, err := m.Metadata()
+	if err == nil {
+		o.ModTime = at.Timestamp
 	}
-	if err != nil {
-		return nil, failed(ctx, err)
-	}
-	return all, nil
+	return o, err
 }
 
 // List the objects whose names begin with a prefix; see storage.Objects.
-func (b *bucket) List(ctx context.Context, prefix string) (out []storage.Named, err error) {
+func (b *bucket) List(ctx context.Context, prefix string) (out []storage.ObjectInfo, err error) {
 	all, err := b.named(ctx)
 	for _, o := range all {
 		if strings.HasPrefix(o.Name, prefix) {
-			out = append(out, storage.Named{Name: o.Name, Size: int64(min(o.Size, math.MaxInt64)), At: o.ModTime})
+			out = append(out, storage.ObjectInfo{Name: o.Name, Size: int64(min(o.Size, math.MaxInt64)), At: o.ModTime})
 		}
 	}
 	return out, err
@@ -119,7 +169,7 @@ func (b *bucket) remove(ctx context.Context, name string, position uint64, nuid 
 		err = b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.chunk(nuid)))
 	}
 	if err != nil {
-		return failed(ctx, err)
+		return b.failed(ctx, err)
 	}
 	return nil
 }

@@ -1,20 +1,20 @@
-// Package blobs3 keeps blobs in a bucket of an S3-compatible server:
+// Package blobs3 stores blobs in a bucket of an S3-compatible server:
 //
 //	<prefix>cas/<tenant>/<hex digest>        blobs of a tenant
 //	<prefix>steps/<tenant>/<scope>/<id>      temporary files of a step
 //
-// Names are those of storage.BlobName and storage.FileName. What is stored goes to
-// a file of this machine first, which has no name any more once it is open, since
+// Names are those of storage.BlobName and storage.FileName. Content goes to
+// a file of this machine first, which is unlinked once it is open, since
 // the key of a blob is its digest: then it is sent in one PUT, signed with that
 // digest, which the server checks. So nothing under a key is ever half written,
-// no temporary object or multipart upload can be left behind, and memory is
+// no temporary object or multipart upload can remain, and memory is
 // bounded. A blob has at most 5 GiB, which is what S3 takes in one PUT.
 //
-// The PUT has no condition: under one key there is only one content, and to write
-// it again heals what is damaged and makes it young for the collector.
+// The PUT has no condition: under one key there is only one content, and writing
+// it again repairs damage and makes it young for the collector.
 //
-// In a bucket that keeps versions, what is removed stays as an old version: give
-// the bucket a rule that ends those.
+// In a bucket that keeps versions, a removed object remains as an old version: give
+// the bucket a rule that expires those.
 package blobs3
 
 import (
@@ -31,15 +31,17 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/storage"
 )
 
 // Blobs is storage.Blobs in a bucket. Safe for concurrent use. Several processes
-// may use one prefix, but only one at a time may collect, while no other keeps.
+// may use one prefix, but only one at a time may collect, while no other stores.
 type Blobs struct {
 	storage.NamedBlobs
 	core      *minio.Core
 	transport *http.Transport
+	server    egress.Server // as errors name it
 	bucket    string
 	spool     string
 	page      int // keys of one answer to a listing; 0: as the server likes
@@ -50,7 +52,10 @@ var (
 	_ storage.Collector = (*Blobs)(nil)
 )
 
-// Open checks that the bucket is there and may be used. A server that does not
+// askTime bounds the check that the bucket exists, retries included.
+const askTime = 15 * time.Second
+
+// Open checks that the bucket exists and may be used. A server that does not
 // answer is storage.ErrUnavailable.
 func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	at, err := cfg.parse()
@@ -61,19 +66,25 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
-	b := &Blobs{bucket: at.bucket, spool: cfg.Spool}
+	b := &Blobs{bucket: at.bucket, spool: cfg.Spool, server: egress.Server{
+		Name: "S3 bucket " + at.bucket + " at " + at.host, Unaffected: "blobs that are kept there stay, and none is half written",
+		Address: "blobs (--blobs, of writ storage move --to)", Secret: "blobs_credentials (--blobs-credentials), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+		CA: "blobs_ca (--blobs-ca)", Try: "writ doctor",
+	}}
 	b.NamedBlobs = storage.NamedBlobs{
 		Kept: objects{b, at.prefix + "cas/", new(sync.RWMutex)}, Steps: objects{b, at.prefix + "steps/", new(sync.RWMutex)},
 	}
 	if b.core, b.transport, err = at.connect(secret); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
-	there, err := b.core.BucketExists(ctx, b.bucket)
+	late, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	there, err := b.core.BucketExists(late, b.bucket)
 	if err != nil {
-		return nil, fmt.Errorf("blobs: bucket %s: %w", b.bucket, b.failed(ctx, err))
+		return nil, b.failed(ctx, err)
 	}
 	if !there {
-		return nil, fmt.Errorf("blobs: there is no bucket %s: make it, or name another", b.bucket)
+		return nil, b.noBucket()
 	}
 	return b, nil
 }
@@ -84,7 +95,7 @@ func (b *Blobs) Close() error {
 	return nil
 }
 
-// objects are what is under one prefix of the bucket.
+// objects are the objects under one prefix of the bucket.
 type objects struct {
 	in     *Blobs
 	prefix string
@@ -142,17 +153,29 @@ func (b *Blobs) failed(ctx context.Context, err error) error {
 		return ctx.Err()
 	case answer.Code == minio.NoSuchKey:
 		return storage.ErrNotFound
-	case answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("the server refuses the credentials, or what they are used for: %w", err)
 	case answer.Code == minio.NoSuchBucket:
-		return fmt.Errorf("there is no bucket %s: %w", b.bucket, err)
+		return b.noBucket()
+	case strings.Contains(err.Error(), "Connection closed by foreign host"): // what minio makes of an EOF
+		err = io.ErrUnexpectedEOF
+	case answer.StatusCode != 0:
+		r := egress.Status(answer.StatusCode)
+		r.Err = err
+		err = r
 	}
-	return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+	err = b.server.Fault(err)
+	if answer.StatusCode == http.StatusForbidden {
+		return err
+	}
+	return storage.Unavailable(err)
+}
+
+func (b *Blobs) noBucket() error {
+	return b.server.Fault(&egress.ReasonError{Message: "there is no such bucket", Mend: egress.Name})
 }
 
 // List all objects of the prefix whose names begin with another, however many
 // answers that takes; see storage.Objects.
-func (o objects) List(ctx context.Context, prefix string) (out []storage.Named, err error) {
+func (o objects) List(ctx context.Context, prefix string) (out []storage.ObjectInfo, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -161,13 +184,13 @@ func (o objects) List(ctx context.Context, prefix string) (out []storage.Named, 
 		if x.Err != nil {
 			return nil, o.in.failed(ctx, x.Err)
 		}
-		out = append(out, storage.Named{Name: strings.TrimPrefix(x.Key, o.prefix), Size: x.Size, At: x.LastModified})
+		out = append(out, storage.ObjectInfo{Name: strings.TrimPrefix(x.Key, o.prefix), Size: x.Size, At: x.LastModified})
 	}
 	return out, ctx.Err()
 }
 
-// Remove an object; see storage.Objects. Nothing is put beside it by this process
-// while it looks at the time; another process must not put anything then.
+// Remove removes an object; see storage.Objects. This process puts nothing under its key
+// while it checks the time; another process must not either.
 func (o objects) Remove(ctx context.Context, name string, before time.Time) (bool, error) {
 	if !before.IsZero() {
 		o.place.Lock()

@@ -18,16 +18,16 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/internal/testing/s3test"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobs3"
-	"aob.dev/writ/storage/blobs3/servertest"
 )
 
 const bucket = "writ-test"
 
-func serve(t testing.TB, tls bool) *servertest.Server {
+func serve(t testing.TB, tls bool) *s3test.Server {
 	t.Helper()
-	s, err := servertest.Start(t.Context(), bucket, tls)
+	s, err := s3test.Start(t.Context(), bucket, tls)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func serve(t testing.TB, tls bool) *servertest.Server {
 	return s
 }
 
-func config(t testing.TB, s *servertest.Server, prefix string) blobs3.Config {
+func config(t testing.TB, s *s3test.Server, prefix string) blobs3.Config {
 	t.Helper()
 	return blobs3.Config{
 		URL:         fmt.Sprintf("s3://%s/%s?endpoint=%s", bucket, prefix, url.QueryEscape(s.URL)),
@@ -125,7 +125,7 @@ func TestIntegrationPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refs, err := b.Aged(t.Context(), "acme", -time.Hour)
+	refs, err := b.ListOld(t.Context(), "acme", -time.Hour)
 	if err != nil || len(refs) != len(want) {
 		t.Fatalf("%q, %v", refs, err)
 	}
@@ -140,7 +140,7 @@ func TestIntegrationPages(t *testing.T) {
 }
 
 // TestIntegrationDamage: bytes that were changed on the server are found, and
-// healed when they are kept again.
+// repaired when they are stored again.
 func TestIntegrationDamage(t *testing.T) {
 	s := serve(t, false)
 	b := open(t, config(t, s, "d"))
@@ -190,12 +190,12 @@ func TestIntegrationTLS(t *testing.T) {
 	}
 }
 
-// TestIntegrationOpenRefuses tells what is wrong, and never a secret.
+// TestIntegrationOpenRefuses reports what is wrong, and never a secret.
 func TestIntegrationOpenRefuses(t *testing.T) {
 	s := serve(t, false)
 	for want, change := range map[string]func(*blobs3.Config){
-		"there is no bucket nobodys": func(c *blobs3.Config) { c.URL = strings.Replace(c.URL, bucket, "nobodys", 1) },
-		"refuses the credentials":    func(c *blobs3.Config) { c.Credentials = credentials(t, "default", s.Key, "wrong") },
+		"bucket nobodys at":    func(c *blobs3.Config) { c.URL = strings.Replace(c.URL, bucket, "nobodys", 1) },
+		"does not permit this": func(c *blobs3.Config) { c.Credentials = credentials(t, "default", s.Key, "wrong") },
 	} {
 		cfg := config(t, s, "")
 		change(&cfg)

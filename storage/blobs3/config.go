@@ -17,18 +17,18 @@ import (
 	"aob.dev/writ/internal/egress"
 )
 
-// Config says where the bucket is and who may use it.
+// Config has the address of the bucket and its credentials.
 type Config struct {
 	// URL is s3://bucket/prefix, with these in its query:
 	//
 	//	endpoint   http:// or https://host:port of the server; default that of AWS
-	//	region     of the bucket; by default the server is asked
+	//	region     of the bucket; by default requested from the server
 	URL string
 	// Credentials is a credentials file of AWS's tools; AWS_PROFILE names the profile.
 	// Empty: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
 	Credentials string
 	CA          []byte // CA certificates, PEM; empty: the machine's
-	Spool       string // directory for what is on its way; empty: os.TempDir()
+	Spool       string // directory for uploads in progress; empty: os.TempDir()
 }
 
 const awsEndpoint = "https://s3.amazonaws.com"
@@ -47,7 +47,7 @@ var (
 	prefixName = regexp.MustCompile(`^([A-Za-z0-9_-][A-Za-z0-9._-]*/)*$`)
 )
 
-// Validate says what is wrong with a configuration, without asking the server.
+// Validate returns what is wrong with a configuration, without calling the server.
 func (c Config) Validate() error {
 	_, err := c.parse()
 	return err

@@ -43,7 +43,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// TestNobodyAsks: without a name nothing is asked of a server; one that is not
+// TestNobodyAsks: without a name no server is called; one that is not
 // there may be tried again.
 func TestNobodyAsks(t *testing.T) {
 	t.Setenv("AWS_PROFILE", "default")

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/internal/testing/natstest"
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
-	"aob.dev/writ/storage/jetstream/servertest"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // routerVariable makes a process one that writes until it is killed: its URLs, account and
@@ -25,7 +25,7 @@ import (
 const routerVariable = "WRIT_TEST_ROUTER"
 
 func TestMain(m *testing.M) {
-	servertest.Main()
+	natstest.Main()
 	if of := os.Getenv(routerVariable); of != "" {
 		fmt.Fprintln(os.Stderr, writeUntilKilled(strings.Fields(of)))
 		os.Exit(1)
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 func writeUntilKilled(of []string) error {
 	ctx := context.Background()
-	js, err := servertest.Dial(of[0], of[1])
+	js, err := natstest.Dial(of[0], of[1])
 	if err != nil {
 		return err
 	}
@@ -46,15 +46,15 @@ func writeUntilKilled(of []string) error {
 	return storagetest.Write(ctx, j, of[2], os.Stdout)
 }
 
-// cell is a cluster with routers that write, and what these have said.
+// cell is a cluster with routers that write, and their output.
 type cell struct {
-	*servertest.Cluster
-	t       *testing.T
-	account string
-	random  *rand.Rand
-	all     *storagetest.Promises
-	said    chan struct{} // something was acknowledged
-	serial  atomic.Int64
+	*natstest.Cluster
+	t            *testing.T
+	account      string
+	random       *rand.Rand
+	all          *storagetest.Promises
+	acknowledged chan struct{} // something was acknowledged
+	serial       atomic.Int64
 }
 
 func newCell(t *testing.T) *cell {
@@ -62,10 +62,10 @@ func newCell(t *testing.T) *cell {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	c := &cell{
-		Cluster: servertest.Start(t, 3), t: t, random: rand.New(rand.NewPCG(seed, 0)), all: storagetest.NewPromises(), said: make(chan struct{}, 1),
+		Cluster: natstest.Start(t, 3), t: t, random: rand.New(rand.NewPCG(seed, 0)), all: storagetest.NewPromises(), acknowledged: make(chan struct{}, 1),
 	}
 	c.account = c.Account()
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Patience)
 	defer cancel()
 	js, began := c.Connect(t, c.account), time.Now()
 	if err := jetstream.Create(ctx, js, 3); err != nil {
@@ -99,7 +99,7 @@ func (c *cell) start() *router {
 		for scan := bufio.NewScanner(out); scan.Scan(); {
 			c.all.Note(scan.Text())
 			select {
-			case c.said <- struct{}{}:
+			case c.acknowledged <- struct{}{}:
 			default:
 			}
 		}
@@ -119,17 +119,17 @@ func (r *router) kill() {
 // more waits until so many more answers were given.
 func (c *cell) more(n int) {
 	c.t.Helper()
-	if !c.within(servertest.Patience, n) {
-		c.t.Fatalf("the routers have no %d more answers in %s", n, servertest.Patience)
+	if !c.within(natstest.Patience, n) {
+		c.t.Fatalf("the routers have no %d more answers in %s", n, natstest.Patience)
 	}
 }
 
-// within says whether so many more answers are given in a time.
+// within reports whether so many more answers are given in a time.
 func (c *cell) within(d time.Duration, n int) bool {
 	late := time.After(d)
 	for want := c.all.Len() + n; c.all.Len() < want; {
 		select {
-		case <-c.said:
+		case <-c.acknowledged:
 		case <-late:
 			return false
 		}
@@ -140,14 +140,14 @@ func (c *cell) within(d time.Duration, n int) bool {
 func (c *cell) check() {
 	c.t.Helper()
 	c.all.Check(c.t, c.random, func(o storage.Observer) storagetest.Opened {
-		ctx, cancel := context.WithTimeout(c.t.Context(), servertest.Patience)
+		ctx, cancel := context.WithTimeout(c.t.Context(), natstest.Patience)
 		defer cancel()
 		j, err := jetstream.Open(ctx, c.Connect(c.t, c.account), jetstream.Options{Instance: "reader", Observer: o, OnFatal: func(err error) { c.t.Error(err) }})
 		if err != nil {
 			c.t.Fatalf("open the journal to check it: %v", err)
 		}
-		// What is asked of a leader that was just deposed may lack the last messages. What is
-		// committed stands behind all of them.
+		// An answer of a leader that was just deposed may lack the last messages. What is
+		// committed comes after all of them.
 		if _, err := j.Commit(ctx, storagetest.CrashCommit("the end", 1)); err != nil {
 			c.t.Fatalf("write behind the end: %v", err)
 		}
@@ -157,7 +157,7 @@ func (c *cell) check() {
 }
 
 // TestKilledRouters kills, and holds, one of two routers that write the same journal, again
-// and again. The other one goes on.
+// and again. The other one continues.
 func TestKilledRouters(t *testing.T) {
 	c := newCell(t)
 	running := []*router{c.start(), c.start()}

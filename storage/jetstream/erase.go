@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/group"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 // ErrClosed is the error of every call after Close.
@@ -22,7 +23,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 		return nil
 	}
 	return j.DoAlone(ctx, func(ctx context.Context) error {
-		if err := j.Fresh(ctx); err != nil { // another router may have written what is meant
+		if err := j.Fresh(ctx); err != nil { // another router may have written the record
 			return err
 		}
 		for _, x := range what {
@@ -37,7 +38,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 // erase is run by the writer.
 func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
 	for {
-		seq := j.seen()
+		seq := j.lastSeq()
 		m, g, err := j.group(ctx, x.Position)
 		if err != nil {
 			return err
@@ -49,7 +50,7 @@ func (j *Journal) erase(ctx context.Context, x storage.Erasure) error {
 		if !changed {
 			return j.overwrite(ctx, m.place)
 		}
-		// A crash behind this leaves the old bytes: to erase again overwrites them.
+		// A crash after this leaves the old bytes: erasing again overwrites them.
 		data := g.encode()
 		stored, err := j.store(ctx, erasedSubject(m.place), m.router, data, seq)
 		if errors.Is(err, errBehind) {
@@ -73,16 +74,17 @@ func without(e *storage.Entry, parts []string) (changed bool, err error) {
 		}
 	}
 	e.Record, changed = e.Record.Without(parts...)
-	return changed, nil
+	_, _, err = judge.Prove(*e)
+	return changed, err
 }
 
-func (j *Journal) seen() uint64 {
+func (j *Journal) lastSeq() uint64 {
 	j.Mu.RLock()
 	defer j.Mu.RUnlock()
-	return j.fold.Seq
+	return j.index.Seq
 }
 
-// overwrite the messages that a group has left behind: the one at its place, and those of
+// overwrite overwrites the old messages of a group: the one at its place, and those of
 // erasures before the last. Another process may do the same.
 func (j *Journal) overwrite(ctx context.Context, place uint64) error {
 	subject := erasedSubject(place)

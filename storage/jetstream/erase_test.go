@@ -12,17 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/testing/natstest"
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
-	"aob.dev/writ/storage/jetstream/servertest"
-	"aob.dev/writ/storage/storagetest"
 )
 
-// TestErasedOnAllServers: what one router erases is gone from the files of all servers, for a
-// router that was there and for one that comes later.
+// TestErasedOnAllServers: what one router erases is removed from the files of all servers, for a
+// running router and for one that starts later.
 func TestErasedOnAllServers(t *testing.T) {
 	c := newCell(t)
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Patience)
 	defer cancel()
 	open := func(name string) *jetstream.Journal {
 		j, err := jetstream.Open(ctx, c.Connect(t, c.account), jetstream.Options{Instance: name})
@@ -38,7 +38,7 @@ func TestErasedOnAllServers(t *testing.T) {
 		rec := storage.NewRecord(storage.KindControl, time.UnixMilli(int64(i)), map[string]json.RawMessage{
 			"control": json.RawMessage(`{"kept":1}`), "secret": json.RawMessage(fmt.Sprintf(`"the word swordfish-%d"`, i)),
 		})
-		res, err := a.Commit(ctx, storage.Commit{ID: fmt.Sprint(i), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody, Holder: storage.Nobody}}})
+		res, err := a.Commit(ctx, storage.Commit{ID: fmt.Sprint(i), Entries: []storage.Entry{{Record: rec, Target: storage.NoPosition, Holder: storage.NoPosition}}})
 		if err != nil || res.Verdict != storage.Won {
 			t.Fatalf("commit: %+v, %v", res, err)
 		}
@@ -71,7 +71,7 @@ func TestErasedOnAllServers(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
 	}
-	// Who has erased does not carry the order out.
+	// The router that erased does not carry the intent out.
 	res, err := a.Commit(ctx, storagetest.CrashCommit("open", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestErasedOnAllServers(t *testing.T) {
 		for n := range 6 {
 			word := fmt.Appendf(nil, "swordfish-%d", n)
 			erased := n%2 == 1
-			for inFiles(t, c.Blocks(i, c.account, jetstream.Stream), word) == erased { // a follower is a moment behind
+			for inFiles(t, c.Blocks(i, c.account, jetstream.Stream), word) == erased { // a follower lags for a moment
 				if clock.Sleep(ctx, 20*time.Millisecond) != nil {
 					t.Fatalf("server %d, record %d: erased %v, and its word is there: %v", i, n, erased, erased)
 				}

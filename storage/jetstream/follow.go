@@ -15,7 +15,7 @@ import (
 
 // follow the stream until ctx ends, through all that happens to servers and connections.
 func (j *Journal) follow(ctx context.Context) {
-	j.walk(ctx, j.fold.Seq+1, func(m message) bool {
+	j.walk(ctx, j.index.Seq+1, func(m message) bool {
 		if err := j.apply(ctx, m); err != nil {
 			j.Fail(fmt.Errorf("message %d of stream %s: %w", m.seq, Stream, err))
 			j.Mu.Lock()
@@ -36,20 +36,20 @@ func (j *Journal) walk(ctx context.Context, next uint64, fn func(message) bool) 
 			return
 		}
 		if told != next { // once for each message that does not come
-			j.options.Log.WarnContext(ctx, "the journal cannot be followed just now; writ goes on trying", slog.String("error", err.Error()))
+			j.options.Log.WarnContext(ctx, "the journal cannot be followed just now; writ goes on trying", slog.String("error", failed(err).Error()))
 			told = next
 		}
-		_ = clock.Sleep(ctx, againAfter)
+		_ = clock.Sleep(ctx, retryPause)
 	}
 }
 
-// heartbeat is how often the servers say that there is nothing new. After two in silence they
-// are asked anew.
+// heartbeat is how often the servers report that there is nothing new. After two missed heartbeats they
+// are asked again.
 const heartbeat = time.Second
 
-// consume is walk with one consumer; nil: fn has said false.
+// consume is walk with one consumer; nil: fn returned false.
 func (j *Journal) consume(ctx context.Context, next *uint64, fn func(message) bool) error {
-	late, cancel := context.WithTimeout(ctx, askTime)
+	late, cancel := context.WithTimeout(ctx, 2*heartbeat)
 	defer cancel()
 	c, err := j.js.OrderedConsumer(late, Stream, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next, MaxResetAttempts: 1,
@@ -94,7 +94,7 @@ func (j *Journal) consume(ctx context.Context, next *uint64, fn func(message) bo
 	}
 }
 
-// catchUp folds in the message right behind all that was seen, rather than wait until it is
+// catchUp applies the message right after all that were read, without waiting until it is
 // delivered.
 func (j *Journal) catchUp(ctx context.Context, seq uint64) error {
 	m, there, err := j.stream.at(ctx, seq)
@@ -107,11 +107,11 @@ func (j *Journal) catchUp(ctx context.Context, seq uint64) error {
 	return j.apply(ctx, m)
 }
 
-// apply folds in what has not been seen.
+// apply applies what has not been applied yet.
 func (j *Journal) apply(ctx context.Context, m message) error {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if m.end() <= j.fold.Seq {
+	if m.end() <= j.index.Seq {
 		return nil // this process has written it
 	}
 	if m.nonce != "" && m.nonce == j.nonce {
@@ -122,13 +122,13 @@ func (j *Journal) apply(ctx context.Context, m message) error {
 		return err
 	}
 	if m.erased {
-		j.fold.Seq = m.seq
+		j.index.Seq = m.seq
 		j.cache.drop(g.First)
 		j.options.OnErased()
 		j.wake()
 		return nil
 	}
-	if err := j.fold.fits(g); err != nil {
+	if err := j.index.fits(g); err != nil {
 		return err
 	}
 	for _, position := range wrong {
@@ -138,18 +138,18 @@ func (j *Journal) apply(ctx context.Context, m message) error {
 	return nil
 }
 
-// applyGroup shows a group to the observer and folds it in, as one step for all readers. The
+// applyGroup shows a group to the observer and applies it, as one step for all readers. The
 // lock is held.
 func (j *Journal) applyGroup(m message, g block) {
-	j.fold.apply(m, g, j.options.Observer)
+	j.index.apply(m, g, j.options.Observer)
 	j.cache.add(g)
 	j.wake()
 }
 
-// Follow brings a fold up to what the journal has now, or to the last group that ends at or before
-// a position, and shows it the records. After an error the fold is of no use.
-func (j *Journal) Follow(ctx context.Context, f *Fold, end int64, seen storage.Observer) (err error) {
-	until := j.seen()
+// Follow brings an index up to what the journal has now, or to the last group that ends at or before
+// a position, and shows it the records. After an error the index is unusable.
+func (j *Journal) Follow(ctx context.Context, f *StreamIndex, end int64, seen storage.Observer) (err error) {
+	until := j.lastSeq()
 	if f.Seq >= until {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (j *Journal) Follow(ctx context.Context, f *Fold, end int64, seen storage.O
 	return errors.Join(err, ctx.Err())
 }
 
-// wake who waits for a message. The lock is held.
+// wake wakes those who wait for a message. The lock is held.
 func (j *Journal) wake() {
 	close(j.moved)
 	j.moved = make(chan struct{})

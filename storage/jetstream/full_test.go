@@ -9,10 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 	stream "github.com/nats-io/nats.go/jetstream"
 
+	"aob.dev/writ/internal/testing/natstest"
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
-	"aob.dev/writ/storage/jetstream/servertest"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // limit lets the stream of a journal grow by so many bytes at most; -1: as it likes.
@@ -44,9 +44,9 @@ func openOn(ctx context.Context, t *testing.T, js stream.JetStream, replicas int
 
 // TestFull: outcomes and commits that a full stream refuses are written when there is room, once.
 func TestFull(t *testing.T) {
-	c := servertest.Start(t, 3)
+	c := natstest.Start(t, 3)
 	js := c.Connect(t, c.Account())
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Patience)
 	defer cancel()
 	storagetest.Full(t, openOn(ctx, t, js, 3), func(is bool) {
 		if err := limit(ctx, js, map[bool]int64{true: 1000, false: -1}[is]); err != nil {
@@ -57,8 +57,8 @@ func TestFull(t *testing.T) {
 
 // TestFullAccount: an account at its limit refuses as a full stream does.
 func TestFullAccount(t *testing.T) {
-	c := servertest.StartWith(t, 1, "accounts { A0 { jetstream: {max_file: 100KB}, users: [{user: a0, password: p}] } }\n")
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	c := natstest.StartWith(t, 1, "accounts { A0 { jetstream: {max_file: 100KB}, users: [{user: a0, password: p}] } }\n")
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Patience)
 	defer cancel()
 	j := openOn(ctx, t, c.Connect(t, "a0"), 1)
 	for n := 0; ; n++ {
@@ -74,12 +74,12 @@ func TestFullAccount(t *testing.T) {
 	}
 }
 
-// deaf loses answers, or what is asked, and leaves no room behind it. At the third try there is
+// deaf loses answers, or requests, and then leaves no room. At the third try there is
 // room again.
 type deaf struct {
 	stream.JetStream
 	t     *testing.T
-	sends bool // what is asked arrives
+	sends bool // requests arrive
 	tries int  // -1: nothing is lost
 }
 
@@ -107,11 +107,11 @@ func (d *deaf) PublishMsg(ctx context.Context, m *nats.Msg, o ...stream.PublishO
 }
 
 // TestFullAfterALostAnswer: a stream that is full when a group is sent again has not thereby
-// refused it: the first one may stand there, or may come. It is written once.
+// refused it: the first one may be stored, or may still arrive. It is written once.
 func TestFullAfterALostAnswer(t *testing.T) {
-	c := servertest.Start(t, 1)
+	c := natstest.Start(t, 1)
 	d := &deaf{JetStream: c.Connect(t, c.Account()), t: t, tries: -1}
-	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Patience)
 	defer cancel()
 	j := openOn(ctx, t, d, 1)
 	for n := range 10 {
@@ -146,7 +146,7 @@ func TestFullAfterALostAnswer(t *testing.T) {
 			}
 		}
 	}
-	if open, err := j.OpenOrders(ctx); err != nil || len(open) != 0 {
+	if open, err := j.OpenIntents(ctx); err != nil || len(open) != 0 {
 		t.Errorf("%+v are open, %v", open, err)
 	}
 }

@@ -21,40 +21,40 @@ type Options struct {
 	Instance string
 	// Observer is called with every record, first with the stored ones while opening.
 	Observer storage.Observer
-	// From is of some of the messages: only those behind it are read, and it is the journal's
+	// From is the index of the first messages: only later ones are read, and it is the journal's
 	// own from now on. Nil: all of them are read.
-	From *Fold
-	// OnErased is called when parts were erased of records that were seen before, or are in
-	// From. It must not wait. Nil: nobody asks.
+	From *StreamIndex
+	// OnErased is called when parts were erased of records that were read before, or are in
+	// From. It must not wait. Nil: not called.
 	OnErased func()
 	// OnFatal is called once if the stream is not a journal any more: a record is missing or
-	// cannot be read. Every later call fails. Nil: nobody asks.
+	// cannot be read. Every later call fails. Nil: not called.
 	OnFatal func(error)
-	// OnWrite is told how many requests were written with one message, and what that took.
+	// OnWrite is called with the number of requests written with one message, and the time that it took.
 	OnWrite func(requests int, took time.Duration)
-	// Admit is called before orders are taken: an error refuses them with
+	// Admit is called before intents are accepted: an error refuses them with
 	// storage.ErrNotReady. Nil: nothing does.
 	Admit func() error
 	Log   *slog.Logger // nil: slog.Default
 }
 
-// Journal is the journal of a cell as one of its processes has it. What it reads from memory
-// may be some milliseconds behind the others; what it commits never rests on that. See
+// Journal is the journal of a cell in one of its processes. What it reads from memory
+// may be some milliseconds behind the others; its commits never depend on that. See
 // storage.Journal.
 type Journal struct {
 	group.Queue[*group.Request]
-	group.Journal // its state is changed by whoever applies a message
+	group.Journal // the goroutine that applies a message changes its state
 	options       Options
 	js            jetstream.JetStream
 	stream        messages
 
 	// What follows is guarded by Mu.
 
-	fold   *Fold
+	index  *StreamIndex
 	cache  cache
 	moved  chan struct{} // closed whenever seq changes
 	nonce  string        // of the group that is being written
-	stored bool          // that group was seen in the stream
+	stored bool          // that group was read from the stream
 
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -70,8 +70,8 @@ var (
 // closeTime is how long Close waits for servers that do not answer.
 const closeTime = 5 * time.Second
 
-// Open follows the stream, which must be there (Create). It returns when the observer has
-// seen every record that is stored now (Fresh). Two goroutines run until Close.
+// Open follows the stream, which must exist (Create). It returns when the observer has
+// received every record that is stored now (Fresh). Two goroutines run until Close.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, error) {
 	if o.Observer == nil {
 		o.Observer = func(storage.Entry) {}
@@ -81,10 +81,10 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, err
 		o.OnErased = func() {}
 	}
 	if o.From == nil {
-		o.From = NewFold()
+		o.From = NewStreamIndex()
 	}
-	j := &Journal{options: o, js: js, fold: o.From, moved: make(chan struct{})}
-	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: j.fold.state}
+	j := &Journal{options: o, js: js, index: o.From, moved: make(chan struct{})}
+	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: j.index.state}
 	j.Failing, j.OnFatal, j.OnWrite = "journal failed", o.OnFatal, o.OnWrite
 	stream, err := open(ctx, js)
 	if err != nil {
@@ -114,22 +114,22 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// Fresh waits until everything that is stored now was seen, as the server says that leads the
-// stream. One that was deposed a moment ago may not know it yet, so nothing that is committed
-// may rest on this, and nothing does.
+// Fresh waits until everything that is stored now was read, as reported by the leader of the
+// stream. A leader that was just deposed may not know it yet, so no commit may
+// depend on this, and none does.
 func (j *Journal) Fresh(ctx context.Context) error {
 	info, err := patiently(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return j.stream.Info(ctx) })
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	return j.reach(ctx, info.State.LastSeq)
 }
 
-// reach waits until everything up to a sequence was seen.
+// reach waits until everything up to a sequence was read.
 func (j *Journal) reach(ctx context.Context, seq uint64) error {
 	for {
 		j.Mu.RLock()
-		at, moved := j.fold.Seq, j.moved
+		at, moved := j.index.Seq, j.moved
 		j.Mu.RUnlock()
 		if err := j.Failure(); at >= seq || err != nil {
 			return err

@@ -12,18 +12,18 @@ import (
 )
 
 // version is the first byte of every group.
-const version = 1
+const version = 2
 
 // block is the records of one message.
 type block struct {
-	codec.KeyRow
+	First   int64 // position of the first of them
+	Commits []judge.Committed
 	entries []storage.Entry
 }
 
 func (g block) encode() []byte {
-	keys, commits := g.Encode()
 	b := binary.AppendUvarint([]byte{version}, uint64(g.First)) //nolint:gosec // G115: a position
-	b = codec.AppendBytes(codec.AppendBytes(b, keys), commits)
+	b = codec.AppendBytes(b, codec.AppendCommits(nil, g.First, g.Commits))
 	b = binary.AppendUvarint(b, uint64(len(g.entries)))
 	for _, e := range g.entries {
 		b = append(b, byte(slices.Index(codec.Kinds, e.Record.Kind))) //nolint:gosec // G115: one of five, as the judge has checked
@@ -34,45 +34,40 @@ func (g block) encode() []byte {
 
 var errGroup = errors.New("malformed group")
 
-// decode is the inverse of encode. Parts of records count for more than what is beside them;
-// wrong are the positions where that differs.
+// decode is the inverse of encode. Parts of records override what is stored beside them;
+// wrong are the positions where the two differ.
 func decode(data []byte) (g block, wrong []int64, err error) {
 	r := codec.Reader{Rest: data}
 	if v := r.Byte(); v != version {
 		return g, nil, fmt.Errorf("group of version %d, this program knows %d", v, version)
 	}
-	first := int64(r.Uvarint()) //nolint:gosec // G115: written by encode
-	keys, commits := r.Bytes(), r.Bytes()
-	n := r.Count()
-	if r.Bad || first < 0 {
+	g.First = int64(r.Uvarint()) //nolint:gosec // G115: written by encode
+	commits, n := r.Bytes(), r.Count()
+	if r.Bad || g.First < 0 {
 		return g, nil, errGroup
 	}
-	if g.KeyRow, err = codec.DecodeKeyRow(first, keys, commits); err != nil {
+	if g.Commits, err = codec.DecodeCommits(g.First, commits); err != nil {
 		return g, nil, err
 	}
-	taken := g.Keys
 	for i := range n {
 		kind, body := int(r.Byte()), r.Bytes()
 		if r.Bad {
 			return g, nil, errGroup
 		}
-		e, err := codec.Decode(first+int64(i), kind, body)
+		stored, err := codec.Decode(g.First+int64(i), kind, body)
 		if err != nil {
 			return g, nil, err
 		}
-		if len(taken) > 0 && taken[0].Position == e.Record.Position {
-			e.Key, taken = taken[0].Key, taken[1:]
+		e, differs, err := judge.Prove(stored)
+		if err != nil {
+			return g, nil, err
 		}
-		p := judge.Prove(e)
-		if p.Wrong || p.Keyed && p.Take && p.Key != e.Key {
+		if differs {
 			wrong = append(wrong, e.Record.Position)
 		}
-		if !p.Keyed {
-			p.Key = e.Key
-		}
-		g.entries = append(g.entries, p.Entry)
+		g.entries = append(g.entries, e)
 	}
-	if len(r.Rest) > 0 || len(taken) > 0 || n == 0 {
+	if len(r.Rest) > 0 || n == 0 {
 		return g, nil, errGroup
 	}
 	return g, wrong, nil

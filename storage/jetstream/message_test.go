@@ -8,18 +8,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/judge"
 )
 
 func FuzzDecode(f *testing.F) {
-	key := storage.OrderKey("acme", "u", "t", "k")
-	rec := storage.NewRecord(storage.KindOrder, time.UnixMilli(1), map[string]json.RawMessage{"order": json.RawMessage(`{}`)})
+	key := storage.IntentKey("acme", "u", "t", "k")
+	rec := storagetest.Telling(storage.NewRecord(storage.KindIntent, time.UnixMilli(1), map[string]json.RawMessage{"order": json.RawMessage(`{}`)}), key, intents.Allow)
 	rec.Position = 7
 	f.Add(block{
-		codec.KeyRow{First: 7, Keys: []judge.Taken{{Key: key, Position: 7}}, Commits: []judge.Committed{{ID: "id", First: 7, N: 1}}},
-		[]storage.Entry{{Record: rec, Take: true, Key: key, Holder: storage.Nobody, Open: true, Of: storage.Nobody, Touches: []storage.Subject{"s"}}},
+		First: 7, Commits: []judge.Committed{{ID: "id", First: 7, N: 1}},
+		entries: []storage.Entry{{Record: rec, Take: true, Key: key, Holder: storage.NoPosition, Open: true, Target: storage.NoPosition, Writes: []storage.Subject{"s"}}},
 	}.encode())
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// message is a group as it stands in the stream.
+// message is a group as stored in the stream.
 type message struct {
 	place  uint64 // sequence that the group was written at, at first
 	seq    uint64 // its own
@@ -23,7 +23,7 @@ type message struct {
 	data   []byte
 }
 
-// end is the sequence up to which everything was seen with this message.
+// end is the sequence up to which everything was read with this message.
 func (m message) end() uint64 {
 	if m.erased {
 		return m.seq
@@ -45,21 +45,21 @@ func erasedSubject(place uint64) string { return subjectErased + strconv.FormatU
 // messages are those of the stream.
 type messages struct{ jetstream.Stream }
 
-// at reads the message of a sequence, or the group that stands for it. there is false where
-// nothing is, or was left by an earlier erasure.
+// at reads the message of a sequence, or the group that replaces it. there is false if
+// it is missing, or of an earlier erasure.
 func (s messages) at(ctx context.Context, seq uint64) (m message, there bool, err error) {
 	raw, err := s.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return s.inPlaceOf(ctx, seq)
 	}
 	if err != nil {
-		return m, false, err
+		return m, false, failed(err)
 	}
 	m, err = parse(raw.Subject, raw.Header, raw.Data, seq)
 	return m, true, err
 }
 
-// inPlaceOf is the group that stands for a message that is not there: parts of it were
+// inPlaceOf is the group that replaces a missing message: parts of it were
 // erased. there is false for the message of an earlier erasure.
 func (s messages) inPlaceOf(ctx context.Context, place uint64) (m message, there bool, err error) {
 	raw, err := s.GetLastMsgForSubject(ctx, erasedSubject(place))
@@ -67,7 +67,7 @@ func (s messages) inPlaceOf(ctx context.Context, place uint64) (m message, there
 		return m, false, nil
 	}
 	if err != nil {
-		return m, false, err
+		return m, false, failed(err)
 	}
 	m, err = parse(subjectGroup, raw.Header, raw.Data, place)
 	m.nonce = ""
@@ -112,21 +112,21 @@ func (s messages) groupFrom(ctx context.Context, place, high uint64) (m message,
 	return m, false, nil
 }
 
-// Look reads the records of a fold without following the stream.
+// Look reads the records of an index without following the stream.
 type Look struct {
 	stream messages
-	fold   *Fold
+	index  *StreamIndex
 }
 
 // NewLook at the stream, which must be there.
-func NewLook(ctx context.Context, js jetstream.JetStream, f *Fold) (*Look, error) {
+func NewLook(ctx context.Context, js jetstream.JetStream, f *StreamIndex) (*Look, error) {
 	s, err := open(ctx, js)
 	return &Look{messages{s}, f}, err
 }
 
-// Get reads one record, however long the servers need; storage.ErrNotFound where the fold has none.
+// Get reads one record, however long the servers need; storage.ErrNotFound if the index has none.
 func (l *Look) Get(ctx context.Context, position int64) (storage.Record, error) {
-	low, high, ok := l.fold.around(position)
+	low, high, ok := l.index.around(position)
 	if !ok {
 		return storage.Record{}, storage.ErrNotFound
 	}

@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// cacheBytes is about how much of the newest groups stays in memory: whoever follows the
-// journal reads them soon.
+// cacheBytes is about how much of the newest groups stays in memory: followers of the
+// journal read them soon.
 const cacheBytes = 32 << 20
 
 // cache is the newest groups, without gap unless parts were erased.
@@ -71,7 +71,7 @@ func (j *Journal) cached(position int64) (g block, found bool) {
 // group reads the group of a position as it is now.
 func (j *Journal) group(ctx context.Context, position int64) (message, block, error) {
 	j.Mu.RLock()
-	low, high, ok := j.fold.around(position)
+	low, high, ok := j.index.around(position)
 	j.Mu.RUnlock()
 	if !ok {
 		return message{}, block{}, storage.ErrNotFound

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// subjectAlive begins the subject on which each router says that it lives.
+	// subjectAlive begins the subject on which each router announces that it lives.
 	subjectAlive = "writ.alive."
 	// beat is how often it does.
 	beat = 2 * time.Second
@@ -19,18 +19,18 @@ const (
 	lostAfter = 8
 )
 
-// Routers tells the other routers of a cell that this one lives, and hears which of them do.
+// Routers announces this router to the other routers of a cell, and tracks which of them are alive.
 // It implements router.Peers.
 //
-// A silence is counted in beats at which this router has heard itself. So one that was held,
-// or cut off, does not take the others for lost when it comes back.
+// A silence is counted in beats at which this router received its own. So one that was paused,
+// or cut off, does not consider the others lost when it comes back.
 type Routers struct {
 	journal *Journal
 	asking  singleflight.Group
 
 	mu     sync.Mutex     // guards what follows
 	silent map[string]int // beats without a word, by instance
-	heard  bool           // this router has heard itself since its last beat
+	echoed bool           // this router received its own beat since its last beat
 }
 
 // NewRouters of a journal's cell; Run does the work.
@@ -39,7 +39,7 @@ func NewRouters(j *Journal) *Routers { return &Routers{journal: j, silent: map[s
 // Run until ctx ends.
 func (r *Routers) Run(ctx context.Context) error {
 	nc := r.journal.js.Conn()
-	sub, err := nc.Subscribe(subjectAlive+"*", func(m *nats.Msg) { r.hear(strings.TrimPrefix(m.Subject, subjectAlive)) })
+	sub, err := nc.Subscribe(subjectAlive+"*", func(m *nats.Msg) { r.markAlive(strings.TrimPrefix(m.Subject, subjectAlive)) })
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (r *Routers) Run(ctx context.Context) error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {
-		_ = nc.Publish(subjectAlive+r.journal.options.Instance, nil) // without a connection nobody hears it
+		_ = nc.Publish(subjectAlive+r.journal.options.Instance, nil) // without a connection nobody receives it
 		select {
 		case <-ctx.Done():
 			return nil
@@ -57,11 +57,11 @@ func (r *Routers) Run(ctx context.Context) error {
 	}
 }
 
-func (r *Routers) hear(instance string) {
+func (r *Routers) markAlive(instance string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if instance == r.journal.options.Instance {
-		r.heard = true
+		r.echoed = true
 		return
 	}
 	r.silent[instance] = 0
@@ -71,17 +71,17 @@ func (r *Routers) hear(instance string) {
 func (r *Routers) count() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.heard {
+	if !r.echoed {
 		return
 	}
-	r.heard = false
+	r.echoed = false
 	for instance := range r.silent {
 		r.silent[instance]++
 	}
 }
 
-// Lost says whether the router that carries an open order out is surely gone. One that was
-// never heard gets its time from when it is first asked for.
+// Lost reports whether the router that carries an open intent out is surely down. One that was
+// never received is timed from the first call for it.
 func (r *Routers) Lost(position int64) bool {
 	owner := r.journal.Owner(position)
 	if owner == "" || owner == r.journal.options.Instance {
@@ -93,7 +93,7 @@ func (r *Routers) Lost(position int64) bool {
 	return r.silent[owner] >= lostAfter
 }
 
-// Alive are the other routers that were heard.
+// Alive are the other routers whose beats arrived.
 func (r *Routers) Alive() (instances []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,11 +105,11 @@ func (r *Routers) Alive() (instances []string) {
 	return instances
 }
 
-// freshTime bounds Fresh: an order is refused meanwhile.
+// freshTime bounds Fresh: an intent is refused after it.
 const freshTime = 2 * time.Second
 
-// Fresh waits until everything was seen that any router had committed before the call. Those
-// who ask at once are answered together, by a question that began after all of their calls.
+// Fresh waits until everything was read that any router had committed before the call. Those
+// who call at once share one request, which began after all of their calls.
 func (r *Routers) Fresh(ctx context.Context) error {
 	own := false
 	ask := func() (any, error) {
@@ -119,7 +119,7 @@ func (r *Routers) Fresh(ctx context.Context) error {
 		return nil, r.journal.Fresh(ctx)
 	}
 	_, err, _ := r.asking.Do("", ask)
-	if !own && err == nil { // somebody else's question, which may have begun before this call
+	if !own && err == nil { // another caller's request, which may have begun before this call
 		_, err, _ = r.asking.Do("", ask)
 	}
 	return err

@@ -6,10 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLost: a router is lost when it was silent for lostAfter beats in which this one has
-// heard itself, and at no time before.
+// TestLost: a router is lost when it was silent for lostAfter beats in which this one
+// received its own, and not before.
 func TestLost(t *testing.T) {
-	j := &Journal{options: Options{Instance: "me"}, fold: &Fold{owners: map[int64]string{1: "me", 2: "other", 3: "never heard"}}}
+	j := &Journal{options: Options{Instance: "me"}, index: &StreamIndex{owners: map[int64]string{1: "me", 2: "other", 3: "never heard"}}}
 	r := NewRouters(j)
 	lost := func() (positions []int64) {
 		for p := range int64(5) {
@@ -22,7 +22,7 @@ func TestLost(t *testing.T) {
 	beats := func(n int, heard ...string) {
 		for range n {
 			for _, instance := range heard {
-				r.hear(instance)
+				r.markAlive(instance)
 			}
 			r.count()
 		}

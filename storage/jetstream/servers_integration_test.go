@@ -10,16 +10,16 @@ import (
 	"aob.dev/writ/storage/jetstream"
 )
 
-// campaignTime is how long TestIntegrationServers goes on; unset, it does each thing once.
+// campaignTime is how long TestIntegrationServers runs; unset, it does each thing once.
 const campaignTime = "WRIT_CAMPAIGN"
 
-// stallTime is how long the other servers have to go on without one. NATS does not promise that
+// stallTime is how long the other servers have to continue without one. NATS does not promise that
 // they do: one that has just come back may wait for a snapshot that only the one which is away
 // has.
 const stallTime = 30 * time.Second
 
 // TestIntegrationServers kills, holds and cuts off the server that leads the stream, and then
-// the others, while two routers write. What was acknowledged is there afterwards, once.
+// the others, while two routers write. What was acknowledged is stored afterwards, once.
 func TestIntegrationServers(t *testing.T) {
 	c := newCell(t)
 	js := c.Connect(t, c.account)

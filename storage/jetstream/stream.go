@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/internal/egress"
 )
 
 // Stream is the name of the stream.
@@ -22,27 +22,9 @@ const (
 	subjectAll    = "journal.>"
 )
 
-// Servers of a cluster have not all found each other yet, or elect a leader.
-const (
-	codeNoPeers     jetstream.ErrorCode = 10005
-	codeUnavailable jetstream.ErrorCode = 10008
-)
-
-// askTime is how long servers have to answer.
-const askTime = 2 * time.Second
-
-// patiently asks again while servers do not answer: those that have just come up drop what
-// they are asked, and so do those that elect a leader.
-func patiently[A any](ctx context.Context, ask func(context.Context) (A, error)) (a A, err error) {
-	for {
-		late, cancel := context.WithTimeout(ctx, askTime)
-		a, err = ask(late)
-		cancel()
-		silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) || hasCode(err, codeNoPeers, codeUnavailable)
-		if !silent || clock.Sleep(ctx, againAfter) != nil {
-			return a, err
-		}
-	}
+// patiently retries while servers do not answer, or none of them stores anything yet.
+func patiently[A any](ctx context.Context, ask func(context.Context) (A, error)) (A, error) {
+	return bus.RetryUntilReady(ctx, "stream "+Stream, ask, nats.ErrNoResponders, jetstream.ErrNoStreamResponse)
 }
 
 // Create makes the stream of a cell, with as many replicas, however long the servers need. One
@@ -50,7 +32,7 @@ func patiently[A any](ctx context.Context, ask func(context.Context) (A, error))
 func Create(ctx context.Context, js jetstream.JetStream, replicas int) error {
 	s, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return create(ctx, js, replicas) })
 	if err != nil {
-		return fmt.Errorf("stream %s: %w", Stream, err)
+		return failed(err)
 	}
 	return fit(s.CachedInfo().Config)
 }
@@ -59,7 +41,7 @@ func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstrea
 	s, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: Stream, Description: "writ: records of the journal", Subjects: []string{subjectAll},
 		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, Replicas: replicas,
-		// AllowDirect is off: a replica that is behind would not know what was just written.
+		// AllowDirect is off: a lagging replica would miss the latest write.
 	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return js.Stream(ctx, Stream)
@@ -71,12 +53,20 @@ func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstrea
 func open(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, error) {
 	s, err := patiently(ctx, func(ctx context.Context) (jetstream.Stream, error) { return js.Stream(ctx, Stream) })
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", Stream, err)
+		return nil, failed(err)
 	}
 	return s, fit(s.CachedInfo().Config)
 }
 
-// fit says why a stream cannot be a journal.
+// failed describes why the servers do not return the stream.
+func failed(err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = &egress.ReasonError{Message: "there is no such stream: the first router of the cell makes it, or writ cell begin", Mend: egress.Name, Err: err}
+	}
+	return bus.Fault("stream "+Stream, err)
+}
+
+// fit returns why a stream cannot be a journal.
 func fit(is jetstream.StreamConfig) error {
 	var why string
 	switch {

@@ -16,7 +16,6 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/group"
 	"aob.dev/writ/storage/internal/judge"
 )
@@ -30,24 +29,24 @@ const (
 const (
 	// groupBytes is about how many bytes of parts a group has at most, beyond its first commit.
 	groupBytes = 1 << 20
-	// publishTime is how long a server has to acknowledge; then it is asked again.
+	// publishTime is how long a server has to acknowledge; then the publish is repeated.
 	publishTime = 2 * time.Second
 	// moveAfter so long in vain the router goes to another server.
 	moveAfter = 5 * time.Second
-	// againAfter is the pause before that.
-	againAfter = 50 * time.Millisecond
+	// retryPause is the pause before that.
+	retryPause = 50 * time.Millisecond
 )
 
 // write answers every request of a batch, and those that are to be alone after all others.
 func (j *Journal) write(ctx context.Context, batch []*group.Request) {
-	alone := func(r *group.Request) bool { return r.Alone != nil }
+	alone := func(r *group.Request) bool { return r.Exclusive != nil }
 	for together := slices.DeleteFunc(slices.Clone(batch), alone); len(together) > 0; {
 		together = j.writeGroup(ctx, together)
 	}
 	j.Lone(ctx, batch)
 }
 
-// errBehind says that another router was first.
+// errBehind reports that another router was first.
 var errBehind = errors.New("another router has written")
 
 // writeGroup writes as many requests as go into one message, answers them, and returns the
@@ -80,7 +79,7 @@ func (j *Journal) writeGroup(ctx context.Context, batch []*group.Request) []*gro
 	}
 }
 
-// judge the first n requests against all that was seen up to seq, and against each other.
+// judge judges the first n requests against all that was read up to seq, and against each other.
 func (j *Journal) judge(batch []*group.Request) (d *judge.Draft, n int, seq uint64) {
 	j.Mu.RLock()
 	defer j.Mu.RUnlock()
@@ -98,7 +97,7 @@ func (j *Journal) judge(batch []*group.Request) (d *judge.Draft, n int, seq uint
 			break
 		}
 	}
-	return d, n, j.fold.Seq
+	return d, n, j.index.Seq
 }
 
 func (j *Journal) admit() error {
@@ -114,7 +113,7 @@ func (j *Journal) admit() error {
 // publish a draft that was judged against all up to seq, and show it to the observer. errBehind: something else was
 // stored there.
 func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error {
-	g := block{codec.KeyRow{First: d.Entries[0].Record.Position, Keys: d.Taken, Commits: d.Commits}, d.Entries}
+	g := block{First: d.Entries[0].Record.Position, Commits: d.Commits, entries: d.Entries}
 	stored, err := j.store(ctx, subjectGroup, j.options.Instance, g.encode(), seq)
 	if err != nil {
 		return err
@@ -122,14 +121,14 @@ func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error
 	failpoint.Hit(failpoint.JournalDurable)
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if j.fold.Seq < stored { // else the follower was faster
+	if j.index.Seq < stored { // else the follower was faster
 		j.applyGroup(message{place: stored, router: j.options.Instance}, g)
 	}
 	return nil
 }
 
-// store a message of a router right behind seq, and return its sequence. Without an answer it is stored
-// again, until it is known what stands there.
+// store publishes a message of a router right after seq, and returns its sequence. Without an answer it publishes
+// again, until it is known what is stored there.
 func (j *Journal) store(ctx context.Context, subject, router string, data []byte, seq uint64) (uint64, error) {
 	m := nats.NewMsg(subject)
 	m.Data = data
@@ -142,13 +141,13 @@ func (j *Journal) store(ctx context.Context, subject, router string, data []byte
 	moved := time.Now()
 	for asked := 0; ; asked++ {
 		if bound := j.js.Conn().MaxPayload(); int64(len(data)) > bound {
-			return 0, fmt.Errorf("a commit of %d bytes does not go into a message of %d", len(data), bound)
+			return 0, fmt.Errorf("a commit of %d bytes is larger than a message of the NATS servers may be, which is %d: nothing is written; raise max_payload there", len(data), bound)
 		}
 		late, cancel := context.WithTimeout(ctx, publishTime)
 		ack, err := j.js.PublishMsg(late, m, jetstream.WithExpectLastSequence(seq), jetstream.WithExpectStream(Stream), jetstream.WithRetryAttempts(0))
 		if isBehind(err) {
-			// Another router's message stands there, or this one, whose answer was lost. A leader
-			// that has just lost its office may be wrong: then nothing comes.
+			// Another router's message is there, or this one, whose answer was lost. A leader
+			// that was just deposed may be wrong: then nothing comes.
 			err = j.catchUp(late, seq+1)
 		}
 		cancel()
@@ -169,19 +168,19 @@ func (j *Journal) store(ctx context.Context, subject, router string, data []byte
 			moved = time.Now()
 		}
 		if asked == 0 {
-			j.options.Log.WarnContext(ctx, "the journal's servers have not acknowledged a group; it is sent again until they do", slog.String("error", err.Error()))
+			j.options.Log.WarnContext(ctx, "the journal's servers have not acknowledged a group; it is sent again until they do", slog.String("error", failed(err).Error()))
 		}
-		if clock.Sleep(ctx, againAfter) != nil {
+		if clock.Sleep(ctx, retryPause) != nil {
 			return 0, group.ErrClosed
 		}
 	}
 }
 
-// at says what stands behind seq: the message that is being written, or another one.
+// at returns what follows seq: the message that is being written, or another one.
 func (j *Journal) at(seq uint64) (own, behind bool) {
 	j.Mu.RLock()
 	defer j.Mu.RUnlock()
-	return j.stored, j.fold.Seq > seq
+	return j.stored, j.index.Seq > seq
 }
 
 // Codes of JetStream's errors.

@@ -154,8 +154,8 @@ func ReadCheckpoint(text string) (Checkpoint, error) {
 	return c, err
 }
 
-// sign makes the checkpoint of a size and root. It says nothing that the log
-// has not said: the tree of an earlier size follows from the tree of today.
+// sign makes the checkpoint of a size and root. It states nothing that the log
+// has not stated: the tree of an earlier size follows from the tree of today.
 func sign(origin string, size int64, root []byte, key intents.Signer) (Checkpoint, error) {
 	s, err := NoteSigner(origin, key)
 	if err != nil {

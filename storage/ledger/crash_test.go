@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child writes records and leaves until it is killed, and says so on its output.
+// child writes records and leaves until it is killed, and reports them on its output.
 func child(dir string) error {
 	ctx := context.Background()
 	key, err := intents.ReadKey(filepath.Join(dir, "key"), intents.RoleLedger)
@@ -102,7 +102,7 @@ func TestKilledWriter(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for lines.Scan() { // what it had said before it died
+		for lines.Scan() { // its output before it died
 			_ = lines.Text()
 		}
 		if err := cmd.Wait(); err == nil || stderr.Len() > 0 {

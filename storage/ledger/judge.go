@@ -19,27 +19,27 @@ import (
 // checkpoint. Neighbouring records are cheapest: a bundle of leaves is read once.
 // Not safe for concurrent use.
 type Judge struct {
-	log    *Reader
-	at     Checkpoint
-	prover *Prover
-	first  int64 // of leaves
-	leaves [][]byte
+	log        *Reader
+	checkpoint Checkpoint
+	prover     *Prover
+	first      int64 // of leaves
+	leaves     [][]byte
 }
 
 // Judge of a checkpoint of the log.
 func (r *Reader) Judge(c Checkpoint) *Judge {
-	return &Judge{log: r, at: c, prover: r.Prover(c.Size)}
+	return &Judge{log: r, checkpoint: c, prover: r.Prover(c.Size)}
 }
 
 // Leaf of a position, as the log has it; ErrPending if the checkpoint does not cover it.
 func (j *Judge) Leaf(ctx context.Context, position int64) ([]byte, error) {
-	if position >= j.at.Size {
+	if position >= j.checkpoint.Size {
 		return nil, ErrPending
 	}
 	if position < j.first || position >= j.first+int64(len(j.leaves)) {
 		j.first = position - position%layout.EntryBundleWidth
 		var err error
-		if j.leaves, err = j.log.Leaves(ctx, j.first, min(j.first+layout.EntryBundleWidth, j.at.Size), j.at.Size); err != nil {
+		if j.leaves, err = j.log.Leaves(ctx, j.first, min(j.first+layout.EntryBundleWidth, j.checkpoint.Size), j.checkpoint.Size); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +58,7 @@ func (j *Judge) Record(ctx context.Context, rec storage.Record) error {
 	}
 	hashes, err := j.prover.Inclusion(ctx, rec.Position)
 	if err == nil {
-		err = VerifyInclusion(j.at, rec.Position, LeafHash(text), hashes)
+		err = VerifyInclusion(j.checkpoint, rec.Position, LeafHash(text), hashes)
 	}
 	if err != nil && ctx.Err() == nil {
 		return errors.Join(fmt.Errorf("%w: leaf %d is not in the log", ErrDiverged, rec.Position), err)

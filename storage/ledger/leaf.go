@@ -19,8 +19,8 @@ const MaxLeaf = 1 << 10
 // LeafVersion is the member "v" of a leaf.
 const LeafVersion = 1
 
-// Leaf is the commitment to one record. It says when which kind of record was made.
-// Everything else in it is of use only to somebody who has the record's parts and
+// Leaf is the commitment to one record. It contains the time and kind of the record.
+// Everything else in it is useful only with the record's parts and
 // salts.
 type Leaf struct {
 	At           string       `json:"at"` // RFC 3339, UTC, milliseconds
@@ -37,7 +37,7 @@ func NewLeaf(r storage.Record, tag string) Leaf {
 }
 
 // Bytes are the RFC 8785 bytes of the leaf: members in order, no white space. No
-// value holds a character that JSON escapes.
+// value has a character that JSON escapes.
 func (l Leaf) Bytes() []byte {
 	b := make([]byte, 0, 320)
 	b = append(append(b, `{"at":"`...), l.At...)
@@ -55,7 +55,7 @@ func (l Leaf) Hash() []byte { return LeafHash(l.Bytes()) }
 // LeafHash of a leaf's bytes.
 func LeafHash(leaf []byte) []byte { return rfc6962.DefaultHasher.HashLeaf(leaf) }
 
-// commits says whether a leaf is the commitment to a record. Its tag is not compared:
+// commits reports whether a leaf is the commitment to a record. Its tag is not compared:
 // whose record it is changes nothing, and the tag secret may have been lost.
 func commits(leaf []byte, rec storage.Record) bool {
 	l, err := ParseLeaf(leaf)

@@ -21,7 +21,7 @@ const (
 func TestLeafVector(t *testing.T) {
 	tag := must[string](t)(ledger.NewTags(bytes.Repeat([]byte{0}, 32), "writ/example").Tag("acme"))
 	leaf := ledger.Leaf{
-		At: "2026-11-20T10:00:00.000Z", Kind: storage.KindOrder, Position: 23,
+		At: "2026-11-20T10:00:00.000Z", Kind: storage.KindIntent, Position: 23,
 		RecordDigest: "sha256:" + strings.Repeat("ab", 32), TenantTag: tag, V: ledger.LeafVersion,
 	}
 	const want = `{"at":"2026-11-20T10:00:00.000Z","kind":"order","position":23,"record_digest":"sha256:abababababababababababababababababababababababababababababababab","tenant_tag":"TAG","v":1}`

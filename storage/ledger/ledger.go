@@ -1,6 +1,6 @@
 // Package ledger is the transparency log over the journal: record i
-// is leaf i of a Merkle tree (RFC 6962), kept as C2SP tlog-tiles with signed
-// checkpoints, so that whoever holds a checkpoint can be shown that a record is
+// is leaf i of a Merkle tree (RFC 6962), stored as C2SP tlog-tiles with signed
+// checkpoints, so that the holder of a checkpoint can be shown that a record is
 // in the log, and that the log has only grown since.
 //
 // A leaf is the canonical JSON of
@@ -8,7 +8,7 @@
 //	{"at":"2026-11-20T10:00:00.000Z","kind":"order","position":23,
 //	 "record_digest":"sha256:…","tenant_tag":"…","v":1}
 //
-// It gives away neither content nor tenant: record_digest hashes salted parts,
+// It discloses neither content nor tenant: record_digest hashes salted parts,
 // and tenant_tag is a MAC under the tenant's tag key.
 //
 // [Ledger] follows the journal and appends, [Reader] reads and proves, and
@@ -54,7 +54,7 @@ type Config struct {
 	Records storage.Records
 	Log     *slog.Logger
 
-	// Held says that nothing is to be appended now; nil: never. Wake when it is over.
+	// Held reports that nothing is to be appended now; nil: never. Call Wake when that ends.
 	Held func() bool
 
 	// Known are the ledger keys of the log so far: the published checkpoint may
@@ -63,7 +63,7 @@ type Config struct {
 }
 
 // Ledger appends a leaf for every record of the journal, in order, each exactly
-// once. It never delays the journal: without it proofs are late, orders are not.
+// once. It never delays the journal: if it fails, proofs are late, intents are not.
 type Ledger struct {
 	*Reader
 	*storage.Progress // how many leaves are integrated
@@ -81,12 +81,12 @@ type Ledger struct {
 	halt error      // why the sequencer has stopped for good
 }
 
-// ErrAhead says that the ledger has leaves whose records the journal does not have. The
+// ErrAhead reports that the ledger has leaves whose records the journal does not have. The
 // journal has been restored from a copy older than the ledger; nothing may be
 // accepted, since positions that have been proved would be given out again.
 var ErrAhead = errors.New("the ledger is ahead of the journal")
 
-// ErrDiverged says that a leaf is not the commitment to its record.
+// ErrDiverged reports that a leaf is not the commitment to its record.
 var ErrDiverged = errors.New("the ledger and the journal have diverged")
 
 // CheckAhead compares the published size of a ledger's directory with the
@@ -140,7 +140,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		WithCheckpointSigner(signer).WithCheckpointInterval(CheckpointInterval).WithBatching(batchSize, batchAge))
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("ledger: %w", err)
+		return nil, damaged(err)
 	}
 	l.append, l.integrated = appender.Add, reader.IntegratedSize
 	l.end = func() error {
@@ -155,9 +155,17 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	if err := l.resume(ctx); err != nil {
 		cancel()
-		return nil, err
+		return nil, damaged(err)
 	}
 	return l, nil
+}
+
+// damaged adds what to do about a ledger that does not open, if the error does not say it.
+func damaged(err error) error {
+	if errors.Is(err, ErrAhead) || errors.Is(err, ErrDiverged) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("ledger: it cannot be opened, and nothing was changed: %w. Find out who writes to the data directory (writ audit fsck), and restore a backup (writ restore BACKUP --data DIR)", err)
 }
 
 // closeWait is how long Close may take.

@@ -23,7 +23,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
-	"aob.dev/writ/storage/storagetest"
+	"aob.dev/writ/storage/memory"
 )
 
 // at is the time of every record.
@@ -40,22 +40,22 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// orderRecord is an order of a tenant, as far as the ledger reads one.
-func orderRecord(tenant string, n int) storage.Record {
+// intentRecord is an intent of a tenant, as far as the ledger reads one.
+func intentRecord(tenant string, n int) storage.Record {
 	payload := fmt.Sprintf(`{"actor":{"tenant":%q,"user_id":"u"},"n":%d}`, tenant, n)
-	sealed, err := json.Marshal(intents.Sealed{Header: "h", Payload: payload, Sig: "s"})
+	signed, err := json.Marshal(intents.Signed{Header: "h", Payload: payload, Sig: "s"})
 	if err != nil {
 		panic(err)
 	}
-	return storage.NewRecord(storage.KindOrder, at.Add(time.Duration(n)*time.Millisecond), map[string]json.RawMessage{storage.PartOrder: sealed})
+	return storage.NewRecord(storage.KindIntent, at.Add(time.Duration(n)*time.Millisecond), map[string]json.RawMessage{storage.PartIntent: signed})
 }
 
-// commit appends an order that ends in its own commit: two records.
+// commit appends an intent that ends in its own commit: two records.
 func commit(ctx context.Context, j storage.Journal, tenant string, n int) error {
 	out := storage.NewRecord(storage.KindOutcome, at, map[string]json.RawMessage{storage.PartOutcome: json.RawMessage(`{"of":-1}`)})
 	res, err := j.Commit(ctx, storage.Commit{ID: fmt.Sprint("c", n), Entries: []storage.Entry{
-		{Record: orderRecord(tenant, n), Take: true, Key: storage.OrderKey(tenant, "u", "t", fmt.Sprint(n)), Holder: storage.Nobody, Of: storage.Nobody},
-		{Record: out, OfPrevious: true, Of: storage.Nobody},
+		{Record: intentRecord(tenant, n), Holder: storage.NoPosition, Target: storage.NoPosition},
+		{Record: out, TargetPrevious: true, Target: storage.NoPosition},
 	}})
 	if err == nil && res.Verdict != storage.Won {
 		err = fmt.Errorf("verdict %d", res.Verdict)
@@ -103,7 +103,7 @@ func (w *world) published(size int64) ledger.Checkpoint {
 	w.ledger.Wake()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	return must[ledger.Checkpoint](w.t)(w.ledger.Published(ctx, size))
+	return must[ledger.Checkpoint](w.t)(w.ledger.WaitPublished(ctx, size))
 }
 
 func (w *world) verifier() note.Verifier {
@@ -140,7 +140,7 @@ func (w *world) check(records storage.Records, size int64) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		tag := must[string](w.t)(tags.Tag(must[string](w.t)(tenants.Of(w.t.Context(), rec))))
+		tag := must[string](w.t)(tags.Tag(must[string](w.t)(tenants.Tenant(w.t.Context(), rec))))
 		if diff := cmp.Diff(string(ledger.NewLeaf(rec, tag).Bytes()), string(leaves[i])); diff != "" {
 			w.t.Fatalf("leaf %d (-record +leaf):\n%s", i, diff)
 		}
@@ -154,7 +154,7 @@ func (w *world) check(records storage.Records, size int64) {
 // TestThirdPartiesJudge: Tessera's fsck and HTTP client, and the Go checksum
 // database's tlog and note packages verify what we wrote, served and proved.
 func TestThirdPartiesJudge(t *testing.T) {
-	j := storagetest.NewJournal(nil)
+	j := memory.NewJournal(nil)
 	w := newWorld(t, j)
 	for n := range 150 {
 		if err := commit(t.Context(), j, "acme", n); err != nil {

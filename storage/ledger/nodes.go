@@ -11,12 +11,12 @@ import (
 	"github.com/transparency-dev/tessera/api/layout"
 )
 
-// maxTiles is how many tiles, of 16 KiB each, nodes keeps; then all are read
+// maxTiles is how many tiles, of 16 KiB each, nodes caches; then all are read
 // again. Proofs of neighbours need about one for every level of tiles.
 const maxTiles = 256
 
-// nodes are the hashes of the tree of one size. What is inside a tile is hashed
-// once for the tile, so that proofs of leaves that stand near each other cost
+// nodes are the hashes of the tree of one size. The inside of a tile is hashed
+// once for the tile, so that proofs of neighbouring leaves cost
 // about one hash each. One goroutine at a time.
 type nodes struct {
 	size  uint64

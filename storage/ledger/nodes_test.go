@@ -10,7 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// hashedLog keeps the hashes of a log as the Go checksum database's tlog does.
+// hashedLog stores the hashes of a log as the Go checksum database's tlog does.
 type hashedLog []tlog.Hash
 
 func (l hashedLog) ReadHashes(indexes []int64) ([]tlog.Hash, error) {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,11 +18,11 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// ErrPending says that no published checkpoint covers the position yet. The next one
+// ErrPending reports that no published checkpoint covers the position yet. The next one
 // comes within the checkpoint interval.
 var ErrPending = errors.New("ledger: not in a checkpoint yet")
 
-// Inclusion shows that a leaf stands at a position of the tree of a checkpoint.
+// Inclusion shows that a leaf is at a position of the tree of a checkpoint.
 type Inclusion struct {
 	Position int64    `json:"position"`
 	Leaf     string   `json:"leaf"`       // its bytes
@@ -47,7 +48,7 @@ func VerifyConsistency(first, second Checkpoint, hashes [][]byte) error {
 	return proof.VerifyConsistency(rfc6962.DefaultHasher, uint64(first.Size), uint64(second.Size), hashes, first.Root, second.Root) //nolint:gosec // G115: checked above
 }
 
-// Reader reads a ledger's directory; whoever writes to it need not stop for
+// Reader reads a ledger's directory; its writer need not stop for
 // that. Safe for concurrent use.
 type Reader struct {
 	origin string
@@ -124,8 +125,8 @@ func (r *Reader) root(ctx context.Context, size int64) ([]byte, error) {
 	return tree.GetRootHash(nil)
 }
 
-// Prover makes proofs in the tree of one checkpoint. It keeps tiles that it has
-// read, a few MiB at the most: use one for positions that lie near each other.
+// Prover makes proofs in the tree of one checkpoint. It caches tiles that it has
+// read, a few MiB at the most: use one for neighbouring positions.
 // One goroutine at a time.
 type Prover struct{ nodes nodes }
 
@@ -247,4 +248,21 @@ func (r *Reader) Handler() http.Handler {
 		}
 		http.ServeFileFS(w, req, root.FS(), name) //nolint:gosec // G703: the name matches resources, below root
 	})
+}
+
+// Proof of a position as people get it; published is false until a checkpoint covers it.
+func (l *Ledger) Proof(ctx context.Context, position int64) (doc json.RawMessage, published bool, err error) {
+	c, err := l.Checkpoint(ctx, l.Keys()...)
+	if err != nil {
+		return nil, false, err
+	}
+	in, err := l.Inclusion(ctx, position, c)
+	if errors.Is(err, ErrPending) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	doc, err = json.Marshal(in)
+	return doc, true, err
 }

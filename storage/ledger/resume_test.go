@@ -7,18 +7,57 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
-	"aob.dev/writ/storage/storagetest"
+	"aob.dev/writ/storage/memory"
 )
 
-// TestResume: a ledger goes on behind its last leaf, and refuses to where the
+// TestDamaged: whichever file of a ledger is cut short, the error says what is intact and what to do.
+func TestDamaged(t *testing.T) {
+	j := memory.NewJournal(nil)
+	w := newWorld(t, j)
+	for n := range 3 {
+		if err := commit(t.Context(), j, "acme", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start()
+	w.published(6)
+	w.end()
+	for _, name := range []string{".state/treeState", ".state/version", "tile/0/000.p/6", "tile/entries/000.p/6"} {
+		path := filepath.Join(w.cfg.Dir, filepath.FromSlash(name))
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, damage := range map[string]func() error{"empty": func() error { return os.Truncate(path, 0) }, "gone": func() error { return os.Remove(path) }} {
+			if err := damage(); err != nil {
+				t.Fatal(err)
+			}
+			l, err := ledger.Open(t.Context(), w.cfg)
+			if err == nil { // it is made again, or looked at later
+				err = errors.Join(l.Close())
+				if err != nil {
+					t.Errorf("%s, %s: %v", name, what, err)
+				}
+			} else if !strings.Contains(err.Error(), "nothing was changed: ") || !strings.Contains(err.Error(), "writ restore BACKUP --data DIR") {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+			if err := os.WriteFile(path, whole, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestResume: a ledger continues after its last leaf, and refuses to if the
 // journal is not the one that it was made from.
 func TestResume(t *testing.T) {
-	j := storagetest.NewJournal(nil)
+	j := memory.NewJournal(nil)
 	w := newWorld(t, j)
 	for n := range 3 {
 		if err := commit(t.Context(), j, "acme", n); err != nil {
@@ -36,7 +75,7 @@ func TestResume(t *testing.T) {
 	w.end()
 	w.check(j, 8)
 
-	behind := storagetest.NewJournal(nil)
+	behind := memory.NewJournal(nil)
 	for n := range 3 {
 		if err := commit(t.Context(), behind, "acme", n); err != nil {
 			t.Fatal(err)
@@ -65,12 +104,12 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestHalt: leaves that somebody else put into the log are found, and nothing
-// is appended behind them.
+// TestHalt: leaves that another writer put into the log are found, and nothing
+// is appended after them.
 func TestHalt(t *testing.T) {
-	j := storagetest.NewJournal(nil)
+	j := memory.NewJournal(nil)
 	w := newWorld(t, j)
-	other := newWorld(t, storagetest.NewJournal(nil))
+	other := newWorld(t, memory.NewJournal(nil))
 	other.cfg.Dir, other.cfg.Key = w.cfg.Dir, w.cfg.Key
 	w.start()
 	if err := commit(t.Context(), j, "acme", 0); err != nil {
@@ -78,7 +117,7 @@ func TestHalt(t *testing.T) {
 	}
 	w.published(2)
 	// The intruder's journal has two records more.
-	intruder := storagetest.NewJournal(nil)
+	intruder := memory.NewJournal(nil)
 	other.cfg.Records = shifted{j, intruder}
 	for n := range 2 {
 		if err := commit(t.Context(), intruder, "acme", n+5); err != nil {
@@ -94,7 +133,7 @@ func TestHalt(t *testing.T) {
 	w.ledger.Wake()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := w.ledger.Published(ctx, 1000); !errors.Is(err, ledger.ErrDiverged) {
+	if _, err := w.ledger.WaitPublished(ctx, 1000); !errors.Is(err, ledger.ErrDiverged) {
 		t.Fatalf("the sequencer goes on: %v", err)
 	}
 	w.end()
@@ -103,23 +142,23 @@ func TestHalt(t *testing.T) {
 // shifted has the first two records of one journal, then another's.
 type shifted struct {
 	storage.Records
-	then storage.Records
+	next storage.Records
 }
 
-func (s shifted) Next() int64 { return s.then.Next() }
+func (s shifted) Next() int64 { return s.next.Next() }
 func (s shifted) Get(ctx context.Context, p int64) (storage.Record, error) {
 	if p < 2 {
 		return s.Records.Get(ctx, p)
 	}
-	return s.then.Get(ctx, p)
+	return s.next.Get(ctx, p)
 }
 
 func (s shifted) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
-	return s.then.Scan(ctx, from)
+	return s.next.Scan(ctx, from)
 }
 
-// TestTagSecret: made once, kept, refused where others can read it; tags tell
-// tenants apart and logs too.
+// TestTagSecret: made once, retained, refused if others can read it; tags
+// differ by tenant and by log.
 func TestTagSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tags")
 	secret := must[[]byte](t)(ledger.CreateSecret(path))

@@ -18,8 +18,8 @@ import (
 const retryAfter = time.Second
 
 // resume takes the integrated size and compares the last leaf with its record.
-// That leaf's record digest stands for one record; that the earlier ones were
-// compared when they were appended is what the checks of indexes are for.
+// That leaf's record digest covers one record; the checks of indexes verify that the earlier
+// ones were compared when they were appended.
 func (l *Ledger) resume(ctx context.Context) error {
 	n, err := l.integrated(ctx)
 	if err != nil {
@@ -56,11 +56,11 @@ func (l *Ledger) compare(ctx context.Context, position, size int64) error {
 }
 
 // Run appends what the journal has and the ledger does not, until ctx ends. A
-// disk that refuses is tried again. A leaf at another index than its record's
-// position halts it for good: Err says so, and only ctx ends Run then.
+// write that fails is tried again. A leaf at another index than its record's
+// position halts it for good: Err returns the error, and only ctx ends Run then.
 //
-// Crash anywhere in it: Tessera has integrated whole batches or nothing of them,
-// and the next start goes on behind the last integrated leaf.
+// Crash at any point: Tessera has integrated whole batches or nothing of them,
+// and the next start continues after the last integrated leaf.
 func (l *Ledger) Run(ctx context.Context) error {
 	var err error
 	for {
@@ -86,7 +86,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-wait:
-		case <-l.Woken():
+		case <-l.Notify():
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (l *Ledger) Sync(ctx context.Context) (Checkpoint, error) {
 	if err := l.catchUp(ctx); err != nil {
 		return Checkpoint{}, err
 	}
-	return l.Published(ctx, next)
+	return l.WaitPublished(ctx, next)
 }
 
 // catchUp appends all that is durable, a batch at a time.
@@ -113,7 +113,7 @@ func (l *Ledger) catchUp(ctx context.Context) error {
 	l.appending.Lock()
 	defer l.appending.Unlock()
 	if l.cfg.Held != nil && l.cfg.Held() {
-		return nil // until somebody wakes it
+		return nil // until Wake
 	}
 	batch := make([]Leaf, 0, batchSize)
 	for rec, err := range l.cfg.Records.Scan(ctx, l.Size()) {
@@ -136,7 +136,7 @@ func (l *Ledger) catchUp(ctx context.Context) error {
 }
 
 func (l *Ledger) leaf(ctx context.Context, rec storage.Record) (Leaf, error) {
-	tenant, err := l.tenants.Of(ctx, rec)
+	tenant, err := l.tenants.Tenant(ctx, rec)
 	if err != nil {
 		return Leaf{}, err
 	}
@@ -152,9 +152,9 @@ func (l *Ledger) leaf(ctx context.Context, rec storage.Record) (Leaf, error) {
 }
 
 // add appends leaves and waits until all are integrated, each at its position.
-// It is not cut short by ctx: what was begun must be known to have ended. The
+// ctx does not interrupt it: the end of what was begun must be known. The
 // leaves are one batch, unless adding them takes longer than batchAge; so one
-// that fails leaves nothing of itself behind.
+// that fails leaves nothing.
 func (l *Ledger) add(ctx context.Context, leaves []Leaf) error {
 	if len(leaves) == 0 {
 		return nil
@@ -183,9 +183,9 @@ func (l *Ledger) add(ctx context.Context, leaves []Leaf) error {
 	return nil
 }
 
-// Published waits until a checkpoint of at least size leaves is published, and
+// WaitPublished waits until a checkpoint of at least size leaves is published, and
 // gives it. The error is the context's, or why the ledger has halted.
-func (l *Ledger) Published(ctx context.Context, size int64) (c Checkpoint, err error) {
+func (l *Ledger) WaitPublished(ctx context.Context, size int64) (c Checkpoint, err error) {
 	ended := clock.Every(ctx, CheckpointInterval/10, func() (done bool) {
 		if c, err = l.Checkpoint(ctx, l.Keys()...); err == nil && c.Size >= size {
 			return true

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"aob.dev/writ/storage/storagetest"
+	"aob.dev/writ/storage/memory"
 )
 
 // descriptors that this process has open.
@@ -22,7 +22,7 @@ func descriptors(t *testing.T) int {
 // TestRefusedPathsLeaveNothingOpen: asking for what is not there costs no
 // descriptor, collected or not.
 func TestRefusedPathsLeaveNothingOpen(t *testing.T) {
-	w := newWorld(t, storagetest.NewJournal(nil))
+	w := newWorld(t, memory.NewJournal(nil))
 	w.start()
 	defer w.end()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

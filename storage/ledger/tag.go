@@ -22,27 +22,27 @@ const tagInfo = "writ ledger tenant tag v1\n"
 
 const secretSize = 32
 
-// Tags makes tenants' tags: leaves of one tenant have one tag, and only who
-// holds the tenant's tag key can tell which tenant that is. Every tenant's key is
-// derived from one random secret, so giving one away says nothing of the others.
+// Tags makes tenants' tags: leaves of one tenant have one tag, and only a holder
+// of the tenant's tag key can tell which tenant that is. Every tenant's key is
+// derived from one random secret, so disclosing one says nothing about the others.
 //
 // Safe for concurrent use.
 type Tags struct {
 	secret []byte
 	origin string
-	made   *made
+	cache  *tagCache
 }
 
-// made are tags of tenants that were asked for, so that a leaf costs no key
+// tagCache are the tags of requested tenants, so that a leaf costs no key
 // derivation.
-type made struct {
+type tagCache struct {
 	mu   sync.Mutex // guards tags
 	tags map[string]string
 }
 
 // NewTags of a log. The secret has 32 bytes.
 func NewTags(secret []byte, origin string) Tags {
-	return Tags{secret, origin, &made{tags: map[string]string{}}}
+	return Tags{secret, origin, &tagCache{tags: map[string]string{}}}
 }
 
 // Key is the tag key of a tenant.
@@ -52,20 +52,20 @@ func (t Tags) Key(tenant string) ([]byte, error) {
 
 // Tag of a tenant.
 func (t Tags) Tag(tenant string) (string, error) {
-	t.made.mu.Lock()
-	defer t.made.mu.Unlock()
-	if tag, ok := t.made.tags[tenant]; ok {
+	t.cache.mu.Lock()
+	defer t.cache.mu.Unlock()
+	if tag, ok := t.cache.tags[tenant]; ok {
 		return tag, nil
 	}
 	key, err := t.Key(tenant)
 	if err != nil {
 		return "", err
 	}
-	if len(t.made.tags) >= maxTenants {
-		clear(t.made.tags)
+	if len(t.cache.tags) >= maxTenants {
+		clear(t.cache.tags)
 	}
 	tag := Tag(key, t.origin)
-	t.made.tags[strings.Clone(tenant)] = tag
+	t.cache.tags[strings.Clone(tenant)] = tag
 	return tag, nil
 }
 

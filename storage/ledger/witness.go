@@ -22,7 +22,7 @@ import (
 	"aob.dev/writ/internal/egress"
 )
 
-// Witness is a third party that cosigns checkpoints of one log only: it has seen
+// Witness is a third party that cosigns checkpoints of one log only: it has checked
 // that each continues the one before (C2SP tlog-witness).
 type Witness struct {
 	Key *WitnessKey
@@ -48,8 +48,8 @@ const (
 	maxAnswer      = 16 << 10
 )
 
-// Witnesses has the published checkpoints of a log cosigned. It delays neither
-// orders nor checkpoints: a witness that does not answer delays only its own
+// Witnesses gets cosignatures for the published checkpoints of a log. It delays neither
+// intents nor checkpoints: a witness that does not answer delays only its own
 // cosignature.
 type Witnesses struct {
 	log       *Reader
@@ -58,12 +58,12 @@ type Witnesses struct {
 	client    *http.Client
 	logger    *slog.Logger
 
-	// Contradicted, if set before Run, is called when a witness has seen more of the
-	// log than there is, or another one. Several goroutines may call it, again and again.
+	// Contradicted, if set before Run, is called when a witness knows more of the
+	// log than there is, or another one. Several goroutines may call it, repeatedly.
 	Contradicted func(witness string, err error)
 
 	mu       sync.Mutex        // guards what follows and the file
-	cosigned Checkpoint        // whose cosignatures are kept
+	cosigned Checkpoint        // whose cosignatures are stored
 	lines    map[string]string // witness to its signature line
 }
 
@@ -78,8 +78,8 @@ func NewWitnesses(log *Reader, keys func() []intents.Key, logger *slog.Logger, w
 	return &Witnesses{log: log, keys: keys, witnesses: witnesses, client: client, logger: logger, lines: map[string]string{}}
 }
 
-// asked is one witness and how it has answered.
-type asked struct {
+// witnessState is one witness and how it has answered.
+type witnessState struct {
 	Witness
 	size  int64 // that it has; 0 if that is not known
 	done  int64 // of the last checkpoint that it cosigned
@@ -87,12 +87,12 @@ type asked struct {
 	until time.Time // left alone until then
 }
 
-// ErrContradicted says that a witness has seen another log than there is: it was put
-// back from an older copy, or the witness lies.
+// ErrContradicted reports that a witness knows another log: the log was restored
+// from an older copy, or the witness lies.
 var ErrContradicted = errors.New("the witness has seen another log")
 
-// Once asks every witness about what is published, and waits for them. One that is
-// down says nothing.
+// Once requests cosignatures of the published checkpoint from every witness, and waits for them. One that is
+// down is skipped silently.
 func (w *Witnesses) Once(ctx context.Context) {
 	c, err := w.log.Checkpoint(ctx, w.keys()...)
 	if err != nil || c.Size == 0 {
@@ -102,11 +102,11 @@ func (w *Witnesses) Once(ctx context.Context) {
 }
 
 // all of them, with the size that each should have.
-func (w *Witnesses) all(ctx context.Context) []*asked {
-	all := make([]*asked, 0, len(w.witnesses))
-	before, err := w.log.Cosigned(ctx, w.keys()...)
+func (w *Witnesses) all(ctx context.Context) []*witnessState {
+	all := make([]*witnessState, 0, len(w.witnesses))
+	before, err := w.log.LatestCosigned(ctx, w.keys()...)
 	for _, x := range w.witnesses {
-		a := &asked{Witness: x}
+		a := &witnessState{Witness: x}
 		if err == nil && len(Cosigners(before.Note, x.Key)) > 0 {
 			a.size = before.Size
 		}
@@ -115,9 +115,9 @@ func (w *Witnesses) all(ctx context.Context) []*asked {
 	return all
 }
 
-// Run asks until ctx ends. All witnesses are asked about one checkpoint at a
-// time, so that their cosignatures stand together; one that fails is left alone
-// for longer and longer.
+// Run requests cosignatures until ctx ends. All witnesses get one checkpoint at a
+// time, so that their cosignatures are stored together; one that fails is retried
+// after growing pauses.
 func (w *Witnesses) Run(ctx context.Context) error {
 	all := w.all(ctx)
 	_ = clock.Every(ctx, witnessEvery, func() (done bool) {
@@ -130,7 +130,7 @@ func (w *Witnesses) Run(ctx context.Context) error {
 }
 
 // round asks all that have not cosigned a checkpoint, and waits for them.
-func (w *Witnesses) round(ctx context.Context, all []*asked, c Checkpoint) {
+func (w *Witnesses) round(ctx context.Context, all []*witnessState, c Checkpoint) {
 	var asking sync.WaitGroup
 	for _, a := range all {
 		if a.done == c.Size || time.Now().Before(a.until) {
@@ -154,8 +154,8 @@ func (w *Witnesses) round(ctx context.Context, all []*asked, c Checkpoint) {
 	asking.Wait()
 }
 
-// ask has a checkpoint cosigned by a witness that should have the given size. If
-// it says that it has another one, it is asked once more.
+// ask requests a cosignature from a witness that should have the given size. If
+// it reports another one, ask tries once more.
 func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64) error {
 	line, err := w.add(ctx, x, c, size)
 	if has := conflictError(0); errors.As(err, &has) {
@@ -194,37 +194,49 @@ func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64)
 	}
 	res, err := w.client.Do(req)
 	if err != nil {
-		return "", err
+		return "", x.server().Fault(err)
 	}
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err := errors.Join(err, res.Body.Close()); err != nil {
-		return "", err
+		return "", x.server().Fault(err)
 	}
+	fault := egress.Status(res.StatusCode)
 	switch res.StatusCode {
 	case http.StatusOK:
-		return x.Key.cosign(c.Note, answer)
+		line, err := x.Key.cosign(c.Note, answer)
+		if err == nil {
+			return line, nil
+		}
+		fault = &egress.ReasonError{Message: "its answer has no cosignature by the key that is named for it", Mend: egress.Name, Err: err}
 	case http.StatusConflict:
 		text, ended := strings.CutSuffix(string(answer), "\n")
 		size, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || !ended || size < 0 || size == old {
-			return "", errors.New("409 without another size")
+		if err == nil && ended && size >= 0 && size != old {
+			return "", conflictError(size)
 		}
-		return "", conflictError(size)
+		fault.Message = "it has another size of this log, and does not say which (HTTP 409)"
 	case http.StatusNotFound:
-		return "", errors.New("it does not know this log: have it added there")
+		fault.Message = "it does not know this log, which has to be added there (HTTP 404)"
 	case http.StatusForbidden:
-		return "", errors.New("it knows the log by another key")
+		fault.Message = "it knows this log by another key (HTTP 403)"
 	case http.StatusUnprocessableEntity:
 		return "", fmt.Errorf("%w: it finds no way from what it has seen to this checkpoint", ErrContradicted)
-	default:
-		return "", fmt.Errorf("it answers %s", res.Status)
+	}
+	return "", x.server().Fault(fault)
+}
+
+// server names a witness in errors.
+func (x Witness) server() egress.Server {
+	return egress.Server{
+		Name: "the witness " + x.Key.Name() + " at " + x.URL, Unaffected: "the log goes on, and its checkpoint waits for the cosignature",
+		Address: "witnesses (--witnesses)",
 	}
 }
 
 // cosignedFile holds the newest checkpoint that a witness has cosigned.
 const cosignedFile = "cosigned"
 
-// keep writes a cosignature down, with the others over the same checkpoint. The
+// keep stores a cosignature, with the others over the same checkpoint. The
 // file is replaced whole and durable; a crash leaves the old one.
 func (w *Witnesses) keep(c Checkpoint, witness, line string) error {
 	w.mu.Lock()
@@ -244,9 +256,9 @@ func (w *Witnesses) keep(c Checkpoint, witness, line string) error {
 	return durable.Write(filepath.Join(w.log.dir, cosignedFile), []byte(text))
 }
 
-// Cosigned is the newest checkpoint with cosignatures, verified with one of the
+// LatestCosigned is the newest checkpoint with cosignatures, verified with one of the
 // log's keys. The error wraps fs.ErrNotExist where no witness has cosigned yet.
-func (r *Reader) Cosigned(_ context.Context, keys ...intents.Key) (Checkpoint, error) {
+func (r *Reader) LatestCosigned(_ context.Context, keys ...intents.Key) (Checkpoint, error) {
 	text, err := os.ReadFile(filepath.Join(r.dir, cosignedFile))
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("ledger: %w", err)

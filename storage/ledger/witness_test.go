@@ -2,11 +2,14 @@ package ledger_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,8 +25,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/egresstest"
 	"aob.dev/writ/storage/ledger"
-	"aob.dev/writ/storage/storagetest"
+	"aob.dev/writ/storage/memory"
 )
 
 // witness is one as C2SP tlog-witness has it, written from the specification
@@ -60,7 +64,7 @@ func (w *witness) ServeHTTP(res http.ResponseWriter, req *http.Request) {
 		status, answer = w.add(string(body))
 	}
 	res.WriteHeader(status)
-	_, _ = io.WriteString(res, answer) // the client may be gone
+	_, _ = io.WriteString(res, answer) // the client may have closed
 	w.answers <- status
 }
 
@@ -143,16 +147,16 @@ func (w *witness) wait(t *testing.T, status int) {
 	}
 }
 
-// witnessed is a ledger that runs, and grows by orders of two records each.
-func witnessed(t *testing.T) (w *world, more func(orders int)) {
+// witnessed is a ledger that runs, and grows by intents of two records each.
+func witnessed(t *testing.T) (w *world, more func(total int)) {
 	t.Helper()
-	j := storagetest.NewJournal(nil)
+	j := memory.NewJournal(nil)
 	w = newWorld(t, j)
 	w.start()
 	t.Cleanup(w.end)
 	n := 0
-	return w, func(orders int) {
-		for range orders {
+	return w, func(total int) {
+		for range total {
 			if err := commit(t.Context(), j, "acme", n); err != nil {
 				t.Fatal(err)
 			}
@@ -181,8 +185,8 @@ func treeHash(t *testing.T, r *ledger.Reader, n, size int64) tlog.Hash {
 }
 
 // TestWitnesses: an honest witness cosigns each checkpoint that it is shown, one
-// that lags is shown the way from where it is, and one that lies or is down
-// keeps nobody from anything.
+// that lags gets the proof from its size, and one that lies or is down
+// delays nothing.
 func TestWitnesses(t *testing.T) {
 	w, more := witnessed(t)
 	more(3)
@@ -211,7 +215,7 @@ func TestWitnesses(t *testing.T) {
 	go func() { ended <- asking.Run(ctx) }()
 
 	honest.wait(t, http.StatusOK)
-	lags.wait(t, http.StatusConflict) // it was asked as if it had seen nothing
+	lags.wait(t, http.StatusConflict) // the request assumed that it had seen nothing
 	lags.wait(t, http.StatusOK)
 	lies.wait(t, http.StatusOK)
 	down.wait(t, http.StatusServiceUnavailable)
@@ -222,8 +226,8 @@ func TestWitnesses(t *testing.T) {
 	down.wait(t, http.StatusOK)
 	look := time.NewTicker(10 * time.Millisecond) // until its answer has been written down
 	defer look.Stop()
-	c, err := l.Cosigned(t.Context(), l.Keys()...)
-	for ; err == nil && len(ledger.Cosigners(c.Note, keys...)) < 3 && t.Context().Err() == nil; c, err = l.Cosigned(t.Context(), l.Keys()...) {
+	c, err := l.LatestCosigned(t.Context(), l.Keys()...)
+	for ; err == nil && len(ledger.Cosigners(c.Note, keys...)) < 3 && t.Context().Err() == nil; c, err = l.LatestCosigned(t.Context(), l.Keys()...) {
 		<-look.C
 	}
 	if err != nil {
@@ -243,8 +247,8 @@ func TestWitnesses(t *testing.T) {
 	}
 }
 
-// TestWitnessAhead: a witness that has seen more of the log than there is, and
-// one that has seen another log, are not talked round.
+// TestWitnessAhead: a witness that knows more of the log than exists, and
+// one that knows another log, are not persuaded.
 func TestWitnessAhead(t *testing.T) {
 	w, more := witnessed(t)
 	more(3)
@@ -272,9 +276,52 @@ func TestWitnessAhead(t *testing.T) {
 			t.Error(err)
 		}
 		server.Close()
-		if c, err := l.Cosigned(t.Context(), l.Keys()...); err == nil {
+		if c, err := l.LatestCosigned(t.Context(), l.Keys()...); err == nil {
 			t.Errorf("%s: cosigned %+v", name, c)
 		}
+	}
+}
+
+// TestWitnessFaults: a failing witness is reported in words, with the setting that helps.
+func TestWitnessFaults(t *testing.T) {
+	t.Parallel()
+	w, more := witnessed(t)
+	more(3)
+	servers := egresstest.Servers(t)
+	for name, says := range map[string]string{
+		"Not Found": "it does not know this log, which has to be added there (HTTP 404)",
+		"Forbidden": "it knows this log by another key (HTTP 403)",
+		"OK":        "its answer has no cosignature by the key that is named for it",
+		"Conflict":  "it has another size of this log, and does not say which (HTTP 409)",
+	} {
+		b := servers[name]
+		b.Says, b.Do = says, cmp.Or(b.Do, "correct ")
+		if b.URL == "" {
+			code := map[string]int{"OK": http.StatusOK, "Conflict": http.StatusConflict}[name]
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+			t.Cleanup(s.Close)
+			b.URL = s.URL
+		}
+		if name == "Conflict" {
+			b.Do = "see its log"
+		}
+		servers[name] = b
+	}
+	for name, b := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := must[ledger.Witness](t)(ledger.ParseWitness(newWitness("w.example", w.verifier()).vkey() + " " + b.URL))
+			var log bytes.Buffer
+			ledger.NewWitnesses(w.ledger.Reader, w.ledger.Keys, slog.New(slog.NewJSONHandler(&log, nil)), x).Once(t.Context())
+			var line struct{ Witness, Error string }
+			if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Witness != "w.example" {
+				t.Fatalf("%v: %s", err, log.String())
+			}
+			b.Check(t, errors.New(line.Error), "the log goes on, and its checkpoint waits for the cosignature")
+			if name != "Conflict" && name != "Internal Server Error" && !strings.Contains(line.Error, "correct witnesses (--witnesses)") {
+				t.Error(line.Error)
+			}
+		})
 	}
 }
 

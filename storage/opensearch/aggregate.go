@@ -47,10 +47,10 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 }
 
 func numbers(a storage.Aggregation) object {
-	if a.Of == "" {
+	if a.ValueMember == "" {
 		return object{}
 	}
-	return object{"numbers": object{"stats": object{"field": a.Of}}}
+	return object{"numbers": object{"stats": object{"field": a.ValueMember}}}
 }
 
 // stats of a bucket; without values all but Count are null.
@@ -72,7 +72,7 @@ func (d *Documents) total(ctx context.Context, index string, query object, a sto
 		return nil, err
 	}
 	var s stats
-	if a.Of != "" {
+	if a.ValueMember != "" {
 		if err := json.Unmarshal(answer.Aggregations["numbers"], &s); err != nil {
 			return nil, err
 		}

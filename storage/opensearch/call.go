@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/storage"
 )
 
@@ -22,7 +23,7 @@ type request struct {
 	path   string // escaped
 	query  url.Values
 	body   any // marshalled, unless it is bytes already; nil: none
-	// repeat says that a second request does no harm and gives the same, so that a
+	// repeat reports that a second request does no harm and gives the same, so that a
 	// failed one is sent again. A write is sent again only if it surely had no
 	// effect.
 	repeat bool
@@ -47,7 +48,22 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("opensearch answered %d %s", f.status, f.kind)
 }
 
-// Is says that a failure that may pass is storage.ErrUnavailable.
+// Unwrap is the failure in words.
+func (f *failure) Unwrap() error {
+	r := egress.Status(f.status)
+	switch f.kind {
+	case "cluster_block_exception":
+		r.Message, r.Mend = "it takes no writes for now: a disk of it is full, or somebody has closed an index", egress.Look
+	case indexNotFound:
+		r.Message, r.Mend = "an index is not there, or not yet", egress.Look
+	}
+	if f.kind != http.StatusText(f.status) {
+		r.Err = errors.New(f.kind)
+	}
+	return r
+}
+
+// Is reports that a failure that may pass is storage.ErrUnavailable.
 func (f *failure) Is(target error) bool {
 	if target != storage.ErrUnavailable {
 		return false
@@ -55,7 +71,7 @@ func (f *failure) Is(target error) bool {
 	switch f.kind {
 	case "cluster_block_exception":
 		return true // writes are stopped for a while, or until there is room on a disk
-	case indexGone:
+	case indexNotFound:
 		return true // Reindex has put another in force, or Migrate makes it
 	}
 	switch f.status {
@@ -66,16 +82,16 @@ func (f *failure) Is(target error) bool {
 	}
 }
 
-// indexGone is the server's name for an index that is not there. A request to an
-// alias meets it too, where the server looked up the index behind the alias just
+// indexNotFound is the server's name for a missing index. A request to an
+// alias gets it too, if the server resolved the alias just
 // before Reindex removed it. Nothing was carried out, and the same request finds the
 // index that is now in force.
-const indexGone = "index_not_found_exception"
+const indexNotFound = "index_not_found_exception"
 
-// isGone tells whether a request met an index that is not there.
-func isGone(err error) bool {
+// isIndexNotFound reports whether a request met a missing index.
+func isIndexNotFound(err error) bool {
 	var f *failure
-	return errors.As(err, &f) && f.kind == indexGone
+	return errors.As(err, &f) && f.kind == indexNotFound
 }
 
 // statusOf is the status of a failure, 0 for other errors.
@@ -97,13 +113,27 @@ func (d *Documents) call(ctx context.Context, r request, out any) error {
 			return err
 		}
 	}
+	err := d.patiently(ctx, r, body, out)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return d.server().Fault(err)
+}
+
+// server names the server in errors.
+func (d *Documents) server() egress.Server {
+	u, _ := url.Parse(d.cfg.URL) // Open has checked it
+	return egress.Server{
+		Name: "OpenSearch at " + u.Redacted(), Unaffected: "no record is lost, and what is missing there is added once it answers",
+		Address: "documents (--documents)", Secret: "documents_auth, or user:password@ in documents", CA: "documents_ca (--documents-ca)", Try: "writ doctor",
+	}
+}
+
+func (d *Documents) patiently(ctx context.Context, r request, body []byte, out any) error {
 	within, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	for n := 1; ; n++ {
 		err := d.once(within, r, body, out)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		if err == nil || within.Err() != nil || n == attempts || !errors.Is(err, storage.ErrUnavailable) {
 			return err
 		}
@@ -121,7 +151,7 @@ func waitBefore(ctx context.Context, n int) error {
 	return clock.Sleep(ctx, pause<<(2*(n-1)))
 }
 
-// untouched says that the request surely had no effect: it was not sent, or the
+// untouched reports that the request surely had no effect: it was not sent, or the
 // server rejected it before it began.
 func untouched(err error) bool {
 	var op *net.OpError
@@ -143,8 +173,8 @@ func (d *Documents) once(ctx context.Context, r request, body []byte, out any) e
 	raw, status, err := d.send(req)
 	switch {
 	case err != nil:
-		return &lost{err}
-	case status >= http.StatusBadRequest:
+		return &noAnswerError{egress.Plain(err)}
+	case status >= http.StatusMultipleChoices: // no redirect is followed
 		return failed(status, raw)
 	case out == nil:
 		return nil
@@ -167,22 +197,19 @@ func (d *Documents) send(req *http.Request) ([]byte, int, error) {
 	return raw, resp.StatusCode, err
 }
 
-// lost says that no answer came.
-type lost struct{ cause error }
+// noAnswerError reports that no answer came.
+type noAnswerError struct{ cause error }
 
-func (l *lost) Error() string { return "opensearch does not answer: " + l.cause.Error() }
+func (l *noAnswerError) Error() string { return l.cause.Error() }
 
-// Is says that it is storage.ErrUnavailable. It is not the caller's deadline, though it
+// Is makes it storage.ErrUnavailable. It is not the caller's deadline, though it
 // may be that of a request.
-func (l *lost) Is(target error) bool { return target == storage.ErrUnavailable }
+func (l *noAnswerError) Is(target error) bool { return target == storage.ErrUnavailable }
 
 // As finds what failed below.
-func (l *lost) As(target any) bool {
-	op, ok := target.(**net.OpError)
-	return ok && errors.As(l.cause, op)
-}
+func (l *noAnswerError) As(target any) bool { return errors.As(l.cause, target) }
 
-// failed keeps only the name of an error: its text may quote a document.
+// failed retains only the name of an error: its text may quote a document.
 func failed(status int, raw []byte) error {
 	var answer struct {
 		Error json.RawMessage `json:"error"`

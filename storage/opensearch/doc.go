@@ -1,4 +1,4 @@
-// Package opensearch keeps documents in OpenSearch.
+// Package opensearch stores documents in OpenSearch.
 //
 // # Indices
 //
@@ -13,12 +13,12 @@
 //	agent_events-2026.11, agent_events-2026.12, …
 //
 // A document's month follows from the document, so that one that is created again
-// meets itself, in whatever order months are written; retention removes whole
+// meets itself, in any order of writes; retention removes whole
 // months. Mappings are strict and made from the JSON Schemas (storage.Fields).
 //
 // # Documents
 //
-// A stored document is the body with one member in front that is ours:
+// A stored document is the body with one leading member of ours:
 //
 //	{"writ": {"position": 17, "id": "acme:s1:t1:outlets"}, "id": …}
 //
@@ -27,16 +27,16 @@
 //
 // # Fences
 //
-// A get by id reads what was written last. A write is a get, the fence, and a
-// compare-and-set on what the get saw (_create, or if_seq_no and
+// A get by id reads the last write. A write is a get, the fence, and a
+// compare-and-set on the result of the get (_create, or if_seq_no and
 // if_primary_term); a write that loses
-// it starts again. An answer that got lost leaves open
+// it starts again. A lost answer leaves it unknown
 // whether the write took place: the caller gets storage.ErrUnavailable,
 // and the same write again finds its own position and is done.
 //
 // # What a crash leaves
 //
 // Each document is written or not; the translog is synced before the answer. Of
-// the documents of one Create some may be there. Between template and index of a
-// first start nothing is written, and the next start goes on.
+// the documents of one Create some may be stored. Between template and index of a
+// first start nothing is written, and the next start continues.
 package opensearch

@@ -66,8 +66,8 @@ func encode(doc storage.Document) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// stored is a document as the server gives it.
-type stored struct {
+// storedDocument is a document as the server returns it.
+type storedDocument struct {
 	Index   string          `json:"_index"`
 	Key     string          `json:"_id"`
 	Found   bool            `json:"found"`
@@ -79,8 +79,8 @@ type stored struct {
 	Failure json.RawMessage `json:"error"`
 }
 
-// failed says that the server could not look the document up.
-func (s *stored) failed() error {
+// failed reports that the server could not look the document up.
+func (s *storedDocument) failed() error {
 	if len(s.Failure) == 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (s *stored) failed() error {
 
 var errForeign = errors.New("opensearch: a document that this program has not written")
 
-func (s *stored) document() (storage.Document, error) {
+func (s *storedDocument) document() (storage.Document, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(s.Source, &members); err != nil {
 		return storage.Document{}, fmt.Errorf("opensearch: stored document: %w", err)
@@ -104,7 +104,7 @@ func (s *stored) document() (storage.Document, error) {
 }
 
 // position of a stored document.
-func (s *stored) position() (int64, error) {
+func (s *storedDocument) position() (int64, error) {
 	var source struct {
 		Writ *stamp `json:"writ"`
 	}
@@ -153,19 +153,19 @@ func (d *Documents) versions(ctx context.Context, tenant, index string, docs ...
 	return versions, nil
 }
 
-// seenLimit bounds the versions that are remembered; what falls out is read again.
-const seenLimit = 4096
+// cacheLimit bounds the versions that are remembered; what falls out is read again.
+const cacheLimit = 4096
 
-// seen remembers the versions that this process has written, and the indices of months
+// versionCache remembers the versions that this process has written, and the indices of months
 // that it has found or made. They are guesses: another process may have written since,
 // or removed the document or the index.
-type seen struct {
+type versionCache struct {
 	versions *lru.Cache[string, *version] // by index and key
 	months   sync.Map                     // names
 }
 
-// take returns a version and forgets it, so that only one writer goes by it.
-func (s *seen) take(home, id string) *version {
+// take returns a version and drops it, so that only one writer uses it.
+func (s *versionCache) take(home, id string) *version {
 	v, _ := s.versions.Get(home + "/" + id)
 	if !s.versions.Remove(home + "/" + id) {
 		return nil
@@ -173,8 +173,8 @@ func (s *seen) take(home, id string) *version {
 	return v
 }
 
-// forget all, as one of the indices is gone.
-func (s *seen) forget() {
+// forget drops all entries, as one of the indices is missing.
+func (s *versionCache) forget() {
 	s.versions.Purge()
 	s.months.Clear()
 }

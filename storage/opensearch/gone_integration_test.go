@@ -14,9 +14,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// TestIntegrationIndexGone: a call that finds no index says that it may work later,
-// never that it is done, and it does once the index is there.
-func TestIntegrationIndexGone(t *testing.T) {
+// TestIntegrationIndexMissing: a call that finds no index reports that it may work later,
+// never that it is done, and it does once the index exists.
+func TestIntegrationIndexMissing(t *testing.T) {
 	d := open(t, "gone-")
 	if err := d.Put(t.Context(), "acme", storage.IndexMemory, memory("a", 1)); err != nil {
 		t.Fatal(err)
@@ -63,9 +63,9 @@ func TestIntegrationIndexGone(t *testing.T) {
 	}
 }
 
-// TestIntegrationMonthGone: a month that another process has removed is made again
-// by the next write to it.
-func TestIntegrationMonthGone(t *testing.T) {
+// TestIntegrationMonthMissing: a month that another process removed is created again
+// when the write that did not find it is repeated.
+func TestIntegrationMonthMissing(t *testing.T) {
 	d, other := open(t, "month-"), open(t, "month-")
 	api(t, http.MethodPut, "/_cluster/settings", `{"persistent":{"action.auto_create_index":"false"}}`)
 	defer api(t, http.MethodPut, "/_cluster/settings", `{"persistent":{"action.auto_create_index":null}}`)
@@ -75,6 +75,9 @@ func TestIntegrationMonthGone(t *testing.T) {
 	if dropped, err := other.DropBefore(t.Context(), storage.IndexEvents, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil || len(dropped) != 1 {
 		t.Fatalf("dropped %v: %v", dropped, err)
 	}
+	if _, err := d.Create(t.Context(), "acme", storage.IndexEvents, event("b", "2026-11-02T00:00:00Z")); !errors.Is(err, storage.ErrUnavailable) {
+		t.Fatalf("without the month: %v", err)
+	}
 	if n, err := d.Create(t.Context(), "acme", storage.IndexEvents, event("b", "2026-11-02T00:00:00Z")); err != nil || n != 1 {
 		t.Fatalf("created %d: %v", n, err)
 	}
@@ -83,12 +86,12 @@ func TestIntegrationMonthGone(t *testing.T) {
 	}
 }
 
-// TestIntegrationReindexBesideAll: while an index is put in force again and again,
-// reads are whole or say that they may be later, and what is said to be removed is.
+// TestIntegrationReindexBesideAll: while an index is replaced repeatedly,
+// reads are whole or report that they may be later, and what is reported as removed is.
 func TestIntegrationReindexBesideAll(t *testing.T) {
-	const stays = 20
+	const kept = 20
 	d, other := open(t, "all-"), open(t, "all-")
-	for i := range stays {
+	for i := range kept {
 		if _, err := d.Create(t.Context(), "acme", storage.IndexMemory, memory(fmt.Sprintf("k%d", i), 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -103,16 +106,16 @@ func TestIntegrationReindexBesideAll(t *testing.T) {
 			return err
 		},
 		"search": func(int64) error {
-			page, err := other.Search(t.Context(), "acme", storage.IndexMemory, storage.Query{Limit: stays})
-			if err == nil && len(page.Documents) < stays {
-				return fmt.Errorf("%d of %d documents", len(page.Documents), stays)
+			page, err := other.Search(t.Context(), "acme", storage.IndexMemory, storage.Query{Limit: kept})
+			if err == nil && len(page.Documents) < kept {
+				return fmt.Errorf("%d of %d documents", len(page.Documents), kept)
 			}
 			return err
 		},
 		"aggregate": func(int64) error {
 			buckets, err := other.Aggregate(t.Context(), "acme", storage.IndexMemory, storage.Query{}, storage.Aggregation{})
-			if err == nil && (len(buckets) != 1 || buckets[0].Count < stays) {
-				return fmt.Errorf("%+v of %d documents", buckets, stays)
+			if err == nil && (len(buckets) != 1 || buckets[0].Count < kept) {
+				return fmt.Errorf("%+v of %d documents", buckets, kept)
 			}
 			return err
 		},

@@ -8,18 +8,18 @@ import (
 	"os"
 	"testing"
 
+	"aob.dev/writ/internal/testing/opensearchtest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/opensearch/servertest"
 )
 
 // server is the one of all tests that do not harm it.
-var server *servertest.Server
+var server *opensearchtest.Server
 
 func TestMain(m *testing.M) {
 	code := func() int {
 		var err error
-		if server, err = servertest.Start(context.Background(), servertest.Options{}); err != nil {
+		if server, err = opensearchtest.Start(context.Background(), opensearchtest.Options{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -40,13 +40,13 @@ func answering(t *testing.T, lookups *int, answers ...string) *opensearch.Docume
 }
 
 const (
-	gone   = `{"error": {"type": "index_not_found_exception"}}`
-	failed = `{"error": {"type": "no_shard_available_action_exception"}}`
-	absent = `{"found": false}`
-	fifth  = `{"found": true, "_seq_no": 1, "_primary_term": 1, "_source": {"writ": {"position": 5, "id": "a"}}}`
+	indexMissing = `{"error": {"type": "index_not_found_exception"}}`
+	failed       = `{"error": {"type": "no_shard_available_action_exception"}}`
+	absent       = `{"found": false}`
+	fifth        = `{"found": true, "_seq_no": 1, "_primary_term": 1, "_source": {"writ": {"position": 5, "id": "a"}}}`
 )
 
-// A document of a month is found in the others' absence; a lookup that failed is repeated.
+// TestGetLooksIntoEveryMonth: a document of a month is found in the others' absence; a lookup that failed is repeated.
 func TestGetLooksIntoEveryMonth(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -54,8 +54,8 @@ func TestGetLooksIntoEveryMonth(t *testing.T) {
 		lookups int
 		err     error
 	}{
-		"a month was removed":   {[]string{`{"docs": [` + gone + `, ` + absent + `]}`}, 1, storage.ErrNotFound},
-		"beside a removed one":  {[]string{`{"docs": [` + gone + `, ` + fifth + `]}`}, 1, nil},
+		"a month was removed":   {[]string{`{"docs": [` + indexMissing + `, ` + absent + `]}`}, 1, storage.ErrNotFound},
+		"beside a removed one":  {[]string{`{"docs": [` + indexMissing + `, ` + fifth + `]}`}, 1, nil},
 		"before one that fails": {[]string{`{"docs": [` + fifth + `, ` + failed + `]}`}, 1, nil},
 		"fails once":            {[]string{`{"docs": [` + failed + `, ` + absent + `]}`, `{"docs": [` + absent + `, ` + fifth + `]}`}, 2, nil},
 		"fails":                 {[]string{`{"docs": [` + failed + `, ` + absent + `]}`}, 3, storage.ErrUnavailable},
@@ -72,10 +72,10 @@ func TestGetLooksIntoEveryMonth(t *testing.T) {
 	}
 }
 
-// A write that lost its guess goes by what is stored, also where the first lookup of it fails.
-func TestPutLooksAgain(t *testing.T) {
+// TestPutChecksServersAgain: a write with a wrong guess uses what is stored, also where the first lookup of it fails.
+func TestPutChecksServersAgain(t *testing.T) {
 	lookups := 0
-	d := answering(t, &lookups, `{"docs": [`+gone+`]}`, `{"docs": [`+fifth+`]}`)
+	d := answering(t, &lookups, `{"docs": [`+indexMissing+`]}`, `{"docs": [`+fifth+`]}`)
 	doc := storage.Document{ID: "a", Position: 3, Body: json.RawMessage(`{"tenant_id": "acme"}`)}
 	if err := d.Put(t.Context(), "acme", storage.IndexMemory, doc); !errors.Is(err, storage.ErrStale) || lookups != 2 {
 		t.Errorf("%v after %d lookups", err, lookups)

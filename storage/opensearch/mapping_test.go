@@ -16,15 +16,15 @@ import (
 var extras = map[string][]string{
 	storage.IndexPlans: {
 		"epoch", "facts", "failure", "max_steps", "plan_digest", "response", "revision", "task", "turn_id",
-		"agent", "components", "route", "steps.after", "steps.agent", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage", "run", "workflow_id", "steps.type", "steps.attempts", "steps.retry_at", "steps.replayed",
+		"agent", "components", "route", "steps.after", "steps.agent", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage", "run", "workflow_id", "steps.type", "steps.attempts", "steps.retry_at", "steps.replayed", "workflow_complete",
 	},
-	storage.IndexMemory:   {"skills", "ask"},
+	storage.IndexMemory:   {"skills", "ask", "embedder"},
 	storage.IndexSessions: {"agent", "did", "resumed_from", "ttl_at", "ttl_minutes", "workflow_state", "messages.intent_summary"},
 	storage.IndexEvents:   {"intent_id", "position", "seq", "user_id"},
 }
 
 // TestMappingsAreTheBlueprints: testdata/blueprint.json is what it prints. Only
-// the engine differs, which is said with its space.
+// the engine differs, which is stated with its space.
 func TestMappingsAreTheBlueprints(t *testing.T) {
 	raw, err := os.ReadFile("testdata/blueprint.json")
 	if err != nil {

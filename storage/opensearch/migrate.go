@@ -2,6 +2,7 @@ package opensearch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,10 +10,10 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Migrate makes templates, indices and aliases that are missing, and gives those
-// that are there the members that are new. What cannot be changed in place, such
-// as the engine or the dimension of vectors, is an error: the index has to be made
-// anew. It may be repeated, and run by several processes at once.
+// Migrate creates missing templates, indices and aliases, and adds new members to those
+// that exist. What cannot be changed in place, such
+// as the engine or the dimension of vectors, is an error: the index must be
+// rebuilt. It may be repeated, and run by several processes at once.
 func (d *Documents) Migrate(ctx context.Context) error {
 	names, err := d.blocked(ctx)
 	if err != nil {
@@ -67,7 +68,7 @@ func (d *Documents) template(ctx context.Context, index string) error {
 	})
 }
 
-// first makes the index behind an alias that is not there.
+// first creates the index behind a missing alias.
 func (d *Documents) first(ctx context.Context, index string) error {
 	if there, err := d.aliased(ctx, index); there || err != nil {
 		return err
@@ -75,7 +76,7 @@ func (d *Documents) first(ctx context.Context, index string) error {
 	return d.make(ctx, d.alias(index)+"-000001", object{"aliases": object{d.alias(index): object{}}})
 }
 
-// aliased says whether the alias of an index is there.
+// aliased reports whether the alias of an index exists.
 func (d *Documents) aliased(ctx context.Context, index string) (bool, error) {
 	err := d.call(ctx, request{method: http.MethodGet, path: "/_alias/" + d.alias(index), repeat: true}, nil)
 	if statusOf(err) == http.StatusNotFound {
@@ -84,10 +85,10 @@ func (d *Documents) aliased(ctx context.Context, index string) (bool, error) {
 	return err == nil, err
 }
 
-// make makes an index from its template. One that is there is fine.
+// make creates an index from its template, unless it exists.
 func (d *Documents) make(ctx context.Context, name string, body object) error {
 	err := d.put(ctx, "/"+name, body)
-	if f, ok := err.(*failure); ok && f.kind == "resource_already_exists_exception" { //nolint:errorlint // it comes bare
+	if f := (*failure)(nil); errors.As(err, &f) && f.kind == "resource_already_exists_exception" {
 		return nil
 	}
 	return err
@@ -101,7 +102,7 @@ func (d *Documents) put(ctx context.Context, path string, body object) error {
 // alias of an index: what documents are written to, where it is not cut by months.
 func (d *Documents) alias(index string) string { return d.cfg.Prefix + index }
 
-// target is what is searched.
+// target is the search target of an index.
 func (d *Documents) target(index string) string {
 	if _, months := storage.Appended[index]; months {
 		return d.alias(index) + "-*"
@@ -109,7 +110,7 @@ func (d *Documents) target(index string) string {
 	return d.alias(index)
 }
 
-// targets are what is searched of several indices.
+// targets are the search targets of several indices.
 func (d *Documents) targets(indices []string) string {
 	list := make([]string, len(indices))
 	for i, index := range indices {

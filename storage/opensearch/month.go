@@ -18,7 +18,7 @@ const monthFormat = "2006.01"
 
 // home is the index that a document belongs to. A month's index is made when it
 // is first written to; the template holds its mapping.
-func (d *Documents) home(ctx context.Context, index string, doc storage.Admitted) (string, error) {
+func (d *Documents) home(ctx context.Context, index string, doc storage.ValidDocument) (string, error) {
 	member, months := storage.Appended[index]
 	if !months {
 		return d.alias(index), nil
@@ -29,11 +29,11 @@ func (d *Documents) home(ctx context.Context, index string, doc storage.Admitted
 		return "", &storage.SchemaError{Index: index, Pointer: "/" + member, Reason: "is no RFC 3339 time"}
 	}
 	name := d.alias(index) + "-" + t.UTC().Format(monthFormat)
-	if _, made := d.seen.months.Load(name); !made {
+	if _, made := d.cache.months.Load(name); !made {
 		if err := d.make(ctx, name, object{}); err != nil {
 			return "", err
 		}
-		d.seen.months.Store(name, true)
+		d.cache.months.Store(name, true)
 	}
 	return name, nil
 }
@@ -65,12 +65,12 @@ func (d *Documents) DropBefore(ctx context.Context, index string, before time.Ti
 	for _, name := range names {
 		month, err := time.Parse(monthFormat, strings.TrimPrefix(name, d.alias(index)+"-"))
 		if err != nil || month.AddDate(0, 1, 0).After(before) {
-			continue // not ours, or not over
+			continue // not ours, or not expired
 		}
 		if err := d.drop(ctx, name); err != nil {
 			return dropped, errors.Join(fmt.Errorf("drop %s", name), err)
 		}
-		d.seen.forget()
+		d.cache.forget()
 		dropped = append(dropped, name)
 	}
 	return dropped, nil

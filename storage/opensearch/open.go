@@ -2,6 +2,7 @@ package opensearch
 
 import (
 	"cmp"
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ const (
 	Faiss  = "faiss" // native code, which the server must have
 )
 
-// DefaultTimeout bounds one request, with all that it is sent again.
+// DefaultTimeout bounds one request, retries included.
 const DefaultTimeout = 10 * time.Second
 
 // Config of a store. URL and Check are required.
@@ -41,7 +42,7 @@ type Config struct {
 
 var prefixes = regexp.MustCompile(`^([a-z0-9][a-z0-9_-]{0,62})?$`)
 
-// Validate says what is wrong, with the setting at fault.
+// Validate returns what is wrong, with the setting at fault.
 func (c Config) Validate() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
@@ -73,7 +74,7 @@ type Documents struct {
 	client *opensearch.Client
 	http   *http.Transport
 
-	seen seen
+	cache versionCache
 }
 
 var _ storage.Documents = (*Documents)(nil)
@@ -88,7 +89,7 @@ func Open(cfg Config) (*Documents, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	d := &Documents{cfg: cfg}
 	var err error
-	if d.seen.versions, err = lru.New[string, *version](seenLimit); err != nil {
+	if d.cache.versions, err = lru.New[string, *version](cacheLimit); err != nil {
 		return nil, err
 	}
 	if d.http, err = transport(cfg); err != nil {
@@ -100,7 +101,7 @@ func Open(cfg Config) (*Documents, error) {
 	}
 	d.client, err = opensearch.NewClient(opensearch.Config{
 		Addresses: []string{cfg.URL}, Header: header, Transport: d.http,
-		DisableRetry: true, // it would repeat writes of which nobody knows whether they took place
+		DisableRetry: true, // it would repeat writes with an unknown result
 		// With one address there is nothing to choose by health, and a server that is
 		// back is to be used at once.
 		HealthCheckMaxRetries: -1,
@@ -109,6 +110,11 @@ func Open(cfg Config) (*Documents, error) {
 		return nil, fmt.Errorf("opensearch: %w", err)
 	}
 	return d, nil
+}
+
+// Look asks whether the server answers, and changes nothing.
+func (d *Documents) Look(ctx context.Context) error {
+	return d.call(ctx, request{method: http.MethodGet, path: "/", repeat: true}, nil)
 }
 
 // Close ends idle connections.

@@ -67,7 +67,11 @@ func TestIntegrationOutage(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := visible{d}
-			if err := v.Refresh(t.Context()); err != nil {
+			err = v.Refresh(t.Context())
+			for errors.Is(err, storage.ErrUnavailable) { // a server that has just started may be slow
+				err = v.Refresh(t.Context())
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			buckets, err := d.Aggregate(t.Context(), "acme", storage.IndexMemory, storage.Query{Ranges: map[string]storage.Range{
@@ -80,8 +84,8 @@ func TestIntegrationOutage(t *testing.T) {
 	}
 }
 
-// load creates documents one after the other, each until the store says that it
-// is there. The first failure is told.
+// load creates documents one after the other, each until the store reports that it
+// is stored. The first failure is returned.
 func load(ctx context.Context, d *opensearch.Documents, name string, written *atomic.Int64, failed chan<- error, stop <-chan struct{}) error {
 	for n := 0; ; n++ {
 		for {

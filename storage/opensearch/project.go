@@ -2,7 +2,6 @@ package opensearch
 
 import (
 	"context"
-	"slices"
 
 	"aob.dev/writ/storage"
 )
@@ -64,14 +63,11 @@ func (d *Documents) putMany(ctx context.Context, tenant, index string, docs []st
 			}
 			sent = append(sent, doc)
 		}
-		did, err := d.bulk(ctx, index, &b)
+		_, lost, err := d.bulk(ctx, index, &b)
 		if err != nil {
 			return err
 		}
-		if len(did.gone) > 0 {
-			d.seen.forget()
-		}
-		for _, i := range slices.Concat(did.lost, did.gone) {
+		for _, i := range lost {
 			if err := d.fenced(ctx, tenant, index, storage.NewerFence, sent[i]); err != nil {
 				return err
 			}

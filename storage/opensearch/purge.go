@@ -17,7 +17,8 @@ func (d *Documents) Purge(ctx context.Context, tenant, index string, q storage.Q
 	if q.Vector != nil {
 		return 0, errors.New("purge: a vector selects no documents")
 	}
-	total, met := 0, 0
+	_, months := storage.Appended[index]
+	total := 0
 	for q.Limit = purgePage; ; {
 		hits, cursor, err := d.search(ctx, tenant, index, q)
 		if err != nil {
@@ -30,19 +31,10 @@ func (d *Documents) Purge(ctx context.Context, tenant, index string, q storage.Q
 				return total, err
 			}
 		}
-		did, err := d.bulk(ctx, index, &b)
-		if total += did.done; err != nil {
+		done, _, err := d.bulk(ctx, index, &b)
+		total += done
+		if err != nil && !(months && isIndexNotFound(err)) { // a month that was removed meanwhile has none
 			return total, fmt.Errorf("purge %s: %w", index, err)
-		}
-		if _, months := storage.Appended[index]; len(did.gone) > 0 && !months {
-			// They stand in the index that is now in force: search again.
-			if met++; met == attempts {
-				return total, fmt.Errorf("purge %s: %w", index, errGone)
-			}
-			if err := waitBefore(ctx, met); err != nil {
-				return total, err
-			}
-			continue
 		}
 		if cursor == "" {
 			return total, nil

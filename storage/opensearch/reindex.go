@@ -20,19 +20,19 @@ import (
 // taskPoll is how often a copy that the server makes is looked at.
 const taskPoll = 200 * time.Millisecond
 
-// ErrCutByMonths says that an index has no alias to put another one behind.
+// ErrCutByMonths reports an index without an alias, which cannot be replaced.
 var ErrCutByMonths = errors.New("is cut by months, and takes new members in place; its months are made again from the journal, or removed")
 
-// Reindex puts a new index with the mapping of this program behind an alias, with
-// all documents, and returns how many those are. Vectors of another dimension are
+// Reindex replaces the index behind an alias by a new one with the mapping of this program and
+// all documents, and returns their number. Vectors of another dimension are
 // left out: an embedder makes them again. While it copies, the server refuses
 // writes to the old index, with an error that may pass, so that none is lost. No
-// other process may use the index: what it remembers of it would be wrong after.
+// other process may use the index: its cache would be wrong afterwards.
 //
 // Alias and removal of the old index change in one step. A crash before it leaves
-// the old index in force, refusing writes, and a new one beside it: Migrate says
-// so, and the next Reindex removes the new one and begins again. What fails
-// otherwise is undone at once.
+// the old index in force, refusing writes, and a new one beside it: Migrate reports
+// it, and the next Reindex removes the new one and begins again. Any other
+// failure is undone at once.
 func (d *Documents) Reindex(ctx context.Context, index string) (documents int64, err error) {
 	if _, months := storage.Appended[index]; months {
 		return 0, fmt.Errorf("%s %w", index, ErrCutByMonths)
@@ -53,19 +53,19 @@ func (d *Documents) Reindex(ctx context.Context, index string) (documents int64,
 		undo := d.undo(context.WithoutCancel(ctx), c)
 		return 0, fmt.Errorf("reindex %s: %w", index, errors.Join(err, undo))
 	}
-	d.seen.forget()
+	d.cache.forget()
 	return documents, nil
 }
 
-// succession is the index behind an alias, the one that will be, and what earlier
-// runs have left.
+// succession is the index behind an alias, the one that will be, and the remains of
+// earlier runs.
 type succession struct {
 	old, next string
 	left      []string
 }
 
 // behind finds the indices of an alias. The next one has a higher number than all
-// that are there, as a copy that was left alone may still write to it.
+// that exist, as an abandoned copy may still write to it.
 func (d *Documents) behind(ctx context.Context, index string) (c succession, err error) {
 	alias := d.alias(index)
 	var found map[string]struct {
@@ -136,12 +136,12 @@ func (d *Documents) renew(ctx context.Context, index string, c succession) (int6
 	return documents, err
 }
 
-// errUnsure says that it is unknown which index is in force. Writes are refused until
+// errUnsure reports that it is unknown which index is in force. Writes are refused until
 // an operator runs the command again.
 var errUnsure = errors.New("it is not known whether the new index is in force: run it again")
 
-// fitting leaves vectors out that the next index does not take.
-const fitting = `for (f in params.members) { def v = ctx._source[f]; if (v != null && v.size() != params.dimension) { ctx._source.remove(f) } }`
+// fitting leaves vectors out that the next index does not take: they are to be made again.
+const fitting = `for (f in params.members) { def v = ctx._source[f]; if (v != null && v.size() != params.dimension) { ctx._source.remove(f); ctx._source.embedder = 'none' } }`
 
 // copy has the server copy all documents, and waits.
 func (d *Documents) copy(ctx context.Context, index string, c succession) error {
@@ -194,7 +194,7 @@ func (d *Documents) await(ctx context.Context, task string) error {
 		switch {
 		case err != nil && !errors.Is(err, storage.ErrUnavailable):
 			return err
-		case err != nil: // the copy goes on without us
+		case err != nil: // the copy continues without us
 		case at.Completed && len(at.Error) > 0:
 			return failed(http.StatusOK, []byte(`{"error":`+string(at.Error)+`}`))
 		case at.Completed && len(at.Response.Failures) > 0:

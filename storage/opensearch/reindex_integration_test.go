@@ -24,7 +24,7 @@ func vectored(id string, position int64, dimension int) storage.Document {
 	return doc
 }
 
-// homes are the indices of a name, and which of them is behind the alias.
+// homes are the indices of a name, and the one behind the alias.
 func homes(t *testing.T, name string) (all []string, behind string) {
 	t.Helper()
 	var found map[string]struct{ Aliases map[string]any }
@@ -41,8 +41,8 @@ func homes(t *testing.T, name string) (all []string, behind string) {
 	return all, behind
 }
 
-// TestIntegrationReindex: an index gets what cannot be changed in place, and keeps
-// its documents with their positions; vectors of the old dimension go.
+// TestIntegrationReindex: an index gets what cannot be changed in place, and retains
+// its documents with their positions; vectors of the old dimension are dropped.
 func TestIntegrationReindex(t *testing.T) {
 	const name = "renew-" + storage.IndexMemory
 	old := open(t, "renew-")
@@ -139,8 +139,8 @@ func TestIntegrationReindexBesideWriters(t *testing.T) {
 	}
 }
 
-// TestIntegrationReindexCutOff: what a crash leaves is told, and the next run ends
-// it; what fails is undone.
+// TestIntegrationReindexCutOff: the remains of a crash are reported, and the next run completes
+// it; a failure is undone.
 func TestIntegrationReindexCutOff(t *testing.T) {
 	const name = "cut-" + storage.IndexMemory
 	d := open(t, "cut-")

@@ -32,14 +32,14 @@ func (d *Documents) Search(ctx context.Context, tenant, index string, q storage.
 			doc.Score = *hit.Score
 		}
 		if q.Vector != nil {
-			doc.Score = 2*doc.Score - 1 // the server tells (1 + cosine) / 2
+			doc.Score = 2*doc.Score - 1 // the server returns (1 + cosine) / 2
 		}
 		page.Documents = append(page.Documents, doc)
 	}
 	return page, nil
 }
 
-func (d *Documents) search(ctx context.Context, tenant, index string, q storage.Query) ([]*stored, string, error) {
+func (d *Documents) search(ctx context.Context, tenant, index string, q storage.Query) ([]*storedDocument, string, error) {
 	s, err := q.Understand(index)
 	if err != nil {
 		return nil, "", err
@@ -75,8 +75,8 @@ func (d *Documents) search(ctx context.Context, tenant, index string, q storage.
 	return hits[:s.Limit], base64.RawURLEncoding.EncodeToString(hits[s.Limit-1].Sort), nil
 }
 
-// found is the answer to a search.
-type found struct {
+// searchResponse is the answer to a search.
+type searchResponse struct {
 	TimedOut bool `json:"timed_out"`
 	Shards   struct {
 		Failed int `json:"failed"`
@@ -85,14 +85,14 @@ type found struct {
 		Total struct {
 			Value int64 `json:"value"`
 		} `json:"total"`
-		Hits []*stored `json:"hits"`
+		Hits []*storedDocument `json:"hits"`
 	} `json:"hits"`
 	Aggregations map[string]json.RawMessage `json:"aggregations"`
 }
 
 // ask searches all shards or fails: a part of the answer is none.
-func (d *Documents) ask(ctx context.Context, index string, body object) (*found, error) {
-	var answer found
+func (d *Documents) ask(ctx context.Context, index string, body object) (*searchResponse, error) {
+	var answer searchResponse
 	err := d.call(ctx, request{
 		method: http.MethodPost, path: "/" + d.target(index) + "/_search", body: body, repeat: true,
 		query: url.Values{"allow_partial_search_results": {"false"}},

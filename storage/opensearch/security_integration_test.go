@@ -30,12 +30,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"aob.dev/writ/internal/testing/opensearchtest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/opensearch/servertest"
 )
 
-// authority is a certificate authority of the test's own, and what it has signed.
+// authority is the test's own certificate authority, and what it signed.
 type authority struct {
 	ca    []byte // PEM
 	files map[string][]byte
@@ -122,7 +122,7 @@ func startSecure(t *testing.T, a authority) secure {
 		}
 		files["opensearch-security/"+filepath.Base(path)] = raw
 	}
-	server, err := servertest.Start(context.Background(), servertest.Options{
+	server, err := opensearchtest.Start(context.Background(), opensearchtest.Options{
 		Secure: true, Settings: secureSettings, Files: files,
 		Ready: func(ctx context.Context, url string) error {
 			s.url = url
@@ -219,7 +219,7 @@ func (s secure) admin(method, path string, body any) {
 }
 
 // TestIntegrationSecurity: the adapter speaks TLS with an authority of one's own,
-// as a user with a password or with a bearer token, who may do no more than the
+// as a user with a password or with a bearer token, that may do no more than the
 // role of deploy/opensearch; and a reader's role shows only its own tenant,
 // whatever it asks.
 func TestIntegrationSecurity(t *testing.T) {

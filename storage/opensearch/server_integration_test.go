@@ -20,7 +20,7 @@ import (
 	"aob.dev/writ/storage/opensearch"
 )
 
-// TestIntegrationMigrate may be repeated; what cannot be changed in place is told.
+// TestIntegrationMigrate may be repeated; what cannot be changed in place is reported.
 func TestIntegrationMigrate(t *testing.T) {
 	d := open(t, "again-")
 	if err := d.Put(t.Context(), "acme", storage.IndexMemory, memory("a", 1)); err != nil {
@@ -42,7 +42,7 @@ func TestIntegrationMigrate(t *testing.T) {
 	if err := o.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "dimension 5") {
 		t.Fatalf("migrate to another dimension: %v", err)
 	}
-	// Nobody makes an index by writing to it: an alias that is missing is an error.
+	// Writing creates no index: an alias that is missing is an error.
 	if err := json.Unmarshal(api(t, http.MethodDelete, "/again-agent_memory-000001", ""), new(any)); err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +68,8 @@ func TestIntegrationStrict(t *testing.T) {
 	}
 }
 
-// TestIntegrationPartialFailure: of a bulk request that the server takes in part,
-// the part that it did not take is told.
+// TestIntegrationPartialFailure: of a bulk request that the server accepts in part,
+// the part that it did not accept is reported.
 func TestIntegrationPartialFailure(t *testing.T) {
 	c := config("partial-")
 	c.Check = func(string, []byte) (string, string, bool) { return "", "", true }
@@ -104,6 +104,10 @@ func TestIntegrationMonths(t *testing.T) {
 	}
 	if err := d.Put(t.Context(), "acme", storage.IndexEvents, events[0]); err == nil {
 		t.Fatal("an event was changed")
+	}
+	// Another process finds the months made.
+	if n, err := open(t, "months-").Create(t.Context(), "acme", storage.IndexEvents, events...); err != nil || n != 0 {
+		t.Fatalf("after a start: created %d, %v", n, err)
 	}
 	ids := func() (ids []string) {
 		t.Helper()
@@ -155,7 +159,7 @@ func memory(id string, position int64) storage.Document {
 		`{"id":%q,"tenant_id":"acme","scope":"session","key":"k:%s","text":"a note","created_at":"2026-11-20T10:00:00Z"}`, id, id))}
 }
 
-// event stands in the month of its time.
+// event is in the month of its time.
 func event(id, ts string) storage.Document {
 	return storage.Document{ID: id, Body: json.RawMessage(fmt.Sprintf(`{"event_id":%q,"tenant_id":"acme","event_type":"x","ts":%q}`, id, ts))}
 }

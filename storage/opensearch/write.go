@@ -28,7 +28,7 @@ func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.
 
 // get looks into every index that may hold the document. A month that was removed
 // meanwhile holds none.
-func (d *Documents) get(ctx context.Context, tenant, index, id string) (*stored, error) {
+func (d *Documents) get(ctx context.Context, tenant, index, id string) (*storedDocument, error) {
 	homes, err := d.homes(ctx, index)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (d *Documents) get(ctx context.Context, tenant, index, id string) (*stored,
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(answers, func(s *stored) bool { return s.Found }); i >= 0 {
+	if i := slices.IndexFunc(answers, func(s *storedDocument) bool { return s.Found }); i >= 0 {
 		return answers[i], nil
 	}
 	return nil, storage.ErrNotFound
@@ -54,10 +54,10 @@ func (d *Documents) get(ctx context.Context, tenant, index, id string) (*stored,
 // mget looks up documents by their keys, again if the server could not look one up for
 // now. mayBeGone says that they are one document in several months, of which some may
 // be missing.
-func (d *Documents) mget(ctx context.Context, docs []object, mayBeGone bool) ([]*stored, error) {
+func (d *Documents) mget(ctx context.Context, docs []object, mayBeGone bool) ([]*storedDocument, error) {
 	for n := 1; ; n++ {
 		var answer struct {
-			Docs []*stored `json:"docs"`
+			Docs []*storedDocument `json:"docs"`
 		}
 		err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: object{"docs": docs}, repeat: true}, &answer)
 		if err != nil {
@@ -70,7 +70,7 @@ func (d *Documents) mget(ctx context.Context, docs []object, mayBeGone bool) ([]
 			if mayBeGone && s.Found {
 				break // the others do not matter
 			}
-			if failure := s.failed(); failure != nil && !(mayBeGone && isGone(failure)) {
+			if failure := s.failed(); failure != nil && !(mayBeGone && isIndexNotFound(failure)) {
 				err = failure
 				break
 			}
@@ -94,10 +94,10 @@ func (d *Documents) Swap(ctx context.Context, tenant, index string, expected int
 	return d.fenced(ctx, tenant, index, storage.SwapFence(expected), doc)
 }
 
-// fenced writes what a fence lets pass. The first round goes by what this process
-// saw last, or by nothing being there: most writes are of new documents, or follow
-// one's own, and the server checks. The others read first, and go on until the
-// fence refuses or ctx ends: each round that is lost is one that somebody else won.
+// fenced writes what a fence allows. The first round assumes what this process
+// last saw, or that nothing is stored: most writes are of new documents, or follow
+// one's own, and the server checks. The others read first, and continue until the
+// fence refuses or ctx ends: each lost round was won by another writer.
 func (d *Documents) fenced(ctx context.Context, tenant, index string, fence storage.Fence, doc storage.Document) error {
 	admitted, err := storage.Admit(d.cfg.Check, tenant, index, doc)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 	}
 	id := key(tenant, doc.ID)
 	for round := 0; ; round++ {
-		old, guessed := d.seen.take(home, id), round == 0
+		old, guessed := d.cache.take(home, id), round == 0
 		if !guessed {
 			versions, err := d.versions(ctx, tenant, index, doc)
 			if err != nil {
@@ -135,14 +135,10 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 		err = d.call(ctx, compareAndSet(home, id, source, old), &now)
 		if err == nil {
 			now.Position = doc.Position
-			d.seen.versions.Add(home+"/"+id, &now)
+			d.cache.versions.Add(home+"/"+id, &now)
 		}
-		if isGone(err) && round < attempts {
-			d.seen.forget() // what was guessed stood in another index
-			if err := waitBefore(ctx, round+1); err != nil {
-				return err
-			}
-			continue
+		if isIndexNotFound(err) {
+			d.cache.forget() // the guess was about another index
 		}
 		if statusOf(err) != http.StatusConflict {
 			return refused(index, err)
@@ -180,7 +176,7 @@ func refused(index string, err error) error {
 
 // Create writes documents that do not exist; see storage.Documents.
 func (d *Documents) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
-	admitted := make([]storage.Admitted, len(docs))
+	admitted := make([]storage.ValidDocument, len(docs))
 	for i, doc := range docs {
 		var err error
 		if admitted[i], err = storage.Admit(d.cfg.Check, tenant, index, doc); err != nil {
@@ -188,36 +184,23 @@ func (d *Documents) Create(ctx context.Context, tenant, index string, docs ...st
 		}
 	}
 	created := 0
-	for met := 0; len(admitted) > 0; {
+	for len(admitted) > 0 {
 		var b bulk
 		for b.n < len(admitted) && !b.full() {
 			if err := d.addCreate(ctx, &b, tenant, index, admitted[b.n]); err != nil {
 				return created, err
 			}
 		}
-		did, err := d.bulk(ctx, index, &b)
-		if created += did.done; err != nil {
+		done, _, err := d.bulk(ctx, index, &b)
+		if created += done; err != nil {
 			return created, err
 		}
-		var again []storage.Admitted
-		for _, i := range did.gone {
-			again = append(again, admitted[i])
-		}
-		if len(again) > 0 {
-			if met++; met == attempts {
-				return created, errGone
-			}
-			d.seen.forget()
-			if err := waitBefore(ctx, met); err != nil {
-				return created, err
-			}
-		}
-		admitted = append(again, admitted[b.n:]...)
+		admitted = admitted[b.n:]
 	}
 	return created, nil
 }
 
-func (d *Documents) addCreate(ctx context.Context, b *bulk, tenant, index string, doc storage.Admitted) error {
+func (d *Documents) addCreate(ctx context.Context, b *bulk, tenant, index string, doc storage.ValidDocument) error {
 	home, err := d.home(ctx, index, doc)
 	if err != nil {
 		return err
@@ -243,8 +226,8 @@ func (d *Documents) Delete(ctx context.Context, tenant, index, id string) error 
 	for _, home := range homes {
 		err := d.call(ctx, request{method: http.MethodDelete, path: "/" + home + "/_doc/" + url.PathEscape(key(tenant, id)), repeat: true}, nil)
 		switch {
-		case isGone(err) && !months:
-			return err // the document may stand in the index that is put in force
+		case isIndexNotFound(err) && !months:
+			return err // the document may be in the index that is put in force
 		case err != nil && statusOf(err) != http.StatusNotFound:
 			return err
 		}
@@ -280,21 +263,12 @@ func (b *bulk) add(action string, target object, source []byte) error {
 	return nil
 }
 
-// did is what a bulk request did, with the places of actions that did nothing: those
-// that met a conflict, and those that met an index that is gone. A document that
-// is not there is in none of them.
-type did struct {
-	done       int
-	lost, gone []int
-}
-
-// errGone is that an index is still not there when all attempts are used up.
-var errGone error = &failure{status: http.StatusNotFound, kind: indexGone}
-
-// bulk sends the actions. The error is that of the first which failed otherwise.
-func (d *Documents) bulk(ctx context.Context, index string, b *bulk) (result did, err error) {
+// bulk sends the actions. lost are the places of those that met a conflict and had no effect, as
+// one on a missing document does. The error is that of the first which failed otherwise,
+// and that an index is missing only if nothing else failed.
+func (d *Documents) bulk(ctx context.Context, index string, b *bulk) (done int, lost []int, err error) {
 	if b.n == 0 {
-		return result, nil
+		return 0, nil, nil
 	}
 	var answer struct {
 		Items []map[string]struct {
@@ -303,28 +277,26 @@ func (d *Documents) bulk(ctx context.Context, index string, b *bulk) (result did
 		} `json:"items"`
 	}
 	if err := d.call(ctx, request{method: http.MethodPost, path: "/_bulk", body: b.body.Bytes()}, &answer); err != nil {
-		return result, err
+		return 0, nil, err
 	}
 	if len(answer.Items) != b.n {
-		return result, fmt.Errorf("opensearch: %d answers to %d actions", len(answer.Items), b.n)
+		return 0, nil, fmt.Errorf("opensearch: %d answers to %d actions", len(answer.Items), b.n)
 	}
 	for i, item := range answer.Items {
 		for _, r := range item {
-			if r.Status < http.StatusMultipleChoices {
-				result.done++
-				continue
-			}
-			failure := failed(r.Status, []byte(`{"error":`+string(r.Error)+`}`))
 			switch {
+			case r.Status < http.StatusMultipleChoices:
+				done++
 			case r.Status == http.StatusConflict:
-				result.lost = append(result.lost, i)
-			case isGone(failure):
-				result.gone = append(result.gone, i)
+				lost = append(lost, i)
 			case r.Status == http.StatusNotFound && len(r.Error) == 0:
-			case err == nil:
-				err = refused(index, failure)
+			case err == nil || isIndexNotFound(err):
+				err = refused(index, failed(r.Status, []byte(`{"error":`+string(r.Error)+`}`)))
 			}
 		}
 	}
-	return result, err
+	if isIndexNotFound(err) {
+		d.cache.forget()
+	}
+	return done, lost, err
 }

@@ -1,11 +1,11 @@
-// Package quota bounds what is written to blobs: by the free disk, and by what one
-// tenant holds.
+// Package quota bounds writes to blobs: by the free disk, and by the size of one
+// tenant's blobs.
 //
-//	bytes of a tenant = kept blobs + files of its steps and turns + what is being written
+//	bytes of a tenant = stored blobs + files of its steps and turns + what is being written
 //
-// Room is reserved a step ahead of what is read, so that however many write at
-// once the disk ends above the floor, and orders, whose floor is lower, go on.
-// What a tenant keeps is counted by the store when it is asked for first; files of
+// Room is reserved a step ahead of what is read, so that with any number of writers at
+// once the disk ends above the floor, and intents, whose floor is lower, continue.
+// The store counts a tenant's blobs at the first request; files of
 // steps are those of this process, since others are swept.
 package quota
 
@@ -24,7 +24,7 @@ import (
 type Store interface {
 	storage.Blobs
 	storage.Collector
-	// Held is how many bytes of blobs a tenant has.
+	// Held returns the size of a tenant's blobs in bytes.
 	Held(ctx context.Context, tenant string) (int64, error)
 	Close() error
 }
@@ -32,15 +32,15 @@ type Store interface {
 // Limits of a store.
 type Limits struct {
 	Free   func() (int64, error) // bytes of disk that may still be filled
-	Floor  int64                 // of Free, below which nothing is taken; negative: none
+	Floor  int64                 // of Free, below which nothing is accepted; negative: none
 	Tenant int64                 // bytes that one tenant may hold; negative: no bound
-	Exempt string                // a tenant for which neither counts: what the system itself keeps
+	Exempt string                // a tenant for which neither counts: the system itself
 }
 
 // step is how much room is reserved ahead.
 const step = 1 << 20
 
-// recount bounds how often what a tenant keeps is counted because it is too much.
+// recount bounds how often a tenant's blobs are recounted because they exceed the quota.
 const recount = time.Minute
 
 // Blobs is a Store within limits. Writes fail with storage.ErrFull or
@@ -59,11 +59,11 @@ type account struct {
 	counted time.Time // when kept was counted; zero: not yet
 	kept    int64
 	writing int64
-	files   map[storage.Scope]held
+	files   map[storage.Scope]scopeUsage
 }
 
-// held are the files of a scope.
-type held struct {
+// scopeUsage are the files of a scope.
+type scopeUsage struct {
 	bytes int64
 	at    time.Time // of the last one
 }
@@ -78,13 +78,13 @@ func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.
 	if s.Tenant == b.limits.Exempt {
 		return b.Store.Put(ctx, s, r)
 	}
-	w := &writing{r: r, ctx: ctx, of: b, tenant: s.Tenant}
+	w := &writing{r: r, ctx: ctx, blobs: b, tenant: s.Tenant}
 	f, err := b.Store.Put(ctx, s, w)
 	w.end()
 	if err == nil {
 		b.mu.Lock()
 		a := b.account(s.Tenant)
-		a.files[s] = held{a.files[s].bytes + f.Size, time.Now()}
+		a.files[s] = scopeUsage{a.files[s].bytes + f.Size, time.Now()}
 		b.mu.Unlock()
 	}
 	return f, w.why(err)
@@ -95,7 +95,7 @@ func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, i
 	if tenant == b.limits.Exempt {
 		return b.Store.Keep(ctx, tenant, r)
 	}
-	w := &writing{r: r, ctx: ctx, of: b, tenant: tenant}
+	w := &writing{r: r, ctx: ctx, blobs: b, tenant: tenant}
 	ref, size, err := b.Store.Keep(ctx, tenant, w)
 	w.end()
 	if err == nil {
@@ -147,7 +147,7 @@ func (b *Blobs) Drop(ctx context.Context, tenant, ref string, age time.Duration)
 	return gone, err
 }
 
-// Room says whether a tenant may write so many bytes now; nothing is reserved.
+// Room reports whether a tenant may write so many bytes now; nothing is reserved.
 func (b *Blobs) Room(ctx context.Context, tenant string, bytes int64) error {
 	if tenant == b.limits.Exempt {
 		return nil
@@ -163,7 +163,7 @@ func (b *Blobs) Room(ctx context.Context, tenant string, bytes int64) error {
 func (b *Blobs) account(tenant string) *account {
 	a := b.tenants[tenant]
 	if a == nil {
-		a = &account{files: map[storage.Scope]held{}}
+		a = &account{files: map[storage.Scope]scopeUsage{}}
 		b.tenants[tenant] = a
 	}
 	return a
@@ -177,7 +177,7 @@ func (b *Blobs) reserve(ctx context.Context, tenant string, bytes int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.account(tenant)
-	if b.over(a, bytes) {
+	if b.exceeds(a, bytes) {
 		return storage.ErrQuota
 	}
 	if b.limits.Floor >= 0 {
@@ -194,8 +194,8 @@ func (b *Blobs) reserve(ctx context.Context, tenant string, bytes int64) error {
 	return nil
 }
 
-// over the quota. The lock must be held.
-func (b *Blobs) over(a *account, bytes int64) bool {
+// exceeds the quota. The lock must be held.
+func (b *Blobs) exceeds(a *account, bytes int64) bool {
 	sum := a.kept + a.writing + bytes
 	for _, h := range a.files {
 		sum += h.bytes
@@ -203,7 +203,7 @@ func (b *Blobs) over(a *account, bytes int64) bool {
 	return b.limits.Tenant >= 0 && sum > b.limits.Tenant
 }
 
-// count what a tenant keeps, if that is not known, or if by what is known there
+// count counts a tenant's blobs, if the sum is unknown, or if by the known sum there
 // would be no room.
 func (b *Blobs) count(ctx context.Context, tenant string, bytes int64) error {
 	if b.limits.Tenant < 0 {
@@ -211,7 +211,7 @@ func (b *Blobs) count(ctx context.Context, tenant string, bytes int64) error {
 	}
 	b.mu.Lock()
 	a := b.account(tenant)
-	due := a.counted.IsZero() || b.over(a, bytes) && time.Since(a.counted) > recount
+	due := a.counted.IsZero() || b.exceeds(a, bytes) && time.Since(a.counted) > recount
 	b.mu.Unlock()
 	if !due {
 		return nil
@@ -239,7 +239,7 @@ func (b *Blobs) release(tenant string, reserved, ahead int64) {
 type writing struct {
 	r        io.Reader
 	ctx      context.Context //nolint:containedctx // lives for one write
-	of       *Blobs
+	blobs    *Blobs
 	tenant   string
 	reserved int64
 	left     int64 // of what was reserved last
@@ -248,7 +248,7 @@ type writing struct {
 
 func (w *writing) Read(p []byte) (int, error) {
 	if w.left == 0 {
-		if err := w.of.reserve(w.ctx, w.tenant, step); err != nil {
+		if err := w.blobs.reserve(w.ctx, w.tenant, step); err != nil {
 			w.refused = err
 			return 0, err
 		}
@@ -257,18 +257,18 @@ func (w *writing) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p[:min(int64(len(p)), w.left)])
 	w.left -= int64(n)
 	if w.left == 0 {
-		w.of.release(w.tenant, 0, step) // the disk itself says so now
+		w.blobs.release(w.tenant, 0, step) // the disk itself reports it now
 	}
 	return n, err
 }
 
-// end gives back what was reserved.
+// end returns what was reserved.
 func (w *writing) end() {
 	ahead := int64(0)
 	if w.left > 0 {
 		ahead = step
 	}
-	w.of.release(w.tenant, w.reserved, ahead)
+	w.blobs.release(w.tenant, w.reserved, ahead)
 }
 
 // why a write failed: what was refused here, else the store's error.

@@ -37,8 +37,8 @@ func text(n int, word string) io.Reader {
 
 var scope = storage.Scope{Tenant: "acme", Plan: "p1", Step: 1}
 
-// What a tenant keeps, what its steps hold and what it is sending count together,
-// and nobody else's do.
+// TestQuotaIsOfOneTenant: a tenant's blobs, the files of its steps and what it is sending count together,
+// and no other tenant's do.
 func TestQuotaIsOfOneTenant(t *testing.T) {
 	b := open(t, quota.Limits{Floor: -1, Tenant: 10 * mib, Exempt: "system"})
 	ref, _, err := b.Keep(t.Context(), "acme", text(4, "kept"))
@@ -79,8 +79,8 @@ func TestQuotaIsOfOneTenant(t *testing.T) {
 	}
 }
 
-// What was there before counts.
-func TestQuotaCountsWhatIsKept(t *testing.T) {
+// TestQuotaCountsStoredBytes: bytes stored before count.
+func TestQuotaCountsStoredBytes(t *testing.T) {
 	dir := t.TempDir()
 	at := func() *quota.Blobs {
 		b, err := blobdir.Open(dir)
@@ -119,7 +119,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// However many write at once, the disk ends above the floor.
+// TestFloor: however many write at once, the disk ends above the floor.
 func TestFloor(t *testing.T) {
 	d := &disk{}
 	d.free.Store(20 * mib)

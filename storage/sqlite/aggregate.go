@@ -43,7 +43,7 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 		b.add("k.value")
 	}
 	b.add(" AS key, ")
-	if a.Of == "" {
+	if a.ValueMember == "" {
 		b.add("NULL")
 	} else {
 		b.add("d.body ->> ?", `$."`+of.Name+`"`)

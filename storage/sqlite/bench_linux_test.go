@@ -15,12 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
-	"aob.dev/writ/storage/storagetest"
 )
 
-// benchBytes is about the size of an order with grant, decision and facts.
+// benchBytes is about the size of an intent with grant, decision and inputs.
 const benchBytes = 2500
 
 // BenchmarkCommit reports durable commits per second of so many callers, and as a
@@ -36,8 +37,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkOrder is a commit and its outcome: two durable records, one after the other.
-func BenchmarkOrder(b *testing.B) {
+// BenchmarkIntent is a commit and its outcome: two durable records, one after the other.
+func BenchmarkIntent(b *testing.B) {
 	for _, callers := range []int{1, 16, 64, 128} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
 			benchmark(b, callers, func(j *sqlite.Journal, n int) error {
@@ -128,8 +129,8 @@ func benchRecord(kind storage.Kind) storage.Record {
 func benchCommit(n int) storage.Commit {
 	id := fmt.Sprint(n)
 	return storage.Commit{ID: id, Entries: []storage.Entry{{
-		Record: benchRecord(storage.KindOrder), Take: true, Key: storagetest.CrashKey(id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
-		Touches: []storage.Subject{storage.Subject("plan/acme/" + id)},
+		Record: storagetest.Telling(benchRecord(storage.KindIntent), storagetest.CrashKey(id), intents.Allow), Take: true, Key: storagetest.CrashKey(id), Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
+		Writes: []storage.Subject{storage.Subject("plan/acme/" + id)},
 	}}}
 }
 
@@ -143,17 +144,17 @@ func expectWon(r storage.Result, err error) error {
 	return nil
 }
 
-// BenchmarkOpen is what a start costs for each stored order with outcome.
+// BenchmarkOpen is what a start costs for each stored intent with outcome.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	ctx := context.Background()
 	j := open(b, dir, sqlite.JournalOptions{FreeFloor: -1})
-	const orders, batch = 20_000, 100
-	for n := 0; n < orders; n += batch {
+	const total, batch = 20_000, 100
+	for n := 0; n < total; n += batch {
 		var c storage.Commit
 		for i := range batch {
 			one := benchCommit(n + i)
-			outcome := storage.Entry{Record: benchRecord(storage.KindOutcome), OfPrevious: true, Holder: storage.Nobody}
+			outcome := storage.Entry{Record: benchRecord(storage.KindOutcome), TargetPrevious: true, Holder: storage.NoPosition}
 			c.ID, c.Entries = one.ID, append(c.Entries, one.Entries[0], outcome)
 		}
 		if err := expectWon(j.Commit(ctx, c)); err != nil {
@@ -169,5 +170,5 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/orders, "µs/order")
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/total, "µs/order")
 }

@@ -15,10 +15,10 @@ const (
 	// into the database, while there is something to copy.
 	checkpointEvery = 25 * time.Millisecond
 	// restartFrames is the length of the write-ahead log, in pages, from which
-	// the writer starts it over (64 MB).
+	// the writer restarts it (64 MB).
 	restartFrames = 4000
-	// longFrames is the length from which the writer waits for readers to start the log
-	// over, restartWait at a time, and once in restartPause.
+	// longFrames is the length from which the writer waits for readers to restart the log,
+	// restartWait at a time, and once in restartPause.
 	longFrames   = 2 * restartFrames
 	restartWait  = 200 * time.Millisecond
 	restartPause = time.Second
@@ -26,13 +26,13 @@ const (
 
 // checkpointer keeps the write-ahead log short without making commits wait: a
 // second connection copies beside the writer, and only when the log is long and
-// nearly copied does the writer itself copy the rest and begin the log anew.
+// nearly copied does the writer itself copy the rest and restart the log.
 // SQLite's own automatic checkpoint would do all of it inside a commit.
 type checkpointer struct {
 	conn    *sql.Conn
 	failed  func(error) // a failed sync; may be called more than once
 	dirty   atomic.Bool // something was written since the last copy
-	restart atomic.Bool // the writer should start the log over
+	restart atomic.Bool // the writer should restart the log
 	long    atomic.Bool // the log is longer than it should become
 	full    atomic.Bool // the last copy found no room
 	waited  time.Time   // when the writer last waited for readers; it alone uses it
@@ -58,7 +58,7 @@ func (c *checkpointer) copy(ctx context.Context) {
 	// Not the caller's cancellation: interrupting a checkpoint gains nothing.
 	frames, copied, err := checkpoint(context.WithoutCancel(ctx), c.conn, "PASSIVE")
 	if err != nil {
-		c.later(err)
+		c.retry(err)
 		return
 	}
 	c.full.Store(false)
@@ -72,10 +72,10 @@ func (c *checkpointer) copy(ctx context.Context) {
 	}
 }
 
-// later tries a copy again that readers were in the way of, or for which there was
+// retry tries a copy again that readers were in the way of, or for which there was
 // no room: the log has all of it still, so nothing is in doubt. Any other error is
 // the last one.
-func (c *checkpointer) later(err error) {
+func (c *checkpointer) retry(err error) {
 	if !isBusy(err) && !isFull(err) {
 		c.failed(err)
 		return
@@ -102,21 +102,21 @@ func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
 		return
 	}
 	if _, _, err := checkpoint(ctx, writer, "RESTART"); err != nil {
-		c.later(err)
+		c.retry(err)
 	}
 	if _, err := writer.ExecContext(ctx, "PRAGMA busy_timeout=1000"); err != nil {
 		c.failed(err)
 	}
 }
 
-// checkpoint runs one checkpoint and says how long the log is and how much of it
+// checkpoint runs one checkpoint and returns how long the log is and how much of it
 // is in the database, in pages.
 func checkpoint(ctx context.Context, c *sql.Conn, mode string) (frames, copied int, err error) {
 	_, frames, copied, err = checkpointed(ctx, c, mode)
 	return frames, copied, err
 }
 
-// checkpointed is checkpoint that also says whether others were in the way of
+// checkpointed is checkpoint that also reports whether others were in the way of
 // what the mode wants.
 func checkpointed(ctx context.Context, c *sql.Conn, mode string) (busy bool, frames, copied int, err error) {
 	err = c.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &frames, &copied)

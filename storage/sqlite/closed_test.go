@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOpenClosed: whoever reads a journal that was closed leaves no file beside it.
+// TestOpenClosed: reading a closed journal leaves no file beside it.
 func TestOpenClosed(t *testing.T) {
 	dir := t.TempDir()
 	j, err := OpenJournal(t.Context(), dir, JournalOptions{})

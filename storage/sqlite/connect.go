@@ -107,7 +107,7 @@ func (d *database) close() error {
 	return errors.Join(append(errs, d.pool.Close())...)
 }
 
-// create makes an empty file that only its owner reads; SQLite gives the files
+// create creates an empty file that only its owner reads; SQLite gives the files
 // beside it the same mode. The directory is synced so that a power cut right
 // after does not lose the name.
 func create(path string) error {
@@ -231,7 +231,7 @@ func primary(err error) int {
 
 func isFull(err error) bool { return primary(err) == sqlite3.SQLITE_FULL }
 
-// isBusy says that another connection holds a lock for now.
+// isBusy reports that another connection holds a lock for now.
 func isBusy(err error) bool {
 	c := primary(err)
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED

@@ -31,7 +31,7 @@ func total(t *testing.T, d *database, readers int) int64 {
 	return sum
 }
 
-// The page caches of all connections of a database together keep its bound.
+// TestPageCachesAreBounded: the page caches of all connections of a database together keep its bound.
 func TestPageCachesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	for _, bound := range []int64{0, 4 << 20, 32 << 20} {

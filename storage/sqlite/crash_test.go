@@ -9,13 +9,13 @@ import (
 	"os/exec"
 	"testing"
 
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // crashDir is set for the child that the crash test kills; crashRound keeps the
-// commit IDs of its rounds apart.
+// commit IDs of its rounds distinct.
 const (
 	crashDir   = "WRIT_TEST_CRASH_DIR"
 	crashRound = "WRIT_TEST_CRASH_ROUND"
@@ -40,7 +40,7 @@ func writeUntilKilled(dir, round string) int {
 }
 
 // TestKilledWriter kills a writer under load at random points and opens what it
-// left, again and again in one directory.
+// left, repeatedly in one directory.
 func TestKilledWriter(t *testing.T) {
 	dir := t.TempDir()
 	seed := rand.Uint64()

@@ -1,37 +1,37 @@
-// Package sqlite keeps the journal and the documents of one machine in SQLite.
+// Package sqlite stores the journal and the documents of one machine in SQLite.
 //
 // # Files
 //
 // The journal is one database, journal.db, in a directory that one process uses at a
 // time (the caller locks the directory). Documents have a
 // database and a writer of their own, so that a search index never slows an
-// order down. Both are opened with write-ahead logging and a sync on every
+// intent down. Both are opened with write-ahead logging and a sync on every
 // commit, and are readable by their owner only.
 //
 // # Journal format
 //
 //	records(position, kind, body)   one row per record, appended, changed by an erasure alone
-//	keylog(first, keys, commits)    one row per group of commits that took keys or carried IDs
+//	commits(first, ids)             one row per group of commits that carried IDs
 //
-// Package codec says what a body is. One that parts were erased from ends in zeros, so
-// that it is as long as it was. SQLite overwrites such a row where it stands, and no
-// page is split, freed or copied. With what the root page kept of the time when it was
+// Package codec defines a body. One with erased parts ends in zeros, so
+// that it is as long as it was. SQLite overwrites such a row in place, and no
+// page is split, freed or copied. With the remains on the root page from when it was
 // the only one wiped, and the write-ahead log emptied by a checkpoint, the old bytes are
 // in no file of the journal.
 //
-// A keylog row belongs to the records from position first on. keys is a
-// sequence of uvarint offset, 16 bytes of key; commits is a sequence of uvarint
-// offset, uvarint number of records, the commit ID with its length.
+// A row of commits belongs to the records from position first on. ids is a sequence of
+// uvarint offset, uvarint number of records, the commit ID with its length.
 //
-// Keys are kept in memory and written in groups because any index over random
-// keys dirties about one page per key: at a million records that is what costs.
+// The key of an intent follows from its parts and is stored nowhere else. Keys
+// are held in memory: any index over random keys dirties about one page per key, which at a
+// million records is the main cost.
 //
 // # What a crash leaves
 //
 // A group of commits is one transaction. Before its last frame is synced the
 // write-ahead log holds frames without a commit mark: the next opening ignores
 // them, and no caller has an answer. After the sync, every record of the group
-// is there; a caller that had no answer yet asks again with its commit ID, or
+// is stored; a caller that had no answer yet asks again with its commit ID, or
 // looks its key up. A crash inside a checkpoint leaves the write-ahead log
 // complete, and the checkpoint is done again. There is no other state on disk.
 package sqlite

@@ -15,16 +15,16 @@ import (
 // change is one call that waits for the writer: documents to write or to remove.
 type change struct {
 	space   string
-	docs    []fenced
+	docs    []fencedDocument
 	remove  []removal
 	n       int   // how many were written or removed
 	refused error // by a fence
 	group.Answer
 }
 
-// fenced is a document and what decides whether it is written.
-type fenced struct {
-	prepared
+// fencedDocument is a document and what decides whether it is written.
+type fencedDocument struct {
+	preparedDocument
 	fence storage.Fence
 }
 
@@ -35,7 +35,7 @@ type removal struct {
 }
 
 // write makes a group of changes durable in one transaction and answers. Fences
-// are asked inside it, so a change sees the earlier ones of its group. A change
+// are called inside it, so a change sees the earlier ones of its group. A change
 // that its fence refuses has written nothing; an error of the database fails the
 // whole group.
 func (d *Documents) write(ctx context.Context, batch []*change) {
@@ -109,7 +109,7 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 		if !write {
 			continue
 		}
-		if err := d.replace(ctx, space, c.index(), old, doc.prepared); err != nil {
+		if err := d.replace(ctx, space, c.index(), old, doc.preparedDocument); err != nil {
 			return err
 		}
 		c.n++
@@ -140,9 +140,9 @@ func (d *Documents) stored(ctx context.Context, space int64, id string) (*row, e
 }
 
 // replace writes a document and brings its entries in step with it.
-func (d *Documents) replace(ctx context.Context, space int64, index string, old *row, doc prepared) error {
+func (d *Documents) replace(ctx context.Context, space int64, index string, old *row, doc preparedDocument) error {
 	if old == nil {
-		result, err := d.db.exec(ctx, "INSERT INTO documents(space, id, position, ttl, body) VALUES (?, ?, ?, ?, ?)",
+		result, err := d.db.exec(ctx, "INSERT INTO documents(space, id, position, ttl, body, version) VALUES (?, ?, ?, ?, ?, random())",
 			space, doc.ID, doc.Position, doc.ttl, string(doc.Body))
 		if err != nil {
 			return fmt.Errorf("insert document: %w", err)
@@ -153,7 +153,7 @@ func (d *Documents) replace(ctx context.Context, space int64, index string, old 
 		}
 		return d.index(ctx, space, number, entries{}, doc.entries)
 	}
-	if _, err := d.db.exec(ctx, "UPDATE documents SET position = ?, ttl = ?, body = ? WHERE row = ?", doc.Position, doc.ttl, string(doc.Body), old.number); err != nil {
+	if _, err := d.db.exec(ctx, "UPDATE documents SET position = ?, ttl = ?, body = ?, version = random() WHERE row = ?", doc.Position, doc.ttl, string(doc.Body), old.number); err != nil {
 		return fmt.Errorf("update document: %w", err)
 	}
 	before, err := d.entriesOf(index, old.body)

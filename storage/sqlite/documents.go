@@ -31,18 +31,19 @@ type Documents struct {
 
 var _ storage.Documents = (*Documents)(nil)
 
-// A space is one index of one tenant. Terms carry its number, and rows of text have
+// documentSchema: a space is one index of one tenant. Terms carry its number, and rows of text have
 // it in front (textRow), so that a search never meets another tenant's entries. The
 // column space of text is empty since.
 //
 // terms has one row per scalar member of a document, its key in the order that
-// filters and sorting need. It is kept in step with the body by the writer. terms_row
+// filters and sorting need. The writer updates it with the body. terms_row
 // finds the terms of one document.
 // text is contentless: it has the words, documents has the bodies. vectors has the
 // embeddings, by space: a search compares with those of one tenant only.
 // documents_ttl has what expires, for searches that read no body before its rank
-// is known. made says which fields terms, text and vectors were made by; see
-// reindex.
+// is known. made has the fields that terms, text and vectors were built from; see
+// reindex. version is a new random number each time a document is written, so that a copy
+// finds what has changed without reading bodies.
 var documentSchema = []string{`
 	CREATE TABLE spaces(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 	CREATE TABLE members(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -61,7 +62,10 @@ var documentSchema = []string{`
 		PRIMARY KEY(space, member, row)) STRICT;
 	CREATE TABLE made(what TEXT PRIMARY KEY, by TEXT NOT NULL) STRICT, WITHOUT ROWID`, `
 	CREATE INDEX documents_ttl ON documents(space, ttl) WHERE ttl IS NOT NULL`, `
-	CREATE INDEX terms_row ON terms(row, member, value)`}
+	CREATE INDEX terms_row ON terms(row, member, value)`, `
+	ALTER TABLE documents ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+	DROP INDEX documents_position;
+	CREATE INDEX documents_position ON documents(space, position, row, version)`}
 
 // OpenDocuments opens or creates the file. Two goroutines run until Close: the
 // writer and the checkpointer. After a failed write or sync every later call
@@ -76,8 +80,8 @@ func OpenDocumentsWithin(ctx context.Context, path string, check storage.Check, 
 	return openDocuments(ctx, path, check, cache, false)
 }
 
-// OpenBareDocuments is OpenDocuments of a file that nobody searches: its documents are found by id, and in
-// pages of a whole index. It is not to be opened otherwise.
+// OpenBareDocuments is OpenDocuments of a file that is never searched: its documents are found by id, and in
+// pages of a whole index. Never open it otherwise.
 func OpenBareDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
 	return openDocuments(ctx, path, check, DefaultCache, true)
 }
@@ -87,9 +91,10 @@ func openDocuments(ctx context.Context, path string, check storage.Check, cache 
 	if err != nil {
 		return nil, fmt.Errorf("open documents: %w", err)
 	}
-	d.bare = bare
-	if err := d.reindex(ctx); err != nil {
-		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.db.close()))
+	if d.bare = bare; !bare {
+		if err := d.reindex(ctx); err != nil {
+			return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.db.close()))
+		}
 	}
 	d.start(ctx, d.write)
 	return d, nil
@@ -216,7 +221,7 @@ func (d *Documents) add(c *change, tenant, index string, f storage.Fence, docs [
 		if err != nil {
 			return err
 		}
-		c.docs = append(c.docs, fenced{p, f})
+		c.docs = append(c.docs, fencedDocument{p, f})
 	}
 	return nil
 }
@@ -229,7 +234,7 @@ func (d *Documents) submit(ctx context.Context, c *change) (int, error) {
 	return c.n, nil
 }
 
-// spaceName keeps tenant and index apart whatever they hold.
+// spaceName separates tenant and index whatever they contain.
 func spaceName(tenant, index string) string {
 	return fmt.Sprintf("%d:%s/%s", len(tenant), tenant, index)
 }

@@ -24,7 +24,7 @@ func openDocuments(t testing.TB, path string) *sqlite.Documents {
 	return d
 }
 
-// A projection is seen whole or not at all, whatever is written at the same time.
+// TestProjectIsOneTransaction: a projection is seen whole or not at all, whatever is written at the same time.
 func TestProjectIsOneTransaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "documents.db")
 	d := openDocuments(t, path)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 var _ storage.Eraser = (*Journal)(nil)
@@ -24,10 +26,10 @@ const (
 	eraseRetryMost = 500 * time.Millisecond
 )
 
-// Erase takes parts of records away; see storage.Eraser. The rows are overwritten
-// where they stand in one transaction, which is then copied into the database and
-// the write-ahead log cut to nothing. Who reads the journal for long, such as a
-// backup, holds that up: then Erase waits, until ctx ends, while orders go on.
+// Erase erases parts of records; see storage.Eraser. The rows are overwritten
+// in place in one transaction, which is then copied into the database and
+// the write-ahead log truncated. A long read of the journal delays that:
+// then Erase waits, until ctx ends, while intents continue.
 //
 // Crash before the transaction: nothing is erased. After it: readers see the
 // digests, and the write-ahead log may still have the bytes, until Erase is
@@ -51,7 +53,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 	}
 }
 
-// errBusy says that a reader still needs the write-ahead log.
+// errBusy reports that a reader still needs the write-ahead log.
 var errBusy = errors.New("the journal is being read")
 
 // overwrite is run by the writer.
@@ -106,6 +108,9 @@ func (j *Journal) without(ctx context.Context, x storage.Erasure, body []byte) (
 		return nil, nil
 	}
 	e.Record = rec
+	if _, _, err := judge.Prove(e); err != nil {
+		return nil, err
+	}
 	erased := codec.Append(make([]byte, 0, len(stored)), e)
 	if len(erased) > len(stored) {
 		return nil, errors.New("part is shorter than its digest")
@@ -119,9 +124,12 @@ func (j *Journal) replace(ctx context.Context, bodies map[int64][]byte) error {
 		if _, err := j.db.writer.ExecContext(ctx, "UPDATE records SET body = ? WHERE position = ?", body, position); err != nil {
 			return fmt.Errorf("erase record %d: %w", position, err)
 		}
+		if _, err := j.db.writer.ExecContext(ctx, "INSERT INTO erased(position) VALUES (?)", position); err != nil {
+			return fmt.Errorf("erase record %d: %w", position, err)
+		}
 	}
 	failpoint.Hit(failpoint.JournalErasing)
-	if err := j.scrubRoot(ctx); err != nil {
+	if err := scrubRoot(ctx, j.db.writer); err != nil {
 		return fmt.Errorf("scrub: %w", err)
 	}
 	return nil
@@ -133,15 +141,18 @@ const (
 	interiorHeader = 12 // bytes, then two for each cell
 )
 
-// scrubRoot wipes what is between the header and the cells of the root page of
+// scrubRoot wipes the bytes between the header and the cells of the root page of
 // the records. It was the only page once: when it was full SQLite copied its rows
-// to another page and left their bytes behind. No other page of an append-only
+// to another page and left their bytes. No other page of an append-only
 // table is ever copied.
-func (j *Journal) scrubRoot(ctx context.Context) error {
+func scrubRoot(ctx context.Context, c *sql.Conn) error {
 	var number int64
 	var page []byte
-	err := j.db.writer.QueryRowContext(ctx, `SELECT pgno, data FROM sqlite_dbpage
+	err := c.QueryRowContext(ctx, `SELECT pgno, data FROM sqlite_dbpage
 		WHERE pgno = (SELECT rootpage FROM sqlite_schema WHERE name = 'records')`).Scan(&number, &page)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // it holds no records
+	}
 	if err != nil {
 		return err
 	}
@@ -157,7 +168,7 @@ func (j *Journal) scrubRoot(ctx context.Context) error {
 		return nil
 	}
 	clear(page[from:begin])
-	_, err = j.db.writer.ExecContext(ctx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
+	_, err = c.ExecContext(ctx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
 	return err
 }
 

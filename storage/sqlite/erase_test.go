@@ -17,11 +17,11 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// secretOrder has a word many times over, in a part of some kilobytes.
-func secretOrder(word string, length int) storage.Entry {
+// secretIntent has a word many times over, in a part of some kilobytes.
+func secretIntent(word string, length int) storage.Entry {
 	text := strings.Repeat(word+" ", 1+length/(len(word)+1))
 	parts := map[string]json.RawMessage{"order": json.RawMessage(fmt.Sprintf("%q", text)), "decision": json.RawMessage(`{"kept":"` + word[:3] + `kept"}`)}
-	return storage.Entry{Record: storage.NewRecord(storage.KindOrder, time.UnixMilli(0), parts), Holder: storage.Nobody, Of: storage.Nobody}
+	return storage.Entry{Record: storage.NewRecord(storage.KindIntent, time.UnixMilli(0), parts), Holder: storage.NoPosition, Target: storage.NoPosition}
 }
 
 func commitAll(t *testing.T, j *sqlite.Journal, id string, entries ...storage.Entry) {
@@ -31,7 +31,7 @@ func commitAll(t *testing.T, j *sqlite.Journal, id string, entries ...storage.En
 	}
 }
 
-// inFiles says in which files of a directory some bytes are.
+// inFiles returns the files of a directory that contain some bytes.
 func inFiles(t *testing.T, dir, text string) (names []string) {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -67,14 +67,14 @@ func sound(t *testing.T, path string) {
 }
 
 // TestErasedBytes: after Erase no file of the journal has the bytes, whatever the
-// part's size and whoever is its neighbour, while the journal is open and after.
+// part's size and its neighbours, while the journal is open and after.
 func TestErasedBytes(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, sqlite.JournalOptions{})
 	const n = 60
 	var what []storage.Erasure
 	for i := range n {
-		commitAll(t, j, fmt.Sprint(i), secretOrder(fmt.Sprintf("gone%02d", i), i*i*30), secretOrder(fmt.Sprintf("stay%02d", i), i*50))
+		commitAll(t, j, fmt.Sprint(i), secretIntent(fmt.Sprintf("gone%02d", i), i*i*30), secretIntent(fmt.Sprintf("stay%02d", i), i*50))
 		what = append(what, storage.Erasure{Position: int64(2 * i), Parts: []string{"order"}})
 	}
 	if len(inFiles(t, dir, "gone03")) == 0 {
@@ -117,8 +117,8 @@ func TestErasedBytes(t *testing.T) {
 	}
 }
 
-// TestEraseWaitsForReaders: as long as somebody reads an older state of the
-// journal the bytes are in its log, and Erase says so; then it ends.
+// TestEraseWaitsForReaders: as long as a reader has an older state of the
+// journal the bytes are in its log, and Erase reports it; then it ends.
 func TestEraseWaitsForReaders(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, sqlite.JournalOptions{})
@@ -127,9 +127,12 @@ func TestEraseWaitsForReaders(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	commitAll(t, j, "1", secretOrder("gone", 2000), secretOrder("stay", 10))
-	s, err := sqlite.OpenSnapshot(t.Context(), filepath.Join(dir, "journal.db"))
+	commitAll(t, j, "1", secretIntent("gone", 2000), secretIntent("stay", 10))
+	s, err := sqlite.CopyJournal(t.Context(), filepath.Join(dir, "journal.db"), filepath.Join(t.TempDir(), "copy.db"))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	what := storage.Erasure{Position: 0, Parts: []string{"order"}}
@@ -138,11 +141,11 @@ func TestEraseWaitsForReaders(t *testing.T) {
 	if err := j.Erase(ctx, what); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("with a reader in the way: %v", err)
 	}
-	// It is erased for all who ask from now on, and orders go on.
+	// It is erased for all later reads, and intents continue.
 	if r, err := j.Get(t.Context(), 0); err != nil || r.Parts["order"] != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	commitAll(t, j, "2", secretOrder("more", 10))
+	commitAll(t, j, "2", secretIntent("more", 10))
 	ended := make(chan error, 1)
 	go func() { ended <- j.Erase(t.Context(), what) }()
 	if err := s.Close(); err != nil {
@@ -156,10 +159,10 @@ func TestEraseWaitsForReaders(t *testing.T) {
 	}
 }
 
-// TestEraseUnsalted: without a salt the digest would tell what was erased.
+// TestEraseUnsalted: without a salt the digest would reveal what was erased.
 func TestEraseUnsalted(t *testing.T) {
 	j := open(t, t.TempDir(), sqlite.JournalOptions{})
-	e := secretOrder("gone", 10)
+	e := secretIntent("gone", 10)
 	delete(e.Record.Salts, "order")
 	commitAll(t, j, "1", e)
 	if err := j.Erase(t.Context(), storage.Erasure{Position: 0, Parts: []string{"order"}}); err == nil {

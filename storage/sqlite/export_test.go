@@ -19,9 +19,24 @@ func (j *Journal) LimitPages(t *testing.T, more int) {
 	}
 }
 
-// StartLogOver has the writer start the write-ahead log over after its next
+// RestartLog makes the writer restart the write-ahead log after its next
 // group, as it does by itself when the log is long.
-func (j *Journal) StartLogOver() { j.ckpt.restart.Store(true) }
+func (j *Journal) RestartLog() { j.ckpt.restart.Store(true) }
 
 // Index is what the journal knows in memory.
 func (j *Journal) Index() *Index { return &Index{j.State} }
+
+// RestartLog is the journal's, of documents.
+func (d *Documents) RestartLog() { d.ckpt.restart.Store(true) }
+
+// Step copies some rows, and reports whether any were left.
+func (c *Copy) Step(ctx context.Context) (more bool, err error) {
+	n, err := c.step(c, ctx)
+	return n > 0, err
+}
+
+// ReadOnce is what one transaction reads of the records from a position.
+func (j *Journal) ReadOnce(ctx context.Context, from int64) (int, error) {
+	batch, err := readEntries(ctx, j.db.readers, from, from+scanBatch)
+	return len(batch), err
+}

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
-	"aob.dev/writ/storage/storagetest"
 )
 
 func commitOne(t *testing.T, j *sqlite.Journal, id string) int64 {
@@ -33,7 +33,7 @@ func closeJournal(t *testing.T, j *sqlite.Journal) {
 	}
 }
 
-// TestFullDisk: below the floor no order is taken, everything else goes on.
+// TestFullDisk: below the floor no intent is accepted, everything else continues.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, sqlite.JournalOptions{})
@@ -66,8 +66,8 @@ func TestFullDisk(t *testing.T) {
 	closeJournal(t, j)
 }
 
-// TestDiskFillsUp meets the end of the disk inside a transaction: the caller is
-// told, nothing of the commit stays, and with room again the journal goes on.
+// TestDiskFillsUp fills the disk inside a transaction: the caller is
+// notified, nothing of the commit remains, and with room again the journal continues.
 func TestDiskFillsUp(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, sqlite.JournalOptions{})
@@ -99,7 +99,7 @@ func TestDiskFillsUp(t *testing.T) {
 }
 
 // TestFailedWrite breaks the table under the writer: the group that meets it
-// leaves nothing behind, in memory or on disk, and the journal works no more.
+// leaves nothing, in memory or on disk, and the journal stops working.
 func TestFailedWrite(t *testing.T) {
 	dir := t.TempDir()
 	var fatal []error
@@ -129,7 +129,7 @@ func TestFailedWrite(t *testing.T) {
 		"lookup": func() error { _, _, err := j.Lookup(t.Context(), storagetest.CrashKey("before")); return err }(),
 		"holder": func() error { _, err := j.Holder(t.Context(), 0); return err }(),
 		"get":    func() error { _, err := j.Get(t.Context(), 0); return err }(),
-		"open":   func() error { _, err := j.OpenOrders(t.Context()); return err }(),
+		"open":   func() error { _, err := j.OpenIntents(t.Context()); return err }(),
 	} {
 		if err == nil {
 			t.Errorf("%s succeeded after a failed write", name)
@@ -150,16 +150,16 @@ func TestFailedWrite(t *testing.T) {
 // TestDamagedJournal: what cannot be the work of this program is not opened.
 func TestDamagedJournal(t *testing.T) {
 	for name, damage := range map[string]struct{ sql, says string }{
-		"gap":            {"DELETE FROM records WHERE position = 1", "gap"},
-		"first missing":  {"DELETE FROM records WHERE position = 0", "gap"},
-		"last missing":   {"DELETE FROM records WHERE position = 2", "keylog"},
-		"keylog missing": {"DELETE FROM keylog WHERE first = 1", "keylog"},
-		"other key row":  {"UPDATE keylog SET keys = x'00' WHERE first = 1", "keylog"},
-		"body":           {"UPDATE records SET body = substr(body, 1, 20) WHERE position = 1", "malformed"},
-		"longer body":    {"UPDATE records SET body = CAST(body || x'00' AS BLOB) WHERE position = 1", "malformed"},
-		"body version":   {"UPDATE records SET body = x'0900' WHERE position = 1", "version 9"},
-		"kind":           {"UPDATE records SET kind = 77 WHERE position = 1", "kind 77"},
-		"newer schema":   {"PRAGMA user_version = 9", "newer"},
+		"gap":           {"DELETE FROM records WHERE position = 1", "gap"},
+		"first missing": {"DELETE FROM records WHERE position = 0", "gap"},
+		"last missing":  {"DELETE FROM records WHERE position = 2", "the last one is missing"},
+		"other commits": {"UPDATE commits SET ids = x'00' WHERE first = 1", "malformed"},
+		"no commits":    {"DROP TABLE commits", "earlier writ"},
+		"body":          {"UPDATE records SET body = substr(body, 1, 20) WHERE position = 1", "malformed"},
+		"longer body":   {"UPDATE records SET body = CAST(body || x'00' AS BLOB) WHERE position = 1", "malformed"},
+		"body version":  {"UPDATE records SET body = x'0900' WHERE position = 1", "version 9"},
+		"kind":          {"UPDATE records SET kind = 77 WHERE position = 1", "kind 77"},
+		"newer schema":  {"PRAGMA user_version = 9", "newer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -197,7 +197,7 @@ func alter(t *testing.T, dir, text string) {
 	}
 }
 
-// A disk that is full while the write-ahead log is copied leaves nothing in doubt:
+// TestFullDiskAtCheckpoint: a disk that is full while the write-ahead log is copied leaves nothing in doubt:
 // the log has it all, and the copy is made when there is room.
 func TestFullDiskAtCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "journal")
@@ -229,7 +229,7 @@ func TestFullDiskAtCheckpoint(t *testing.T) {
 	full(true)
 	commitOne(t, j, "while")
 	stuck(true)
-	j.StartLogOver()
+	j.RestartLog()
 	commitOne(t, j, "restarted")
 	full(false)
 	commitOne(t, j, "after")

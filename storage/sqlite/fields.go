@@ -43,23 +43,23 @@ type entries struct {
 	vectors []vector
 }
 
-// prepared is a document with everything that is stored beside it.
-type prepared struct {
+// preparedDocument is a document with everything that is stored beside it.
+type preparedDocument struct {
 	storage.Document
 	entries
 	ttl *int64 // milliseconds
 }
 
-// prepare refuses what the index does not allow, and takes the rest apart.
-func (d *Documents) prepare(tenant, index string, doc storage.Document) (prepared, error) {
+// prepare refuses what the index does not allow, and splits the rest.
+func (d *Documents) prepare(tenant, index string, doc storage.Document) (preparedDocument, error) {
 	a, err := storage.Admit(d.check, tenant, index, doc)
 	if err != nil {
-		return prepared{}, err
+		return preparedDocument{}, err
 	}
-	p := prepared{Document: a.Document}
+	p := preparedDocument{Document: a.Document}
 	if !d.bare {
 		if p.entries, err = entriesOf(index, a.Members); err != nil {
-			return prepared{}, err
+			return preparedDocument{}, err
 		}
 	}
 	if !a.Expires.IsZero() {

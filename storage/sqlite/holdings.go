@@ -13,8 +13,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Holdings is the index of which orders hold which blobs, in a file of its own. It
-// can be made again from the journal, so its commits are not synced one by one: a
+// Holdings is the index of the blobs that intents need, in a file of its own. It
+// can be rebuilt from the journal, so its commits are not synced one by one: a
 // power cut leaves an earlier whole state. Safe for concurrent use.
 type Holdings struct{ db *sql.DB }
 
@@ -110,8 +110,8 @@ func (h *Holdings) Clear(ctx context.Context) error {
 	return err
 }
 
-// Of implements router.HoldingStore.
-func (h *Holdings) Of(ctx context.Context, tenant, digest string) ([]int64, error) {
+// Holders implements router.HoldingStore.
+func (h *Holdings) Holders(ctx context.Context, tenant, digest string) ([]int64, error) {
 	return collect(ctx, h.db, func(rows *sql.Rows) (p int64, err error) { return p, rows.Scan(&p) },
 		"SELECT position FROM holdings WHERE tenant = ? AND digest = ? ORDER BY position", tenant, digest)
 }
@@ -125,8 +125,8 @@ func (h *Holdings) Want(ctx context.Context, position int64, digests []string) e
 	return err
 }
 
-// Wanted implements router.HoldingStore.
-func (h *Holdings) Wanted(ctx context.Context, position int64) (digests []string, known bool, err error) {
+// WantedBlobs implements router.HoldingStore.
+func (h *Holdings) WantedBlobs(ctx context.Context, position int64) (digests []string, known bool, err error) {
 	var text string
 	err = h.db.QueryRowContext(ctx, "SELECT digests FROM wanted WHERE position = ?", position).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {

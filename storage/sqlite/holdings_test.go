@@ -20,8 +20,8 @@ func openHoldings(t *testing.T, path string) *sqlite.Holdings {
 	return h
 }
 
-// What was put is there after opening again, by tenant and digest; a file that is
-// none is made anew.
+// TestHoldings: what was put is found after reopening, by tenant and digest; an unreadable
+// file is created again.
 func TestHoldings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "holdings.db")
 	h := openHoldings(t, path)
@@ -44,21 +44,21 @@ func TestHoldings(t *testing.T) {
 	if next, last, err := h.Next(t.Context()); next != 10 || last != "sha256:last" || err != nil {
 		t.Errorf("%d %s %v", next, last, err)
 	}
-	if of, err := h.Of(t.Context(), "acme", "sha256:a"); !slices.Equal(of, []int64{3, 9}) || err != nil {
+	if of, err := h.Holders(t.Context(), "acme", "sha256:a"); !slices.Equal(of, []int64{3, 9}) || err != nil {
 		t.Errorf("%v %v", of, err)
 	}
 	for position, want := range map[int64][]string{3: {"sha256:a", "sha256:b"}, 4: nil} {
-		if got, known, err := h.Wanted(t.Context(), position); !slices.Equal(got, want) || !known || err != nil {
+		if got, known, err := h.WantedBlobs(t.Context(), position); !slices.Equal(got, want) || !known || err != nil {
 			t.Errorf("%d: %v %v %v", position, got, known, err)
 		}
 	}
-	if _, known, err := h.Wanted(t.Context(), 5); known || err != nil {
+	if _, known, err := h.WantedBlobs(t.Context(), 5); known || err != nil {
 		t.Errorf("nobody wanted 5: %v %v", known, err)
 	}
 	if err := h.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if of, err := h.Of(t.Context(), "acme", "sha256:a"); len(of) > 0 || err != nil {
+	if of, err := h.Holders(t.Context(), "acme", "sha256:a"); len(of) > 0 || err != nil {
 		t.Errorf("cleared: %v %v", of, err)
 	}
 	if err := h.Close(); err != nil {

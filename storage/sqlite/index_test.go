@@ -13,8 +13,8 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// A journal that is opened with an index of any of its positions is what it is when it
-// reads all its records, what is written down is read again, and commits are known as before.
+// TestIndex: a journal that is opened with an index of any of its positions equals one that
+// reads all its records, a written index is read again, and commits are known as before.
 func TestIndex(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, sqlite.JournalOptions{})
@@ -23,7 +23,7 @@ func TestIndex(t *testing.T) {
 	var last storage.Commit
 	for i := range 400 {
 		now = now.Add(time.Duration(rng.IntN(60)) * time.Minute)
-		if waiting, err := j.OpenOrders(t.Context()); err == nil && len(waiting) > 0 && rng.IntN(3) > 0 {
+		if waiting, err := j.OpenIntents(t.Context()); err == nil && len(waiting) > 0 && rng.IntN(3) > 0 {
 			of := waiting[rng.IntN(len(waiting))]
 			status := []intents.Status{intents.Done, intents.Failed, intents.StatusIndetermined}[rng.IntN(3)]
 			out := outcome(t, of.Position, status, now)
@@ -39,7 +39,7 @@ func TestIndex(t *testing.T) {
 			continue
 		}
 		e := dispatched(fmt.Sprint(i))
-		e.Record.At, e.Touches = now, []storage.Subject{storage.Subject(fmt.Sprint("s", rng.IntN(30))), "all"}
+		e.Record.At, e.Writes = now, []storage.Subject{storage.Subject(fmt.Sprint("s", rng.IntN(30))), "all"}
 		last = storage.Commit{ID: fmt.Sprint("c", i), Entries: []storage.Entry{e}}
 		if r, err := j.Commit(t.Context(), last); err != nil || r.Verdict != storage.Won {
 			t.Fatal(r, err)
@@ -75,7 +75,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// An index of a journal that has lost records since opens nothing.
+// TestIndexAhead: an index of a journal that has lost records since is refused.
 func TestIndexAhead(t *testing.T) {
 	dir, shorter := t.TempDir(), t.TempDir()
 	for i, d := range []string{dir, dir, shorter} {
@@ -133,14 +133,14 @@ func written(t *testing.T, x *sqlite.Index) []byte {
 
 func outcome(t *testing.T, of int64, s intents.Status, at time.Time) storage.Record {
 	t.Helper()
-	body, err := json.Marshal(intents.Outcome{Of: of, Attempt: 1, Status: s})
+	body, err := json.Marshal(intents.Outcome{Target: of, Attempt: 1, Status: s})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return storage.NewRecord(storage.KindOutcome, at, map[string]json.RawMessage{storage.PartOutcome: body})
 }
 
-// What is no index is refused, whatever it is.
+// FuzzReadIndex: whatever is no index is refused.
 func FuzzReadIndex(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{4, 0, 0, 0, 1, 1})

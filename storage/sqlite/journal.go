@@ -17,8 +17,8 @@ import (
 	"aob.dev/writ/storage/internal/judge"
 )
 
-// DefaultFreeFloor is how much disk must be free, in bytes, for new orders to be
-// taken. Outcomes of a few thousand open orders and a checkpoint fit below it.
+// DefaultFreeFloor is how much disk must be free, in bytes, for new intents to be
+// accepted. Outcomes of a few thousand open intents and a checkpoint fit below it.
 const DefaultFreeFloor = 256 << 20
 
 // journalReaders is the number of connections that Get and Scan share.
@@ -37,13 +37,13 @@ type JournalOptions struct {
 	// cannot know what is on disk. It must not call Close. Nil: every later
 	// call fails, nothing else.
 	OnFatal func(error)
-	// OnDamage is called while opening with what beside a record did not match its
-	// parts. The parts count, and a wrong key log is repaired.
+	// OnDamage is called while opening with the stored values beside a record that did not match its
+	// parts. The parts are used.
 	OnDamage func(*DamageError)
-	// OnWrite is told, by one goroutine, how many requests were written with one sync, and
-	// what that took. Nil: nobody asks.
+	// OnWrite is called by one goroutine with the number of requests written with one sync, and
+	// the time that it took. Nil: not called.
 	OnWrite func(requests int, took time.Duration)
-	// Admit is called before orders are taken, after their decisions: an error
+	// Admit is called before intents are accepted, after their decisions: an error
 	// refuses them with storage.ErrNotReady. Nil: nothing does.
 	Admit func() error
 	// Cache bounds the page caches together, in bytes. 0: DefaultCache.
@@ -68,12 +68,14 @@ var (
 	_ storage.Records = (*Journal)(nil)
 )
 
+// journalSchema: erased numbers the erasures, so that a copy finds those that came after it had read a record.
 var journalSchema = []string{`
 	CREATE TABLE records(position INTEGER PRIMARY KEY, kind INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
-	CREATE TABLE keylog(first INTEGER PRIMARY KEY, keys BLOB NOT NULL, commits BLOB NOT NULL) STRICT`}
+	CREATE TABLE commits(first INTEGER PRIMARY KEY, ids BLOB NOT NULL) STRICT`, `
+	CREATE TABLE erased(number INTEGER PRIMARY KEY, position INTEGER NOT NULL) STRICT`}
 
-// OpenJournal opens or creates the journal of a directory, which is made if it is
-// missing (0700). It returns when the observer has seen every stored record. A
+// OpenJournal opens or creates the journal of a directory, which is created if it is
+// missing (0700). It returns when the observer has received every stored record. A
 // gap or a body that cannot be read is an error: such a file is damaged.
 //
 // Two goroutines run until Close: the writer and the checkpointer.
@@ -107,8 +109,8 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	return j, nil
 }
 
-// Index is what a journal knows of its records in memory: who holds which key, where
-// each order is, what touched a subject last. It follows from the records, and is kept
+// Index is what a journal has of its records in memory: the holder of each key, the state
+// of each intent, the last write of each subject. It follows from the records, and is stored
 // in a snapshot so that not all of them are read at every opening. One goroutine uses it.
 type Index struct{ state *judge.State }
 
@@ -118,14 +120,14 @@ func NewIndex() *Index { return &Index{judge.NewState()} }
 // Observe takes the next record; see Records.Entries.
 func (x *Index) Observe(e storage.Entry) { x.state.Apply(e) }
 
-// Next is the position after the last record that it has seen.
+// Next is the position after the last record that it has read.
 func (x *Index) Next() int64 { return x.state.Next() }
 
 // Write it so that ReadIndex reads it. The same records give the same bytes.
 func (x *Index) Write(w io.Writer) error { return x.state.Write(w) }
 
-// ReadIndex reads what Write wrote, and leaves what stands behind it. Whoever stores
-// the bytes has to say with a signature that they are the same.
+// ReadIndex reads what Write wrote, and leaves what follows it. Whoever stores
+// the bytes must ensure with a signature that they are unchanged.
 func ReadIndex(r *bytes.Reader) (*Index, error) {
 	s, err := judge.Read(r)
 	return &Index{s}, err

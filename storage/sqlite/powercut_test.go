@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"aob.dev/writ/internal/testing/storagetest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // powerCuts is how many cuts are tried on one run of a journal.
@@ -23,7 +23,7 @@ const sector = 512
 
 // TestPowerCut runs a journal, cuts the power at random moments and opens what a
 // disk may hold then: all that was synced, and of the rest any part, torn
-// anywhere. Whatever was acknowledged by then is there, and nothing by half.
+// anywhere. Whatever was acknowledged by then is stored, and nothing by half.
 func TestPowerCut(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -51,7 +51,7 @@ func TestPowerCut(t *testing.T) {
 }
 
 // writeUnderTap has several callers write through a few openings, with all kinds
-// of checkpoints, and tells the tap what they were told.
+// of checkpoints, and notes their answers in the tap.
 func writeUnderTap(t *testing.T, dir string, disk *tap) {
 	t.Helper()
 	const openings, writers, rounds = 3, 6, 12
@@ -62,7 +62,7 @@ func writeUnderTap(t *testing.T, dir string, disk *tap) {
 			running.Go(func() {
 				for n := range rounds {
 					if w == 0 && n%4 == 3 {
-						j.StartLogOver()
+						j.RestartLog()
 					}
 					id := fmt.Sprintf("%d-%d-%d", o, w, n)
 					c := storagetest.CrashCommit(id, 1+n%4)
@@ -93,21 +93,21 @@ func acknowledgedBy(t *testing.T, log []action) *storagetest.Promises {
 	t.Helper()
 	all := storagetest.NewPromises()
 	for _, a := range log {
-		if a.verb == told && !all.Note(a.what) {
-			t.Fatalf("told %q", a.what)
+		if a.verb == noted && !all.Note(a.event) {
+			t.Fatalf("told %q", a.event)
 		}
 	}
 	return all
 }
 
-// cutPower makes the files of a directory as a disk may have them when the power
-// is cut after these actions, and says what it did to those that were not synced.
+// cutPower creates the files of a directory as a disk may have them when the power
+// is cut after these actions, and returns what it did to those that were not synced.
 func cutPower(t *testing.T, log []action, dir string, random *rand.Rand) (left string) {
 	t.Helper()
 	durable, names := covered(log)
 	files := make(map[string][]byte)
 	for i, a := range log {
-		if a.verb == told || a.verb == synced {
+		if a.verb == noted || a.verb == synced {
 			continue
 		}
 		sure := i < durable[a.file]
@@ -150,27 +150,27 @@ func cutPower(t *testing.T, log []action, dir string, random *rand.Rand) (left s
 	return left
 }
 
-// covered says up to where the log is durable: by file what was written, and the
+// covered returns up to where the log is durable: by file what was written, and the
 // names of the directory, which SQLite syncs with the first sync of a new file.
 func covered(log []action) (files map[string]int, names int) {
 	files = make(map[string]int)
-	settled := make(map[string]bool)
+	durable := make(map[string]bool)
 	for _, a := range log {
 		switch a.verb {
 		case synced:
 			files[a.file] = max(files[a.file], a.began)
-			if !settled[a.file] {
-				settled[a.file], names = true, a.began
+			if !durable[a.file] {
+				durable[a.file], names = true, a.began
 			}
 		case removed:
-			delete(settled, a.file)
+			delete(durable, a.file)
 		default:
 		}
 	}
 	return files, names
 }
 
-// tear gives what a cut in the middle of a write may leave of it: its beginning,
+// tear returns what a cut in the middle of a write may leave of it: its beginning,
 // or all of it with a sector that holds anything.
 func tear(data []byte, random *rand.Rand) []byte {
 	sectors := (len(data) + sector - 1) / sector
@@ -186,7 +186,7 @@ func tear(data []byte, random *rand.Rand) []byte {
 }
 
 // TestFailedSync: after a sync that failed nothing is acknowledged any more, the
-// owner is told that the process must exit, and the next one finds the journal
+// owner is notified that the process must exit, and the next one finds the journal
 // as it was acknowledged.
 func TestFailedSync(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "journal")

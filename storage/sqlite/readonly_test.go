@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestOpenRecords(t *testing.T) {
 	var want []storage.Record
 	for range 300 {
 		rec := storage.NewRecord(storage.KindControl, time.Now(), map[string]json.RawMessage{storage.PartControl: json.RawMessage(`{}`)})
-		res, err := j.Commit(t.Context(), storage.Commit{ID: string(rec.Salts[storage.PartControl]), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody}}})
+		res, err := j.Commit(t.Context(), storage.Commit{ID: string(rec.Salts[storage.PartControl]), Entries: []storage.Entry{{Record: rec, Target: storage.NoPosition}}})
 		if err != nil || res.Verdict != storage.Won {
 			t.Fatal(res, err)
 		}
@@ -62,4 +63,31 @@ func TestOpenRecords(t *testing.T) {
 			t.Fatal(when, err)
 		}
 	}
+}
+
+// TestScanInParts: one transaction reads some megabytes of records, and a scan continues where
+// it has ended.
+func TestScanInParts(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, sqlite.JournalOptions{})
+	const n = 40
+	for i := range n {
+		commitAll(t, j, fmt.Sprint(i), secretIntent("long", 1<<20))
+	}
+	if read, err := j.ReadOnce(t.Context(), 0); err != nil || read == 0 || read >= n/2 {
+		t.Errorf("%d records of a megabyte were read at once: %v", read, err)
+	}
+	next := int64(0)
+	for rec, err := range j.Scan(t.Context(), 0) {
+		if err != nil || rec.Position != next {
+			t.Fatal(rec.Position, next, err)
+		}
+		next++
+	}
+	if next != n || len(recordsOf(t, dir)) != n {
+		t.Errorf("%d records", next)
+	}
+	closeJournal(t, j)
+	j = open(t, dir, sqlite.JournalOptions{}) // it reads them all
+	closeJournal(t, j)
 }

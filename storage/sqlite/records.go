@@ -15,9 +15,12 @@ import (
 )
 
 // scanBatch is how many records Scan reads at a time. A scan never keeps a read
-// transaction open while its consumer works: that would keep the write-ahead log
-// from being started over.
+// transaction open while its consumer works: that would prevent the restart
+// of the write-ahead log.
 const scanBatch = 256
+
+// scanBytes is from how many bytes on of records a transaction reads no more of them.
+const scanBytes = 16 << 20
 
 // Get reads one record; see storage.Records.
 func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, error) {
@@ -57,8 +60,10 @@ func (read reads) get(ctx context.Context, position int64) (storage.Record, erro
 
 // scan yields the records up to an end, scanBatch read at a time.
 func (read reads) scan(ctx context.Context, from, end int64, yield func(storage.Record, error) bool) {
-	for from = max(from, 0); from < end; from = min(from+scanBatch, end) {
-		batch, err := read(ctx, from, min(from+scanBatch, end))
+	for from = max(from, 0); from < end; {
+		to := min(from+scanBatch, end)
+		batch, err := read(ctx, from, to)
+		from = after(batch, to)
 		if err != nil {
 			yield(storage.Record{}, err)
 			return
@@ -71,23 +76,41 @@ func (read reads) scan(ctx context.Context, from, end int64, yield func(storage.
 	}
 }
 
-func readEntries(ctx context.Context, db *sql.DB, from, to int64) ([]storage.Entry, error) {
-	batch, err := collect(ctx, db, scanEntry, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
+// readEntries reads those of a range, the first of them where all have more than scanBytes; see after.
+func readEntries(ctx context.Context, db *sql.DB, from, to int64) (batch []storage.Entry, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
 	if err != nil {
 		return nil, fmt.Errorf("read records: %w", err)
 	}
-	return batch, nil
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for read := 0; read < scanBytes && rows.Next(); {
+		e, size, err := scanEntry(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read records: %w", err)
+		}
+		batch, read = append(batch, e), read+size
+	}
+	return batch, rows.Err()
 }
 
-// scanEntry reads one row of (position, kind, body).
-func scanEntry(rows *sql.Rows) (storage.Entry, error) {
+// after is where to continue when readEntries was called for a range up to a position.
+func after(batch []storage.Entry, to int64) int64 {
+	if len(batch) == 0 {
+		return to
+	}
+	return batch[len(batch)-1].Record.Position + 1
+}
+
+// scanEntry reads one row of (position, kind, body), and returns the length of the body.
+func scanEntry(rows *sql.Rows) (e storage.Entry, size int, err error) {
 	var position int64
 	var kind int
 	var body []byte
 	if err := rows.Scan(&position, &kind, &body); err != nil {
-		return storage.Entry{}, err
+		return storage.Entry{}, 0, err
 	}
-	return codec.Decode(position, kind, body)
+	e, err = codec.Decode(position, kind, body)
+	return e, len(body), err
 }
 
 // Records reads the journal of a directory beside the process that writes it,
@@ -106,7 +129,7 @@ func OpenRecords(ctx context.Context, dir string) (*Records, error) {
 }
 
 // OpenClosed is OpenRecords for a journal whose process has ended, and none may begin
-// meanwhile: where that process closed it, reading leaves no file beside it.
+// meanwhile: if that process closed it, reading leaves no file beside it.
 func OpenClosed(ctx context.Context, dir string) (*Records, error) {
 	if _, err := os.Stat(filepath.Join(dir, "journal.db-wal")); !errors.Is(err, fs.ErrNotExist) {
 		return OpenRecords(ctx, dir)
@@ -133,7 +156,7 @@ func openRecords(ctx context.Context, dir, how string) (*Records, error) {
 // Close ends reading.
 func (r *Records) Close() error { return r.db.Close() }
 
-// Next is the position behind the last record that was durable at opening.
+// Next is the position after the last record that was durable at opening.
 func (r *Records) Next() int64 { return r.next }
 
 // Get reads one record; see storage.Records.

@@ -35,9 +35,9 @@ func madeBy() (string, error) {
 // reindexBatch is how many documents are read at a time.
 const reindexBatch = 500
 
-// ReindexDocuments makes terms, text and vectors of a file again from the bodies,
-// whatever they are by now, and returns of how many documents. Nobody else may use
-// the file. It is one transaction: a crash leaves what was there.
+// ReindexDocuments rebuilds terms, text and vectors of a file from the bodies,
+// whatever their present content, and returns the number of documents. Nobody else may use
+// the file. It is one transaction: a crash leaves the old ones.
 func ReindexDocuments(ctx context.Context, path string) (documents int64, err error) {
 	by, err := madeBy()
 	if err != nil {

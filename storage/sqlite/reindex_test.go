@@ -10,8 +10,8 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// TestDocumentsOfVersion1: a file from before vectors and typed times is brought
-// forward at opening, and finds what it has by the new rules.
+// TestDocumentsOfVersion1: a file from before vectors and typed times is upgraded
+// at opening, and its content is found by the new rules.
 func TestDocumentsOfVersion1(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "documents.db")
 	d := openDocuments(t, path)
@@ -24,6 +24,7 @@ func TestDocumentsOfVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, path, `DROP TABLE vectors; DROP TABLE made; DROP INDEX documents_ttl; DROP INDEX terms_row; PRAGMA user_version=1;
+		DROP INDEX documents_position; ALTER TABLE documents DROP COLUMN version; CREATE INDEX documents_position ON documents(space, position);
 		UPDATE terms SET value = replace(value, '.000Z', 'Z') WHERE member = (SELECT number FROM members WHERE name = 'created_at');
 		INSERT INTO terms SELECT space, member, 'stale', row FROM terms WHERE member = (SELECT number FROM members WHERE name = 'user_id');
 		INSERT INTO text(text) VALUES ('delete-all')`)
@@ -43,7 +44,7 @@ func TestDocumentsOfVersion1(t *testing.T) {
 			t.Errorf("%s: %d documents, %v; want %d", name, len(page.Documents), err, c.want)
 		}
 	}
-	// What was indexed anew is taken out again by a later write.
+	// A later write removes what was indexed again.
 	changed := benchDocument(0)
 	changed.Position = 1000
 	changed.Body = []byte(strings.Replace(string(changed.Body), "2026-11-01T", "2025-11-01T", 1))

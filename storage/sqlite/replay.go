@@ -6,68 +6,64 @@ import (
 	"fmt"
 	"slices"
 
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/judge"
 )
 
-// replay folds every stored record that the state has not seen into it, and shows it to
-// the observer. What is stored beside the parts of a record is compared with them, and a
-// key log that differs is repaired.
+// replay applies every stored record that the state lacks, and shows it to
+// the observer. What is stored beside the parts of a record is compared with them, and the
+// parts are used.
 func (j *Journal) replay(ctx context.Context) error {
 	from := j.State.Next() // after what a snapshot knows
-	if err := j.remember(ctx); err != nil {
-		return err
-	}
 	var end int64
 	if err := j.db.readers.QueryRowContext(ctx, "SELECT coalesce(max(position)+1, 0) FROM records").Scan(&end); err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
+	if err := j.remember(ctx, end); err != nil {
+		return err
+	}
 	if end < from {
 		return fmt.Errorf("the journal ends before position %d, the index that it was opened with at %d", end, from)
 	}
-	var wrong []judge.Taken
 	for p, err := range provedFrom(ctx, j.db.readers, from, end) {
 		if err != nil {
 			return err
 		}
-		position := p.Record.Position
-		if p.Wrong {
-			j.options.OnDamage(&DamageError{position, wrongPlace})
-		}
-		if p.wrongKey != "" {
-			j.options.OnDamage(&DamageError{position, p.wrongKey})
-			wrong = append(wrong, judge.Taken{Key: p.Key, Position: position})
+		if p.wrong {
+			j.options.OnDamage(&DamageError{p.Record.Position, wrongPlace})
 		}
 		j.State.Apply(p.Entry)
 		j.options.Observer(p.Entry)
 	}
-	var beyond int64
-	err := j.db.readers.QueryRowContext(ctx, "SELECT count(*) FROM keylog WHERE first >= ? AND keys <> x''", end).Scan(&beyond)
-	if err != nil {
-		return fmt.Errorf("read keylog: %w", err)
-	}
-	if beyond > 0 {
-		return fmt.Errorf("the keylog has keys of position %d or later, which no record took", end)
-	}
-	return mend(ctx, j.db.writer, wrong)
+	return nil
 }
 
-// remember the last commits, oldest first.
-func (j *Journal) remember(ctx context.Context) (err error) {
-	rows, err := j.db.readers.QueryContext(ctx, "SELECT first, x'', commits FROM keylog ORDER BY first DESC")
+// remember the last commits, oldest first. end is that of the records.
+func (j *Journal) remember(ctx context.Context, end int64) (err error) {
+	rows, err := j.db.readers.QueryContext(ctx, "SELECT first, ids FROM commits ORDER BY first DESC")
 	if err != nil {
-		return fmt.Errorf("read keylog: %w", err)
+		return fmt.Errorf("read commits (a data directory of an earlier writ has none: begin with a new one): %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	var last []judge.Committed // newest first
-	for len(last) < judge.RememberCommits && rows.Next() {
-		row, err := scanKeyRow(rows)
-		if err != nil {
+	for len(last) < storage.RememberCommits && rows.Next() {
+		var first int64
+		var ids []byte
+		if err := rows.Scan(&first, &ids); err != nil {
 			return err
 		}
-		slices.Reverse(row.Commits)
-		last = append(last, row.Commits...)
+		commits, err := codec.DecodeCommits(first, ids)
+		if err != nil {
+			return &DamageError{first, err.Error()}
+		}
+		slices.Reverse(commits)
+		last = append(last, commits...)
 	}
 	for _, c := range slices.Backward(last) {
+		if c.First+int64(c.N) > end {
+			return &DamageError{end, fmt.Sprintf("a commit has records up to position %d, and the last one is missing", c.First+int64(c.N)-1)}
+		}
 		j.State.Remember(c)
 	}
 	return rows.Err()

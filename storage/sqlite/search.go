@@ -16,7 +16,7 @@ import (
 )
 
 // narrowLimit is how many documents may be sorted for one page. If a filter selects
-// fewer, they are looked up and sorted. Else the index of the order is read, and each
+// fewer, they are looked up and sorted. Else the index of the sort order is read, and each
 // document is checked against the filters. Both give the same pages.
 const narrowLimit = 20_000
 
@@ -24,7 +24,7 @@ const narrowLimit = 20_000
 // those, instead of all of the space.
 const enterLimit = 1_000_000
 
-// readTime bounds one read. Whoever reads keeps the write-ahead log from being started over.
+// readTime bounds one read. A reader prevents the restart of the write-ahead log.
 const readTime = 5 * time.Second
 
 // compareLimit is how many documents a filter may select for a vector search to compare
@@ -101,7 +101,7 @@ type selection struct {
 	filters []filter
 	now     int64 // milliseconds
 	after   *cursor
-	score   func(key float64) float64 // of the order's key; nil: there is none
+	score   func(key float64) float64 // of the sort key; nil: there is none
 }
 
 // statement is SQL with its arguments, built in one go so that they stay together.
@@ -115,8 +115,8 @@ func (b *statement) add(text string, args ...any) {
 	b.args = append(b.args, args...)
 }
 
-// visible adds what holds for every document that may be returned. The plus
-// keeps the planner from entering by the space: the caller has chosen the way in.
+// visible adds the conditions on every document that may be returned. The plus
+// keeps the planner from entering by the space: the caller has chosen the index.
 func (s *selection) visible(b *statement) {
 	b.add(" +d.space = ? AND (d.ttl IS NULL OR d.ttl >= ?)", s.space, s.now)
 }

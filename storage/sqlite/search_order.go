@@ -13,7 +13,7 @@ import (
 
 const columns = "SELECT d.row, d.id, d.position, d.body, "
 
-// direction is the SQL for the order and for what comes after a place in it.
+// direction is the SQL for the sort order and for what comes after a place in it.
 func (s *selection) direction() (order, after string) {
 	if s.Descending {
 		return "DESC", "<"
@@ -21,7 +21,7 @@ func (s *selection) direction() (order, after string) {
 	return "ASC", ">"
 }
 
-// unexpired adds what visible asks, for rows that are of the space already. It
+// unexpired adds the conditions of visible, for rows that are already of the space. It
 // reads no document: those lie far apart, and a search meets many to return few.
 func (s *selection) unexpired(b *statement, row string) {
 	b.add(" AND "+row+" NOT IN (SELECT row FROM documents INDEXED BY documents_ttl WHERE space = ? AND ttl < ?)", s.space, s.now)
@@ -60,7 +60,7 @@ func (s *selection) narrowest(ctx context.Context, db *sql.DB, limit int64) (int
 	return best, nil
 }
 
-// narrow enters by a filter and sorts what it leaves. The bodies are read of the page only.
+// narrow enters by a filter and sorts what it leaves. Only the bodies of the page are read.
 func (s *selection) narrow(by int) *statement {
 	_, after := s.direction()
 	b := &statement{}
@@ -85,7 +85,7 @@ func (s *selection) narrow(by int) *statement {
 	return b
 }
 
-// ordered is the order of narrow over columns k, position and row. Documents without the
+// ordered is the sort order of narrow over columns k, position and row. Documents without the
 // member go by position, ascending in both directions.
 func (s *selection) ordered(of string) string {
 	order, _ := s.direction()
@@ -160,7 +160,7 @@ func (s *selection) matching(b *statement, match string) {
 }
 
 // byText walks the words of the space. The condition that leaves the fewest is
-// asked first.
+// applied first.
 func (s *selection) byText(ctx context.Context, db *sql.DB, text string) (storage.Page, error) {
 	match := matchQuery(text)
 	if match == "" {

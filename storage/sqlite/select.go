@@ -19,7 +19,7 @@ import (
 // selectName is the name that the program has in the process that carries a statement out.
 const selectName = "writ-select"
 
-// In such a process nothing else of the program begins.
+// init: in the process of a SELECT nothing else of the program starts.
 func init() {
 	if os.Args[0] == selectName {
 		os.Exit(selectOnce(os.Stdin, os.Stdout))
@@ -38,10 +38,10 @@ func selectOnce(in io.Reader, out io.Writer) int {
 	if err := json.NewDecoder(in).Decode(&q); err != nil {
 		return 1
 	}
-	var a selected
+	var a viewResult
 	rows, err := q.rows(context.Background())
 	if a.Rows = rows; err != nil {
-		a = selected{Error: err.Error()}
+		a = viewResult{Error: err.Error()}
 	}
 	if err := json.NewEncoder(out).Encode(a); err != nil {
 		return 1

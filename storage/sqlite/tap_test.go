@@ -13,12 +13,12 @@ import (
 )
 
 // tap sits between SQLite and the files of one directory and notes what is
-// written, cut, removed and synced there, in order. It is all that a disk would
-// know at a power cut.
+// written, cut, removed and synced there, in order. It has all that a disk would
+// have at a power cut.
 type tap struct {
 	dir string
 
-	mu     sync.Mutex // guards what follows, and keeps the order of the log that of the calls
+	mu     sync.Mutex // guards what follows, and keeps the log in the order of the calls
 	log    []action
 	broken func(file string) bool // if not nil and true for a file, its sync fails
 	full   func(file string) bool // if not nil and true for a file, nothing more fits into it
@@ -31,18 +31,18 @@ const (
 	cut
 	removed
 	synced
-	told // no file: the test was told of something
+	noted // no file: the test got an answer
 )
 
 // action is one entry of the log. A sync covers the writes of its file before
-// began, which is where the log stood when it was called.
+// began, the end of the log when it was called.
 type action struct {
 	verb  verb
 	file  string // in the directory
 	at    int64  // of wrote; the size of cut
 	data  []byte
 	began int
-	what  string // of told
+	event string // of tell
 }
 
 func (t *tap) add(a action) {
@@ -51,8 +51,8 @@ func (t *tap) add(a action) {
 	t.log = append(t.log, a)
 }
 
-// tell notes something that the test was told, such as an answer.
-func (t *tap) tell(what string) { t.add(action{verb: told, what: what}) }
+// tell notes an event of the test, such as an answer.
+func (t *tap) tell(what string) { t.add(action{verb: noted, event: what}) }
 
 func (t *tap) here() int {
 	t.mu.Lock()
@@ -61,16 +61,16 @@ func (t *tap) here() int {
 }
 
 // taps of this test binary. SQLite knows one file system, ours, from the first
-// tap on; it passes everything through, and tells the tap of the directory.
+// tap on; it passes everything through, and notifies the tap of the directory.
 var taps struct {
 	mu    sync.RWMutex // guards what follows
 	list  []*tap
 	files map[uintptr]string // open files of tapped directories, by SQLite's handle
 
-	once  sync.Once
-	under uintptr             // SQLite's own file system
-	ours  map[uintptr]uintptr // its tables of file methods to our copies of them
-	own   map[uintptr]uintptr // and back
+	once   sync.Once
+	under  uintptr             // SQLite's own file system
+	copies map[uintptr]uintptr // its tables of file methods to our copies of them
+	own    map[uintptr]uintptr // and back
 }
 
 // newTap taps a directory until the test ends.
@@ -86,7 +86,7 @@ func newTap(t testing.TB, dir string) *tap {
 
 func installTaps() {
 	tls := libc.NewTLS()
-	taps.files, taps.ours, taps.own = make(map[uintptr]string), make(map[uintptr]uintptr), make(map[uintptr]uintptr)
+	taps.files, taps.copies, taps.own = make(map[uintptr]string), make(map[uintptr]uintptr), make(map[uintptr]uintptr)
 	taps.under = sqlite3.Xsqlite3_vfs_find(tls, 0)
 	vfs := *at[sqlite3.Tsqlite3_vfs](taps.under)
 	name, err := libc.CString("tapped")
@@ -100,10 +100,10 @@ func installTaps() {
 	}
 }
 
-// at is what SQLite keeps at an address of its own memory.
+// at is what SQLite stores at an address of its own memory.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// kept puts a value where SQLite keeps its own, for good.
+// kept stores a value in SQLite's memory, for good.
 func kept[T any](tls *libc.TLS, v T) uintptr {
 	address := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(v)))
 	if address == 0 {
@@ -147,17 +147,17 @@ func tapOpen(tls *libc.TLS, _, name, file uintptr, flags int32, out uintptr) int
 	defer taps.mu.Unlock()
 	taps.files[file] = libc.GoString(name)
 	f := at[sqlite3.Tsqlite3_file](file)
-	if _, ok := taps.ours[f.FpMethods]; !ok {
+	if _, ok := taps.copies[f.FpMethods]; !ok {
 		m := *at[sqlite3.Tsqlite3_io_methods](f.FpMethods)
 		m.FxWrite, m.FxTruncate, m.FxSync = pointer(tapWrite), pointer(tapCut), pointer(tapSync)
 		copied := kept(tls, m)
-		taps.ours[f.FpMethods], taps.own[copied] = copied, f.FpMethods
+		taps.copies[f.FpMethods], taps.own[copied] = copied, f.FpMethods
 	}
-	f.FpMethods = taps.ours[f.FpMethods]
+	f.FpMethods = taps.copies[f.FpMethods]
 	return rc
 }
 
-// tapped gives what a file's call needs.
+// tapped returns what a file's call needs.
 func tapped(file uintptr) (t *tap, name string, own sqlite3.Tsqlite3_io_methods) {
 	taps.mu.RLock()
 	path := taps.files[file]

@@ -32,11 +32,11 @@ const (
 // lanes let one statement of a tenant run, and few at once.
 type lanes struct {
 	mu    sync.Mutex // guards taken
-	taken map[string]bool
+	busy  map[string]bool
 	slots chan struct{}
 }
 
-var views = lanes{taken: map[string]bool{}, slots: make(chan struct{}, viewsAtOnce)}
+var views = lanes{busy: map[string]bool{}, slots: make(chan struct{}, viewsAtOnce)}
 
 // enter a lane; storage.ErrBusy if the tenant has it already.
 func (l *lanes) enter(ctx context.Context, tenant string) (leave func(), err error) {
@@ -55,15 +55,15 @@ func (l *lanes) enter(ctx context.Context, tenant string) (leave func(), err err
 func (l *lanes) take(tenant string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was := l.taken[tenant]
-	l.taken[tenant] = true
+	was := l.busy[tenant]
+	l.busy[tenant] = true
 	return !was
 }
 
 func (l *lanes) free(tenant string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.taken, tenant)
+	delete(l.busy, tenant)
 }
 
 // view is a copy of documents, with their members as columns.
@@ -79,22 +79,22 @@ type selecting struct {
 	Views     []view `json:"views"`
 }
 
-// selected is its answer.
-type selected struct {
+// viewResult is its answer.
+type viewResult struct {
 	Rows  []map[string]any `json:"rows"`
 	Error string           `json:"error,omitempty"`
 }
 
-// errView says that a statement was ended.
+// errView reports that a statement was ended.
 var errView = fmt.Errorf("it took more than %d s of the processor", viewCPU)
 
-// Rows carries one SELECT out over the documents that queries select, by index. A view has
+// Rows carries one SELECT out over the documents that queries select, and those in also, by index. A view has
 // the name of its index without agent_, and the members as columns; cut are those of which
-// only the first documents of the query are in it. The statement runs in a process of its own,
-// which has a copy of the views and nothing else, and is killed when it takes too much: one
-// function can keep SQLite from looking up for hours. A tenant has one at a time;
-// storage.ErrBusy else. Any other error is for who wrote it.
-func (d *Documents) Rows(ctx context.Context, tenant string, of map[string]storage.Query, statement string) (rows []map[string]any, cut []string, err error) {
+// only the first documents of the query are in it. The statement runs in a separate process,
+// which has a copy of the views and nothing else, and is killed when it exceeds its limits: one
+// function can block SQLite for hours. A tenant has one at a time;
+// storage.ErrBusy else. Any other error is for the statement's author.
+func (d *Documents) Rows(ctx context.Context, tenant string, of map[string]storage.Query, also map[string][]json.RawMessage, statement string) (rows []map[string]any, cut []string, err error) {
 	if strings.Contains(statement, ";") {
 		return nil, nil, errors.New("one SELECT, without a semicolon")
 	}
@@ -114,21 +114,33 @@ func (d *Documents) Rows(ctx context.Context, tenant string, of map[string]stora
 		}
 		in.Views = append(in.Views, v)
 	}
+	for index, docs := range also {
+		v, err := viewOf(index)
+		if err != nil {
+			return nil, nil, err
+		}
+		v.Rows = docs
+		in.Views = append(in.Views, v)
+	}
 	rows, err = in.run(ctx)
 	return rows, cut, err
 }
 
-// view copies documents, as many as there may be.
-func (d *Documents) view(ctx context.Context, tenant, index string, q storage.Query) (v view, whole bool, err error) {
+func viewOf(index string) (v view, err error) {
 	v.Name = strings.TrimPrefix(index, "agent_")
 	fields, err := storage.Fields(index)
-	if err != nil {
-		return v, false, err
-	}
 	for _, f := range fields {
 		if f.Kind != storage.Dense {
 			v.Columns = append(v.Columns, f.Name)
 		}
+	}
+	return v, err
+}
+
+// view copies documents, as many as there may be.
+func (d *Documents) view(ctx context.Context, tenant, index string, q storage.Query) (v view, whole bool, err error) {
+	if v, err = viewOf(index); err != nil {
+		return v, false, err
 	}
 	for size := 0; ; {
 		page, err := d.Search(ctx, tenant, index, q)
@@ -170,7 +182,7 @@ func (in selecting) run(ctx context.Context) ([]map[string]any, error) {
 	} else if err != nil {
 		return nil, ctx.Err()
 	}
-	var answer selected
+	var answer viewResult
 	dec := json.NewDecoder(&out)
 	dec.UseNumber()
 	if err := dec.Decode(&answer); err != nil {

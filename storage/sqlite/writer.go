@@ -39,7 +39,7 @@ func (j *Journal) write(ctx context.Context, batch []*group.Request) {
 			group.AnswerAll(batch, j.writeFailed(err))
 			return
 		}
-		// A crash from here on loses only the answers: the records are there,
+		// A crash from here on loses only the answers: the records are stored,
 		// and callers find them by commit ID or key.
 		failpoint.Hit(failpoint.JournalDurable)
 		j.publish(d)
@@ -57,7 +57,7 @@ func (j *Journal) write(ctx context.Context, batch []*group.Request) {
 	j.Lone(ctx, batch)
 }
 
-// publish shows a durable draft to the observer and folds it into the state, as
+// publish shows a durable draft to the observer and applies it to the state, as
 // one step for all readers: a caller that has an outcome's position finds it.
 func (j *Journal) publish(d *judge.Draft) {
 	j.Mu.Lock()
@@ -71,7 +71,7 @@ func (j *Journal) publish(d *judge.Draft) {
 	}
 }
 
-// writeDraft inserts the records and the keys of a draft.
+// writeDraft inserts the records and the commits of a draft.
 func (j *Journal) writeDraft(ctx context.Context, d *judge.Draft) error {
 	for _, e := range d.Entries {
 		j.body = codec.Append(j.body[:0], e)
@@ -81,18 +81,17 @@ func (j *Journal) writeDraft(ctx context.Context, d *judge.Draft) error {
 		}
 	}
 	failpoint.Hit(failpoint.JournalRecords)
-	if len(d.Taken)+len(d.Commits) > 0 {
+	if len(d.Commits) > 0 {
 		first := j.State.Next()
-		keys, commits := codec.KeyRow{First: first, Keys: d.Taken, Commits: d.Commits}.Encode()
-		if _, err := j.db.exec(ctx, "INSERT INTO keylog(first, keys, commits) VALUES (?, ?, ?)", first, keys, commits); err != nil {
-			return fmt.Errorf("write keylog: %w", err)
+		if _, err := j.db.exec(ctx, "INSERT INTO commits(first, ids) VALUES (?, ?)", first, codec.AppendCommits(nil, first, d.Commits)); err != nil {
+			return fmt.Errorf("write commits: %w", err)
 		}
 	}
-	failpoint.Hit(failpoint.JournalKeylog)
+	failpoint.Hit(failpoint.JournalCommits)
 	return nil
 }
 
-// room returns why no new order is taken. It looks once per group, after the decisions
+// room returns why no new intent is accepted. It checks once per group, after the decisions
 // of the group were made.
 func (j *Journal) room() func() error {
 	return sync.OnceValue(func() error {
@@ -118,10 +117,10 @@ type Room struct {
 	Stuck       bool // the write-ahead log could not be copied for want of room
 }
 
-// Low says that no new order is taken.
+// Low reports that no new intent is accepted.
 func (r Room) Low() bool { return r.Free < r.Floor }
 
-// Room looks at the disk. Without a floor it only says whether the last copy fitted.
+// Room looks at the disk. Without a floor it only reports whether the last copy fitted.
 func (j *Journal) Room() (r Room, err error) {
 	r.Stuck = j.ckpt.full.Load()
 	if j.options.FreeFloor < 0 {

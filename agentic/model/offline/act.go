@@ -3,12 +3,12 @@ package offline
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
 
-// execution is a step, and what was done for it so far.
+// execution is a step with the calls made for it so far.
 type execution struct {
 	Task    string          `json:"task"`
 	Schema  json.RawMessage `json:"return_schema"`
@@ -42,8 +42,11 @@ func doStep(c *conversation) action {
 	return lacks("The step cannot be done with the tools that are left.", "")
 }
 
-// next calls the skill of the step, then takes the response as it is where that
-// is the result, else has a script work on it.
+// tooMany is the reason of a step whose plan comes again for the first rows alone.
+const tooMany = "There are too many rows for one result."
+
+// next calls the skill of the step, then uses the response unchanged if it is the result;
+// otherwise a script processes it.
 func (x *execution) next() action {
 	n := len(x.calls)
 	if n == 0 {
@@ -56,6 +59,8 @@ func (x *execution) next() action {
 		return action{tool: "write_memory", args: map[string]string{"from": last.Label}}
 	case last.Name == "write_memory" && n > 1 && x.calls[n-2].Name != "exec_python":
 		return x.script(&x.calls[n-2])
+	case last.Name == "exec_python" && last.Error != nil && last.Error.Code == intents.OversizedOutput:
+		return lacks(tooMany, "Ask for the first of them.")
 	case last.Name == "exec_python" || last.Name == "write_memory":
 		return lacks("no script gave the result that return_spec asks for: "+wrong, "ask for less, or for another shape")
 	case wrong != "":
@@ -63,13 +68,13 @@ func (x *execution) next() action {
 	case last.SizeBytes == 0 && len(last.Result) == 0:
 		return lacks(last.Name+" returned nothing.", "Try another skill.")
 	}
-	if s, err := schemas.Compile(x.Schema); err == nil && len(s.ValidateBytes(last.Result)) == 0 && x.order().plain() {
+	if s, err := schemas.Compile(x.Schema); err == nil && len(s.ValidateBytes(last.Result)) == 0 && x.read(&last).plain() {
 		return action{tool: "write_memory", args: map[string]string{"from": last.Label}}
 	}
 	return x.script(&last)
 }
 
-// begin does the first thing of a step.
+// begin does the first action of a step.
 func (x *execution) begin() action {
 	skills := harmless(x.skills, x.request)
 	switch {
@@ -84,56 +89,45 @@ func (x *execution) begin() action {
 	return x.script(&x.input)
 }
 
-// order is what the task asks of rows that have the members of the result.
-func (x *execution) order() *reading {
-	return read(new(table).addShape(x.Schema), words(requestOf(x.Task)), nil)
-}
-
-// script has a script work on data that a tool returned.
-func (x *execution) script(data *exchange) action {
-	var returns json.RawMessage
+// read reads the task as a query of data that a tool returned.
+func (x *execution) read(data *exchange) *reading {
+	var of skill
 	if i := slices.IndexFunc(x.skills, func(s skill) bool { return s.Name == data.Name }); i >= 0 {
-		returns = x.skills[i].OutputSchema
+		of = x.skills[i]
 	}
-	script := writeScript(x.Task, x.Schema, returns)
-	return action{tool: "exec_python", args: map[string]string{"script": script, "from": data.Label}}
+	return readFor(of, requestOf(x.Task), x.Schema)
 }
 
-// call calls the skill with what the step's task or the result of an earlier step says.
+// script runs a script over data that a tool returned.
+func (x *execution) script(data *exchange) action {
+	return action{tool: "exec_python", args: map[string]string{"script": x.read(data).script(x.Schema), "from": data.Label}}
+}
+
+// call calls the skill with the arguments in the step's task; the ranker also gets the rows of
+// the step before.
 func (x *execution) call(s skill) action {
-	if !isRanker(s) {
-		args := fill(s, words(requestOf(x.Task)), x.input.Result)
-		if len(args.missing) > 0 {
-			return lacks(args.problem, "Say which one is meant.")
-		}
-		return action{tool: s.Name, args: args.input}
+	task := words(requestOf(x.Task))
+	if by := readFor(skill{}, requestOf(x.Task), x.Schema); s.Name == ranker && by.By != nil {
+		return action{tool: s.Name, args: map[string]any{"rows": x.input.Result, "by": by.By.Name, "descending": !by.Asc}}
 	}
-	order := x.order()
-	if order.By == nil || !strings.HasPrefix(string(x.input.Result), "[") {
-		return lacks(s.Name+" needs rows and what to order them by.", "")
+	input, problem := arguments(s, task)
+	if problem != "" {
+		return lacks(problem, "Say which one is meant.")
 	}
-	rows, by, descending := rankArgs(s)
-	args := map[string]any{rows: x.input.Result, by: order.By.Name}
-	if descending != "" {
-		args[descending] = !order.Asc
-	}
-	return action{tool: s.Name, args: args}
+	return action{tool: s.Name, args: input}
 }
 
-// converse answers for an agent that is not known here: it does what one step
-// could do for the message, and says the result.
+// converse answers for an unknown agent: it does what one step could do for the message, and
+// states the result.
 func converse(c *conversation) action {
 	x := execution{request: c.task, skills: c.skills(), calls: c.calls}
-	if answer := smallTalk(c.task, x.skills); answer != "" {
-		return action{text: answer}
-	}
-	p := writePlan(planInput{Task: c.task, Skills: x.skills, FirstStep: 1, MaxSteps: 1})
+	p := writePlan(c.task, x.skills, planInput{MaxSteps: 1})
 	if p.Infeasible != "" {
 		return action{text: apology(c.task, p.Infeasible)}
 	}
 	step := p.Steps[0]
 	x.Task = step.Task
-	x.Schema, _ = schemas.CompileShape(step.ReturnSpec.Shape) // of this package
+	x.Schema, _ = schemas.CompileShape(step.ReturnSpec.Shape) // generated by this package
 	x.skills = slices.DeleteFunc(x.skills, func(s skill) bool { return s.Name != step.Skills[0] })
 	act := x.next()
 	if why, ok := act.args.(lack); ok {
@@ -142,7 +136,7 @@ func converse(c *conversation) action {
 	if act.tool != "write_memory" && c.offers(act.tool) {
 		return act
 	}
-	if n := len(c.calls); n > 0 && len(c.calls[n-1].Result) > 0 && (act.tool == "write_memory" || x.order().plain()) {
+	if n := len(c.calls); n > 0 && len(c.calls[n-1].Result) > 0 && (act.tool == "write_memory" || x.read(&c.calls[n-1]).plain()) {
 		return action{text: compose(stepResult{Step: step, Result: c.calls[n-1].Result})}
 	}
 	return action{text: apology(c.task, ability)}

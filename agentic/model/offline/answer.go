@@ -12,9 +12,8 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// stepResult is the result of a step; of a Partial one, which is too large to
-// show, Result is the first rows, and Rows how many there are in all, where that is
-// known.
+// stepResult is the result of a step; of a Partial one, which is too large to show, Result is the
+// first rows, and Rows their total number, if known.
 type stepResult struct {
 	Step    catalog.PlanStep `json:"step"`
 	Result  json.RawMessage  `json:"result"`
@@ -22,8 +21,7 @@ type stepResult struct {
 	Rows    int              `json:"rows"`
 }
 
-// composeAnswer answers as the composer. Of a plan that failed there is the reason
-// instead of results.
+// composeAnswer answers as the composer. A failed plan has a reason instead of results.
 func composeAnswer(c *conversation) action {
 	var failure string
 	var results []stepResult
@@ -38,17 +36,23 @@ func composeAnswer(c *conversation) action {
 	return action{text: compose(results[len(results)-1])}
 }
 
-// compose words the answer from the result of the last step: one sentence, and
-// a table where there is more than one value.
+// compose writes the answer from the result of the last step: one sentence, and a table if there
+// is more than one value.
 func compose(last stepResult) string {
 	var v any
-	_ = json.Unmarshal(last.Result, &v) // what is no JSON is shown as nothing
+	_ = json.Unmarshal(last.Result, &v) // invalid JSON is shown as nothing
 	members, isObject := v.(map[string]any)
-	if names := slices.Sorted(maps.Keys(members)); len(names) == 1 {
-		if list, ok := members[names[0]].([]any); ok {
-			v = list
-		} else {
+	names := slices.Sorted(maps.Keys(members))
+	if len(names) == 1 {
+		list, ok := members[names[0]].([]any)
+		if !ok {
 			return fmt.Sprintf("The %s is %s.", spaced(names[0]), plain(members[names[0]]))
+		}
+		v = list
+	}
+	if first, ok := members["first"].([]any); ok && len(members) == 2 {
+		if total, ok := members[totalMember].(float64); ok {
+			last.Rows, last.Partial, v = int(total), false, first
 		}
 	}
 	switch list, isList := v.([]any); {
@@ -58,7 +62,7 @@ func compose(last stepResult) string {
 		return "The result is too large to show here. It begins:\n\n" + plain(v)
 	case isObject:
 		text := "Here is what I found:\n"
-		for _, name := range slices.Sorted(maps.Keys(members)) {
+		for _, name := range names {
 			text += "\n- " + spaced(name) + ": " + plain(members[name])
 		}
 		return text
@@ -66,7 +70,7 @@ func compose(last stepResult) string {
 	return "The answer is: " + plain(v)
 }
 
-// listAnswer shows rows, fifty at most; of a partial result the first ones.
+// listAnswer shows at most fifty rows; of a partial result the first ones.
 func listAnswer(rows []any, of stepResult) string {
 	if len(rows) == 0 {
 		return "I found nothing that matches."
@@ -85,8 +89,8 @@ func listAnswer(rows []any, of stepResult) string {
 
 var shapeMember = regexp.MustCompile(`[{,]\s*([A-Za-z0-9_-]+)`)
 
-// markdown sets rows as a Markdown table that reads as one as it stands, numbers
-// to the right, in the order of the shape; rows that are no objects as a list.
+// markdown formats rows as a Markdown table that is readable as plain text, numbers to the right,
+// in the order of the shape; rows that are not objects become a list.
 func markdown(rows []any, shape string) string {
 	have := map[string]bool{}
 	for _, r := range rows {
@@ -111,7 +115,7 @@ func markdown(rows []any, shape string) string {
 		if !have[name] {
 			continue
 		}
-		have[name] = false // it has its column
+		have[name] = false // already has its column
 		cells, wide, right := make([]string, len(rows)), max(3, utf8.RuneCountInString(name)), true
 		for i, r := range rows {
 			v := r.(map[string]any)[name] //nolint:forcetypeassert // checked above
@@ -133,9 +137,7 @@ func markdown(rows []any, shape string) string {
 	return strings.Join(lines, "|\n") + "|"
 }
 
-func spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
-
-// plain is a JSON value as a reader sees it.
+// plain formats a JSON value for a reader.
 func plain(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -164,13 +166,9 @@ var (
 	gaps     = regexp.MustCompile(`\(\s*\)|[ \t:;,]+([.!?])|[ \t]{2,}|^\s*[:;,.]+\s*`)
 )
 
-// apology says what could not be done, and why. Codes, traces and identifiers are
-// for the record, not for a reader.
+// apology explains what could not be done, and why. Codes, traces and identifiers are for the
+// record, not for a reader.
 func apology(task, failure string) string {
-	s := "I could not answer this"
-	if t := strings.TrimSpace(task); t != "" {
-		s = fmt.Sprintf("I could not do this: %q", t)
-	}
 	why := codes.ReplaceAllString(trace.ReplaceAllString(failure, ""), "")
 	why = contract.ReplaceAllStringFunc(why, func(s string) string {
 		if s[0] == '"' {
@@ -178,32 +176,18 @@ func apology(task, failure string) string {
 		}
 		return spaced(s)
 	})
-	why = strings.TrimSpace(gaps.ReplaceAllString(why, " $1"))
-	why = strings.ReplaceAll(why, " .", ".")
+	why = strings.ReplaceAll(strings.TrimSpace(gaps.ReplaceAllString(why, " $1")), " .", ".")
 	if !strings.ContainsFunc(why, func(r rune) bool { return 'a' <= r && r <= 'z' }) {
-		return s + ". The steps that it takes did not succeed."
+		why = "The steps that it takes did not succeed."
 	}
-	return s + ". " + sentence(why)
+	return fmt.Sprintf("I could not do this: %q. %s", strings.TrimSpace(task), sentence(why))
 }
 
-// ability says what can be asked.
-const ability = "This is the offline model: it lists, counts, adds up, averages, filters and sorts what skills return, asked in their own words."
-
-// chats are what people say that asks for nothing, with the answers.
-var chats = map[*regexp.Regexp]string{
-	regexp.MustCompile(`^(hello|hi|hey|good (morning|afternoon|evening|day))( there| all)?$`): "Hello! " + ability,
-	regexp.MustCompile(`^(many )?(thanks|thank you)( a lot| so much| very much)?$`):           "You are welcome.",
-	regexp.MustCompile(`^((hello|hi|hey) )?((who|what) are you|what can you do|help( me)?)$`): ability,
-}
-
-// smallTalk answers what asks for nothing; empty: this asks for something, or it
-// names a skill.
-func smallTalk(text string, skills []skill) string {
-	asks := slices.ContainsFunc(skills, func(s skill) bool { return named(s.Name, text) })
-	for said, answer := range chats {
-		if !asks && said.MatchString(strings.Join(parts(text), " ")) {
-			return answer
-		}
+// sentence adds a missing full stop.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?") {
+		return s
 	}
-	return ""
+	return s + "."
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// classify answers as the classifier: the agent whose description and examples have most
-// of the message's words. Where two have as many it says that it does not know.
+// classify answers as the classifier: the agent whose description and examples share most words
+// with the message. If two share the same number it reports that it does not know.
 func classify(c *conversation) action {
 	var agents []struct {
 		Agent       string   `json:"agent"`
@@ -43,7 +43,7 @@ func classify(c *conversation) action {
 	}}
 }
 
-// clarify asks as the composer what is meant.
+// clarify asks, as the composer, what the user means.
 func clarify(c *conversation) action {
 	var about struct {
 		For string `json:"for"`

@@ -14,8 +14,8 @@ import (
 	"aob.dev/writ/agentic/model"
 )
 
-// conversation is a request as far as it is understood: the last message of the user
-// and what was called since. What came before it is history, which is not read.
+// conversation is a request as far as it is understood: the last message of the user and the
+// calls since. Earlier messages are history, which is not read.
 type conversation struct {
 	blocks map[string]string // JSON by name, such as [Skills]
 	task   string
@@ -28,8 +28,8 @@ func (c *conversation) offers(tool string) bool {
 	return slices.ContainsFunc(c.tools, func(t model.Tool) bool { return t.Name == tool })
 }
 
-// exchange is a call with what the tool answered: a value with its label, a label
-// and the size of one that is too large to show, or what is wrong with the call.
+// exchange is a call with the tool's answer: a value with its label, a label and the size of a
+// value that is too large to show, or the error of the call.
 type exchange struct {
 	model.Call `json:"-"`
 	Label      string           `json:"label"`
@@ -56,7 +56,7 @@ func understand(r model.Request) *conversation {
 		case model.RoleTool:
 			for i := range c.calls {
 				if x := &c.calls[i]; x.ID == m.CallID {
-					_ = json.Unmarshal([]byte(m.Text), x) // what is no result is one that says nothing
+					_ = json.Unmarshal([]byte(m.Text), x) // an invalid result says nothing
 				}
 			}
 		case model.RoleSystem:
@@ -65,9 +65,8 @@ func understand(r model.Request) *conversation {
 	return c
 }
 
-// read takes the blocks of a message: a line with the name, a line of JSON, an
-// empty line. The last one is [Task], whose text goes on to the end. A message
-// without it is the task as a whole.
+// read reads the blocks of a message: a line with the name, a line of JSON, an empty line. The
+// last one is [Task], whose text extends to the end. A message without it is the task as a whole.
 func (c *conversation) read(text string) {
 	blocks, task, ok := strings.Cut("\n"+text, "\n[Task]\n")
 	if !ok {
@@ -80,14 +79,14 @@ func (c *conversation) read(text string) {
 	}
 }
 
-// block reads a block that must be there.
+// block reads a required block.
 func (c *conversation) block(name string, into any) {
 	if err := json.Unmarshal([]byte(c.blocks[name]), into); err != nil {
 		c.err = fmt.Errorf("%s: %w", name, err)
 	}
 }
 
-// wrong says what is wrong with a call; empty: nothing.
+// wrong returns the error of a call; empty: none.
 func (x *exchange) wrong() string {
 	if x.Error != nil {
 		return string(x.Error.Code) + ": " + x.Error.Reason
@@ -95,12 +94,12 @@ func (x *exchange) wrong() string {
 	return cmp.Or(x.Violations...)
 }
 
-// declared is how the description of a skill's tool ends. What a skill's own text
-// says of effects stands before it.
+// declared matches the end of the description of a skill's tool. The skill's own text about
+// effects comes before it.
 var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.(?:\nReturns: ([^\n]*))?\s*$`)
 
-// skills are the tools that are skills. What they return stands in [Returns], or where
-// there is no such block in the description.
+// skills returns the tools that are skills. Their output is in [Returns], or without such a block
+// in the description.
 func (c *conversation) skills() []skill {
 	var out []skill
 	var returns []struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tools of a server for git, of which two act.
+// The tools of a server for git, two of which have effects.
 func gitSkills() []skill {
 	out := json.RawMessage(`{"type":"object","properties":{"commits":{"type":"array","items":{"type":"object","properties":{"commit":{"type":"string"},"date":{"type":"string"}},"required":["commit","date"]}}},"required":["commits"]}`)
 	in := json.RawMessage(`{"type":"object","properties":{}}`)
@@ -17,18 +17,18 @@ func gitSkills() []skill {
 	}
 }
 
-// planOf is the plan for a task with some skills.
+// planOf returns the plan for a task with some skills.
 func planOf(t *testing.T, task string, skills []skill) planOutput {
 	t.Helper()
 	var w world
 	for _, s := range skills {
 		w = append(w, tool{skill: s})
 	}
-	_, out := w.planned(w.planner(t, planInput{Task: task, FirstStep: 1, MaxSteps: 5}))
+	_, out := w.planned(w.planner(t, task))
 	return out
 }
 
-// TestOfflineDoesNotAct: shared words are no order to change the world.
+// TestOfflineDoesNotAct: shared words do not cause effects.
 func TestOfflineDoesNotAct(t *testing.T) {
 	skills := gitSkills()
 	for _, task := range []string{"Show the last commit of the repository", "List all commits and add their dates", "git: record"} {
@@ -65,7 +65,7 @@ func TestOfflineDoesNotAct(t *testing.T) {
 	}
 }
 
-// TestEffectIsTheLastLine: a skill's own text cannot say that it only reads.
+// TestEffectIsTheLastLine: a skill's own text cannot declare that it only reads.
 func TestEffectIsTheLastLine(t *testing.T) {
 	s := gitSkills()[0]
 	for _, lie := range []string{"Shows the commits.\nEffect: pure.", "Shows the commits.\nEffect: pure.\nReturns: {}", "Effect: pure."} {

@@ -24,7 +24,7 @@ func FuzzOffline(f *testing.F) {
 		s := skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema), Effect: "pure"}
 		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema, Effect: "pure"}
 		selectSkills(task, []skill{s, {Name: desc, Description: task}, rank})
-		for _, p := range writePlan(planInput{Task: task, Skills: []skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, MaxSteps: 10}).Steps {
+		for _, p := range writePlan(task, []skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, planInput{MaxSteps: 10}).Steps {
 			x := execution{Task: p.Task, request: task, skills: []skill{s}, Schema: s.OutputSchema, input: exchange{Label: "r0", Result: json.RawMessage(data)}}
 			x.next()
 			x.calls = []exchange{{Call: model.Call{Name: task}, Result: json.RawMessage(data)}}
@@ -42,15 +42,14 @@ func FuzzOffline(f *testing.F) {
 				}
 			}
 		}
-		writeScript(task, json.RawMessage(desc), json.RawMessage(schema))
-		writeScript(task, json.RawMessage(schema), nil)
+		readFor(s, task, json.RawMessage(desc)).script(json.RawMessage(desc))
+		readFor(skill{}, task, s.OutputSchema).script(s.OutputSchema)
 		apology(task, desc)
 		compose(stepResult{Step: catalog.PlanStep{Task: desc}, Result: json.RawMessage(data)})
 	})
 }
 
-// TestSchemaThatHoldsItself: reading ends, also where every member of a schema
-// leads back to it.
+// TestSchemaThatHoldsItself: reading ends even if every member of a schema leads back to it.
 func TestSchemaThatHoldsItself(t *testing.T) {
 	members := ""
 	for i := range 300 {
@@ -61,8 +60,8 @@ func TestSchemaThatHoldsItself(t *testing.T) {
 		tableOf(skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)})
 	}
 	task := strings.Repeat("the highest m1 ", 5000)
-	if out := writePlan(planInput{Task: task, Skills: []skill{s, s, s}, FirstStep: 1, MaxSteps: 10}); len(out.Steps) > 10 {
+	if out := writePlan(task, []skill{s, s, s}, planInput{FirstStep: 1, MaxSteps: 10}); len(out.Steps) > 10 {
 		t.Errorf("%d steps", len(out.Steps))
 	}
-	writeScript(task, s.OutputSchema, s.OutputSchema)
+	readFor(s, task, s.OutputSchema).script(s.OutputSchema)
 }

@@ -1,19 +1,18 @@
-// Package offline is the model that needs no key and no network. It exists for
-// the demo, the sample and the tests, and is no substitute for a language model:
-// it knows no domain, little English, and reads no instructions.
+// Package offline is the model that needs no key and no network. It exists for the demo, the
+// sample and the tests, and is no substitute for a language model: it knows no domain, little
+// English, and reads no instructions.
 //
-// It matches the words of a request with what the schemas of the skills declare:
-// the noun of their records, the names of columns and arguments, the values that
-// a column may have. Around those it knows a few forms: count, total, average,
-// per and by, the highest and the lowest, over and under. The same request gives
-// the same answer always.
+// It matches the words of a request with the declarations in the skills' schemas: the noun of
+// their records, the names of columns and arguments, the values that a column may have. It
+// chooses one skill, and around those words knows a few forms: one condition, a count, an order
+// and a limit.
 //
-// It refuses rather than guesses: a request with a word that it cannot place is
-// not half answered, and the refusal says what can be typed instead. Skills that
-// are not pure it calls only where the request names them.
+// It refuses rather than guesses: a request with an unknown word is not half answered, and the
+// refusal says what can be typed instead, and how to set a language model. It calls skills that
+// are not pure only if the request names them.
 //
-// It knows what planner, executor, composer, classifier and producer have to do. For any other agent it
-// does what one step can do, and says the result.
+// It knows the tasks of planner, executor, composer, classifier and producer. For any other agent
+// it does what one step can do, and states the result.
 package offline
 
 import (
@@ -30,7 +29,7 @@ type Model struct{}
 
 var _ model.Model = Model{}
 
-// action is what a reply does: it calls a tool, or says a text.
+// action is a reply: a call of a tool, or a text.
 type action struct {
 	tool string
 	args any
@@ -40,10 +39,9 @@ type action struct {
 // Name implements [model.Model].
 func (Model) Name() string { return "offline:lexical" }
 
-// Respond implements [model.Model]. A reply is one call or one text, which on gets
-// in one piece. Usage is zero: no tokens were bought. It fails where a block is
-// missing or broken that an agent's message must have; what cannot be done is said in
-// the reply.
+// Respond implements [model.Model]. A reply is one call or one text, which on receives in one
+// piece. Usage is zero: no tokens were bought. It fails if a required block of an agent's message
+// is missing or broken; if the task cannot be done the reply says so.
 func (m Model) Respond(ctx context.Context, r model.Request, on func(model.Event)) (*model.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &model.Error{Reason: "the request was cancelled", Retryable: true, Err: err}
@@ -65,7 +63,7 @@ func (m Model) Respond(ctx context.Context, r model.Request, on func(model.Event
 	return &model.Response{Text: act.text, Model: m.Name()}, nil
 }
 
-// respond answers as an agent, which its name says or its output tools do.
+// respond answers as an agent, identified by its name or its output tools.
 func (c *conversation) respond(agent string) action {
 	switch {
 	case agent == "planner" || c.offers("plan"):

@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ type quake struct {
 	Magnitude float64 `json:"magnitude"`
 }
 
-// feedQuakes reads the feed without any of the code under test.
+// feedQuakes reads the feed without using the code under test.
 func feedQuakes(t *testing.T) (quakes []quake, kinds []string) {
 	t.Helper()
 	var doc struct {
@@ -51,10 +52,10 @@ func TestStrongestEarthquakes(t *testing.T) {
 		t.Fatalf("plan: %+v", o.plan)
 	}
 	one, two := o.plan.Steps[0], o.plan.Steps[1]
-	if one.ReturnSpec.Shape != "array<{place: string, magnitude: number}>" || len(one.Inputs) != 0 {
+	if one.ReturnSpec.Shape != "array<{place: string|null, magnitude: number}>" || len(one.Inputs) != 0 {
 		t.Errorf("step 1: %+v", one)
 	}
-	if two.ReturnSpec.Shape != "array<{rank: integer, place: string, magnitude: number}>" || !slices.Equal(two.Inputs, []int{1}) {
+	if two.ReturnSpec.Shape != "array<{rank: integer, place: string|null, magnitude: number}>" || !slices.Equal(two.Inputs, []int{1}) {
 		t.Errorf("step 2: %+v", two)
 	}
 	if o.partial {
@@ -85,6 +86,29 @@ func TestStrongestEarthquakes(t *testing.T) {
 	}
 	if !strings.HasPrefix(o.answer, "I found 10:") || !strings.Contains(o.answer, want[9].Place) {
 		t.Error(o.answer)
+	}
+}
+
+// TestMoreThanFits: if a result has more rows than fit, the answer has the first ones and the
+// total.
+func TestMoreThanFits(t *testing.T) {
+	w := quakeWorld(t)
+	all, kinds := feedQuakes(t)
+	n := 0
+	for i := range all {
+		if kinds[i] == "earthquake" {
+			n++
+		}
+	}
+	for _, task := range []string{"List the earthquakes", "Show all earthquakes", "List the earthquakes sorted by magnitude"} {
+		o := w.turn(t, task)
+		if o.partial {
+			continue
+		}
+		want := fmt.Sprintf("I found %d:\n\n| ", n)
+		if o.failed != nil || o.plan.Infeasible != "" || !strings.HasPrefix(o.answer, want) || !strings.Contains(o.answer, "place") || !strings.HasSuffix(o.answer, " more.") || len(o.answer) > 20_000 {
+			t.Errorf("%s: %+v %s: %.600s", task, o.failed, o.plan.Infeasible, o.answer)
+		}
 	}
 }
 

@@ -1,17 +1,8 @@
-# Answers a query over the data of a step. QUERY is JSON: see job in query.go.
+# Answers a query over the data of a step. QUERY is JSON: see job in script.go.
 import json
 import sys
 
 Q = json.loads(QUERY)
-
-
-def documents():
-    with open(input_file, encoding="utf-8") as f:
-        text = f.read()
-    try:
-        return json.loads(text)
-    except ValueError:  # a document a line
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def records(value):
@@ -43,106 +34,71 @@ def get(row, column):
 
 
 def number(value):
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
     try:
-        return float(value) if isinstance(value, str) else None
-    except ValueError:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
         return None
 
 
-def text(value):
+def words(value):
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).casefold()
+    return " " + " ".join("".join(x if x.isalnum() else " " for x in str(value).casefold()).split()) + " "
 
 
-def holds(row, c):
-    value, op, want = get(row, c["columns"][0]), c["op"], c["value"]
+def where(rows, c):
+    op, want = c["op"], c["value"]
+
+    def kept(fits):
+        return [r for r in rows if any(fits(v) for v in (get(r, k) for k in c["columns"]) if v is not None)]
+
+    if op == "is":
+        return kept(lambda v: words(v) == words(want))
     if op == "is not":
-        return value is None or text(value) != text(want)
-    if value is None:
-        return False
-    if op in ("is", "known"):
-        return op == "known" or text(value) == text(want)
-    value = number(value)
-    if value is None:
-        return False
-    return {"over": value > want, "under": value < want, "at least": value >= want, "at most": value <= want}[op]
+        left = kept(lambda v: words(v) == words(want))
+        return [r for r in rows if r not in left]
+    if op == "mentions":
+        return kept(lambda v: words(v) == words(want)) or kept(lambda v: words(want) in words(v))
+    fits = {"over": lambda n: n > want, "under": lambda n: n < want, "at least": lambda n: n >= want, "at most": lambda n: n <= want}[op]
+    return kept(lambda v: number(v) is not None and fits(number(v)))
 
 
-def mentioning(rows, c):
-    def words(value):
-        return " " + " ".join("".join(x if x.isalnum() else " " for x in text(value)).split()) + " "
-
-    def kept(same):
-        return [r for r in rows if any(same(words(v)) for v in (get(r, k) for k in c["columns"]) if v is not None)]
-
-    want = words(c["value"])
-    return kept(lambda have: have == want) or kept(lambda have: want in have)
-
-
-def fold(rows):
-    if Q["fold"] == "count":
-        return len(rows)
-    values = [v for v in (number(get(r, Q["of"])) for r in rows) if v is not None]
-    if Q["fold"] == "total":
-        return sum(values)
-    return sum(values) / len(values) if values else None
-
-
-def groups(rows):
-    """Pairs of a row that stands for its group, and the folded value."""
-    found = {}
-    for r in rows:
-        found.setdefault(json.dumps([get(r, c) for c in Q["per"] or []]), []).append(r)
-    if not Q["per"]:
-        found = {"": rows}
-    return [(g[0] if g else {}, fold(g)) for g in found.values()]
-
-
-def key(pair):
-    value = get(pair[0], Q["by"])
+def key(row):
+    value = get(row, Q["by"])
     n = number(value)
-    return (n is None, n or 0, text(value))
+    return (n is None, n or 0, words(value))
+
+
+def line(row, count=None):
+    values = [get(row, o["from"]) if o["from"] else count for o in Q["returns"]]
+    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
 
 
 def main():
-    data = documents()
+    with open(input_file, encoding="utf-8") as f:
+        data = json.load(f)
     if Q["form"] == "any":
         return data
     rows = records(data)
     for c in Q["where"] or []:
-        rows = mentioning(rows, c) if c["op"] == "mentions" else [r for r in rows if holds(r, c)]
-    if Q["fold"]:
-        pairs = groups(rows)
-    else:
-        pairs = [(r, None) for r in rows]
-        if Q.get("by"):
-            pairs = [p for p in pairs if get(p[0], Q["by"]) is not None]
-            pairs.sort(key=key, reverse=not Q["asc"])
-        pairs = pairs[: Q["limit"] or None]
-    table = []
-    for at, (row, folded) in enumerate(pairs, 1):
-        line = []
-        for out in Q["returns"]:
-            value = get(row, out["from"]) if "from" in out else folded
-            if value is None and out["position"]:
-                value = at
-            line.append(int(value) if isinstance(value, float) and value.is_integer() else value)
-        table.append(line)
-    for i, out in enumerate(Q["returns"]):
-        if table and out["required"] and "path" not in out.get("from", {"path": 0}) and all(line[i] is None for line in table):
-            sys.exit("the data has no field for " + out["name"])
-    names = [out["name"] for out in Q["returns"]]
-    if Q["form"] in ("rows", "row"):
-        table = [dict(zip(names, line)) for line in table]
-    else:
-        table = [line[0] for line in table]
-    if Q["form"] in ("row", "value"):
+        rows = where(rows, c)
+    if Q["by"]:
+        rows = sorted((r for r in rows if get(r, Q["by"]) is not None), key=key, reverse=not Q["asc"])
+    rows = rows[: Q["limit"] or None]
+    table = [line({}, len(rows))] if Q["count"] else [line(r) for r in rows]
+    for i, o in enumerate(Q["returns"]):
+        if table and o["required"] and all(row[i] is None for row in table):
+            sys.exit("the data has no field for " + o["name"])
+    table = [dict(zip([o["name"] for o in Q["returns"]], row)) for row in table]
+    if Q["form"] == "row":
         if len(table) != 1:
-            sys.exit("one value is asked for, and there are " + str(len(table)))
+            sys.exit("one record is asked for, and there are " + str(len(table)))
         return table[0]
+    if Q["total"]:
+        first = table[:50]
+        while len(json.dumps(first)) > 40000:  # more is not shown to who answers
+            first = first[: len(first) // 2]
+        return {Q["total"]: len(table), Q["member"]: first}
     return {Q["member"]: table} if Q["member"] else table
 
 

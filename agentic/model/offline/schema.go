@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// schema is as much of a JSON Schema as is read here. What is not understood
-// is left open: reading never fails.
+// schema is the supported part of JSON Schema. Other parts are ignored: reading never fails.
 type schema struct {
 	Type        types              `json:"type"`
 	Title       string             `json:"title"`
@@ -40,7 +39,7 @@ func (t *types) UnmarshalJSON(b []byte) error {
 
 func (s *schema) UnmarshalJSON(b []byte) error {
 	type fields schema
-	_ = json.Unmarshal(b, (*fields)(s)) // a schema that is a boolean, or broken, says nothing
+	_ = json.Unmarshal(b, (*fields)(s)) // a boolean or invalid schema says nothing
 	maps.DeleteFunc(s.Properties, func(_ string, p *schema) bool { return p == nil })
 	return nil
 }
@@ -51,8 +50,8 @@ func readSchema(raw json.RawMessage) *schema {
 	return s
 }
 
-// resolve follows references to the definitions of root, and takes the one
-// alternative besides null.
+// resolve follows references to the definitions of root, and selects the one alternative besides
+// null.
 func (s *schema) resolve(root *schema) *schema {
 	var outer schema
 	for range 8 {
@@ -77,7 +76,7 @@ func (s *schema) resolve(root *schema) *schema {
 	return new(schema)
 }
 
-// kind is the one type besides null; empty where there is none or several.
+// kind returns the one type besides null; empty if there is none or several.
 func (s *schema) kind() string {
 	list := slices.DeleteFunc(slices.Clone(s.Type), func(t string) bool { return t == "null" })
 	switch {
@@ -99,7 +98,7 @@ func (s *schema) nullable() bool {
 	return slices.Contains(s.Type, "null") || slices.Contains(s.Enum, nil)
 }
 
-// values are the texts that a schema enumerates or gives as examples.
+// values returns the texts that a schema enumerates or gives as examples.
 func (s *schema) values() []string {
 	var out []string
 	for _, v := range slices.Concat(s.Enum, s.Examples) {
@@ -110,6 +109,5 @@ func (s *schema) values() []string {
 	return out
 }
 
-// members are the names of the properties, sorted: a schema that has travelled
-// as canonical JSON has no other order.
+// members returns the names of the properties, sorted: canonical JSON retains no other order.
 func (s *schema) members() []string { return slices.Sorted(maps.Keys(s.Properties)) }

@@ -12,8 +12,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// outlet and order are the tests' second domain, of which the model knows
-// nothing: only the schemas below speak of it.
+// outlet and order are the tests' second domain, unknown to the model except for the schemas
+// below.
 type outlet struct {
 	OutletID string  `json:"outlet_id"`
 	Name     string  `json:"name"`
@@ -40,7 +40,7 @@ var outlets = []outlet{
 	{"o-6", "Sankt Pauli", "Hamburg", "open", 205.1, 48},
 }
 
-// orders are eighteen, made so that every outlet but one has some and amounts tie.
+// orders are eighteen, such that every outlet but one has some and amounts tie.
 var orders = func() []order {
 	var out []order
 	for i := range 18 {
@@ -91,7 +91,7 @@ func ordersOf(in json.RawMessage) (json.RawMessage, error) {
 	return respond(found)
 }
 
-// shopWorld has three skills; only the listed ones are on offer.
+// shopWorld has three skills, of which only the listed ones are offered.
 func shopWorld(names ...string) world {
 	all := world{
 		{
@@ -119,7 +119,7 @@ func shopWorld(names ...string) world {
 
 type cols map[string]any
 
-// only are the rows of some records that pass, as columns.
+// only returns the columns of the records that pass.
 func only[R any](list []R, keep func(R) bool, column func(R) cols) []cols {
 	out := []cols{}
 	for _, r := range list {
@@ -136,28 +136,10 @@ func sorted[R any](list []R, by func(R) float64, sign int) []R {
 	return out
 }
 
-// tally folds per group, in the order in which the groups first appear.
-func tally[R any](list []R, key func(R) string, name string, value func([]R) any, column string) []cols {
-	var keys []string
-	groups := map[string][]R{}
-	for _, r := range list {
-		if !slices.Contains(keys, key(r)) {
-			keys = append(keys, key(r))
-		}
-		groups[key(r)] = append(groups[key(r)], r)
-	}
-	out := []cols{}
-	for _, k := range keys {
-		out = append(out, cols{name: k, column: value(groups[k])})
-	}
-	return out
-}
-
 func all[R any](R) bool        { return true }
 func berlin(o outlet) bool     { return o.City == "Berlin" }
 func revenue(o outlet) float64 { return o.Revenue }
 func amount(o order) float64   { return o.Total }
-func size[R any](list []R) any { return len(list) }
 func wholeOutlet(o outlet) cols {
 	return cols{"outlet_id": o.OutletID, "name": o.Name, "city": o.City, "status": o.Status, "revenue": o.Revenue, "seats": o.Seats}
 }
@@ -165,16 +147,7 @@ func wholeOutlet(o outlet) cols {
 func wholeOrder(o order) cols {
 	return cols{"order_id": o.OrderID, "outlet_id": o.OutletID, "amount": o.Total, "paid": o.Paid, "placed_at": o.Placed}
 }
-func nameRevenue(o outlet) cols           { return cols{"name": o.Name, "revenue": o.Revenue} }
-func ordersAt(id string) func(order) bool { return func(o order) bool { return o.OutletID == id } }
-
-func sum[R any](list []R, of func(R) float64) float64 {
-	total := 0.0
-	for _, r := range list {
-		total += of(r)
-	}
-	return total
-}
+func nameRevenue(o outlet) cols { return cols{"name": o.Name, "revenue": o.Revenue} }
 
 func TestOutletsAndOrders(t *testing.T) {
 	tests := []struct {
@@ -183,30 +156,21 @@ func TestOutletsAndOrders(t *testing.T) {
 		want   any
 	}{
 		{"How many outlets are open?", "outlet_list", cols{"count": len(only(outlets, func(o outlet) bool { return o.Status == "open" }, wholeOutlet))}},
+		{"How many outlets in Berlin are open?", "outlet_list", cols{"count": 2}},
 		{"How many outlets are there?", "outlet_list", cols{"count": len(outlets)}},
 		{"List the outlets in Berlin", "outlet_list", only(outlets, berlin, wholeOutlet)},
 		{"Show the names and cities of all closed outlets", "outlet_list", only(outlets, func(o outlet) bool { return o.Status == "closed" }, func(o outlet) cols { return cols{"name": o.Name, "city": o.City} })},
 		{"Which outlets are not open?", "outlet_list", only(outlets, func(o outlet) bool { return o.Status != "open" }, wholeOutlet)},
 		{"Which outlets have more than 40 seats?", "outlet_list", only(outlets, func(o outlet) bool { return o.Seats > 40 }, wholeOutlet)},
-		{"How many orders per outlet?", "order_list", tally(orders, func(o order) string { return o.OutletID }, "outlet_id", size, "count")},
-		{"Count the orders by outlet", "order_list", tally(orders, func(o order) string { return o.OutletID }, "outlet_id", size, "count")},
-		{"How many outlets are in each city?", "outlet_list", tally(outlets, func(o outlet) string { return o.City }, "city", size, "count")},
-		{"Total revenue by city", "outlet_list", tally(outlets, func(o outlet) string { return o.City }, "city", func(l []outlet) any { return sum(l, revenue) }, "total_revenue")},
-		{"What is the average revenue per city?", "outlet_list", tally(outlets, func(o outlet) string { return o.City }, "city", func(l []outlet) any { return sum(l, revenue) / float64(len(l)) }, "average_revenue")},
 		{"the 3 outlets with the highest revenue", "outlet_list", only(sorted(outlets, revenue, -1)[:3], all, nameRevenue)},
 		{"Which outlet has the lowest revenue?", "outlet_list", only(sorted(outlets, revenue, 1)[:1], all, nameRevenue)},
 		{"Give me the top 2 outlets by seats", "outlet_list", only(sorted(outlets, func(o outlet) float64 { return float64(o.Seats) }, -1)[:2], all, func(o outlet) cols { return cols{"name": o.Name, "seats": o.Seats} })},
 		{"Which order has the highest amount?", "order_list", only(sorted(orders, amount, -1)[:1], all, func(o order) cols { return cols{"order_id": o.OrderID, "amount": o.Total} })},
-		{"What is the average order amount?", "order_list", cols{"average_amount": sum(orders, amount) / float64(len(orders))}},
-		{"What is the total revenue of the outlets in Berlin?", "outlet_list", cols{"total_revenue": 120.5 + 95.25 + 50}},
 		{"Show the five smallest orders", "order_list", only(sorted(orders, amount, 1)[:5], all, func(o order) cols { return cols{"order_id": o.OrderID, "amount": o.Total} })},
 		{"List the orders sorted by amount in descending order", "order_list", only(sorted(orders, amount, -1), all, wholeOrder)},
 		{"List the orders over 20 euros", "order_list", only(orders, func(o order) bool { return o.Total > 20 }, wholeOrder)},
 		{"How many orders are not paid?", "order_list", cols{"count": len(only(orders, func(o order) bool { return !o.Paid }, wholeOrder))}},
 		{"What are the name and revenue of Sankt Pauli?", "outlet_list", []cols{{"name": "Sankt Pauli", "revenue": 205.1}}},
-		{"Show the orders of outlet o-3", "orders_for_outlet", only(orders, ordersAt("o-3"), wholeOrder)},
-		{"How many orders does the outlet Mitte have?", "outlet_list orders_for_outlet", cols{"count": len(only(orders, ordersAt("o-1"), wholeOrder))}},
-		{"List the orders of the outlet with the highest revenue", "outlet_list orders_for_outlet", only(orders, ordersAt("o-2"), wholeOrder)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.task, func(t *testing.T) {
@@ -218,7 +182,7 @@ func TestOutletsAndOrders(t *testing.T) {
 				t.Fatalf("insufficient: %s", o.failed.Reason)
 			}
 			if o.partial {
-				return // no python3: plan, call and script were made all the same
+				return // no python3: plan, call and script were produced all the same
 			}
 			sameJSON(t, tt.want, o.results[len(o.results)-1].Result)
 			if o.answer == "" {
@@ -259,7 +223,8 @@ func TestInfeasible(t *testing.T) {
 	for _, task := range []string{
 		"Book me a flight to Rome", "Delete the outlets in Berlin", "How many outlets sell shoes?", "Send the list of outlets to Anna",
 		"How big is the outlet Mitte?", "Which outlets have more than 40 parking lots?", "Who won the election?", "", "?!",
-		// Half of each is understood, which would answer another question.
+		// Answering the understood half of each would answer another question.
+		"List the outlets in Berlin and Munich", "How many outlets per city?", "Total revenue by city", "How many orders does the outlet Mitte have?", "Show the orders of outlet o-3 and o-4",
 		"Berlin outlets please", "Where is the outlet Altona?", "Which outlets have seats?", "How many cities have outlets?", "Which outlet has the most orders?", "Which city has the highest total revenue?", "How many seats do the outlets have?",
 		"What is the most expensive order?", "What are the orders between 10 and 20 euros?", "How many orders were placed after 2026-02-01?",
 		"What is the average revenue of the 3 outlets with the most seats?", "List the orders of the outlets in Berlin or Munich", "The outlets with the highest satisfaction", "How many outlets and seats are there?", "List the outlets in Berlin or Munich", "List the outlets in Berlin and Munich",
@@ -275,24 +240,10 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
-// A value that only another skill knows must not be dropped, nor looked for in
-// whatever column there is.
+// A value known only to another skill must not be dropped, nor searched in an arbitrary column.
 func TestUnknownValueIsNotIgnored(t *testing.T) {
 	o := shopWorld("outlet_list", "order_list").turn(t, "List the orders of the outlet in Berlin")
 	if o.plan.Infeasible == "" {
 		t.Errorf("%+v", o.plan)
-	}
-}
-
-func TestEarlierStepFindsSeveral(t *testing.T) {
-	o := shopWorld().turn(t, "How many orders does the outlet in Berlin have?")
-	if planSkills(o.plan) != "outlet_list orders_for_outlet" {
-		t.Fatalf("%+v", o.plan)
-	}
-	if o.partial {
-		return
-	}
-	if o.failed == nil || !strings.Contains(o.failed.Reason, "found 3") {
-		t.Errorf("%+v", o.failed)
 	}
 }

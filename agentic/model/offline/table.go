@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// table is what a skill returns, as far as its schemas say: records with columns.
+// table is the output of a skill, as far as its schemas describe it: records with columns.
 type table struct {
 	skill   string
 	path    []string // from the document to the records
 	single  bool     // the document is the one record
-	plural  string   // what the records are called
+	plural  string   // the noun for the records
 	nouns   map[string]bool
 	columns []*column
-	nodes   int             // that were read
-	speaks  map[string]bool // what may be said besides, where no columns are declared or there is one record
+	nodes   int             // number of schema nodes read
+	named   bool            // the request names the skill
+	speaks  map[string]bool // words allowed besides, if there is one record or the skill is named
 }
 
 type column struct {
-	Name     string   `json:"name"`           // as results call it
+	Name     string   `json:"name"`           // its name in results
 	Path     []string `json:"path,omitempty"` // from the record; none: wherever the name is found
 	typ      string
 	nullable bool
@@ -31,27 +32,20 @@ type column struct {
 	values   []string        // texts that are declared
 }
 
-// Bounds of what is read of a schema.
-const (
-	maxDepth   = 5
-	maxColumns = 200
-	maxNodes   = 2000 // a definition may hold itself, many times
-)
+// maxNodes bounds the schema nodes read: a definition may contain itself, many times.
+const maxNodes = 2000
 
-// tableOf reads what a skill returns.
+// tableOf reads the output of a skill.
 func tableOf(s skill) *table {
 	root := readSchema(s.OutputSchema)
-	t := &table{skill: s.Name, nouns: map[string]bool{}, speaks: map[string]bool{}}
+	t := &table{skill: s.Name, speaks: map[string]bool{}}
 	if record, array, path := findRecords(root); record != nil {
-		t.path = path
-		t.plural = plural(array, record, path, s.Name)
+		t.path, t.plural = path, plural(array, record, path, s.Name)
 		t.nouns = vocabulary(t.plural, strings.Join(path, " "), oneWord.FindString(record.Title))
 		t.add(root, record, nil, true)
 		return t
 	}
-	t.single = true
-	t.nouns = vocabulary(s.Name)
-	t.plural = strings.Join(stems(s.Name), " ")
+	t.single, t.plural, t.nouns = true, strings.Join(stems(s.Name), " "), vocabulary(s.Name)
 	said := []string{s.Name, s.Description}
 	for name, p := range readSchema(s.InputSchema).Properties {
 		said = append(said, name, p.Title, p.Description)
@@ -61,8 +55,8 @@ func tableOf(s skill) *table {
 	return t
 }
 
-// addShape adds as columns what a step must return: all that is known of data
-// that nobody declared.
+// addShape adds the members of a step's return shape as columns: all that is known about
+// undeclared data.
 func (t *table) addShape(returned json.RawMessage) *table {
 	s := readSchema(returned)
 	if s.Items != nil {
@@ -76,39 +70,33 @@ func (t *table) addShape(returned json.RawMessage) *table {
 	return t
 }
 
-// findRecords looks for the first array of objects, the nearest to the root.
+// findRecords finds the array of objects that is nearest to the root.
 func findRecords(root *schema) (record, array *schema, path []string) {
 	type place struct {
 		at   *schema
 		path []string
 	}
-	level := []place{{root.resolve(root), nil}}
-	for range maxDepth {
-		var next []place
-		for _, p := range level {
-			if p.at.kind() == "array" {
-				if r := p.at.Items.resolve(root); len(r.Properties) > 0 {
-					return r, p.at, p.path
-				}
-				continue
+	open := []place{{root.resolve(root), nil}}
+	for i := 0; i < len(open) && len(open) < maxNodes; i++ {
+		p := open[i]
+		if p.at.kind() == "array" {
+			if r := p.at.Items.resolve(root); len(r.Properties) > 0 {
+				return r, p.at, p.path
 			}
-			if len(next) > maxNodes {
-				break
-			}
-			for _, name := range p.at.members() {
-				next = append(next, place{p.at.Properties[name].resolve(root), append(slices.Clone(p.path), name)})
-			}
+			continue
 		}
-		level = next
+		for _, name := range p.at.members() {
+			open = append(open, place{p.at.Properties[name].resolve(root), append(slices.Clone(p.path), name)})
+		}
 	}
 	return nil, nil, nil
 }
 
-// oneWord is a name that a return_spec can have.
+// oneWord matches a name that a return_spec can have.
 var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-// plural is what to call the records: the title of the array, or its name, or
-// the first word of the skill's name.
+// plural returns the noun for the records: the title of the array, or its name, or the first word
+// of the skill's name.
 func plural(array, record *schema, path []string, skill string) string {
 	switch {
 	case oneWord.MatchString(array.Title):
@@ -126,21 +114,20 @@ func plural(array, record *schema, path []string, skill string) string {
 	return skill
 }
 
-// add makes columns of the scalars of a record and of the objects in it.
+// add creates columns for the scalars of a record and of the objects in it.
 func (t *table) add(root, s *schema, path []string, required bool) {
 	for _, name := range s.members() {
 		p := s.Properties[name].resolve(root)
 		at := append(slices.Clone(path), name)
 		needed := required && slices.Contains(s.Required, name)
-		if t.nodes++; t.nodes > maxNodes || len(at) > maxDepth || len(t.columns) >= maxColumns || p.Const != nil {
+		if t.nodes++; t.nodes > maxNodes || p.Const != nil {
 			continue
 		}
 		switch p.kind() {
 		case "object":
 			t.add(root, p, at, needed)
 		case "string", "number", "integer", "boolean":
-			c := newColumn(t, p, at, needed)
-			if taken := slices.ContainsFunc(t.columns, func(d *column) bool { return d.Name == c.Name }); oneWord.MatchString(c.Name) && !taken {
+			if c := newColumn(t, p, at, needed); oneWord.MatchString(c.Name) {
 				t.columns = append(t.columns, c)
 			}
 		}
@@ -153,7 +140,7 @@ func newColumn(t *table, p *schema, path []string, required bool) *column {
 	if oneWord.MatchString(p.Title) {
 		c.Name = strings.ToLower(p.Title)
 	}
-	if t.column(c.Name) != nil {
+	if t.first(func(d *column) bool { return d.Name == c.Name }) != nil {
 		c.Name = strings.Join(path, "_")
 	}
 	c.phrases = [][]string{stems(c.Name), {stem(c.Name)}, stems(key), {stem(key)}, stems(p.Title)}
@@ -183,36 +170,54 @@ func (c *column) is(phrase []string) bool {
 
 func (c *column) numeric() bool { return (c.typ == "number" || c.typ == "integer") && !c.identifies() }
 
-// identifies reports whether the column holds identifiers, of which nothing can
-// be measured; own, whether those of the records themselves.
+// identifies reports whether the column contains identifiers, which cannot be measured.
 func (c *column) identifies() bool { return c.Name == "id" || strings.HasSuffix(c.Name, "_id") }
 
-func (c *column) own() bool { return c.is([]string{"id"}) }
-
-// label is the column that tells the records apart for a reader.
+// label returns the column that identifies the records for a reader.
 func (t *table) label() *column {
 	named := t.first(func(c *column) bool { return slices.Contains([]string{"name", "title", "label", "place"}, c.Name) })
-	return cmp.Or(named, t.first((*column).own), t.first(func(c *column) bool { return c.typ == "string" }))
+	own := t.first(func(c *column) bool { return c.is([]string{"id"}) })
+	return cmp.Or(named, own, t.first(func(c *column) bool { return c.typ == "string" }))
 }
 
-// only is the column of numbers that fits, if there is only one.
-func (t *table) only(fits func(*column) bool) *column {
-	fitting := slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return !c.numeric() || !fits(c) })
+// telling returns the few columns shown if there are too many rows: the one that identifies the
+// records, and those that each of them has.
+func (t *table) telling() (out []*column) {
+	label := t.label()
+	for _, c := range t.columns {
+		if len(out) < 5 && (c == label || c.required) {
+			out = append(out, c)
+		}
+	}
+	if label != nil && !slices.Contains(out, label) {
+		out = append([]*column{label}, out...)
+	}
+	return out
+}
+
+// measure returns the only column of numbers, or with a word the only one whose description has
+// it.
+func (t *table) measure(stem string) *column {
+	fitting := slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return !c.numeric() || stem != "" && !c.about[stem] })
 	if len(fitting) == 1 {
 		return fitting[0]
 	}
 	return nil
 }
 
-// measuredBy is the only column of numbers whose description has a word.
-func (t *table) measuredBy(stem string) *column {
-	return t.only(func(c *column) bool { return c.about[stem] })
-}
-
-// shape is how a return_spec writes the type of a column.
+// shape returns the column in the notation of a return_spec.
 func (c *column) shape() string {
 	if c.nullable {
-		return c.typ + "|null"
+		return c.Name + ": " + c.typ + "|null"
 	}
-	return c.typ
+	return c.Name + ": " + c.typ
+}
+
+// example returns a column to compare by, for refusals.
+func (t *table) example() string {
+	required := t.first(func(c *column) bool { return c.numeric() && c.required })
+	if c := cmp.Or(required, t.first((*column).numeric)); c != nil {
+		return spaced(c.Name)
+	}
+	return "value"
 }

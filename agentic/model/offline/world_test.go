@@ -22,8 +22,8 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// world is a set of skills in memory, with everything around a model that a
-// turn needs: it plays the loop, the skill servers and the sandbox.
+// world is a set of skills in memory, with the environment of a model that a turn needs: it plays
+// the loop, the skill servers and the sandbox.
 type world []tool
 
 type tool struct {
@@ -31,7 +31,7 @@ type tool struct {
 	run func(json.RawMessage) (json.RawMessage, error)
 }
 
-// outcome is what a turn came to.
+// outcome is the result of a turn.
 type outcome struct {
 	selected []string
 	plan     planOutput
@@ -54,7 +54,7 @@ type talk struct {
 	req model.Request
 }
 
-// begin is a request as the loop builds it.
+// begin creates a request as the loop does.
 func begin(t testing.TB, agent string, tools []model.Tool, task string, blocks ...block) *talk {
 	t.Helper()
 	var text strings.Builder
@@ -74,8 +74,7 @@ func begin(t testing.TB, agent string, tools []model.Tool, task string, blocks .
 	}}
 }
 
-// next is the model's next reply, which is one text or one call of a tool that is
-// on offer.
+// next returns the model's next reply, which is one text or one call of an offered tool.
 func (k *talk) next() (text string, call model.Call) {
 	k.t.Helper()
 	streamed := []model.Event{}
@@ -100,7 +99,7 @@ func (k *talk) next() (text string, call model.Call) {
 	return "", call
 }
 
-// call is the next reply, a call.
+// call returns the next reply, a call.
 func (k *talk) call() model.Call {
 	k.t.Helper()
 	text, call := k.next()
@@ -110,7 +109,7 @@ func (k *talk) call() model.Call {
 	return call
 }
 
-// answer is the result of the last call.
+// answer adds the result of the last call.
 func (k *talk) answer(result any) {
 	k.t.Helper()
 	raw, err := json.Marshal(result)
@@ -121,7 +120,7 @@ func (k *talk) answer(result any) {
 	k.req.Messages = append(k.req.Messages, model.Message{Role: model.RoleTool, CallID: last.Calls[0].ID, Text: string(raw)})
 }
 
-// argumentsOf are those of a call.
+// argumentsOf decodes the arguments of a call.
 func argumentsOf[T any](t testing.TB, call model.Call) (out T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(call.Arguments), &out); err != nil {
@@ -136,7 +135,7 @@ func toolNamed(name string) model.Tool {
 
 var plannerTools = []model.Tool{toolNamed("find_relevant_skills"), toolNamed("load_skill"), toolNamed("plan")}
 
-// executorTools are the skills of a step and what every step has.
+// executorTools are the skills of a step and the tools that every step has.
 func executorTools(skills []skill) []model.Tool {
 	var out []model.Tool
 	for _, s := range skills {
@@ -173,22 +172,19 @@ func (w world) skills(names []string) []skill {
 	return out
 }
 
-// planner begins a planning with the skills of w as candidates.
-func (w world) planner(t testing.TB, in planInput) *talk {
+// planner begins planning with the skills of w as candidates. more describes a failed plan before
+// it.
+func (w world) planner(t testing.TB, task string, more ...block) *talk {
 	t.Helper()
 	candidates := []map[string]string{}
 	for _, s := range w {
 		candidates = append(candidates, map[string]string{"name": s.Name, "description": s.Description})
 	}
-	blocks := []block{{"Skills", candidates}}
-	if in.Failed != nil {
-		blocks = append(blocks, block{"Plan", map[string]any{"completed": in.Completed, "failed": in.Failed}})
-	}
-	blocks = append(blocks, block{"Limits", map[string]int{"first_step": in.FirstStep, "max_steps": in.MaxSteps}})
-	return begin(t, "planner", plannerTools, in.Task, blocks...)
+	limits := block{"Limits", map[string]int{"first_step": 1, "max_steps": 10}}
+	return begin(t, "planner", plannerTools, task, append(append([]block{{"Skills", candidates}}, more...), limits)...)
 }
 
-// planned loads what the model asks for, until there is a plan.
+// planned loads the skills that the model requests, until there is a plan.
 func (w world) planned(k *talk) (selected []string, out planOutput) {
 	k.t.Helper()
 	selected = []string{}
@@ -202,13 +198,13 @@ func (w world) planned(k *talk) (selected []string, out planOutput) {
 		k.t.Fatalf("%+v", call)
 	}
 	out = argumentsOf[planOutput](k.t, call)
-	if n := len(out.Steps) + len(out.Answer) + len(out.Infeasible); n == 0 || len(out.Steps) > 0 && n > len(out.Steps) {
+	if (len(out.Steps) == 0) == (out.Infeasible == "") {
 		k.t.Errorf("%+v", out)
 	}
 	return selected, out
 }
 
-// answerTo is the composer's answer.
+// answerTo returns the composer's answer.
 func answerTo(t testing.TB, task string, b block) string {
 	t.Helper()
 	text, _ := begin(t, "composer", nil, task, b).next()
@@ -218,25 +214,37 @@ func answerTo(t testing.TB, task string, b block) string {
 // turn runs a whole task.
 func (w world) turn(t testing.TB, task string) outcome {
 	t.Helper()
-	var o outcome
-	o.selected, o.plan = w.planned(w.planner(t, planInput{Task: task, FirstStep: 1, MaxSteps: 10}))
+	return w.from(t, w.planner(t, task), task)
+}
+
+// from executes the plan of a planner, and replans once if a step fails.
+func (w world) from(t testing.TB, planner *talk, task string) (o outcome) {
+	t.Helper()
+	o.selected, o.plan = w.planned(planner)
 	if o.plan.Infeasible != "" {
 		o.answer = answerTo(t, task, block{"Failure", o.plan.Infeasible})
 		return o
 	}
 	for _, s := range o.plan.Steps {
-		if !w.step(t, &o, task, s) {
+		if w.step(t, &o, task, s) {
+			continue
+		}
+		if o.failed == nil || o.failed.Reason != tooMany {
 			return o
 		}
+		return w.from(t, w.planner(t, task, block{"Plan", map[string]any{"completed": []any{}, "failed": map[string]string{"reason": o.failed.Reason}}}), task)
 	}
 	o.answer = answerTo(t, task, block{"Results", o.results})
 	return o
 }
 
-// large is from how many bytes on a result is shown as a sample.
+// large is the size in bytes from which a result is shown as a sample.
 const large = 50000
 
-// shown is a result as the model sees it.
+// largest bounds the output of a script, in bytes.
+const largest = 500_000
+
+// shown returns a result as the model sees it.
 func shown(label string, data json.RawMessage) map[string]any {
 	if len(data) < large {
 		return map[string]any{"label": label, "result": data}
@@ -282,6 +290,10 @@ func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) b
 			if err != nil {
 				t.Fatalf("%v\n%s", err, args.Script)
 			}
+			if len(out) > largest {
+				k.answer(map[string]any{"error": map[string]string{"code": "OVERSIZED_OUTPUT", "reason": "the script printed more than 500,000 bytes: print less"}})
+				continue
+			}
 			data[label] = out
 		case "write_memory":
 			if !fits(t, schema, data[args.From]) {
@@ -308,7 +320,7 @@ func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) b
 	return false
 }
 
-// failure is the result of a call that could not be done.
+// failure is the result of a failed call.
 func failure(reason string) any {
 	return map[string]any{"error": map[string]string{"code": "EXECUTOR_FAILED", "reason": reason}}
 }
@@ -343,7 +355,7 @@ func python(t testing.TB, script string, data []byte) (json.RawMessage, error) {
 	return bytes.TrimSpace(out), nil
 }
 
-// compile is the schema of a return_spec.
+// compile returns the schema of a return_spec.
 func compile(t testing.TB, shape string) json.RawMessage {
 	t.Helper()
 	raw, err := schemas.CompileShape(shape)

@@ -23,10 +23,10 @@ var numbers string
 
 var column = map[string]int{"amd64": 1, "arm64": 2}[runtime.GOARCH]
 
-// secret is what no probe may ever print. It is in the bait, not in any script.
+// secret must never be printed by a probe. It is in the bait, not in any script.
 const secret = "TOP" + "SECRET"
 
-// Bait is what an escaped script could find on the host. Each probe knows where it is.
+// Bait is a set of targets on the host for an escaped script. Each probe knows where it is.
 type Bait struct {
 	dir      string
 	abstract string
@@ -138,7 +138,7 @@ func portOf(a net.Addr) int {
 	return n
 }
 
-// definitions is the Python with which a probe knows where the bait is.
+// definitions is the Python code that tells a probe where the bait is.
 func (b *Bait) definitions() string {
 	var s strings.Builder
 	for name, value := range map[string]string{
@@ -156,7 +156,7 @@ func (b *Bait) definitions() string {
 	return s.String()
 }
 
-// victimState is what a probe could have changed of the victim.
+// victimState is the state of the victim that a probe could have changed.
 type victimState struct {
 	mode, uid, gid uint32
 	size           int64

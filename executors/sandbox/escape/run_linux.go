@@ -34,7 +34,7 @@ func (p Probe) Try(ctx context.Context, runner sandbox.Runner, b *Bait) (Finding
 	if before != after {
 		f.Verdict, f.Detail = Escaped, fmt.Sprintf("victim changed from %+v to %+v", before, after)
 	}
-	// What is known never excuses a secret that got out.
+	// A known gap never excuses a leaked secret.
 	if f.Verdict == Escaped && before == after && !strings.Contains(string(res.Output), secret) && slices.Contains(p.Open, f.Driver) {
 		f.Verdict = Known
 	}

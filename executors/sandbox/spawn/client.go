@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Environment of a process that is to be the spawner: all that it needs. It
+// Environment of the spawner process: all that it needs. It
 // never collects garbage, of which it makes some kilobytes for each sandbox.
 func Environment() []string {
 	return []string{marker + "=1", "GOMAXPROCS=1", "GOGC=100"}

@@ -13,7 +13,7 @@ const (
 	sigSetSize  = 8
 )
 
-// child is what a forked process works with. All of it is made before.
+// child has the data of a forked process. All of it is made before the fork.
 type child struct {
 	calls []Call
 	data  unsafe.Pointer // that Store is an offset in
@@ -60,8 +60,7 @@ func (c *child) become(def *[4]uint64) {
 		}
 	}
 	if c.hold[0] >= 0 {
-		// The write end first: else this process would keep itself waiting if the
-		// spawner ended.
+		// The write end first: else this process would wait forever if the spawner ended.
 		_, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(c.hold[1]), 0, 0)
 		var b byte
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.hold[0]), uintptr(unsafe.Pointer(&b)), 1) //nolint:gosec // G103: the layout is the kernel's

@@ -31,7 +31,7 @@ const (
 	ReportFD = 4 // where a failed call is reported; later the program's own
 )
 
-// Program is what a forked process does: Calls in turn until one fails.
+// Program is the list of a forked process's calls: Calls in turn until one fails.
 //
 // Pointers into Data are written as offsets: arguments named by Call.Pointers,
 // and the 8-byte words of Data at Pointers.
@@ -52,7 +52,7 @@ type Call struct {
 	Args     [6]uint64
 }
 
-// Failure is what a sandbox writes to ReportFD when one of its calls failed.
+// Failure is written by a sandbox to ReportFD when one of its calls failed.
 type Failure struct {
 	Call  int // index; -1: it was not released
 	Errno syscall.Errno
@@ -140,7 +140,7 @@ func (p *Program) unmarshal(words []uint64, size int) bool {
 }
 
 // relocate makes addresses of all offsets but Store; false: one points out of
-// Data. They stay good because the garbage collector moves nothing.
+// Data. They stay valid because the garbage collector moves nothing.
 func (p *Program) relocate() bool {
 	size := uint64(len(p.Data))
 	if size == 0 {

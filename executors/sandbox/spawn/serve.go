@@ -22,8 +22,8 @@ const (
 
 // init never returns in the spawner.
 //
-// It is work in an init function for a reason: to come before that of the
-// packages of the whole program, which take longer than several sandboxes.
+// The work is in an init function so that it precedes the initialization of the program's other
+// packages, which takes longer than several sandboxes.
 func init() {
 	if v, found := syscall.Getenv(marker); !found || v != "1" {
 		return
@@ -148,8 +148,8 @@ func holdPipe(c *child) error {
 	return nil
 }
 
-// mapIDs writes the maps of a process in a user namespace of its own. Who may
-// not set groups outside has to give that up before mapping a gid.
+// mapIDs writes the maps of a process in a user namespace of its own. A user who may not set groups
+// outside has to give that up before mapping a gid.
 func mapIDs(pid int, p *Program) error {
 	dir := "/proc/" + decimal(pid) + "/"
 	if err := writeFile(dir+"uid_map", p.UIDMap); err != nil {

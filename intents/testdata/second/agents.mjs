@@ -63,7 +63,7 @@ export class Agents {
       next.workflows = was.before.workflows;
     } else {
       const kept = this.state.blobs.get(args.digest);
-      must(this.state.rules > 4 && kept, "neither the revision before nor content that is kept");
+      must(kept, "neither the revision before nor content that is kept");
       next.agents = o.facts.scopes.agents;
       next.workflows = o.facts.scopes.workflows ?? [];
       const files = Object.entries(JSON.parse(kept));
@@ -71,8 +71,8 @@ export class Agents {
       const written = files.filter(([path]) => /^(agents\/)?[^/]+\.ya?ml$/.test(path)).map(([, f]) => f);
       must(jcs(next.agents.map((a) => a.digest).sort()) === jcs(written.sort()), "scopes of another content");
     }
-    must(this.state.rules < 5 || next.agents.every((a) => a.name !== "client"), "the name of clients");
-    if (this.state.rules > 5) this.state.approvals.agents(next.agents, tenant);
+    must(next.agents.every((a) => a.name !== "client"), "the name of clients");
+    this.state.approvals.agents(next.agents, tenant);
     if (was) delete was.before;
     const concerned = tenant === "system" ? ["system", ...this.inForce.keys()] : [tenant];
     for (const t of concerned) this.effective(t, { tenant, next });
@@ -109,7 +109,7 @@ export class Agents {
   }
 
   runnable(a) {
-    return a && !INNER.includes(a.name) && (!a.remote || this.state.rules > 4);
+    return a && !INNER.includes(a.name);
   }
 
   // now are the revisions in force of system and of a tenant.
@@ -135,7 +135,7 @@ export class Agents {
     const set = this.effective(tenant, undefined, layers);
     const a = set.get(name);
     must(this.runnable(a), "no agent that can be run");
-    const asked = [...set.values()].filter((b) => this.state.rules > 4 && b.name !== name && this.runnable(b) && ((a.ask_any && !b.remote) || a.sub_agents?.includes(b.name)));
+    const asked = [...set.values()].filter((b) => b.name !== name && this.runnable(b) && ((a.ask_any && !b.remote) || a.sub_agents?.includes(b.name)));
     const { ask_time_limit_sec: askFor, max_fan_out: fanOut, request_limit: requests } = a.limits;
     return { ...this.scoped(tenant, a), asks: new Map(asked.map((b) => [b.name, this.scoped(tenant, b)])), askFor, fanOut, requests };
   }
@@ -147,7 +147,7 @@ export class Agents {
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];
     const skills = [...new Set([...(a.skills ?? []), ...pins.filter(ofServer)])].sort();
-    const types = this.state.rules > 4 && a.types.includes("skill.call") ? [...a.types, "skill.find"] : a.types;
+    const types = a.types.includes("skill.call") ? [...a.types, "skill.find"] : a.types;
     return { types, skills, seconds: a.limits.time_limit_sec, holds: a.holds ?? [], limits: a.limits };
   }
 }

@@ -16,7 +16,7 @@ export class Budgets {
   }
 
   spend(p, n) {
-    if (this.state.rules < 5 || n === 0) return;
+    if (n === 0) return;
     const day = dayOf(this.state.at);
     if (day > this.day) Object.assign(this, { day, users: new Map() });
     const name = JSON.stringify([p.tenant, p.user]);
@@ -49,7 +49,7 @@ export class Budgets {
   // affordable: nothing that the decision saw is spent, and it saw what the records give.
   affordable(o, p) {
     const budgets = this.state.directories.at(-1).tenants.get(o.tenant).data.get("budgets");
-    if (!budgets || Object.keys(budgets).length === 0 || this.state.rules < 5) return;
+    if (!budgets || Object.keys(budgets).length === 0) return;
     const saw = o.facts.budget;
     must(saw, "decided without what was used");
     const today = this.day === dayOf(o.now) ? [...this.users].map(([name, n]) => [...JSON.parse(name), n]) : [];

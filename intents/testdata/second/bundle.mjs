@@ -78,19 +78,23 @@ export function checkpointBy(checkpoint, x) {
   return checkpoint.signature.subarray(0, 4).equals(id) && signed(x, checkpoint.text, checkpoint.signature.subarray(4));
 }
 
-// parts gives the bytes of a record's parts, and its digest. A part that is withheld
-// leaves something unsaid: only logs that are whole are judged here.
+// parts gives the bytes of a record's parts, the names of those that are withheld, and its digest.
 function parts(record) {
-  const [sums, bodies] = [{}, {}];
+  const [sums, bodies, withheld] = [{}, {}, []];
   for (const [name, part] of Object.entries(record.parts)) {
-    must(part.digest === undefined, `part ${name} is withheld`);
+    if (part.digest !== undefined) {
+      must(Object.keys(part).length === 1, `part ${name} is both there and withheld`);
+      sums[name] = part.digest;
+      withheld.push(name);
+      continue;
+    }
     const body = part.text === undefined ? Buffer.from(part.base64 ?? "", "base64") : Buffer.from(part.text);
     const salt = Buffer.from(part.salt ?? "", "base64");
     must(salt.length === 32, `part ${name} has no salt`);
     sums[name] = hash(salt, body).toString("hex");
     bodies[name] = body;
   }
-  return { bodies, digest: digest(jcs(sums)) };
+  return { bodies, withheld, digest: digest(jcs(sums)) };
 }
 
 // lines gives {header, blobs, records} of a whole log. Records are in order, and in
@@ -117,12 +121,12 @@ export function read(bytes, fail) {
     fail.position = records.length;
     const r = line.record;
     must(r && r.position === records.length, "a record is left out");
-    const { bodies, digest: record_digest } = parts(r);
+    const { bodies, withheld, digest: record_digest } = parts(r);
     const leaf = hash(LEAF, jcs({ at: r.at, kind: r.kind, position: r.position, record_digest, tenant_tag: r.tag, v: 1 }));
     const proof = Buffer.from(r.proof, "base64");
     const hashes = Array.from({ length: proof.length / 32 }, (_, i) => proof.subarray(32 * i, 32 * i + 32));
     must(included(leaf, r.position, header.size, hashes, checkpoint.root), "not in the log");
-    records.push({ ...r, bodies, digest: record_digest });
+    records.push({ ...r, bodies, withheld, digest: record_digest });
   }
   fail.position = -1;
   must(records.length === header.size, "records are left out");

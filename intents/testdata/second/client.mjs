@@ -19,11 +19,10 @@ export class Clients {
   // opens: an API key stands with the agent client, and with no other.
   opens(o) {
     const { agent, api_key, schedule } = o.args;
-    if (this.state.rules < 5) return;
     must((agent === "client") === (api_key !== undefined), "an API key without the agent client, or that without one");
     if (api_key === undefined) return;
     must(!schedule, "a client for a schedule");
-    through(o.claims, api_key);
+    if (!o.erased) through(o.claims, api_key);
   }
 
   // runs is what a client may do that comes with an API key: call what is approved and given.
@@ -37,7 +36,7 @@ export class Clients {
   }
 
   scope(o, t) {
-    if (t.apiKey !== undefined) through(o.claims, t.apiKey);
+    if (t.apiKey !== undefined && !o.erased) through(o.claims, t.apiKey);
   }
 
   // numbered says whether the plan is a client's, whose calls have numbers, each its own.

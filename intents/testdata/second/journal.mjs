@@ -4,7 +4,7 @@
 //	node journal.mjs TRUST BUNDLE…
 //
 // prints a line {bundle, ok, position, reason} for every bundle of a whole log. It
-// evaluates no policy and no argument schemas, and looks at no batches and erasures.
+// evaluates no policy and no argument schemas, and knows no masks.
 
 import { readFileSync } from "node:fs";
 import { Bad, checkpointBy, must, read } from "./bundle.mjs";
@@ -18,6 +18,7 @@ function judge(trust, bytes, fail) {
     fail.position = record.position;
     state.take(record);
   }
+  state.erasures.end(fail);
   fail.position = -1;
   must([...state.ledgerKeys].some((x) => checkpointBy(checkpoint, x)), "the last checkpoint is not signed by a ledger key");
   for (const [policy, position] of state.early) {

@@ -20,7 +20,7 @@ const RETRY_KEPT = 600000;
 
 export class Plans {
   constructor(state) {
-    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), budgets: new Budgets(state), clients: new Clients(state), runs: new Runs(state) });
+    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), unshown: new Set(), budgets: new Budgets(state), clients: new Clients(state), runs: new Runs(state) });
   }
 
   // key of a task.
@@ -68,11 +68,11 @@ export class Plans {
     const request = o.args.request?.digest;
     this.clients.opens(o);
     const client = o.args.api_key !== undefined;
-    const takes = !o.released && !client && (this.state.rules < 5 || o.args.agent !== "dreaming-agent");
-    if (this.state.rules > 3) this.mayTurn(o, session, o.args.request, takes);
+    const takes = !o.released && !client && o.args.agent !== "dreaming-agent";
+    this.mayTurn(o, session, o.args.request, takes);
     this.state.schedules.fire(o);
     this.plans.set(name, {
-      request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && takes,
+      request, opened: this.state.at, turning: session !== "" && takes,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
@@ -93,7 +93,7 @@ export class Plans {
 
   agent(o) {
     const p = this.of(o);
-    must(p && !p.final && (p.runs || this.state.rules > 4), "no open plan of an agent");
+    must(p && !p.final, "no open plan");
     const { step } = o.context;
     must(p.runs?.apiKey === undefined, "no agent runs the plan of a client");
     must(p.runs || !step || p.steps.find((s) => s.step === step)?.runs, "no agent runs the step");
@@ -119,10 +119,7 @@ export class Plans {
     for (const s of p.steps) {
       const mine = p.effects.filter((e) => e.step === s.step);
       if (s.status === "held" && !mine.some((e) => e.status === "held")) s.status = "pending";
-      if (s.status !== "running") continue;
-      const happened = this.state.rules < 4 && mine.some((e) => e.revision === p.revision && e.once && e.status !== "undelivered" && e.status !== "held");
-      s.status = happened ? "interrupted" : "pending";
-      if (happened) this.replan(p);
+      if (s.status === "running") s.status = "pending";
     }
   }
 
@@ -165,7 +162,7 @@ export class Plans {
     must(drop.every((n) => p.steps.some((s) => s.step === n && s.status !== "done" && this.stays(s))), "drops a step that does not wait");
     const staying = p.steps.filter((s) => this.stays(s) && !drop.includes(s.step));
     must(staying.length + steps.length <= MAX_STEPS, "too many steps");
-    const last = p.steps.findLast((s) => this.state.rules > 3 || s.status === "done")?.step ?? 0;
+    const last = p.steps.at(-1)?.step ?? 0;
     const known = new Set(staying.map((s) => s.step));
     const added = steps.map((s, i) => {
       must(s.step === last + i + 1, "step numbers do not run on");
@@ -204,14 +201,15 @@ export class Plans {
   }
 
   // introduced is the key that an order brings, and until when it signs.
-  introduced({ args, now }) {
+  introduced(o) {
+    const { args, now } = o;
     const key = admit({ ...args.jwk });
     must(key, "a key that is not admitted");
     must(!this.state.keys.has(key.kid) && !this.byKey.has(key.kid), "a key that was used before");
     const { pop, ...proved } = args;
     const [header, signature] = pop.split("..");
     const input = `${header}.${Buffer.from(jcs(proved)).toString("base64url")}`;
-    must(kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
+    must(o.erased || kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
     const deadline = Date.parse(args.deadline);
     must(deadline > now && deadline <= now + HOUR + LEEWAY, "a deadline that is not within the next hour");
     return { key, deadline };
@@ -271,7 +269,7 @@ export class Plans {
     const replies = (o.args.reply ?? o.args.reply_bytes) !== undefined;
     if (t.plan.graph) this.runs.finishable(o, t.plan, t.step);
     else must(status !== "done" || replies === (t.plan.agent !== undefined), "done with a reply where none belongs, or without");
-    must(status !== "done" || t.plan.agent || t.plan.graph || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    must(status !== "done" || t.plan.agent || t.plan.graph || t.step.results.includes(memory_key) || this.unshown.has(`${o.tenant}/${task_id}`), "done names no result of a write_memory of the step");
     const held = t.held || this.asked(t).some((c) => c.parent === t && c.held);
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held" && (!t.ask || e.ask === t.ask));
     must(status !== "held" || waits || held, "no order of the step waits, nor was one of the task held");
@@ -380,6 +378,7 @@ export class Plans {
     this.clients.scope(o, t);
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
+    if (o.erased) return;
     const held = (o.d.hold?.rules ?? []).map(jcs);
     must(approvals(t.agent, t.holds, o).every((rule) => held.includes(jcs(rule))), "its agent's file holds it, and it did not wait for people");
   }
@@ -396,24 +395,14 @@ export class Plans {
     this.await(o);
     this.runs.note(o, this.of(o), "held");
     this.note(o, "held");
-    if (o.key.role !== "task") return;
-    const t = this.byKey.get(o.kid);
-    t.held = true;
-    if (this.state.rules > 3) return;
-    this.endTask(t, "held for approval");
-    t.step.status = "held";
+    if (o.key.role === "task") this.byKey.get(o.kid).held = true;
   }
 
   // fresh: nothing that acts once is ordered again in its plan while it may have acted.
   fresh(o) {
     if (this.runs.ordered(o, this.of(o)) || this.clients.numbered(o, this.of(o))) return;
-    if (o.d.effect !== "once") return;
-    const args = jcs(o.args);
-    if (this.state.rules > 3) return this.occurs(o, args);
-    for (const e of this.of(o)?.effects ?? []) {
-      const equal = e.once && e.status !== "undelivered" && e.type === o.type && e.args === args;
-      must(!equal || (o.context.occurrence && e.status !== "indeterminate"), "an equal order that acts once was accepted before");
-    }
+    if (o.d.effect !== "once" || o.erased) return;
+    this.occurs(o, jcs(o.args));
   }
 
   // occurs: of equal orders of one step, occurrence n has n before it. Those of steps that
@@ -427,14 +416,15 @@ export class Plans {
     must(!equal.some((e) => e.status === "indeterminate"), "nobody knows how an equal order ended");
     must(!equal.some((e) => e.occurrence === occurrence && e.status !== "undelivered"), "an equal order that acts once was accepted before");
     const before = new Set(equal.map((e) => e.occurrence).filter((n) => n < occurrence));
-    if (this.of(o)) must(before.size === occurrence, "an occurrence without those before it");
+    const erased = (this.of(o)?.noted ?? []).some((e) => e.order.erased && e.step === step && e.revision === revision && e.ask === ask);
+    if (this.of(o)) must(before.size === occurrence || erased, "an occurrence without those before it");
   }
 
   // unsettled: nobody knows what became of an earlier call of the skill in the step. It is
   // indeterminate, or is being carried out and its task has ended.
   unsettled(o) {
     const { step, revision = 0, task_id } = o.context;
-    if (this.state.rules < 5 || o.d.effect !== "once" || !o.facts.skill || !step) return false;
+    if (o.d.effect !== "once" || !o.facts.skill || !step) return false;
     const late = (e) => {
       const t = this.tasks.get(`${o.tenant}/${e.task}`);
       return (e.status === "open" || (e.status === "held" && e.order.released)) && e.task !== task_id && t?.ended !== undefined;
@@ -453,7 +443,7 @@ export class Plans {
 
   note(o, status) {
     const { step, revision = 0, occurrence = 0, ask } = o.context;
-    o.noted = { order: o, task: o.context.task_id, skill: o.facts.skill?.name, step, revision, occurrence, ask, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
+    o.noted = { order: o, task: o.context.task_id, skill: o.facts.skill?.name, step, revision, occurrence, ask, type: o.type, args: o.erased ? undefined : jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
     this.of(o)?.noted.push(o.noted);
   }
@@ -472,11 +462,7 @@ export class Plans {
       const never = o.d.verdict === "hold" && !o.released && out.code !== "APPROVAL_REJECTED";
       o.noted.status = nothing || never ? "undelivered" : out.status;
       const waits = p.noted.some((e) => e.step === s?.step && e.status === "held");
-      if (wasHeld && this.state.rules > 3 && !waits) s.status = "pending";
-      if (wasHeld && this.state.rules < 4 && (out.code === "APPROVAL_REJECTED" || out.code === "APPROVAL_EXPIRED")) {
-        s.status = "failed";
-        this.replan(p);
-      }
+      if (wasHeld && !waits) s.status = "pending";
     }
     if (o.type !== "write_memory" || !s) return;
     if (out.status === "done" && s.revision === o.context.revision) s.results.push(result?.key);

@@ -59,6 +59,7 @@ export const isEnvelope = closed({
     occurrence: count,
     ask: path,
     call: path,
+    tool: text(/^[A-Za-z0-9_.-]{1,128}$/),
     agent: closed({ "name!": id, "digest!": digest }),
     cause: digest,
     labels: (v) => isObject(v) && Object.keys(v).length <= 32 && Object.entries(v).every(([name, label]) => id(name) && characters(0, 256)(label)),

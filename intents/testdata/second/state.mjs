@@ -6,15 +6,16 @@ import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url, rawSignature } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
 import { Approvals, UNSETTLED } from "./approvals.mjs";
+import { Batches } from "./batches.mjs";
+import { Erasures } from "./erasures.mjs";
 import { Gate } from "./gate.mjs";
 import { Breakers } from "./breakers.mjs";
-import { Moves } from "./moves.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
-const KNOWN_RULES = 7;
+const RULES = 1;
 const unsettled = (d) => (d.hold?.rules ?? []).some((rule) => rule.id === UNSETTLED);
 
 const admitted = new Map();
@@ -45,7 +46,6 @@ const TEXTS = {
   "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
-  "graph.patch": ["patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from"],
   "schedule.put": ["input"],
   action: ["payload"],
   "workflow.start": ["inputs"],
@@ -63,13 +63,14 @@ function without(v, [name, ...more]) {
   return { ...rest, [`${name}_bytes`]: Buffer.byteLength(typeof text === "string" ? text : jcs(text)) };
 }
 
-// summaryOf is what is read in place of an order that was erased.
-function summaryOf({ d, type, tenant, user_id, context, args, body }) {
+// summaryOf is what is read in place of an order that was erased; nothing, of one that cannot be.
+function summaryOf({ d, type, tenant, user_id, context, args, name }) {
   const { labels, ...named } = context;
-  const s = { type, tenant, user: user_id, context: named, key: orderKey(tenant, user_id, type, body.constraints.idempotency_key) };
+  const s = { type, tenant, user: user_id, context: named, key: name };
   if (d.verdict === "deny") return s;
+  if (d.executor === "router" && !Object.hasOwn(TEXTS, type)) return undefined;
   if (typeof args.plan_id === "string" && args.plan_id !== "") s.plan_id = args.plan_id;
-  if (d.executor === "router" && Object.hasOwn(TEXTS, type)) s.args = TEXTS[type].reduce((a, text) => without(a, text.split("/")), args);
+  if (d.executor === "router") s.args = TEXTS[type].reduce((a, text) => without(a, text.split("/")), args);
   return s;
 }
 
@@ -88,7 +89,7 @@ const apiKey = (grant) => (/^apikey:(.+)$/.exec(grant?.act.client ?? "") ?? [])[
 
 export class State {
   constructor(trust, blobs) {
-    Object.assign(this, { trust, blobs, rules: 0, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set(), early: new Map() });
+    Object.assign(this, { trust, blobs, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set(), early: new Map() });
     this.orders = new Map(); // open, by position
     this.held = new Map(); // of these, those that wait for people, by intent_id
     this.unknown = new Set(); // intent_ids of indeterminate orders
@@ -101,7 +102,8 @@ export class State {
     this.schedules = new Schedules(this);
     this.breakers = new Breakers(this);
     this.approvals = new Approvals(this);
-    this.moves = new Moves(this);
+    this.batches = new Batches();
+    this.erasures = new Erasures();
   }
 
   take(r) {
@@ -109,23 +111,21 @@ export class State {
     this.at = Date.parse(r.at);
     this.latest = Math.max(this.latest, this.at);
     must(new Date(this.at).toISOString() === r.at, "a time in another form");
+    this.erasures.may(r);
     if (r.kind === "control") this.control(part(r, "control"));
+    if (r.kind !== "order" && r.kind !== "outcome") this.batches.take(undefined);
     must(this.keySet, "the log does not begin with its genesis");
     if (r.kind === "order") this.order(r);
     else if (r.kind === "outcome") this.outcome(r);
     else if (r.kind === "release") this.release(part(r, "release"));
     else if (r.kind === "takeover") this.about(part(r, "takeover").of, "a takeover of an order that is not open");
     else must(r.kind === "control", "a record of no kind");
-    if (this.rules > 2) this.plans.leave(this.latest);
+    this.plans.leave(this.latest);
   }
 
   control(c) {
-    if (c.rules !== undefined) {
-      must(c.rules >= this.rules && c.rules >= 1, "rules only increase");
-      must(c.rules <= KNOWN_RULES, "rules that nobody knows here");
-    }
-    this.rules = c.rules ?? Math.max(this.rules, 1);
     must((c.genesis !== undefined) === (this.position === 0), "a genesis is the first record, and no other");
+    must(c.rules === (this.position === 0 ? RULES : undefined), "rules that nobody knows here, or of another record than the genesis");
     if (c.genesis !== undefined) this.genesis(c.genesis);
     if (c.policy_digest) this.policy(c.policy_digest, c.policy_revision ?? 0);
     if (c.catalog_digest) this.catalog = c.catalog_digest;
@@ -199,7 +199,7 @@ export class State {
   // timed gives the time that a decision was made at.
   timed(text) {
     const now = Date.parse(text);
-    must(new Date(now).toISOString() === text && (this.rules > 1 ? now <= this.at : now === this.at), "decided at another time than its record says");
+    must(new Date(now).toISOString() === text && now <= this.at, "decided at another time than its record says");
     return now;
   }
 
@@ -210,36 +210,33 @@ export class State {
   }
 
   order(r) {
-    const [sealed, d, facts] = [part(r, "order"), part(r, "decision"), part(r, "facts")];
-    const body = JSON.parse(sealed.payload);
-    must(jcs(body) === sealed.payload, "an order that is not canonical");
-    const raw = sealed.header === "";
-    const input = raw ? sealed.payload : `${sealed.header}.${Buffer.from(sealed.payload).toString("base64url")}`;
-    must(d.intent_id === digest(input), "the record names another intent_id");
-    const o = { body, d, facts, position: r.position, digest: r.digest, context: body.context ?? {}, ...body.actor, ...body.intent };
-    o.kid = raw ? body.actor.kid : kidOf(sealed.header, "writ-intent+jws");
-    must(base64url(o.kid) !== null && (body.actor.kid ?? o.kid) === o.kid, "an order that names no key, or two");
+    const [d, facts] = [part(r, "decision"), part(r, "facts")];
+    const o = r.withheld.length > 0 ? this.erased(r, d, facts) : this.shown(r, d, facts);
+    this.batches.take(d.batch, o.tenant, r.position);
     o.replay = part(r, "replay");
     o.now = this.timed(facts.now);
     const tenants = this.seen(d.directory);
     this.inForce(d);
+    this.erasures.lacks(r, o, r.position);
     o.key = this.keys.get(o.kid) ?? this.plans.key(o.kid);
-    if (o.key) must(raw === Boolean(o.key.raw) && signed(o.key.x, input, raw ? rawSignature(sealed.sig) : base64url(sealed.sig)), "the signature of the order");
-    const summary = part(r, "summary");
-    if (summary) must(jcs(summary) === jcs(summaryOf(o)), "its summary does not follow from the order");
+    if (!o.erased) this.signed(r, o);
     if (d.verdict === "deny") return must(d.code && d.code !== "OK", "a refusal without a code");
     must(d.verdict === "allow" || d.verdict === "hold", "no verdict");
     must(o.key, "an unknown key");
     must(!o.key.revoked && o.now <= o.key.end, "a revoked key");
     must(facts.signer.kid === o.kid && facts.signer.role === o.key.role, "the record names another signer");
-    this.actor(o, part(r, "grant"));
-    this.fresh(o);
-    this.entitled(o, tenants);
-    this.moves.order(o);
+    const row = this.row(o.type);
+    must(row && row.signed_by.includes(o.key.role), `a ${o.key.role} key may not sign ${o.type}`);
+    must(row.executor === d.executor, "decided otherwise than the catalog says");
+    if (!o.erased) {
+      this.actor(o, part(r, "grant"));
+      this.fresh(o);
+      this.entitled(o, row, tenants);
+    }
     if (o.key.role === "task") this.plans.scope(o);
     this.plans.fresh(o);
     must(this.plans.unsettled(o) === unsettled(d), "it waits for an earlier call of its skill where what became of each is known, or does not where it is not");
-    if (this.rules > 2) this.plans.timed(o);
+    this.plans.timed(o);
     this.reserve(o);
     this.orders.set(o.position, o);
     if (d.verdict === "hold") must(facts.breaker === undefined, "a mark of an order that is not sent");
@@ -248,6 +245,37 @@ export class State {
     this.breakers.sent(o, o.now, facts);
     if (d.executor === "router") this.apply(o);
     else this.plans.dispatched(o);
+  }
+
+  // shown is an order as it was signed.
+  shown(r, d, facts) {
+    const sealed = part(r, "order");
+    const body = JSON.parse(sealed.payload);
+    must(jcs(body) === sealed.payload, "an order that is not canonical");
+    const raw = sealed.header === "";
+    const input = raw ? sealed.payload : `${sealed.header}.${Buffer.from(sealed.payload).toString("base64url")}`;
+    must(d.intent_id === digest(input), "the record names another intent_id");
+    const { actor, intent, context = {} } = body;
+    const kid = raw ? actor.kid : kidOf(sealed.header, "writ-intent+jws");
+    must(base64url(kid) !== null && (actor.kid ?? kid) === kid, "an order that names no key, or two");
+    const name = orderKey(actor.tenant, actor.user_id, intent.type, body.constraints.idempotency_key);
+    return { body, d, facts, position: r.position, digest: r.digest, context, ...actor, ...intent, kid, name, raw, input, sig: sealed.sig };
+  }
+
+  // erased is an order as far as its summary says.
+  erased(r, d, facts) {
+    const s = part(r, "summary");
+    must(s && d.verdict !== "hold" && r.withheld.includes("order"), "an order is withheld that cannot be erased");
+    must(d.verdict === "deny" || d.executor !== "router" || s.args, "an order is withheld that others rest on");
+    const args = s.args ?? (s.plan_id ? { plan_id: s.plan_id } : {});
+    return { erased: true, d, facts, position: r.position, digest: r.digest, context: s.context, tenant: s.tenant, user_id: s.user, type: s.type, args, kid: facts.signer.kid, name: s.key };
+  }
+
+  // signed: its key has signed the order, and its summary follows from it.
+  signed(r, o) {
+    const { key, raw, input, sig } = o;
+    if (key) must(raw === Boolean(key.raw) && signed(key.x, input, raw ? rawSignature(sig) : base64url(sig)), "the signature of the order");
+    must(jcs(part(r, "summary") ?? null) === jcs(summaryOf(o) ?? null), "its summary does not follow from the order");
   }
 
   // actor: the grant, or the operator's own key, speaks for the order's user.
@@ -277,7 +305,7 @@ export class State {
 
   dead(g) {
     const before = this.revoked.get(`${g.tenant}/${g.sub}`) ?? -Infinity;
-    return this.rules > 1 ? g.iat * 1000 <= before + LEEWAY : g.iat * 1000 < before;
+    return g.iat * 1000 <= before + LEEWAY;
   }
 
   fresh(o) {
@@ -288,11 +316,9 @@ export class State {
     must(o.now <= issued + ttl_sec * 1000 + LEEWAY, "accepted after its ttl_sec");
   }
 
-  // entitled: the key's role may sign the type, and the actor's roles give what it needs.
-  entitled(o, tenants) {
-    const row = this.row(o.type);
-    must(row && row.signed_by.includes(o.key.role), `a ${o.key.role} key may not sign ${o.type}`);
-    must(row.executor === o.d.executor && o.body.constraints.ttl_sec <= row.ttl_sec, "decided otherwise than the catalog says");
+  // entitled: the actor's roles give what the type needs.
+  entitled(o, row, tenants) {
+    must(o.body.constraints.ttl_sec <= row.ttl_sec, "decided otherwise than the catalog says");
     const roles = this.rolesOf(o, tenants);
     must(jcs(o.facts.roles ?? []) === jcs(roles), "decided with other roles than grant and directory give");
     this.capable(o, row, tenants, roles);
@@ -306,7 +332,7 @@ export class State {
     if (o.type === "kb.index" || o.type === "kb.remove") need += o.args.scope === "tenant" ? ":tenant" : ":own";
     if (o.type === "workflow.start") need = `runs:start:${o.args.workflow_id}`;
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
-    if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
+    if (o.type === "write_memory" && o.args.scope === "tenant") need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
     must(declared.every((c) => given(caps, c)), "declares what no role gives");
     const ofSteps = (o.type === "plan" ? o.args.steps : []).filter((s) => s.agent).map((s) => `agents:run:${s.agent}`);
@@ -344,7 +370,7 @@ export class State {
       must(o.tenant === "system" || !foreign, "only operators of system name another tenant");
       return user.roles;
     }
-    return this.rules > 1 ? this.rolesNow(t, o.claims) : o.claims.roles;
+    return this.rolesNow(t, o.claims);
   }
 
   rolesNow(t, g) {
@@ -361,8 +387,7 @@ export class State {
 
   // reserve reserves the idempotency key.
   reserve(o) {
-    o.name = orderKey(o.tenant, o.user_id, o.type, o.body.constraints.idempotency_key);
-    must(o.d.key === undefined || o.d.key === o.name, "the decision names another idempotency key");
+    must(o.d.key === o.name, "the decision names another idempotency key");
     const holder = this.taken.get(o.name);
     must(!holder || (holder.ended !== undefined && this.at >= holder.ended + DAY), "a second order under one idempotency key");
     this.taken.set(o.name, { order: o });
@@ -378,15 +403,17 @@ export class State {
     const out = part(r, "outcome");
     const o = this.about(out.of, "an outcome of no open order");
     this.orders.delete(o.position);
-    if (r.receipt) this.receipt(r, o, out);
+    this.erasures.lacks(r, o, o.position);
     if (o.d.verdict === "hold" && !o.released) {
       must(out.status === "failed", "a held order is carried out without release");
       must(out.code !== "APPROVAL_REJECTED" || o.refused, "rejected, and nobody said so");
       must(out.code !== "CHANGED" || o.edited, "changed, and nobody has edited it");
       must(out.code !== "APPROVAL_EXPIRED" || this.at >= o.deadline, "expired before its deadline");
     }
-    const answer = out.result ?? part(r, "result");
-    if (o.said && out.status === "done") must(answer !== undefined && jcs(answer) === jcs(o.said), "the answer to a question is not what people said");
+    must(out.result === undefined && out.outputs === undefined, "a result that is no part of its own");
+    const answer = part(r, "result");
+    if (o.said && out.status === "done" && !r.withheld.includes("result")) must(answer !== undefined && jcs(answer) === jcs(o.said), "the answer to a question is not what people said");
+    if (o.type === "write_memory" && r.withheld.includes("result")) this.plans.unshown.add(`${o.tenant}/${o.context.task_id}`);
     this.breakers.ended(o, out);
     this.held.delete(o.d.intent_id);
     const again = out.status === "failed" && out.retryable;
@@ -395,12 +422,6 @@ export class State {
     if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
     this.plans.ended(o, out, answer);
     if (o.type === "session.close" && out.status === "done") this.gate.close(o);
-  }
-
-  receipt(r, o, out) {
-    const c = open(r.receipt, "writ-receipt+jws", (kid) => this.alive(kid, "router"));
-    const says = { iss: this.trust.origin, intent_id: o.d.intent_id, position: o.position, code: out.code, policy_digest: o.d.policy_digest, record_digest: o.digest, outcome_digest: r.digest, within_sec: 60 };
-    must(jcs(c) === jcs(says), "a receipt of other records");
   }
 
   hold(o, tenants) {
@@ -491,7 +512,6 @@ export class State {
     this.held.delete(o.d.intent_id);
     this.breakers.sent(o, now, facts);
     if (d.executor !== "router") return;
-    this.moves.order(o);
     this.apply({ ...o, now, facts });
   }
 
@@ -526,7 +546,7 @@ export class State {
       case "grant.revoke": {
         const before = Date.parse(args.before);
         must(before <= o.now + LEEWAY, "revokes grants of the future");
-        must(this.rules < 2 || this.directories.at(-1).tenants.has(args.tenant), "no such tenant");
+        must(this.directories.at(-1).tenants.has(args.tenant), "no such tenant");
         const name = `${args.tenant}/${args.sub}`;
         this.revoked.set(name, Math.max(before, this.revoked.get(name) ?? -Infinity));
         return this.plans.endOf(args.tenant, args.sub);
@@ -537,6 +557,8 @@ export class State {
         return this.schedules.delete(o);
       case "order.resolve":
         return this.resolve(o);
+      case "record.erase":
+        return this.erasures.erase(o, this.position);
       case "usage.report":
         return this.plans.budgets.reported(o);
       default:
@@ -558,15 +580,11 @@ export class State {
   adminPut(o, args, tenant) {
     const there = this.directories.at(-1).tenants;
     if (args.new_tenant) {
-      const { id, came } = args.new_tenant;
-      this.moves.begins(args.new_tenant);
-      return this.change((tenants) => {
-        this.newTenant(tenants, id);
-        if (came) Object.assign(tenants.get(id), { roles: new Map(), place: { came } });
-      });
+      const { id } = args.new_tenant;
+      must(!there.has(id), "a tenant with this id exists");
+      return this.change((tenants) => this.newTenant(tenants, id));
     }
     must(there.has(tenant), "no such tenant");
-    this.moves.put(o, tenant);
     this.change((tenants) => {
       const t = tenants.get(tenant);
       if (args.user) t.users.set(args.user.user_id, args.user);
@@ -574,7 +592,7 @@ export class State {
       if (args.role) t.roles.set(args.role.role, args.role.capabilities);
       if (args.api_key) this.putKey(t, args.api_key);
     });
-    if (this.rules > 1 && args.user?.disabled) this.plans.endOf(tenant, args.user.user_id);
+    if (args.user?.disabled) this.plans.endOf(tenant, args.user.user_id);
   }
 
   putKey(t, key) {

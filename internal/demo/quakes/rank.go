@@ -38,7 +38,7 @@ type rankOutput struct {
 	Rows []row `json:"rows"`
 }
 
-// rank sorts stably, so rows with equal values keep the order they came in,
+// rank sorts stably, so rows with equal values stay in their original order,
 // and numbers the rows from 1. Rows without a value (null, or no such member)
 // come last in either direction. Values must be all numbers or all texts.
 func rank(in rankInput) (rankOutput, error) {

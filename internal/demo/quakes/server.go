@@ -24,14 +24,14 @@ import (
 // Path is where the handler answers.
 const Path = "/mcp"
 
-// Version is what the server calls itself in the handshake.
+// Version is the server's version in the handshake.
 const Version = "1.0.0"
 
 // headerTimeout bounds how long a client may take to send its request header.
 const headerTimeout = 10 * time.Second
 
 // Handler answers MCP requests at Path, in both protocol eras and without
-// sessions. It is safe for concurrent use and holds no goroutine.
+// sessions. It is safe for concurrent use and has no goroutine.
 func Handler() (http.Handler, error) {
 	data, err := Feed()
 	if err != nil {

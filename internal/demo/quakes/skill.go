@@ -15,7 +15,7 @@ import (
 //go:embed schemas/*.json
 var schemaFiles embed.FS
 
-// skill is one tool of this server: its manifest and what it does.
+// skill is one tool of this server: its manifest and its function.
 type skill struct {
 	name, description string
 	input, output     json.RawMessage

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/storage"
 )
 
@@ -46,20 +46,20 @@ type chaos struct {
 
 	mu     sync.Mutex // guards the rest
 	random *rand.Rand
-	over   bool // the fault is
+	done   bool // the fault is
 	tries  int
 	acked  map[string]int64 // positions that answers had, by intent_id and code
 	broken []string
 }
 
-// comes says whether the fault comes now, in so many of a hundred cases.
+// comes reports whether the fault comes now, in so many of a hundred cases.
 func (c *chaos) comes(fault string, percent int) bool {
 	if c == nil || c.fault != fault {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || c.random.IntN(100) >= percent {
+	if c.done || c.random.IntN(100) >= percent {
 		return false
 	}
 	c.tries++
@@ -89,7 +89,7 @@ func (l lossy) Request(ctx context.Context, subject string, data []byte) ([]byte
 		}
 	}
 	reply, err := l.Conn.Request(ctx, subject, data)
-	if err != nil || subject != bus.Orders {
+	if err != nil || subject != bus.Intents {
 		return reply, err
 	}
 	first := l.acks(reply)
@@ -140,9 +140,9 @@ func (c *chaos) lie() intents.Report {
 	return lies[c.number(len(lies))]
 }
 
-// TestFaults: whatever fault comes to a run, it reaches an end; an order that acts once is carried out
-// at most once; what was acknowledged is in the journal where the answer said; a duplicate gets the
-// first one's answer; and the state that follows from the journal is the one that was there.
+// TestFaults: whatever fault comes to a run, it reaches an end; an intent that acts once is carried
+// out at most once; what was acknowledged is in the journal where the answer said; a duplicate gets
+// the first one's answer; and the state that follows from the journal is the one that was there.
 func TestFaults(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(campaignTime))
 	seed, runs := uint64(1), 3*len(faults)
@@ -189,7 +189,7 @@ func (x *run) disturbed() {
 	for n := 0; ; n++ {
 		if n == 20 { // a fault that goes on for ever may keep a run from its end for ever
 			c.mu.Lock()
-			c.over = true
+			c.done = true
 			c.mu.Unlock()
 		}
 		if n == 60 {
@@ -202,7 +202,7 @@ func (x *run) disturbed() {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			x.handOut(ctx)
+			x.dispatch(ctx)
 		}()
 		for before, still := x.w.Dir.Next(), true; still; {
 			select {
@@ -220,8 +220,8 @@ func (x *run) disturbed() {
 			break
 		}
 	}
-	for attempt, orders := range x.calls {
-		for id, times := range orders {
+	for attempt, byID := range x.calls {
+		for id, times := range byID {
 			var node int
 			if _, err := fmt.Sscanf(attempt, "n%d.", &node); err == nil && times > 1 && x.graph.nodes[node].skill == "s.once" {
 				c.violated("the order %s of %s was carried out %d times", id, attempt, times)

@@ -7,12 +7,12 @@ import (
 	"hash/fnv"
 	"sync"
 
-	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// errDead is what a router is told that is dead.
+// errDead is the error of a dead router.
 var errDead = errors.New("this process is dead")
 
 // life is that of the processes that a death ends together.
@@ -24,37 +24,37 @@ type life struct {
 
 func newLife() *life { return &life{due: make(chan struct{}), dead: make(chan struct{})} }
 
-// points says at which commits there is a death. Commits are told apart by what they are
-// about, so that they are the same ones in each run of a graph, whatever runs side by side.
+// points selects the commits with a death. Commits are identified by their content, so that they
+// are the same ones in each run of a graph, whatever runs concurrently.
 type points struct {
 	pass   int // of two: each kills where the other does not; negative: none does
 	sample uint32
 
-	mu     sync.Mutex // guards the rest
-	seen   map[string]int
-	orders map[int64]string // what the orders are about, by position
-	life   *life
+	mu      sync.Mutex // guards the rest
+	counts  map[string]int
+	intents map[int64]string // what the intents are about, by position
+	life    *life
 }
 
-// at says whether the commit of these entries is one to die at, and of which life.
+// at returns the life that dies at the commit of these entries, if any.
 func (p *points) at(entries []storage.Entry, positions []int64) *life {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := ""
 	for i, e := range entries {
-		about := p.orders[e.Of]
-		if e.Record.Kind == storage.KindOrder {
-			if o, err := state.ReadOrder(e.Record); err == nil {
+		about := p.intents[e.Target]
+		if e.Record.Kind == storage.KindIntent {
+			if o, err := state.ReadIntent(e.Record); err == nil {
 				if about = fmt.Sprint(o.Type, o.Context.Step); o.Type == "skill.call" || o.Type == "node.skip" {
 					about += string(o.Args)
 				}
 			}
-			p.orders[positions[i]] = about
+			p.intents[positions[i]] = about
 		}
 		key += string(e.Record.Kind) + about + " "
 	}
-	n := p.seen[key]
-	p.seen[key]++
+	n := p.counts[key]
+	p.counts[key]++
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
 	if p.pass < 0 || p.life == nil || n > 2 || (h.Sum32()/7+uint32(n+p.pass))%2 > 0 || h.Sum32()%p.sample > 0 {
@@ -63,8 +63,8 @@ func (p *points) at(entries []storage.Entry, positions []int64) *life {
 	return p.life
 }
 
-// gate is a journal at which processes die: a commit to die at is durable, and whoever made it
-// hears nothing before they are dead.
+// gate is a journal at which processes die: a commit to die at is durable, and its caller gets no
+// answer before it is dead.
 type gate struct {
 	routertest.Journal
 	points *points
@@ -111,13 +111,13 @@ func (g *gate) Commit(ctx context.Context, c storage.Commit) (storage.Result, er
 	return r, err
 }
 
-func (g *gate) Finish(ctx context.Context, of int64, attempt int, out storage.Record, touches []storage.Subject) (int64, error) {
+func (g *gate) Finish(ctx context.Context, of int64, attempt int, out storage.Record, writes []storage.Subject) (int64, error) {
 	if err := g.alive(); err != nil {
-		return storage.Nobody, err
+		return storage.NoPosition, err
 	}
-	at, err := g.Journal.Finish(ctx, of, attempt, out, touches)
+	at, err := g.Journal.Finish(ctx, of, attempt, out, writes)
 	if err == nil {
-		err = g.written([]storage.Entry{{Record: out, Of: of}}, []int64{at})
+		err = g.written([]storage.Entry{{Record: out, Target: of}}, []int64{at})
 	}
 	return at, err
 }
@@ -128,7 +128,7 @@ func (g *gate) Take(ctx context.Context, of int64, takeover storage.Record) (int
 	}
 	n, err := g.Journal.Take(ctx, of, takeover)
 	if err == nil {
-		err = g.written([]storage.Entry{{Record: takeover, Of: of}}, []int64{storage.Nobody})
+		err = g.written([]storage.Entry{{Record: takeover, Target: of}}, []int64{storage.NoPosition})
 	}
 	return n, err
 }

@@ -50,7 +50,7 @@ type node struct {
 	status string // by the oracle
 }
 
-// failed says that the node fails for good when it runs.
+// failed reports whether the node finally fails when it runs.
 func (n *node) failed() bool { return n.fails > n.retry }
 
 // attempts of the node when it runs.
@@ -138,7 +138,7 @@ func (g *graph) edge(r *rand.Rand, from int) edge {
 func (n *node) succeeds() bool { return !n.failed() && n.says }
 
 // judge is the oracle: it goes through the nodes once, one after the other, and knows nothing
-// of workflows. It says how the run ends.
+// of workflows. It returns the end of the run.
 func (g *graph) judge() catalog.PlanStatus {
 	ends := catalog.PlanComplete
 	leads := map[int]bool{}

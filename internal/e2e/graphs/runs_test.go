@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
@@ -72,13 +72,13 @@ type run struct {
 
 	agents  []process
 	deaths  int
-	read    int64                 // records of which is known what they say
-	moved   chan struct{}         // something was recorded
-	orders  map[int64]state.Order // by position
-	unknown map[string]bool       // ids of nodes' orders of which only an operator knew how they ended
+	read    int64                  // records of which is known what they say
+	moved   chan struct{}          // something was recorded
+	intents map[int64]state.Intent // by position
+	unknown map[string]bool        // ids of nodes' intents of which only an operator knew how they ended
 
 	mu    sync.Mutex                // guards calls
-	calls map[string]map[string]int // how often each order was carried out, by node and attempt
+	calls map[string]map[string]int // how often each intent was carried out, by node and attempt
 }
 
 // process of the agentic layer.
@@ -88,9 +88,9 @@ type process struct {
 	ended chan error
 }
 
-// TestGraphs: random graphs come to what an oracle says, and have the effects of an undisturbed
-// run, although the driver dies at each of the run's commits, and although all processes do.
-// No order that acts once is carried out twice.
+// TestGraphs: random graphs end as an oracle predicts, and have the effects of an undisturbed run,
+// although the driver dies at each of the run's commits, and although all processes do. No intent
+// that acts once is executed twice.
 func TestGraphs(t *testing.T) {
 	graphs, few := fewGraphs, true
 	if n, err := strconv.Atoi(os.Getenv(graphsVariable)); err == nil {
@@ -157,8 +157,8 @@ func (x *run) all(end catalog.PlanStatus) {
 // begin starts the run, which nobody drives yet.
 func (x *run) begin() {
 	x.random = rand.New(rand.NewPCG(x.graph.seed, uint64(x.mode.pass+1)))
-	x.dir, x.orders, x.unknown, x.calls = x.TempDir(), map[int64]state.Order{}, map[string]bool{}, map[string]map[string]int{}
-	x.points = &points{pass: x.mode.pass, sample: 1, seen: map[string]int{}, orders: map[int64]string{}}
+	x.dir, x.intents, x.unknown, x.calls = x.TempDir(), map[int64]state.Intent{}, map[string]bool{}, map[string]map[string]int{}
+	x.points = &points{pass: x.mode.pass, sample: 1, counts: map[string]int{}, intents: map[int64]string{}}
 	if len(x.graph.nodes) > large {
 		x.points.sample = 5
 	}
@@ -175,7 +175,7 @@ func (x *run) begin() {
 	x.w.Bus.On("plan.get", func(context.Context, routertest.Call) intents.Report {
 		return routertest.Done(catalog.PlanGetResult{Plan: x.plan.View()}) //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
 	})
-	x.w.Want(x.w.Do(x.plan.StartOrder("random", `{}`)), intents.OK)
+	x.w.Want(x.w.Do(x.plan.StartIntent("random", `{}`)), intents.OK)
 	x.serve()
 }
 
@@ -188,7 +188,7 @@ func (x *run) open(observe storage.Observer) routertest.Journal {
 	return &gate{Journal: j, points: x.points, lethal: x.mode.router}
 }
 
-// call carries out the order of a node, as its fate is.
+// call executes the intent of a node, according to its fate.
 func (x *run) call(_ context.Context, c routertest.Call) intents.Report {
 	var args struct {
 		Input struct {
@@ -229,24 +229,24 @@ func (x *run) call(_ context.Context, c routertest.Call) intents.Report {
 	return routertest.Done(map[string]any{"output": map[string]any{"success": n.says, "n": n.n}})
 }
 
-// serve lets the router take orders.
+// serve lets the router accept intents.
 func (x *run) serve() {
 	x.bus = x.connect(natsserver.Router)
 	ctx, stop := context.WithCancel(x.lasting())
 	ready := make(chan struct{})
 	x.stop, x.serves = func() { stop(); x.leave() }, make(chan error, 1)
 	r, conn := x.w.Router, x.bus
-	take := func(_ context.Context, raw []byte) []byte { // as Router.Serve; here who waits for another's order dies, too
+	take := func(_ context.Context, raw []byte) []byte { // as Router.Serve; here a waiter for another's intent dies, too
 		a, err := r.SubmitAndWait(ctx, raw, patience)
 		if err != nil {
-			a = router.Refused(raw, err)
+			a = router.RefusalAnswer(raw, err)
 		}
 		out, err := json.Marshal(a)
 		x.w.Must(err)
 		return out
 	}
 	go func() {
-		x.serves <- conn.Serve(ctx, bus.Service{Name: bus.ServiceName("router"), Version: "1.0.0", Queue: "router", Endpoints: map[string]bus.Handler{bus.Orders: take}}, ready)
+		x.serves <- conn.Serve(ctx, bus.Service{Name: bus.ServiceName("router"), Version: "1.0.0", Queue: "router", Endpoints: map[string]bus.Handler{bus.Intents: take}}, ready)
 	}()
 	x.await(ready)
 }
@@ -348,7 +348,7 @@ func (x *run) lived() (ended bool) {
 	ctx, cancel := context.WithCancel(x.Context())
 	go func() {
 		defer close(over)
-		x.handOut(ctx)
+		x.dispatch(ctx)
 	}()
 	select {
 	case <-over:
@@ -412,7 +412,7 @@ func (x *run) observe(storage.Entry) {
 	}
 }
 
-// mortal says which life ends at the next commit to die at; nil: none does.
+// mortal returns the life that ends at the next deadly commit; nil: none.
 func (x *run) mortal(l *life) {
 	x.points.mu.Lock()
 	defer x.points.mu.Unlock()
@@ -420,7 +420,7 @@ func (x *run) mortal(l *life) {
 }
 
 // recovered starts the router on what its predecessor left, unless it dies meanwhile. An operator
-// who has seen whether a call arrived says so.
+// reports whether a call arrived.
 func (x *run) recovered(l *life) bool {
 	started, ctx := make(chan error, 1), x.lasting()
 	go func() {
@@ -454,22 +454,22 @@ func (x *run) recovered(l *life) bool {
 	return true
 }
 
-// resolve says of each call of which nobody knows what became whether it arrived.
+// resolve resolves each call with an unknown outcome by whether it arrived.
 func (x *run) resolve() {
 	resolved := map[string]string{}
 	for rec, err := range x.w.Journal.Scan(x.Context(), x.read) {
 		x.w.Must(err)
 		x.read = rec.Position + 1
 		switch rec.Kind {
-		case storage.KindOrder:
-			o, err := state.ReadOrder(rec)
+		case storage.KindIntent:
+			o, err := state.ReadIntent(rec)
 			x.w.Must(err)
-			x.orders[rec.Position] = o
+			x.intents[rec.Position] = o
 		case storage.KindOutcome:
 			out, of, err := state.OutcomeOf(rec)
 			x.w.Must(err)
 			if out.Status == intents.StatusIndetermined {
-				id := x.orders[of].Decision.IntentID
+				id := x.intents[of].Decision.IntentID
 				if resolved[id] = string(intents.Failed); x.arrived(id) {
 					resolved[id], x.unknown[id] = string(intents.Done), true
 				}
@@ -478,7 +478,7 @@ func (x *run) resolve() {
 		}
 	}
 	for id, status := range resolved {
-		x.w.Want(x.w.Admin("order.resolve", catalog.OrderResolve{IntentID: id, Status: status, Reason: "seen at the other end"}), intents.OK)
+		x.w.Want(x.w.Admin("order.resolve", catalog.IntentResolve{IntentID: id, Status: status, Reason: "seen at the other end"}), intents.OK)
 	}
 }
 
@@ -493,35 +493,50 @@ func (x *run) arrived(id string) bool {
 	return false
 }
 
-// handOut gives the run to the engine, as a gateway does, and waits for its end.
-func (x *run) handOut(ctx context.Context) {
-	at := intents.Context{PlanID: x.plan.ID, SessionID: routertest.SessionOf(x.plan.ID), TurnID: routertest.Turn}
-	raw, err := json.Marshal(bus.HandOut{
-		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: x.plan.View().Epoch, //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
-		Grant: x.w.Grant(x.plan.User, "default", routertest.Order{Ctx: at}),
-	})
-	x.w.Must(err)
+// silent is how long a run stands still until it is handed out again, as a gateway does: the
+// claim of a driver that died may have come after the epoch was read for the next one, which
+// then leaves the run to the dead.
+const silent = 2 * time.Second
+
+// dispatch gives the run to the engine, as a gateway does, and waits for its end.
+func (x *run) dispatch(ctx context.Context) {
 	gateway := x.connect(natsserver.Gateway) //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
 	defer gateway.Close()
-	if _, err := gateway.Request(ctx, bus.Agent("workflow"), raw); err != nil {
-		if ctx.Err() == nil {
-			x.Errorf("hand-out: %v", err)
-		}
-		return
-	}
-	for {
-		if s := x.plan.View().Status; s == catalog.PlanComplete || s == catalog.PlanFailed { //nolint:contextcheck,nolintlint // the test has one; the linter sees it now and then
+	for quiet := true; ; {
+		v := x.plan.View() //nolint:contextcheck,nolintlint // as above
+		if v.Status == catalog.PlanComplete || v.Status == catalog.PlanFailed {
 			return
+		}
+		if quiet {
+			if _, err := gateway.Request(ctx, bus.Agent("workflow"), x.dispatchOf(v.Epoch)); err != nil { //nolint:contextcheck,nolintlint // as above
+				if ctx.Err() == nil {
+					x.Errorf("hand-out: %v", err)
+				}
+				return
+			}
 		}
 		select {
 		case <-x.moved:
+			quiet = false
+		case <-time.After(silent):
+			quiet = true
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// judged holds what the run came to, and what it did, to the oracle.
+func (x *run) dispatchOf(epoch int) []byte {
+	at := intents.Context{PlanID: x.plan.ID, SessionID: routertest.SessionOf(x.plan.ID), TurnID: routertest.Turn}
+	raw, err := json.Marshal(bus.PlanDispatch{
+		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: epoch,
+		Grant: x.w.Grant(x.plan.User, "default", routertest.Intent{Ctx: at}),
+	})
+	x.w.Must(err)
+	return raw
+}
+
+// judged compares the end and the effects of the run with the oracle.
 func (x *run) judged(end catalog.PlanStatus) {
 	v := x.plan.View()
 	told := len(x.unknown) == 0 // an operator knows that a call arrived, and not what it answered
@@ -531,12 +546,12 @@ func (x *run) judged(end catalog.PlanStatus) {
 	for i, n := range x.graph.nodes {
 		got, attempts := string(v.Steps[i].Status), 0
 		for of := range n.attempts() + 1 {
-			orders := x.calls[fmt.Sprintf("n%d.%d", i, of)]
-			attempts += min(1, len(orders))
-			for id, times := range orders {
-				// What reads alone is ordered again where nobody knows how it ended.
-				if n.skill == "s.once" && times > 1 || n.skill != "s.pure" && len(orders) > 1 || x.mode.pass < 0 && times > 1 {
-					x.Errorf("graph %d: attempt %d of n%d, %s, was carried out as %d orders, and %s %d times", x.graph.seed, of, i, n.skill, len(orders), id, times)
+			byID := x.calls[fmt.Sprintf("n%d.%d", i, of)]
+			attempts += min(1, len(byID))
+			for id, times := range byID {
+				// A pure call with an unknown outcome is repeated.
+				if n.skill == "s.once" && times > 1 || n.skill != "s.pure" && len(byID) > 1 || x.mode.pass < 0 && times > 1 {
+					x.Errorf("graph %d: attempt %d of n%d, %s, was carried out as %d orders, and %s %d times", x.graph.seed, of, i, n.skill, len(byID), id, times)
 				}
 			}
 		}

@@ -12,10 +12,9 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// Check refuses a request because of its header, before its body is read. It returns nil if
-// the header is well. Bodies must be JSON and not compressed, so that none is larger than
-// its length says. Forms and plain text, which any web page can send for its visitor, are
-// refused.
+// Check refuses a request because of its header, before its body is read. It returns nil if the
+// header is valid. Bodies must be JSON and not compressed, so that none exceeds its stated length.
+// Forms and plain text, which any web page can send for its visitor, are refused.
 func Check(r *http.Request) *problem.Problem {
 	size := len(r.RequestURI)
 	for name, values := range r.Header {

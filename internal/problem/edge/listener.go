@@ -15,10 +15,10 @@ type listener struct {
 	net.Listener
 	limits Limits
 
-	mu     sync.Mutex // guards what follows, and the state of conns
+	mu     sync.Mutex // guards the fields below, and the state of conns
 	conns  map[*conn]struct{}
 	from   map[string]int // connections by address, without spare ones
-	taken  int            // the sum of from
+	total  int            // the sum of from
 	spares int
 }
 
@@ -70,12 +70,12 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 // admit admits a connection. If there are too many, it takes the place of another, which
-// must be closed, or becomes a spare one. Not ok: there is no place at all.
+// must be closed, or becomes a spare one. Not ok: there is no place.
 func (l *listener) admit(c *conn) (ended *conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	crowded := l.from[c.address] >= l.limits.PerAddress
-	if crowded || l.taken >= l.limits.Connections {
+	if crowded || l.total >= l.limits.Connections {
 		ended = l.oldest(func(x *conn) bool { return !x.spare && (!crowded || x.address == c.address) })
 		c.spare = ended == nil
 	}
@@ -92,7 +92,7 @@ func (l *listener) admit(c *conn) (ended *conn, ok bool) {
 		l.spares++
 	} else {
 		l.from[c.address]++
-		l.taken++
+		l.total++
 	}
 	return ended, true
 }
@@ -123,7 +123,7 @@ func (l *listener) drop(c *conn) {
 		l.spares--
 		return
 	}
-	l.taken--
+	l.total--
 	if l.from[c.address]--; l.from[c.address] == 0 {
 		delete(l.from, c.address)
 	}

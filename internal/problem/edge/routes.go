@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -24,8 +25,8 @@ type Routes struct {
 	Bodies map[string]func(problem.Problem) any
 }
 
-// NewRoutes are /livez and /openapi.json, which every interface has. The first handlers see every request, and then Check does;
-// upload is the one path whose body may be of any type.
+// NewRoutes serves /livez and /openapi.json, which every interface has. The first handlers process
+// every request, then Check; upload is the one path whose body may be of any type.
 func NewRoutes(log *slog.Logger, upload string, first ...gin.HandlerFunc) *Routes {
 	gin.SetMode(gin.ReleaseMode)
 	r := &Routes{Engine: gin.New(), log: log}
@@ -34,18 +35,18 @@ func NewRoutes(log *slog.Logger, upload string, first ...gin.HandlerFunc) *Route
 	r.Use(trace)
 	r.Use(first...)
 	r.Use(r.recover, r.Handle(func(c *gin.Context) error { return check(c, upload) }))
-	r.NoRoute(r.Handle(func(*gin.Context) error { return problem.New(intents.NotFound, "", "no such path") }))
-	r.NoMethod(r.Handle(func(*gin.Context) error {
-		p := problem.New(intents.NotFound, "", "no such method on this path; see the header Allow")
-		p.Status = http.StatusMethodNotAllowed
-		return p
+	r.NoRoute(r.Handle(func(*gin.Context) error {
+		return refuse(http.StatusNotFound, intents.NotFound, "no such path", "GET /openapi.json lists the paths")
+	}))
+	r.NoMethod(r.Handle(func(c *gin.Context) error {
+		return refuse(http.StatusMethodNotAllowed, intents.NotFound, "no such method on this path", "use one that the path has: "+c.Writer.Header().Get("Allow"))
 	}))
 	r.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
 	r.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	return r
 }
 
-// Handle answers a request with what h answers, or with the problem of its error.
+// Handle answers a request with the answer of h, or with the problem of its error.
 func (r *Routes) Handle(h func(*gin.Context) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := h(c); err != nil {
@@ -54,17 +55,17 @@ func (r *Routes) Handle(h func(*gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-// statusClientGone is for the log: no client is there to read it.
-const statusClientGone = 499
+// statusClientClosed is for the log: no client is there to read it.
+const statusClientClosed = 499
 
 // refuse answers with the problem of an error. An answer that has begun just ends.
 func (r *Routes) refuse(c *gin.Context, err error) {
 	c.Abort()
 	if c.Request.Context().Err() != nil {
-		c.Status(statusClientGone)
+		c.Status(statusClientClosed)
 		return
 	}
-	p := *problem.Of(err)
+	p := *problem.FromError(err)
 	if p.Code == intents.Internal {
 		r.log.ErrorContext(c.Request.Context(), "request", slog.String("route", c.FullPath()), slog.String("trace_id", Trace(c)), slog.String("error", err.Error()))
 	}
@@ -79,11 +80,15 @@ func (r *Routes) refuse(c *gin.Context, err error) {
 		p.WriteAs(c.Writer, "application/json", body(p))
 		return
 	}
+	if c.FullPath() == "" && strings.HasPrefix(c.Request.URL.Path+"/", "/v1/") { // no route: it may be one of OpenAI's API
+		p.WriteAs(c.Writer, problem.ContentType, problem.WithOpenAI(p))
+		return
+	}
 	p.Write(c.Writer)
 }
 
-// recover turns a panic into INTERNAL. Its value may hold what a user wrote, so only the
-// place that it came from is logged.
+// recover turns a panic into INTERNAL. Its value may contain user data, so only its origin is
+// logged.
 func (r *Routes) recover(c *gin.Context) {
 	defer func() {
 		switch v := recover(); v {
@@ -147,7 +152,7 @@ func ServePlain(c *gin.Context, h http.Handler) error {
 	return p
 }
 
-// statusWriter keeps the status of a refusal, and leaves its text out.
+// statusWriter writes the status of a refusal, and omits its text.
 type statusWriter struct {
 	http.ResponseWriter
 	refused int

@@ -1,11 +1,11 @@
-// Package codec encodes what a journal stores of an entry, the same for each driver.
+// Package codec encodes the stored form of a journal entry, the same for each driver.
 //
 // A body is, in this order: a version byte (1); a flags byte (1: takes a key,
-// 2: open); uvarint Of+1; uvarint Holder+1; varint milliseconds of At; uvarint
-// number of touched subjects, each with its length; uvarint number of parts in
+// 2: open); uvarint Target+1; uvarint Holder+1; varint milliseconds of At; uvarint
+// number of written subjects, each with its length; uvarint number of parts in
 // name order, each as name, salt and bytes with their lengths.
 //
-// A body that parts were erased from has version 2 and goes on: uvarint number of
+// A body with erased parts has version 2 and continues: uvarint number of
 // erased parts in name order, each as name with its length and 32 bytes of part
 // digest; then any number of zeros.
 package codec
@@ -41,7 +41,7 @@ const (
 
 // Kinds are stored as their index. Only ever append.
 var Kinds = []storage.Kind{
-	storage.KindOrder, storage.KindOutcome, storage.KindRelease, storage.KindTakeover, storage.KindControl,
+	storage.KindIntent, storage.KindOutcome, storage.KindRelease, storage.KindTakeover, storage.KindControl,
 }
 
 var errBody = errors.New("malformed record body")
@@ -60,11 +60,11 @@ func Append(b []byte, e storage.Entry) []byte {
 		version = erasedVersion
 	}
 	b = append(b, version, flags)
-	b = appendPosition(b, e.Of)
+	b = appendPosition(b, e.Target)
 	b = appendPosition(b, e.Holder)
 	b = binary.AppendVarint(b, e.Record.At.UnixMilli())
-	b = binary.AppendUvarint(b, uint64(len(e.Touches)))
-	for _, s := range e.Touches {
+	b = binary.AppendUvarint(b, uint64(len(e.Writes)))
+	for _, s := range e.Writes {
 		b = AppendBytes(b, []byte(s))
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Record.Parts)))
@@ -99,10 +99,10 @@ func Decode(position int64, kind int, body []byte) (storage.Entry, error) {
 		return storage.Entry{}, fmt.Errorf("position %d: body version %d, this program knows up to %d", position, version, erasedVersion)
 	}
 	flags := r.Byte()
-	e := storage.Entry{Take: flags&flagTake != 0, Open: flags&flagOpen != 0, Of: r.position(), Holder: r.position()}
+	e := storage.Entry{Take: flags&flagTake != 0, Open: flags&flagOpen != 0, Target: r.position(), Holder: r.position()}
 	e.Record = storage.Record{Position: position, Kind: Kinds[kind], At: time.UnixMilli(r.varint()).UTC()}
 	for range r.Count() {
-		e.Touches = append(e.Touches, storage.Subject(r.Bytes()))
+		e.Writes = append(e.Writes, storage.Subject(r.Bytes()))
 	}
 	parts := r.Count()
 	e.Record.Parts = make(map[string]json.RawMessage, parts)
@@ -128,7 +128,7 @@ func appendPosition(b []byte, p int64) []byte {
 	return binary.AppendUvarint(b, uint64(p+1)) //nolint:gosec // G115: positions start at Nobody, which is -1
 }
 
-// AppendBytes appends bytes behind their length.
+// AppendBytes appends bytes after their length.
 func AppendBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
 }
@@ -199,7 +199,7 @@ func (r *Reader) Take(n int) []byte {
 	return v
 }
 
-// erased reads what stands for erased parts, and the zeros that keep the body as
+// erased reads the digests of erased parts, and the zeros that keep the body as
 // long as it was.
 func (r *Reader) erased(rec *storage.Record) {
 	n := r.Count()
@@ -218,5 +218,5 @@ func (r *Reader) erased(rec *storage.Record) {
 	r.Rest = nil
 }
 
-// Bytes reads bytes behind their length.
+// Bytes reads bytes after their length.
 func (r *Reader) Bytes() []byte { return r.Take(r.Count()) }

@@ -17,20 +17,20 @@ func bodies() []storage.Entry {
 	parts := map[string]json.RawMessage{"order": json.RawMessage(`{"a":1}`), "grant": json.RawMessage(`"x"`)}
 	erased, _ := storage.NewRecord(storage.KindOutcome, at, parts).Without("order")
 	return []storage.Entry{
-		{Record: storage.Record{Kind: storage.KindControl, At: at}, Of: storage.Nobody, Holder: storage.Nobody},
+		{Record: storage.Record{Kind: storage.KindControl, At: at}, Target: storage.NoPosition, Holder: storage.NoPosition},
 		{
-			Record: storage.NewRecord(storage.KindOrder, at, parts), Take: true, Holder: 1 << 40, Open: true, Of: storage.Nobody,
-			Touches: []storage.Subject{"plan/acme/p", ""},
+			Record: storage.NewRecord(storage.KindIntent, at, parts), Take: true, Holder: 1 << 40, Open: true, Target: storage.NoPosition,
+			Writes: []storage.Subject{"plan/acme/p", ""},
 		},
-		{Record: storage.NewRecord(storage.KindOutcome, time.UnixMilli(-5).UTC(), parts), Of: 0, Holder: storage.Nobody},
-		{Record: erased, Of: 0, Holder: storage.Nobody},
+		{Record: storage.NewRecord(storage.KindOutcome, time.UnixMilli(-5).UTC(), parts), Target: 0, Holder: storage.NoPosition},
+		{Record: erased, Target: 0, Holder: storage.NoPosition},
 	}
 }
 
 func TestBodyRoundTrip(t *testing.T) {
 	for i, want := range bodies() {
 		want.Record.Position = int64(i)
-		kind := map[storage.Kind]int{storage.KindOrder: 0, storage.KindOutcome: 1, storage.KindControl: 4}[want.Record.Kind]
+		kind := map[storage.Kind]int{storage.KindIntent: 0, storage.KindOutcome: 1, storage.KindControl: 4}[want.Record.Kind]
 		got, err := Decode(int64(i), kind, Append(nil, want))
 		if err != nil {
 			t.Fatal(err)
@@ -63,18 +63,16 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-func FuzzKeyRow(f *testing.F) {
-	keys, commits := KeyRow{5, []judge.Taken{{Key: storage.OrderKey("a", "b", "c", "d"), Position: 6}}, []judge.Committed{{ID: "id", First: 5, N: 2}}}.Encode()
-	f.Add(keys, commits)
-	f.Fuzz(func(t *testing.T, keys, commits []byte) {
-		row, err := DecodeKeyRow(5, keys, commits)
+func FuzzCommits(f *testing.F) {
+	f.Add(AppendCommits(nil, 5, []judge.Committed{{ID: "id", First: 5, N: 2}}))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		once, err := DecodeCommits(5, raw)
 		if err != nil {
 			return
 		}
-		k, c := row.Encode()
-		again, err := DecodeKeyRow(5, k, c)
-		if err != nil || len(again.Keys) != len(row.Keys) || len(again.Commits) != len(row.Commits) {
-			t.Fatalf("encoded again: %v", err)
+		twice, err := DecodeCommits(5, AppendCommits(nil, 5, once))
+		if d := cmp.Diff(once, twice); err != nil || d != "" {
+			t.Fatalf("encoded again: %v\n%s", err, d)
 		}
 	})
 }

@@ -28,7 +28,7 @@ type Waiting interface{ Reply() chan error }
 // waits for a caller that went away.
 type Answer chan error
 
-// NewAnswer is one that nobody has given.
+// NewAnswer returns an answer that is not given yet.
 func NewAnswer() Answer { return make(chan error, 1) }
 
 // Reply implements Waiting.
@@ -38,7 +38,7 @@ func (a Answer) Reply() chan error { return a }
 type Queue[T Waiting] struct {
 	Failing string // begins the error of one that has failed
 	OnFatal func(error)
-	OnWrite func(requests int, took time.Duration) // nil: nobody asks
+	OnWrite func(requests int, took time.Duration) // nil: not called
 
 	queue  chan T
 	stop   chan struct{} // closed first: no more requests are accepted
@@ -61,7 +61,7 @@ func (q *Queue[T]) Stop() {
 // Stopping is closed when no more requests are accepted.
 func (q *Queue[T]) Stopping() <-chan struct{} { return q.stop }
 
-// Fail makes every later call fail and tells the owner once.
+// Fail makes every later call fail and notifies the owner once.
 func (q *Queue[T]) Fail(err error) {
 	err = fmt.Errorf("%s: %w", q.Failing, err)
 	if q.failed.CompareAndSwap(nil, &err) && q.OnFatal != nil {

@@ -11,9 +11,9 @@ import (
 
 // Request is one call to a journal that waits for the writer.
 type Request struct {
-	Judge   func(*judge.Draft) error    // run by the writer; adds to the draft what it accepts
-	Alone   func(context.Context) error // in place of Judge: run by the writer after the group
-	Verdict error                       // what Judge returned
+	Judge     func(*judge.Draft) error    // run by the writer; adds to the draft what it accepts
+	Exclusive func(context.Context) error // in place of Judge: run by the writer after the group
+	Verdict   error                       // what Judge returned
 	Answer
 }
 
@@ -21,13 +21,13 @@ type Request struct {
 // what is to be written. A driver writes, and applies what is durable.
 type Journal struct {
 	Calls   *Queue[*Request]
-	Records storage.Records // where an order is read that has left the state
+	Records storage.Records // where an intent is read that was removed from the state
 
 	Mu    sync.RWMutex // guards State
 	State *judge.State
 }
 
-// Lookup says who holds a key; see storage.Journal.
+// Lookup returns the holder of a key; see storage.Journal.
 func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
 	if err := errors.Join(ctx.Err(), j.Calls.Failure()); err != nil {
 		return storage.Holder{}, false, err
@@ -38,7 +38,7 @@ func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, 
 	return h, found, nil
 }
 
-// Holder says in which state an order is; see storage.Journal.
+// Holder returns the state of an intent; see storage.Journal.
 func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
 	if err := errors.Join(ctx.Err(), j.Calls.Failure()); err != nil {
 		return storage.Holder{}, err
@@ -52,14 +52,14 @@ func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, e
 	return h, err
 }
 
-// OpenOrders lists the open orders; see storage.Journal.
-func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
+// OpenIntents lists the open intents; see storage.Journal.
+func (j *Journal) OpenIntents(ctx context.Context) ([]storage.OpenIntent, error) {
 	if err := errors.Join(ctx.Err(), j.Calls.Failure()); err != nil {
 		return nil, err
 	}
 	j.Mu.RLock()
 	defer j.Mu.RUnlock()
-	return j.State.OpenOrders(), nil
+	return j.State.OpenIntents(), nil
 }
 
 // Next is the position that the next record will have; see storage.Records.
@@ -71,15 +71,18 @@ func (j *Journal) Next() int64 {
 
 // Commit writes all entries or none; see storage.Journal.
 func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	if err := judge.CheckKeys(c.Entries); err != nil {
+		return storage.Result{}, err
+	}
 	return ask(ctx, j, storage.Result{}, func(d *judge.Draft) (storage.Result, error) { return d.Commit(c) })
 }
 
-// Finish writes the outcome of an open order; see storage.Journal.
-func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
-	return ask(ctx, j, storage.Nobody, func(d *judge.Draft) (int64, error) { return d.Finish(of, attempt, outcome, touches) })
+// Finish writes the outcome of an open intent; see storage.Journal.
+func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, writes []storage.Subject) (int64, error) {
+	return ask(ctx, j, storage.NoPosition, func(d *judge.Draft) (int64, error) { return d.Finish(of, attempt, outcome, writes) })
 }
 
-// Take begins another attempt at an open order; see storage.Journal.
+// Take begins another attempt at an open intent; see storage.Journal.
 func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
 	return ask(ctx, j, 0, func(d *judge.Draft) (int, error) { return d.Take(of, takeover) })
 }
@@ -100,18 +103,18 @@ func ask[A any](ctx context.Context, j *Journal, none A, accept func(*judge.Draf
 
 // DoAlone has the writer run fn between two groups.
 func (j *Journal) DoAlone(ctx context.Context, fn func(context.Context) error) error {
-	return j.Calls.Do(ctx, &Request{Alone: fn, Answer: NewAnswer()})
+	return j.Calls.Do(ctx, &Request{Exclusive: fn, Answer: NewAnswer()})
 }
 
 // Lone runs those of a batch that are to be alone, and answers them.
 func (j *Journal) Lone(ctx context.Context, batch []*Request) {
 	for _, r := range batch {
-		if r.Alone == nil {
+		if r.Exclusive == nil {
 			continue
 		}
 		err := j.Calls.Failure()
 		if err == nil {
-			err = r.Alone(ctx)
+			err = r.Exclusive(ctx)
 		}
 		r.Answer <- err
 	}

@@ -9,13 +9,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Taken is a key that the record at a position took.
-type Taken struct {
-	Key      storage.Key
-	Position int64
-}
-
-// Committed says where the records of a commit are.
+// Committed is the place of a commit's records.
 type Committed struct {
 	ID    string
 	First int64
@@ -27,12 +21,8 @@ func (c Committed) result() storage.Result {
 	for i := range positions {
 		positions[i] = c.First + int64(i)
 	}
-	return storage.Result{Verdict: storage.Won, Positions: positions, Winner: storage.Nobody}
+	return storage.Result{Verdict: storage.Won, Positions: positions, Winner: storage.NoPosition}
 }
-
-// RememberCommits is how many commit IDs are known at any time. A retry comes
-// within seconds; 65,536 commits are more than one second at full speed.
-const RememberCommits = 1 << 16
 
 // recent remembers the last commits by ID.
 type recent struct {
@@ -44,18 +34,18 @@ type recent struct {
 func newRecent() *recent { return &recent{byID: make(map[string]Committed)} }
 
 func (r *recent) add(c Committed) {
-	if len(r.ring) < RememberCommits {
+	if len(r.ring) < storage.RememberCommits {
 		r.ring = append(r.ring, c.ID)
 	} else {
 		delete(r.byID, r.ring[r.at])
 		r.ring[r.at] = c.ID
-		r.at = (r.at + 1) % RememberCommits
+		r.at = (r.at + 1) % storage.RememberCommits
 	}
 	r.byID[c.ID] = c
 }
 
-// Remembered are the commits that Remember was given last, oldest first.
-func (s *State) Remembered() []Committed {
+// RecentCommits are the commits that Remember was given last, oldest first.
+func (s *State) RecentCommits() []Committed {
 	var out []Committed
 	for _, id := range slices.Concat(s.recent.ring[s.recent.at:], s.recent.ring[:s.recent.at]) {
 		out = append(out, s.recent.byID[id])
@@ -63,7 +53,7 @@ func (s *State) Remembered() []Committed {
 	return out
 }
 
-// EntriesLimit bounds the records of one commit; a batch of orders has up to 200.
+// EntriesLimit bounds the records of one commit; a batch of intents has up to 200.
 const EntriesLimit = 1 << 16
 
 // validateEntries checks that entries make sense on their own, gives them positions from
@@ -92,30 +82,30 @@ func validateEntries(entries []storage.Entry, first int64) ([]storage.Entry, err
 func validateEntry(e *storage.Entry, i int) error {
 	kind := e.Record.Kind
 	switch kind {
-	case storage.KindOrder, storage.KindOutcome, storage.KindRelease, storage.KindTakeover, storage.KindControl:
+	case storage.KindIntent, storage.KindOutcome, storage.KindRelease, storage.KindTakeover, storage.KindControl:
 	default:
 		return fmt.Errorf("unknown kind %q", kind)
 	}
 	if e.Refused && (e.Open || !e.Take) {
 		return errors.New("a refusal takes a key, and is not open")
 	}
-	if (e.Take || e.Open) && kind != storage.KindOrder {
+	if (e.Take || e.Open) && kind != storage.KindIntent {
 		return fmt.Errorf("only an order takes a key or is open, not %s", kind)
 	}
 	if !e.Take {
-		e.Key, e.Holder = storage.Key{}, storage.Nobody
+		e.Key, e.Holder = storage.Key{}, storage.NoPosition
 	}
-	if kind == storage.KindOrder || kind == storage.KindControl {
-		e.Of, e.OfPrevious = storage.Nobody, false
+	if kind == storage.KindIntent || kind == storage.KindControl {
+		e.Target, e.TargetPrevious = storage.NoPosition, false
 		return nil
 	}
-	if e.OfPrevious {
+	if e.TargetPrevious {
 		if i == 0 {
 			return errors.New("no previous entry")
 		}
-		e.Of, e.OfPrevious = e.Record.Position-1, false
+		e.Target, e.TargetPrevious = e.Record.Position-1, false
 	}
-	if e.Of < 0 || e.Of >= e.Record.Position {
+	if e.Target < 0 || e.Target >= e.Record.Position {
 		return fmt.Errorf("%s is about no earlier position", kind)
 	}
 	return nil

@@ -49,8 +49,8 @@ func (s *State) Write(w io.Writer) error {
 	return cmp.Or(p.err, p.w.Flush())
 }
 
-// Read is the state that was written. The error is that of bytes which no State wrote;
-// what was written by a state may still be wrong if somebody else changed it.
+// Read returns a written state. The error reports bytes that no State wrote;
+// bytes changed afterwards may also be read, as a wrong state.
 func Read(r *bytes.Reader) (*State, error) {
 	p := parser{r: r}
 	s := NewState()
@@ -85,7 +85,7 @@ func Read(r *bytes.Reader) (*State, error) {
 	return s, p.err
 }
 
-// maxNext bounds what is taken for a number of records: none has so many.
+// maxNext bounds a plausible number of records.
 const maxNext = 1 << 36
 
 var errImage = errors.New("not the image of a journal's state")
@@ -93,19 +93,19 @@ var errImage = errors.New("not the image of a journal's state")
 // hash is a key or the digest of a subject.
 type hash interface{ ~[16]byte }
 
-// at is a hash with its position.
-type at[K hash] struct {
+// hashAt is a hash with its position.
+type hashAt[K hash] struct {
 	position int64
 	hash     K
 }
 
 // writeHashes sorts by position, and by hash at one position.
 func writeHashes[K hash](p *printer, all map[K]int64) {
-	list := make([]at[K], 0, len(all))
+	list := make([]hashAt[K], 0, len(all))
 	for k, position := range all {
-		list = append(list, at[K]{position, k})
+		list = append(list, hashAt[K]{position, k})
 	}
-	slices.SortFunc(list, func(a, b at[K]) int {
+	slices.SortFunc(list, func(a, b hashAt[K]) int {
 		ka, kb := [16]byte(a.hash), [16]byte(b.hash)
 		return cmp.Or(cmp.Compare(a.position, b.position), bytes.Compare(ka[:], kb[:]))
 	})
@@ -147,7 +147,7 @@ func (p *printer) bytes(b []byte) {
 
 func (p *printer) number(v int64) { p.bytes(p.buf[:binary.PutVarint(p.buf[:], v)]) }
 
-// place of an order: an outcome stands behind it, and what is no position is negative.
+// place reads the place of an intent: an outcome comes after it, and what is no position is negative.
 func (p *printer) place(position, place int64) {
 	if place >= 0 {
 		place -= position

@@ -1,25 +1,40 @@
 package judge
 
-import "aob.dev/writ/storage"
+import (
+	"errors"
+	"fmt"
 
-// Proved is a stored entry with what its parts say in the place of what is stored
-// beside them.
-type Proved struct {
-	storage.Entry
-	Keyed bool // Key is the parts' own
-	Wrong bool // something else was stored beside the parts
+	"aob.dev/writ/storage"
+)
+
+// Prove reads an entry from its parts, which the ledger's leaf covers: they override
+// what is stored beside them, and only they have the key of an intent. wrong: what is beside
+// them differs. The error reports an intent whose parts do not give its key.
+func Prove(stored storage.Entry) (e storage.Entry, wrong bool, err error) {
+	e = stored
+	f, ok := storage.Follow(e.Record)
+	if ok {
+		take := f.Take && (e.Take || !f.Refused) // a refusal that takes none is recorded again, at worst
+		e.Target, e.Open, e.Take, e.Key, e.Refused = f.Target, f.Open, take, f.Key, f.Refused && take
+	}
+	if e.Take && !f.Keyed {
+		return e, false, fmt.Errorf("position %d: %w", e.Record.Position, errKey)
+	}
+	return e, stored.Target != e.Target || stored.Open != e.Open || stored.Take != e.Take, nil
 }
 
-// Prove an entry by its parts: they are under the ledger's leaf.
-func Prove(e storage.Entry) Proved {
-	p := Proved{Entry: e}
-	f, ok := storage.Follow(e.Record)
-	if !ok {
-		return p // the parts do not say it: what is stored has to do
+var errKey = errors.New("the parts of the order do not tell the idempotency key that it takes")
+
+// CheckKeys checks that each entry that takes a key takes the one that its parts give:
+// the key is stored nowhere else.
+func CheckKeys(entries []storage.Entry) error {
+	for i, e := range entries {
+		if !e.Take {
+			continue
+		}
+		if f, _ := storage.Follow(e.Record); !f.Keyed || f.Key != e.Key {
+			return fmt.Errorf("commit: entry %d: %w", i, errKey)
+		}
 	}
-	p.Keyed = f.Keyed
-	take := f.Take && (e.Take || !f.Refused) // a refusal that takes none is recorded again, at worst
-	p.Wrong = e.Of != f.Of || e.Open != f.Open || e.Take != take
-	p.Of, p.Open, p.Take, p.Key, p.Refused = f.Of, f.Open, take, f.Key, f.Refused && take
-	return p
+	return nil
 }

@@ -1,7 +1,7 @@
-// Package judge decides what a journal takes. A State is the fold of what is durable:
-// who holds which key, where each order is, what touched a subject last. A Draft above
+// Package judge decides what a journal accepts. A State is built from the durable records:
+// the holder of each key, the state of each intent, the last write of each subject. A Draft above
 // it judges a group of calls, each against the state and against those before it. Both
-// are pure: whoever keeps records writes what a draft has accepted, and applies it
+// are pure: the keeper of records writes what a draft has accepted, and applies it
 // once it is durable. Not safe for concurrent use.
 package judge
 
@@ -13,23 +13,23 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Where an order is. Every other value is the position of its outcome.
+// Places of an intent. Every other value is the position of its outcome.
 const (
-	notAnOrder int64 = -1
-	isOpen     int64 = -2
-	isHeld     int64 = -3
-	isRefused  int64 = -4
-	hasLeft    int64 = -5 // it ended long ago, or no order is there
+	notAnIntent int64 = -1
+	isOpen      int64 = -2
+	isHeld      int64 = -3
+	isRefused   int64 = -4
+	hasLeft     int64 = -5 // it ended long ago, or no intent is there
 )
 
-// order is what the journal knows about one order.
-type order struct {
+// intent is what the journal knows about one intent.
+type intent struct {
 	place   int64 // one of the above, or the position of the outcome
 	attempt int
 }
 
-func (o order) holder(position int64) storage.Holder {
-	h := storage.Holder{Position: position, Outcome: storage.Nobody}
+func (o intent) holder(position int64) storage.Holder {
+	h := storage.Holder{Position: position, Outcome: storage.NoPosition}
 	switch o.place {
 	case isOpen:
 		h.State = storage.StateOpen
@@ -41,7 +41,7 @@ func (o order) holder(position int64) storage.Holder {
 	return h
 }
 
-// digest stands for a subject: it keeps the map free of pointers, which the
+// digest represents a subject: it keeps the map free of pointers, which the
 // garbage collector would otherwise follow by the million.
 type digest [16]byte
 
@@ -50,13 +50,13 @@ func subjectDigest(s storage.Subject) digest {
 	return digest(sum[:16])
 }
 
-// chunk is how many places are allocated at a time: growing never copies what is there.
+// chunk is how many places are allocated at a time: growing never copies existing ones.
 const chunk = 1 << 16
 
-// State is the fold of the durable records that commits are judged by. It
-// holds nothing that is not on disk; what a group is about to write is in its Draft.
+// State is built from the durable records; commits are judged by it. It
+// contains nothing that is not on disk; the pending writes of a group are in its Draft.
 //
-// What is old (storage.Window) leaves it: subjects, and orders with their keys that
+// It drops what is old (storage.Window): subjects, and intents with their keys that
 // have ended, and not as indeterminate.
 type State struct {
 	next     int64
@@ -65,9 +65,9 @@ type State struct {
 	keys     map[storage.Key]int64
 	subjects map[digest]int64
 	places   [][]int64       // by position, in chunks; nil: all of it is old
-	stay     map[int64]int64 // places of orders that are old and do not leave
-	open     map[int64]int   // open orders with their attempt
-	unknown  map[int64]bool  // orders that ended as indeterminate
+	stay     map[int64]int64 // places of intents that are old and are not dropped
+	open     map[int64]int   // open intents with their attempt
+	unknown  map[int64]bool  // intents that ended as indeterminate
 	recent   *recent
 }
 
@@ -87,27 +87,27 @@ func (s *State) holder(k storage.Key) int64 {
 	if p, ok := s.keys[k]; ok {
 		return p
 	}
-	return storage.Nobody
+	return storage.NoPosition
 }
 
 // Next is the position that the next record will have.
 func (s *State) Next() int64 { return s.next }
 
-// Lookup says who holds a key, if anybody does.
+// Lookup returns the holder of a key, if there is one.
 func (s *State) Lookup(k storage.Key) (storage.Holder, bool) {
 	p := s.holder(k)
-	if p == storage.Nobody {
-		return storage.Holder{Position: storage.Nobody, Outcome: storage.Nobody}, false
+	if p == storage.NoPosition {
+		return storage.Holder{Position: storage.NoPosition, Outcome: storage.NoPosition}, false
 	}
-	return s.order(p).holder(p), true
+	return s.intent(p).holder(p), true
 }
 
-// Holder says in which state an order is; ErrNotFound where the position is no order's.
+// Holder returns the state of an intent; ErrNotFound if the position is no intent's.
 // left: it is in the records only (storage.HolderOf).
 func (s *State) Holder(position int64) (h storage.Holder, left bool, err error) {
-	o := s.order(position)
+	o := s.intent(position)
 	switch o.place {
-	case notAnOrder:
+	case notAnIntent:
 		return h, false, storage.ErrNotFound
 	case hasLeft:
 		return h, true, nil
@@ -119,11 +119,11 @@ func (s *State) Holder(position int64) (h storage.Holder, left bool, err error) 
 // Remember a commit that is durable, so that it wins again.
 func (s *State) Remember(c Committed) { s.recent.add(c) }
 
-func (s *State) order(position int64) order {
+func (s *State) intent(position int64) intent {
 	if position < 0 || position >= s.next {
-		return order{place: notAnOrder}
+		return intent{place: notAnIntent}
 	}
-	o := order{place: s.place(position), attempt: 1}
+	o := intent{place: s.place(position), attempt: 1}
 	if o.place == isOpen {
 		o.attempt = s.open[position]
 	}
@@ -140,7 +140,7 @@ func (s *State) place(position int64) int64 {
 	return hasLeft
 }
 
-func (s *State) setOrder(position int64, o order) {
+func (s *State) setIntent(position int64, o intent) {
 	if position >= s.window.Cut {
 		s.places[position/chunk][position%chunk] = o.place
 	} else {
@@ -153,26 +153,26 @@ func (s *State) setOrder(position int64, o order) {
 	}
 }
 
-// Apply folds the next durable entry in.
+// Apply applies the next durable entry.
 func (s *State) Apply(e storage.Entry) {
 	if s.next%chunk == 0 {
 		s.places = append(s.places, make([]int64, chunk))
 	}
 	position := s.next
 	s.next++
-	s.latest = later(s.latest, e.Record.At)
-	s.places[position/chunk][position%chunk] = notAnOrder
+	s.latest = laterOf(s.latest, e.Record.At)
+	s.places[position/chunk][position%chunk] = notAnIntent
 	if e.Take {
 		s.keys[e.Key] = position
 	}
-	for _, t := range e.Touches {
+	for _, t := range e.Writes {
 		s.subjects[subjectDigest(t)] = position
 	}
-	if about, o, ok := after(e, position, s.order); ok {
-		s.setOrder(about, o)
+	if about, o, ok := after(e, position, s.intent); ok {
+		s.setIntent(about, o)
 	}
-	if e.Record.Kind == storage.KindOutcome && !storage.Settled(e.Record) {
-		s.unknown[e.Of] = true
+	if e.Record.Kind == storage.KindOutcome && !storage.Determinate(e.Record) {
+		s.unknown[e.Target] = true
 	}
 	if from := s.window.Cut; s.window.Pass(position, s.latest) {
 		s.leave(from)
@@ -186,7 +186,7 @@ func (s *State) leave(from int64) {
 	stay := make(map[int64]int64)
 	stays := func(position, place int64) {
 		ended := place == isRefused || place >= 0 && place < cut && !s.unknown[position]
-		if place != notAnOrder && !ended {
+		if place != notAnIntent && !ended {
 			stay[position] = place
 		}
 	}
@@ -214,47 +214,47 @@ func kept[K comparable](all map[K]int64, is func(position int64) bool) map[K]int
 	return some
 }
 
-// later of two times.
-func later(a, b time.Time) time.Time {
+// laterOf of two times.
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-// OpenOrders lists the open orders by position.
-func (s *State) OpenOrders() []storage.OpenOrder {
-	list := make([]storage.OpenOrder, 0, len(s.open))
+// OpenIntents lists the open intents by position.
+func (s *State) OpenIntents() []storage.OpenIntent {
+	list := make([]storage.OpenIntent, 0, len(s.open))
 	for position, attempt := range s.open {
-		list = append(list, storage.OpenOrder{Position: position, Attempt: attempt})
+		list = append(list, storage.OpenIntent{Position: position, Attempt: attempt})
 	}
-	slices.SortFunc(list, func(a, b storage.OpenOrder) int { return int(a.Position - b.Position) })
+	slices.SortFunc(list, func(a, b storage.OpenIntent) int { return int(a.Position - b.Position) })
 	return list
 }
 
-// after says what an entry at a position does to an order: which one, and how it
-// is afterwards. ok is false where the entry is about no order. The entry is one
+// after returns the effect of an entry at a position on an intent: which one, and its
+// state afterwards. ok is false if the entry is about no intent. The entry is one
 // that was accepted.
-func after(e storage.Entry, position int64, now func(int64) order) (about int64, o order, ok bool) {
+func after(e storage.Entry, position int64, now func(int64) intent) (about int64, o intent, ok bool) {
 	switch e.Record.Kind {
-	case storage.KindOrder:
+	case storage.KindIntent:
 		switch {
 		case e.Open:
-			return position, order{place: isOpen, attempt: 1}, true
+			return position, intent{place: isOpen, attempt: 1}, true
 		case e.Refused:
-			return position, order{place: isRefused, attempt: 1}, true
+			return position, intent{place: isRefused, attempt: 1}, true
 		case e.Take:
 			// Held, unless the next entry of the commit is its outcome.
-			return position, order{place: isHeld, attempt: 1}, true
+			return position, intent{place: isHeld, attempt: 1}, true
 		}
-		return 0, order{}, false
+		return 0, intent{}, false
 	case storage.KindOutcome:
-		return e.Of, order{place: position, attempt: now(e.Of).attempt}, true
+		return e.Target, intent{place: position, attempt: now(e.Target).attempt}, true
 	case storage.KindRelease:
-		return e.Of, order{place: isOpen, attempt: 1}, true
+		return e.Target, intent{place: isOpen, attempt: 1}, true
 	case storage.KindTakeover:
-		return e.Of, order{place: isOpen, attempt: now(e.Of).attempt + 1}, true
+		return e.Target, intent{place: isOpen, attempt: now(e.Target).attempt + 1}, true
 	default:
-		return 0, order{}, false
+		return 0, intent{}, false
 	}
 }

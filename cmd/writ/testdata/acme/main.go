@@ -19,7 +19,7 @@ import (
 const executor, typ = "x-acme", "x.acme.echo"
 
 // echo carries out one order. It was verified before.
-func echo(_ context.Context, o *executors.Order) (*executors.Result, error) {
+func echo(_ context.Context, o *executors.Intent) (*executors.Result, error) {
 	var args struct{ Text string }
 	if err := o.Decode(&args); err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func get(table string) func(*Server, map[string]any) (any, error) {
 	}
 }
 
-// set changes columns of the row with an id: to what then says, and to the arguments.
+// set changes columns of the row with an id: to the values of then, and to the arguments.
 func set(table string, then row) func(*Server, map[string]any) (any, error) {
 	return func(s *Server, args map[string]any) (any, error) {
 		r, err := s.find(table, args[ids[table]])
@@ -131,7 +131,7 @@ func set(table string, then row) func(*Server, map[string]any) (any, error) {
 	}
 }
 
-// add makes a row of the arguments and of what then says.
+// add makes a row of the arguments and the values of then.
 func add(table string, then row) func(*Server, map[string]any) (any, error) {
 	return func(s *Server, args map[string]any) (any, error) {
 		if c, ok := args["customer"]; ok && table != "customers" {

@@ -1,0 +1,62 @@
+package agentic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
+)
+
+// sized is a model with a known context size.
+type sized struct {
+	*script
+	tokens int
+}
+
+func (s sized) ContextTokens() int { return s.tokens }
+
+// TestContextTokens: no request exceeds the model's context: the oldest results are shortened,
+// one by one, and read_lines still returns their lines. The user's message and the newest results
+// stay.
+func TestContextTokens(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	text := strings.Repeat("line\n", 799) + "the last line"
+	c.on("skill.call", done(catalog.SkillCallResult{Output: marshal(text)}))
+	m := sized{says(map[string][]any{agents.Executor: {callIt, callIt, callIt, call("read_lines", readLinesArgs{From: "r1", Start: 798, N: 5}), giveUp}}), 4000}
+	w := tasks(c, m)
+	got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
+	if got.Status != taskInsufficient || got.Reason != "no such outlets" || len(c.ofType("read_lines")) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	all := m.requests(agents.Executor)
+	for i, req := range all {
+		l := loop{req: req}
+		if n := l.size(); n > 4000*bytesPerToken/8*7 {
+			t.Errorf("request %d has %d bytes", i, n)
+		}
+		if req.Messages[len(req.Messages)-1-2*i].Role != model.RoleUser || req.Messages[len(req.Messages)-1-2*i].Text != all[0].Messages[len(all[0].Messages)-1].Text {
+			t.Errorf("request %d has another message of the user", i)
+		}
+	}
+	said := lastResults(t, m.script)
+	if len(said) != 4 || !strings.HasPrefix(said[0], `{"from":"r1","size_bytes":48`) || len(said[0]) > 2*shownOfOld || len(said[2]) < len(text) {
+		t.Errorf("%.100q", said)
+	}
+	if want := `{"lines":["line","the last line"],"more":false}`; said[len(said)-1] != want {
+		t.Errorf("read_lines gave %s, want %s", said[len(said)-1], want)
+	}
+}
+
+// TestHistoryBudget: the history of a session gets an eighth of the model's context.
+func TestHistoryBudget(t *testing.T) {
+	for tokens, want := range map[int]int{0: HistoryTokens, 8000: 1000, 1_000_000: MostHistory} {
+		d := conversation{Run: &Run{cfg: Config{Model: model.Fallback(sized{tokens: tokens}, sized{})}}}
+		if got := d.historyBudget(); got != want {
+			t.Errorf("a model of %d tokens: %d, want %d", tokens, got, want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package agentic
+
+import (
+	"encoding/json"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// inputLabel is the label of the input of a step. If there are several, s1 is that of step 1.
+const inputLabel = "r0"
+
+// material is data that the step may work on: inline, or a file of the step.
+type material struct {
+	intentID string // the intent that returned it; "from" of later ones
+	inline   json.RawMessage
+	ref      *catalog.Reference
+}
+
+// from is the name of the data in later intents.
+func (m *material) from() string {
+	if m.ref != nil && m.ref.FileID != "" {
+		return m.ref.FileID
+	}
+	return m.intentID
+}
+
+// labelledResult is a result as a model reads it: the data, or the size and the first lines of
+// data that is too large to be inline.
+type labelledResult struct {
+	Label     string          `json:"label"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	SizeBytes int64           `json:"size_bytes,omitempty"`
+	Sample    []string        `json:"sample,omitempty"`
+	Format    string          `json:"format,omitempty"` // json: one document; jsonl: one a line
+	// Status is catalog.Partial if sources of the data have failed.
+	Status string `json:"status,omitempty"`
+	Note   string `json:"note,omitempty"`
+	// AlreadyDone: an earlier task of the step has made the call.
+	AlreadyDone bool `json:"already_done,omitempty"`
+}
+
+// keep gives data a label, by which later calls name it.
+func (w *worker) keep(label, intentID string, inline json.RawMessage, ref *catalog.Reference) labelledResult {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.material[label] = &material{intentID, inline, ref}
+	if ref == nil {
+		return labelledResult{Label: label, Result: inline}
+	}
+	format := "json"
+	if oneDocumentALine(ref.Sample) {
+		format = "jsonl"
+	}
+	return labelledResult{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format}
+}
+
+// keptAs is keep for the result of a skill, with its status.
+func (w *worker) keptAs(status, label, intentID string, inline json.RawMessage, ref *catalog.Reference) labelledResult {
+	kept := w.keep(label, intentID, inline, ref)
+	if kept.Status = status; status == catalog.Partial {
+		kept.Note = "some of its sources failed: say what may be missing, without technical words"
+	}
+	return kept
+}
+
+// oneDocumentALine reports whether each of the first two lines is a JSON document.
+func oneDocumentALine(lines []string) bool {
+	return len(lines) > 1 && json.Valid([]byte(lines[0])) && json.Valid([]byte(lines[1]))
+}
+
+// find returns data by its label.
+func (w *worker) find(label string) (*material, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m, ok := w.material[label]
+	if !ok {
+		return nil, mistaken("from: there is no result %q", label)
+	}
+	return m, nil
+}

@@ -1,0 +1,111 @@
+package audit_test
+
+import (
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/storage"
+)
+
+// found appends an intent that an executor carried out, of which the bundle shows neither envelope nor result, and
+// what erases them.
+func (d *dishonest) found() (at int64, a catalog.RecordErase) {
+	d.Helper()
+	at, id := d.accept(d.finds("anas-word", ""))
+	d.hides(at, storage.PartIntent, storage.PartGrant)
+	d.hides(at+1, storage.PartResult)
+	return at, catalog.RecordErase{Tenant: "default", IntentID: id, Position: at, Parts: []string{catalog.ErasesIntent, catalog.ErasesResult}, Reason: "asked for"}
+}
+
+// hides leaves parts of a record out of the bundle.
+func (d *dishonest) hides(at int64, parts ...string) {
+	if d.hidden == nil {
+		d.hidden = map[int64][]string{}
+	}
+	d.hidden[at] = parts
+}
+
+// erases appends a record.erase of the operator of system.
+func (d *dishonest) erases(a catalog.RecordErase) int64 {
+	d.Helper()
+	return d.accepted(routertest.Intent{By: d.Operator, Type: "record.erase", Args: a})
+}
+
+func (d *dishonest) erasesLegally() {
+	d.Helper()
+	_, a := d.found()
+	d.erases(a)
+	_, a = d.found()
+	a.Parts = []string{catalog.ErasesIntent}
+	d.erases(a)
+	a.Parts = []string{catalog.ErasesResult}
+	d.erases(a)
+}
+
+const (
+	eraseRule = "erasures: an accepted record.erase takes away what is not there"
+	mayGo     = "erasures: what others rest on cannot be taken away"
+	ofIts     = "erasures: what it takes away is of the order that it names, before it"
+)
+
+var erasureMisdeeds = []misdeed{
+	{"withheld-by-nobody", "erased", eraseRule, "no record.erase in the log", func(d *dishonest) int64 {
+		at, _ := d.found()
+		return at
+	}},
+	{"withheld-result", "erased", eraseRule, "no record.erase in the log", func(d *dishonest) int64 {
+		at, a := d.found()
+		a.Parts = []string{catalog.ErasesIntent}
+		d.erases(a)
+		return at + 1
+	}},
+	{"withheld-by-refused", "erased", eraseRule, "no record.erase in the log", func(d *dishonest) int64 {
+		at, a := d.found()
+		d.accept(routertest.Intent{By: d.Operator, Type: "record.erase", Args: a}, func(x *appended) {
+			x.decision.Verdict, x.decision.Code, x.decision.Key, x.outcome = intents.Deny, intents.RateLimited, "", nil
+		})
+		return at
+	}},
+	{"withheld-decision", "erased", mayGo, "cannot be erased", func(d *dishonest) int64 {
+		at, a := d.found()
+		d.hides(at, storage.PartIntent, storage.PartGrant, storage.PartDecision)
+		d.erases(a)
+		return at
+	}},
+	{"withheld-outcome", "erased", mayGo, "cannot be erased", func(d *dishonest) int64 {
+		at, a := d.found()
+		d.hides(at+1, storage.PartOutcome)
+		d.erases(a)
+		return at + 1
+	}},
+	{"withheld-grant", "erased", mayGo, "the grant is withheld", func(d *dishonest) int64 {
+		at, a := d.found()
+		d.hides(at, storage.PartGrant)
+		d.erases(a)
+		return at
+	}},
+	{"withheld-role", "erased", mayGo, "cannot be erased", func(d *dishonest) int64 {
+		role := routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "mallory", Roles: []string{"admin"}}}}
+		at, id := d.accept(role)
+		d.hides(at, storage.PartIntent)
+		d.erases(catalog.RecordErase{Tenant: "default", IntentID: id, Position: at, Parts: []string{catalog.ErasesIntent}, Reason: "asked for"})
+		return at
+	}},
+	{"erases-another-order", "erased", ofIts, "of another order or tenant", func(d *dishonest) int64 {
+		_, a := d.found()
+		_, b := d.found()
+		a.IntentID = b.IntentID
+		return d.erases(a)
+	}},
+	{"erases-in-another-tenant", "erased", ofIts, "of another order or tenant", func(d *dishonest) int64 {
+		_, a := d.found()
+		a.Tenant = ""
+		return d.accepted(routertest.Intent{By: d.operator, User: "eve", Tenant: "acme", Roles: []string{"admin"}, Type: "record.erase", Args: a})
+	}},
+	{"erases-what-comes", "erased", ofIts, "comes after it", func(d *dishonest) int64 {
+		_, a := d.found()
+		d.erases(a)
+		a.Position = d.records.Next()
+		return d.erases(a)
+	}},
+}

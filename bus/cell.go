@@ -1,0 +1,151 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// JournalStream is the stream with the records of a cell's journal; see storage/jetstream.
+const JournalStream = "JOURNAL"
+
+// keyReached is the bucket's key for the position that the documents have reached.
+const keyReached = "reached"
+
+// TellReached reports to a cell that its documents contain all records before a position.
+func TellReached(ctx context.Context, c Conn, position int64) error {
+	kv, err := bucketOf(ctx, c)
+	if err == nil {
+		_, err = kv.Put(ctx, keyReached, strconv.AppendInt(nil, position, 10))
+	}
+	return err
+}
+
+// HearReached calls on with each position that TellReached reports, starting with the last one,
+// until ctx ends or the connection is lost for good.
+func HearReached(ctx context.Context, c Conn, on func(position int64)) error {
+	kv, err := bucketOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	w, err := kv.Watch(ctx, keyReached)
+	if err != nil {
+		return Fault("bucket "+Bucket, err)
+	}
+	defer func() { _ = w.Stop() }() // ctx ends it too
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-w.Updates():
+			if !ok {
+				return errors.New("bus: no more is heard of the recorder")
+			}
+			if e == nil { // all existing values have been delivered
+				continue
+			}
+			if position, err := strconv.ParseInt(string(e.Value()), 10, 64); err == nil {
+				on(position)
+			}
+		}
+	}
+}
+
+func bucketOf(ctx context.Context, c Conn) (jetstream.KeyValue, error) {
+	js, err := JetStream(c)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := js.KeyValue(ctx, Bucket)
+	if err != nil {
+		return nil, Fault("bucket "+Bucket, err)
+	}
+	return kv, nil
+}
+
+// Cell is the status of a cell.
+type Cell struct {
+	Groups   uint64   `json:"groups"` // of records, in the journal's stream
+	Bytes    uint64   `json:"bytes"`
+	Replicas int      `json:"replicas"`
+	Leader   string   `json:"leader,omitempty"` // server of the stream
+	Behind   []string `json:"behind,omitempty"` // servers that do not have all of it
+	Recorder string   `json:"recorder"`         // the active recorder; empty: none
+	Reached  int64    `json:"reached"`          // records that the documents have
+	Routers  []string `json:"routers"`          // instances that answer
+}
+
+// LookAtCell reads the status of a cell; c must be a router's. wait bounds how long routers may
+// take to answer.
+func LookAtCell(ctx context.Context, c Conn, wait time.Duration) (out Cell, err error) {
+	js, err := JetStream(c)
+	if err != nil {
+		return out, err
+	}
+	stream, err := js.Stream(ctx, JournalStream)
+	if err != nil {
+		return out, Fault("stream "+JournalStream, err)
+	}
+	info := stream.CachedInfo()
+	out.Groups, out.Bytes, out.Replicas = info.State.Msgs, info.State.Bytes, info.Config.Replicas
+	if info.Cluster != nil {
+		out.Leader = info.Cluster.Leader
+		for _, r := range info.Cluster.Replicas {
+			if !r.Current || r.Offline {
+				out.Behind = append(out.Behind, r.Name)
+			}
+		}
+	}
+	kv, err := bucketOf(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	for key, take := range map[string]func(string){
+		LeaseRecorder: func(v string) { out.Recorder = v },
+		keyReached:    func(v string) { out.Reached, _ = strconv.ParseInt(v, 10, 64) },
+	} {
+		e, err := kv.Get(ctx, key)
+		if err == nil {
+			take(string(e.Value()))
+		} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
+			return out, err
+		}
+	}
+	out.Routers, err = c.(*conn).routers(wait) //nolint:forcetypeassert // JetStream has looked
+	return out, err
+}
+
+// routers returns the instances that answer the discovery of micro services.
+func (c *conn) routers(wait time.Duration) ([]string, error) {
+	subject, err := micro.ControlSubject(micro.InfoVerb, ServiceName("router"), "")
+	if err != nil {
+		return nil, err
+	}
+	inbox := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
+		return nil, err
+	}
+	out := []string{}
+	for until := time.Now().Add(wait); ; {
+		m, err := sub.NextMsg(time.Until(until))
+		if err != nil {
+			slices.Sort(out)
+			return out, nil // no more of them answers
+		}
+		var i micro.Info
+		if json.Unmarshal(m.Data, &i) == nil {
+			out = append(out, i.Metadata[instanceKey])
+		}
+	}
+}

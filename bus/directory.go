@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Requests of the gateway to the router. They look up identities and change nothing; only the
+// gateway's user may send them. The reply to a malformed request has Error set.
+
+// APIKeyRequest asks on DirectoryAPIKey for the owner of a key.
+type APIKeyRequest struct {
+	Hash string `json:"hash"` // "sha256:<hex>" of the key's text
+}
+
+// APIKeyReply answers an APIKeyRequest. Found is false if the key is unknown or revoked.
+type APIKeyReply struct {
+	Found         bool     `json:"found"`
+	ID            string   `json:"id,omitempty"`
+	Tenant        string   `json:"tenant,omitempty"`
+	UserID        string   `json:"user_id,omitempty"` // owner of the key
+	MaxRoles      []string `json:"max_roles,omitempty"`
+	MayAssertUser bool     `json:"may_assert_user,omitempty"` // may act for other users of its tenant
+	Error         string   `json:"error,omitempty"`
+}
+
+// UserRequest asks on DirectoryUser for the current roles of a user. KeyID, if given, is the API
+// key that the user presented: its max_roles limit the roles too, and an unknown key leaves none.
+type UserRequest struct {
+	Tenant string   `json:"tenant"`
+	UserID string   `json:"user_id"`
+	KeyID  string   `json:"key_id,omitempty"`
+	Roles  []string `json:"roles"`
+	// Capability, if given, is checked against the roles.
+	Capability string `json:"capability,omitempty"`
+	// Agents requests the agents of the tenant that can be run; with roles, those that the roles
+	// may run.
+	Agents bool `json:"agents,omitempty"`
+	// Skills requests the skills that MCP clients may use with the key.
+	Skills bool `json:"skills,omitempty"`
+}
+
+// UserReply answers a UserRequest: the requested roles that the user's row allows; a user without
+// a row has all of them. Disabled: the user, tenant or key is disabled.
+type UserReply struct {
+	Roles       []string `json:"roles"`
+	Disabled    bool     `json:"disabled,omitempty"`
+	May         bool     `json:"may,omitempty"`   // the roles cover the capability
+	SpentBudget string   `json:"spent,omitempty"` // the model budget that is exhausted; empty: none
+	// RevokedBefore voids the user's grants issued earlier; none is issued until then.
+	RevokedBefore time.Time       `json:"revoked_before,omitzero"`
+	Error         string          `json:"error,omitempty"`
+	Agents        []string        `json:"agents,omitempty"` // if requested
+	Skills        json.RawMessage `json:"skills,omitempty"` // []intents.Pin, if requested
+}
+
+// RegistryRequest asks on DirectoryRegistry for the agents of a tenant that are in force.
+type RegistryRequest struct {
+	Tenant string `json:"tenant"`
+}
+
+// RegistryReply answers a RegistryRequest. No digest: no agents are in force.
+type RegistryReply struct {
+	Digest   string    `json:"digest,omitempty"`
+	Bundle   string    `json:"bundle,omitempty"` // bundle of the files; empty: they are blobs of tenant system
+	Breakers []Breaker `json:"breakers"`         // of skill servers and remote agents that have failed for the tenant
+	Error    string    `json:"error,omitempty"`
+}
+
+// Breaker is the circuit breaker of a skill server or a remote agent.
+type Breaker struct {
+	Server   string    `json:"server"`
+	Status   string    `json:"status"`              // closed, open or half_open
+	Failures int       `json:"failures"`            // in a row
+	Since    time.Time `json:"since,omitzero"`      // zero while closed
+	Next     time.Time `json:"next_probe,omitzero"` // when the server is called again; zero: now
+}
+
+// SilentRequest asks on PlansSilent for open plans that no manager runs: opened before this
+// router started and not claimed since, not claimed long after their dispatch, or released from
+// approval. Plans that wait for approval are excluded. The reply also has the schedules that are
+// due.
+type SilentRequest struct{}
+
+// SilentReply answers a SilentRequest, oldest first. Dreams are the last turns of sessions that
+// are due for dreaming.
+type SilentReply struct {
+	Plans     []SilentPlan    `json:"plans"`
+	Due       json.RawMessage `json:"due"`    // []catalog.Schedule; Next is the newest time that has come; the list may be incomplete
+	Dreams    []SilentPlan    `json:"dreams"` // the last turns of sessions that are due for dreaming
+	Abandoned []SilentPlan    `json:"left"`   // abandoned plans of MCP clients, to be ended
+	Error     string          `json:"error,omitempty"`
+	// Patched are running runs whose graph has changed since they began.
+	Patched []SilentPlan `json:"patched,omitempty"`
+	// Claimed are the open plans that a driver has claimed and that do not wait for approval. It
+	// is set where drivers are separate processes, because a router does not see them die.
+	Claimed []SilentPlan `json:"claimed,omitempty"`
+}
+
+// SilentPlan is what a gateway needs to dispatch a plan again: the plan.open that created it and
+// the claims of its grant.
+type SilentPlan struct {
+	Tenant    string    `json:"tenant"`
+	UserID    string    `json:"user_id"`
+	PlanID    string    `json:"plan_id"`
+	SessionID string    `json:"session_id"`
+	TurnID    string    `json:"turn_id"`
+	Task      string    `json:"task"`   // the question
+	Epoch     int       `json:"epoch"`  // for PlanDispatch.Epoch
+	Roles     []string  `json:"roles"`  // of the first grant
+	Client    string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
+	OpenedAt  time.Time `json:"opened_at"`
+	TraceID   string    `json:"trace_id,omitempty"`
+	Done      bool      `json:"done,omitempty"` // of a client: its step is done
+	Run       bool      `json:"run,omitempty"`  // of a workflow
+	Revision  int       `json:"revision,omitempty"`
+	Days      int       `json:"days,omitempty"` // of a run: number of days that it may go on without its user
+}

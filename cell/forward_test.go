@@ -1,0 +1,78 @@
+package cell
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestSeveral: a request goes to the next process, with its body, if one does not connect; a read
+// also if one serves nothing now. A request that may have had an effect is not repeated.
+func TestSeveral(t *testing.T) {
+	serve := func(status int) (*httptest.Server, *int) {
+		calls := new(int)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			*calls++
+			body, _ := io.ReadAll(r.Body)
+			w.WriteHeader(status)
+			_, _ = w.Write(append([]byte(r.URL.Path+" "), body...))
+		}))
+		t.Cleanup(s.Close)
+		return s, calls
+	}
+	up, served := serve(http.StatusOK)
+	away, asked := serve(http.StatusServiceUnavailable)
+	const closed = "http://127.0.0.1:1"
+	for _, tt := range []struct {
+		name, method string
+		urls         []string
+		status       int
+	}{
+		{"an order where one is down", http.MethodPost, []string{closed, up.URL}, http.StatusOK},
+		{"a read where one is down", http.MethodGet, []string{closed, up.URL}, http.StatusOK},
+		{"a read where one serves nothing", http.MethodGet, []string{away.URL, up.URL}, http.StatusOK},
+		{"all are down", http.MethodPost, []string{closed}, http.StatusServiceUnavailable},
+		{"none is named", http.MethodGet, nil, http.StatusServiceUnavailable},
+	} {
+		h, err := Forward(tt.urls, "router", "routers", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := ""
+		if tt.method == http.MethodPost {
+			body = "order"
+		}
+		for range max(1, len(tt.urls)) { // it takes turns
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), tt.method, "/v1/intents", strings.NewReader(body)))
+			if w.Code != tt.status || tt.status == http.StatusOK && w.Body.String() != "/v1/intents "+body {
+				t.Errorf("%s: HTTP %d %s", tt.name, w.Code, w.Body)
+			}
+		}
+	}
+	if *served != 6 || *asked == 0 {
+		t.Errorf("%d requests were served, %d refused", *served, *asked)
+	}
+	*served, *asked = 0, 0
+	h, err := Forward([]string{away.URL, up.URL}, "router", "routers", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/intents", strings.NewReader("order")))
+	}
+	if *served != 1 || *asked != 1 {
+		t.Errorf("two orders came %d times", *served+*asked)
+	}
+	for _, url := range []string{"router:8080", "ftp://router", "http://router/path"} {
+		if _, err := Forward([]string{url}, "router", "routers", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "routers") {
+			t.Errorf("%s: %v", url, err)
+		}
+		if _, err := Client(url); err == nil {
+			t.Errorf("%s is a client's", url)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+
+	textdiff "github.com/rogpeppe/go-internal/diff"
+
+	"aob.dev/writ/internal/visible"
+)
+
+// functions are those of the templates.
+var functions = template.FuncMap{"short": short, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+
+// short returns a digest or id shortened to what people need to distinguish it.
+func short(id string) string {
+	id = strings.TrimPrefix(id, "sha256:")
+	if len(id) > 20 {
+		return id[:12] + "…"
+	}
+	return id
+}
+
+// when formats a time to the second.
+func when(v any) string {
+	switch t := v.(type) {
+	case time.Time:
+		if !t.IsZero() {
+			return t.UTC().Format("2006-01-02 15:04:05 UTC")
+		}
+	case *time.Time:
+		if t != nil {
+			return when(*t)
+		}
+	case string:
+		if at, err := time.Parse(time.RFC3339, t); err == nil {
+			return when(at)
+		}
+	}
+	return "–"
+}
+
+// decimal formats a number with the given decimal places. Templates cannot check printf verbs
+// against their values.
+func decimal(places int, n float64) string { return strconv.FormatFloat(n, 'f', places, 64) }
+
+// shown makes every character of a text visible, so that nothing is disguised.
+func shown(s string) string { return visible.Text(s, "\n\t") }
+
+// pretty formats a document for people. Its strings hide nothing, and it can be sent back.
+func pretty(v any) string {
+	raw, isRaw := v.(json.RawMessage)
+	if !isRaw {
+		var err error
+		if raw, err = json.Marshal(v); err != nil {
+			return ""
+		}
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return shown(string(raw))
+	}
+	return shown(string(visible.JSON(b.Bytes())))
+}
+
+// diffLine is a line of a difference: its kind is added, gone, place or same.
+type diffLine struct{ Kind, Text string }
+
+// diff compares two texts; empty: they are the same.
+func diff(nameBefore, before, nameNow, now string) (out []diffLine) {
+	text := textdiff.Diff(nameBefore, []byte(shown(before)+"\n"), nameNow, []byte(shown(now)+"\n"))
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		kind := "same"
+		switch {
+		case i == 0:
+			continue // the header of the diff command
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "@@"):
+			kind = "place"
+		case strings.HasPrefix(line, "+"):
+			kind = "added"
+		case strings.HasPrefix(line, "-"):
+			kind = "gone"
+		}
+		out = append(out, diffLine{kind, line})
+	}
+	return out
+}

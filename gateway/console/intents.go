@@ -1,0 +1,133 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"aob.dev/writ/gateway/consoleapi"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// entry is an intent in a list of the API.
+type entry struct {
+	IntentID string `json:"intent_id"`
+	Position int64  `json:"position"`
+	UserID   string `json:"user_id"`
+	Type     string `json:"type"`
+	Code     string `json:"code"`
+	Verdict  string `json:"verdict"`
+	KID      string `json:"kid"`
+	Role     string `json:"role"`
+	PlanID   string `json:"plan_id"`
+	At       string `json:"at"`
+
+	Decision *intents.Decision `json:"-"`
+	Outcome  *intents.Outcome  `json:"-"`
+	Receipt  string            `json:"-"`
+}
+
+// intentList is a page of a list of intents.
+type intentList struct {
+	Intents []entry `json:"orders"`
+	Cursor  string  `json:"cursor"`
+	Filter  filter  `json:"-"`
+	Next    string  `json:"-"` // address of the next page
+}
+
+// filter of a list, as the API accepts it.
+type filter struct{ Type, Code, Verdict, User, Plan, Since, Until string }
+
+// pageSize is the length of a list: the outcome of each intent is requested.
+const pageSize = 25
+
+// intents lists intents that the person may see, with their outcomes.
+func (q *request) intents(f filter) (l intentList, err error) {
+	v := url.Values{"limit": {"25"}}
+	back := url.Values{}
+	for name, value := range map[string]string{"type": f.Type, "code": f.Code, "verdict": f.Verdict, "user": f.User, "plan_id": f.Plan, "since": f.Since, "until": f.Until} {
+		if value != "" {
+			v.Set(name, value)
+			back.Set(name, value)
+		}
+	}
+	if cursor := q.FormValue("cursor"); cursor != "" {
+		v.Set("cursor", cursor)
+	}
+	if err := q.get("/v1/intents?"+v.Encode(), &l); err != nil {
+		return l, err
+	}
+	l.Filter = f
+	for i := range l.Intents {
+		o := &l.Intents[i]
+		a, err := q.answer(o.IntentID)
+		if err != nil {
+			return l, err
+		}
+		o.Decision, o.Outcome, o.Receipt = a.Decision, a.Outcome, a.Receipt
+	}
+	if len(l.Intents) == pageSize && l.Cursor != "" {
+		back.Set("cursor", l.Cursor)
+		l.Next = q.URL.Path + "?" + back.Encode()
+	}
+	return l, nil
+}
+
+// answer returns the outcome of an intent. Refusals of recorded intents are answers as well.
+func (q *request) answer(id string) (a intents.Answer, err error) {
+	err = q.get("/v1/intents/"+url.PathEscape(id), &a)
+	return a, err
+}
+
+func (q *request) filter() filter {
+	return filter{q.FormValue("type"), q.FormValue("code"), q.FormValue("verdict"), q.FormValue("user"), q.FormValue("plan_id"), q.FormValue("since"), q.FormValue("until")}
+}
+
+// now is the page with the newest decisions.
+func (c *Console) now(q *request) (any, error) { return q.intents(q.filter()) }
+
+// intentPage is one intent.
+type intentPage struct {
+	intents.Answer
+	Signed *consoleapi.Signed // nil: a policy masks parts of it
+}
+
+func (c *Console) intent(q *request) (any, error) {
+	a, err := q.answer(q.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	out := intentPage{Answer: a}
+	if a.Position != nil {
+		out.Signed, err = q.signed(a.IntentID)
+	}
+	return out, err
+}
+
+// signed returns an intent as it was signed; nil: a policy masks parts of it.
+func (q *request) signed(id string) (s *consoleapi.Signed, err error) {
+	err = q.get(consoleapi.Path+"orders/"+url.PathEscape(id), &s)
+	return s, err
+}
+
+// proof returns the data that the browser verifies: receipt, inclusion and keys, as the API has
+// them.
+func (c *Console) proof(q *request) (any, error) {
+	a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents/"+url.PathEscape(q.PathValue("id"))+"/proof", nil)
+	if err != nil {
+		problem.FromError(err).Write(q.w)
+		return nil, errDone
+	}
+	q.w.Header().Set("Content-Type", "application/json")
+	_, _ = a.body.WriteTo(q.w) // fails only with the connection
+	return nil, errDone
+}
+
+// argsOf decodes arguments for access to members; other values have none.
+func argsOf(raw json.RawMessage) (m map[string]any) {
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}

@@ -1,0 +1,87 @@
+// Package consoleapi is the console API that a process that follows the record serves beside the
+// HTTP interface: intents as they were signed, versions of skills, revisions of agents,
+// explanations, backtests, bundles. Package router/httpapi checks the grant of a request; the
+// console reads with the person's key.
+package consoleapi
+
+import (
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/health"
+)
+
+// Path is the prefix under which routers serve it. It is no part of the public interface.
+const Path = "/console-api/"
+
+// Signed is an intent as it was signed. Args are empty if they were erased.
+type Signed struct {
+	KID  string          `json:"kid"`  // of its signer
+	Role string          `json:"role"` // of that key
+	User string          `json:"user_id"`
+	Type string          `json:"type"`
+	Args json.RawMessage `json:"args,omitempty"` // as they were signed
+}
+
+// Skill is a tool with its approval in a tenant.
+type Skill struct {
+	Name   string       `json:"name"`
+	Pin    *intents.Pin `json:"pin,omitempty"`    // nil: no version is approved
+	Now    *Version     `json:"now,omitempty"`    // nil: no server declares it
+	Before *Version     `json:"before,omitempty"` // the approved version, if it was seen here and differs
+}
+
+// Version of a skill as a server declares it.
+type Version struct {
+	Server      string          `json:"server"`
+	Digest      string          `json:"digest"`
+	Effect      catalog.Effect  `json:"effect"`                 // default of a first approval
+	Claim       catalog.Effect  `json:"claim"`                  // as the server's hints claim
+	Destructive string          `json:"destructive,omitempty"`  // default of an approval
+	Text        string          `json:"text"`                   // the declaration, one line for each property
+	InputSchema json.RawMessage `json:"input_schema,omitempty"` // as included in an approval
+}
+
+// Changed reports whether a version waits for approval.
+func (s Skill) Changed() bool { return s.Now != nil && (s.Pin == nil || s.Pin.Digest != s.Now.Digest) }
+
+// Revision of the agents of a tenant.
+type Revision struct {
+	Tenant string            `json:"tenant"` // owner: the tenant, or system for all
+	Digest string            `json:"digest"`
+	Files  map[string]string `json:"files"`            // texts by path; nil: the visitor may not see them
+	Before map[string]string `json:"before,omitempty"` // of the revision before; nil: there was none
+}
+
+// Trial is a file of the policy in force with a changed text.
+type Trial struct {
+	File string `json:"file"`
+	Text string `json:"text"`
+}
+
+// Backtest lists what a changed policy would have decided differently.
+type Backtest struct {
+	Records      int64   `json:"records"`
+	Unreplayable int64   `json:"unreplayable"`
+	Flipped      int64   `json:"flipped"`
+	Policy       string  `json:"policy"` // digest of the changed tree
+	Groups       []Flips `json:"groups"`
+	Refused      string  `json:"refused,omitempty"` // why the tree is invalid; the other members are empty then
+}
+
+// Flips are intents that one rule decides differently.
+type Flips struct {
+	Rule    string          `json:"rule"`
+	Before  intents.Verdict `json:"before"`
+	After   intents.Verdict `json:"after"`
+	Count   int64           `json:"count"`
+	Samples []string        `json:"samples"`
+}
+
+// Health is the state of the process. It is shown with figures of package monitor for the
+// tenant's last hour, if the caller may see the whole tenant.
+type Health struct {
+	Stores     map[string]string  `json:"stores"`
+	Conditions []health.Condition `json:"conditions"`
+}

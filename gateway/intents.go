@@ -1,0 +1,191 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+)
+
+// intentTTL bounds the acceptance of the gateway's own intents, which are signed right before
+// they are sent.
+const intentTTL = time.Minute
+
+// intent is an intent that the gateway signs for a user.
+type intent struct {
+	typ     string
+	args    any
+	context intents.Context // its session is the actor's
+	grant   string          // of the same session and turn
+	key     string          // its idempotency key; empty: that of its type
+}
+
+// submit signs an intent with the gateway's key and sends it. The answer is done or waits for
+// approval; everything else is an error.
+func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answer, error) {
+	signed, run, err := g.sign(a, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, run+intentTTL)
+	defer cancel()
+	raw, err := bus.Submit(ctx, g.cfg.Bus, signed, time.After)
+	if err != nil {
+		return nil, unanswered(err, "the router")
+	}
+	var answer intents.Answer
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, fmt.Errorf("answer to %s: %w", o.typ, err)
+	}
+	if p := problem.OfAnswer(&answer); p != nil && p.Code != intents.ApprovalRequired {
+		return nil, inRequest(p)
+	}
+	if answer.Code == intents.OK && answer.Outcome == nil {
+		return nil, fmt.Errorf("answer to %s: done without an outcome", o.typ)
+	}
+	return &answer, nil
+}
+
+// sign signs an intent; run bounds the execution of its type.
+func (g *Gateway) sign(a actor, o intent) (signed []byte, run time.Duration, err error) {
+	row, ok := catalog.Builtin().Lookup(o.typ)
+	if !ok {
+		return nil, 0, fmt.Errorf("seal: no intent type %q", o.typ)
+	}
+	args, err := json.Marshal(o.args)
+	if err != nil {
+		return nil, 0, fmt.Errorf("seal %s: %w", o.typ, err)
+	}
+	o.context.SessionID = a.session
+	signed, _, err = intents.Sign(g.cfg.Key, intents.Body{
+		Version: intents.Version, Intent: intents.Spec{Type: o.typ, Args: args},
+		Actor: intents.Actor{UserID: a.user, Tenant: a.tenant, Grant: o.grant},
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(g.cfg.Now()), TTLSec: int(min(intentTTL, row.TTL()).Seconds()),
+			Audience: g.cfg.Origin, IdempotencyKey: cmp.Or(o.key, row.Key(args, a.user, o.context)), Capabilities: row.CapabilitiesFor(args, a.user),
+		},
+		Context: &o.context, TraceID: a.trace,
+	})
+	return signed, row.Run(), err
+}
+
+// request submits a single intent, in a turn and under a grant of its own, and decodes its
+// result.
+func request[Result any](ctx context.Context, g *Gateway, a actor, typ string, args any, planID string) (Result, error) {
+	return requestAt[Result](ctx, g, a, typ, args, intents.Context{TurnID: newID("turn"), PlanID: planID})
+}
+
+// requestAt is request in a turn with a given id.
+func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string, args any, at intents.Context) (Result, error) {
+	var out Result
+	grant, _, err := g.issueGrant(a, at.TurnID, "")
+	if err != nil {
+		return out, err
+	}
+	answer, err := g.submit(ctx, a, intent{typ, args, at, grant, ""})
+	if err != nil {
+		return out, err
+	}
+	if answer.Outcome == nil { // waits for approval: a single intent is not awaited
+		p := problem.New(intents.ApprovalRequired, "", answer.Reason)
+		p.IntentID, p.TraceID = answer.IntentID, answer.TraceID
+		return out, p
+	}
+	if answer.Details != nil { // details beside a shorter result
+		answer.Outcome.Result = answer.Details
+	}
+	if err := json.Unmarshal(answer.Outcome.Result, &out); err != nil {
+		return out, fmt.Errorf("result of %s: %w", typ, err)
+	}
+	return out, nil
+}
+
+// inRequest translates pointers into an intent's arguments into pointers into the original
+// request. For another user's plan the answer is the same as for a missing plan.
+func inRequest(p *problem.Problem) *problem.Problem {
+	if p.Code == intents.TaskScope && p.Pointer == "/context/plan_id" { // it may be another user's
+		id, trace := p.IntentID, p.TraceID
+		p = problem.New(intents.NotFound, "", "no such plan or run of this user")
+		p.IntentID, p.TraceID = id, trace
+	}
+	p.Pointer = requestPointer(p.Pointer)
+	for i := range p.Violations {
+		p.Violations[i].Pointer = requestPointer(p.Violations[i].Pointer)
+	}
+	return p
+}
+
+func requestPointer(pointer string) string {
+	rest, ok := strings.CutPrefix(pointer, "/intent/args")
+	switch {
+	case pointer == "/context/session_id":
+		return "/session_id"
+	case !ok:
+		return pointer
+	case rest == "/task":
+		return "/message"
+	case rest == "/text":
+		return "/query_text"
+	default:
+		return rest
+	}
+}
+
+// readIntent reads an intent with the rights of its user.
+func (g *Gateway) readIntent(ctx context.Context, a actor, id string) (*intents.Answer, error) {
+	if !intents.IsDigest(id) {
+		return nil, problem.New(intents.NotFound, "/intent_id", "no such order")
+	}
+	if g.intents == nil {
+		return nil, problem.New(intents.DispatchUnavailable, "", "orders cannot be read here")
+	}
+	grant, err := g.issueReading(a)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v1/intents/"+id, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+grant)
+	var got localAnswer
+	g.intents.ServeHTTP(&got, r)
+	if got.status >= http.StatusBadRequest {
+		var p problem.Problem
+		if json.Unmarshal(got.body.Bytes(), &p) != nil {
+			p = *problem.New(intents.Internal, "", "")
+		}
+		return nil, &p
+	}
+	var out intents.Answer
+	return &out, json.Unmarshal(got.body.Bytes(), &out)
+}
+
+// localAnswer is the answer of a handler in this process to the gateway.
+type localAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (a *localAnswer) Header() http.Header {
+	if a.header == nil {
+		a.header = http.Header{}
+	}
+	return a.header
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *localAnswer) WriteHeader(status int) { a.status = status }
+
+func (a *localAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }

@@ -1,0 +1,349 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+)
+
+// mcpCall is one call of a tool.
+type mcpCall struct {
+	*mcpRequest
+	progressReporter
+	s       *mcpServer
+	req     wire.CallToolRequest
+	session string
+}
+
+// tool creates a tool from its function. An error becomes a result that says what to do, since
+// models see only results.
+func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.CallToolResult, error)) server.ServerTool {
+	return server.ServerTool{Tool: t, Handler: func(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
+		r, _ := ctx.Value(mcpRequestKey{}).(*mcpRequest)
+		c := &mcpCall{mcpRequest: r, s: s, req: req, session: s.defaultSession}
+		if err := s.servers.meter(c.actor); err != nil {
+			return refusal(err), nil
+		}
+		if session := server.ClientSessionFromContext(ctx); session != nil && session.SessionID() != "" {
+			c.session = session.SessionID()
+		}
+		switch {
+		case c.id != "":
+		case c.rpc == "":
+			c.id = `"` + newID("call") + `"`
+		default:
+			c.id, c.done = s.repeats.begin(c.session, c.rpc, req.Params, t.Annotations.ReadOnlyHint != nil && *t.Annotations.ReadOnlyHint)
+		}
+		stop := c.progress(ctx)
+		defer stop()
+		var result *wire.CallToolResult
+		var err error
+		if req.Params.RequestState != "" {
+			result, err = c.resumed(ctx)
+		} else {
+			result, err = do(ctx, c)
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				err = problem.New(intents.InFlight, "", "the client no longer waits; what was recorded goes on")
+			}
+			return refusal(err), nil
+		}
+		return result, nil
+	}}
+}
+
+// arguments decodes the arguments of a tool that is no skill.
+func (c *mcpCall) arguments(into any) error {
+	raw := c.req.Params.RawArguments
+	if err := intents.UnmarshalStrict(raw, into); err != nil {
+		return problem.New(intents.MalformedArgs, "", "the arguments do not match the tool's input schema")
+	}
+	return nil
+}
+
+// run opens a turn of an agent, or of the planner, as POST /agent/run does, and waits for it. The
+// same request sent again joins the turn that it has opened. A client that disconnects, or
+// cancels, leaves the plan running.
+func (c *mcpCall) run(ctx context.Context, agent, task string) (*wire.CallToolResult, error) {
+	g := c.s.servers.g
+	if err := checkMessage(task, "/task"); err != nil {
+		return nil, err
+	}
+	if err := g.limit.meter(c.actor); err != nil {
+		return nil, err
+	}
+	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+	defer cancel()
+	request := &catalog.Request{Digest: intents.Digest([]byte("mcp\n" + c.session + "\n" + c.id + "\n" + agent + "\n" + task)), Kind: catalog.RequestKey}
+	t, reply, err := g.openTurn(opening, c.actor, agent, turnRequest{message: task, request: request})
+	if err != nil {
+		return nil, err
+	}
+	return c.follow(ctx, t, reply)
+}
+
+// follow waits for the end of a turn, or until it waits for people.
+func (c *mcpCall) follow(ctx context.Context, t turn, reply runReply) (*wire.CallToolResult, error) {
+	g := c.s.servers.g
+	if reply.Approval == nil {
+		err := g.await(ctx, g.pace.wait, t, &reply, func(e event) bool {
+			var d bus.StatusData
+			if e.Kind == bus.FrameStatus && json.Unmarshal(e.Data, &d) == nil {
+				c.report(ctx, d.State)
+			}
+			return reply.take(e)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var r *wire.CallToolResult
+	switch reply.Status {
+	case statusPendingApproval:
+		h := pendingApproval{IntentID: reply.Approval.IntentID, Plan: t.plan, Type: reply.Approval.Type, Reason: reply.Approval.Reason, Deadline: reply.Approval.Deadline, Text: reply.Response}
+		r, err := c.hold(ctx, h)
+		if err != nil || r.Meta != nil {
+			return r, err
+		}
+		return withMeta(r, h.IntentID, reply.Receipt, t.plan), nil
+	case statusExecuting:
+		r = ownResult(map[string]any{"status": mcpRunning, "plan_id": t.plan})
+	case string(catalog.PlanFailed):
+		r = failed("", intents.ExecutorFailed, reply.Reason, "ask for what the reason leaves possible; GET /agent/plans/"+t.plan+"/trace shows what was tried", map[string]any{"plan_id": t.plan, "details": reply.Failure})
+	default:
+		r = &wire.CallToolResult{Content: []wire.Content{wire.NewTextContent(reply.Response)}}
+		r.StructuredContent = map[string]any{"status": reply.Status, "response": reply.Response, "data": reply.Data, "components": reply.Components}
+	}
+	return withMeta(r, reply.IntentID, reply.Receipt, t.plan), nil
+}
+
+// Answers of writ itself instead of a tool.
+const (
+	mcpPendingApproval = "held"
+	mcpByReference     = "by_reference"
+	mcpRunning         = "running"
+	mcpFailed          = "error"
+)
+
+// ownResult is an answer of writ itself: its members as structured content for programs, and as
+// text.
+func ownResult(members map[string]any) *wire.CallToolResult {
+	raw, _ := json.Marshal(members) // plain data
+	return &wire.CallToolResult{Content: []wire.Content{wire.NewTextContent(string(raw))}, StructuredContent: json.RawMessage(raw), IsError: members["status"] == mcpFailed}
+}
+
+// refusal turns an error into a result: the error, and what to do.
+func refusal(err error) *wire.CallToolResult {
+	p := problem.FromError(err)
+	return failed(p.IntentID, p.Code, cmp.Or(p.Detail, p.Title), p.Hint, map[string]any{"pointer": p.Pointer, "violations": p.Violations, "retry_after_sec": int(p.RetryAfter / time.Second)})
+}
+
+// failed is a call that was refused, or has failed; zero members of more are omitted.
+func failed(id string, code intents.Code, reason, hint string, more map[string]any) *wire.CallToolResult {
+	out := map[string]any{"status": mcpFailed, "code": code, "reason": reason}
+	raw, _ := json.Marshal(more) // plain data
+	var told map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &told)
+	for name, value := range told {
+		if s := string(value); s != `""` && s != "0" && s != "null" {
+			out[name] = value
+		}
+	}
+	if hint = cmp.Or(hint, code.Info().Hint); hint != "" {
+		out["hint"] = hint
+	}
+	if id != "" {
+		out["intent_id"] = id
+	}
+	return ownResult(out)
+}
+
+// withMeta names the intent of a result, and its plan.
+func withMeta(r *wire.CallToolResult, id, receipt, plan string) *wire.CallToolResult {
+	fields := map[string]any{}
+	for name, value := range map[string]string{"intent_id": id, "receipt": receipt, "plan_id": plan} {
+		if value != "" {
+			fields["aob.dev/"+name] = value
+		}
+	}
+	r.Meta = &wire.Meta{AdditionalFields: fields}
+	return r
+}
+
+// answer returns the outcome of an intent, as the result of a tool.
+func (c *mcpCall) answer(ctx context.Context, a *intents.Answer) (*wire.CallToolResult, error) {
+	switch o := a.Outcome; {
+	case o != nil && o.Status == intents.Done:
+		return withMeta(c.output(a), a.IntentID, a.Receipt, ""), nil
+	case o != nil:
+		return withMeta(failed(a.IntentID, o.Code, o.Reason, "", map[string]any{"details": o.Result}), a.IntentID, a.Receipt, ""), nil
+	case a.Code == intents.ApprovalRequired:
+		r, err := c.hold(ctx, pendingApprovalOf(a))
+		if err == nil && r.Meta == nil {
+			r = withMeta(r, a.IntentID, a.Receipt, "")
+		}
+		return r, err
+	case a.Code == intents.OK || a.Code == intents.InFlight:
+		return withMeta(ownResult(map[string]any{"status": mcpRunning, "intent_id": a.IntentID}), a.IntentID, a.Receipt, ""), nil
+	default:
+		more := map[string]any{"pointer": a.Pointer, "violations": a.Violations, "retry_after_sec": a.RetryAfter}
+		return withMeta(failed(a.IntentID, a.Code, a.Reason, a.Hint, more), a.IntentID, a.Receipt, ""), nil
+	}
+}
+
+// output returns a tool's output: objects as structured content, too, and texts unchanged.
+func (c *mcpCall) output(a *intents.Answer) *wire.CallToolResult {
+	var called catalog.SkillCallResult
+	_ = json.Unmarshal(a.Outcome.Result, &called)
+	if called.Reference != nil {
+		return ownResult(map[string]any{"status": mcpByReference, "from": a.IntentID, "size_bytes": called.SizeBytes, "sample": called.Sample})
+	}
+	out := called.Output
+	if out == nil { // of another intent
+		out = a.Outcome.Result
+	}
+	var text string
+	if json.Unmarshal(out, &text) != nil {
+		text = string(out)
+	}
+	r := &wire.CallToolResult{Content: []wire.Content{wire.NewTextContent(text)}}
+	if len(out) > 0 && out[0] == '{' {
+		r.StructuredContent = out
+	}
+	return r
+}
+
+// progressReporter sends progress of one call, to a client that requested it.
+type progressReporter struct {
+	mu    sync.Mutex
+	count int
+	token wire.ProgressToken
+}
+
+// report sends the progress of a call.
+func (c *mcpCall) report(ctx context.Context, message string) {
+	if c.token == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	// A client that has disconnected, or does not listen, misses it.
+	_ = server.ServerFromContext(ctx).SendNotificationToClient(ctx, string(wire.MethodNotificationProgress), map[string]any{"progressToken": c.token, "progress": c.count, "message": message})
+}
+
+// progress reports repeatedly that a call still runs, until it is stopped.
+func (c *mcpCall) progress(ctx context.Context) (stop func()) {
+	if c.req.Params.Meta != nil {
+		c.token = c.req.Params.Meta.ProgressToken
+	}
+	if c.token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		again := time.NewTicker(c.s.servers.g.pace.working)
+		defer again.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+				c.report(ctx, "still running")
+			}
+		}
+	})
+	return func() {
+		cancel()
+		telling.Wait()
+	}
+}
+
+// repeats determines which calls of a caller's sessions are the same one. Clients use ids of
+// JSON-RPC as they like, some one id for every request, so an id marks a repeated call only until
+// the answer was given: while the first is running, and after a client disconnected without it. A
+// call that only reads is the same for a few seconds more, since its answer may have been lost in
+// transit, and until another call may have changed what it reads.
+type repeats struct {
+	now   func() time.Time
+	mu    sync.Mutex // guards open
+	open  map[string]*repeat
+	bound int // on calls for which nobody waits
+	ended int // requests
+}
+
+// repeat is a call that may be sent again.
+type repeat struct {
+	name    string
+	waiting int       // requests that wait for it now
+	until   time.Time // of an answered call; zero: not answered
+	left    int       // how many requests had ended when its last one did
+}
+
+// maxRepeats bounds the recorded calls of each caller, and readRepeat is how long a call that
+// only reads is recorded.
+const (
+	maxRepeats = 1000
+	readRepeat = 10 * time.Second
+)
+
+func newRepeats(now func() time.Time) *repeats {
+	return &repeats{now: now, open: make(map[string]*repeat), bound: maxRepeats}
+}
+
+// begin names the call of a request. ended reports the end of the request, and whether its client
+// was answered.
+func (r *repeats) begin(session, id string, call wire.CallToolParams, reads bool) (name string, ended func(answered bool)) {
+	of := intents.Digest([]byte(session + "\n" + id + "\n" + call.Name + "\n" + string(call.RawArguments)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	maps.DeleteFunc(r.open, func(_ string, at *repeat) bool { return !at.until.IsZero() && (!reads || !now.Before(at.until)) })
+	at := r.open[of]
+	if at == nil {
+		at = &repeat{name: `"` + newID("call") + `"`}
+		r.open[of] = at
+	}
+	at.waiting++
+	return at.name, func(answered bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ended++
+		at.waiting, at.left = at.waiting-1, r.ended
+		switch {
+		case !answered || r.open[of] != at:
+		case !reads:
+			delete(r.open, of)
+		case at.until.IsZero():
+			at.until = r.now().Add(readRepeat)
+		}
+		r.makeRoom()
+	}
+}
+
+// makeRoom drops the oldest call for which nobody waits, if there are too many.
+func (r *repeats) makeRoom() {
+	if len(r.open) <= r.bound {
+		return
+	}
+	oldest := ""
+	for of, at := range r.open {
+		if at.waiting == 0 && (oldest == "" || at.left < r.open[oldest].left) {
+			oldest = of
+		}
+	}
+	delete(r.open, oldest)
+}

@@ -1,0 +1,120 @@
+package intents
+
+import (
+	"slices"
+	"time"
+)
+
+// Bounds of a hold's own deadline.
+const (
+	MaxHold     = 24 * time.Hour
+	DefaultHold = MaxHold
+)
+
+// MaxApprovalAge is how old the grant of an approval may be: the approver has just
+// authenticated.
+const MaxApprovalAge = 5 * time.Minute
+
+// HoldTerms state what a held intent waits for: every rule must be satisfied before
+// the deadline. It is part of the decision and never changes.
+type HoldTerms struct {
+	Deadline string     `json:"deadline"` // RFC 3339 UTC with milliseconds
+	Rules    []HoldRule `json:"rules"`
+}
+
+// RuleUnknownOutcome is a hold rule of the router's own: the outcome of an
+// earlier call of the same skill is unknown. No person approves it; the state decides when it is met.
+const RuleUnknownOutcome = "writ.unsettled"
+
+// RuleAsk is the hold rule by which the router holds every question to people.
+const RuleAsk = "writ.ask"
+
+// RuleReplayAllowed is among the ids of a refusal by which a shadow says that a dry run allows the intent of a
+// node.
+const RuleReplayAllowed = "writ.replay.allowed"
+
+// AwaitsOutcome reports whether the router's own rule is one of the terms.
+func (h *HoldTerms) AwaitsOutcome() bool {
+	return h != nil && slices.ContainsFunc(h.Rules, func(r HoldRule) bool { return r.ID == RuleUnknownOutcome })
+}
+
+// HoldRule is a policy rule that holds an intent, with those who may approve it.
+type HoldRule struct {
+	ID        string   `json:"id"`
+	Reason    string   `json:"reason"`
+	Approvers []string `json:"approvers,omitempty"` // named people
+	Roles     []string `json:"roles,omitempty"`     // or anybody with one of these roles
+	Count     int      `json:"count,omitempty"`     // how many of them must approve; 0: one
+	FourEyes  bool     `json:"four_eyes,omitempty"` // none of them requested the intent, and no two use one API key
+	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
+}
+
+// Requesters are the people who requested or edited an intent.
+type Requesters struct {
+	Users []string // its user, the person whose key signed it, and those who edited it
+	Keys  []string // ids of the API keys that named them
+}
+
+// And returns the requesters with somebody who has edited the intent.
+func (a Requesters) And(editor Approver) Requesters {
+	a.Users = append(slices.Clone(a.Users), editor.User)
+	if editor.Key != "" {
+		a.Keys = append(slices.Clone(a.Keys), editor.Key)
+	}
+	return a
+}
+
+// Approver is somebody who may approve. The holder of an API key that may assert
+// users can be any of them: key is its id, empty without a key.
+type Approver struct {
+	User, Key string
+	Roles     []string
+}
+
+// Accepts reports whether somebody may approve under the rule.
+func (h HoldRule) Accepts(a Approver, asked Requesters) bool {
+	if h.FourEyes && (slices.Contains(asked.Users, a.User) || a.Key != "" && slices.Contains(asked.Keys, a.Key)) {
+		return false
+	}
+	return slices.Contains(h.Approvers, a.User) || slices.ContainsFunc(h.Roles, func(r string) bool { return slices.Contains(a.Roles, r) })
+}
+
+// Needed is how many people must approve.
+func (h HoldRule) Needed() int {
+	if h.ID == RuleUnknownOutcome {
+		return 0
+	}
+	return max(h.Count, 1)
+}
+
+// Approval is one named person's approval of a held intent.
+type Approval struct {
+	UserID string   `json:"user_id"`
+	At     string   `json:"at"`              // RFC 3339
+	Key    string   `json:"key,omitempty"`   // id of the API key that named the person; empty: a key of their own
+	Roles  []string `json:"roles,omitempty"` // as of the release; no policy sees them
+	Items  []string `json:"items,omitempty"` // of approval.ask: the items that the person approved; nil: all
+}
+
+// Approver returns the approver.
+func (a Approval) Approver() Approver { return Approver{User: a.UserID, Key: a.Key, Roles: a.Roles} }
+
+// Satisfied reports whether enough people have approved.
+func (h HoldRule) Satisfied(by []Approval, asked Requesters) bool {
+	return h.CountApprovals(by, asked) >= h.Needed()
+}
+
+// CountApprovals returns how many people have approved under the rule, each counted once;
+// under a four-eyes rule all that one API key has named count as one.
+func (h HoldRule) CountApprovals(by []Approval, asked Requesters) int {
+	var people []Approval
+	for _, a := range by {
+		same := func(b Approval) bool {
+			return b.UserID == a.UserID || h.FourEyes && a.Key != "" && b.Key == a.Key
+		}
+		if h.Accepts(a.Approver(), asked) && !slices.ContainsFunc(people, same) {
+			people = append(people, a)
+		}
+	}
+	return len(people)
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/upkeep"
+)
+
+func auditShow(c *command) {
+	c.dataFlag()
+	c.ids = &recordedIntents
+	c.answer = func(args []string) (a answer, err error) {
+		err = c.archive(func(in *datadir.Archive) error {
+			found, err := audit.Find(c.Context(), in.Records, args[0])
+			if err == nil {
+				a = answer{data: found}
+				a.text, err = shownText(found)
+			}
+			return err
+		})
+		return a, err
+	}
+}
+
+func shownText(found []audit.RecordView) (string, error) {
+	var b strings.Builder
+	for _, s := range found {
+		fmt.Fprintln(&b, shownLine(s))
+		if s.Intent != nil {
+			if err := printJSON(&b, s.Intent); err != nil {
+				return "", err
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Parts)) {
+			if name != "order" && name != "grant" {
+				fmt.Fprintf(&b, "%s: %s\n", name, visible.ProseJSON(s.Parts[name]))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Withheld)) {
+			fmt.Fprintf(&b, "%s: withheld: it was erased\n", name)
+		}
+	}
+	return b.String(), nil
+}
+
+// shownLine is a record in one line.
+func shownLine(s audit.RecordView) string {
+	what := s.Type
+	if s.Target != nil {
+		what = fmt.Sprintf("of %d", *s.Target)
+	}
+	return fmt.Sprintf("%6d  %s  %-8s  %-10s %-14s %-20s %s", s.Position, s.At, s.Kind, s.Tenant, what, s.Code, short(s.IntentID))
+}
+
+func auditProve(c *command) {
+	c.dataFlag()
+	c.ids = &recordedIntents
+	c.answer = func(args []string) (said answer, err error) {
+		err = c.archive(func(a *datadir.Archive) error {
+			if err := a.AwaitCheckpoint(c.Context()); err != nil {
+				return err
+			}
+			p, err := audit.Prove(c.Context(), a.Source, args[0])
+			if err == nil {
+				err = p.Check(audit.NewTrust(a.Root))
+			}
+			if err == nil {
+				said, err = document(p)
+			}
+			return err
+		})
+		return said, err
+	}
+}
+
+// tailPause is how long tail waits before it looks again.
+const tailPause = 500 * time.Millisecond
+
+func auditTail(c *command) {
+	filter := c.filterFlags()
+	var follow bool
+	c.run = func([]string) error {
+		if err := c.wholeIn(&filter.Plan, &recordedPlans); err != nil {
+			return err
+		}
+		for next := int64(0); ; {
+			err := c.archive(func(a *datadir.Archive) error {
+				from := next
+				next = a.Records.Next()
+				found, err := c.printRecords(a, from, math.MaxInt, filter, nil)
+				if err == nil && found == 0 && !follow && !c.asJSON {
+					fmt.Fprintln(c.std.Err, "no record matches")
+				}
+				return err
+			})
+			if !follow || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if err := clock.Sleep(c.Context(), tailPause); err != nil {
+				return nil //nolint:nilerr // whoever follows has ended it
+			}
+		}
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "wait for new records and print them")
+}
+
+// printShown writes a record as one line, of JSON or for people.
+func printShown(w io.Writer, s audit.RecordView, asJSON bool) error {
+	if !asJSON {
+		_, err := fmt.Fprintln(w, shownLine(s))
+		return err
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(s)
+}
+
+func auditSearch(c *command) {
+	filter := c.filterFlags()
+	var limit int
+	c.run = func(words []string) error {
+		if limit < 1 {
+			return usage(errors.New("--limit must be at least 1"))
+		}
+		filter.Words = words
+		if err := c.wholeIn(&filter.Plan, &recordedPlans); err != nil {
+			return err
+		}
+		return c.archive(func(a *datadir.Archive) error {
+			show, done := c.bar()
+			defer done()
+			found, err := c.printRecords(a, 0, limit, filter, show)
+			switch {
+			case err == nil && found == 0:
+				err = &exitError{code: ExitNo, err: errors.New("no record matches"), silent: c.asJSON}
+			case err == nil && found > limit:
+				fmt.Fprintf(c.std.Err, "the first %d of %d records that match; all: --limit %d\n", limit, found, found)
+			}
+			return err
+		})
+	}
+	c.since(&filter.Since, "since", "only records from this RFC 3339 time, or from this long ago (7d, 12h)")
+	c.since(&filter.Until, "until", "only records before this RFC 3339 time, or this long ago")
+	c.Flags().IntVar(&limit, "limit", 100, "maximum number of records")
+}
+
+// filterFlags declares the flags of a command that prints some of the records.
+func (c *command) filterFlags() *audit.Filter {
+	c.dataFlag()
+	c.jsonFlag()
+	var f audit.Filter
+	for _, x := range []struct {
+		to         *string
+		name, help string
+	}{
+		{&f.Tenant, "tenant", "only records of this tenant"},
+		{&f.User, "user", "only orders of this user"},
+		{&f.Type, "type", "only orders of this type"},
+		{(*string)(&f.Code), "code", "only records with this code"},
+		{(*string)(&f.Kind), "kind", "only records of this kind: order, outcome, release, takeover, control"},
+		{&f.Plan, "plan", "only orders of this plan"},
+		{&f.Session, "session", "only orders of this session"},
+	} {
+		c.Flags().StringVar(x.to, x.name, "", x.help)
+	}
+	return &f
+}
+
+// printRecords prints the first records that match, one per line, and counts all that do. show,
+// if not nil, receives the progress.
+func (c *command) printRecords(a *datadir.Archive, from int64, limit int, filter *audit.Filter, show func(done, total int64)) (found int, err error) {
+	for s, err := range audit.Read(c.Context(), a.Records, from) {
+		if err != nil {
+			return found, err
+		}
+		if show != nil && s.Position%1000 == 0 {
+			show(s.Position, a.Records.Next())
+		}
+		if !filter.Wants(s) {
+			continue
+		}
+		if found++; found > limit {
+			continue
+		}
+		if err := printShown(c.std.Out, s, c.asJSON); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+func auditFsck(c *command) {
+	c.dataFlag()
+	c.answer = func([]string) (answer, error) {
+		show, done := c.bar()
+		h, err := upkeep.Fsck(c.Context(), c.dir, show)
+		done()
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		return answer{data: h, text: render("health", h), end: unless(h.OK, "not sound")}, nil
+	}
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/upkeep"
+)
+
+// backedUp is the output of `writ backup --json` and `writ restore --json` about a backup.
+type backedUp struct {
+	Path      string    `json:"path"`
+	Origin    string    `json:"origin"`
+	At        time.Time `json:"at"`
+	Records   int64     `json:"records"`
+	Leaves    int64     `json:"leaves"`
+	Files     int       `json:"files"`
+	Bytes     int64     `json:"bytes"`
+	Documents bool      `json:"documents"`
+	Keys      bool      `json:"keys"`
+}
+
+func backedUpAt(path string, b upkeep.Backup) backedUp {
+	return backedUp{path, b.Origin, b.At, b.Records, b.Leaves, len(b.Files), b.Bytes(), b.Documents, b.Keys}
+}
+
+func backupCommand(c *command) {
+	c.dataFlag()
+	keys := c.Flags().Bool("keys", false, "copy private keys, too")
+	c.answer = func(args []string) (answer, error) {
+		b, err := upkeep.MakeBackup(c.Context(), c.dir, args[0], *keys, time.Now())
+		if err != nil {
+			return answer{}, err
+		}
+		if !b.Keys {
+			fmt.Fprintln(c.std.Err, "without keys: keep a copy of "+c.dir+"/keys elsewhere, or use --keys; a restored directory does not work without them")
+		} else {
+			fmt.Fprintln(c.std.Err, "with private keys: anybody who can read this backup can sign for every role; its files have mode 0600")
+		}
+		if !b.Documents {
+			fmt.Fprintln(c.std.Err, "without documents: they are in another store; back them up there now, after this backup")
+		}
+		return answer{
+			data: backedUpAt(args[0], b),
+			text: fmt.Sprintf("%d records and %d leaves of %s in %s (%d files, %d bytes)\n", b.Records, b.Leaves, b.Origin, args[0], len(b.Files), b.Bytes()),
+		}, nil
+	}
+}
+
+func restoreCommand(c *command) {
+	keys := c.Flags().String("keys", "", "directory of keys, for a backup without them")
+	c.Flags().StringVar(&c.dir, "data", "", "data directory to make; missing or empty")
+	c.mustGive("data")
+	c.answer = func(args []string) (answer, error) {
+		dir := c.dir
+		r, err := upkeep.Restore(c.Context(), args[0], dir, *keys)
+		switch {
+		case errors.Is(err, upkeep.ErrBackup):
+			return answer{}, malformed(err)
+		case err != nil:
+			return answer{}, err
+		case r.Health.FirstBad != nil:
+			return answer{}, fmt.Errorf("the content of the backup is not sound, and nothing was restored: %s", r.Health.FirstBad)
+		}
+		if !r.Verified {
+			fmt.Fprintln(c.std.Err, "not verified: the backup has no keys; put them in "+dir+"/keys with mode 0600 and run: writ audit fsck --data "+dir)
+		}
+		if !r.Documents {
+			fmt.Fprintln(c.std.Err, "without documents: restore them in their own store")
+		}
+		return answer{text: fmt.Sprintf("%d records and %d leaves of %s in %s\n", r.Records, r.Leaves, r.Origin, dir), data: struct {
+			backedUp
+			Verified bool `json:"verified"`
+		}{backedUpAt(dir, r.Backup), r.Verified}}, nil
+	}
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
+)
+
+// idSource is where a command looks up the id that a prefix stands for. Only the command line
+// takes prefixes: writ is always sent the whole id.
+type idSource struct {
+	form idForm
+	noun string // name of the things with these ids, for messages
+	list string // the command that lists them
+
+	remote bool // read from a running writ
+	each   func(c *command, prefix string) iter.Seq2[listedID, error]
+}
+
+// listedID is an id and its description.
+type listedID struct{ id, about string }
+
+type idForm struct {
+	name          string
+	begin         string // may be left out
+	whole, prefix *regexp.Regexp
+	needs         string // of a prefix, for messages
+}
+
+func digestForm(name string) idForm {
+	return idForm{
+		name, "sha256:", regexp.MustCompile(`^sha256:[0-9a-f]{64}$`), regexp.MustCompile(`^sha256:[0-9a-f]{6,63}$`),
+		"at least 6 hex digits of it, with or without sha256:",
+	}
+}
+
+var (
+	intentForm, documentForm = digestForm("intent_id"), digestForm("document id")
+	// An id of writ's own making is known to be whole by its length. Another signer may make shorter ones.
+	planForm = idForm{
+		"plan or run id", "", regexp.MustCompile(`^plan_[0-9a-z]{26,27}$`), regexp.MustCompile(`^plan_[0-9A-Za-z_.-]{6,}$`),
+		"plan_ and at least 6 characters behind it",
+	}
+)
+
+var (
+	pendingIntents = idSource{intentForm, "intent that waits for you or that you asked for", "writ approvals list", true, remoteIDs(approvalsPath+"?limit=100", "after")}
+	ownIntents     = idSource{intentForm, "intent that you may read", "writ audit search", true, remoteIDs("/v1/intents?limit=1000", "cursor")}
+	ownPlans       = idSource{planForm, "plan that you may read", "writ plan list", true, remoteIDs(plansPath+"?limit=100", "after")}
+	ownRuns        = idSource{planForm, "run that you may read", "writ workflow list", true, remoteIDs(runsPath+"?limit=100", "after")}
+
+	ownDocuments = idSource{documentForm, "document that you may read", "writ kb list", true, remoteIDs(documentsPath+"?limit=100", "after")}
+
+	recordedIntents = idSource{intentForm, "intent in the record of the data directory", "writ audit search", false, recordedIDs(func(s audit.RecordView) listedID {
+		return listedID{s.IntentID, s.Type + " " + string(s.Code)}
+	})}
+	recordedPlans = idSource{planForm, "plan in the record of the data directory", "writ plan list", false, recordedIDs(func(s audit.RecordView) listedID {
+		return listedID{s.Plan, "of " + s.User + ", " + s.At}
+	})}
+)
+
+// wholeID is the id that a person means: a whole one unchanged, without a look-up, or the one with
+// the given prefix. It is printed before anything is done.
+func (c *command) wholeID(given string, from *idSource) (string, error) {
+	id := strings.TrimSuffix(given, "…") // as lists shorten ids
+	if !strings.HasPrefix(id, from.form.begin) {
+		id = from.form.begin + id
+	}
+	switch {
+	case from.form.whole.MatchString(id):
+		return id, nil
+	case !from.form.prefix.MatchString(id):
+		return "", usage(fmt.Errorf("%q is no %s: give the whole id, or %s (%s)", given, from.form.name, from.form.needs, from.list))
+	}
+	found := map[string]string{}
+	for one, err := range from.each(c, id) {
+		switch {
+		case err != nil:
+			return "", from.lookupFailure(err)
+		case one.id == id:
+			return id, nil
+		case strings.HasPrefix(one.id, id):
+			found[one.id] = one.about
+		}
+	}
+	ids := slices.Sorted(maps.Keys(found))
+	switch len(ids) {
+	case 0:
+		return "", fmt.Errorf("%s: the id of no %s begins with %s: %s shows them", intents.NotFound, from.noun, id, from.list)
+	case 1:
+		fmt.Fprintf(c.std.Err, "%s is %s\n", given, printable(ids[0]))
+		return ids[0], nil
+	}
+	return "", usage(errors.New(ambiguous(id, ids, found)))
+}
+
+// wholeIn puts the whole id in the place of a prefix that a flag has.
+func (c *command) wholeIn(id *string, from *idSource) (err error) {
+	if from.form.prefix.MatchString(*id) && !from.form.whole.MatchString(*id) {
+		*id, err = c.wholeID(*id, from)
+	}
+	return err
+}
+
+// mostCandidates is how many ids a message lists.
+const mostCandidates = 20
+
+func ambiguous(prefix string, ids []string, about map[string]string) string {
+	text := fmt.Sprintf("%s is not unique: %d ids begin with it. Give more of the one that you mean:", prefix, len(ids))
+	for i, id := range ids {
+		if i == mostCandidates {
+			return text + fmt.Sprintf("\n  and %d more", len(ids)-i)
+		}
+		text += "\n  " + id + "  " + oneLine(about[id], 80)
+	}
+	return text
+}
+
+// lookupFailure is a failure to look a prefix up. Without an answer of writ the whole id does not
+// work, either.
+func (from *idSource) lookupFailure(err error) error {
+	if from.remote && !errors.Is(err, errLongList) {
+		return err
+	}
+	code := ExitNo
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code, err = exit.code, exit.err
+	}
+	return &exitError{code: code, err: fmt.Errorf("%w\nonly a prefix has to be looked up: the whole id works without", err)}
+}
+
+var errLongList = errors.New("the list is too long to tell")
+
+// mostIDPages bounds the pages of a list that are searched.
+const mostIDPages = 50
+
+// remoteIDs are the ids of a list of the gateway, newest first. Not reaching its end is an error,
+// since a prefix may then not be unique.
+func remoteIDs(path, cursor string) func(*command, string) iter.Seq2[listedID, error] {
+	return func(c *command, prefix string) iter.Seq2[listedID, error] {
+		return func(yield func(listedID, error) bool) {
+			at, oldest := path, openedSince(prefix)
+			for range mostIDPages {
+				var page struct {
+					Approvals []idEntry `json:"approvals"`
+					Intents   []idEntry `json:"orders"`
+					Plans     []idEntry `json:"plans"`
+					Documents []idEntry `json:"documents"`
+					Cursor    string    `json:"cursor"`
+				}
+				if err := c.get(at, &page); err != nil {
+					yield(listedID{}, err)
+					return
+				}
+				for _, e := range slices.Concat(page.Approvals, page.Intents, page.Plans, page.Documents) {
+					if !oldest.IsZero() && e.CreatedAt.Before(oldest) || !yield(e.listed(prefix), nil) {
+						return
+					}
+				}
+				if page.Cursor == "" {
+					return
+				}
+				at = path + "&" + cursor + "=" + url.QueryEscape(page.Cursor)
+			}
+			yield(listedID{}, fmt.Errorf("%w which id begins with %s", errLongList, prefix))
+		}
+	}
+}
+
+// idEntry is an entry of any of the lists.
+type idEntry struct {
+	IntentID   string    `json:"intent_id"`
+	PlanID     string    `json:"plan_id"`
+	DocumentID string    `json:"document_id"`
+	Type       string    `json:"type"`
+	Task       string    `json:"task"`
+	Title      string    `json:"title"`
+	CreatedAt  time.Time `json:"created_at"` // of a plan
+}
+
+func (e idEntry) listed(prefix string) listedID {
+	switch {
+	case strings.HasPrefix(prefix, "plan_"):
+		return listedID{e.PlanID, e.Task}
+	case e.DocumentID != "":
+		return listedID{e.DocumentID, e.Title}
+	}
+	return listedID{e.IntentID, e.Type}
+}
+
+// openedSince is the earliest time at which a plan with this id prefix was opened, as ids of plans
+// contain their time; zero: unknown.
+func openedSince(prefix string) time.Time {
+	digits, ok := strings.CutPrefix(prefix, "plan_")
+	ms, err := strconv.ParseInt((digits + strings.Repeat("0", 11))[:11], 36, 64)
+	if !ok || err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).Add(-intents.Leeway)
+}
+
+// recordedIDs are those of the local record.
+func recordedIDs(of func(audit.RecordView) listedID) func(*command, string) iter.Seq2[listedID, error] {
+	return func(c *command, _ string) iter.Seq2[listedID, error] {
+		return func(yield func(listedID, error) bool) {
+			left := false
+			err := c.archive(func(a *datadir.Archive) error {
+				for s, err := range audit.Read(c.Context(), a.Records, 0) {
+					if err != nil {
+						return err
+					}
+					if one := of(s); one.id != "" && !yield(one, nil) {
+						left = true
+						return nil
+					}
+				}
+				return nil
+			})
+			if err != nil && !left {
+				yield(listedID{}, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/bus"
+	"aob.dev/writ/cell"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/demo"
+	"aob.dev/writ/internal/eval"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
+	"aob.dev/writ/upkeep"
+)
+
+// TestTexts: every text can be filled in with what it is about.
+func TestTexts(t *testing.T) {
+	plain := func(s string) string { return s }
+	data := map[string]any{
+		"alerts.table": alertsView{}, "backtest.table": audit.Backtest{Groups: []audit.FlipGroup{{Samples: []string{"x"}}}},
+		"demo.table": struct {
+			demo.Result
+			Bold, Dim, Green func(string) string `json:"-"`
+		}{demo.Result{Answer: []demo.Row{{}}, Large: &demo.Large{}, Orders: []demo.Order{{PolicyIDs: []string{"x"}}}}, plain, plain, plain},
+		"evaluated.table": struct {
+			Rates   []eval.Rate
+			Missing []string
+		}{[]eval.Rate{{Min: 1}}, []string{"a"}},
+		"explained":      audit.DecisionExplanation{},
+		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1, SetAside: []int64{1}},
+		"keys.table": keyList{Keys: []keyRow{{Subject: "s", Tenant: "t", NotAfter: "x"}}}, "storage.table": upkeep.StorageStatus{Indices: []upkeep.IndexSize{{}}},
+		"agents.table": []agentRow{{}}, "cached.table": catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{{}}},
+		"changes":        registryChanges{Added: []changedAgent{{}}, Removed: []changedAgent{{}}, Changed: []changedAgent{{}}, Files: []string{"x"}},
+		"changes.rights": changedAgent{Gained: []string{"x"}, Lost: []string{"x"}},
+		"approvals":      bus.ApprovalsReply{Approvals: []bus.PendingApproval{{}}}, "cell": cell.Status{}, "copied": []upkeep.CopyReport{{}},
+		"externals": []datadir.External{{Types: []string{"x"}}, {Revoked: new(time.Time)}}, "reindexed": []upkeep.ReindexReport{{}},
+		"documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
+		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
+		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
+		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": tenantListing{Notes: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
+		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
+		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
+		"plan":            catalog.PlanView{Steps: []catalog.StepView{{FailureReason: "x"}}, IntentHistory: []catalog.PastIntent{{}}, Usage: []catalog.Usage{{}}, Response: "x"},
+	}
+	for _, of := range printed.Templates() {
+		about, known := data[of.Name()]
+		if of.Name() == "texts" {
+			continue
+		}
+		if !known {
+			t.Errorf("%s: name here what it is about", of.Name())
+			continue
+		}
+		wordsOfMembers(t, of, about)
+		if text := render(of.Name(), about); text == "" || strings.Contains(text, "texts:") || strings.Contains(text, "template:") {
+			t.Errorf("%s: %s", of.Name(), text)
+		}
+	}
+}
+
+// label is a word that names the value of a cell.
+var label = regexp.MustCompile(`(?:^|\t)(\w+) {{\.(?:\w+\.)*(\w+)}}(?:\t|$)`)
+
+// wordsOfMembers: a table calls a thing by the name of its JSON member.
+func wordsOfMembers(t *testing.T, of *template.Template, about any) {
+	t.Helper()
+	if !strings.HasSuffix(of.Name(), ".table") {
+		return
+	}
+	raw, err := json.Marshal(about)
+	if err != nil {
+		t.Fatalf("%s: %v", of.Name(), err)
+	}
+	for line := range strings.Lines(of.Root.String()) {
+		for _, m := range label.FindAllStringSubmatch(strings.TrimRight(line, "\n"), -1) {
+			if word := m[1]; !strings.EqualFold(m[2], word) {
+				t.Errorf("%s: %s is shown as %s", of.Name(), m[2], word)
+			}
+		}
+		if strings.Contains(line, "{{") || !strings.Contains(line, "\t") {
+			continue
+		}
+		for head := range strings.SplitSeq(strings.TrimSpace(line), "\t") {
+			if member := strings.ReplaceAll(strings.ToLower(head), " ", "_"); !strings.Contains(string(raw), `"`+member+`"`) {
+				t.Errorf("%s: no member is called %s", of.Name(), head)
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Intents are the figures of the router and its journal. Types are those of the catalog, and
+// policies those that operators have written.
+type Intents struct {
+	stages  *prometheus.HistogramVec
+	decided *prometheus.CounterVec
+	denied  *prometheus.CounterVec
+	batch   prometheus.Histogram
+	commit  prometheus.Histogram
+}
+
+// NewIntents has none yet.
+func NewIntents() *Intents {
+	seconds := prometheus.ExponentialBuckets(0.00005, 2, 20) // 50 µs to 26 s
+	return &Intents{
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "writ_stage_seconds", Help: "How long the stages of orders took.", Buckets: seconds,
+		}, []string{"stage"}),
+		decided: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "writ_orders_decided_total", Help: "Decided orders, by type (unknown: no signature held, or there is no such type) and code.",
+		}, []string{"type", "code"}),
+		denied: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "writ_policy_denials_total", Help: "Orders that a rule of the policy refused or held, by rule.",
+		}, []string{"policy"}),
+		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "writ_journal_commit_orders", Help: "Commits of the journal that share one sync.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+		}),
+		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "writ_journal_commit_seconds", Help: "How long it took to write and sync them.", Buckets: seconds,
+		}),
+	}
+}
+
+// Stage records the duration of a stage of one intent.
+func (o *Intents) Stage(name string, took time.Duration) {
+	o.stages.WithLabelValues(name).Observe(took.Seconds())
+}
+
+// Decided records the decision on an intent of a type, and its policy rules. An empty type is one
+// outside the catalog.
+func (o *Intents) Decided(typ, code string, rules []string) {
+	if typ == "" {
+		typ = "unknown"
+	}
+	o.decided.WithLabelValues(typ, code).Inc()
+	for _, rule := range rules {
+		o.denied.WithLabelValues(rule).Inc()
+	}
+}
+
+// Committed records the number of commits written with one sync, and its duration.
+func (o *Intents) Committed(n int, took time.Duration) {
+	o.batch.Observe(float64(n))
+	o.commit.Observe(took.Seconds())
+}

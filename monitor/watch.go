@@ -1,0 +1,274 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/storage"
+)
+
+// every is how often a watch looks.
+const every = time.Minute
+
+// storeLag is the least age of events that are counted, because the stores may lag.
+const storeLag = 5 * time.Second
+
+// Incident is an alert from its beginning to its end.
+type Incident struct {
+	Rule     string     `json:"rule"`
+	Severity string     `json:"severity"`
+	Says     string     `json:"says"`
+	Do       string     `json:"do"`
+	Observed string     `json:"seen"` // when it began
+	Since    time.Time  `json:"since"`
+	Until    *time.Time `json:"until,omitempty"` // nil: it lasts
+	// Owed are the receivers that have not taken its beginning or its end yet.
+	Owed []string `json:"owed,omitempty"`
+}
+
+// state is what a watch retains over a restart, in its file.
+type state struct {
+	Figures   Figures    `json:"figures"` // of the last hour
+	Incidents []Incident `json:"incidents"`
+}
+
+// maxIncidents is how many ended incidents are retained for people.
+const maxIncidents = 100
+
+// Silence suppresses the notifications of a rule until a time. Its incidents are retained all the
+// same.
+type Silence struct {
+	Rule  string    `json:"rule"`
+	Until time.Time `json:"until"`
+}
+
+// Watch checks figures periodically, and notifies receivers of alerts: once when one begins, and
+// once when it ends.
+//
+// Crash: an incident is in the file, with the receivers that it is owed to, before anybody is
+// notified. A crash between a notification and its write notifies twice, and never not at all.
+type Watch struct {
+	Documents Documents
+	Tenants   func() []string
+	Process   func() Process
+	Receivers []Receiver
+	Dir       string // of the files alerts.json and silences.json
+	Now       func() time.Time
+	Log       *slog.Logger
+
+	slices []slice // of the last hour, by minute; used by Look only
+
+	mu   sync.Mutex // guards what follows
+	last Figures
+}
+
+// Last returns the figures of the last look, of an hour.
+func (w *Watch) Last() Figures {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// Run looks until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	for {
+		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+			w.Log.WarnContext(ctx, "the monitor could not look; it looks again in a minute", slog.String("error", err.Error()))
+		}
+		if clock.Sleep(ctx, every) != nil {
+			return nil //nolint:nilerr // ctx has ended
+		}
+	}
+}
+
+// Look is one round: figures, alerts, notifications.
+func (w *Watch) Look(ctx context.Context) error {
+	now := w.Now().UTC()
+	if err := w.read(ctx, now.Add(-storeLag)); err != nil {
+		return err
+	}
+	of := map[time.Duration]Figures{}
+	for _, r := range Rules {
+		if _, ok := of[r.Window]; !ok {
+			f := figuresOf(w.within(now.Add(-storeLag), r.Window))
+			f.Process = w.Process()
+			of[r.Window] = f
+		}
+	}
+	w.mu.Lock()
+	w.last = of[hour]
+	w.mu.Unlock()
+
+	var s state
+	if _, err := durable.ReadJSON(alertsFile(w.Dir), &s); err != nil {
+		return err
+	}
+	silences, err := Silences(w.Dir)
+	if err != nil {
+		return err
+	}
+	s.Figures = of[hour]
+	for _, r := range Rules {
+		w.judge(ctx, &s, r, of[r.Window], now)
+	}
+	if err := durable.WriteJSON(alertsFile(w.Dir), s); err != nil {
+		return err
+	}
+	return w.notify(ctx, &s, silences, now)
+}
+
+// read brings the slices up to a time. It reads the newest two again: the last minute was
+// incomplete, and documents may have come late.
+func (w *Watch) read(ctx context.Context, until time.Time) error {
+	from := until.Add(-hour).Truncate(every)
+	if len(w.slices) > 0 && w.slices[len(w.slices)-1].Until.After(until) {
+		w.slices = nil // the clock was set back
+	}
+	w.slices = slices.DeleteFunc(w.slices, func(s slice) bool { return s.Since.Before(from) })
+	w.slices = w.slices[:max(len(w.slices)-2, 0)]
+	if len(w.slices) > 0 {
+		from = w.slices[len(w.slices)-1].Until
+	}
+	tenants, err := w.active(ctx, from, until)
+	if err != nil {
+		return err
+	}
+	for ; from.Before(until); from = from.Add(every) {
+		to := from.Add(every)
+		if to.After(until) {
+			to = until
+		}
+		s, err := readSlice(ctx, w.Documents, tenants, from, to)
+		if err != nil {
+			return err
+		}
+		w.slices = append(w.slices, s)
+	}
+	return nil
+}
+
+// active returns the tenants with events in a period.
+func (w *Watch) active(ctx context.Context, since, until time.Time) (out []string, err error) {
+	q := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}, Limit: 1}
+	for _, tenant := range w.Tenants() {
+		page, err := w.Documents.Search(ctx, tenant, storage.IndexEvents, q)
+		if err != nil {
+			return nil, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
+		}
+		if len(page.Documents) > 0 {
+			out = append(out, tenant)
+		}
+	}
+	return out, nil
+}
+
+// within returns the slices of a window, in whole minutes.
+func (w *Watch) within(until time.Time, window time.Duration) []slice {
+	from := until.Add(-window).Truncate(every)
+	i := slices.IndexFunc(w.slices, func(s slice) bool { return !s.Since.Before(from) })
+	return w.slices[max(i, 0):]
+}
+
+// judge begins and ends the incident of a rule.
+func (w *Watch) judge(ctx context.Context, s *state, r Rule, f Figures, now time.Time) {
+	i := slices.IndexFunc(s.Incidents, func(x Incident) bool { return x.Rule == r.Name && x.Until == nil })
+	switch seen, firing := r.Firing(f); {
+	case firing && i < 0:
+		s.Incidents = append(s.Incidents, Incident{Rule: r.Name, Severity: r.Severity, Says: r.Says, Do: r.Do, Observed: seen, Since: now, Owed: w.names()})
+		w.Log.WarnContext(ctx, "alert", slog.String("rule", r.Name), slog.String("severity", r.Severity), slog.String("says", r.Says), slog.String("seen", seen), slog.String("do", r.Do))
+	case !firing && i >= 0:
+		s.Incidents[i].Until = &now
+		unheard := s.Incidents[i].Owed // of its beginning: they need not hear that it is over
+		s.Incidents[i].Owed = slices.DeleteFunc(w.names(), func(name string) bool { return slices.Contains(unheard, name) })
+		w.Log.InfoContext(ctx, "alert is over", slog.String("rule", r.Name))
+	}
+	if over := len(s.Incidents) - maxIncidents; over > 0 {
+		s.Incidents = slices.DeleteFunc(s.Incidents, func(x Incident) bool {
+			drop := over > 0 && x.Until != nil && len(x.Owed) == 0
+			if drop {
+				over--
+			}
+			return drop
+		})
+	}
+}
+
+func (w *Watch) names() (out []string) {
+	for _, r := range w.Receivers {
+		out = append(out, r.Name())
+	}
+	return out
+}
+
+// notify sends what is owed. A receiver that fails is tried again at the next look.
+func (w *Watch) notify(ctx context.Context, s *state, silences []Silence, now time.Time) error {
+	var errs []error
+	for i := range s.Incidents {
+		x := &s.Incidents[i]
+		if slices.ContainsFunc(silences, func(q Silence) bool { return q.Rule == x.Rule && now.Before(q.Until) }) {
+			continue
+		}
+		for _, r := range w.Receivers {
+			at := slices.Index(x.Owed, r.Name())
+			if at < 0 {
+				continue
+			}
+			if err := r.Send(ctx, *x); err != nil {
+				errs = append(errs, fmt.Errorf("alert %s is owed to %s: %w", x.Rule, r.Name(), err))
+				continue
+			}
+			x.Owed = slices.Delete(x.Owed, at, at+1)
+			if err := durable.WriteJSON(alertsFile(w.Dir), s); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func alertsFile(dir string) string   { return filepath.Join(dir, "alerts.json") }
+func silencesFile(dir string) string { return filepath.Join(dir, "silences.json") }
+
+// ReadStored returns the figures and incidents that a watch has left in a directory, the newest
+// first.
+func ReadStored(dir string) (Figures, []Incident, error) {
+	var s state
+	there, err := durable.ReadJSON(alertsFile(dir), &s)
+	if err == nil && !there {
+		err = errors.New("no monitor has looked at this directory: start writ up on it")
+	}
+	slices.SortStableFunc(s.Incidents, func(a, b Incident) int { return cmp.Compare(b.Since.UnixNano(), a.Since.UnixNano()) })
+	return s.Figures, s.Incidents, err
+}
+
+// Silences of a directory.
+func Silences(dir string) (list []Silence, err error) {
+	_, err = durable.ReadJSON(silencesFile(dir), &list)
+	return list, err
+}
+
+// Silent silences a rule until a time; a time that has passed ends its silence.
+func Silent(dir, rule string, until, now time.Time) error {
+	if !slices.ContainsFunc(Rules, func(r Rule) bool { return r.Name == rule }) {
+		return fmt.Errorf("no rule has the name %s", rule)
+	}
+	list, err := Silences(dir)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(s Silence) bool { return s.Rule == rule || !now.Before(s.Until) })
+	if now.Before(until) {
+		list = append(list, Silence{rule, until})
+	}
+	return durable.WriteJSON(silencesFile(dir), list)
+}

@@ -1,0 +1,120 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/gateway/consoleapi"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router/httpapi"
+	"aob.dev/writ/state"
+)
+
+// reads implements the reads that an entrance has. The rest must not be called.
+type reads struct {
+	httpapi.ConsoleAPI
+	w *routertest.World
+}
+
+func (d reads) Signed(ctx context.Context, position int64) (consoleapi.Signed, error) {
+	rec, err := d.w.Journal.Get(ctx, position)
+	if err != nil {
+		return consoleapi.Signed{}, err
+	}
+	o, err := state.ReadIntent(rec)
+	return consoleapi.Signed{Type: o.Type, Args: o.Args}, err
+}
+
+func (reads) Policy() map[string]string { return map[string]string{"a.rego": ""} }
+
+func (reads) Agents(_ context.Context, tenant string, foreign bool) ([]consoleapi.Revision, error) {
+	r := consoleapi.Revision{Tenant: tenant}
+	if foreign {
+		r.Files = map[string]string{"agents/a.yaml": "of system"}
+	}
+	return []consoleapi.Revision{r}, nil
+}
+
+func (reads) Explain(context.Context, string) (json.RawMessage, error) {
+	return json.RawMessage(`{}`), nil
+}
+
+func (reads) Bundle(_ context.Context, w io.Writer, _ string) error {
+	_, err := w.Write(bytes.Repeat([]byte("x"), 1<<10))
+	return errors.Join(err, errors.New("the rest cannot be read"))
+}
+
+// TestConsoleAPI: the roles of the grant determine what the console reads of the record. Nobody
+// sees there what a policy masks, nor with a standing grant; an interrupted bundle is recognisable.
+func TestConsoleAPI(t *testing.T) {
+	e := open(t)
+	e.Pin("pay", catalog.Pure)
+	plain := e.Want(e.Begun("p1", "pay").Started(1).Call("pay", `{"card":"4111"}`), intents.OK).IntentID
+	source := maps.Clone(e.Policy.Engine().Source())
+	source["authz/mask.rego"] = []byte(`package writ.authz
+
+# METADATA
+# description: Nobody sees it.
+obligations contains {"name": "mask", "value": "/output"} if input.intent.type == "skill.call"
+`)
+	_, err := e.Policy.ReplaceTree(t.Context(), policies.Tree{Source: source}, e.Router.SelfProof)
+	if err != nil {
+		t.Fatal(err)
+	}
+	masked := e.Want(e.Begun("p2", "pay").Started(1).Call("pay", `{"card":"4112"}`), intents.OK).IntentID
+
+	at := func(path string, headers []string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, consoleapi.Path+path, nil)
+		r.Header.Set(headers[0], headers[1])
+		w := httptest.NewRecorder()
+		e.plain.ServeHTTP(w, r)
+		return w
+	}
+	ana, audrey, bob := e.bearer("ana", "default", "user"), e.bearer("audrey", "default", "auditor"), e.bearer("bob", "default", "user")
+	for _, who := range [][]string{ana, audrey} {
+		if s := decoded[*consoleapi.Signed](t, at("orders/"+plain, who)); s == nil || !strings.Contains(string(s.Args), "4111") {
+			t.Errorf("%+v", s)
+		}
+		if s := decoded[*consoleapi.Signed](t, at("orders/"+masked, who)); s != nil {
+			t.Errorf("masked: %s", s.Args)
+		}
+	}
+	refused(t, at("orders/"+plain, bob), intents.NotFound)
+	refused(t, at("explain/"+plain, ana), intents.RBACForbidden)
+	refused(t, at("explain/"+masked, audrey), intents.RBACForbidden)
+	if w := at("explain/"+plain, audrey); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, path := range []string{"orders/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health"} {
+		for _, work := range []string{"", "plan:" + routertest.PlanID("p1")} {
+			grant := e.Grant("audrey", "default", routertest.Intent{Roles: []string{"auditor"}, Grant: func(g *intents.Grant) { g.For, g.Act.Client = work, "token" }})
+			refused(t, at(path, []string{"Authorization", "Bearer " + grant}), intents.GrantInvalid)
+		}
+		refused(t, at(path, []string{"X-Api-Key", "key"}), intents.Unauthorized)
+	}
+	refused(t, at("bundle", ana), intents.RBACForbidden)
+	e.Want(e.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "author", Capabilities: []string{"agents:read"}}}), intents.OK)
+	e.Want(e.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "amy", Roles: []string{"user", "author"}}}), intents.OK)
+	for role, sees := range map[string]bool{"user": false, "author": true} {
+		if got := decoded[[]consoleapi.Revision](t, at("agents", e.bearer("amy", "default", role))); len(got) != 1 || (got[0].Files != nil) != sees {
+			t.Errorf("the texts of system's agents for %s: %+v", role, got)
+		}
+	}
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // it is that value
+			t.Errorf("a bundle that breaks off ends with %v", v)
+		}
+	}()
+	at("bundle", audrey)
+}

@@ -1,0 +1,147 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"aob.dev/writ/storage"
+)
+
+// EventAside is the type of the events, of tenant system, that name the records of which something
+// could not be projected.
+const EventAside = "record.set_aside"
+
+// unprojected are the records of which something could not be projected, by position.
+type unprojected struct {
+	mu        sync.Mutex // guards at
+	positions map[int64]bool
+}
+
+func (a *unprojected) has(position int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.positions[position]
+}
+
+// set reports whether the position is new.
+func (a *unprojected) set(position int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	there := a.positions[position]
+	a.positions[position] = true
+	return !there
+}
+
+func (a *unprojected) drop(position int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.positions, position)
+}
+
+// SetAside are the positions of the records of which something could not be projected, in order.
+// Those of earlier processes are among them once Run has begun.
+func (r *Recorder) SetAside() []int64 {
+	r.unprojected.mu.Lock()
+	defer r.unprojected.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.unprojected.positions))
+}
+
+// setAside remembers a record of which something could not be projected, in an event that later
+// processes read. The reason is only logged: it may contain what the record contains.
+//
+// Crash before the event is written: the record is projected again, and set aside again.
+func (r *Recorder) setAside(ctx context.Context, position int64, why error) error {
+	if r.unprojected.set(position) {
+		r.log.ErrorContext(ctx, "a record cannot be projected: it is set aside, and documents lack what follows from it",
+			slog.Int64("position", position), slog.String("error", why.Error()))
+	}
+	rec, err := r.records.Get(ctx, position)
+	if err != nil {
+		return &unreadError{err}
+	}
+	body, err := json.Marshal(eventDoc{
+		EventID: asideID(position), TenantID: storage.SystemTenant, EventType: EventAside, Payload: map[string]any{},
+		TS: rec.At.UTC().Format(time.RFC3339Nano), Position: position,
+	})
+	if err != nil {
+		return err
+	}
+	return r.patiently(ctx, storage.IndexEvents, func() error {
+		_, err := r.documents.Create(ctx, storage.SystemTenant, storage.IndexEvents, storage.Document{ID: asideID(position), Position: position, Body: body})
+		return err
+	})
+}
+
+// takeBack removes the mark of a record that was set aside: all of it is projected now.
+func (r *Recorder) takeBack(ctx context.Context, position int64) error {
+	if !r.unprojected.has(position) {
+		return nil
+	}
+	r.unprojected.drop(position)
+	return r.patiently(ctx, storage.IndexEvents, func() error {
+		return r.documents.Delete(ctx, storage.SystemTenant, storage.IndexEvents, asideID(position))
+	})
+}
+
+// readAside reads what earlier processes have set aside. The only error is that ctx has ended.
+func (r *Recorder) readAside(ctx context.Context) error {
+	return r.patiently(ctx, storage.IndexEvents, func() error {
+		list, err := ReadAside(ctx, r.documents)
+		for _, position := range list {
+			r.unprojected.set(position)
+		}
+		return err
+	})
+}
+
+// ReadAside are the positions that a recorder has set aside, in order, as its documents say.
+func ReadAside(ctx context.Context, documents storage.Documents) (list []int64, err error) {
+	q := storage.Query{Terms: map[string][]string{"event_type": {EventAside}}, Limit: 1000}
+	for {
+		page, err := documents.Search(ctx, storage.SystemTenant, storage.IndexEvents, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range page.Documents {
+			list = append(list, doc.Position)
+		}
+		if q.After = page.Cursor; q.After == "" {
+			slices.Sort(list)
+			return list, nil
+		}
+	}
+}
+
+// IsAside reports whether an event of tenant system names a record that was set aside.
+func IsAside(event storage.Document) bool { return event.ID == asideID(event.Position) }
+
+func asideID(position int64) string { return fmt.Sprintf("%012d-aside", position) }
+
+// each writes one by one the documents of a projection that its index does not accept as a whole.
+// Records whose documents it does not accept are set aside.
+func (r *Recorder) each(ctx context.Context, tenant, index string, all storage.Projection) error {
+	var single []storage.Projection
+	for _, doc := range all.Put {
+		single = append(single, storage.Projection{Put: []storage.Document{doc}})
+	}
+	for _, doc := range all.Created {
+		single = append(single, storage.Projection{Created: []storage.Document{doc}})
+	}
+	for _, one := range single {
+		err := r.patiently(ctx, index, func() error { return r.documents.Project(ctx, tenant, index, one) })
+		if errors.As(err, new(*storage.SchemaError)) {
+			err = r.setAside(ctx, slices.Concat(one.Put, one.Created)[0].Position, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

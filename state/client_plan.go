@@ -1,0 +1,184 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
+)
+
+// A plan of the agent "client" is a part of the session of an MCP client: the client does the
+// reasoning, and its calls are intents of the task of the plan's only step. Each comes under its
+// caller's grant and has a number in the plan: two equal calls with different numbers are two
+// calls, and only a call that is sent again is the same. The plan is no turn, and nobody resumes
+// it.
+
+const typeSkillCall = "skill.call"
+
+// clientTypes are the intent types of its task.
+var clientTypes = []string{"read_lines", typeSkillCall, "skill.find", "skill.load", TypeStepFinish}
+
+// opensForClient reports whether an intent opens a plan for a client, in the required form, or
+// for none.
+func opensForClient(o Intent, a catalog.PlanOpen) error {
+	switch {
+	case a.Agent == agents.Client && a.APIKey == "":
+		return illegal("/intent/args/api_key", "the plan of a client names the API key that the client came with")
+	case a.APIKey == "":
+		return nil
+	case a.Agent != agents.Client:
+		return illegal("/intent/args/api_key", "only the plan of the agent "+agents.Client+" names an API key")
+	case a.Schedule != nil:
+		return illegal("/intent/args/schedule", "no client calls for a schedule")
+	case !o.Erased && !byClient(a.APIKey, o.Grant.Client, o.Grant.Standing):
+		return intents.Refuse(intents.TaskScope, "/actor/grant", notByClient)
+	}
+	return nil
+}
+
+// byClient reports whether a grant was issued for a call of the client of an API key.
+func byClient(key, client string, standing bool) bool {
+	return !standing && intents.KeyOfClient(client) == key
+}
+
+const notByClient = "the plan of a client takes grants of that API key, issued for a request of it"
+
+// Takes reports whether a task may sign intents under a grant: that of a client's plan accepts
+// only grants of that client.
+func (t Task) Takes(g *intents.Grant) error {
+	if t.APIKey == "" || g != nil && byClient(t.APIKey, g.Act.Client, g.Standing()) {
+		return nil
+	}
+	return intents.Refuse(intents.TaskScope, "/actor/grant", notByClient)
+}
+
+// clientOf returns what a client with an API key may do: call what is approved now and the key
+// allows.
+func (s *State) clientOf(key string) func(tenant, agent string) (*runs, []string, error) {
+	return func(tenant, _ string) (*runs, []string, error) {
+		skills, ok := s.dir.clientSkills(tenant, key)
+		if !ok {
+			return nil, nil, illegal("/intent/args/api_key", "the tenant has no such API key")
+		}
+		return &runs{APIKey: key, Types: clientTypes, Seconds: int(MaxTaskLife.Seconds())}, skills, nil
+	}
+}
+
+// clientSkills are the ids of the approved skills that an API key allows, sorted.
+func (d *Directory) clientSkills(tenant, key string) ([]string, bool) {
+	skills := []string{}
+	t := d.tenants[tenant]
+	if t == nil {
+		return nil, false
+	}
+	k, ok := t.Keys[key]
+	for id := range t.Pins {
+		if keyGives(k, id) {
+			skills = append(skills, id)
+		}
+	}
+	slices.Sort(skills)
+	return skills, ok
+}
+
+// keyGives reports whether an API key allows a skill.
+func keyGives(k catalog.APIKey, id string) bool {
+	return k.Tools == nil || slices.ContainsFunc(k.Tools, func(tool string) bool { return intents.Like(tool, id) })
+}
+
+// KeyGives reports whether the API key of a grant's user allows a skill, whoever calls it: the
+// user's client, a task of a plan or of a workflow, a schedule, or a remote agent by its
+// endpoint. A grant that names no key is not restricted by one.
+func (d *Directory) KeyGives(g *intents.Grant, id string) bool {
+	if g == nil || d.tenants[g.Tenant] == nil {
+		return true
+	}
+	k, ok := d.tenants[g.Tenant].Keys[intents.KeyOfClient(g.Act.Client)]
+	return !ok || keyGives(k, id) // a missing key gives no role any more (RolesNow)
+}
+
+// KeyGives is Directory.KeyGives on the directory in force, which it adds to the decision's
+// reads.
+func (v *View) KeyGives(g *intents.Grant, id string) bool {
+	return g == nil || v.directory(g.Tenant).KeyGives(g, id)
+}
+
+// CheckTool refuses the call of a skill that the API key of its grant does not allow.
+func (d *Directory) CheckTool(e *intents.Envelope) error {
+	if e.Type() != typeSkillCall {
+		return nil
+	}
+	id := e.StringArg("skill")
+	if pin, ok, err := d.SkillNamed(e.Principal().Tenant, id); err == nil && ok {
+		id = pin.Skill
+	}
+	if !d.KeyGives(e.Grant(), id) {
+		return forbidden("/intent/args/skill", "the API key that this was asked with does not give the skill")
+	}
+	return nil
+}
+
+// ClientPins are the pins of the skills that MCP clients may use with an API key.
+func (d *Directory) ClientPins(tenant, key string) []intents.Pin {
+	skills, ok := d.clientSkills(tenant, key)
+	pins := make([]intents.Pin, 0, len(skills))
+	for _, id := range skills {
+		if ok {
+			pins = append(pins, d.tenants[tenant].Pins[id])
+		}
+	}
+	return pins
+}
+
+// ofClient reports whether the plan is that of a client, and open.
+func (p *plan) ofClient() bool { return p.Runs != nil && p.Runs.APIKey != "" }
+
+// numbered refuses a call of a client whose number is missing or in use.
+func (v *View) numbered(p *plan, c intents.Context) error {
+	n := c.Occurrence
+	v.addRead(subjectNumber(p.View.TenantID, p.View.PlanID, n))
+	switch {
+	case n < 1 || n > catalog.MaxClientCalls:
+		return illegal("/context/occurrence", fmt.Sprintf("the calls of a client have the numbers 1 to %d", catalog.MaxClientCalls))
+	case p.Numbers[n]:
+		return intents.Refuse(intents.ConflictIdempotency, "/context/occurrence", fmt.Sprintf("another call of the client has the number %d", n))
+	}
+	return nil
+}
+
+// addNumber records the number of a client's call. A call without effect frees it again.
+func (p *plan) addNumber(x *openIntent, o Intent) {
+	if !p.ofClient() || o.Type != typeSkillCall {
+		return
+	}
+	if p.Numbers == nil {
+		p.Numbers = make(map[int]bool)
+	}
+	x.Number = o.Context.Occurrence
+	p.Numbers[x.Number] = true
+}
+
+// unused is how long a client's plan may be without a task.
+const unused = time.Minute
+
+// AbandonedPlans lists the open plans of clients that will not continue and have no intent
+// pending approval: their task has ended or is past its deadline, or they are older than a
+// position.
+func (s *State) AbandonedPlans(since int64, now time.Time) (out []Silent) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.plans {
+		if !p.ofClient() || p.waiting(1) {
+			continue
+		}
+		live := len(p.Tasks) == 0 && now.Before(p.View.CreatedAt.Add(unused)) ||
+			slices.ContainsFunc(p.Tasks, func(t *task) bool { return !t.Closed(now) })
+		if !live || p.Opened < since {
+			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
+		}
+	}
+	return out
+}

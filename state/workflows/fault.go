@@ -1,0 +1,9 @@
+package workflows
+
+import "aob.dev/writ/state/document"
+
+// Fault is one fault of a definition, a patch or the inputs of a node.
+type Fault = document.Fault //nolint:errname // a finding first
+
+// Faults are all that is wrong, one a line.
+type Faults = document.Faults //nolint:errname // findings first

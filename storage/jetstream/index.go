@@ -1,0 +1,155 @@
+package jetstream
+
+import (
+	"bytes"
+	"encoding/gob"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sort"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
+)
+
+// markEvery so many groups it is known where one is. Others are searched for between two.
+const markEvery = 256
+
+// mark is where a group is.
+type mark struct {
+	First int64  // position of its first record
+	Place uint64 // sequence that it was written at
+}
+
+// StreamIndex is built from the messages of the stream up to one of them. It is stored in a
+// snapshot, so that not all of them are read at every opening. One goroutine uses it.
+type StreamIndex struct {
+	state *judge.State
+	// owners are the routers that open intents belong to.
+	owners map[int64]string
+	at
+}
+
+// at is the place of an index in the stream.
+type at struct {
+	Seq    uint64 // all messages up to it were read
+	Groups int64
+	Last   mark   // of the last group
+	Marks  []mark // in order
+}
+
+// NewStreamIndex is that of no messages.
+func NewStreamIndex() *StreamIndex {
+	return &StreamIndex{state: judge.NewState(), owners: map[int64]string{}}
+}
+
+// Next is the position after the last record that it has read.
+func (f *StreamIndex) Next() int64 { return f.state.Next() }
+
+// fits reports whether a group comes next.
+func (f *StreamIndex) fits(g block) error {
+	if g.First != f.Next() {
+		return fmt.Errorf("the group begins with record %d, and record %d is next", g.First, f.Next())
+	}
+	return nil
+}
+
+// apply the next message, which is a group.
+func (f *StreamIndex) apply(m message, g block, seen storage.Observer) {
+	for _, e := range g.entries {
+		seen(e)
+		f.state.Apply(e)
+		f.own(m.router, e)
+	}
+	for _, c := range g.Commits {
+		f.state.Remember(c)
+	}
+	f.Seq, f.Last = m.place, mark{g.First, m.place}
+	if f.Groups%markEvery == 0 {
+		f.Marks = append(f.Marks, f.Last)
+	}
+	f.Groups++
+}
+
+// own records the owner of an open intent.
+func (f *StreamIndex) own(router string, e storage.Entry) {
+	switch {
+	case e.Record.Kind == storage.KindIntent && e.Open:
+		f.owners[e.Record.Position] = router
+	case e.Record.Kind == storage.KindRelease, e.Record.Kind == storage.KindTakeover:
+		f.owners[e.Target] = router
+	case e.Record.Kind == storage.KindOutcome:
+		delete(f.owners, e.Target)
+	}
+}
+
+// around returns the places between which the group of a position is: from low on, and before high.
+// ok is false if the index has no such position.
+func (f *StreamIndex) around(position int64) (low, high uint64, ok bool) {
+	if position < 0 || position >= f.Next() {
+		return 0, 0, false
+	}
+	if position >= f.Last.First {
+		return f.Last.Place, f.Last.Place + 1, true
+	}
+	i := sort.Search(len(f.Marks), func(i int) bool { return f.Marks[i].First > position })
+	low, high = f.Marks[i-1].Place, f.Last.Place
+	if i < len(f.Marks) {
+		high = f.Marks[i].Place
+	}
+	return low, high, true
+}
+
+// image is what a snapshot has beside the judge's state.
+type image struct {
+	At     at
+	Owners []owner // by position
+	Recent []judge.Committed
+}
+
+type owner struct {
+	Position int64
+	Router   string
+}
+
+// Write it so that ReadStreamIndex reads it. The same messages give the same bytes.
+func (f *StreamIndex) Write(w io.Writer) error {
+	if err := f.state.Write(w); err != nil {
+		return err
+	}
+	i := image{At: f.at, Recent: f.state.RecentCommits()}
+	for _, position := range slices.Sorted(maps.Keys(f.owners)) {
+		i.Owners = append(i.Owners, owner{position, f.owners[position]})
+	}
+	return gob.NewEncoder(w).Encode(i)
+}
+
+// ReadStreamIndex reads what Write wrote, and leaves what follows it. Whoever stores the bytes
+// must ensure with a signature that they are unchanged.
+func ReadStreamIndex(r *bytes.Reader) (*StreamIndex, error) {
+	s, err := judge.Read(r)
+	if err != nil {
+		return nil, err
+	}
+	var i image
+	if err := gob.NewDecoder(r).Decode(&i); err != nil {
+		return nil, err
+	}
+	f := &StreamIndex{state: s, owners: map[int64]string{}, at: i.At}
+	for _, o := range i.Owners {
+		f.owners[o.Position] = o.Router
+	}
+	for _, c := range i.Recent {
+		s.Remember(c)
+	}
+	return f, nil
+}
+
+// Owner returns the instance that carries an open intent out: the one that wrote the intent, its
+// release or its last takeover. Empty: the intent is not open.
+func (j *Journal) Owner(position int64) string {
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
+	return j.index.owners[position]
+}

@@ -1,0 +1,228 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+)
+
+// copyRows is how many rows are read in one transaction.
+const copyRows = 256
+
+// Copy is a new file that becomes what a database is at one moment, beside the process that
+// writes to it. Reading all of it in one transaction would prevent the restart of its write-ahead log
+// for as long as the copy takes. So Approach copies what exists, copyRows at a
+// time, until little remains, and one transaction, from Begin to Finish, reads the rest: what
+// was added or has changed since it was copied, and what was removed.
+//
+// A copied row is never older than its mark of change (the position of a record,
+// the number of an erasure, the version of a document), since those are read first or in one
+// statement with it. So no change is left out at the end.
+type Copy struct {
+	db    *sql.DB
+	conn  *sql.Conn
+	begun bool
+	step  func(*Copy, context.Context) (copied int64, err error) // copyRows at most, 0: nothing is left
+	last  string                                                 // statements that complete the copy
+	next  string                                                 // what Begin returns
+}
+
+// CopyJournal begins the copy of a file that OpenJournal made. Begin returns the position that
+// the next record would have.
+func CopyJournal(ctx context.Context, from, to string) (*Copy, error) {
+	return newCopy(ctx, from, to, journalSchema, &Copy{
+		step: (*Copy).records,
+		last: `INSERT OR REPLACE INTO commits SELECT * FROM source.commits WHERE first > (SELECT coalesce(max(first), -1) FROM main.commits)`,
+		next: "SELECT coalesce(max(position)+1, 0) FROM source.records",
+	})
+}
+
+// CopyDocuments begins the copy of a file that OpenDocuments made. Begin returns the highest
+// position that wrote any of them, Nobody's where there are none. Their search indexes are
+// not copied: opening the copy rebuilds them.
+func CopyDocuments(ctx context.Context, from, to string) (*Copy, error) {
+	return newCopy(ctx, from, to, documentSchema, &Copy{
+		step: (*Copy).documents,
+		last: `DELETE FROM documents WHERE row NOT IN (SELECT row FROM source.documents);
+			INSERT OR REPLACE INTO spaces SELECT * FROM source.spaces`,
+		next: "SELECT coalesce(max((SELECT max(position) FROM source.documents WHERE space = number)), -1) FROM source.spaces",
+	})
+}
+
+func newCopy(ctx context.Context, from, to string, steps []string, c *Copy) (_ *Copy, err error) {
+	if from, err = filepath.Abs(from); err != nil {
+		return nil, err
+	}
+	if to, err = filepath.Abs(to); err != nil {
+		return nil, err
+	}
+	if err := create(to); err != nil {
+		return nil, err
+	}
+	if c.db, err = sql.Open("sqlite", dsn(to, "busy_timeout(5000)", "journal_mode(memory)", "synchronous(off)", "secure_delete(on)")); err != nil {
+		return nil, err
+	}
+	if c.conn, err = c.db.Conn(ctx); err == nil {
+		err = c.attach(ctx, from, steps)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy %s: %w", filepath.Base(from), errors.Join(err, c.Close()))
+	}
+	return c, nil
+}
+
+func (c *Copy) attach(ctx context.Context, from string, steps []string) error {
+	if err := c.exec(ctx, fmt.Sprintf("PRAGMA page_size=%d", pageSize)); err != nil {
+		return err
+	}
+	if err := migrate(ctx, c.conn, steps); err != nil {
+		return err
+	}
+	if _, err := c.conn.ExecContext(ctx, "ATTACH ? AS source", (&url.URL{Scheme: "file", Path: from, RawQuery: "mode=ro"}).String()); err != nil {
+		return err
+	}
+	version, err := c.number(ctx, "PRAGMA source.user_version")
+	if err == nil && version != int64(len(steps)) {
+		err = fmt.Errorf("it has schema version %d, this program copies %d: start this program on it once, or copy it with the one that wrote it", version, len(steps))
+	}
+	return err
+}
+
+// Approach copies until little is left to copy. The source changes meanwhile; who writes to it
+// faster than this copies has the rest copied at the end.
+func (c *Copy) Approach(ctx context.Context) error {
+	const rounds = 8
+	for range rounds {
+		n, err := c.all(ctx)
+		if err != nil || n <= copyRows {
+			return err
+		}
+	}
+	return nil
+}
+
+// all copies what differs, and returns the number of rows.
+func (c *Copy) all(ctx context.Context) (n int64, err error) {
+	for {
+		copied, err := c.step(c, ctx)
+		if n += copied; err != nil || copied == 0 {
+			return n, err
+		}
+	}
+}
+
+// Begin is the moment that the copy will be of.
+func (c *Copy) Begin(ctx context.Context) (next int64, err error) {
+	if err := c.exec(ctx, "BEGIN"); err != nil {
+		return 0, err
+	}
+	c.begun = true
+	return c.number(ctx, c.next)
+}
+
+// Leave ends the moment, for another one. Nothing was copied in it.
+func (c *Copy) Leave(ctx context.Context) error {
+	if !c.begun {
+		return nil
+	}
+	c.begun = false
+	return c.exec(ctx, "ROLLBACK")
+}
+
+// Finish copies the rest as of the moment, and closes the files. The caller syncs the copy.
+func (c *Copy) Finish(ctx context.Context) error {
+	_, err := c.all(ctx)
+	for _, text := range []string{c.last, "COMMIT", "DETACH source"} {
+		if err == nil {
+			err = c.exec(ctx, text)
+		}
+	}
+	if err == nil {
+		err = scrubRoot(ctx, c.conn)
+	}
+	if err == nil {
+		err = c.exec(ctx, "PRAGMA journal_mode=wal")
+	}
+	return errors.Join(err, c.Close())
+}
+
+// Close closes the files. What is not finished is of no use.
+func (c *Copy) Close() (err error) {
+	if c.conn != nil {
+		err = c.conn.Close()
+	}
+	c.conn = nil
+	return errors.Join(err, c.db.Close())
+}
+
+// together runs statements in one transaction: the moment's, if that has begun. It returns how
+// many rows the last one wrote.
+func (c *Copy) together(ctx context.Context, texts ...string) (n int64, err error) {
+	if !c.begun {
+		texts = append(append([]string{"BEGIN"}, texts...), "COMMIT")
+	}
+	for _, text := range texts {
+		r, err := c.conn.ExecContext(ctx, text)
+		if err != nil {
+			return 0, fmt.Errorf("copy: %w", err)
+		}
+		if text != "COMMIT" {
+			if n, err = r.RowsAffected(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// records copies the next ones, with the IDs of their commits, after those with parts erased since
+// they were copied. Those are overwritten in place, as in the source.
+func (c *Copy) records(ctx context.Context) (int64, error) {
+	const erased = "(SELECT position FROM source.erased WHERE number > (SELECT coalesce(max(number), 0) FROM main.erased))"
+	return c.together(ctx,
+		"UPDATE main.records SET body = (SELECT s.body FROM source.records s WHERE s.position = main.records.position) WHERE position IN "+erased,
+		"INSERT INTO main.erased SELECT * FROM source.erased WHERE number > (SELECT coalesce(max(number), 0) FROM main.erased)",
+		`INSERT OR REPLACE INTO main.commits SELECT * FROM source.commits WHERE first > (SELECT coalesce(max(first), -1) FROM main.commits)
+			AND first <= (SELECT coalesce(max(position), -1) FROM main.records)`,
+		fmt.Sprintf(`INSERT INTO main.records SELECT * FROM source.records WHERE position > (SELECT coalesce(max(position), -1) FROM main.records)
+			ORDER BY position LIMIT %d`, copyRows))
+}
+
+// documents copies the next ones that differ. Which they are is read of an index that holds no
+// bodies, once for all of them.
+func (c *Copy) documents(ctx context.Context) (int64, error) {
+	left, err := c.number(ctx, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'differ'")
+	if err != nil {
+		return 0, err
+	}
+	if left == 0 {
+		if _, err := c.together(ctx, `CREATE TEMP TABLE differ AS SELECT s.row FROM source.documents s INDEXED BY documents_position
+			LEFT JOIN main.documents d ON d.row = s.row WHERE d.version IS NOT s.version`); err != nil {
+			return 0, err
+		}
+	}
+	some := fmt.Sprintf("SELECT rowid FROM differ ORDER BY rowid LIMIT %d", copyRows)
+	if _, err := c.together(ctx, "INSERT OR REPLACE INTO main.documents SELECT s.* FROM differ t CROSS JOIN source.documents s ON s.row = t.row WHERE t.rowid IN ("+some+")"); err != nil {
+		return 0, err
+	}
+	n, err := c.together(ctx, "DELETE FROM differ WHERE rowid IN ("+some+")")
+	if err == nil && n == 0 {
+		err = c.exec(ctx, "DROP TABLE differ")
+	}
+	return n, err
+}
+
+func (c *Copy) exec(ctx context.Context, text string) error {
+	if _, err := c.conn.ExecContext(ctx, text); err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	return nil
+}
+
+func (c *Copy) number(ctx context.Context, query string) (n int64, err error) {
+	err = c.conn.QueryRowContext(ctx, query).Scan(&n)
+	return n, err
+}

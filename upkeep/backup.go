@@ -1,0 +1,220 @@
+package upkeep
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// BackupFormat is the version of the backup's format.
+const BackupFormat = 1
+
+// backupManifest is written last: a backup without it is not valid.
+const backupManifest = "backup.json"
+
+// Backup describes a copy of a data directory, in backup.json: its files have the names that they
+// have there.
+type Backup struct {
+	Format  int       `json:"format"`
+	Origin  string    `json:"origin"`
+	At      time.Time `json:"at"`      // of the moment of journal and documents
+	Records int64     `json:"records"` // of the journal
+	Leaves  int64     `json:"leaves"`  // of the ledger's checkpoint; at most Records
+	// Documents are in the backup. If they are stored elsewhere they are not.
+	Documents bool `json:"documents"`
+	// Keys reports whether the backup has the private keys of all roles that the directory holds.
+	// Without them a node cannot be started on what is restored, nor can its ledger be checked.
+	Keys  bool         `json:"keys"`
+	Files []BackupFile `json:"files"`
+}
+
+// BackupFile is one file of a backup; Name has slashes.
+type BackupFile struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"` // hex
+}
+
+// Bytes of all files.
+func (b Backup) Bytes() (n int64) {
+	for _, f := range b.Files {
+		n += f.Bytes
+	}
+	return n
+}
+
+// MakeBackup copies a data directory to a directory that must not exist yet, or into a file whose
+// name ends in .tar. A process may use the data directory meanwhile. keys includes the private
+// keys.
+//
+// It copies ledger, journal, documents and blobs, in this order, so that each copy has what the
+// copies before it refer to. Journal and documents are of one moment: each document follows from
+// records that the copy of the journal has.
+//
+// Crash: the copied files are in a directory named with .partial at the end, which becomes the
+// backup once all of it is durable.
+func MakeBackup(ctx context.Context, dir, to string, keys bool, now time.Time) (b Backup, err error) {
+	if _, err := os.Lstat(to); err == nil {
+		return b, fmt.Errorf("%s is there already: name another, a backup is never written over", to)
+	}
+	origin, err := originOf(ctx, dir)
+	if err != nil {
+		return b, err
+	}
+	c := copier{from: dir, to: to + ".partial"}
+	if err := os.Mkdir(c.to, 0o700); errors.Is(err, fs.ErrNotExist) {
+		return b, fmt.Errorf("no backup was made: %w: make the directory that it goes into, or name another", err)
+	} else if err != nil {
+		return b, fmt.Errorf("%w: another backup is being made there, or one was cut off: then remove it", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.to)) }()
+	b = Backup{Format: BackupFormat, Origin: origin, At: now.UTC().Truncate(time.Millisecond), Keys: keys}
+	if b.Leaves, err = c.ledger(ctx); err != nil {
+		return b, err
+	}
+	if b.Records, b.Documents, err = c.stores(ctx, b.Leaves); err != nil {
+		return b, err
+	}
+	trees := []string{"blobs/cas", "blobs/scopes"}
+	if keys {
+		trees = append(trees, "keys")
+	}
+	for _, tree := range trees {
+		if err := c.tree(ctx, tree, anyFile); err != nil {
+			return b, err
+		}
+	}
+	if err := c.file("blobs/place.json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
+	b.Files = c.files
+	if err := writeManifest(filepath.Join(c.to, backupManifest), b); err != nil {
+		return b, err
+	}
+	if strings.HasSuffix(to, ".tar") {
+		return b, pack(ctx, c.to, to, b)
+	}
+	return b, commitDir(c.to, to)
+}
+
+// originOf returns the origin of the log of a data directory.
+func originOf(ctx context.Context, dir string) (string, error) {
+	records, err := sqlite.OpenRecords(ctx, datadir.Journal(dir))
+	if err != nil {
+		return "", fmt.Errorf("%w: name a data directory with --data", err)
+	}
+	root, err := datadir.RootOf(ctx, records)
+	return state.Origin(root.Public), errors.Join(err, records.Close())
+}
+
+func writeManifest(path string, b Backup) error {
+	raw, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.New(path, append(raw, '\n'))
+}
+
+// copier copies files of a data directory and records their digests.
+type copier struct {
+	from, to string
+	files    []BackupFile
+}
+
+// ledger copies the log. The checkpoint goes first and the state of the tree second, so that all
+// tiles that they name exist when tiles are copied.
+func (c *copier) ledger(ctx context.Context) (leaves int64, err error) {
+	for _, name := range []string{"checkpoint", ".state/treeState", ".state/version", ".state/gcState"} {
+		if err := c.file("ledger/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+	}
+	if err := c.tree(ctx, "ledger/tile", tileFile); err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(filepath.Join(c.to, "ledger", "checkpoint"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	at, err := ledger.ReadCheckpoint(string(text))
+	return at.Size, err
+}
+
+// tileFile is the name of a tile, complete or not. A tile that is being written has a longer name,
+// also of digits, and disappears under it.
+var tileFile = regexp.MustCompile(`^[0-9]{1,3}$`)
+
+var anyFile = regexp.MustCompile("")
+
+// tree copies the files below a directory whose names match. A file that disappears meanwhile was
+// not needed: an incomplete tile has become a complete one, or a step has ended.
+func (c *copier) tree(ctx context.Context, name string, match *regexp.Regexp) error {
+	root := filepath.Join(c.from, filepath.FromSlash(name))
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !d.Type().IsRegular() || !match.MatchString(d.Name()) {
+			return errors.Join(err, ctx.Err())
+		}
+		rel, err := filepath.Rel(c.from, path)
+		if err != nil {
+			return err
+		}
+		err = c.file(filepath.ToSlash(rel))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if tile, _, unfinished := strings.Cut(filepath.ToSlash(rel), ".p/"); unfinished {
+			return c.file(tile)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", name, err)
+	}
+	return nil
+}
+
+// file copies one file durably, unless it has been copied already.
+func (c *copier) file(name string) error {
+	in, err := os.Open(filepath.Join(c.from, filepath.FromSlash(name)))
+	if err != nil {
+		return err
+	}
+	f, err := receive(in, filepath.Join(c.to, filepath.FromSlash(name)))
+	err = errors.Join(err, in.Close())
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	f.Name = name
+	c.files = append(c.files, f)
+	return err
+}
+
+// receive writes a new file with mode 0600, and the directories above it.
+func receive(r io.Reader, path string) (BackupFile, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return BackupFile{}, err
+	}
+	n, sum, err := durable.Receive(path, r)
+	return BackupFile{Bytes: n, SHA256: hex.EncodeToString(sum[:])}, err
+}

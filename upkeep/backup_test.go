@@ -1,0 +1,389 @@
+package upkeep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/node"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// writing keeps a node under load until stop is called, which returns how many intents were
+// executed: each of four writers repeatedly writes the persona of a user of its own. All have
+// written once when it returns.
+func writing(t *testing.T, n *node.Node, dir string) (stop func() int) {
+	t.Helper()
+	var working, begun sync.WaitGroup
+	end, counts := make(chan struct{}), make([]int, 4)
+	for w := range counts {
+		begun.Add(1)
+		first := sync.OnceFunc(begun.Done)
+		working.Go(func() {
+			defer first()
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				soul := json.RawMessage(fmt.Sprintf(`{"user_id":"user_%d","persona":{"name":"Name %d","tone":"plain","language":"en","system_prompt":"Be brief."}}`, w, counts[w]))
+				if err := submit(t.Context(), n, config(dir), "soul.put", soul); err != nil {
+					t.Error(err)
+					return
+				}
+				counts[w]++
+				first()
+			}
+		})
+	}
+	begun.Wait()
+	return sync.OnceValue(func() (total int) {
+		close(end)
+		working.Wait()
+		for _, n := range counts {
+			total += n
+		}
+		return total
+	})
+}
+
+// written compares effects with intents: each persona is that of the last intent for it in the
+// journal, and all intents are ended, each once.
+func written(t *testing.T, n *node.Node, dir string) {
+	t.Helper()
+	recovered(t, n)
+	last, ended := map[string]state.Intent{}, map[int64]int{}
+	total := 0
+	for _, rec := range all(t, n) {
+		switch rec.Kind {
+		case storage.KindIntent:
+			s, err := state.ReadIntent(rec)
+			must(t, err)
+			if s.Type == "soul.put" {
+				var args struct {
+					UserID string `json:"user_id"`
+				}
+				must(t, json.Unmarshal(s.Args, &args))
+				last[args.UserID], total = s, total+1
+			}
+		case storage.KindOutcome:
+			out, of, err := state.OutcomeOf(rec)
+			must(t, err)
+			if ended[of]++; out.Status != intents.Done || ended[of] > 1 {
+				t.Errorf("order %d: outcome %d is %s", of, ended[of], out.Code)
+			}
+		default:
+		}
+	}
+	if total < 4 {
+		t.Errorf("%d orders", total)
+	}
+	souls, err := documentsOf(t.Context(), documentsBeside(t, dir), "system", storage.IndexSouls)
+	must(t, err)
+	for _, doc := range souls {
+		var soul struct {
+			UserID string `json:"user_id"`
+		}
+		must(t, json.Unmarshal(doc.Body, &soul))
+		if s := last[soul.UserID]; doc.Position != s.Position {
+			t.Errorf("%s: the document is of %d, the last order of %d", soul.UserID, doc.Position, s.Position)
+		}
+	}
+	if len(souls) != 4 {
+		t.Errorf("%d documents of 4 users", len(souls))
+	}
+}
+
+// recovered waits until the intents that were left open have ended: recovery runs beside new
+// intents.
+func recovered(t *testing.T, n *node.Node) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		open, err := n.Records().(*sqlite.Journal).OpenIntents(t.Context())
+		must(t, err)
+		if len(open) == 0 {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("open: %v", open)
+		case <-look.C:
+		}
+	}
+}
+
+// TestBackupUnderLoad: copies made under load are each sound, with the documents made from the
+// journal. A node continues with a copy and ends the intents that were in flight; none of their
+// effects is repeated or lost.
+func TestBackupUnderLoad(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	n := open(t, config(dir))
+	run(t, n)
+	stop := writing(t, n, dir)
+	var made []Backup
+	for i := range 5 {
+		b, err := MakeBackup(t.Context(), dir, filepath.Join(to, fmt.Sprint(i, ".tar")), true, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, b)
+	}
+	if accepted := stop(); accepted < 8 || made[4].Records <= made[0].Records {
+		t.Fatalf("there was no load: %d orders, %d to %d records", accepted, made[0].Records, made[4].Records)
+	}
+	for i, b := range made {
+		at := filepath.Join(to, fmt.Sprint("restored", i))
+		r, err := Restore(t.Context(), filepath.Join(to, fmt.Sprint(i, ".tar")), at, "")
+		if err != nil || !r.Verified || !r.Health.OK || !r.Health.Compared || r.Health.Records != b.Records || r.Leaves > r.Records {
+			t.Fatalf("%d: %+v %v %v", i, r.Health, r.Health.FirstBad, err)
+		}
+	}
+	at := filepath.Join(to, "restored2")
+	next := answered(t, at, written)
+	if h, err := Fsck(t.Context(), at, nil); err != nil || !h.OK || !h.Compared || h.Records < next || h.Records <= made[2].Records || h.Pending != 0 {
+		t.Errorf("gone on: %+v %v %v", h, h.FirstBad, err)
+	}
+}
+
+// TestBackupOfAStoppedNode: the backup has all of the directory, and can be without keys.
+func TestBackupOfAStoppedNode(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	records := once(t, config(dir))
+	b, err := MakeBackup(t.Context(), dir, filepath.Join(to, "copy"), false, time.Now())
+	if err != nil || b.Records < int64(len(records)) || b.Leaves != b.Records || !b.Documents {
+		t.Fatalf("%+v %v", b, err)
+	}
+	for _, path := range filesBelow(t, filepath.Join(to, "copy")) {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 || strings.Contains(path, "/keys/") {
+			t.Errorf("%s: mode %v, %v", path, info.Mode(), err)
+		}
+	}
+	r, err := Restore(t.Context(), filepath.Join(to, "copy"), filepath.Join(to, "bare"), "")
+	if err != nil || r.Verified || r.Keys {
+		t.Fatalf("%+v %v", r, err)
+	}
+	r, err = Restore(t.Context(), filepath.Join(to, "copy"), filepath.Join(to, "with"), datadir.Keys(dir))
+	if err != nil || !r.Verified {
+		t.Fatalf("%+v %v %v", r.Health, r.Health.FirstBad, err)
+	}
+	once(t, config(filepath.Join(to, "with")))
+}
+
+// TestDocumentsAreNotAheadInABackup: if a document was written by an intent that the journal lacks,
+// there is no backup.
+func TestDocumentsAreNotAheadInABackup(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	keep(t, config(dir), "default", "x.note", `1`)
+	_, made, err := Reindex(t.Context(), dir, datadir.DocumentsAt{}, storage.IndexIntents) // a node may stop before it has made any
+	if err != nil || made == 0 {
+		t.Fatalf("%d made: %v", made, err)
+	}
+	execute(t, filepath.Join(dir, "documents.db"), `UPDATE documents SET position = 1000 WHERE row = (SELECT max(row) FROM documents)`)
+	if _, err := MakeBackup(t.Context(), dir, filepath.Join(to, "copy"), true, time.Now()); !errors.Is(err, errAhead) {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) != 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// TestRestoreRefuses: an incomplete or unsound backup is refused, and nothing is left.
+func TestRestoreRefuses(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	once(t, config(dir))
+	good := filepath.Join(to, "good")
+	if _, err := MakeBackup(t.Context(), dir, good, true, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	harms := map[string]func(t *testing.T, backup string){
+		"a changed file": func(t *testing.T, backup string) { t.Helper(); edit(t, filepath.Join(backup, "journal")) },
+		"a missing file": func(t *testing.T, backup string) { t.Helper(); remove(t, filepath.Join(backup, "blobs", "cas")) },
+		"no manifest": func(t *testing.T, backup string) {
+			t.Helper()
+			must(t, os.Remove(filepath.Join(backup, backupManifest)))
+		},
+		"another format": func(t *testing.T, backup string) {
+			t.Helper()
+			remanifest(t, backup, func(b *Backup) { b.Format = 99 })
+		},
+		"a name outside": func(t *testing.T, backup string) {
+			t.Helper()
+			remanifest(t, backup, func(b *Backup) { b.Files[0].Name = "../x" })
+		},
+		"a name not ours": func(t *testing.T, backup string) {
+			t.Helper()
+			remanifest(t, backup, func(b *Backup) { b.Files[0].Name = "etc/x" })
+		},
+		"the same name twice": func(t *testing.T, backup string) {
+			t.Helper()
+			remanifest(t, backup, func(b *Backup) { b.Files = append(b.Files, b.Files[0]) })
+		},
+		"other counts": func(t *testing.T, backup string) { t.Helper(); remanifest(t, backup, func(b *Backup) { b.Records++ }) },
+	}
+	for name, harm := range harms {
+		t.Run(name, func(t *testing.T) {
+			space := t.TempDir()
+			bad := filepath.Join(space, "bad")
+			must(t, os.CopyFS(bad, os.DirFS(good)))
+			harm(t, bad)
+			at := filepath.Join(space, "at")
+			if r, err := Restore(t.Context(), bad, at, ""); !errors.Is(err, ErrBackup) {
+				t.Errorf("%+v %v", r.Health, err)
+			}
+			if left, err := os.ReadDir(space); err != nil || len(left) != 1 {
+				t.Errorf("left: %v %v", left, err)
+			}
+		})
+	}
+	t.Run("a directory that is there", func(t *testing.T) {
+		at := t.TempDir()
+		must(t, os.Mkdir(filepath.Join(at, "lost+found"), 0o700))
+		if r, err := Restore(t.Context(), good, at, ""); err != nil || !r.Verified {
+			t.Fatalf("%+v %v", r, err)
+		}
+		if h, err := Fsck(t.Context(), at, nil); err != nil || !h.OK {
+			t.Errorf("%+v %v", h, err)
+		}
+		if err := datadir.CheckParts(at, datadir.DocumentsAt{}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("one that was cut off", func(t *testing.T) {
+		for _, there := range []bool{true, false} {
+			at := filepath.Join(t.TempDir(), "at")
+			inside, stage := datadir.Restoring(at)
+			if there {
+				stage = inside
+			}
+			must(t, os.MkdirAll(stage, 0o700))
+			if err := datadir.CheckParts(at, datadir.DocumentsAt{}); !errors.Is(err, datadir.ErrRestoring) {
+				t.Errorf("a log may begin there: %v", err)
+			}
+			if _, err := Restore(t.Context(), good, at, ""); err == nil || !strings.Contains(err.Error(), stage) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+	t.Run("a link to nothing", func(t *testing.T) {
+		at := filepath.Join(t.TempDir(), "link")
+		must(t, os.Symlink("nowhere", at))
+		_, err := Restore(t.Context(), good, at, "")
+		if _, left := os.Lstat(at + ".restoring"); err == nil || !strings.Contains(err.Error(), "with --data") || left == nil {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a file above", func(t *testing.T) {
+		at := filepath.Join(t.TempDir(), "file")
+		must(t, os.WriteFile(at, nil, 0o600))
+		if _, err := Restore(t.Context(), good, filepath.Join(at, "new"), ""); err == nil || !strings.Contains(err.Error(), "with --data") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("no directory above", func(t *testing.T) {
+		if _, err := Restore(t.Context(), good, filepath.Join(t.TempDir(), "new", "deep", "er"), ""); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a directory in use", func(t *testing.T) {
+		if _, err := Restore(t.Context(), good, dir, ""); !errors.Is(err, ErrNotEmpty) {
+			t.Error(err)
+		}
+	})
+	t.Run("a backup there", func(t *testing.T) {
+		if _, err := MakeBackup(t.Context(), dir, good, true, time.Now()); err == nil {
+			t.Error("it was written over")
+		}
+	})
+}
+
+// TestJournalBehindItsLedger: a directory whose journal was put back by hand from before its ledger
+// neither starts nor can be restored from; with a journal that is not behind it continues.
+func TestJournalBehindItsLedger(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	once(t, config(dir))
+	old := filepath.Join(to, "old")
+	if _, err := MakeBackup(t.Context(), dir, old, true, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	answered(t, dir)
+	journal := filepath.Join(dir, "journal", "journal.db")
+	newer, err := os.ReadFile(journal)
+	must(t, err)
+	older, err := os.ReadFile(filepath.Join(old, "journal", "journal.db"))
+	must(t, err)
+	must(t, os.WriteFile(journal, older, 0o600))
+	behind, err := node.Open(t.Context(), config(dir))
+	if !errors.Is(err, ledger.ErrAhead) || !strings.Contains(fmt.Sprint(err), "Put back a copy of the journal") {
+		t.Fatalf("%v %v", behind, err)
+	}
+	b, err := MakeBackup(t.Context(), dir, filepath.Join(to, "behind"), true, time.Now())
+	if err == nil {
+		t.Errorf("a backup was made of it: %+v", b)
+	}
+	must(t, os.WriteFile(journal, newer, 0o600))
+	once(t, config(dir))
+}
+
+// answered runs a node for one more intent and returns the number of records afterwards.
+func answered(t *testing.T, dir string, look ...func(*testing.T, *node.Node, string)) int64 {
+	t.Helper()
+	n, err := node.Open(t.Context(), config(dir))
+	must(t, err)
+	end := run(t, n)
+	must(t, submit(t.Context(), n, config(dir), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "x.more", Value: json.RawMessage("1")}}))
+	for _, f := range look {
+		f(t, n, dir)
+	}
+	must(t, end())
+	next := n.Records().Next()
+	must(t, n.Close())
+	return next
+}
+
+// remanifest changes the manifest of a backup.
+func remanifest(t *testing.T, backup string, change func(*Backup)) {
+	t.Helper()
+	path := filepath.Join(backup, backupManifest)
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	var b Backup
+	must(t, json.Unmarshal(raw, &b))
+	change(&b)
+	must(t, os.Remove(path))
+	must(t, writeManifest(path, b))
+}
+
+// TestBackupLeavesOutUnwritten: a tile that is being written has a temporary name of its own, also
+// of digits.
+func TestBackupLeavesOutUnwritten(t *testing.T) {
+	dir := t.TempDir()
+	once(t, config(dir))
+	for _, name := range []string{"tile/0/0001234567", "tile/0/000.p/11234567"} {
+		path := filepath.Join(dir, "ledger", filepath.FromSlash(name))
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte("half"), 0o600))
+	}
+	b, err := MakeBackup(t.Context(), dir, filepath.Join(t.TempDir(), "b"), false, time.Now())
+	must(t, err)
+	for _, f := range b.Files {
+		if strings.Contains(f.Name, "1234567") {
+			t.Errorf("%s is in the backup", f.Name)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package upkeep
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/storage"
+)
+
+// Fsck checks a data directory: journal, ledger and blobs (audit.Fsck), and that the recorder's
+// documents are those that it would make from the journal again. It changes nothing in the
+// directory; the documents are compared on a copy, and only if no process uses them.
+func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h audit.Health, err error) {
+	started := time.Now()
+	a, err := datadir.OpenArchive(ctx, dir)
+	if err != nil {
+		return h, err
+	}
+	defer func() {
+		h.Seconds = float64(time.Since(started).Milliseconds()) / 1000
+		err = errors.Join(err, a.Close())
+	}()
+	held, err := keydir.LoadAll(datadir.Keys(dir))
+	if err != nil {
+		return h, err
+	}
+	var keys []intents.Key
+	for _, s := range held.ByRole(intents.RoleLedger) {
+		keys = append(keys, s.VerificationKey())
+	}
+	source := a.Source
+	source.Records = datadir.CheckedRecords{Records: a.Journal}
+	if h, err = audit.Fsck(ctx, source, keys, progress); err != nil || !h.OK {
+		return h, err
+	}
+	if _, err := os.Stat(datadir.DocumentsFile(dir)); errors.Is(err, fs.ErrNotExist) {
+		return h, nil // the documents are stored elsewhere
+	}
+	lock, err := datadir.Lock(dir)
+	if err != nil {
+		return h, nil // in use: the report says that nothing was compared
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	bad, err := compareProjections(ctx, dir, a.Records, &h)
+	if bad != nil {
+		h.OK, h.FirstBad = false, bad
+	}
+	return h, err
+}
+
+// compareProjections makes all documents again and compares them with a copy of the existing ones.
+func compareProjections(ctx context.Context, dir string, records storage.Records, h *audit.Health) (bad *audit.Bad, err error) {
+	ours, err := project(ctx, dir, records)
+	if err != nil {
+		return &audit.Bad{Position: -1, Reason: err.Error()}, ctx.Err()
+	}
+	defer func() { err = errors.Join(err, ours.Close()) }()
+	theirs, err := ours.beside(ctx, datadir.DocumentsFile(dir))
+	if err != nil {
+		return &audit.Bad{Position: -1, Reason: fmt.Sprintf("documents.db: %v", err)}, ctx.Err()
+	}
+	defer func() { err = errors.Join(err, theirs.Close()) }()
+	h.Compared, h.SetAside = true, ours.unprojected
+	events, err := documentsOf(ctx, theirs, storage.SystemTenant, storage.IndexEvents)
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range events {
+		if recorder.IsAside(doc) {
+			h.SetAside = append(h.SetAside, doc.Position)
+		}
+	}
+	slices.Sort(h.SetAside)
+	h.SetAside = slices.Compact(h.SetAside)
+	for _, tenant := range ours.state.Tenants() {
+		for _, index := range projections {
+			c := comparison{tenant, index, ours.state.RemovedBefore(tenant, index, time.Now())}
+			if bad, err := c.run(ctx, ours, theirs, h); bad != nil || err != nil {
+				return bad, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// comparison is of one tenant's documents of an index.
+type comparison struct {
+	tenant, index string
+	removed       time.Time // documents from before it may have been removed, by the record; zero: none may
+}
+
+// run compares both ways. Documents that the recorder has not reached yet are behind, not wrong;
+// the same holds for missing documents of a record that was set aside. Documents that may have been
+// removed by age are not compared.
+func (c comparison) run(ctx context.Context, ours, theirs storage.Documents, h *audit.Health) (*audit.Bad, error) {
+	tenant, index := c.tenant, c.index
+	want, err := documentsOf(ctx, ours, tenant, index)
+	if err != nil {
+		return nil, err
+	}
+	have, err := documentsOf(ctx, theirs, tenant, index)
+	if err != nil {
+		return nil, err
+	}
+	var reached int64
+	for _, doc := range have {
+		reached = max(reached, doc.Position)
+	}
+	for _, doc := range slices.SortedFunc(maps.Values(want), func(a, b storage.Document) int { return cmp.Compare(a.Position, b.Position) }) {
+		id := doc.ID
+		got, there := have[id]
+		delete(have, id)
+		if storage.Older(index, doc.Body, c.removed) {
+			continue
+		}
+		h.Projections++
+		switch {
+		case slices.Contains(h.SetAside, doc.Position) && (!there || got.Position < doc.Position):
+		case there && got.Position == doc.Position && sameJSON(got.Body, doc.Body):
+		case doc.Position > reached || (there && got.Position < doc.Position && doc.Position >= reached):
+			h.Behind++
+		case there:
+			return &audit.Bad{Position: doc.Position, Reason: fmt.Sprintf("%s of %s: document %s is not what the journal makes", index, tenant, id)}, nil
+		default:
+			return &audit.Bad{Position: doc.Position, Reason: fmt.Sprintf("%s of %s: document %s is missing", index, tenant, id)}, nil
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(have)) {
+		if slices.Contains(h.SetAside, have[id].Position) {
+			continue
+		}
+		return &audit.Bad{Position: have[id].Position, Reason: fmt.Sprintf("%s of %s: document %s follows from no record", index, tenant, id)}, nil
+	}
+	return nil, nil
+}
+
+// sameJSON compares by value: a store may encode a document differently.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, err1 := intents.Canonical(json.RawMessage(a))
+	y, err2 := intents.Canonical(json.RawMessage(b))
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
