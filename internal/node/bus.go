@@ -64,9 +64,9 @@ func (n *Node) connect(ctx context.Context, user string) (bus.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.conns[user] = c
+	n.conns.add(user, c)
 	return c, nil
 }
 
 // Bus is the CORE connection, for commands that look at services.
-func (n *Node) Bus() bus.Conn { return n.conns[natsserver.Router] }
+func (n *Node) Bus() bus.Conn { return n.conns.of(natsserver.Router) }

@@ -23,7 +23,7 @@ func (n *Node) openStream(ctx context.Context) error {
 		// lost router.
 		role, instance = natsserver.Router, n.cfg.Cluster.Bus.Instance+"-"+strings.ToLower(rand.Text())
 	}
-	conn := n.conns[role]
+	conn := n.conns.of(role)
 	if conn == nil {
 		var err error
 		if conn, err = n.connect(ctx, role); err != nil {

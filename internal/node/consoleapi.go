@@ -21,7 +21,7 @@ func (n *Node) consoleAPI() *reads.Reads {
 		Declared: func(ctx context.Context) (json.RawMessage, error) {
 			ctx, cancel := context.WithTimeout(ctx, lookTime)
 			defer cancel()
-			return n.conns[natsserver.Router].Request(ctx, bus.SkillVersions, nil)
+			return n.conns.of(natsserver.Router).Request(ctx, bus.SkillVersions, nil)
 		},
 	}
 	if n.standalone() {

@@ -117,7 +117,7 @@ func (n *Node) startIndex(g *group) error {
 	heard := n.index.(*storage.Progress) //nolint:forcetypeassert // openIndex made it
 	g.run("recorder's progress", func(ctx context.Context) error {
 		_ = clock.Every(ctx, time.Second, func() bool {
-			if err := bus.HearReached(ctx, n.conns[natsserver.Router], heard.Move); err != nil && ctx.Err() == nil {
+			if err := bus.HearReached(ctx, n.conns.of(natsserver.Router), heard.Move); err != nil && ctx.Err() == nil {
 				n.cfg.Log.WarnContext(ctx, "the recorder is not heard", slog.String("error", err.Error()))
 			}
 			return false

@@ -62,7 +62,7 @@ func TestTwoRecorders(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, third.Close()) }()
 	g := newGroup(t.Context())
-	must(t, third.openRecording(t.Context(), g, third.conns["recorder"]))
+	must(t, third.openRecording(t.Context(), g, third.conns.of("recorder")))
 	reach(third)
 	put("three")
 	reach(second)

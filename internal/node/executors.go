@@ -94,7 +94,7 @@ func (n *Node) logsHandlers(g *group) (map[string]executors.Handler, error) {
 }
 
 func (n *Node) startExecutor(g *group, name string, handlers map[string]executors.Handler) (err error) {
-	conn := n.conns[name]
+	conn := n.conns.of(name)
 	if conn == nil {
 		if conn, err = n.connect(g.ctx, name); err != nil {
 			return err

@@ -165,7 +165,7 @@ type Node struct {
 	intents   *telemetry.Intents
 	monitor   *monitor.Watch
 	lag       monitor.Lag
-	conns     map[string]bus.Conn
+	conns     connections
 	fatal     chan error
 	ended     bool // the last process that served this directory ended cleanly
 
@@ -185,7 +185,7 @@ type Node struct {
 // Crash: before the genesis is committed, the next start begins again with the keys that
 // exist. After it, the log's origin is permanent.
 func Open(ctx context.Context, cfg Config) (n *Node, err error) {
-	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks(), intents: telemetry.NewIntents()}
+	n = &Node{cfg: cfg, fatal: make(chan error, 1), asks: telemetry.NewAsks(), intents: telemetry.NewIntents()}
 	n.agents = n.newAgents()
 	defer func() {
 		if err != nil {
@@ -439,9 +439,7 @@ func (n *Node) Close() error {
 	if !n.standalone() { // it reads over a connection
 		errs = append(errs, closed(n.journal))
 	}
-	for _, c := range n.conns {
-		c.Close()
-	}
+	n.conns.close()
 	if n.server != nil {
 		n.server.Close()
 	}

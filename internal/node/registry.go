@@ -34,7 +34,7 @@ func (n *Node) registered(ctx context.Context, tenant string) (out bus.RegistryR
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	if raw, err = n.conns[natsserver.Gateway].Request(ctx, bus.DirectoryRegistry, raw); err != nil {
+	if raw, err = n.conns.of(natsserver.Gateway).Request(ctx, bus.DirectoryRegistry, raw); err != nil {
 		n.cfg.Log.WarnContext(ctx, "no router says which agents are in force", slog.String("error", err.Error()))
 		return out, cell.Unavailable("no router answers now")
 	}

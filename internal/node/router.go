@@ -18,7 +18,7 @@ func (n *Node) openRouter(context.Context) (err error) {
 		peers = n.peers
 	}
 	n.router, err = router.New(router.Config{
-		Peers: peers, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns[natsserver.Router],
+		Peers: peers, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns.of(natsserver.Router),
 		Key: n.keys.Signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
 		Rate: n.rateOf, Meter: n.intents, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
 	})
@@ -56,7 +56,7 @@ func (n *Node) startRouter(g *group) error {
 	}
 	g.run("holds", n.router.WatchHolds)
 	g.run("counters", n.router.Run)
-	g.run("frames", func(ctx context.Context) error { return bus.ShareFrames(ctx, n.conns[natsserver.Router], n.cfg.Log) })
+	g.run("frames", func(ctx context.Context) error { return bus.ShareFrames(ctx, n.Bus(), n.cfg.Log) })
 	return nil
 }
 
