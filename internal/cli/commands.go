@@ -161,7 +161,7 @@ func commands() []row {
 var intentRows = []row{
 	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew},
 	{use: "produce SENTENCE…", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce},
-	{use: "lint [FILE|-]", short: "List everything that is wrong with an order, and how to fix it", make: intentLint},
+	{use: "lint [FILE|-]", short: "List everything that is wrong with an order", make: intentLint},
 	{use: "sign [FILE|-] --signer FILE", short: "Seal an order with a key", make: intentSign},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an order, offline", make: intentVerify},
 	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
