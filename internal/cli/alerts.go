@@ -59,12 +59,7 @@ func alertsList(c *command) {
 }
 
 func alertsTest(c *command) {
-	load := c.configFlags("alert_webhook_secret", "alert_slack", "alert_email_password")
-	c.answer = func([]string) (answer, error) {
-		cfg, err := load()
-		if err != nil {
-			return answer{}, err
-		}
+	c.withConfig(func(cfg config.Config, _ []string) (answer, error) {
 		all, err := receivers(cfg)
 		if err != nil {
 			return answer{}, malformed(err)
@@ -81,5 +76,5 @@ func alertsTest(c *command) {
 			}
 		}
 		return answer{data: told, note: fmt.Sprintf("%d of %d have taken it\n", len(all)-len(errs), len(all))}, errors.Join(errs...)
-	}
+	}, "alert_webhook_secret", "alert_slack", "alert_email_password")
 }

@@ -15,12 +15,7 @@ import (
 
 // onStores is a command over the stores of the configuration.
 func (c *command) onStores(run func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, args []string) (answer, error)) {
-	load := c.configFlags("documents_auth")
-	c.answer = func(args []string) (answer, error) {
-		cfg, err := load()
-		if err != nil {
-			return answer{}, err
-		}
+	c.withConfig(func(cfg config.Config, args []string) (answer, error) {
 		at, err := documents(cfg)
 		if err != nil {
 			return answer{}, usage(err)
@@ -29,7 +24,7 @@ func (c *command) onStores(run func(ctx context.Context, cfg config.Config, at d
 			return answer{}, malformed(err)
 		}
 		return run(c.Context(), cfg, at, args)
-	}
+	}, "documents_auth")
 }
 
 func storageStatus(c *command) {
