@@ -50,11 +50,6 @@ func compose(last stepResult) string {
 		}
 		v = list
 	}
-	if first, ok := members["first"].([]any); ok && len(members) == 2 {
-		if total, ok := members[totalMember].(float64); ok {
-			last.Rows, last.Partial, v = int(total), false, first
-		}
-	}
 	switch list, isList := v.([]any); {
 	case isList:
 		return listAnswer(list, last)

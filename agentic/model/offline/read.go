@@ -17,8 +17,6 @@ type query struct {
 
 	columns []*column // to return; none: all
 	extreme bool      // only the first of the order is wanted
-
-	Beginning bool `json:"-"` // the first records are wanted, with their total number
 }
 
 // condition selects the records whose column compares with the value by Op. Op is the name that
