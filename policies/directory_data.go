@@ -21,19 +21,6 @@ type Data struct {
 	Approvers map[string][]string `json:"approvers"`
 }
 
-// forTenant is the part of it that one tenant's people may see.
-func (d Data) forTenant(tenant string) Data {
-	return Data{Tenants: onlyKey(d.Tenants, tenant), Roles: onlyKey(d.Roles, tenant), Pins: onlyKey(d.Pins, tenant), Approvers: onlyKey(d.Approvers, tenant)}
-}
-
-func onlyKey[V any](all map[string]V, key string) map[string]V {
-	out := map[string]V{}
-	if v, ok := all[key]; ok {
-		out[key] = v
-	}
-	return out
-}
-
 // document is the data as JSON values, with every member present.
 func (d Data) document() (map[string]any, error) {
 	value, err := plainJSON(d)

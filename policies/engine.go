@@ -55,18 +55,16 @@ type Engine struct {
 
 // tree is the part of an engine that new data does not change.
 type tree struct {
-	source     Source
-	digest     string
-	revision   int64 // 0: none
-	compiler   *ast.Compiler
-	decision   ast.Body
-	extended   ast.Body // nil without extension packages
-	rules      map[string]RuleInfo
-	reads      *ReadSet
-	static     map[string]any // data files
-	timeout    time.Duration
-	tenant     string      // the only tenant whose directory data it sees; empty: all
-	subprocess *Subprocess // the process that evaluates it; nil: this process
+	source   Source
+	digest   string
+	revision int64 // 0: none
+	compiler *ast.Compiler
+	decision ast.Body
+	extended ast.Body // nil without extension packages
+	rules    map[string]RuleInfo
+	reads    *ReadSet
+	static   map[string]any // data files
+	timeout  time.Duration
 }
 
 // New is NewTree of a source without revision.
@@ -122,9 +120,6 @@ func (t *tree) prepare(text string) (ast.Body, error) {
 // WithData makes the next generation: the same tree over other directory data, with an empty
 // memo. Nothing is compiled again.
 func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
-	if e.tenant != "" {
-		d = d.forTenant(e.tenant)
-	}
 	doc, err := d.document()
 	if err != nil {
 		return nil, fmt.Errorf("policies: directory data: %w", err)
@@ -135,14 +130,6 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 	}
 	store := inmem.NewFromObjectWithOpts(root, inmem.OptReturnASTValuesOnRead(true))
 	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads)}, nil
-}
-
-// ForTenant is the same tree over the directory data of one tenant: it and its later generations
-// see no other tenant's data.
-func (e *Engine) ForTenant(ctx context.Context, tenant string) (*Engine, error) {
-	t := *e.tree
-	t.tenant = tenant
-	return (&Engine{tree: &t}).WithData(ctx, e.data)
 }
 
 // Forgetful is the same tree and data, evaluated for every intent: none of its generations
@@ -214,10 +201,6 @@ func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, er
 // evaluate queries OPA. tracer may be nil. sound reports that the policy itself answered: only
 // then may the result be remembered.
 func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topdown.QueryTracer) (r Result, sound bool, err error) {
-	if e.subprocess != nil {
-		r, _, err = e.subprocess.ask(e.data, e.store, input, nil)
-		return r, false, err
-	}
 	value, err := ast.InterfaceToValue(input)
 	if err == nil {
 		r, err = e.ask(ctx, value, tracer)

@@ -2,9 +2,6 @@ package policies
 
 import "context"
 
-// ApartCPU bounds the processor time of trees in separate processes, for a test.
-func ApartCPU(seconds int) { apartCPU = seconds }
-
 // ReadsMark reports whether rules of an engine read a value at a path of the input that a mark
 // stands for.
 func ReadsMark(ctx context.Context, e *Engine, path ...string) (bool, error) {

@@ -134,9 +134,6 @@ func (e *Engine) decideWithInputs(ctx context.Context, intent *intents.Envelope,
 
 // watched evaluates an input again, and returns the hidden values in it that rules read.
 func (e *Engine) watched(ctx context.Context, in map[string]any, hidden []hiddenInput) (Result, []hiddenInput, error) {
-	if e.subprocess != nil {
-		return e.subprocess.ask(e.data, e.store, in, hidden)
-	}
 	w := &watch{paths: hidden}
 	r, _, err := e.evaluate(ctx, in, w)
 	return r, w.read, err

@@ -7,7 +7,7 @@
 //	/console/approvals        pending approvals; …/{intent_id}: one, to decide it
 //	/console/orders/{id}      an intent with signature, policy, outcome, receipt and proof
 //	/console/agents           agents and skills
-//	/console/policies         rules that fired, explanations, backtests
+//	/console/policies         rules that fired, explanations
 //	/console/record           search, bundle, checkpoint
 //	/console/health           stores, breakers, and the cost of models
 package console
@@ -120,7 +120,6 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/skills/{name}":         {"skill", c.skill},
 		"POST /console/skills/{name}":        {"skill", c.approveSkill},
 		"GET /console/policies":              {"policies", c.policies},
-		"POST /console/policies/backtest":    {"backtest", c.backtest},
 		"GET /console/policies/explain/{id}": {"explain", c.explain},
 		"GET /console/record":                {"record", c.record},
 		"POST /console/record/bundle":        {"", c.bundle},

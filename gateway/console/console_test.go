@@ -70,7 +70,7 @@ func bodies() map[string]any {
 	return map[string]any{
 		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "order": &intentPage{},
 		"approvals": &bus.ApprovalsReply{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
-		"policies": &policiesPage{}, "backtest": &backtestView{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
+		"policies": &policiesPage{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
 	}
 }
 
@@ -246,7 +246,7 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-	for _, path := range []string{"approvals/a", "skills/s", "policies/backtest", "record/bundle", "logout"} {
+	for _, path := range []string{"approvals/a", "skills/s", "record/bundle", "logout"} {
 		resp := send(c, http.MethodPost, "/console/"+path, url.Values{}, wrong)
 		if resp.Body.Close(); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s: %d", path, resp.StatusCode)

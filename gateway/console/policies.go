@@ -82,22 +82,3 @@ type explanation struct {
 		Input json.RawMessage `json:"input"`
 	} `json:"policy"`
 }
-
-// backtestView is a backtest with the changed text.
-type backtestView struct {
-	consoleapi.Backtest
-	File string
-	Diff []diffLine
-}
-
-// backtest decides the record of the tenant again with a changed file. Nothing is put in force.
-func (*Console) backtest(q *request) (any, error) {
-	file, text := q.PostFormValue("file"), lines(q.PostFormValue("text"))
-	var tree map[string]string
-	if err := q.get(consoleapi.Path+"policy", &tree); err != nil {
-		return nil, err
-	}
-	p := backtestView{File: file, Diff: diff("in force/"+file, tree[file], "tried/"+file, text)}
-	err := q.post(consoleapi.Path+"backtest", consoleapi.Trial{File: file, Text: text}, &p.Backtest)
-	return p, err
-}

@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"aob.dev/writ/gateway"
@@ -12,9 +11,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/monitor"
 )
-
-// lines converts a text of a form to the line ends of files.
-func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // recordPage has a search, the last checkpoint, and its witnesses.
 type recordPage struct {

@@ -1,6 +1,6 @@
 // Package consoleapi is the console API that a process that follows the record serves beside the
 // HTTP interface: intents as they were signed, versions of skills, revisions of agents,
-// explanations, backtests, bundles. Package router/httpapi checks the grant of a request; the
+// explanations, bundles. Package router/httpapi checks the grant of a request; the
 // console reads with the person's key.
 package consoleapi
 
@@ -52,31 +52,6 @@ type Revision struct {
 	Digest string            `json:"digest"`
 	Files  map[string]string `json:"files"`            // texts by path; nil: the visitor may not see them
 	Before map[string]string `json:"before,omitempty"` // of the revision before; nil: there was none
-}
-
-// Trial is a file of the policy in force with a changed text.
-type Trial struct {
-	File string `json:"file"`
-	Text string `json:"text"`
-}
-
-// Backtest lists what a changed policy would have decided differently.
-type Backtest struct {
-	Records      int64   `json:"records"`
-	Unreplayable int64   `json:"unreplayable"`
-	Flipped      int64   `json:"flipped"`
-	Policy       string  `json:"policy"` // digest of the changed tree
-	Groups       []Flips `json:"groups"`
-	Refused      string  `json:"refused,omitempty"` // why the tree is invalid; the other members are empty then
-}
-
-// Flips are intents that one rule decides differently.
-type Flips struct {
-	Rule    string          `json:"rule"`
-	Before  intents.Verdict `json:"before"`
-	After   intents.Verdict `json:"after"`
-	Count   int64           `json:"count"`
-	Samples []string        `json:"samples"`
 }
 
 // Health is the state of the process. It is shown with figures of package monitor for the

@@ -43,11 +43,11 @@ func TestIntegrationConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		Violations, Errors                  []string
-		Pages                               int
-		Approved, Manifest, Verified, Tried string
-		Live, Diff, Backtest                bool
-		Cookie                              []any
+		Violations, Errors           []string
+		Pages                        int
+		Approved, Manifest, Verified string
+		Live, Diff, Tree             bool
+		Cookie                       []any
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
 		t.Fatalf("%s: %v", raw, err)
@@ -55,8 +55,8 @@ func TestIntegrationConsole(t *testing.T) {
 	for _, v := range append(got.Violations, got.Errors...) {
 		t.Error(v)
 	}
-	if got.Pages < 14 || !got.Live || !got.Diff || !got.Backtest || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
-		!strings.Contains(got.Tried, "would change") || strings.Contains(got.Tried, " 0 would change") || !strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
+	if got.Pages < 14 || !got.Live || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
+		!strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
 		t.Errorf("%s", raw)
 	}
 	if len(got.Cookie) != 2 || got.Cookie[0] != "" || got.Cookie[1] != float64(http.StatusUnauthorized) {

@@ -194,7 +194,7 @@ func TestConsoleSession(t *testing.T) {
 		t.Errorf("bundle: %d %d bytes", bundle.status, len(bundle.text))
 	}
 	user := s.at(s.addPerson("default", "una", "user"))
-	for _, path := range []string{"/console/policies/backtest", "/console/record/bundle"} {
+	for _, path := range []string{"/console/record/bundle"} {
 		if p := user.send(path, url.Values{"csrf": {user.open("/console/now").csrf()}, "file": {"x"}}); p.status != http.StatusForbidden {
 			t.Errorf("%s without the capability: %d", path, p.status)
 		}

@@ -32,8 +32,6 @@ type ConsoleAPI interface {
 	Policy() map[string]string
 	// Explain decides a recorded intent again, by the policy of that time, with the reasons.
 	Explain(ctx context.Context, id string) (json.RawMessage, error)
-	// Backtest decides the intents of a tenant again with one file of the tree changed.
-	Backtest(ctx context.Context, tenant string, t consoleapi.Trial) (consoleapi.Backtest, error)
 	// Bundle writes the record of a tenant, complete, without what policies mask.
 	Bundle(ctx context.Context, w io.Writer, tenant string) error
 	// Health is a consoleapi.Health, with the tenant's figures if they are requested.
@@ -43,8 +41,7 @@ type ConsoleAPI interface {
 // Capabilities for reads beyond the intents that a person sees.
 const (
 	capabilityExplain = "policy:explain"
-	capabilityAgents  = "agents:read" // revisions of others
-	maxTrial          = 1 << 20
+	capabilityAgents  = "agents:read"    // revisions of others
 	heavyWait         = 10 * time.Second // wait for another read of the whole record
 )
 
@@ -113,18 +110,6 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 		}
 		return s.heavily(v, func(ctx context.Context) (any, error) { return api.Explain(ctx, a.IntentID) })
 	}, capabilityExplain)
-	route(http.MethodPost, "backtest", func(v visitor) (any, error) {
-		var t consoleapi.Trial
-		raw, err := bodyOf(v.Context, maxTrial, "a file of a policy has at most 1048576 bytes")
-		if err != nil {
-			return nil, err
-		}
-		err = json.Unmarshal(raw, &t)
-		if _, ok := api.Policy()[t.File]; err != nil || !ok {
-			return nil, problem.New(intents.NotFound, "/file", "the policy in force has no such file")
-		}
-		return s.heavily(v, func(ctx context.Context) (any, error) { return api.Backtest(ctx, v.tenant, t) })
-	}, capabilityExplain, capabilityAudit)
 	route(http.MethodGet, "bundle", func(v visitor) (any, error) {
 		return s.heavily(v, func(ctx context.Context) (any, error) { return nil, s.bundle(ctx, v) })
 	}, capabilityAudit)

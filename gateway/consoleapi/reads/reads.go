@@ -177,38 +177,6 @@ func (r *Reads) read(ctx context.Context, f func(audit.Source) error) error {
 	return errors.Join(f(a.Source), a.Close())
 }
 
-// Backtest implements httpapi.ConsoleAPI. The tree on trial belongs to a tenant: another process
-// compiles and evaluates it, and neither it nor the tree in force sees directory data of others.
-func (r *Reads) Backtest(ctx context.Context, tenant string, t consoleapi.Trial) (out consoleapi.Backtest, err error) {
-	today := r.Live.Engine()
-	changed := policies.Source{}
-	for name, was := range today.Source() {
-		changed[name] = was
-	}
-	changed[t.File] = []byte(t.Text)
-	tried, err := policies.NewApart(ctx, changed, tenant)
-	if err != nil {
-		return consoleapi.Backtest{Refused: err.Error()}, ctx.Err()
-	}
-	defer tried.Close()
-	unchanged, err := today.ForTenant(ctx, tenant)
-	if err != nil {
-		return out, err
-	}
-	err = r.read(ctx, func(s audit.Source) error { //nolint:contextcheck // the process of the trial has a context of its own, under ctx
-		b, err := audit.BacktestRecords(tried.Context(), s, audit.Trial{New: tried.Engine(), Today: unchanged, Tenant: tenant, Workers: 1})
-		out = consoleapi.Backtest{Records: b.Records, Unreplayable: b.Unreplayable, Flipped: b.Flipped, Policy: b.Policy}
-		for _, g := range b.Groups {
-			out.Groups = append(out.Groups, consoleapi.Flips{Rule: g.Rule, Before: g.Before, After: g.After, Count: g.Count, Samples: g.Samples})
-		}
-		return err
-	})
-	if over := tried.Err(); over != nil {
-		return consoleapi.Backtest{Refused: over.Error()}, ctx.Err()
-	}
-	return out, err
-}
-
 // Bundle implements httpapi.ConsoleAPI. A bundle requires the secret of tags and the ledger's
 // key, which a router of a cell does not have.
 func (r *Reads) Bundle(ctx context.Context, w io.Writer, tenant string) error {
