@@ -41,7 +41,7 @@ func (w *world) rest() {
 	w.OK(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}})
 	w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "acme", Sub: "eve", Before: "2026-11-20T10:00:02Z"}), intents.OK)
 	source := policies.Embedded()
-	raw, err := policies.BuildBundle(policies.Tree{Source: source, Revision: 5}, nil)
+	raw, err := policies.BuildBundle(policies.Tree{Source: source, Revision: 5})
 	w.Must(err)
 	w.Want(w.Admin("policy.push", catalog.PolicyPush{Revision: 5, Digest: source.Digest(), Bundle: base64.StdEncoding.EncodeToString(raw)}), intents.OK)
 }

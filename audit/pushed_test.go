@@ -15,7 +15,7 @@ import (
 // put puts a changed tree in force, and stores it for replays.
 func (w *world) put(tree policies.Tree) {
 	w.Helper()
-	raw, err := policies.BuildBundle(tree, nil)
+	raw, err := policies.BuildBundle(tree)
 	w.Must(err)
 	source := tree.Source.Deciding()
 	for _, content := range source {

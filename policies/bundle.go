@@ -4,11 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -18,16 +14,10 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/bundle"
-	"github.com/open-policy-agent/opa/v1/util"
-
-	"aob.dev/writ/intents"
 )
 
-// OPA's names of the files of a bundle that are no policy.
-const (
-	manifestFile   = ".manifest"
-	signaturesFile = ".signatures.json"
-)
+// manifestFile is OPA's name of the file of a bundle that is no policy.
+const manifestFile = ".manifest"
 
 // manifest of our bundles; OPA's own members.
 type manifest struct {
@@ -36,9 +26,9 @@ type manifest struct {
 	RegoVersion int      `json:"rego_version"`
 }
 
-// BuildBundle packs the deciding part of a tree as an OPA bundle (gzipped tar), unsigned if
-// there is no key. Equal trees give equal bytes. The revision is at least 1.
-func BuildBundle(t Tree, key *intents.Signer) ([]byte, error) {
+// BuildBundle packs the deciding part of a tree as an unsigned OPA bundle (gzipped tar). Equal
+// trees give equal bytes. The revision is at least 1.
+func BuildBundle(t Tree) ([]byte, error) {
 	if t.Revision < 1 {
 		return nil, errors.New("a bundle's revision is at least 1")
 	}
@@ -48,32 +38,17 @@ func BuildBundle(t Tree, key *intents.Signer) ([]byte, error) {
 		return nil, err
 	}
 	files[manifestFile] = m
-	if key != nil {
-		if files[signaturesFile], err = signatures(files, *key); err != nil {
-			return nil, err
-		}
-	}
 	return pack(files)
 }
 
-// ReadBundle opens a bundle. With a key, the whole bundle must be signed by it: OPA's own reader
-// verifies that. Without a key, any signature is ignored.
-func ReadBundle(raw []byte, key ed25519.PublicKey) (Tree, error) {
+// ReadBundle opens a bundle.
+func ReadBundle(raw []byte) (Tree, error) {
 	files, err := unpack(raw)
 	if err != nil {
 		return Tree{}, err
 	}
-	r := bundle.NewReader(bytes.NewReader(raw)).WithSizeLimitBytes(maxSource).WithCapabilities(Capabilities())
-	if key == nil {
-		r = r.WithSkipBundleVerification(true)
-	} else {
-		config, err := verification(key)
-		if err != nil {
-			return Tree{}, err
-		}
-		r = r.WithBundleVerificationConfig(config)
-	}
-	b, err := r.Read()
+	// OPA's own reader judges the manifest and the modules.
+	b, err := bundle.NewReader(bytes.NewReader(raw)).WithSizeLimitBytes(maxSource).WithCapabilities(Capabilities()).WithSkipBundleVerification(true).Read()
 	if err != nil {
 		return Tree{}, fmt.Errorf("bundle: %w", err)
 	}
@@ -95,47 +70,6 @@ func ReadBundle(raw []byte, key ed25519.PublicKey) (Tree, error) {
 		return Tree{}, errors.New("bundle: no Rego module")
 	}
 	return t, nil
-}
-
-// verification pins key and algorithm: the bundle chooses neither.
-func verification(key ed25519.PublicKey) (*bundle.VerificationConfig, error) {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return nil, err
-	}
-	kid := intents.Thumbprint(key)
-	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	keys := map[string]*bundle.KeyConfig{kid: {Key: string(text), Algorithm: "EdDSA"}}
-	return bundle.NewVerificationConfig(keys, kid, "", nil), nil
-}
-
-// signatures is .signatures.json: a JWT that lists every file with its hash.
-func signatures(files Source, key intents.Signer) ([]byte, error) {
-	hasher, err := bundle.NewSignatureHasher(bundle.SHA256)
-	if err != nil {
-		return nil, err
-	}
-	var claims struct {
-		Files []bundle.FileInfo `json:"files"`
-	}
-	for _, name := range files.names() {
-		var content any = files[name]
-		if bundle.IsStructuredDoc(name) { // hashed by its value
-			if err := util.Unmarshal(files[name], &content); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		sum, err := hasher.HashFile(content)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		claims.Files = append(claims.Files, bundle.NewFile(name, hex.EncodeToString(sum), string(bundle.SHA256)))
-	}
-	token, err := intents.SignCompact(key, "JWT", claims)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(bundle.SignaturesConfig{Signatures: []string{token}})
 }
 
 func pack(files Source) ([]byte, error) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/open-policy-agent/opa/v1/topdown"
 	"go.yaml.in/yaml/v3"
 
 	"aob.dev/writ/intents"
@@ -105,8 +104,8 @@ type Cell struct {
 	Wrong     string // why the decision is not the expected one; empty: it is as expected
 }
 
-// run decides every pair under the tree of e and the table's own data. tracer may be nil.
-func (t *Table) run(ctx context.Context, e *Engine, tracer topdown.QueryTracer) ([]Cell, error) {
+// run decides every pair under the tree of e and the table's own data.
+func (t *Table) run(ctx context.Context, e *Engine) ([]Cell, error) {
 	var data Data
 	err := decodeStrict(t.Data, &data)
 	if err != nil {
@@ -123,7 +122,7 @@ func (t *Table) run(ctx context.Context, e *Engine, tracer topdown.QueryTracer) 
 				return nil, fmt.Errorf("decision table: %s, %s: %w", who, what, err)
 			}
 			in, _ := plain.(map[string]any)
-			r, _, err := e.evaluate(ctx, in, tracer)
+			r, err := e.Evaluate(ctx, in)
 			if err != nil {
 				return nil, err
 			}

@@ -25,7 +25,7 @@ func TestTables(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cells, err := table.run(t.Context(), e, nil)
+			cells, err := table.run(t.Context(), e)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestTableFindsWrong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cells, err := table.run(t.Context(), e, nil)
+		cells, err := table.run(t.Context(), e)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,24 +40,3 @@ func TestCheckExtension(t *testing.T) {
 		}
 	}
 }
-
-// TestCoverageOfAnExtension: the coverage of an extension is that of its own files: the tree
-// under it has tests of its own.
-func TestCoverageOfAnExtension(t *testing.T) {
-	whole, err := policies.Single(policies.Source{"night.rego": []byte(night), "night_test.rego": []byte(`package writ.ext.night_test
-
-import data.writ.ext.night
-
-test_calls if count(night.deny) == 1 with input as {"intent": {"type": "skill.call"}}
-`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases, c, err := policies.Suite{Source: whole, Single: true}.Coverage(t.Context())
-	if err != nil || len(cases) != 1 || !cases[0].Passed {
-		t.Fatalf("%+v %v", cases, err)
-	}
-	if len(c.Files) != 1 || c.Files["night.rego"].Covered == 0 || c.Percent != 100 {
-		t.Errorf("%+v", c)
-	}
-}

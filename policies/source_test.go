@@ -132,7 +132,7 @@ func TestLiveFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- (&Feed{Main: Place{At: dir}}).Follow(ctx, l, func(context.Context, *Engine) error { return nil }, func(e *Engine, err error) { reports <- report{e, err} })
+		done <- Feed{Dir: dir}.Follow(ctx, l, func(context.Context, *Engine) error { return nil }, func(e *Engine, err error) { reports <- report{e, err} })
 	}()
 
 	before := l.Engine()

@@ -8,10 +8,8 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/cover"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
-	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
 // Case is one test of a tree: a rule test_*, or a cell of a decision table.
@@ -26,37 +24,16 @@ type Case struct {
 type Suite struct {
 	Source Source
 	Tables map[string]*Table
-	Single bool // the source is that of Single: its coverage is that of the extension's own files
 }
 
-// Run runs the rules test_* of the tree, as `opa test` does, and then decides
-// every cell of the tables. The error is about a tree that cannot be tested.
-func (s Suite) Run(ctx context.Context) ([]Case, error) { return s.run(ctx, nil) }
-
-// Coverage runs everything and returns the lines of the deciding modules that were evaluated.
-func (s Suite) Coverage(ctx context.Context) ([]Case, Coverage, error) {
-	c := cover.New()
-	cases, err := s.run(ctx, c)
-	if err != nil {
-		return nil, Coverage{}, err
-	}
-	modules, err := parse(s.Source.Deciding())
-	if err != nil {
-		return nil, Coverage{}, err
-	}
-	below := ""
-	if s.Single {
-		below = alonePrefix
-	}
-	return cases, covered(c.Report(modules), below), nil
-}
-
-func (s Suite) run(ctx context.Context, tracer topdown.QueryTracer) ([]Case, error) {
+// Run runs the rules test_* of the tree, as `opa test` does, and then decides every cell of the
+// tables. The error is about a tree that cannot be tested.
+func (s Suite) Run(ctx context.Context) ([]Case, error) {
 	modules, err := parse(s.Source)
 	if err != nil {
 		return nil, err
 	}
-	cases, err := s.rego(ctx, modules, tracer)
+	cases, err := s.rego(ctx, modules)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +43,7 @@ func (s Suite) run(ctx context.Context, tracer topdown.QueryTracer) ([]Case, err
 	}
 	e = e.WithoutDeadline() // the result of a table does not depend on the load of the machine
 	for _, name := range slices.Sorted(maps.Keys(s.Tables)) {
-		cells, err := s.Tables[name].run(ctx, e, tracer)
+		cells, err := s.Tables[name].run(ctx, e)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -77,15 +54,12 @@ func (s Suite) run(ctx context.Context, tracer topdown.QueryTracer) ([]Case, err
 	return cases, nil
 }
 
-func (s Suite) rego(ctx context.Context, modules map[string]*ast.Module, tracer topdown.QueryTracer) ([]Case, error) {
+func (s Suite) rego(ctx context.Context, modules map[string]*ast.Module) ([]Case, error) {
 	data, err := s.Source.documents()
 	if err != nil {
 		return nil, err
 	}
 	runner := tester.NewRunner().SetStore(inmem.NewFromObject(data)).SetModules(modules).RaiseBuiltinErrors(true)
-	if tracer != nil {
-		runner.SetCoverageQueryTracer(tracer)
-	}
 	results, err := runner.RunTests(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -104,42 +78,4 @@ func (s Suite) rego(ctx context.Context, modules map[string]*ast.Module, tracer 
 		cases = append(cases, one)
 	}
 	return cases, nil
-}
-
-// Coverage of a tree by its tests, in lines.
-type Coverage struct {
-	Percent float64             `json:"percent"`
-	Files   map[string]Lines    `json:"files"`
-	Missed  map[string][][2]int `json:"missed"` // first and last line of each range that was not evaluated
-}
-
-// Lines of one file.
-type Lines struct {
-	Covered int `json:"covered"`
-	Missed  int `json:"missed"`
-}
-
-// covered counts the files below a prefix, with names relative to it.
-func covered(r cover.Report, below string) Coverage {
-	out := Coverage{Files: map[string]Lines{}, Missed: map[string][][2]int{}}
-	var all Lines
-	for name, f := range r.Files {
-		if isTest(name) || !strings.HasPrefix(name, below) {
-			continue
-		}
-		name = strings.TrimPrefix(name, below)
-		out.Files[name] = Lines{f.CoveredLines, f.NotCoveredLines}
-		all.Covered, all.Missed = all.Covered+f.CoveredLines, all.Missed+f.NotCoveredLines
-		for _, x := range f.NotCovered {
-			if last := len(out.Missed[name]) - 1; last >= 0 && out.Missed[name][last][1] >= x.Start.Row {
-				out.Missed[name][last][1] = x.End.Row
-				continue
-			}
-			out.Missed[name] = append(out.Missed[name], [2]int{x.Start.Row, x.End.Row})
-		}
-	}
-	if n := all.Covered + all.Missed; n > 0 {
-		out.Percent = 100 * float64(all.Covered) / float64(n)
-	}
-	return out
 }

@@ -17,7 +17,7 @@ func openPush(a catalog.PolicyPush) (policies.Tree, error) {
 	if err != nil {
 		return policies.Tree{}, illegal("/intent/args/bundle", "not base64")
 	}
-	tree, err := policies.ReadBundle(raw, nil)
+	tree, err := policies.ReadBundle(raw)
 	switch {
 	case err != nil:
 		return tree, illegal("/intent/args/bundle", err.Error())

@@ -19,7 +19,7 @@ func push(w *routertest.World, revision int64, change func(policies.Source)) cat
 	w.Helper()
 	s := policies.Embedded()
 	change(s)
-	raw, err := policies.BuildBundle(policies.Tree{Source: s, Revision: revision}, nil)
+	raw, err := policies.BuildBundle(policies.Tree{Source: s, Revision: revision})
 	w.Must(err)
 	return catalog.PolicyPush{Revision: revision, Digest: s.Digest(), Bundle: base64.StdEncoding.EncodeToString(raw)}
 }

@@ -48,21 +48,20 @@ const (
 
 // Examination checks the machine and the configuration of a node. Dir, Now and Log are required.
 type Examination struct {
-	Dir              string
-	Blobs            datadir.BlobsAt
-	Documents        datadir.DocumentsAt
-	Catalog          string   // directory of vendors' intent types; empty: none
-	Skills           []string // skill servers: URLs or commands
-	SkillServers     []mcp.Source
-	StartServers     bool     // start those that are commands, to ask them for their tools
-	Secrets          []string // files of the configuration that no skill server may see
-	Named            []string // further files and directories that the configuration names; empty ones are none
-	Policy           policies.Place
-	PolicyExtensions []policies.Extension
-	Driver           string // minimum sandbox driver; empty: the best there is
-	FreeFloor        int64  // bytes of disk below which no new intent is accepted
-	Now              func() time.Time
-	Log              *slog.Logger
+	Dir          string
+	Blobs        datadir.BlobsAt
+	Documents    datadir.DocumentsAt
+	Catalog      string   // directory of vendors' intent types; empty: none
+	Skills       []string // skill servers: URLs or commands
+	SkillServers []mcp.Source
+	StartServers bool     // start those that are commands, to ask them for their tools
+	Secrets      []string // files of the configuration that no skill server may see
+	Named        []string // further files and directories that the configuration names; empty ones are none
+	Policy       policies.Feed
+	Driver       string // minimum sandbox driver; empty: the best there is
+	FreeFloor    int64  // bytes of disk below which no new intent is accepted
+	Now          func() time.Time
+	Log          *slog.Logger
 }
 
 // Run finds what would prevent a node from running, and proves that a forbidden intent would be
@@ -290,8 +289,7 @@ func (e Examination) policy(ctx context.Context) []Finding {
 	if _, err := catalog.Open(e.Catalog); err != nil {
 		return []Finding{wrong("catalog", err, "mend the file, or leave --catalog out")}
 	}
-	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}
-	engine, err := feed.Engine(ctx)
+	engine, err := e.Policy.Engine(ctx)
 	if err != nil {
 		return []Finding{wrong("policy", err, "see writ policy check")}
 	}

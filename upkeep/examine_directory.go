@@ -9,7 +9,6 @@ import (
 	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 )
 
@@ -43,8 +42,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 			list = append(list, warned("names", u.String(), "correct the name, or leave it out: writ skill list and writ registry list show what there is"))
 		}
 	}
-	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}
-	if engine, err := feed.Engine(ctx); err == nil { // else policy reports it
+	if engine, err := e.Policy.Engine(ctx); err == nil { // else policy reports it
 		for _, u := range datadir.UnmatchedInPolicy(engine, d, types, versions) {
 			list = append(list, warned("names", u.String(), "correct the name in the policy, if it is not one that comes later"))
 		}

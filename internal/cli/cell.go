@@ -20,11 +20,7 @@ var cellRows = []row{
 
 func cellCreate(c *command) {
 	c.withConfig(func(cfg config.Config, args []string) (answer, error) {
-		feed, err := policyFeed(cfg)
-		if err != nil {
-			return answer{}, malformed(err)
-		}
-		policy, err := feed.Engine(c.Context())
+		policy, err := policyFeed(cfg).Engine(c.Context())
 		if err != nil {
 			return answer{}, malformed(err)
 		}

@@ -186,19 +186,12 @@ var auditRows = []row{
 }
 
 var policyRows = []row{
-	{use: "check [DIR|BUNDLE]", short: "Compile strictly, and list what the policy reads", make: policyCheck},
-	{use: "test [DIR|BUNDLE]", short: "Run Rego tests and decision tables; a tree without tests fails", make: policyTest},
-	{use: "coverage [DIR|BUNDLE]", short: "List the lines of the rules that no test and no table reaches", make: policyCoverage},
+	{use: "check [DIR]", short: "Compile strictly, and list what the policy reads", make: policyCheck},
+	{use: "test [DIR]", short: "Run Rego tests and decision tables; a tree without tests fails", make: policyTest},
 	{use: "explain INTENT_ID", short: "Show which rules decided a recorded order, and their input", make: policyExplain},
 	{use: "backtest --policy NEW", short: "Decide the recorded orders under a new policy; exit 1 if a decision changes", make: policyBacktest},
-	{use: "bundle", short: "Build signed OPA bundles", group: []row{
-		{
-			use: "build DIR --revision N --out FILE", short: "Make a bundle from a tree that compiles; with --signer, a signed one",
-			make: bundleBuild,
-		},
-	}},
 	{
-		use: "push DIR|BUNDLE --revision N", short: "Put a tree in force by an operator's order; it is proved before it replaces the old one",
+		use: "push DIR --revision N", short: "Put a tree in force by an operator's order; it is proved before it replaces the old one",
 		make: policyPush,
 	},
 }

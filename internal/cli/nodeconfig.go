@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -202,36 +201,11 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 }
 
 // policyFeed is where policies come from.
-func policyFeed(c config.Config) (*policies.Feed, error) {
-	feed := &policies.Feed{}
-	place := func(at string) policies.Place { return policies.Place{At: at} }
-	if c.PolicyKey != "" {
-		raw, err := os.ReadFile(c.PolicyKey)
-		if err != nil {
-			return feed, fmt.Errorf("policy_key: %w", err)
-		}
-		key, err := policies.ParsePublicKey(raw)
-		if err != nil {
-			return feed, fmt.Errorf("policy_key: %s: %w", c.PolicyKey, err)
-		}
-		place = func(at string) policies.Place { return policies.Place{At: at, Key: key} }
-	}
-	feed.Main = place(c.Policies)
-	feed.Main.Token = c.PolicyToken
+func policyFeed(c config.Config) policies.Feed {
+	feed := policies.Feed{Dir: c.Policies}
 	for _, x := range c.PolicyExtensions {
-		name, at, _ := strings.Cut(x, "=") // checked by Validate
-		p := place(at)
-		if sameServer(c.Policies, at) {
-			p.Token = c.PolicyToken
-		}
-		feed.Extensions = append(feed.Extensions, policies.Extension{Name: name, Place: p})
+		name, dir, _ := strings.Cut(x, "=") // checked by Validate
+		feed.Extensions = append(feed.Extensions, policies.Extension{Name: name, Dir: dir})
 	}
-	return feed, nil
-}
-
-// sameServer reports whether two URLs name one server. A token must go to no other server.
-func sameServer(a, b string) bool {
-	x, err1 := url.Parse(a)
-	y, err2 := url.Parse(b)
-	return err1 == nil && err2 == nil && x.Host != "" && x.Scheme == y.Scheme && x.Host == y.Host
+	return feed
 }

@@ -12,7 +12,7 @@ import (
 
 func policyExplain(c *command) {
 	c.ids = &recordedIntents
-	policy := c.Flags().String("policy", "", "directory or bundle to decide with, instead of the recorded policy")
+	policy := c.Flags().String("policy", "", "directory to decide with, instead of the recorded policy")
 	c.ofRecord(func(a *datadir.Archive, args []string) (answer, error) {
 		instead, err := namedEngine(c.Context(), *policy)
 		if err != nil {
@@ -44,12 +44,12 @@ func namedOn(ctx context.Context, place string, base policies.Source) (*policies
 	if err != nil {
 		return nil, err
 	}
-	if policies.IsExtension(tree.Source) {
-		if tree.Source, err = policies.On(base, tree.Source); err != nil {
+	if policies.IsExtension(tree) {
+		if tree, err = policies.On(base, tree); err != nil {
 			return nil, malformed(err)
 		}
 	}
-	e, err := policies.NewTree(ctx, tree)
+	e, err := policies.New(ctx, tree)
 	if err != nil {
 		return nil, malformed(err)
 	}
@@ -76,8 +76,8 @@ func policyBacktest(c *command) {
 		a.data, a.text = b, render("backtest.table", b)
 		return a, err
 	}
-	c.Flags().StringVar(&policy, "policy", "", "new policy: directory or bundle; an extension is tried on today's")
-	c.Flags().StringVar(&today, "today", "", "today's policy: directory or bundle (default: the one in force in the record)")
+	c.Flags().StringVar(&policy, "policy", "", "new policy: a directory; an extension is tried on today's")
+	c.Flags().StringVar(&today, "today", "", "today's policy: a directory (default: the one in force in the record)")
 
 	c.Flags().StringVar(&bundle, "bundle", "", "take the records of this bundle (writ audit export); verify it first")
 	c.since(&o.Since, "since", "only orders from this RFC 3339 time, or from this long ago (7d, 12h)")

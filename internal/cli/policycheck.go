@@ -10,20 +10,12 @@ import (
 	"aob.dev/writ/policies"
 )
 
-// readTree reads the tree that a command names; none: the embedded one. It does not
-// check signatures of bundles, because the user already trusts the tree.
-func readTree(args []string) (tree policies.Tree, err error) {
-	switch {
-	case len(args) == 0:
-		return policies.Tree{Source: policies.Embedded()}, nil
-	case strings.HasSuffix(args[0], ".tar.gz"):
-		var raw []byte
-		if raw, err = readFile(args[0]); err == nil {
-			tree, err = policies.ReadBundle(raw, nil)
-		}
-	default:
-		tree.Source, err = policies.ReadDir(args[0])
+// readTree reads the tree of the directory that a command names; none: the embedded one.
+func readTree(args []string) (policies.Source, error) {
+	if len(args) == 0 {
+		return policies.Embedded(), nil
 	}
+	tree, err := policies.ReadDir(args[0])
 	if err != nil {
 		err = malformed(err)
 	}
@@ -43,7 +35,7 @@ func policyCheck(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		r, err := policies.CheckAny(c.Context(), tree.Source)
+		r, err := policies.CheckAny(c.Context(), tree)
 		if err != nil {
 			return answer{}, err
 		}
@@ -52,7 +44,7 @@ func policyCheck(c *command) {
 			a.note = fmt.Sprintf("warning: %s is almost never the same twice: nearly every order is evaluated again\n", strings.Join(r.Volatile, ", "))
 		}
 		if c.dir != "" {
-			names, err := c.unmatchedWith(tree.Source)
+			names, err := c.unmatchedWith(tree)
 			if a.note += names; err != nil {
 				return answer{}, err
 			}

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,31 +13,17 @@ import (
 	"aob.dev/writ/policies"
 )
 
-// suiteFlags declares the flag for the decision tables of a tree. read reads the tree
-// and its tables.
-func (c *command) suiteFlags() (read func(args []string) (policies.Suite, error)) {
-	tables := c.Flags().StringArray("tables", nil, "decision tables: a file, or a directory of *.yaml (default: testdata in the tree or beside it)")
-	return func(args []string) (policies.Suite, error) {
-		s, err := readSuite(args, *tables)
-		if err != nil {
-			err = malformed(err)
-		}
-		return s, err
-	}
-}
-
 func readSuite(args, places []string) (policies.Suite, error) {
 	tree, err := readTree(args)
 	if err != nil {
 		return policies.Suite{}, err
 	}
-	alone := policies.IsExtension(tree.Source)
-	if alone {
-		if tree.Source, err = policies.Single(tree.Source); err != nil {
+	if policies.IsExtension(tree) {
+		if tree, err = policies.Single(tree); err != nil {
 			return policies.Suite{}, err
 		}
 	}
-	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}, Single: alone}
+	s := policies.Suite{Source: tree, Tables: map[string]*policies.Table{}}
 	if len(places) == 0 && len(args) > 0 {
 		for _, dir := range []string{filepath.Join(args[0], "testdata"), filepath.Join(filepath.Dir(filepath.Clean(args[0])), "testdata")} {
 			if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -75,11 +60,11 @@ func readTables(place string, into map[string]*policies.Table) error {
 }
 
 func policyTest(c *command) {
-	read := c.suiteFlags()
+	tables := c.Flags().StringArray("tables", nil, "decision tables: a file, or a directory of *.yaml (default: testdata in the tree or beside it)")
 	c.answer = func(args []string) (answer, error) {
-		s, err := read(args)
+		s, err := readSuite(args, *tables)
 		if err != nil {
-			return answer{}, err
+			return answer{}, malformed(err)
 		}
 		cases, err := s.Run(c.Context())
 		return answer{data: testedOf(cases), text: caseTree(cases), end: verdictOf(cases)}, err
@@ -140,41 +125,4 @@ func caseTree(cases []policies.Case) string {
 		fmt.Fprintf(&out, "%s: %d of %d passed\n%s", suite, passed, len(by[suite]), lines.String())
 	}
 	return out.String()
-}
-
-func policyCoverage(c *command) {
-	read := c.suiteFlags()
-	threshold := c.Flags().Float64("threshold", 0, "fail below this percentage")
-	c.answer = func(args []string) (answer, error) {
-		s, err := read(args)
-		if err != nil {
-			return answer{}, err
-		}
-		cases, covered, err := s.Coverage(c.Context())
-		if err != nil {
-			return answer{}, err
-		}
-		a := answer{data: covered, text: coverageText(covered), end: verdictOf(cases)}
-		if a.end == nil && covered.Percent < *threshold {
-			a.end = fmt.Errorf("%.1f %% of the lines are covered, less than %g %%", covered.Percent, *threshold)
-		}
-		return a, nil
-	}
-}
-
-func coverageText(c policies.Coverage) string {
-	return aligned(func(t io.Writer) {
-		for _, name := range slices.Sorted(maps.Keys(c.Files)) {
-			f := c.Files[name]
-			var missed []string
-			for _, x := range c.Missed[name] {
-				if x[0] == x[1] {
-					missed = append(missed, fmt.Sprintf("not %d", x[0]))
-				} else {
-					missed = append(missed, fmt.Sprintf("not %d-%d", x[0], x[1]))
-				}
-			}
-			fmt.Fprintf(t, "%s\t%d of %d lines\t%s\n", name, f.Covered, f.Covered+f.Missed, strings.Join(missed, ", "))
-		}
-	}) + fmt.Sprintf("%.1f %%\n", c.Percent)
 }

@@ -50,11 +50,7 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 	if cfg, err = nodeConfig(c); err != nil {
 		return cfg, nil, usage(err)
 	}
-	feed, err := policyFeed(c)
-	if err != nil {
-		return cfg, nil, malformed(err)
-	}
-	cfg.Models, cfg.Policy, cfg.PolicyExtensions = m.named, feed.Main, feed.Extensions
+	cfg.Models, cfg.Policy = m.named, policyFeed(c)
 	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
 	if cfg.Alerts, err = receivers(c); err != nil {
 		return cfg, nil, malformed(err)

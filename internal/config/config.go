@@ -44,8 +44,8 @@ type Config struct {
 	AgentHosts              []string
 	AgentVariables          []string
 
-	Policies, PolicyKey, PolicyToken string
-	PolicyExtensions                 []string
+	Policies         string
+	PolicyExtensions []string
 
 	Documents, DocumentsAuth, DocumentsCA, DocumentsPrefix string
 	VectorEngine                                           string
@@ -377,7 +377,7 @@ func (c Config) validate() error {
 	}
 	for _, x := range c.PolicyExtensions {
 		if name, at, ok := strings.Cut(x, "="); !ok || name == "" || at == "" {
-			return fmt.Errorf("policy_extensions: %q is not name=directory, name=file or name=URL", x)
+			return fmt.Errorf("policy_extensions: %q is not name=directory", x)
 		}
 	}
 	switch c.LogLevel {

@@ -185,7 +185,7 @@ func TestNeededSecrets(t *testing.T) {
 	if _, err := c.Resolve(none); err != nil || len(ran()) != 0 {
 		t.Errorf("for no secret: %v", err)
 	}
-	for _, name := range []string{"documents_auth", "policy_token", "slack_token"} {
+	for _, name := range []string{"documents_auth", "slack_token"} {
 		_, err := c.Resolve(none, name)
 		if got := ran(); err == nil || !cmp.Equal([]string{"ran-" + name}, got) { // it prints nothing, which is no secret
 			t.Errorf("for %s: %v ran, %v", name, got, err)

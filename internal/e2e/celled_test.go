@@ -38,7 +38,7 @@ func inCell() bool { return os.Getenv(cellVariable) != "" }
 func startCell(t *testing.T, s setup) *system {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "cell")
-	engine, err := (&policies.Feed{}).Engine(t.Context())
+	engine, err := policies.Feed{}.Engine(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (c *celled) config(role, instance string) node.Config {
 	}
 	cfg := node.Config{
 		Dir: filepath.Join(c.TempDir(), "data"), Documents: documents(c.at), Blobs: datadir.BlobsAt{URL: c.blobs}, Listen: "127.0.0.1:0", PublicURL: c.public,
-		AgentHosts: c.Hosts, Model: c.Model, Limits: c.Limits, Routing: c.Routing, Now: c.Now, PolicyExtensions: c.Extensions,
+		AgentHosts: c.Hosts, Model: c.Model, Limits: c.Limits, Routing: c.Routing, Now: c.Now, Policy: policies.Feed{Extensions: c.Extensions},
 		Cluster: &node.Cluster{
 			Roles: []string{role}, Bus: cell.Bus{URLs: c.urls, Seeds: c.seeds, Instance: instance}, Keys: []string{cell.Keys(c.at, keys)},
 			Routers: c.routers, Recorders: c.recorders,

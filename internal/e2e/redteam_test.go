@@ -313,7 +313,7 @@ func newRedWorldOf(t *testing.T, registry map[string]string) *redWorld {
 		Limits: node.Limits{Requests: -1}, Model: newPuppet(),
 		Skills:     []string{"trust=false name=shady -- " + w.servers["shady"].url, "trust=true name=bank -- " + w.servers["bank"].url},
 		Agents:     registryDir(t, registry),
-		Extensions: []policies.Extension{{Name: "pay", Place: policies.Place{At: registryDir(t, map[string]string{"pay.rego": noPayToUS})}}},
+		Extensions: []policies.Extension{{Name: "pay", Dir: registryDir(t, map[string]string{"pay.rego": noPayToUS})}},
 	}
 	w.system = start(t, cfg)
 	return w

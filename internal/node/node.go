@@ -73,27 +73,24 @@ type Config struct {
 	Secrets      []string      // files of the configuration that no skill server may see
 	// Builtin are the URLs of skill servers in this process, by name. A URL may be another
 	// one at each start; the name identifies the server.
-	Builtin map[string]string
-	// Policy is the place of the policies that replace the embedded ones. It is watched.
-	// PolicyExtensions are further policies, which can only refuse more.
-	Policy           policies.Place
-	PolicyExtensions []policies.Extension
-	Driver           string // minimum sandbox driver; empty: the best there is
-	Limits           Limits
-	Witnesses        []Witness // that cosign checkpoints
-	Model            model.Model
-	Models           map[string]model.Model   // that agents may name
-	Agents           string                   // directory of agents, which is watched; empty: none
-	AgentsFound      bool                     // nobody named it: it is read only if its owner is that of Dir
-	AgentVariables   []string                 // of the environment, that their files may take
-	RunAgent         string                   // agent for requests that name none; empty: the planner
-	Routing          catalog.Routing          // its switches; zero: the defaults
-	Profiles         gateway.Profiles         // of users; nil: none
-	Prices           map[string]catalog.Price // of models, by driver:model
-	Cluster          *Cluster                 // nil: everything is in one process
-	Dropped          func() int64             // lines of the log that nobody read in time; nil: none is dropped
-	Alerts           []monitor.Receiver       // receivers of alerts
-	Now              func() time.Time
+	Builtin        map[string]string
+	Policy         policies.Feed // it is watched
+	Driver         string        // minimum sandbox driver; empty: the best there is
+	Limits         Limits
+	Witnesses      []Witness // that cosign checkpoints
+	Model          model.Model
+	Models         map[string]model.Model   // that agents may name
+	Agents         string                   // directory of agents, which is watched; empty: none
+	AgentsFound    bool                     // nobody named it: it is read only if its owner is that of Dir
+	AgentVariables []string                 // of the environment, that their files may take
+	RunAgent       string                   // agent for requests that name none; empty: the planner
+	Routing        catalog.Routing          // its switches; zero: the defaults
+	Profiles       gateway.Profiles         // of users; nil: none
+	Prices         map[string]catalog.Price // of models, by driver:model
+	Cluster        *Cluster                 // nil: everything is in one process
+	Dropped        func() int64             // lines of the log that nobody read in time; nil: none is dropped
+	Alerts         []monitor.Receiver       // receivers of alerts
+	Now            func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration
 	Log     *slog.Logger
@@ -147,7 +144,6 @@ type Node struct {
 	skills    *approval.Watcher
 	agents    *agents.Watcher
 	servers   *sandbox.Servers
-	feed      *policies.Feed
 	policy    *policies.Live
 	catalog   *catalog.Catalog
 	directory *state.State

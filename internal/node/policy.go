@@ -9,8 +9,7 @@ import (
 
 // loadPolicy reads the policy from its place and compiles it.
 func (n *Node) loadPolicy(ctx context.Context) error {
-	n.feed = &policies.Feed{Main: n.cfg.Policy, Extensions: n.cfg.PolicyExtensions}
-	engine, err := n.feed.Engine(ctx)
+	engine, err := n.cfg.Policy.Engine(ctx)
 	if err != nil {
 		return err
 	}
@@ -21,14 +20,14 @@ func (n *Node) loadPolicy(ctx context.Context) error {
 // policyPlace is where the policy comes from; empty: it is the embedded one, and
 // policy.push may replace it.
 func (n *Node) policyPlace() string {
-	if n.feed.Main.At == "" && len(n.feed.Extensions) > 0 {
+	if n.cfg.Policy.Dir == "" && len(n.cfg.Policy.Extensions) > 0 {
 		return "the embedded tree with its extensions"
 	}
-	return n.feed.Main.At
+	return n.cfg.Policy.Dir
 }
 
 func (n *Node) followPolicy(ctx context.Context) error {
-	return n.feed.Follow(ctx, n.policy, n.prove, func(e *policies.Engine, err error) {
+	return n.cfg.Policy.Follow(ctx, n.policy, n.prove, func(e *policies.Engine, err error) {
 		if err != nil {
 			n.cfg.Log.ErrorContext(ctx, "policy not loaded; the old one stays in force", slog.String("error", err.Error()))
 			return

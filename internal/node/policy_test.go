@@ -68,7 +68,7 @@ func recorded(t *testing.T, n *Node, position int64) storage.Record {
 func TestPolicyReload(t *testing.T) {
 	dir, module := tree(t)
 	cfg, log := config(t.TempDir()), newMessages()
-	cfg.Policy.At, cfg.Log = dir, log.logger()
+	cfg.Policy.Dir, cfg.Log = dir, log.logger()
 	n := open(t, cfg)
 	run(t, n)
 	next := n.Records().Next()
@@ -125,7 +125,7 @@ func TestPolicyOfStart(t *testing.T) {
 	dir, module := tree(t)
 	cfg := config(t.TempDir())
 	once(t, cfg)
-	cfg.Policy.At = dir // the same tree in another place
+	cfg.Policy.Dir = dir // the same tree in another place
 	if _, records := once(t, cfg); len(records) != len(firstRecords) {
 		t.Errorf("the same policy was recorded again: %v", shortAll(t, records))
 	}
@@ -145,7 +145,7 @@ func TestPolicyBrokenAtStart(t *testing.T) {
 		dir, module := tree(t)
 		change(dir, module)
 		cfg := config(t.TempDir())
-		cfg.Policy.At = dir
+		cfg.Policy.Dir = dir
 		if n, err := Open(t.Context(), cfg); n != nil || err == nil {
 			t.Errorf("a policy that %s: error = %v", name, err)
 		}

@@ -14,7 +14,7 @@ import (
 func TestPoliciesOfThen(t *testing.T) {
 	dir, module := tree(t)
 	cfg, log := config(t.TempDir()), newMessages()
-	cfg.Policy.At, cfg.Log = dir, log.logger()
+	cfg.Policy.Dir, cfg.Log = dir, log.logger()
 	put := func(t *testing.T, n *Node, value string) {
 		t.Helper()
 		if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "x.note", Value: json.RawMessage(value)}}); err != nil {
@@ -29,7 +29,7 @@ func TestPoliciesOfThen(t *testing.T) {
 		log.wait(t, saysInForce, 1)
 		put(t, n, `2`)
 	})
-	cfg.Policy.At = "" // the embedded tree
+	cfg.Policy.Dir = "" // the embedded tree
 	n := open(t, cfg)
 	run(t, n)
 	put(t, n, `3`)

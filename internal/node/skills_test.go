@@ -179,7 +179,7 @@ deny contains {"id": "ext.names", "reason": "no"} if {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg.PolicyExtensions = []policies.Extension{{Name: "names", Place: policies.Place{At: rules}}}
+	cfg.Policy.Extensions = []policies.Extension{{Name: "names", Dir: rules}}
 	before := log.count(saysUnmatched)
 	if n, err = Open(t.Context(), cfg); err != nil {
 		t.Fatal(err)
