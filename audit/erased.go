@@ -58,7 +58,7 @@ func (it *item) mayMiss() error {
 		}
 		_, summary := it.Parts[storage.PartSummary]
 		it.blind = !summary || d.Verdict == intents.Hold
-		mask := masks(d) && slices.Equal(gone, []string{storage.PartIntent})
+		mask := d.Masks() && slices.Equal(gone, []string{storage.PartIntent})
 		switch {
 		case mask:
 			return nil
@@ -70,12 +70,6 @@ func (it *item) mayMiss() error {
 	}
 	it.missing = &missing{position: it.Position, kind: it.Kind, tag: it.leaf.TenantTag, parts: gone}
 	return nil
-}
-
-// masks reports that a decision masks arguments.
-func masks(d intents.Decision) bool {
-	held := d.Hold != nil && slices.ContainsFunc(d.Hold.Rules, func(r intents.HoldRule) bool { return len(r.Mask) > 0 })
-	return held || slices.ContainsFunc(d.Obligations, func(o intents.Obligation) bool { return o.Name == "mask" })
 }
 
 // hidesIntent reports whether the record is of an intent whose envelope is not shown.

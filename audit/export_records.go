@@ -85,7 +85,7 @@ func (x *exporter) choose(ctx context.Context, p *piece) error {
 // addInputs adds the blobs that an intent uses and that policies saw. What was erased since is left
 // out, and decisions on it cannot be replayed where the policy reads it.
 func (x *exporter) addInputs(ctx context.Context, p *piece, tenant string) error {
-	if p.intent == nil || p.intent.hidden() || x.sel.Masked && masks(p.intent.decision) {
+	if p.intent == nil || p.intent.hidden() || x.sel.Masked && p.intent.decision.Masks() {
 		return nil
 	}
 	for _, in := range p.intent.inputs.Inputs {
@@ -121,7 +121,7 @@ func (x *exporter) ship(ctx context.Context, p *piece) error {
 		}
 	}
 	rec := p.Record
-	if x.sel.Masked && !p.rests && p.intent != nil && masks(p.intent.decision) {
+	if x.sel.Masked && !p.rests && p.intent != nil && p.intent.decision.Masks() {
 		rec, _ = rec.Without(storage.PartIntent)
 	}
 	x.done.Records++

@@ -246,7 +246,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *state.Direct
 			}
 		}
 	}
-	e, err := base.WithoutDeadline().Forgetful().WithData(ctx, policies.Data(data.PolicyData()))
+	e, err := base.WithoutDeadline().Forgetful().WithData(ctx, data.PolicyData())
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,11 @@ type Decision struct {
 	Key string `json:"key,omitempty"`
 }
 
+// Masks reports whether a policy hides parts of the intent or of its result from people.
+func (d *Decision) Masks() bool {
+	return d != nil && (d.Hold.Masks() || !Keepable(d.Obligations))
+}
+
 // ReadDecision reads the part "decision" of a record.
 func ReadDecision(part []byte) (d Decision, err error) {
 	err = json.Unmarshal(part, &d)

@@ -38,6 +38,11 @@ func (h *HoldTerms) AwaitsOutcome() bool {
 	return h != nil && slices.ContainsFunc(h.Rules, func(r HoldRule) bool { return r.ID == RuleUnknownOutcome })
 }
 
+// Masks reports whether a rule hides arguments from approvers.
+func (h *HoldTerms) Masks() bool {
+	return h != nil && slices.ContainsFunc(h.Rules, func(r HoldRule) bool { return len(r.Mask) > 0 })
+}
+
 // HoldRule is a policy rule that holds an intent, with those who may approve it.
 type HoldRule struct {
 	ID        string   `json:"id"`

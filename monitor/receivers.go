@@ -7,17 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/smtp"
-	"net/textproto"
-	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"aob.dev/writ/internal/egress"
@@ -104,131 +97,6 @@ func post(ctx context.Context, to egress.Server, at string, body []byte, headers
 		return to.Fault(egress.Status(resp.StatusCode))
 	}
 	return nil
-}
-
-// Email sends incidents over SMTP, with STARTTLS if the server has it, and never a password
-// without.
-type Email struct {
-	Server         string // host:port
-	From           string
-	To             []string
-	User, Password string
-	Now            func() time.Time
-}
-
-// ParseEmail reads smtp://[user@]host[:port]?from=ADDRESS&to=ADDRESS,ADDRESS.
-func ParseEmail(at, password string, now func() time.Time) (Email, error) {
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "smtp" || u.Hostname() == "" || u.Query().Get("from") == "" || u.Query().Get("to") == "" {
-		return Email{}, errors.New("is not smtp://[user@]host[:port]?from=ADDRESS&to=ADDRESS,ADDRESS")
-	}
-	e := Email{Server: u.Host, From: u.Query().Get("from"), To: strings.Split(u.Query().Get("to"), ","), User: u.User.Username(), Password: password, Now: now}
-	if u.Port() == "" {
-		e.Server = u.Hostname() + ":587"
-	}
-	for _, a := range append([]string{e.From}, e.To...) {
-		if strings.ContainsAny(a, "\r\n ") || !strings.Contains(a, "@") {
-			return Email{}, fmt.Errorf("%q is no address", a)
-		}
-	}
-	return e, nil
-}
-
-// Name implements Receiver.
-func (Email) Name() string { return "email" }
-
-// Send implements Receiver.
-func (e Email) Send(ctx context.Context, i Incident) error {
-	err := e.send(ctx, i)
-	if err == nil {
-		return nil
-	}
-	to := receiver("the mail server "+e.Server, "alert_email (--alert-email)", "alert_email_password, and the user in alert_email")
-	to.Quiet = false
-	var refused *textproto.Error
-	if errors.As(err, &refused) {
-		r := &egress.ReasonError{Message: "it refuses the message", Err: err}
-		if slices.Contains([]int{530, 534, 535, 538}, refused.Code) { // RFC 4954
-			r.Message, r.Mend = "it does not take the credentials", egress.Secret
-		}
-		err = r
-	}
-	var strange textproto.ProtocolError
-	if errors.As(err, &strange) {
-		err = &egress.ReasonError{Message: "it is no mail server", Mend: egress.Name, Err: err}
-	}
-	return to.Fault(err)
-}
-
-func (e Email) send(ctx context.Context, i Incident) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
-	defer cancel()
-	conn, err := egress.Transport(e.Server).DialContext(ctx, "tcp", e.Server)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if end, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(end); err != nil {
-			return err
-		}
-	}
-	host, _, err := net.SplitHostPort(e.Server)
-	if err != nil {
-		return err
-	}
-	c, err := smtp.NewClient(conn, host)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.Hello("localhost"); err != nil {
-		return err
-	}
-	if ok, _ := c.Extension("STARTTLS"); ok {
-		if err := c.StartTLS(egress.TLS(host)); err != nil {
-			return err
-		}
-	}
-	if e.User != "" {
-		if err := c.Auth(overTLS{smtp.PlainAuth("", e.User, e.Password, host)}); err != nil {
-			return err
-		}
-	}
-	if err := c.Mail(e.From); err != nil {
-		return err
-	}
-	for _, to := range e.To {
-		if err := c.Rcpt(to); err != nil {
-			return err
-		}
-	}
-	w, err := c.Data()
-	if err != nil {
-		return err
-	}
-	what := "alert"
-	if i.Until != nil {
-		what = "over"
-	}
-	_, err = fmt.Fprintf(w, "From: %s\r\nTo: %s\r\nDate: %s\r\nSubject: writ: %s: %s\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n%s\r\n",
-		e.From, strings.Join(e.To, ", "), e.Now().Format(time.RFC1123Z), what, i.Rule, strings.ReplaceAll(text(i), "\n", "\r\n"))
-	if err := errors.Join(err, w.Close()); err != nil {
-		return err
-	}
-	_ = c.Quit() // it has the message, whatever its answer
-	return nil
-}
-
-// overTLS is PlainAuth, which refuses to begin without TLS.
-type overTLS struct{ smtp.Auth }
-
-// Start implements smtp.Auth.
-func (a overTLS) Start(s *smtp.ServerInfo) (protocol string, first []byte, err error) {
-	if protocol, first, err = a.Auth.Start(s); err != nil {
-		err = &egress.ReasonError{Message: "it has no TLS, without which no password is sent", Mend: egress.Name, Err: err}
-	}
-	return protocol, first, err
 }
 
 // text of an incident for people.

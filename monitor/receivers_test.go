@@ -97,36 +97,3 @@ func handshake(t *testing.T) (addr string) {
 	}()
 	return l.Addr().String()
 }
-
-// TestMailFaults: likewise, a mail server.
-func TestMailFaults(t *testing.T) {
-	t.Parallel()
-	servers := egresstest.Servers(t)
-	at := func(name string) string { return strings.TrimPrefix(servers[name].URL, "http://") }
-	const hello = "250-mail.example\r\n250 AUTH PLAIN"
-	for name, c := range map[string]struct{ at, says, do string }{
-		"refuses":              {at("refuses"), "nothing listens there (connection refused)", "start it, or correct alert_email (--alert-email)"},
-		"is silent":            {at("is silent"), "no answer in time", "start it, or correct alert_email (--alert-email)"},
-		"hangs up":             {at("hangs up"), "it closed the connection without an answer", "start it, or correct alert_email (--alert-email)"},
-		"hangs up after hello": {greets(t, "127.0.0.1", "220 mail.example", ""), "it closed the connection without an answer", "start it, or correct alert_email (--alert-email)"},
-		"silent after hello":   {greets(t, "127.0.0.1", "220 mail.example"), "no answer in time", "start it, or correct alert_email (--alert-email)"},
-		"something else":       {greets(t, "127.0.0.1", "+OK POP3 ready"), "it is no mail server", "correct alert_email (--alert-email)"},
-		"a wrong password":     {greets(t, "127.0.0.1", "220 mail.example", hello, "535 5.7.8 bad"), "it does not take the credentials", "correct alert_email_password, and the user in alert_email"},
-		"no TLS":               {greets(t, "127.0.0.2", "220 mail.example", hello), "it has no TLS, without which no password is sent", "correct alert_email (--alert-email)"},
-		"an unknown authority": {handshake(t), "its certificate is of an authority that is not known here", "correct alert_email (--alert-email)"},
-		"no such recipient":    {greets(t, "127.0.0.1", "220 mail.example", hello, "235 ok", "250 ok", "550 who?"), "it refuses the message", "see its log"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			b := egresstest.Broken{Says: c.says, Do: c.do}
-			e := monitor.Email{Server: c.at, From: "a@b", To: []string{"c@d"}, User: "ana", Password: "confidential", Now: func() time.Time { return noon }}
-			err := e.Send(ctx, monitor.Incident{Rule: "DiskLow", Since: noon})
-			b.Check(t, err, "alerts are kept for it")
-			if err != nil && (strings.Contains(err.Error(), "confidential") || !strings.Contains(err.Error(), "writ alerts test")) {
-				t.Error(err)
-			}
-		})
-	}
-}

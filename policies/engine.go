@@ -120,7 +120,7 @@ func (t *tree) prepare(text string) (ast.Body, error) {
 // WithData makes the next generation: the same tree over other directory data, with an empty
 // memo. Nothing is compiled again.
 func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
-	doc, err := d.document()
+	doc, err := document(d)
 	if err != nil {
 		return nil, fmt.Errorf("policies: directory data: %w", err)
 	}

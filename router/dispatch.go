@@ -2,14 +2,10 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"path"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"aob.dev/writ/bus"
@@ -219,28 +215,6 @@ func (r *Router) request(ctx context.Context, x *execution) (intents.Report, err
 	return report, readReport(reply, &report)
 }
 
-// readReport reads an executor's report. No member may occur twice, not even in another case. The
-// content of a result, an event or a line is judged with it.
-func readReport(raw []byte, report *intents.Report) error {
-	var members map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(raw, &members), json.Unmarshal(raw, report)); err != nil {
-		return err
-	}
-	read := map[string]bool{}
-	for name := range members {
-		folded := strings.ToLower(strings.ToUpper(name)) // as encoding/json reads names
-		if read[folded] {
-			return intents.Refuse(intents.ExecutorFailed, "/"+folded, "the executor's report can be read in two ways: a member stands twice")
-		}
-		read[folded] = true
-	}
-	var refusal *intents.Refusal
-	if errors.As(intents.Unambiguous(raw), &refusal) && strings.Count(refusal.Pointer, "/") == 1 {
-		return intents.Refuse(intents.ExecutorFailed, refusal.Pointer, "the executor's report can be read in two ways: "+refusal.Reason)
-	}
-	return nil
-}
-
 // noExecutorError is the refusal of an intent for which no executor listens.
 type noExecutorError struct{ *intents.Refusal }
 
@@ -327,166 +301,5 @@ func (r *Router) claims(ctx context.Context, d *decision, t *intents.Ticket) err
 			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(d.task.Spec.Skills, p.Skill) })
 		}
 	}
-	return nil
-}
-
-// checked validates a report against the type's result schema.
-func checked(row catalog.Row, report intents.Report) error {
-	// Later readers of the result must be able to read what its schema was checked against.
-	var refusal *intents.Refusal
-	if report.Result != nil && errors.As(intents.Unambiguous(report.Result), &refusal) {
-		return intents.Refuse(intents.ExecutorFailed, refusal.Pointer, "the executor's result can be read in two ways: "+refusal.Reason)
-	}
-	switch report.Status {
-	case intents.Done:
-		s, err := row.ResultSchema()
-		if err != nil {
-			return err
-		}
-		if v := s.ValidateBytes(report.Result); len(v) > 0 {
-			return intents.Refuse(intents.ExecutorFailed, v[0].Pointer, "the executor's result does not match its schema: "+v[0].Reason)
-		}
-		return nil
-	case intents.Failed, intents.StatusIndetermined:
-		switch report.Code { //nolint:exhaustive // the codes that mean no failure, then any known one
-		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they mean that it has not failed
-		case report.Code.Info().Code:
-			return nil
-		}
-		return intents.Refuse(intents.ExecutorFailed, "", "the executor reported a failure without a code of a failure")
-	default:
-		return intents.Refuse(intents.ExecutorFailed, "", "the executor's answer has no status")
-	}
-}
-
-// maxReason bounds an executor's reason in bytes, since records and plans contain it.
-const maxReason = 2 << 10
-
-func clip(reason string) string {
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "")
-	}
-	return reason
-}
-
-// maxEvents bounds the events of one report. searchedIDs are the members of an event's payload by
-// which events are searched.
-const maxEvents = 64
-
-var searchedIDs = map[string]*regexp.Regexp{
-	"skill_id": regexp.MustCompile(`^.{0,128}$`), "script_hash": regexp.MustCompile(`^sha256:[0-9a-f]{64}$`),
-}
-
-// sound removes events that the intent's executor may not report. The outcome is unaffected: an
-// invalid event undoes no effect and must not stop the recorder.
-func (r *Router) sound(d *decision, events []intents.ReportedEvent) []intents.ReportedEvent {
-	var out []intents.ReportedEvent
-	for _, f := range events {
-		var payload map[string]any
-		ok := len(out) < maxEvents && d.row.Reports(f.Event) && intents.Unambiguous(f.Payload) == nil && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
-		for name, id := range searchedIDs {
-			if v, text := payload[name].(string); text && v != "" {
-				ok = ok && id.MatchString(v)
-			}
-		}
-		if !ok {
-			r.cfg.Log.Warn("fact left out", slog.String("intent_id", d.env.ID()), slog.String("trace_id", d.env.TraceID()), slog.String("type", d.env.Type()), slog.String("executor", d.row.Executor))
-			continue
-		}
-		out = append(out, f)
-	}
-	return out
-}
-
-// recordedResult is what the record retains of a result: the digest of a transcript, the digest of
-// a stream's id, and an artifact without its link, because readers of the record must not be able
-// to open them.
-func recordedResult(typ string, result json.RawMessage) json.RawMessage {
-	told := result
-	switch typ {
-	case typeLogs:
-		var r catalog.LogsStreamResult
-		if json.Unmarshal(result, &r) == nil {
-			told = []byte(path.Base(r.StreamURL))
-		}
-	case typeArtifact:
-		var r catalog.ArtifactGetResult
-		if json.Unmarshal(result, &r) == nil {
-			r.URL = ""
-			if kept, err := json.Marshal(r); err == nil {
-				return kept
-			}
-		}
-	case typeTranscript:
-	default:
-		return result
-	}
-	return json.RawMessage(`{"sha256":"` + intents.Digest(told) + `"}`)
-}
-
-// typeLogs is the type whose result is the address of a stream.
-const typeLogs = "logs.stream"
-
-// typeArtifact is the type whose result has a link that opens an artifact.
-const typeArtifact = "artifact.get"
-
-// Pauses between attempts to write an outcome: the first one and the longest.
-const (
-	finishPause    = 100 * time.Millisecond
-	maxFinishPause = 5 * time.Second
-)
-
-// finishAtLast repeats finish until the outcome is durable: a full disk or absent servers recover.
-// If the process ends before that, the intent stays open for recovery.
-func (r *Router) finishAtLast(ctx context.Context, x *execution, out intents.Outcome) {
-	ctx = clock.Lasting(ctx)
-	if err := r.finish(ctx, x, out); err != nil {
-		r.finishInBackground(ctx, x, out, err)
-	}
-}
-
-// finishInBackground retries a finish that failed.
-func (r *Router) finishInBackground(ctx context.Context, x *execution, out intents.Outcome, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	r.cfg.Log.ErrorContext(ctx, "an outcome cannot be written: it is tried again until it is; make room, or see to the journal's servers",
-		slog.String("intent_id", x.env.ID()), slog.Int64("position", x.position), slog.String("error", err.Error()))
-	for wait := finishPause; err != nil && clock.Sleep(ctx, wait) == nil; wait = min(2*wait, maxFinishPause) {
-		err = r.finish(ctx, x, out)
-	}
-}
-
-// finish is stage 10: the outcome is durable before anybody is answered. The error is why it was
-// not written. An intent left because the process ends gets no outcome unless it succeeded.
-func (r *Router) finish(ctx context.Context, x *execution, out intents.Outcome) error {
-	if err := ctx.Err(); err != nil && out.Status != intents.Done {
-		return err
-	}
-	if out.Status == intents.Done && x.ofNode() {
-		out.Outputs = x.view.OutputsOf(*x.task, out.Result)
-		out.Events = append(out.Events, r.compared(ctx, &x.decision, out.Result)...)
-	}
-	kept := out
-	if out.Result != nil {
-		kept.Result = recordedResult(x.env.Type(), out.Result)
-	}
-	rec, err := storage.OutcomeRecord(r.cfg.Now(), kept)
-	if err != nil { // the report is not valid JSON
-		out = r.failed(x, intents.Outcome{Target: out.Target, Attempt: out.Attempt, MS: out.MS}, err)
-		if rec, err = storage.OutcomeRecord(r.cfg.Now(), out); err != nil {
-			return err
-		}
-	}
-	_, err = r.cfg.Journal.Finish(context.WithoutCancel(ctx), x.position, x.attempt, rec, x.inPlan().OutcomeWrites(out, x.release != nil))
-	if errors.Is(err, storage.ErrFinished) {
-		return nil // the first outcome wins; recorded reads it
-	}
-	if err != nil {
-		return err
-	}
-	failpoint.Hit(failpoint.IntentFinished)
-	x.record.outcome, x.record.out = rec.Digest(), &out
-	r.metrics.finished(out.Code)
 	return nil
 }

@@ -75,7 +75,7 @@ func (r *Router) engine(ctx context.Context, v *state.View) (*policies.Engine, e
 	if g.engine != nil && g.base == base && g.data == data {
 		return g.engine, nil
 	}
-	e, err := base.WithData(ctx, policies.Data(data.PolicyData()))
+	e, err := base.WithData(ctx, data.PolicyData())
 	if err != nil {
 		return nil, err
 	}

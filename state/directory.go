@@ -173,23 +173,9 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
 }
 
-// PolicyData is the directory as policies see it, at data.directory. Do not modify what it
-// contains.
-type PolicyData struct {
-	// Tenants contains each tenant's own data: data.directory.tenants[tenant][key].
-	Tenants map[string]map[string]json.RawMessage `json:"tenants"`
-	// Roles maps each tenant's roles to their capabilities: data.directory.roles[tenant][role].
-	Roles map[string]map[string][]string `json:"roles"`
-	// Pins contains each tenant's approved skills: data.directory.pins[tenant][skill].
-	Pins map[string]map[string]intents.SkillInput `json:"pins"`
-	// Approvers are the people who may approve a tenant's held intents: users whose roles give
-	// runs:approve.
-	Approvers map[string][]string `json:"approvers"`
-}
-
 // PolicyData returns the directory as policies see it.
-func (d *Directory) PolicyData() PolicyData {
-	out := PolicyData{
+func (d *Directory) PolicyData() intents.PolicyData {
+	out := intents.PolicyData{
 		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string]map[string][]string{},
 		Pins: map[string]map[string]intents.SkillInput{}, Approvers: map[string][]string{},
 	}

@@ -37,7 +37,7 @@ func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) e
 		return refuse("the order of a node is what the graph of its run says: patch the run, reject the order, or request changes")
 	case h.Type == intents.TypeAgentAsk:
 		return refuse("an order that opens a task cannot be edited: reject it, or request changes")
-	case h.masks():
+	case h.Terms.Masks():
 		return refuse("arguments of the order are masked, so it cannot be edited: reject it, or request changes")
 	case bytes.Equal(args, h.Args):
 		return illegal("/intent/args/args", "these are the arguments of the held order: approve it")
@@ -59,15 +59,6 @@ func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) e
 func (s *State) ofNode(h Hold) bool {
 	t := s.tasks[h.Tenant+"/"+h.Context.TaskID]
 	return t != nil && t.Node != "" && t.Agent == ""
-}
-
-func (h Hold) masks() bool {
-	for _, rule := range h.Terms.Rules {
-		if len(rule.Mask) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // misfit validates edited arguments against the schema of their type.

@@ -11,14 +11,8 @@ import (
 // planOpen opens a plan for a user's request.
 var planOpen = newTransition(TypePlanOpen,
 	func(v *View, o Intent, a catalog.PlanOpen) (Effect, error) {
-		if c := o.Context; c.PlanID != "" && c.PlanID != a.PlanID {
-			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
-		}
-		if err := v.timedID(o, intents.KindPlan, a.PlanID, "/intent/args/plan_id"); err != nil {
+		if err := v.newPlanID(o, a.PlanID, "/intent/args/plan_id"); err != nil {
 			return Effect{}, err
-		}
-		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
-			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
 		if err := opensForClient(o, a); err != nil {
 			return Effect{}, err
@@ -50,16 +44,13 @@ var planOpen = newTransition(TypePlanOpen,
 		return Effect{p.answer(), writes}, nil
 	},
 	func(s *State, o Intent, a catalog.PlanOpen) error {
-		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
-			return fmt.Errorf("a second plan %s", a.PlanID)
-		}
 		p, err := s.newPlan(o, a)
+		if err == nil {
+			err = s.addPlan(p)
+		}
 		if err != nil {
 			return err
 		}
-		s.open[o.Tenant]++
-		s.openAll++
-		s.plans[o.Tenant+"/"+a.PlanID] = p
 		s.takeTurn(p, o.Released)
 		s.takeSession(p, o.Position)
 		s.fired(o, a)
@@ -81,17 +72,10 @@ func restoreRequest(p *catalog.PlanView, o Intent) error {
 // newPlan is a plan as plan.open begins it. An agent's plan has its only step at once, and the
 // id of its plan.open as digest.
 func (s *State) newPlan(o Intent, a catalog.PlanOpen) (*plan, error) {
-	p := &plan{
-		Turn: a.Turn, Scheduled: a.Schedule != nil, ByAgent: a.Schedule != nil && s.schedules[ofUser(o)+a.Schedule.ID].ByAgent,
-		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.NoPosition, Unheld: o.Decision.Verdict == intents.Hold,
-		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
-		Results: make(map[int][]string), ByIntent: make(map[string]intentRef),
-		View: catalog.PlanView{
-			PlanID: a.PlanID, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID,
-			TurnID: o.Context.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
-			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.At,
-		},
-	}
+	p := emptyPlan(o, a.PlanID)
+	p.Turn, p.Scheduled = a.Turn, a.Schedule != nil
+	p.ByAgent = p.Scheduled && s.schedules[ofUser(o)+a.Schedule.ID].ByAgent
+	p.View.Task, p.View.MaxSteps, p.View.Steps = a.Task, catalog.MaxSteps, []catalog.StepView{}
 	if a.Request != nil {
 		p.Request = a.Request.Digest
 	}
@@ -116,4 +100,43 @@ func (s *State) newPlan(o Intent, a catalog.PlanOpen) (*plan, error) {
 	}
 	p.runBy(agent, runs, skills, o.Decision.IntentID)
 	return p, nil
+}
+
+// emptyPlan is the plan that an intent opens, without anything to do.
+func emptyPlan(o Intent, id string) *plan {
+	return &plan{
+		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.NoPosition, Unheld: o.Decision.Verdict == intents.Hold,
+		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
+		Results: make(map[int][]string), ByIntent: make(map[string]intentRef),
+		View: catalog.PlanView{
+			PlanID: id, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID, TurnID: o.Context.TurnID,
+			Status: catalog.PlanPending, History: []catalog.Replan{}, CreatedAt: o.At,
+		},
+	}
+}
+
+// newPlanID checks the id of a plan that an intent opens.
+func (v *View) newPlanID(o Intent, id, pointer string) error {
+	if c := o.Context; c.PlanID != "" && c.PlanID != id {
+		return intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
+	}
+	if err := v.timedID(o, intents.KindPlan, id, pointer); err != nil {
+		return err
+	}
+	if _, ok := v.wholePlan(o.Tenant, id); ok {
+		return illegal(pointer, "a plan with this id exists")
+	}
+	return nil
+}
+
+// addPlan adds an open plan.
+func (s *State) addPlan(p *plan) error {
+	name := p.View.TenantID + "/" + p.View.PlanID
+	if s.plans[name] != nil {
+		return fmt.Errorf("a second plan %s", name)
+	}
+	s.open[p.View.TenantID]++
+	s.openAll++
+	s.plans[name] = p
+	return nil
 }

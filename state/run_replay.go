@@ -39,12 +39,8 @@ func ReplayHolds(typ string, args json.RawMessage) []intents.HoldRule {
 // runReplay opens a run that repeats another one from a node on.
 var runReplay = newTransition(TypeRunReplay,
 	func(v *View, o Intent, a catalog.RunReplay) (Effect, error) {
-		id := RunOf(o)
-		if c := o.Context; c.PlanID != "" && c.PlanID != id {
-			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
-		}
-		if _, ok := v.wholePlan(o.Tenant, id); ok {
-			return Effect{}, illegal("/intent/args/run_id", "a plan with this id exists")
+		if err := v.newPlanID(o, RunOf(o), "/intent/args/run_id"); err != nil {
+			return Effect{}, err
 		}
 		of, err := v.replayed(o, a.RunID)
 		if err != nil {
@@ -62,11 +58,10 @@ var runReplay = newTransition(TypeRunReplay,
 		if err != nil {
 			return Effect{}, err
 		}
-		if !a.RepeatEffects {
-			return Effect{p.answer(), p.writes(true)}, nil
-		}
-		if err := v.mayRunAgents(o, p.View.Steps, "/intent/args/repeat_effects"); err != nil {
-			return Effect{}, err
+		if a.RepeatEffects {
+			if err := v.mayRunAgents(o, p.View.Steps, "/intent/args/repeat_effects"); err != nil {
+				return Effect{}, err
+			}
 		}
 		return Effect{p.answer(), p.writes(true)}, nil
 	},
@@ -79,7 +74,7 @@ var runReplay = newTransition(TypeRunReplay,
 		if err != nil {
 			return err
 		}
-		return s.addRun(p)
+		return s.addPlan(p)
 	}).retainsAllBut().restores(restoreNodes)
 
 // replayed finds a run that somebody may repeat.

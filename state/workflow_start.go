@@ -8,21 +8,13 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/workflows"
-	"aob.dev/writ/storage"
 )
 
 // workflowStart opens a plan that is the run of a workflow.
 var workflowStart = newTransition(TypeWorkflowStart,
 	func(v *View, o Intent, a catalog.WorkflowStart) (Effect, error) {
-		id := RunOf(o)
-		if c := o.Context; c.PlanID != "" && c.PlanID != id {
-			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
-		}
-		if err := v.timedID(o, intents.KindPlan, id, "/intent/args/run_id"); err != nil {
+		if err := v.newPlanID(o, RunOf(o), "/intent/args/run_id"); err != nil {
 			return Effect{}, err
-		}
-		if _, ok := v.wholePlan(o.Tenant, id); ok {
-			return Effect{}, illegal("/intent/args/run_id", "a plan with this id exists")
 		}
 		v.addRead(SubjectRegistry)
 		v.addRead(SubjectTenant(o.Tenant))
@@ -50,7 +42,7 @@ var workflowStart = newTransition(TypeWorkflowStart,
 		if err != nil {
 			return err
 		}
-		return s.addRun(p)
+		return s.addPlan(p)
 	}).retainsAllBut("inputs").restores(restoreNodes)
 
 // restoreNodes restores the tasks of nodes, which are their types.
@@ -58,18 +50,6 @@ func restoreNodes(p *catalog.PlanView, _ Intent) error {
 	for i := range p.Steps {
 		p.Steps[i].Task = p.Steps[i].Type
 	}
-	return nil
-}
-
-// addRun adds a plan that is a run.
-func (s *State) addRun(p *plan) error {
-	name := p.View.TenantID + "/" + p.View.PlanID
-	if s.plans[name] != nil {
-		return fmt.Errorf("a second plan %s", name)
-	}
-	s.open[p.View.TenantID]++
-	s.openAll++
-	s.plans[name] = p
 	return nil
 }
 
@@ -142,17 +122,10 @@ func (s *State) newRun(o Intent, a catalog.WorkflowStart) (*plan, error) {
 // emptyRun is a plan of which no node has begun.
 func (s *State) emptyRun(o Intent, r *run) *plan {
 	id, g := RunOf(o), r.Graph
-	p := &plan{
-		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.NoPosition, Unheld: o.Decision.Verdict == intents.Hold,
-		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID, Run: r,
-		Results: make(map[int][]string), ByIntent: make(map[string]intentRef),
-		View: catalog.PlanView{
-			PlanID: id, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID, TurnID: o.Context.TurnID,
-			Status: catalog.PlanPending, Revision: 1, PlanDigest: o.Decision.IntentID, MaxSteps: catalog.MaxNodes,
-			Steps: make([]catalog.StepView, 0, len(g.Nodes)), History: []catalog.Replan{}, CreatedAt: o.At,
-			Run: &catalog.RunView{RunID: id, WorkflowID: g.WorkflowID, Version: g.Version, Digest: g.Digest, MaxDays: g.MaxDays},
-		},
-	}
+	p := emptyPlan(o, id)
+	p.Run, p.View.Revision, p.View.PlanDigest, p.View.MaxSteps = r, 1, o.Decision.IntentID, catalog.MaxNodes
+	p.View.Steps = make([]catalog.StepView, 0, len(g.Nodes))
+	p.View.Run = &catalog.RunView{RunID: id, WorkflowID: g.WorkflowID, Version: g.Version, Digest: g.Digest, MaxDays: g.MaxDays}
 	for i, n := range g.Nodes {
 		p.View.Steps = append(p.View.Steps, nodeView(n, i+1, 1))
 	}

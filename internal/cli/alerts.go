@@ -11,21 +11,14 @@ import (
 )
 
 // receivers are those of a configuration.
-func receivers(c config.Config) (out []monitor.Receiver, err error) {
+func receivers(c config.Config) (out []monitor.Receiver) {
 	if c.AlertWebhook != "" {
 		out = append(out, monitor.Webhook{URL: c.AlertWebhook, Secret: c.AlertSecret, Now: time.Now})
 	}
 	if c.AlertSlack != "" {
 		out = append(out, monitor.Slack{URL: c.AlertSlack})
 	}
-	if c.AlertEmail != "" {
-		e, err := monitor.ParseEmail(c.AlertEmail, c.AlertPassword, time.Now)
-		if err != nil {
-			return nil, fmt.Errorf("alert_email: %w", err)
-		}
-		out = append(out, e)
-	}
-	return out, nil
+	return out
 }
 
 var alertRows = []row{
@@ -60,12 +53,9 @@ func alertsList(c *command) {
 
 func alertsTest(c *command) {
 	c.withConfig(func(cfg config.Config, _ []string) (answer, error) {
-		all, err := receivers(cfg)
-		if err != nil {
-			return answer{}, malformed(err)
-		}
+		all := receivers(cfg)
 		if len(all) == 0 {
-			return answer{}, usage(errors.New("nobody gets alerts: set alert_webhook, alert_slack or alert_email"))
+			return answer{}, usage(errors.New("nobody gets alerts: set alert_webhook or alert_slack"))
 		}
 		told, errs := map[string]string{}, []error{}
 		for _, r := range all {

@@ -52,9 +52,7 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 	}
 	cfg.Models, cfg.Policy = m.named, policyFeed(c)
 	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
-	if cfg.Alerts, err = receivers(c); err != nil {
-		return cfg, nil, malformed(err)
-	}
+	cfg.Alerts = receivers(c)
 	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
 		return cfg, nil, malformed(err)
 	}

@@ -65,9 +65,9 @@ type Config struct {
 	LogLevel                  string
 	SecretFiles               []string // that secrets were read from
 
-	AlertWebhook, AlertSecret, AlertSlack, AlertEmail, AlertPassword string
-	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService            string
-	TraceSample                                                      int
+	AlertWebhook, AlertSecret, AlertSlack                 string
+	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService string
+	TraceSample                                           int
 
 	SessionTTLMinutes, SessionMaxTurns int
 	SessionBypass, Clarification       string // true or false
@@ -330,10 +330,8 @@ func (c Config) validate() error {
 			return fmt.Errorf("%s: is not http(s)://host[:port]/path", x[0]) // the value is a secret
 		}
 	}
-	for _, x := range [][3]string{{"alert_webhook_secret", c.AlertSecret, c.AlertWebhook}, {"alert_email_password", c.AlertPassword, c.AlertEmail}} {
-		if x[1] != "" && x[2] == "" {
-			return fmt.Errorf("%s: there is nobody who gets alerts with it", x[0])
-		}
+	if c.AlertSecret != "" && c.AlertWebhook == "" {
+		return errors.New("alert_webhook_secret: there is nobody who gets alerts with it")
 	}
 	for _, x := range [][2]string{{"otlp_endpoint", c.OTLPEndpoint}, {"otel_collector_endpoint", c.OTelCollector}} {
 		if u, err := url.Parse(x[1]); x[1] != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {

@@ -58,8 +58,6 @@ log_level: debug
 alert_webhook: https://pager.example/in
 alert_webhook_secret: signed
 alert_slack: https://chat.example/in
-alert_email: "smtp://mail.example?from=a@b.example&to=c@d.example"
-alert_email_password: mailed
 otlp_endpoint: https://collector.example:4318
 otel_enabled: "true"
 otel_collector_endpoint: http://other.example
@@ -101,7 +99,7 @@ var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"}, AgentVariables: []string{"CRM_URL"},
 	Policies: "./policies", Agents: "desk", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
-	AlertWebhook: "https://pager.example/in", AlertSecret: "signed", AlertSlack: "https://chat.example/in", AlertEmail: "smtp://mail.example?from=a@b.example&to=c@d.example", AlertPassword: "mailed",
+	AlertWebhook: "https://pager.example/in", AlertSecret: "signed", AlertSlack: "https://chat.example/in",
 	OTLPEndpoint: "https://collector.example:4318", OTelEnabled: "true", OTelCollector: "http://other.example", OTelService: "gate", TraceSample: 25,
 	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
@@ -154,7 +152,7 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_AGENT_VARIABLES": "CRM_URL", "WRIT_AGENTS": "desk", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
-		"WRIT_ALERT_WEBHOOK": "https://pager.example/in", "WRIT_ALERT_WEBHOOK_SECRET": "signed", "WRIT_ALERT_SLACK": "https://chat.example/in", "WRIT_ALERT_EMAIL": "smtp://mail.example?from=a@b.example&to=c@d.example", "WRIT_ALERT_EMAIL_PASSWORD": "mailed",
+		"WRIT_ALERT_WEBHOOK": "https://pager.example/in", "WRIT_ALERT_WEBHOOK_SECRET": "signed", "WRIT_ALERT_SLACK": "https://chat.example/in",
 		"WRIT_OTLP_ENDPOINT": "https://collector.example:4318", "WRIT_OTEL_ENABLED": "true", "WRIT_OTEL_COLLECTOR_ENDPOINT": "http://other.example", "WRIT_OTEL_SERVICE_NAME": "gate", "WRIT_TRACE_SAMPLE": "25",
 		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
@@ -286,7 +284,6 @@ func TestValidate(t *testing.T) {
 		{"alert_webhook", func(c *Config) { c.AlertWebhook = "pager" }},
 		{"alert_slack", func(c *Config) { c.AlertSlack = "ftp://chat.example/in" }},
 		{"alert_webhook_secret", func(c *Config) { c.AlertWebhook, c.AlertSecret = "", "s" }},
-		{"alert_email_password", func(c *Config) { c.AlertEmail, c.AlertPassword = "", "s" }},
 		{"otlp_endpoint", func(c *Config) { c.OTLPEndpoint = "collector:4318" }},
 		{"otlp_endpoint", func(c *Config) { c.OTLPEndpoint = "http://user:secret@collector:4318" }},
 		{"otel_collector_endpoint", func(c *Config) { c.OTelCollector = "grpc://collector" }},

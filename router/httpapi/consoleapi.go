@@ -63,7 +63,7 @@ func (v visitor) may(capability string) bool {
 // intent is an intent that the visitor sees; masked reports whether a policy hides any of it.
 func (v visitor) intent() (a *intents.Answer, masked bool, err error) {
 	a, err = v.s.intent(v.Context)
-	return a, err == nil && masks(a.Decision), err
+	return a, err == nil && a.Decision.Masks(), err
 }
 
 // openConsoleAPI adds the routes of the console.
@@ -148,24 +148,4 @@ func (s *server) bundle(ctx context.Context, v visitor) error {
 	}
 	s.cfg.Log.WarnContext(ctx, "console API: bundle", slog.String("error", err.Error()))
 	panic(http.ErrAbortHandler) // a part must not look like the whole
-}
-
-// masks reports whether a policy hides parts of an intent from people.
-func masks(d *intents.Decision) bool {
-	if d == nil {
-		return false
-	}
-	for _, o := range d.Obligations {
-		if o.Name == "mask" {
-			return true
-		}
-	}
-	if d.Hold != nil {
-		for _, r := range d.Hold.Rules {
-			if len(r.Mask) > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
