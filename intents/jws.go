@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
@@ -140,11 +139,13 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if err := UnmarshalStrict(payload, claims); err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
-	if again, err := MarshalPlain(claims); err == nil && bytes.Equal(again, payload) {
-		return key, nil // it is what we would have written: no name differs, nothing is missing
+	// It is what we would have written: no name differs in case, nothing is missing or null.
+	again, err := MarshalPlain(claims)
+	if err == nil && !bytes.Equal(again, payload) {
+		again, err = Canonical(again)
 	}
-	if err := complete(payload, reflect.TypeOf(claims), ""); err != nil {
-		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
+	if err != nil || !bytes.Equal(again, payload) {
+		return Key{}, Refuse(SignatureInvalid, "", "claims: a name differs in case, or a member is missing, null or empty")
 	}
 	return key, nil
 }

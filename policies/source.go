@@ -1,10 +1,7 @@
 package policies
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -105,15 +102,7 @@ func (s Source) Deciding() Source {
 // Manifest lists the files that decide: the JCS map of path to "sha256:" and the hex SHA-256 of
 // the content. Tests are left out. It is nil if a path is not UTF-8.
 func (s Source) Manifest() []byte {
-	hashes := make(map[string]string, len(s))
-	for name, content := range s.Deciding() {
-		sum := sha256.Sum256(content)
-		hashes[name] = "sha256:" + hex.EncodeToString(sum[:])
-	}
-	doc, err := json.Marshal(hashes)
-	if err == nil {
-		doc, err = intents.Canonical(doc)
-	}
+	doc, err := intents.FileList(s.Deciding())
 	if err != nil {
 		return nil
 	}

@@ -103,13 +103,13 @@ func (s *State) putAPIKey(k catalog.APIKey, id string, t *tenant, at time.Time) 
 func (s *State) userEnded(o Intent) (tenant, user string) {
 	switch o.Type {
 	case TypeGrantRevoke:
-		a, _ := argsOf[catalog.GrantRevoke](o) // their schema was checked
+		a, _ := ArgsOf[catalog.GrantRevoke](o) // their schema was checked
 		return a.Tenant, a.Sub
 	case TypeAdminPut:
 		if !bytes.Contains(o.Args, []byte(`"user"`)) {
 			return "", "" // the usual case: avoids reading large data
 		}
-		if a, err := argsOf[catalog.AdminPut](o); err == nil && s.endsPlans(a.User) {
+		if a, err := ArgsOf[catalog.AdminPut](o); err == nil && s.endsPlans(a.User) {
 			return TargetTenant(o.Tenant, a.Tenant), a.User.UserID
 		}
 	}

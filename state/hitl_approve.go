@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -168,8 +167,7 @@ type approval struct {
 }
 
 func approvalOf(o Intent) approval {
-	var a catalog.Approve
-	_ = json.Unmarshal(o.Args, &a) // its schema was checked
+	a, _ := ArgsOf[catalog.Approve](o) // its schema was checked
 	return approval{By: o.Decision.IntentID, User: o.User, KID: o.KID, Signer: o.Signer, Roles: o.Roles, Grant: o.Grant, At: o.Now, Items: a.Items}
 }
 

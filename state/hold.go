@@ -276,7 +276,7 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 func (v *View) EndedHolds(o Intent) []Hold {
 	switch o.Type {
 	case TypeCancel, TypePlanClose, TypePlan:
-		a, err := argsOf[catalog.Plan](o) // all types name the plan in the same member
+		a, err := ArgsOf[catalog.Plan](o) // all types name the plan in the same member
 		return v.holdsWhere(func(h *Hold) bool {
 			return err == nil && a.PlanID != "" && h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID &&
 				(o.Type != TypePlan || slices.Contains(a.Drop, h.Context.Step))

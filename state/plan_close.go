@@ -36,7 +36,7 @@ var planClose = newTransition(TypePlanClose,
 
 // restoreAnswer puts the answer back.
 func restoreAnswer(p *catalog.PlanView, o Intent) error {
-	a, err := argsOf[catalog.PlanClose](o)
+	a, err := ArgsOf[catalog.PlanClose](o)
 	p.Response = a.Response
 	return err
 }

@@ -59,7 +59,7 @@ var planOpen = newTransition(TypePlanOpen,
 
 // restoreRequest puts the request back.
 func restoreRequest(p *catalog.PlanView, o Intent) error {
-	a, err := argsOf[catalog.PlanOpen](o)
+	a, err := ArgsOf[catalog.PlanOpen](o)
 	p.Task = a.Task
 	for i := range p.Steps {
 		if p.Agent != "" { // its step has the agent's name

@@ -83,7 +83,7 @@ var planRevise = newTransition(TypePlan,
 
 // restoreRevision puts back the answer, the route and the tasks of the steps.
 func restoreRevision(p *catalog.PlanView, o Intent) error {
-	a, err := argsOf[catalog.Plan](o)
+	a, err := ArgsOf[catalog.Plan](o)
 	p.Response = a.Answer
 	if a.Route != nil {
 		p.Route = p.Route.WithTexts(*a.Route)

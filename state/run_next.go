@@ -198,6 +198,6 @@ func repliedOutputs(reply string) json.RawMessage {
 
 // NodeOutput is what the graph retains of the agent's reply in a node's step.finish.
 func NodeOutput(g *workflows.Graph, node string, o Intent) (json.RawMessage, error) {
-	a, err := argsOf[catalog.StepFinish](o)
+	a, err := ArgsOf[catalog.StepFinish](o)
 	return g.Cut(node, repliedOutputs(a.Reply), true), err
 }

@@ -75,7 +75,7 @@ var stepFinish = newTransition(TypeStepFinish,
 
 // restoreReply restores the reply of an agent. The other texts stay with the plan.
 func restoreReply(p *catalog.PlanView, o Intent) error {
-	a, err := argsOf[catalog.StepFinish](o)
+	a, err := ArgsOf[catalog.StepFinish](o)
 	if a.Reply != "" && a.Status == "done" && p.Run == nil {
 		p.Response, p.Components = a.Reply, componentsOf(a)
 	}

@@ -70,14 +70,14 @@ func newTransition[A any](typ string, judge func(v *View, o Intent, a A) (Effect
 	return Transition{
 		Type: typ,
 		judge: func(v *View, o Intent) (Effect, error) {
-			a, err := argsOf[A](o)
+			a, err := ArgsOf[A](o)
 			if err != nil {
 				return Effect{}, err
 			}
 			return judge(v, o, a)
 		},
 		apply: func(s *State, o Intent) error {
-			a, err := argsOf[A](o)
+			a, err := ArgsOf[A](o)
 			if err != nil {
 				return err
 			}
@@ -92,8 +92,8 @@ func (m Transition) restores(restore func(p *catalog.PlanView, o Intent) error) 
 	return m
 }
 
-// argsOf reads arguments that were validated against the schema of their type.
-func argsOf[A any](o Intent) (a A, err error) {
+// ArgsOf reads arguments that were validated against the schema of their type.
+func ArgsOf[A any](o Intent) (a A, err error) {
 	return a, json.Unmarshal(o.Args, &a)
 }
 

@@ -56,7 +56,7 @@ func restoreNodes(p *catalog.PlanView, _ Intent) error {
 // RunOf is the plan_id of the run that an intent opens: the one that it names, or one derived
 // from its content and the time of its decision.
 func RunOf(o Intent) string {
-	a, err := argsOf[catalog.WorkflowStart](o)
+	a, err := ArgsOf[catalog.WorkflowStart](o)
 	if err == nil && a.RunID != "" && o.Type == TypeWorkflowStart {
 		return a.RunID
 	}

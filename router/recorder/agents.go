@@ -26,8 +26,8 @@ func (r *Recorder) writeAgents(ctx context.Context, s state.Intent, rec storage.
 	if s.Type != state.TypeRegistryPush {
 		return nil
 	}
-	var a catalog.RegistryPush
-	if err := json.Unmarshal(s.Args, &a); err != nil {
+	a, err := state.ArgsOf[catalog.RegistryPush](s)
+	if err != nil {
 		return err
 	}
 	tenant := state.TargetTenant(s.Tenant, a.Tenant)

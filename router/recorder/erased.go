@@ -23,8 +23,8 @@ func (r *Recorder) erased(ctx context.Context, s state.Intent, rec storage.Recor
 	if s.Type != state.TypeErase {
 		return nil
 	}
-	var a catalog.RecordErase
-	if err := json.Unmarshal(s.Args, &a); err != nil {
+	a, err := state.ArgsOf[catalog.RecordErase](s)
+	if err != nil {
 		return err
 	}
 	r.recent = [len(r.recent)]recent{} // it has other parts now

@@ -69,8 +69,7 @@ func intentEvents(s state.Intent, before, after *catalog.PlanView) []event {
 	case "plan.close":
 		out = append(out, planClosed(s, after)...)
 	case "hitl.approve":
-		var a catalog.Approve
-		_ = json.Unmarshal(s.Args, &a)
+		a, _ := state.ArgsOf[catalog.Approve](s)
 		out = append(out, event{"approval.decided", map[string]any{"held_intent_id": cmp.Or(a.IntentID, s.Context.Cause), "decision": a.Decision, "by": s.User}})
 	case "cancel":
 		out = append(out, event{"plan.cancelled", map[string]any{}})
@@ -87,8 +86,7 @@ func deadline(s state.Intent) string {
 }
 
 func planEvents(s state.Intent, after *catalog.PlanView) []event {
-	var a catalog.Plan
-	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
+	a, _ := state.ArgsOf[catalog.Plan](s) // recorded arguments matched their schema
 	out := []event{{"plan.received", map[string]any{"plan_id": a.PlanID, "steps": len(a.Steps)}}}
 	if a.Revision > 1 {
 		out = append(out, event{"plan.revised", map[string]any{"revised_steps": numbers(a.Steps), "revision": a.Revision}})
@@ -109,8 +107,7 @@ func numbers(steps []catalog.PlanStep) []int {
 }
 
 func stepStarted(s state.Intent, after *catalog.PlanView) []event {
-	var a catalog.Step
-	_ = json.Unmarshal(s.Args, &a)
+	a, _ := state.ArgsOf[catalog.Step](s)
 	skills := []string{}
 	if v := stepOf(after, a.Step); v != nil {
 		skills = v.Skills
@@ -122,8 +119,7 @@ func stepStarted(s state.Intent, after *catalog.PlanView) []event {
 }
 
 func stepFinished(s state.Intent, before, after *catalog.PlanView) []event {
-	var a catalog.StepFinish
-	_ = json.Unmarshal(s.Args, &a)
+	a, _ := state.ArgsOf[catalog.StepFinish](s)
 	var v *catalog.StepView
 	if before != nil {
 		for i := range before.Steps {

@@ -91,8 +91,7 @@ func argsOf(s state.Intent, name string) json.RawMessage {
 	if written == nil {
 		return s.Args
 	}
-	var a toolArgs
-	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
+	a, _ := state.ArgsOf[toolArgs](s) // recorded arguments matched their schema
 	if s.Type == intents.TypeAgentAsk && name != askAgent {
 		a.Agent = "" // the tool says it
 	}

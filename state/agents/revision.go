@@ -257,7 +257,7 @@ func open(files map[string][]byte) (*Revision, error) {
 	if scopes, err := json.Marshal(r.Scopes()); err != nil || len(scopes) > maxScopes {
 		fault("", fmt.Sprintf("what the agents may do, and the workflows, take more than %d KiB: use fewer agents, whole servers instead of their tools, or shorter scripts", maxScopes>>10))
 	}
-	manifest, err := manifest(files)
+	manifest, err := intents.FileList(files)
 	if err != nil {
 		fault("", err.Error())
 	}
@@ -316,18 +316,6 @@ func (r *Revision) Files() map[string][]byte { return r.files }
 // Digest identifies the revision. It is that of its manifest: the canonical JSON of path to
 // digest of each file.
 func (r *Revision) Digest() string { return r.digest }
-
-func manifest(files map[string][]byte) ([]byte, error) {
-	digests := make(map[string]string, len(files))
-	for name, text := range files {
-		digests[name] = intents.Digest(text)
-	}
-	doc, err := intents.MarshalPlain(digests)
-	if err != nil {
-		return nil, err
-	}
-	return intents.Canonical(doc)
-}
 
 // Scopes of the revision's own agents and workflows.
 func (r *Revision) Scopes() Scopes {

@@ -206,16 +206,6 @@ func unknownAgents(g *workflows.Graph, set map[string]Scope) (found Faults) {
 	return found
 }
 
-// Workflow of an id; nil if there is none.
-func (s Scopes) Workflow(id string) *workflows.Graph {
-	for _, g := range s.Workflows {
-		if g.WorkflowID == id {
-			return g
-		}
-	}
-	return nil
-}
-
 // merge lays the layers over each other. nearest is the default agent; empty if none.
 func merge(builtin Scopes, layers []Scopes) (set map[string]Scope, nearest string, found Faults) {
 	set = make(map[string]Scope)

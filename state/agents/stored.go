@@ -17,7 +17,7 @@ func (r *Revision) Keep(keep func(content []byte) error) error {
 			return err
 		}
 	}
-	list, err := manifest(r.files)
+	list, err := intents.FileList(r.files)
 	if err != nil {
 		return err
 	}
