@@ -135,16 +135,18 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 // Forgetful is the same tree and data, evaluated for every intent: none of its generations
 // remembers a decision.
 func (e *Engine) Forgetful() *Engine {
-	t := *e.tree
-	t.reads = &ReadSet{All: true}
-	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
+	return e.but(func(t *tree) { t.reads = &ReadSet{All: true} })
 }
 
 // WithoutDeadline is the same tree and data with a minute for each evaluation: for tests, and
 // for repeating decisions on a machine that may be busy.
 func (e *Engine) WithoutDeadline() *Engine {
+	return e.but(func(t *tree) { t.timeout = time.Minute })
+}
+
+func (e *Engine) but(change func(*tree)) *Engine {
 	t := *e.tree
-	t.timeout = time.Minute
+	change(&t)
 	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
 }
 

@@ -68,10 +68,6 @@ func (v *View) comesTo(o Intent, p *plan, s *catalog.StepView, want string) erro
 	if recorded && p.unknown() {
 		is = believed(is, o.Edges)
 	}
-	edges := make([]intents.EdgeInput, len(is.Edges))
-	for i, e := range is.Edges {
-		edges[i] = intents.EdgeInput{From: e.From, Holds: e.Holds, Saw: e.Saw}
-	}
 	switch {
 	case is.Next == workflows.Wait:
 		return illegal("/intent/args/step", "a node that leads to it has not ended")
@@ -79,10 +75,10 @@ func (v *View) comesTo(o Intent, p *plan, s *catalog.StepView, want string) erro
 		return illegal("/intent/args/step", "the run can only be closed as failed: "+is.Fault.Error())
 	case is.Next != want:
 		return illegal("/intent/args/step", "what led to the node says: "+is.Next)
-	case recorded && !slices.Equal(edges, o.Edges):
+	case recorded && !slices.Equal(is.Edges, o.Edges):
 		return illegal("/intent/args/step", "decided by other edges than the record gives")
 	}
-	v.Edges = edges
+	v.Edges = is.Edges
 	return nil
 }
 
@@ -99,12 +95,11 @@ func believed(is workflows.Verdict, recorded []intents.EdgeInput) workflows.Verd
 	if is.Next == workflows.Wait || len(recorded) == 0 {
 		return is
 	}
-	out := workflows.Verdict{Node: is.Node, Next: workflows.Skip}
+	out := workflows.Verdict{Node: is.Node, Next: workflows.Skip, Edges: recorded}
 	for _, e := range recorded {
 		if e.Holds {
 			out.Next = workflows.Run
 		}
-		out.Edges = append(out.Edges, workflows.EdgeVerdict{From: e.From, Holds: e.Holds, Saw: e.Saw})
 	}
 	return out
 }

@@ -1,6 +1,10 @@
 package workflows
 
-import "fmt"
+import (
+	"fmt"
+
+	"aob.dev/writ/intents"
+)
 
 // Verdicts on a pending node.
 const (
@@ -15,15 +19,8 @@ const (
 type Verdict struct {
 	Node  string
 	Next  string
-	Edges []EdgeVerdict // that enter it, in the graph's order; none while it waits
-	Fault *Fault        // of a stuck one
-}
-
-// EdgeVerdict reports whether an edge lets its node begin.
-type EdgeVerdict struct {
-	From  string `json:"from"`
-	Holds bool   `json:"holds"`
-	Saw   string `json:"saw,omitempty"` // digest of the values that its condition read; empty: none was evaluated
+	Edges []intents.EdgeInput // that enter it, in the graph's order; none while it waits
+	Fault *Fault              // of a stuck one
 }
 
 // Next returns the verdicts on all pending nodes, in the graph's order, without the digests.
@@ -79,8 +76,8 @@ func (g *Graph) verdict(n Node, r *reading, saw bool) Verdict {
 }
 
 // edge judges an edge whose source is final.
-func (g *Graph) edge(e Edge, r *reading, saw bool) (EdgeVerdict, error) {
-	out := EdgeVerdict{From: e.From}
+func (g *Graph) edge(e Edge, r *reading, saw bool) (intents.EdgeInput, error) {
+	out := intents.EdgeInput{From: e.From}
 	switch status := r.Nodes[e.From].Status; {
 	case status == Skipped || status == Failed && e.Condition == "":
 		return out, nil
