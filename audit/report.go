@@ -70,8 +70,6 @@ func (o Options) next(origin string) string {
 	switch {
 	case o.Trust != nil && o.Trust.Origin != origin:
 		return "writ audit trust, on the machine with the log, prints the trust file of that log"
-	case o.Policy != nil:
-		return "writ policy backtest --policy DIR --bundle FILE lists every order that this policy decides otherwise"
 	}
 	export := "writ audit export --out FILE"
 	if o.Trust != nil && o.Trust.Checkpoint != "" {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -21,10 +20,9 @@ var ErrMalformed = errors.New("not a bundle")
 
 // Options of a verification.
 type Options struct {
-	Trust   *Trust           // nil: the bundle only has to agree with itself
-	Replay  bool             // decide every intent again
-	Policy  *policies.Engine // with Replay: in place of the policies of then
-	Workers int              // 0: one per processor
+	Trust   *Trust // nil: the bundle only has to agree with itself
+	Replay  bool   // decide every intent again
+	Workers int    // 0: one per processor
 	// Progress is called with the number of records read and of all; may be nil.
 	Progress func(done, total int64)
 }
@@ -43,7 +41,7 @@ func Verify(ctx context.Context, r io.Reader, o Options) (Report, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	v := &verifier{opts: o, applier: newApplier(), lines: newLines(r), replayer: newReplayer(o.Policy)}
+	v := &verifier{opts: o, applier: newApplier(), lines: newLines(r), replayer: newReplayer(nil)}
 	v.applier.content = v.replayer.content
 	if o.Replay {
 		v.applier.inputs = newContents(func(_, digest string) ([]byte, error) { return v.replayer.content(digest) })

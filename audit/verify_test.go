@@ -16,7 +16,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
 
@@ -44,28 +43,6 @@ func TestBundleVerifies(t *testing.T) {
 	if !alone.OK || alone.Anchored || !strings.Contains(alone.String(), "unanchored") || !strings.Contains(alone.String(), "unwitnessed") {
 		t.Errorf("without trust: %s", alone)
 	}
-	strict := policies.Embedded()
-	strict["ext/none.rego"] = []byte(`package writ.ext.none
-
-import rego.v1
-
-# METADATA
-# title: No scripts
-# description: Nobody may run scripts.
-# custom:
-#   id: test.none
-deny contains {"id": "test.none", "reason": "Nobody may run scripts."} if {
-	input.intent.type == "exec_python"
-}
-`)
-	engine, err := policies.New(t.Context(), strict)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true, Policy: engine})
-	if other.OK || other.FirstBad == nil || !strings.Contains(other.FirstBad.Reason, "POLICY_DENIED") {
-		t.Errorf("another policy: %+v %v", other, other.FirstBad)
-	}
 }
 
 // TestChangedBit: wherever a bit of a bundle is changed, verification fails
@@ -86,19 +63,15 @@ func TestNext(t *testing.T) {
 	other := audit.NewTrust(w.NewKey(intents.RoleOperator).VerificationKey())
 	seen := w.trust()
 	seen.Checkpoint = header(t, bundle).Last
-	strict := w.with("ext/strict.rego", func(string) string {
-		return "package writ.ext.strict\n\n# METADATA\n# title: No\n# description: No.\n# custom:\n#   id: strict.no\ndeny contains {\"id\": \"strict.no\", \"reason\": \"No.\", \"hint\": \"\"}\n"
-	})
 	for name, c := range map[string]struct {
 		bundle []byte
 		o      audit.Options
 		want   string
 	}{
-		"valid":          {bundle, audit.Options{Trust: w.trust()}, ""},
-		"cut":            {bundle[:len(bundle)/2], audit.Options{}, "writ audit export --out FILE. "},
-		"cut, pinned":    {bundle[:len(bundle)/2], audit.Options{Trust: seen}, "--since-checkpoint CHECKPOINT. If that bundle is not valid either, writ audit fsck"},
-		"another log":    {bundle, audit.Options{Trust: &other}, "writ audit trust"},
-		"another policy": {bundle, audit.Options{Trust: w.trust(), Replay: true, Policy: strict}, "writ policy backtest"},
+		"valid":       {bundle, audit.Options{Trust: w.trust()}, ""},
+		"cut":         {bundle[:len(bundle)/2], audit.Options{}, "writ audit export --out FILE. "},
+		"cut, pinned": {bundle[:len(bundle)/2], audit.Options{Trust: seen}, "--since-checkpoint CHECKPOINT. If that bundle is not valid either, writ audit fsck"},
+		"another log": {bundle, audit.Options{Trust: &other}, "writ audit trust"},
 	} {
 		r := w.verify(c.bundle, c.o)
 		if r.OK != (c.want == "") || !strings.Contains(r.Next, c.want) || !strings.Contains(r.String(), r.Next) || r.OK && r.Next != "" {

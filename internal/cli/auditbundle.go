@@ -70,9 +70,9 @@ func exportTo(ctx context.Context, std IO, out string, a *datadir.Archive, sel a
 
 func auditVerify(replay bool) func(*command) {
 	return func(c *command) {
-		var trust, policy string
+		var trust string
 		c.answer = func(args []string) (answer, error) {
-			o, err := verifyOptions(c.Context(), trust, policy)
+			o, err := verifyOptions(trust)
 			if err != nil {
 				return answer{}, err
 			}
@@ -97,14 +97,11 @@ func auditVerify(replay bool) func(*command) {
 			return a, nil
 		}
 		c.Flags().StringVar(&trust, "trust", "", "trust file: the pinned root key and log origin (see writ audit trust)")
-		if replay {
-			c.Flags().StringVar(&policy, "policy", "", "directory or bundle of policies to decide with, instead of the recorded ones")
-		}
 	}
 }
 
-// verifyOptions reads a trust file and a directory of policies; empty: none.
-func verifyOptions(ctx context.Context, trust, policy string) (o audit.Options, err error) {
+// verifyOptions reads a trust file; empty: none.
+func verifyOptions(trust string) (o audit.Options, err error) {
 	if trust != "" {
 		raw, err := readFile(trust)
 		if err != nil {
@@ -114,8 +111,7 @@ func verifyOptions(ctx context.Context, trust, policy string) (o audit.Options, 
 			return o, malformed(err)
 		}
 	}
-	o.Policy, err = namedEngine(ctx, policy)
-	return o, err
+	return o, nil
 }
 
 // openBundle opens a file or standard input, and decompresses gzip.

@@ -87,7 +87,7 @@ func receiptIn(raw []byte) (doc receiptDoc, err error) {
 
 // judgedByTrust verifies the output of writ audit prove, from the root key on.
 func (d receiptDoc) judgedByTrust(c *command, file string) (v receiptVerdict, err error) {
-	o, err := verifyOptions(c.Context(), file, "")
+	o, err := verifyOptions(file)
 	if err != nil {
 		return v, err
 	}
