@@ -49,7 +49,7 @@ BESIDE  := ^(TestBundleVerifies|TestGoldenLog)$$
 # kill programs, or attack one node after another: what they would show, the tests beside them
 # show.
 ATTACKS := ^TestRedTeam
-LONG    := ^(TestApartIsBounded|TestAssumptions|TestEscapes|TestEvalCRM|TestEvalDesk|TestFailpoints|TestFloodOfEndedTask|TestRoutingKilled|TestGuardAtEveryByte|TestHybridIsBest|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestMonitorUnderLoad|TestNoLeak|TestPDF|TestRandomTransitions|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestRunKilled|TestRunsLeaveMemory|TestSQLBombs|TestSchemaBombs|TestUnprivileged|TestVerifyVectors)$$
+LONG    := ^(TestAssumptions|TestEscapes|TestEvalCRM|TestEvalDesk|TestFailpoints|TestFloodOfEndedTask|TestRoutingKilled|TestGuardAtEveryByte|TestHybridIsBest|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoGenerated|TestMonitorUnderLoad|TestNoLeak|TestPDF|TestRandomTransitions|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestRunKilled|TestRunsLeaveMemory|TestSQLBombs|TestSchemaBombs|TestUnprivileged|TestVerifyVectors)$$
 RACED    = $(filter-out $(PLAIN:./%=aob.dev/writ/%),$(shell $(GO) list ./...))
 
 .PHONY: help
