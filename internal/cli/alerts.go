@@ -66,5 +66,5 @@ func alertsTest(c *command) {
 			}
 		}
 		return answer{data: told, note: fmt.Sprintf("%d of %d have taken it\n", len(all)-len(errs), len(all))}, errors.Join(errs...)
-	}, "alert_webhook_secret", "alert_slack", "alert_email_password")
+	}, "alert_webhook_secret", "alert_slack")
 }

@@ -31,7 +31,7 @@ func cellCreate(c *command) {
 		origin, err := cell.Create(args[0], policy, types)
 		note := fmt.Sprintf("made %s: give each process the directory of its role alone, and take %s offline\n", args[0], cell.Keys(args[0], "root"))
 		return answer{data: map[string]string{"origin": origin}, text: origin + "\n", note: note}, err
-	}, "policy_token")
+	})
 }
 
 // inCell has a command be a process of the cell whose keys are in its first argument.
@@ -48,7 +48,7 @@ func inCell(c *command, do func(cfg node.Config, args []string) (answer, error))
 		}
 		n.Cluster = cluster
 		return do(n, args)
-	}, "bootstrap_key", "documents_auth", "policy_token")
+	}, "bootstrap_key", "documents_auth")
 }
 
 func cellBegin(c *command) {
