@@ -167,18 +167,10 @@ const unused = time.Minute
 // AbandonedPlans lists the open plans of clients that will not continue and have no intent
 // pending approval: their task has ended or is past its deadline, or they are older than a
 // position.
-func (s *State) AbandonedPlans(since int64, now time.Time) (out []Silent) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, p := range s.plans {
-		if !p.ofClient() || p.waiting(1) {
-			continue
-		}
+func (s *State) AbandonedPlans(since int64, now time.Time) []Silent {
+	return s.silentWhere(func(p *plan) bool {
 		live := len(p.Tasks) == 0 && now.Before(p.View.CreatedAt.Add(unused)) ||
 			slices.ContainsFunc(p.Tasks, func(t *task) bool { return !t.Closed(now) })
-		if !live || p.Opened < since {
-			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
-		}
-	}
-	return out
+		return p.ofClient() && !p.waiting(1) && (!live || p.Opened < since)
+	})
 }

@@ -35,7 +35,7 @@ func (s *State) Undreamt() (out []Silent) {
 		all = slices.DeleteFunc(all, func(p *plan) bool { return p.Opened < dreamt[at] })
 		if len(all) >= dreamEvery {
 			last := slices.MaxFunc(all, func(a, b *plan) int { return cmp.Compare(a.Opened, b.Opened) })
-			out = append(out, Silent{last.shown(), last.Roles, last.Client, last.Trace})
+			out = append(out, last.silent())
 		}
 	}
 	return out

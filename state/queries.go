@@ -163,31 +163,33 @@ type Silent struct {
 // a schedule, and a run, are listed until they are claimed. The plan of a client is never
 // listed: only its user makes its calls.
 func (s *State) Silent(since int64) []Silent {
+	return s.silentWhere(func(p *plan) bool {
+		unclaimed := (p.Scheduled || p.Run != nil) && p.View.Epoch == 0
+		return !final(p.View.Status) && !p.ofClient() && !p.stuck() && (unclaimed || p.Unheld && len(p.liveTasks()) == 0 || max(p.Opened, p.Claimed) < since)
+	})
+}
+
+// silentWhere lists plans, oldest first.
+func (s *State) silentWhere(is func(*plan) bool) (out []Silent) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var out []Silent
 	for _, p := range s.plans {
-		unclaimed := (p.Scheduled || p.Run != nil) && p.View.Epoch == 0
-		if final(p.View.Status) || p.ofClient() || p.stuck() || !unclaimed && ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
-			continue
+		if is(p) {
+			out = append(out, p.silent())
 		}
-		out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
 	}
 	slices.SortFunc(out, func(a, b Silent) int { return a.Plan.CreatedAt.Compare(b.Plan.CreatedAt) })
 	return out
 }
 
+func (p *plan) silent() Silent { return Silent{p.shown(), p.Roles, p.Client, p.Trace} }
+
 // PatchedRuns lists open runs that were patched and have live tasks: nodes may have become ready
 // without their drivers' knowledge.
-func (s *State) PatchedRuns() (out []Silent) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, p := range s.plans {
-		if p.Run != nil && p.View.Revision > 1 && !final(p.View.Status) && len(p.liveTasks()) > 0 {
-			out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
-		}
-	}
-	return out
+func (s *State) PatchedRuns() []Silent {
+	return s.silentWhere(func(p *plan) bool {
+		return p.Run != nil && p.View.Revision > 1 && !final(p.View.Status) && len(p.liveTasks()) > 0
+	})
 }
 
 // OpenPlans counts the open plans of a tenant, and of all tenants.

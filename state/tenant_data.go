@@ -80,10 +80,10 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 		return []mistake{{"/data", "cannot be judged", ""}}
 	}
 	var value any // null needs no check
-	dec := json.NewDecoder(bytes.NewReader(data.Value))
-	dec.UseNumber()
-	if err := dec.Decode(&value); err != nil && len(data.Value) > 0 {
-		return []mistake{{"/data/value", "is not JSON", ""}}
+	if len(data.Value) > 0 {
+		if value, err = schemas.Decode(data.Value); err != nil {
+			return []mistake{{"/data/value", "is not JSON", ""}}
+		}
 	}
 	const hint = "see docs/policies.md for the keys of tenant data; those of your own policies begin with x."
 	for _, v := range schema.Validate(map[string]any{data.Key: value}) {
