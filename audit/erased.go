@@ -18,12 +18,6 @@ import (
 // capabilityErase is what operators need to take parts of records away.
 const capabilityErase = "admin:records"
 
-// erasedBy maps the names in a record.erase to the parts of a record that they erase.
-var erasedBy = map[storage.Kind]map[string][]string{
-	storage.KindIntent:  {catalog.ErasesIntent: {storage.PartIntent, storage.PartGrant, storage.PartReplay}},
-	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}},
-}
-
 // missing are parts of a record that are not there. A later record.erase has to name
 // them.
 type missing struct {
@@ -43,7 +37,7 @@ func (m *missing) reason() string {
 func (it *item) mayMiss() error {
 	gone := slices.Sorted(maps.Keys(it.Erased))
 	var may []string
-	for _, parts := range erasedBy[it.Kind] {
+	for _, parts := range state.ErasedParts[it.Kind] {
 		may = append(may, parts...)
 	}
 	for _, name := range gone {
@@ -160,7 +154,7 @@ func (f *applier) erase(it *item) error {
 			return fmt.Errorf("names record %d, which is of another order or tenant", a.Position)
 		}
 		for _, named := range a.Parts {
-			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(erasedBy[m.kind][named], part) })
+			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(state.ErasedParts[m.kind][named], part) })
 		}
 		if len(m.parts) > 0 {
 			left = append(left, m)

@@ -133,19 +133,11 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "signature does not match")
 	}
-	if again, err := Canonical(payload); err != nil || !bytes.Equal(again, payload) {
-		return Key{}, Refuse(SignatureInvalid, "", "claims are not canonical JSON")
-	}
 	if err := UnmarshalStrict(payload, claims); err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
-	// It is what we would have written: no name differs in case, nothing is missing or null.
-	again, err := MarshalPlain(claims)
-	if err == nil && !bytes.Equal(again, payload) {
-		again, err = Canonical(again)
-	}
-	if err != nil || !bytes.Equal(again, payload) {
-		return Key{}, Refuse(SignatureInvalid, "", "claims: a name differs in case, or a member is missing, null or empty")
+	if again, err := marshalCanonical(claims); err != nil || !bytes.Equal(again, payload) {
+		return Key{}, Refuse(SignatureInvalid, "", "claims are not canonical: they are spelt otherwise, a name differs in case, or a member is missing, null or empty")
 	}
 	return key, nil
 }

@@ -215,7 +215,7 @@ func (r *Router) eraseInBackground(ctx context.Context) {
 func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasure, error) {
 	var out []storage.Erasure
 	if slices.Contains(e.Parts, catalog.ErasesIntent) {
-		out = append(out, storage.Erasure{Position: e.Position, Parts: []string{storage.PartIntent, storage.PartGrant, storage.PartReplay}})
+		out = append(out, storage.Erasure{Position: e.Position, Parts: state.ErasedParts[storage.KindIntent][catalog.ErasesIntent]})
 	}
 	if !slices.Contains(e.Parts, catalog.ErasesResult) {
 		return out, nil
@@ -224,5 +224,5 @@ func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasur
 	if err != nil {
 		return nil, err
 	}
-	return append(out, storage.Erasure{Position: h.Outcome, Parts: []string{storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}}), nil
+	return append(out, storage.Erasure{Position: h.Outcome, Parts: state.ErasedParts[storage.KindOutcome][catalog.ErasesResult]}), nil
 }

@@ -39,6 +39,12 @@ var recordErase = operators(TypeErase,
 		return nil
 	})
 
+// ErasedParts are the parts of a record that each name in a record.erase removes.
+var ErasedParts = map[storage.Kind]map[string][]string{
+	storage.KindIntent:  {catalog.ErasesIntent: {storage.PartIntent, storage.PartGrant, storage.PartReplay}},
+	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}},
+}
+
 // Erasure is what an accepted record.erase removes.
 type Erasure struct {
 	Number   int    // in the order of the records, from 1; 0: none of State's
