@@ -43,7 +43,7 @@ func TestOneKeyManySubmissions(t *testing.T) {
 	for _, typ := range []string{"dispatched", "by the router"} {
 		for routers := 1; routers <= 2; routers++ {
 			t.Run(fmt.Sprintf("%s, routers %d", typ, routers), func(t *testing.T) {
-				w := routertest.New(t, routertest.Options{Open: onDisk(t, t.TempDir(), -1), Twice: routers == 2, Slots: 2 * submissions, Waits: 2 * submissions})
+				w := routertest.New(t, routertest.Options{Open: onDisk(t, t.TempDir(), -1), Twice: routers == 2, Slots: 2 * submissions, ChildSlots: 2 * submissions, Waits: 2 * submissions})
 				task := started(w, catalog.Once)
 				order := task.CallIntent("feed", `{}`)
 				if typ == "by the router" {
