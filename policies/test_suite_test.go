@@ -70,7 +70,7 @@ todo_test_later if false
 	if c.Percent <= 0 || c.Percent >= 100 || len(c.Missed["a.rego"]) == 0 || len(c.Files) != 1 {
 		t.Errorf("%+v", c)
 	}
-	table, err := ParseTable(strings.NewReader("principals: {a: {}}\norders: {yes: {intent: {type: any}}, no: {intent: {type: unlisted}}, denied: {intent: {type: denied}}, held: {intent: {type: held}}}\n" +
+	table, err := ParseTable(strings.NewReader("principals: {a: {}}\nintents: {yes: {intent: {type: any}}, no: {intent: {type: unlisted}}, denied: {intent: {type: denied}}, held: {intent: {type: held}}}\n" +
 		"data: {approvers: {acme: [ben]}}\nexpect: {a: {yes: allow, denied: {deny: [t.other]}, held: {hold: [t.hold]}}}\n"))
 	if err != nil {
 		t.Fatal(err)

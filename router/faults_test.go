@@ -39,7 +39,7 @@ func TestOutcomesAreWrittenAtLast(t *testing.T) {
 			"of a batch": func(w *routertest.World, j *unwritable, task *routertest.Task) int64 {
 				j.left.Store(2)
 				one, other := w.Sign(task.CallIntent("feed", `{}`)), w.Sign(task.CallIntent("feed", `{"n":2}`))
-				b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, one, other), 0)
+				b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"intents":[%s,%s]}`, one, other), 0)
 				if b.Code != intents.OK {
 					w.Errorf("%+v", b)
 				}

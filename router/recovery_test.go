@@ -28,7 +28,7 @@ func outcome(w *routertest.World, position int64) *intents.Outcome {
 	a, err := w.Router.Intent(w.Context(), position)
 	w.Must(err)
 	if a.Outcome == nil {
-		w.Fatalf("order %d is still open", position)
+		w.Fatalf("intent %d is still open", position)
 	}
 	return a.Outcome
 }
@@ -150,7 +150,7 @@ func TestRecoverAwaitsExecutor(t *testing.T) {
 		stop := recovering(w)
 		defer stop()
 		if !w.Router.Ready() {
-			t.Fatal("not ready while an order waits for its executor")
+			t.Fatal("not ready while an intent waits for its executor")
 		}
 		w.OK(find(w))
 		time.Sleep(runLimit(w) - time.Second)

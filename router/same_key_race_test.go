@@ -239,7 +239,7 @@ func TestFreeFloor(t *testing.T) {
 	next.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	next.Start()
 	if out := outcome(next, at); out.Code != intents.OK || out.Attempt != 2 {
-		t.Errorf("the open order ended %+v", out)
+		t.Errorf("the open intent ended %+v", out)
 	}
 	before := next.Journal.Next()
 	if a := next.Want(next.Do(find(next)), intents.Overloaded); a.Position != nil || !a.Code.Info().Retryable {

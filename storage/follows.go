@@ -80,7 +80,7 @@ func HolderOf(ctx context.Context, records Records, position int64) (Holder, err
 	return h, ErrNotFound
 }
 
-// order reads an intent: each takes a key. A refusal takes that of its intent_id and code, so
+// intent reads an intent: each takes a key. A refusal takes that of its intent_id and code, so
 // that it is recorded once.
 func (f *Follows) order(r Record) bool {
 	d, err := intents.ReadDecision(r.Parts[PartDecision])

@@ -12,17 +12,17 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// sample is one kind of order in the mix.
+// sample is one kind of intent in the mix.
 type sample struct {
 	count int // of each turn
 	role  intents.Role
 	typ   string
-	args  func(t turn, n int) any // n tells orders of the world apart
+	args  func(t turn, n int) any // n tells intents of the world apart
 }
 
-// mix is what a turn orders, about as a plan with one large step does: mostly
+// mix is what a turn signs, about as a plan with one large step does: mostly
 // calls of the task, and all that the agents around it say once or twice. Every
-// order is new.
+// intent is new.
 var mix = []sample{
 	{10, intents.RoleTask, "skill.call", func(_ turn, n int) any {
 		return catalog.SkillCall{Skill: skills[n%len(skills)], Input: raw(`{"active":true,"page":%d,"region":"north","fields":["outlet_id","name","score"]}`, n)}
@@ -57,7 +57,7 @@ var script = strings.Repeat("rows = [r for r in rows if r['active'] and r['score
 
 func raw(format string, n int) json.RawMessage { return fmt.Appendf(nil, format, n) }
 
-// eachOfMix has do done with every order of a turn's mix.
+// eachOfMix has do done with every intent of a turn's mix.
 func (w *world) eachOfMix(t turn, do func(role intents.Role, typ string, args any) error) error {
 	for _, s := range mix {
 		for range s.count {
@@ -69,7 +69,7 @@ func (w *world) eachOfMix(t turn, do func(role intents.Role, typ string, args an
 	return nil
 }
 
-// signMix seals the mix for every turn, turns after one another as they come.
+// signMix signs the mix for every turn, turns after one another as they come.
 func (w *world) signMix() (out [][]byte, err error) {
 	for _, t := range w.turns {
 		err := w.eachOfMix(t, func(role intents.Role, typ string, args any) error {
@@ -88,7 +88,7 @@ func (w *world) signMix() (out [][]byte, err error) {
 // not all is decided under one version of it.
 const dataEvery = 5000
 
-// refusals are orders that are refused, another one for each turn.
+// refusals are intents that are refused, another one for each turn.
 var refusals = []struct {
 	role intents.Role
 	typ  string

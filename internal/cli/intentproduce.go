@@ -13,7 +13,7 @@ import (
 func intentProduce(c *command) {
 	c.personFlags()
 	c.jsonFlag()
-	submit := c.Flags().Bool("submit", false, "submit the order, too")
+	submit := c.Flags().Bool("submit", false, "submit the intent, too")
 	c.run = func(args []string) error {
 		to, err := c.client()
 		if err != nil {

@@ -150,7 +150,7 @@ func (s agentSet) from(i int) string {
 const (
 	conversational = "conversational" // text
 	structured     = "structured"     // an object
-	ordering       = "orders"         // of the planner and the executor: intents alone
+	ordering       = "intents"        // of the planner and the executor: intents alone
 	remote         = "remote"         // its server's answer
 )
 

@@ -24,7 +24,7 @@ func rights(s agents.Scope) []right {
 			all = append(all, right{about, w})
 		}
 	}
-	add("order", s.Types...)
+	add("intent", s.Types...)
 	add("skill", s.Skills...)
 	for _, server := range s.Servers {
 		add("skill", server+".*")

@@ -18,7 +18,7 @@ type planTrace struct {
 	UserID  string         `json:"user_id"`
 	Began   time.Time      `json:"began"`
 	TookMS  int64          `json:"took_ms"`
-	Intents []tracedIntent `json:"orders"`
+	Intents []tracedIntent `json:"intents"`
 }
 
 type tracedIntent struct {
@@ -81,7 +81,7 @@ func readTrace(c *command, in *datadir.Archive, plan string) (planTrace, error) 
 		t.TookMS = max(t.TookMS, o.AtMS)
 	}
 	if len(t.Intents) == 0 {
-		return t, fmt.Errorf("no order of plan %s is in the record: writ plan list shows those that are there", plan)
+		return t, fmt.Errorf("no intent of plan %s is in the record: writ plan list shows those that are there", plan)
 	}
 	return t, nil
 }
@@ -100,7 +100,7 @@ func traceText(t planTrace) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan   %s\nuser   %s\ntrace  %s\nbegan  %s, took %d ms, %d orders\n\n", printable(t.PlanID), printable(t.UserID), printable(t.TraceID), t.Began.UTC().Format(time.RFC3339), t.TookMS, len(t.Intents))
+	fmt.Fprintf(&b, "plan   %s\nuser   %s\ntrace  %s\nbegan  %s, took %d ms, %d intents\n\n", printable(t.PlanID), printable(t.UserID), printable(t.TraceID), t.Began.UTC().Format(time.RFC3339), t.TookMS, len(t.Intents))
 	whole := max(t.TookMS, 1)
 	for _, o := range t.Intents {
 		from := int(o.AtMS * (traceWidth - 1) / whole)

@@ -203,7 +203,7 @@ func TestRunKilled(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 	if orders := x.records(id); len(orders) == 0 { // verified again
-		t.Error("no orders")
+		t.Error("no intents")
 	}
 }
 

@@ -79,6 +79,6 @@ func TestRunStopped(t *testing.T) {
 		t.Errorf("uploads %v, said %q", ids, said)
 	}
 	if orders := x.records(id); len(orders) == 0 {
-		t.Error("no orders")
+		t.Error("no intents")
 	}
 }

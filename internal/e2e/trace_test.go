@@ -138,18 +138,18 @@ func traceOfATurn(t *testing.T, c *collected, endpoint string) {
 		t.Errorf("%d routing events, want one", events)
 	}
 	c.mu.Lock()
-	if !c.figures["writ_orders_accepted_total"] || !c.figures["writ_stage_seconds"] {
+	if !c.figures["writ_intents_accepted_total"] || !c.figures["writ_stage_seconds"] {
 		t.Errorf("figures: %v", c.figures)
 	}
 	c.mu.Unlock()
-	for _, part := range []string{"turn", "invoke_agent planner", "chat ", "execute_tool ", "order plan.claim", "order skill.call", "router", "dispatch skill.call", "execute skill.call", "tools/call "} {
+	for _, part := range []string{"turn", "invoke_agent planner", "chat ", "execute_tool ", "intent plan.claim", "intent skill.call", "router", "dispatch skill.call", "execute skill.call", "tools/call "} {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, part) }) {
 			t.Errorf("no span %s in %v", part, names)
 		}
 	}
 	for _, o := range got.Intents {
 		if o.TraceID != id {
-			t.Errorf("order %s is of trace %s, not %s", o.Type, o.TraceID, id)
+			t.Errorf("intent %s is of trace %s, not %s", o.Type, o.TraceID, id)
 		}
 	}
 	for _, no := range []string{"How many", "not paid", "ana.maria", got.Response} {
@@ -216,7 +216,7 @@ func TestTraceGoesOn(t *testing.T) {
 			continue
 		}
 		if id := hex.EncodeToString(x.GetTraceId()); id != orders[0].TraceID {
-			t.Errorf("%s is in trace %s, the orders in %s", x.GetName(), id, orders[0].TraceID)
+			t.Errorf("%s is in trace %s, the intents in %s", x.GetName(), id, orders[0].TraceID)
 		}
 	}
 	if turns != 2 || carried != 2 {

@@ -236,7 +236,7 @@ func (x *randomRun) run(t *testing.T, r *rand.Rand, g *Graph) map[string]string 
 	}
 }
 
-// ordered checks the arguments of a node's intent.
+// signed checks the arguments of a node's intent.
 func (x *randomRun) ordered(t *testing.T, g *Graph, id string, v Values) {
 	t.Helper()
 	typ, args, err := g.Intent(id, v)
