@@ -32,7 +32,7 @@ STRIPPED       := -ldflags='-s -w'
 LONGEST     := ./internal/e2e ./cmd/writ ./internal/node ./router
 TWICE       := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 TEST        := $(GO) test -json -shuffle=on -timeout=60m -p=$(TWICE) -parallel=$(TWICE)
-COUNTED     = $(GO) run ./internal/testcount $(if $(EVENTS),-events $(EVENTS))
+COUNTED     = $(GO) run ./internal/testing/testcount $(if $(EVENTS),-events $(EVENTS))
 
 # The race detector needs a C compiler and makes tests four to twelve times slower.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
@@ -42,7 +42,7 @@ CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/n
 RACE     := env CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(TEST) -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 # The detector does not run packages that start no goroutines (internal/docs looks), nor those
 # whose tests do their work in programs that they start:
-PLAIN   := ./state/agents ./agentic/model/offline ./audit ./cmd/writ ./executors/artifacts ./executors/plans ./executors/python ./intents ./intents/catalog ./internal/config ./internal/docs ./internal/eval ./internal/keydir ./internal/layering ./internal/problem ./internal/testcount ./schemas ./state ./storage ./storage/internal/judge
+PLAIN   := ./state/agents ./agentic/model/offline ./audit ./cmd/writ ./executors/artifacts ./executors/plans ./executors/python ./intents ./intents/catalog ./internal/config ./internal/docs ./internal/eval ./internal/keydir ./internal/layering ./internal/problem ./internal/testing/testcount ./schemas ./state ./storage ./storage/internal/judge
 # audit verifies side by side, in one place. These tests show it there:
 BESIDE  := ^(TestBundleVerifies|TestGoldenLog)$$
 # And of other packages, tests that go through thousands of cases one after another, or that
@@ -78,7 +78,7 @@ ifeq ($(CC_FOUND),)
 	@echo "the race detector needs a C compiler: none found (CC, cc, gcc)" >&2; exit 1
 else
 	@$(COUNTED) $(RACE) -skip '$(LONG)|$(ATTACKS)' $(TESTFLAGS) $(filter $(LONGEST:./%=aob.dev/writ/%),$(RACED)) $(RACED)
-	@$(GO) run ./internal/testcount $(RACE) -run '$(BESIDE)' $(TESTFLAGS) ./audit
+	@$(GO) run ./internal/testing/testcount $(RACE) -run '$(BESIDE)' $(TESTFLAGS) ./audit
 endif
 
 .PHONY: python-or-say-so

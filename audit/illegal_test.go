@@ -84,10 +84,8 @@ func TestIllegalJournals(t *testing.T) {
 	}
 	for _, j := range index.Illegal {
 		_, rule, _ := strings.Cut(j.Rule, ": ")
-		if !slices.ContainsFunc(strings.Split(string(spec), "\n"), func(line string) bool {
-			return strings.HasPrefix(line, "| "+rule+" |") && strings.Contains(line, "`"+j.Name+"`")
-		}) {
-			t.Errorf("docs/spec/state.md has no row for %s: %s", j.Name, rule)
+		if !slices.Contains(strings.Split(string(spec), "\n"), "- "+rule) {
+			t.Errorf("docs/spec/state.md does not have the rule of %s: %s", j.Name, rule)
 		}
 	}
 	if len(index.Illegal) != len(misdeeds) || len(index.Honest) != len(scenes()) {

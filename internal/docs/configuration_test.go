@@ -29,20 +29,23 @@ var (
 func configurationPage() []byte {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n" + generated + configurationHead)
-	b.WriteString("| key | default | variable | flag | what it is |\n| :-- | :-- | :-- | :-- | :-- |\n")
+	b.WriteString("| key | default | aliases | what it is |\n| :-- | :-- | :-- | :-- |\n")
 	for _, s := range config.Settings {
-		what, flag := strings.ReplaceAll(s.Help, "openai:<model name>", "`openai:<model name>`")+s.More, "`--"+s.Flag()+"`"
+		what := strings.ReplaceAll(s.Help, "openai:<model name>", "`openai:<model name>`") + s.More
 		if s.Secret {
-			what, flag = what+" (*secret*)", ""
+			what += " (*secret*)"
 		}
 		if _, list := s.Bind(new(config.Config)).(*[]string); list {
 			what += " (*list*)"
 		}
-		value := ""
+		value, aliases := "", ""
 		if s.Default != nil {
 			value = fmt.Sprintf("`%v`", s.Default)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", s.Name, value, strings.Join(s.Variables(), "`, `"), flag, what)
+		if also := s.Variables()[1:]; len(also) > 0 {
+			aliases = "`" + strings.Join(also, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, value, aliases, what)
 	}
 	b.WriteString("\n" + configurationTail + constants())
 	return []byte(b.String())

@@ -20,7 +20,6 @@ var others = map[string]string{
 	"executors/sandbox/":            "a runtime that is made again at every start",
 	"bench/":                        "measures",
 	"internal/demo/":                "files that are removed at its end",
-	"internal/testcount/":           "events of tests",
 	"internal/testing/":             "servers for tests",
 	"storage/blobdir/blobs.go":      "renames what is synced and syncs the directory, with a failpoint between",
 	"storage/blobs3/blobs.go":       "what is on its way to a server",
@@ -28,7 +27,6 @@ var others = map[string]string{
 	"upkeep/backup.go":              "syncs each file, and at the end all directories",
 	"upkeep/copydocuments.go":       "where blobs pass on their way to a server",
 	"internal/datadir/blobs.go":     "where blobs pass on their way to a server",
-	"upkeep/executorcheck.go":       "files that are removed at its end",
 	"upkeep/consistentcopy.go":      "with the backup, which syncs each file, and at the end all directories",
 	"internal/datadir/lock_unix.go": "an empty file; the lock is the kernel's",
 }

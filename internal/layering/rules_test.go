@@ -32,7 +32,6 @@ type column struct {
 var columns = []column{
 	{"cmd", 10, nil},
 	{"internal/e2e", 10, nil},
-	{"internal/testcount", 10, nil},
 	{"internal/testing", 9, []string{}},
 	{"internal/cli", 9, nil},
 	{"internal/demo", 8, nil},
@@ -81,7 +80,7 @@ var columns = []column{
 
 	{"schemas", 0, nil},
 	{"bus", 0, nil},
-	{"bus/natsserver", 0, drivers},
+	{"bus/natsserver", 0, append([]string{"internal/testing"}, drivers...)},
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
 	{"internal/embed", 1, []string{"executors/memory", "executors/knowledge", "internal"}},

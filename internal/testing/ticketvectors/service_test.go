@@ -1,4 +1,4 @@
-package upkeep
+package ticketvectors
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"aob.dev/writ/bus"
-	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 )
 
@@ -21,11 +20,11 @@ func (a answering) Request(_ context.Context, _ string, data []byte) ([]byte, er
 	return a.answer(data), nil
 }
 
-// TestExecutorCheckIsFresh: however slow a service is, no vector is older than a second when it
+// TestCheckIsFresh: however slow a service is, no vector is older than a second when it
 // comes, so that none is refused for its age alone; and a service that refuses everything for its
 // age passes no forgery.
-func TestExecutorCheckIsFresh(t *testing.T) {
-	keys, err := ticketvectors.NewKeys()
+func TestCheckIsFresh(t *testing.T) {
+	keys, err := NewKeys()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +33,7 @@ func TestExecutorCheckIsFresh(t *testing.T) {
 		raw, _ := json.Marshal(r)
 		return raw
 	}
-	c := &ExecutorCheck{now: func() time.Time { return now }, keys: keys, target: ticketvectors.Target{Executor: "echo", Types: []string{"x.acme.echo"}, Args: json.RawMessage(`{}`)}}
+	c := &Check{now: func() time.Time { return now }, keys: keys, target: Target{Executor: "echo", Types: []string{"x.acme.echo"}, Args: json.RawMessage(`{}`)}}
 	c.conn = answering{answer: func(data []byte) []byte {
 		sent++
 		var d intents.Dispatch
@@ -47,7 +46,7 @@ func TestExecutorCheckIsFresh(t *testing.T) {
 		return report(intents.Report{Status: intents.Failed, Code: intents.ExecutorTimeout})
 	}}
 	late := 0
-	if err := c.Run(t.Context(), func(r CheckResult) {
+	if err := c.Run(t.Context(), func(r Answer) {
 		if r.Got == intents.ExecutorTimeout && r.Expect == intents.SignatureInvalid && r.Name != "" {
 			late++
 			if r.OK {

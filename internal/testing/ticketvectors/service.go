@@ -1,4 +1,4 @@
-package upkeep
+package ticketvectors
 
 import (
 	"context"
@@ -15,38 +15,37 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
-	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/schemas"
 )
 
-// ExecutorCheck is a test environment for an external executor: a bus with a listener, credentials,
-// and router keys that exist for this check only. Its tickets are valid nowhere else.
-type ExecutorCheck struct {
+// Check sends the vectors to an external executor, on a bus with a listener, credentials and router
+// keys of its own.
+type Check struct {
 	// Result is the schema of the result; nil: any result is valid.
 	Result *schemas.Schema
 
 	now    func() time.Time
 	dir    string
-	keys   ticketvectors.Keys
-	target ticketvectors.Target
+	keys   Keys
+	target Target
 	server *natsserver.Server
 	conn   bus.Conn
 	http   *http.Server
 	env    []string
 }
 
-// OpenExecutorCheck prepares a check of an executor. types are those that it executes, and args are
+// Open prepares a check of an executor. types are those that it executes, and args are
 // the arguments for the first of them.
-func OpenExecutorCheck(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *ExecutorCheck, err error) {
-	c = &ExecutorCheck{now: time.Now, target: ticketvectors.Target{Executor: name, Types: types, Args: args}}
+func Open(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *Check, err error) {
+	c = &Check{now: time.Now, target: Target{Executor: name, Types: types, Args: args}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if c.keys, err = ticketvectors.NewKeys(); err != nil {
+	if c.keys, err = NewKeys(); err != nil {
 		return c, err
 	}
 	if c.dir, err = os.MkdirTemp("", "writ-check-"); err != nil {
@@ -78,7 +77,7 @@ func OpenExecutorCheck(ctx context.Context, name string, types []string, args js
 }
 
 // serveKeys publishes the keys as a router does.
-func (c *ExecutorCheck) serveKeys(ctx context.Context) (url string, err error) {
+func (c *Check) serveKeys(ctx context.Context) (url string, err error) {
 	doc, err := json.Marshal(c.keys.JWKS())
 	if err != nil {
 		return "", err
@@ -99,24 +98,24 @@ func (c *ExecutorCheck) serveKeys(ctx context.Context) (url string, err error) {
 
 // Env are the environment variables of the service: WRIT_EXECUTOR, WRIT_NATS_URL,
 // WRIT_NATS_SEED_FILE and WRIT_URL, whose /.well-known/jwks.json has keys and origin.
-func (c *ExecutorCheck) Env() []string { return c.env }
+func (c *Check) Env() []string { return c.env }
 
-// CheckResult is the answer of a service to one vector.
-type CheckResult struct {
-	Name   string         `json:"name"`
-	Doc    string         `json:"doc"`
-	Expect intents.Code   `json:"expect"`
-	Status intents.Status `json:"status"`
-	Got    intents.Code   `json:"got"`
-	OK     bool           `json:"ok"` // executed exactly if it had to be
-	Reason string         `json:"reason,omitempty"`
+// Answer of a service to one vector.
+type Answer struct {
+	Name   string
+	Doc    string
+	Expect intents.Code
+	Status intents.Status
+	Got    intents.Code
+	OK     bool // executed exactly if it had to be
+	Reason string
 }
 
 // lookPause is the pause between the checks of Wait.
 const lookPause = 50 * time.Millisecond
 
 // Wait returns when the service answers. The error is the context's.
-func (c *ExecutorCheck) Wait(ctx context.Context) error {
+func (c *Check) Wait(ctx context.Context) error {
 	for {
 		_, err := c.conn.Request(ctx, bus.Exec(c.target.Types[0]), nil)
 		if !errors.Is(err, bus.ErrNoResponders) {
@@ -132,18 +131,18 @@ func (c *ExecutorCheck) Wait(ctx context.Context) error {
 const answerWait = 10 * time.Second
 
 // vectors returns all vectors, as of this moment.
-func (c *ExecutorCheck) vectors() ([]*ticketvectors.Vector, error) {
+func (c *Check) vectors() ([]*Vector, error) {
 	t := c.target
 	t.Now = c.now().UTC().Truncate(time.Second)
-	list, err := ticketvectors.Make(c.keys, t)
-	return slices.DeleteFunc(list, func(v *ticketvectors.Vector) bool {
+	list, err := Make(c.keys, t)
+	return slices.DeleteFunc(list, func(v *Vector) bool {
 		return v.Name == "ok-deadline" // needs a clock that stands still
 	}), err
 }
 
 // Run sends every vector and judges the answers. Each is made when it is sent: a deadline computed
 // at the start would have passed if a service is slow, and with it every forgery's.
-func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
+func (c *Check) Run(ctx context.Context, each func(Answer)) error {
 	all, err := c.vectors()
 	if err != nil {
 		return err
@@ -171,8 +170,8 @@ func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
 
 // judge: a valid ticket must be executed, with a result that matches its schema; any other must
 // fail, and not by its deadline alone.
-func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) CheckResult {
-	res := CheckResult{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
+func (c *Check) judge(v *Vector, reply []byte, err error) Answer {
+	res := Answer{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
 	if err != nil {
 		res.Reason = "no answer: " + err.Error()
 		return res
@@ -196,7 +195,7 @@ func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) 
 }
 
 // Close stops everything and removes its files.
-func (c *ExecutorCheck) Close() error {
+func (c *Check) Close() error {
 	var errs []error
 	if c.http != nil {
 		errs = append(errs, c.http.Close())
