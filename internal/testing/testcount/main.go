@@ -43,6 +43,11 @@ func run(events string, args []string) (err error) {
 	}
 	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...) //nolint:gosec // the caller's own command
 	cmd.Stderr = os.Stderr
+	if dir := scratch("/dev/shm"); dir != "" {
+		defer func() { _ = os.RemoveAll(dir) }()
+		// The toolchain builds where it did.
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()))
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

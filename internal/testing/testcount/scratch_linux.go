@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// The scratch directory wants this much free memory: tests keep data directories of nodes and
+// unpacked Pythons there, 2 GB of them at once at most.
+const scratchFree = 8 << 30
+
+// scratch makes the directory that tests use as TMPDIR, in memory if the machine has a place for
+// that (shm is /dev/shm): one where programs may be started and much is free. On a disk, tests of nodes
+// spend a quarter of their time on syncs. They show the same in memory, since they kill processes, not
+// machines; tests of power cuts bring a file system of their own. scratch returns "" if there is
+// no such place, or if the caller has set TMPDIR.
+func scratch(shm string) string {
+	var fs unix.Statfs_t
+	if os.Getenv("TMPDIR") != "" || unix.Statfs(shm, &fs) != nil || fs.Type != unix.TMPFS_MAGIC ||
+		fs.Flags&(unix.ST_NOEXEC|unix.ST_RDONLY) != 0 || fs.Bavail*uint64(fs.Bsize) < scratchFree { //nolint:gosec // block sizes are positive
+		return ""
+	}
+	dir, err := os.MkdirTemp(shm, "writ-test-")
+	if err != nil {
+		return ""
+	}
+	if os.Chmod(dir, os.ModeSticky|0o777) != nil { //nolint:gosec // as /tmp: sandboxes run as other users
+		_ = os.Remove(dir)
+		return ""
+	}
+	return filepath.Clean(dir)
+}
