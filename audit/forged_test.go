@@ -34,9 +34,9 @@ func (w *world) part(at int64, name string, change func(m map[string]any)) slice
 func (w *world) permits(at int64) slice {
 	w.Helper()
 	return w.rewritten(at, func(r *storage.Record) {
-		sealed, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
+		envelope, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
 		w.Must(err)
-		u, err := sealed.Open()
+		u, err := envelope.Open()
 		w.Must(err)
 		d, err := intents.ReadDecision(r.Parts[storage.PartDecision])
 		w.Must(err)

@@ -578,11 +578,11 @@ var holdMisdeeds = []misdeed{
 func (d *dishonest) lastApproval() (id string) {
 	d.Helper()
 	for _, r := range d.Records() {
-		sealed, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
+		envelope, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
 		if err != nil {
 			continue
 		}
-		if u, err := sealed.Open(); err == nil && u.Body().Intent.Type == "hitl.approve" {
+		if u, err := envelope.Open(); err == nil && u.Body().Intent.Type == "hitl.approve" {
 			id = u.ID()
 		}
 	}

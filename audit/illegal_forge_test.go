@@ -214,10 +214,10 @@ func (d *dishonest) says(o routertest.Intent) (position int64, by string, yes in
 func (d *dishonest) released(of int64, by string, approvals ...intents.Approval) int64 {
 	d.Helper()
 	position := d.releases(of, by, approvals...)
-	sealed, err := intents.ReadSigned(d.records[of].Parts[storage.PartEnvelope])
+	envelope, err := intents.ReadSigned(d.records[of].Parts[storage.PartEnvelope])
 	d.Must(err)
 	var said intents.Body
-	d.Must(json.Unmarshal([]byte(sealed.Payload), &said))
+	d.Must(json.Unmarshal([]byte(envelope.Payload), &said))
 	if said.Intent.Type != state.TypeApprovalAsk {
 		d.ends(of, intents.Done, intents.OK)
 		return position

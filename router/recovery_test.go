@@ -250,10 +250,10 @@ func TestRecoverRevoked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
-			order := routertest.Intent{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
+			intent := routertest.Intent{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
 			began, died := make(chan struct{}), make(chan struct{})
 			w.Bus.On("session.create", dies(began, died))
-			go w.Send(w.Sign(order))
+			go w.Send(w.Sign(intent))
 			<-began
 			position := w.Journal.Next() - 1
 			revoke(w)

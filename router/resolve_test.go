@@ -13,18 +13,18 @@ func unknownCall(t *testing.T) (*routertest.World, routertest.Intent, *intents.A
 	t.Helper()
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
-	order := task.CallIntent("feed", `{"n":1}`)
-	w, open := left(w, order)
+	call := task.CallIntent("feed", `{"n":1}`)
+	w, open := left(w, call)
 	w.Start()
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	return w, order, open
+	return w, call, open
 }
 
 func TestResolveDone(t *testing.T) {
-	w, order, open := unknownCall(t)
-	w.Want(w.Do(order), intents.Indeterminate)
+	w, call, open := unknownCall(t)
+	w.Want(w.Do(call), intents.Indeterminate)
 	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "done", Reason: "seen at the other end"}), intents.OK)
-	again := w.Want(w.Do(order), intents.OK)
+	again := w.Want(w.Do(call), intents.OK)
 	if !again.Replayed || again.IntentID != open.IntentID {
 		t.Errorf("%+v", again)
 	}
@@ -35,9 +35,9 @@ func TestResolveDone(t *testing.T) {
 }
 
 func TestResolveFailed(t *testing.T) {
-	w, order, open := unknownCall(t)
+	w, call, open := unknownCall(t)
 	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
-	again := w.Want(w.Do(order), intents.OK) // the key is free for the same intent
+	again := w.Want(w.Do(call), intents.OK) // the key is free for the same intent
 	if again.Replayed || *again.Position == *open.Position {
 		t.Errorf("%+v", again)
 	}

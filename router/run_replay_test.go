@@ -236,8 +236,8 @@ func TestReplayRepeatsEffects(t *testing.T) {
 	}
 
 	args.RepeatEffects = true
-	order := replayIntent(r, args)
-	x := releaseWorld{w, nil, w.Want(w.Do(order), intents.ApprovalRequired)}
+	intent := replayIntent(r, args)
+	x := releaseWorld{w, nil, w.Want(w.Do(intent), intents.ApprovalRequired)}
 	if puts() != before {
 		t.Errorf("%d effects before approval", puts())
 	}
@@ -250,7 +250,7 @@ func TestReplayRepeatsEffects(t *testing.T) {
 	if v := again.View(); v.Status != catalog.PlanComplete || puts() != 2*before {
 		t.Errorf("%s, %d effects, want %d", v.Status, puts(), 2*before)
 	}
-	if a := w.Want(w.Do(order), intents.OK); !a.Replayed || puts() != 2*before { // the same intent is the same replay
+	if a := w.Want(w.Do(intent), intents.OK); !a.Replayed || puts() != 2*before { // the same intent is the same replay
 		t.Errorf("again: %+v, %d effects", a, puts())
 	}
 }

@@ -105,7 +105,7 @@ var refusals = []struct {
 // turn plays a user's request from plan.open to plan.close: one step that does what is in
 // the mix. Each turn goes wrong in one way, too.
 func (w *world) turn(ctx context.Context, n int, decided *atomic.Int64) error {
-	order := func(t turn, role intents.Role, typ string, args any, want intents.Code) error {
+	submit := func(t turn, role intents.Role, typ string, args any, want intents.Code) error {
 		decided.Add(1)
 		_, err := w.submit(ctx, role, t, typ, args, want)
 		return err
@@ -116,20 +116,20 @@ func (w *world) turn(ctx context.Context, n int, decided *atomic.Int64) error {
 	}
 	decided.Add(4) // that open it
 	err = w.eachOfMix(t, func(role intents.Role, typ string, args any) error {
-		return order(t, role, typ, args, intents.OK)
+		return submit(t, role, typ, args, intents.OK)
 	})
 	if err != nil {
 		return err
 	}
 	no := refusals[n%len(refusals)]
-	if err := order(t, no.role, no.typ, no.args, no.code); err != nil {
+	if err := submit(t, no.role, no.typ, no.args, no.code); err != nil {
 		return err
 	}
 	ends := catalog.PlanClose{PlanID: t.plan, Epoch: 1, Status: "failed", Failure: &catalog.Failure{Reason: "infeasible: no data", CompletedSteps: []int{}}}
-	if err := order(t, intents.RoleManager, "plan.close", ends, intents.OK); err != nil || n%dataEvery != 0 {
+	if err := submit(t, intents.RoleManager, "plan.close", ends, intents.OK); err != nil || n%dataEvery != 0 {
 		return err
 	}
-	return order(t, intents.RoleOperator, "admin.put", catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "x.limit", Value: fmt.Append(nil, n)}}, intents.OK)
+	return submit(t, intents.RoleOperator, "admin.put", catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "x.limit", Value: fmt.Append(nil, n)}}, intents.OK)
 }
 
 // answering is a bus on which every executor answers at once, each with what

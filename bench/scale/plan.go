@@ -45,11 +45,11 @@ const (
 	day           = 86_400
 	// A newer snapshot is made in so many seconds, or once so many bytes of the last one have
 	// an intent behind it.
-	snapshotSeconds, snapshotOrder = 300, 2 << 10
-	gigabyte                       = 1e9
-	saturating                     = time.Second
-	mostRouters                    = 64
-	simulated                      = 20_000 // intents
+	snapshotSeconds, snapshotIntent = 300, 2 << 10
+	gigabyte                        = 1e9
+	saturating                      = time.Second
+	mostRouters                     = 64
+	simulated                       = 20_000 // intents
 )
 
 // Answer works it out.
@@ -166,7 +166,7 @@ func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers fl
 	p.add("disk_gb", disk)
 	p.add("network_gb_a_day", network)
 	kept := fullest * keptSeconds
-	behind := max(fullest*snapshotSeconds, kept*m[SnapshotBytes]/snapshotOrder)
+	behind := max(fullest*snapshotSeconds, kept*m[SnapshotBytes]/snapshotIntent)
 	p.add("minutes_to_start", (m.takes(kept, Snapshot) + m.takes(behind, Apply)).Minutes())
 	p.add("hours_to_read_the_journal", fullest*days*day*m.takes(1, Apply).Hours())
 	p.add("cost_a_month", cores*a.Value("price_core")+memory*a.Value("price_memory_gb")+disk*a.Value("price_disk_gb")+30*network*a.Value("price_network_gb"))

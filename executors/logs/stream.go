@@ -24,7 +24,7 @@ const page = 200
 type stream struct {
 	tenant, user, client string
 	plan, filter, node   string
-	ordered              time.Time
+	requested            time.Time
 
 	opened bool      // this and until are guarded by Logs.mu
 	until  time.Time // of the address; once it is open, of the stream

@@ -152,8 +152,8 @@ func TestConsoleApproval(t *testing.T) {
 			t.Errorf("another user's plan: %d", p.status)
 		}
 	}
-	order := a.open("/console/intents/" + id)
-	order.shows(t, id, "outlet_list", "Receipt")
+	page := a.open("/console/intents/" + id)
+	page.shows(t, id, "outlet_list", "Receipt")
 	for _, path := range consolePages {
 		a.open(path).shows(t)
 	}

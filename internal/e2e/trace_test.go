@@ -196,7 +196,7 @@ func TestTraceGoesOn(t *testing.T) {
 	if err := flush(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	orders, turns, carried := s.intents(held.PlanID), 0, 0
+	signed, turns, carried := s.intents(held.PlanID), 0, 0
 	spans, _ := c.got()
 	for _, x := range spans {
 		switch x.GetName() {
@@ -207,7 +207,7 @@ func TestTraceGoesOn(t *testing.T) {
 		case "router":
 			ours := false
 			for _, a := range x.GetAttributes() {
-				ours = ours || slices.ContainsFunc(orders, func(o intent) bool { return o.Decision.IntentID == a.GetValue().GetStringValue() })
+				ours = ours || slices.ContainsFunc(signed, func(o intent) bool { return o.Decision.IntentID == a.GetValue().GetStringValue() })
 			}
 			if !ours {
 				continue
@@ -215,8 +215,8 @@ func TestTraceGoesOn(t *testing.T) {
 		default:
 			continue
 		}
-		if id := hex.EncodeToString(x.GetTraceId()); id != orders[0].TraceID {
-			t.Errorf("%s is in trace %s, the intents in %s", x.GetName(), id, orders[0].TraceID)
+		if id := hex.EncodeToString(x.GetTraceId()); id != signed[0].TraceID {
+			t.Errorf("%s is in trace %s, the intents in %s", x.GetName(), id, signed[0].TraceID)
 		}
 	}
 	if turns != 2 || carried != 2 {

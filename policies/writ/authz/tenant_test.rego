@@ -13,7 +13,7 @@ wrong := {
 	"ttl_max": {"type": "memory.query", "values": [60, {"*": "60"}, ["60"], {"*": null}]},
 }
 
-typed(type) := object.union(intent, {"intent": {"type": type}})
+typed(type) := object.union(call, {"intent": {"type": type}})
 
 test_what_cannot_be_read_is_denied if {
 	every key, w in wrong {
@@ -49,7 +49,7 @@ test_null_says_nothing if {
 }
 
 test_data_of_other_policies_is_theirs if {
-	deny := authz.deny with input as intent with data.directory as directory({"x.ours": "anything"})
+	deny := authz.deny with input as call with data.directory as directory({"x.ours": "anything"})
 	deny == set()
 }
 

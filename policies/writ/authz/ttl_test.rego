@@ -2,7 +2,7 @@ package writ.authz_test
 
 import data.writ.authz
 
-signed(type, ttl) := object.union(intent, {"intent": {"type": type}, "constraints": {"ttl_sec": ttl}})
+signed(type, ttl) := object.union(call, {"intent": {"type": type}, "constraints": {"ttl_sec": ttl}})
 
 test_ttl_default if {
 	deny := authz.deny with input as signed("read_memory", 300) with data.directory as directory({})
