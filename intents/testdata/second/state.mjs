@@ -25,9 +25,9 @@ const admitOnce = (jwk) => {
   return admitted.get(name);
 };
 
-// orderKey is what stands for an idempotency key: 16 bytes of a SHA-256 over texts,
+// intentKey is what stands for an idempotency key: 16 bytes of a SHA-256 over texts,
 // each behind its length in four bytes.
-function orderKey(...texts) {
+function intentKey(...texts) {
   const h = createHash("sha256");
   for (const text of ["intent", ...texts]) {
     const bytes = Buffer.from(text);
@@ -258,7 +258,7 @@ export class State {
     const { actor, intent, context = {} } = body;
     const kid = raw ? actor.kid : kidOf(envelope.header, "writ-intent+jws");
     must(base64url(kid) !== null && (actor.kid ?? kid) === kid, "an intent that names no key, or two");
-    const name = orderKey(actor.tenant, actor.user_id, intent.type, body.constraints.idempotency_key);
+    const name = intentKey(actor.tenant, actor.user_id, intent.type, body.constraints.idempotency_key);
     return { body, d, facts, position: r.position, digest: r.digest, context, ...actor, ...intent, kid, name, raw, input, sig: envelope.sig };
   }
 
