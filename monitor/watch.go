@@ -45,13 +45,6 @@ type state struct {
 // maxIncidents is how many ended incidents are retained for people.
 const maxIncidents = 100
 
-// Silence suppresses the notifications of a rule until a time. Its incidents are retained all the
-// same.
-type Silence struct {
-	Rule  string    `json:"rule"`
-	Until time.Time `json:"until"`
-}
-
 // Watch checks figures periodically, and notifies receivers of alerts: once when one begins, and
 // once when it ends.
 //
@@ -62,7 +55,7 @@ type Watch struct {
 	Tenants   func() []string
 	Process   func() Process
 	Receivers []Receiver
-	Dir       string // of the files alerts.json and silences.json
+	Dir       string // of the file alerts.json
 	Now       func() time.Time
 	Log       *slog.Logger
 
@@ -113,10 +106,6 @@ func (w *Watch) Look(ctx context.Context) error {
 	if _, err := durable.ReadJSON(alertsFile(w.Dir), &s); err != nil {
 		return err
 	}
-	silences, err := Silences(w.Dir)
-	if err != nil {
-		return err
-	}
 	s.Figures = of[hour]
 	for _, r := range Rules {
 		w.judge(ctx, &s, r, of[r.Window], now)
@@ -124,7 +113,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	if err := durable.WriteJSON(alertsFile(w.Dir), s); err != nil {
 		return err
 	}
-	return w.notify(ctx, &s, silences, now)
+	return w.notify(ctx, &s)
 }
 
 // read brings the slices up to a time. It reads the newest two again: the last minute was
@@ -211,13 +200,10 @@ func (w *Watch) names() (out []string) {
 }
 
 // notify sends what is owed. A receiver that fails is tried again at the next look.
-func (w *Watch) notify(ctx context.Context, s *state, silences []Silence, now time.Time) error {
+func (w *Watch) notify(ctx context.Context, s *state) error {
 	var errs []error
 	for i := range s.Incidents {
 		x := &s.Incidents[i]
-		if slices.ContainsFunc(silences, func(q Silence) bool { return q.Rule == x.Rule && now.Before(q.Until) }) {
-			continue
-		}
 		for _, r := range w.Receivers {
 			at := slices.Index(x.Owed, r.Name())
 			if at < 0 {
@@ -236,8 +222,7 @@ func (w *Watch) notify(ctx context.Context, s *state, silences []Silence, now ti
 	return errors.Join(errs...)
 }
 
-func alertsFile(dir string) string   { return filepath.Join(dir, "alerts.json") }
-func silencesFile(dir string) string { return filepath.Join(dir, "silences.json") }
+func alertsFile(dir string) string { return filepath.Join(dir, "alerts.json") }
 
 // ReadStored returns the figures and incidents that a watch has left in a directory, the newest
 // first.
@@ -249,26 +234,4 @@ func ReadStored(dir string) (Figures, []Incident, error) {
 	}
 	slices.SortStableFunc(s.Incidents, func(a, b Incident) int { return cmp.Compare(b.Since.UnixNano(), a.Since.UnixNano()) })
 	return s.Figures, s.Incidents, err
-}
-
-// Silences of a directory.
-func Silences(dir string) (list []Silence, err error) {
-	_, err = durable.ReadJSON(silencesFile(dir), &list)
-	return list, err
-}
-
-// Silent silences a rule until a time; a time that has passed ends its silence.
-func Silent(dir, rule string, until, now time.Time) error {
-	if !slices.ContainsFunc(Rules, func(r Rule) bool { return r.Name == rule }) {
-		return fmt.Errorf("no rule has the name %s", rule)
-	}
-	list, err := Silences(dir)
-	if err != nil {
-		return err
-	}
-	list = slices.DeleteFunc(list, func(s Silence) bool { return s.Rule == rule || !now.Before(s.Until) })
-	if now.Before(until) {
-		list = append(list, Silence{rule, until})
-	}
-	return durable.WriteJSON(silencesFile(dir), list)
 }

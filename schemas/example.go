@@ -48,19 +48,6 @@ func (p Part) Members() []string {
 	return slices.Sorted(maps.Keys(p.schema.Properties))
 }
 
-// Texts lists the allowed texts at this place, if the schema lists them.
-func (p Part) Texts() (out []string) {
-	if p.schema == nil || p.schema.Enum == nil {
-		return nil
-	}
-	for _, v := range p.schema.Enum.Values {
-		if s, ok := v.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // exampleDepth bounds examples of schemas that refer to themselves.
 const exampleDepth = 8
 

@@ -32,7 +32,7 @@ func TestBlobsOnNATS(t *testing.T) {
 }
 
 // blobsOn takes a node through a life with its blobs on a server: created there, found there by
-// every command, moved to another place and back.
+// every command, and in no other place.
 func blobsOn(t *testing.T, at, other datadir.BlobsAt) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -50,12 +50,12 @@ func blobsOn(t *testing.T, at, other datadir.BlobsAt) {
 	must(t, err)
 	ref, _, err := b.Keep(t.Context(), "default", strings.NewReader("kept"))
 	must(t, err)
-	loose, _, err := b.Keep(t.Context(), "default", strings.NewReader("young"))
+	_, _, err = b.Keep(t.Context(), "default", strings.NewReader("young"))
 	must(t, errors.Join(err, b.Close()))
 
 	for _, wrong := range []datadir.BlobsAt{other, {URL: datadir.InDir}} {
 		cfg.Blobs = wrong
-		if n, err := node.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "writ storage move") {
+		if n, err := node.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "set blobs as it was") {
 			t.Errorf("another place: %v, %v", n, err)
 		}
 		if f := (Examination{Dir: dir, Blobs: cfg.Blobs}).blobs(t.Context()); f.Level != Fail {
@@ -70,20 +70,6 @@ func blobsOn(t *testing.T, at, other datadir.BlobsAt) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	audited(t, dir, ref)
-
-	// All of it, there and back.
-	for _, to := range []datadir.BlobsAt{other, {URL: datadir.InDir}, at} {
-		m, err := MoveBlobs(t.Context(), dir, to)
-		if err != nil || int64(m.Blobs) != s.Blobs.Count || m.To != to.URL {
-			t.Fatalf("%+v, %v; there are %d", m, err, s.Blobs.Count)
-		}
-		audited(t, dir, ref)
-		audited(t, dir, loose)
-		if _, err := MoveBlobs(t.Context(), dir, to); err == nil {
-			t.Error("moved to where they are")
-		}
-	}
-	once(t, config(dir))
 
 	// A copy remembers the place too.
 	backup, again := filepath.Join(t.TempDir(), "copy"), filepath.Join(t.TempDir(), "again")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/storage"
@@ -106,7 +107,10 @@ func (s *StorageStatus) blobs(ctx context.Context, dir string, tenants []string)
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	for _, tenant := range withSystem(tenants) {
+	if !slices.Contains(tenants, ledger.SystemTenant) { // of policies and catalogs
+		tenants = append(slices.Clone(tenants), ledger.SystemTenant)
+	}
+	for _, tenant := range tenants {
 		refs, err := b.ListOld(ctx, tenant, everyAge)
 		if err != nil {
 			return err
@@ -115,6 +119,9 @@ func (s *StorageStatus) blobs(ctx context.Context, dir string, tenants []string)
 	}
 	return nil
 }
+
+// everyAge is an age that every blob has, whatever the clocks of two machines say.
+const everyAge = -100 * 365 * 24 * time.Hour
 
 func journalSize(ctx context.Context, dir string) (size StoreSize, err error) {
 	j, err := sqlite.OpenSizes(ctx, datadir.JournalFile(dir))

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"aob.dev/writ/internal/clock"
@@ -31,7 +30,6 @@ func receivers(c config.Config) (out []monitor.Receiver, err error) {
 
 var alertRows = []row{
 	{use: "list", short: "Show what is wrong now, and what was", make: alertsList},
-	{use: "silence RULE", short: "Tell nobody of a rule for a time", make: alertsSilence},
 	{use: "test", short: "Send a test to everybody who gets alerts", make: alertsTest},
 }
 
@@ -39,7 +37,6 @@ var alertRows = []row{
 type alertsView struct {
 	Figures   monitor.Figures    `json:"figures"`
 	Incidents []monitor.Incident `json:"incidents"`
-	Silences  []monitor.Silence  `json:"silences"`
 }
 
 // Window is how long the figures are of.
@@ -50,42 +47,19 @@ func (v alertsView) Window() string {
 func alertsList(c *command) {
 	c.dataFlag()
 	c.answer = func([]string) (answer, error) {
-		v := alertsView{Incidents: []monitor.Incident{}, Silences: []monitor.Silence{}}
+		v := alertsView{Incidents: []monitor.Incident{}}
 		figures, incidents, err := monitor.ReadStored(c.dir)
 		if err != nil {
 			return answer{}, err
 		}
 		v.Figures, v.Incidents = figures, append(v.Incidents, incidents...)
 		v.Figures.Skills, v.Figures.Agents = append([]monitor.SkillFigure{}, figures.Skills...), append([]monitor.AgentFigure{}, figures.Agents...)
-		silences, err := monitor.Silences(c.dir)
-		v.Silences = append(v.Silences, silences...)
-		return answer{data: v, text: render("alerts.table", v)}, err
-	}
-}
-
-func alertsSilence(c *command) {
-	c.dataFlag()
-	for _, r := range monitor.Rules {
-		c.ValidArgs = append(c.ValidArgs, r.Name)
-	}
-	length := c.Flags().Duration("for", 2*time.Hour, "how long; 0 ends a silence")
-	c.answer = func(args []string) (answer, error) {
-		now := time.Now()
-		until := now.Add(*length)
-		if err := monitor.Silent(c.dir, args[0], until, now); err != nil {
-			return answer{}, usage(fmt.Errorf("%w: the rules are %s", err, strings.Join(c.ValidArgs, ", ")))
-		}
-		return answer{data: monitor.Silence{Rule: args[0], Until: until}, note: fmt.Sprintf("nobody is told of %s until %s\n", args[0], until.UTC().Format(time.RFC3339))}, nil
+		return answer{data: v, text: render("alerts.table", v)}, nil
 	}
 }
 
 func alertsTest(c *command) {
-	load := c.configFlags("alert_webhook_secret", "alert_slack", "alert_email_password")
-	c.answer = func([]string) (answer, error) {
-		cfg, err := load()
-		if err != nil {
-			return answer{}, err
-		}
+	c.withConfig(func(cfg config.Config, _ []string) (answer, error) {
 		all, err := receivers(cfg)
 		if err != nil {
 			return answer{}, malformed(err)
@@ -102,5 +76,5 @@ func alertsTest(c *command) {
 			}
 		}
 		return answer{data: told, note: fmt.Sprintf("%d of %d have taken it\n", len(all)-len(errs), len(all))}, errors.Join(errs...)
-	}
+	}, "alert_webhook_secret", "alert_slack", "alert_email_password")
 }

@@ -20,19 +20,15 @@ import (
 )
 
 func auditShow(c *command) {
-	c.dataFlag()
 	c.ids = &recordedIntents
-	c.answer = func(args []string) (a answer, err error) {
-		err = c.archive(func(in *datadir.Archive) error {
-			found, err := audit.Find(c.Context(), in.Records, args[0])
-			if err == nil {
-				a = answer{data: found}
-				a.text, err = shownText(found)
-			}
-			return err
-		})
-		return a, err
-	}
+	c.ofRecord(func(in *datadir.Archive, args []string) (answer, error) {
+		found, err := audit.Find(c.Context(), in.Records, args[0])
+		if err != nil {
+			return answer{}, err
+		}
+		text, err := shownText(found)
+		return answer{data: found, text: text}, err
+	})
 }
 
 func shownText(found []audit.RecordView) (string, error) {
@@ -66,24 +62,20 @@ func shownLine(s audit.RecordView) string {
 }
 
 func auditProve(c *command) {
-	c.dataFlag()
 	c.ids = &recordedIntents
-	c.answer = func(args []string) (said answer, err error) {
-		err = c.archive(func(a *datadir.Archive) error {
-			if err := a.AwaitCheckpoint(c.Context()); err != nil {
-				return err
-			}
-			p, err := audit.Prove(c.Context(), a.Source, args[0])
-			if err == nil {
-				err = p.Check(audit.NewTrust(a.Root))
-			}
-			if err == nil {
-				said, err = document(p)
-			}
-			return err
-		})
-		return said, err
-	}
+	c.ofRecord(func(a *datadir.Archive, args []string) (answer, error) {
+		if err := a.AwaitCheckpoint(c.Context()); err != nil {
+			return answer{}, err
+		}
+		p, err := audit.Prove(c.Context(), a.Source, args[0])
+		if err == nil {
+			err = p.Check(audit.NewTrust(a.Root))
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		return document(p)
+	})
 }
 
 // tailPause is how long tail waits before it looks again.

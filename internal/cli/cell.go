@@ -19,12 +19,7 @@ var cellRows = []row{
 }
 
 func cellCreate(c *command) {
-	load := c.configFlags("policy_token")
-	c.answer = func(args []string) (answer, error) {
-		cfg, err := load()
-		if err != nil {
-			return answer{}, err
-		}
+	c.withConfig(func(cfg config.Config, args []string) (answer, error) {
 		feed, err := policyFeed(cfg)
 		if err != nil {
 			return answer{}, malformed(err)
@@ -40,35 +35,24 @@ func cellCreate(c *command) {
 		origin, err := cell.Create(args[0], policy, types)
 		note := fmt.Sprintf("made %s: give each process the directory of its role alone, and take %s offline\n", args[0], cell.Keys(args[0], "root"))
 		return answer{data: map[string]string{"origin": origin}, text: origin + "\n", note: note}, err
-	}
+	}, "policy_token")
 }
 
 // inCell has a command be a process of the cell whose keys are in its first argument.
 func inCell(c *command, do func(cfg node.Config, args []string) (answer, error)) {
-	load := c.configFlags("bootstrap_key", "documents_auth", "policy_token")
-	c.answer = func(args []string) (answer, error) {
-		cfg, err := load()
+	c.withConfig(func(cfg config.Config, args []string) (answer, error) {
+		cfg.Keys = []string{cell.Keys(args[0], "router")}
+		cluster, err := clusterOf(cfg)
+		if err != nil {
+			return answer{}, usage(fmt.Errorf("%s: %w", args[0], err))
+		}
+		n, _, err := processConfig(c.Context(), c.std, cfg, c.configFile(), extras{})
 		if err != nil {
 			return answer{}, err
 		}
-		n, err := c.ofCell(cfg, c.configFile(), args[0])
-		if err != nil {
-			return answer{}, err
-		}
+		n.Cluster = cluster
 		return do(n, args)
-	}
-}
-
-// ofCell is the configuration of a process of the cell whose keys are in a directory.
-func (c *command) ofCell(cfg config.Config, file, dir string) (n node.Config, err error) {
-	cfg.Keys = []string{cell.Keys(dir, "router")}
-	cluster, err := clusterOf(cfg)
-	if err != nil {
-		return n, usage(fmt.Errorf("%s: %w", dir, err))
-	}
-	n, _, err = processConfig(c.Context(), c.std, cfg, file, extras{})
-	n.Cluster = cluster
-	return n, err
+	}, "bootstrap_key", "documents_auth", "policy_token")
 }
 
 func cellBegin(c *command) {
@@ -95,12 +79,7 @@ func cellCopy(c *command) {
 }
 
 func cellStatus(c *command) {
-	load := c.configFlags()
-	c.answer = func([]string) (answer, error) {
-		cfg, err := load()
-		if err != nil {
-			return answer{}, err
-		}
+	c.withConfig(func(cfg config.Config, _ []string) (answer, error) {
 		cluster, err := clusterOf(cfg)
 		if err != nil {
 			return answer{}, usage(err)
@@ -110,5 +89,5 @@ func cellStatus(c *command) {
 			return answer{}, err
 		}
 		return answer{data: s, text: render("cell", s), end: unless(len(s.Routers) > 0 && s.Recorder != "", "the cell is not whole")}, nil
-	}
+	})
 }

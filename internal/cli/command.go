@@ -166,6 +166,18 @@ func (c *command) archive(fn func(*datadir.Archive) error) error {
 	return errors.Join(fn(a), a.Close())
 }
 
+// ofRecord is a command that reads the record of a data directory.
+func (c *command) ofRecord(do func(in *datadir.Archive, args []string) (answer, error)) {
+	c.dataFlag()
+	c.answer = func(args []string) (said answer, err error) {
+		err = c.archive(func(in *datadir.Archive) error {
+			said, err = do(in, args)
+			return err
+		})
+		return said, err
+	}
+}
+
 // input reads a file, or standard input if args has no file or "-".
 func (c *command) input(args []string) ([]byte, error) {
 	r := c.std.In

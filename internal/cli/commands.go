@@ -131,13 +131,12 @@ func commands() []row {
 		{use: "commands", short: "List all commands", make: commandList},
 		{use: "intent", short: "Write, check, sign, verify, submit, resolve and erase intents", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
-		{use: "alerts", short: "Show alerts and what they come from, silence and test them", group: alertRows},
-		{use: "trace PLAN", short: "Draw when the intents of a plan came and what they took, from the record alone", make: traceCommand},
+		{use: "alerts", short: "Show alerts and what they come from, and test who gets them", group: alertRows},
 		{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
 		{use: "receipt", short: "Get and verify receipts", group: receiptRows},
 		{use: "approvals", short: "List held intents, approve and reject them", group: approvalRows},
 		{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows},
-		{use: "registry", short: "Check, list, show, compare and push agents", group: registryRows},
+		{use: "registry", short: "Check, list, show and push agents", group: registryRows},
 		{use: "policy", short: "Check, test, explain, sign and try out policies", group: policyRows},
 		{use: "keys", short: "Make, list, rotate and revoke keys", group: keyRows},
 		{use: "tenant", short: "Create and list tenants, and set their data", group: tenantRows},
@@ -161,7 +160,7 @@ func commands() []row {
 var intentRows = []row{
 	{use: "new TYPE", short: "Print an intent of a type to fill in", make: intentNew},
 	{use: "produce SENTENCE…", short: "Have an agent sign the one intent that a sentence asks for", make: intentProduce},
-	{use: "lint [FILE|-]", short: "List everything that is wrong with an intent, and how to fix it", make: intentLint},
+	{use: "lint [FILE|-]", short: "List everything that is wrong with an intent", make: intentLint},
 	{use: "sign [FILE|-] --signer FILE", short: "Sign an intent with a key", make: intentSign},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an intent, offline", make: intentVerify},
 	{use: "submit [FILE|-]", short: "Send a signed intent to a router", make: intentSubmit},
@@ -214,7 +213,6 @@ var registryRows = []row{
 	{use: "show NAME [DIR]", short: "Show an agent: its definition, what it may do, and its system prompt", make: registryShow},
 	{use: "push DIR", short: "Put the agents of a directory in force for a tenant, by an operator's intent", make: registryPush},
 	{use: "revert", short: "Put the revision before the one in force in force again", make: registryRevert},
-	{use: "diff DIR DIR", short: "Compare two registries: first what the agents may do, then their files; exit 1 if they differ", make: registryDiff},
 }
 
 var keyRows = []row{
@@ -302,7 +300,6 @@ var storageRows = []row{
 	},
 	{use: "gc", short: "Remove what has expired, is too old, left over or unnamed; writ must not run", make: storageCollect},
 	{use: "copy --from URL|DIR --to URL|DIR", short: "Copy all documents to another store and compare both; writ must not run", make: storageCopy},
-	{use: "move --to URL", short: "Move all artifacts to another store; writ must not run", make: storageMove},
 }
 
 // listing is the command `list` of a group: the rows of each tenant, by a text template.

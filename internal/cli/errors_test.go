@@ -16,7 +16,7 @@ func TestAbsentFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{
-		"intent lint none.json", "intent submit none.json", "registry check none.json", "registry diff none.json none.json", "policy check none.json",
+		"intent lint none.json", "intent submit none.json", "registry check none.json", "policy check none.json",
 		"policy test none.json", "receipt verify none.json --keys k", "audit verify none.json", "sandbox run none.json", "keys put none.json", "up --config none.json",
 		"kb add none.json --url http://127.0.0.1:1 --key k",
 	} {

@@ -118,7 +118,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 		switch command {
 		case "plan list", "approvals list", "workflow list", "query SEARCH", "query SQL usage", "kb search", "kb list", "cache stats", "cache clear", "user put", "user list",
 			"apikey create", "apikey list", "apikey revoke", "role put", "role list", "tenant add", "tenant list", "grant revoke", "skill list", "keys list", "keys export", "keys rotate",
-			"alerts list", "alerts silence", "executor list", "events list", "events issue", "events revoke", "intent new", "health", "confirm clock", "audit fsck", "storage status":
+			"alerts list", "executor list", "events list", "events issue", "events revoke", "intent new", "health", "confirm clock", "audit fsck", "storage status":
 		default:
 			continue
 		}

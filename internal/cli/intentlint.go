@@ -14,11 +14,10 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// finding is one fault of an intent, and how to fix it.
+// finding is one fault of an intent.
 type finding struct {
 	Pointer  string `json:"pointer"`
 	Reason   string `json:"reason"`
-	Fix      string `json:"fix"`
 	ByItself bool   `json:"sign_adds,omitempty"` // writ intent sign adds it: the intent is not at fault
 }
 
@@ -51,7 +50,7 @@ func lintAnswer(p paint, found []finding) answer {
 		Findings []finding `json:"findings"`
 	}{valid, append([]finding{}, found...)}}
 	for _, x := range found {
-		a.text += fmt.Sprintf("%s: %s\n    fix: %s\n", p.bold(printable(cmp.Or(x.Pointer, "/"))), printable(x.Reason), printable(x.Fix))
+		a.text += fmt.Sprintf("%s: %s\n", p.bold(printable(cmp.Or(x.Pointer, "/"))), printable(x.Reason))
 	}
 	switch {
 	case len(found) == 0:
@@ -69,7 +68,7 @@ func lint(raw []byte, types *catalog.Catalog, role intents.Role) ([]finding, err
 		return nil, err
 	}
 	if len(raw) > intents.MaxSize {
-		found = append(found, finding{"", fmt.Sprintf("has %d bytes, and at most %d are accepted", len(raw), intents.MaxSize), `send large data by reference: a member "from" of args with a file id, cas:// or an intent_id`, false})
+		found = append(found, finding{"", fmt.Sprintf("has %d bytes, and at most %d are accepted", len(raw), intents.MaxSize), false})
 	}
 	tree, err := decoded(raw)
 	if err != nil {
@@ -77,7 +76,7 @@ func lint(raw []byte, types *catalog.Catalog, role intents.Role) ([]finding, err
 	}
 	top, ok := tree.(map[string]any)
 	if !ok {
-		return append(found, finding{"", "is not a JSON object", "write {\"version\": \"1.0\", …}: see writ intent new", false}), nil
+		return append(found, finding{"", "is not a JSON object: see writ intent new", false}), nil
 	}
 	shape, err := schemas.Lookup(schemas.Base + "envelope.json")
 	if err != nil {
@@ -88,12 +87,12 @@ func lint(raw []byte, types *catalog.Catalog, role intents.Role) ([]finding, err
 	found = append(found, more...)
 	if sig, signed := top["sig"]; signed && len(found) == 0 {
 		if _, err := intents.Parse(raw); err != nil {
-			found = append(found, finding{"/sig", reasonOf(err), signHint, false})
+			found = append(found, finding{"/sig", reasonOf(err), false})
 		} else if member(top, "actor", "grant") == nil && !signedByOperator(top, types, role) {
-			found = append(found, finding{"/actor/grant", "is required: the key signs for a user, and the grant says that it may", "get one: writ intent new, or POST /v1/grants; an operator's key needs none", false})
+			found = append(found, finding{"/actor/grant", "is required: the key signs for a user, and the grant says that it may", false})
 		}
 	} else if text, _ := sig.(string); strings.HasPrefix(text, intents.RawPrefix) && member(top, "actor", "kid") == nil {
-		found = append(found, finding{"/actor/kid", "is required: a raw signature names its key here", "writ intent sign adds it; by hand: \"kid\": the kid that writ keys list shows", false})
+		found = append(found, finding{"/actor/kid", "is required: a raw signature names its key here", false})
 	}
 	return found, err
 }
@@ -105,8 +104,6 @@ func signedByOperator(top map[string]any, types *catalog.Catalog, role intents.R
 	return (role == "" || role == intents.RoleOperator) && (!known || row.MaySign(intents.RoleOperator))
 }
 
-const signHint = "sign it again: writ intent sign --signer FILE"
-
 // lintShape checks an intent against the schema of the envelope. A missing sig is not a fault, nor
 // are members that `writ intent sign` adds.
 func lintShape(shape *schemas.Schema, top map[string]any) (found []finding) {
@@ -116,17 +113,22 @@ func lintShape(shape *schemas.Schema, top map[string]any) (found []finding) {
 		by = schemas.Unsigned()
 	}
 	for _, v := range by.Validate(top) {
-		x := finding{v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, top), false}
-		switch {
-		case v.Pointer == "/sig":
-			x.Reason, x.Fix = "must be "+intents.SigForms, signHint
-		case filledIn(top, v.Pointer):
-			_, name := cutPointer(v.Pointer)
-			x.Fix, x.ByItself = fmt.Sprintf("writ intent sign adds it; by hand: %q: %s", name, example(shape, v.Pointer)), !signed
+		x := finding{v.Pointer, nearest(shape, v), !signed && filledIn(top, v.Pointer)}
+		if v.Pointer == "/sig" {
+			x.Reason = "must be " + intents.SigForms
 		}
 		found = append(found, x)
 	}
 	return found
+}
+
+// nearest is the reason of a violation, which names the nearest member in the place of an unknown one.
+func nearest(shape *schemas.Schema, v schemas.Violation) string {
+	end := strings.LastIndexByte(v.Pointer, '/')
+	if end < 0 || v.Reason != schemas.UnknownMember {
+		return v.Reason
+	}
+	return v.Reason + didYouMean(schemas.Unescape(v.Pointer[end+1:]), shape.Part(v.Pointer[:end]).Members())
 }
 
 // member of an object of an intent; nil: it is not there.
@@ -175,11 +177,11 @@ func lintType(top map[string]any, types *catalog.Catalog, role intents.Role) ([]
 	}
 	row, ok := types.Lookup(typ)
 	if !ok {
-		return []finding{{"/intent/type", "no such type in the catalog", "use a type of GET /v1/catalog" + didYouMeanType(typ, types), false}}, nil
+		return []finding{{"/intent/type", "no such type in the catalog" + didYouMeanType(typ, types), false}}, nil
 	}
 	var found []finding
 	if role != "" && !row.MaySign(role) {
-		found = append(found, finding{"/intent/type", fmt.Sprintf("a %s key may not sign %s", role, typ), fmt.Sprintf("sign it with a key of one of these roles: %v", row.Signers), false})
+		found = append(found, finding{"/intent/type", fmt.Sprintf("a %s key may not sign %s, but one of %v", role, typ, row.Signers), false})
 	}
 	if args, ok := in["args"]; ok {
 		s, err := row.ArgsSchema()
@@ -187,18 +189,18 @@ func lintType(top map[string]any, types *catalog.Catalog, role intents.Role) ([]
 			return nil, err
 		}
 		for _, v := range s.Validate(args) {
-			found = append(found, finding{"/intent/args" + v.Pointer, v.Reason, fix(s, v.Pointer, v.Reason, args), false})
+			found = append(found, finding{"/intent/args" + v.Pointer, nearest(s, v), false})
 		}
 	}
 	c, _ := top["constraints"].(map[string]any)
 	if ttl, ok := c["ttl_sec"].(json.Number); ok {
 		most := int64(row.TTL().Seconds())
 		if n, err := ttl.Int64(); err == nil && n > most && n <= 300 {
-			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s accepts at most %d", typ, most), fmt.Sprintf("write %d", most), false})
+			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s accepts at most %d", typ, most), false})
 		}
 	}
 	if declared, ok := c["capabilities"].([]any); ok && !declares(declared, row.Capability) {
-		found = append(found, finding{"/constraints/capabilities", "the declared capabilities are an upper limit, and " + typ + " needs " + row.Capability, fmt.Sprintf("add %q, or leave capabilities out", row.Capability), false})
+		found = append(found, finding{"/constraints/capabilities", "the declared capabilities are an upper limit, and " + typ + " needs " + row.Capability, false})
 	}
 	return found, nil
 }
@@ -219,7 +221,7 @@ func lintText(raw []byte) ([]finding, error) {
 	}
 	var r *intents.Refusal
 	if _, err := intents.Canonical(raw); errors.As(err, &r) {
-		return []finding{{r.Pointer, r.Reason, r.Hint, false}}, nil
+		return []finding{{r.Pointer, r.Reason, false}}, nil
 	}
 	return nil, nil
 }
@@ -229,4 +231,25 @@ func decoded(raw []byte) (any, error) {
 	dec.UseNumber()
 	var v any
 	return v, dec.Decode(&v)
+}
+
+// didYouMean is ": did you mean …?" with the nearest name, if one is near.
+func didYouMean(name string, known []string) string {
+	near := schemas.Nearest(name, known)
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %q?", near)
+}
+
+// canonicalObject is the canonical form of a JSON object.
+func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
+	canonical, err := intents.Canonical(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(canonical) == 0 || canonical[0] != '{' {
+		return nil, errors.New("must be a JSON object")
+	}
+	return canonical, nil
 }

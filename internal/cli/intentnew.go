@@ -2,12 +2,10 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -24,16 +22,9 @@ func intentNew(c *command) {
 	c.personFlags()
 	c.Flags().StringVar(&n.actor.UserID, "user", "local", "user of the intent, as in the grant or the operator's key")
 	c.Flags().StringVar(&n.actor.Tenant, "tenant", "default", "tenant of the intent")
-	c.Flags().StringVar(&n.grant, "grant", "", "file with the grant (default: get one with the API key)")
 	c.Flags().BoolVar(&n.operator, "operator", false, "an operator will sign it: no grant")
 	c.Flags().StringVar(&n.args, "args", "", "arguments, a JSON object")
-	c.Flags().StringVar(&n.audience, "audience", "", "log origin (default: of the grant, or of --url, or filled in by sign)")
 	c.Flags().StringVar(&n.context.SessionID, "session", "", "session of the grant")
-	c.Flags().StringVar(&n.context.TurnID, "turn", "", "turn of the grant")
-	c.Flags().StringVar(&n.context.PlanID, "plan", "", "plan")
-	c.Flags().IntVar(&n.context.Revision, "revision", 0, "revision of the plan")
-	c.Flags().IntVar(&n.context.Step, "step", 0, "step of the plan")
-	c.Flags().StringVar(&n.context.TaskID, "task", "", "task")
 	c.answer = func(names []string) (answer, error) {
 		row, err := n.catalog.row(c.Context(), names[0], c.url)
 		if err != nil {
@@ -50,12 +41,12 @@ func intentNew(c *command) {
 // newIntent is the flags of `writ intent new`.
 type newIntent struct {
 	*command
-	catalog     catalogFlags
-	grant, args string
-	operator    bool
-	actor       intents.Actor
-	audience    string
-	context     intents.Context
+	catalog  catalogFlags
+	args     string
+	operator bool
+	actor    intents.Actor
+	audience string // of the grant, or of the keys in force; else sign fills it in
+	context  intents.Context
 }
 
 func (n *newIntent) intent(row catalog.Row) (b intents.Body, err error) {
@@ -73,8 +64,8 @@ func (n *newIntent) intent(row catalog.Row) (b intents.Body, err error) {
 	b.Actor, b.Constraints.Audience = n.actor, n.audience
 	b.Constraints.IssuedAt, b.Constraints.Capabilities = intents.FormatTime(time.Now()), row.CapabilitiesFor(b.Intent.Args, b.Actor.UserID)
 	b.Constraints.TTLSec = min(newTTL, int(row.TTL().Seconds()))
-	if c := n.context; c.SessionID != "" || c.TurnID != "" || c.PlanID != "" || c.TaskID != "" || c.Step > 0 || c.Revision > 0 {
-		b.Context = &c
+	if n.context.SessionID != "" || n.context.TurnID != "" {
+		b.Context = &n.context
 	}
 	return b, nil
 }
@@ -89,19 +80,11 @@ func exampleArgs(row catalog.Row) (json.RawMessage, error) {
 	return json.Marshal(s.Part("").Example())
 }
 
-// actFor sets actor and audience: from the grant in a file, from a new grant, or from
-// the flags.
+// actFor sets actor and audience: from a new grant, or from the flags.
 func (n *newIntent) actFor(row catalog.Row) (err error) {
 	asked := n.Flags().Changed("url")
-	if n.grant != "" {
-		raw, err := readFile(n.grant)
-		if err != nil {
-			return err
-		}
-		n.actor.Grant = strings.TrimSpace(string(raw))
-	}
 	ours := func(r intents.Role) bool { return r != intents.RoleOperator }
-	if n.actor.Grant == "" && !n.operator && slices.ContainsFunc(row.Signers, ours) {
+	if !n.operator && slices.ContainsFunc(row.Signers, ours) {
 		err := n.takeGrant()
 		if err != nil && (asked || !errors.Is(err, errNoGrant)) {
 			return err
@@ -151,23 +134,17 @@ func (n *newIntent) takeGrant() error {
 		return err
 	}
 	n.actor = intents.Actor{UserID: got.User, Tenant: got.Tenant, Grant: got.Grant}
-	n.context.SessionID, n.context.TurnID = got.Session, got.Turn
-	if n.audience == "" {
-		n.audience = got.Origin
-	}
+	n.context.SessionID, n.context.TurnID, n.audience = got.Session, got.Turn, got.Origin
 	return nil
 }
 
 func intentSign(c *command) {
-	var audience string
 	var types catalogFlags
 	c.signerFlag("private key file, PKCS #8 PEM, mode 0600")
-	c.Flags().StringVar(&audience, "audience", "", "log origin")
 	types.add(c)
 	c.placeFlags()
 	c.jsonFlag()
 	raw := c.Flags().Bool("raw", false, "sign as ed25519:<base64>, with a key of writ keys new --raw (default: as sig has it, else a JWS)")
-	keepTime := c.Flags().Bool("keep-time", false, "leave issued_at as it is")
 	c.mustGive("signer")
 	c.run = func(args []string) error {
 		text, err := c.input(args)
@@ -183,10 +160,7 @@ func intentSign(c *command) {
 			return err
 		}
 		signer.Raw = *raw || printed
-		if !*keepTime {
-			b.Constraints.IssuedAt = intents.FormatTime(time.Now())
-		}
-		b.Constraints.Audience = cmp.Or(audience, b.Constraints.Audience)
+		b.Constraints.IssuedAt = intents.FormatTime(time.Now())
 		if b.Constraints.Audience == "" {
 			set, err := c.keysInForce()
 			if err != nil {

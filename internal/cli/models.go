@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +15,6 @@ import (
 	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/upkeep"
 )
 
@@ -91,37 +87,17 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 }
 
 func newModel(spec config.Model, sent func([]byte)) (model.Model, error) {
-	switch spec.Driver {
-	case config.DriverOpenAI:
-		return model.NewOpenAI(model.OpenAIConfig{
-			BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, ContextTokens: spec.Context, Sent: sent,
-		})
-	case config.DriverRecorded:
-		if info, err := os.Stat(spec.URL); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("%s is no directory: name the one that --record filled", spec.URL)
-		}
-		return model.NewRecorded(os.DirFS(spec.URL)), nil
-	default:
+	if spec.Driver == config.DriverOffline {
 		return offline.Model{}, nil
 	}
+	return model.NewOpenAI(model.OpenAIConfig{
+		BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, ContextTokens: spec.Context, Sent: sent,
+	})
 }
 
 // remote reports whether requests go to a server.
 func (m *models) remote() bool {
 	return slices.ContainsFunc(m.list, func(one namedModel) bool { _, is := one.model.(*model.OpenAI); return is })
-}
-
-// recording is m with its replies stored in a directory.
-func recording(m model.Model, dir string) (model.Model, error) {
-	if err := durable.MkdirAll(dir); err != nil {
-		return nil, err
-	}
-	var writing sync.Mutex // of the files: a request may be made twice at once
-	return model.Record(m, func(name string, content []byte) error {
-		writing.Lock()
-		defer writing.Unlock()
-		return durable.Write(filepath.Join(dir, name), content)
-	}), nil
 }
 
 // checkTime bounds the question to one model.
@@ -149,19 +125,12 @@ func (m *models) check(ctx context.Context) []upkeep.Finding {
 // named names the model, without a request.
 func (m namedModel) named() upkeep.Finding {
 	f := upkeep.Finding{Check: "model:" + m.name, Level: upkeep.OK, Found: m.model.Name()}
-	switch _, remote := m.model.(*model.OpenAI); {
-	case remote:
+	if _, remote := m.model.(*model.OpenAI); remote {
 		f.Found += " at " + m.at
-	case m.model == offline.Model{}:
-		f.Found += ", a demonstration: it understands only the words of the skills"
-		f.Do = "for a language model, set OPENAI_API_KEY or see docs/configuration.md#models"
-	default:
-		kept, err := fs.Glob(os.DirFS(m.at), "*.json")
-		f.Found = fmt.Sprintf("%d recorded replies in %s, and no others", len(kept), m.at)
-		if err != nil || len(kept) == 0 {
-			f.Level, f.Do = upkeep.Warn, "record some with writ up --record "+m.at
-		}
+		return f
 	}
+	f.Found += ", a demonstration: it understands only the words of the skills"
+	f.Do = "for a language model, set OPENAI_API_KEY or see docs/configuration.md#models"
 	return f
 }
 

@@ -44,6 +44,18 @@ func (c *command) configFlags(secrets ...string) (load func() (config.Config, er
 	}
 }
 
+// withConfig is a command that reads the configuration.
+func (c *command) withConfig(do func(cfg config.Config, args []string) (answer, error), secrets ...string) {
+	load := c.configFlags(secrets...)
+	c.answer = func(args []string) (answer, error) {
+		cfg, err := load()
+		if err != nil {
+			return answer{}, err
+		}
+		return do(cfg, args)
+	}
+}
+
 func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config.Config, error)) {
 	flags := config.Default()
 	f := cmd.Flags()

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"aob.dev/writ/audit"
@@ -12,34 +11,23 @@ import (
 )
 
 func policyExplain(c *command) {
-	c.dataFlag()
 	c.ids = &recordedIntents
 	policy := c.Flags().String("policy", "", "directory or bundle to decide with, instead of the recorded policy")
-	c.answer = func(args []string) (answer, error) {
+	c.ofRecord(func(a *datadir.Archive, args []string) (answer, error) {
 		instead, err := namedEngine(c.Context(), *policy)
 		if err != nil {
 			return answer{}, err
 		}
-		var x audit.DecisionExplanation
-		err = c.archive(func(a *datadir.Archive) (err error) {
-			x, err = audit.Explain(c.Context(), a.Source, args[0], instead)
-			return err
-		})
+		x, err := audit.Explain(c.Context(), a.Source, args[0], instead)
 		if err != nil {
 			return answer{}, err
 		}
-		var text strings.Builder
-		err = printExplained(&text, x)
-		return answer{data: x, text: text.String()}, err
-	}
-}
-
-func printExplained(w io.Writer, x audit.DecisionExplanation) error {
-	_, err := io.WriteString(w, render("explained", x))
-	if err != nil || x.Policy == nil {
-		return err
-	}
-	return printJSON(w, x.Policy.Input)
+		var input strings.Builder
+		if x.Policy != nil {
+			err = printJSON(&input, x.Policy.Input)
+		}
+		return answer{data: x, text: render("explained", x) + input.String()}, err
+	})
 }
 
 // namedEngine compiles the tree that a flag names, an extension on the embedded one; none: nil.

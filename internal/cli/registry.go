@@ -302,3 +302,47 @@ func (s shownAgent) String() string {
 	section("schema of the result", string(s.Result))
 	return printable(b.String())
 }
+
+// right is one thing that an agent may do, or a bound to it.
+type right struct{ about, value string }
+
+// rights are a scope, one thing after the other.
+func rights(s agents.Scope) []right {
+	var all []right
+	add := func(about string, what ...string) {
+		for _, w := range what {
+			all = append(all, right{about, w})
+		}
+	}
+	add("intent", s.Types...)
+	add("skill", s.Skills...)
+	for _, server := range s.Servers {
+		add("skill", server+".*")
+	}
+	for _, h := range s.Holds {
+		what := h.Tool + " until one of " + strings.Join(h.Roles, ", ") + " approves"
+		if h.When != nil {
+			what += ", when the arguments match " + string(h.When)
+		}
+		add("hold", what)
+	}
+	add("sub-agent", s.SubAgents...)
+	if s.AskAny {
+		add("sub-agent", "every local agent")
+	}
+	l := s.Limits
+	add("limit", fmt.Sprintf("%d requests", l.Requests), fmt.Sprintf("%d tokens", l.Tokens), fmt.Sprintf("%d seconds", l.Seconds),
+		fmt.Sprintf("%d seconds for an agent that it asks", l.AskSeconds), fmt.Sprintf("%d agents asked at once", l.FanOut))
+	if g := s.Routing; g != nil && g.Default {
+		add("routing", "default")
+	} else if g != nil {
+		add("routing", fmt.Sprintf("from confidence %g", g.Threshold))
+	}
+	if s.Routing != nil && s.Routing.Clarify {
+		add("routing", "asks the user when unsure")
+	}
+	if s.Remote {
+		add("remote", "a server of its own answers")
+	}
+	return all
+}

@@ -15,12 +15,7 @@ import (
 
 // onStores is a command over the stores of the configuration.
 func (c *command) onStores(run func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, args []string) (answer, error)) {
-	load := c.configFlags("documents_auth")
-	c.answer = func(args []string) (answer, error) {
-		cfg, err := load()
-		if err != nil {
-			return answer{}, err
-		}
+	c.withConfig(func(cfg config.Config, args []string) (answer, error) {
 		at, err := documents(cfg)
 		if err != nil {
 			return answer{}, usage(err)
@@ -29,7 +24,7 @@ func (c *command) onStores(run func(ctx context.Context, cfg config.Config, at d
 			return answer{}, malformed(err)
 		}
 		return run(c.Context(), cfg, at, args)
-	}
+	}, "documents_auth")
 }
 
 func storageStatus(c *command) {
@@ -108,23 +103,4 @@ func place(c config.Config, flag, value string) (upkeep.Place, error) {
 		err = fmt.Errorf("%s: %w", flag, err)
 	}
 	return upkeep.Place{Remote: remote}, err
-}
-
-func storageMove(c *command) {
-	var to datadir.BlobsAt
-	c.onStores(func(ctx context.Context, cfg config.Config, _ datadir.DocumentsAt, _ []string) (answer, error) {
-		err := to.Validate()
-		if to.URL == "" {
-			err = errors.Join(err, errors.New("it names no place"))
-		}
-		if err != nil {
-			return answer{}, usage(fmt.Errorf("--to: %w", err))
-		}
-		m, err := upkeep.MoveBlobs(ctx, cfg.Data, to)
-		return answer{data: m, text: fmt.Sprintf("%d blobs of %d bytes are in %s\n", m.Blobs, m.Bytes, m.To)}, err
-	})
-	c.Flags().StringVar(&to.URL, "to", "", "dir, or URL: nats://…, tls://… or s3://…")
-	c.Flags().StringVar(&to.Credentials, "to-credentials", "", "file with the credentials for that store")
-	c.Flags().StringVar(&to.CA, "to-ca", "", "CA certificate file for that store, PEM")
-	c.mustGive("to")
 }

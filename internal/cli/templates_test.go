@@ -38,9 +38,7 @@ func TestTexts(t *testing.T) {
 		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1, SetAside: []int64{1}},
 		"keys.table": keyList{Keys: []keyRow{{Subject: "s", Tenant: "t", NotAfter: "x"}}}, "storage.table": upkeep.StorageStatus{Indices: []upkeep.IndexSize{{}}},
 		"agents.table": []agentRow{{}}, "cached.table": catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{{}}},
-		"changes":        registryChanges{Added: []changedAgent{{}}, Removed: []changedAgent{{}}, Changed: []changedAgent{{}}, Files: []string{"x"}},
-		"changes.rights": changedAgent{Gained: []string{"x"}, Lost: []string{"x"}},
-		"approvals":      bus.ApprovalsReply{Approvals: []bus.PendingApproval{{}}}, "cell": cell.Status{}, "copied": []upkeep.CopyReport{{}},
+		"approvals": bus.ApprovalsReply{Approvals: []bus.PendingApproval{{}}}, "cell": cell.Status{}, "copied": []upkeep.CopyReport{{}},
 		"externals": []datadir.External{{Types: []string{"x"}}, {Revoked: new(time.Time)}}, "reindexed": []upkeep.ReindexReport{{}},
 		"documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
 		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
@@ -48,6 +46,7 @@ func TestTexts(t *testing.T) {
 		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": tenantListing{Notes: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
+		"run.table":       catalog.PlanView{Run: &catalog.RunView{ReplayOf: "x", Edges: []catalog.RunEdge{{To: "a", Condition: "x", Holds: new(bool)}}}, Steps: []catalog.StepView{{PlanStep: catalog.PlanStep{ID: "a"}, FailureReason: "x", RetryAt: new(time.Time)}}, Response: "x", Failure: &catalog.Failure{}},
 		"plan":            catalog.PlanView{Steps: []catalog.StepView{{FailureReason: "x"}}, IntentHistory: []catalog.PastIntent{{}}, Usage: []catalog.Usage{{}}, Response: "x"},
 	}
 	for _, of := range printed.Templates() {

@@ -24,14 +24,13 @@ func upCommand(c *command) {
 	var x extras
 	c.Flags().BoolVar(&x.sample, "sample", false, "also start a skill server with a week of earthquakes, to try things; it has no effects")
 	c.Flags().BoolVar(&x.debug, "debug", false, "for development: print each request to a model's server to standard error, as the JSON that is sent")
-	c.Flags().StringVar(&x.record, "record", "", "for development: keep each reply of the model in this directory, for the driver recorded")
 	c.run = func([]string) error {
 		cfg, err := load()
 		if err != nil {
 			return err
 		}
-		if cfg.Environment == config.Production && (x.debug || x.record != "") {
-			return usage(errors.New("--debug and --record show what users ask, so they are refused in production: leave them out, or set WRIT_ENVIRONMENT=development (it may come from NODE_ENV)"))
+		if cfg.Environment == config.Production && x.debug {
+			return usage(errors.New("--debug shows what users ask, so it is refused in production: leave it out, or set WRIT_ENVIRONMENT=development (it may come from NODE_ENV)"))
 		}
 		if len(cfg.Bus) > 0 {
 			return usage(errors.New("bus: writ up has a server of its own: remove the setting, or run the roles with writ serve"))
@@ -41,10 +40,7 @@ func upCommand(c *command) {
 }
 
 // extras are the flags of writ up that are no settings.
-type extras struct {
-	sample, debug bool
-	record        string
-}
+type extras struct{ sample, debug bool }
 
 // processConfig is the configuration of a process, and its models.
 func processConfig(ctx context.Context, std IO, c config.Config, file string, x extras) (cfg node.Config, m *models, err error) {
@@ -155,11 +151,6 @@ func (x extras) models(std IO, c config.Config, file string) (*models, error) {
 	}
 	if x.debug && !m.remote() {
 		return nil, usage(errors.New("--debug: no request goes to a model's server: name one with models, or with --model openai:NAME"))
-	}
-	if x.record != "" {
-		if m.strong, err = recording(m.strong, x.record); err != nil {
-			return nil, malformed(fmt.Errorf("--record: %w", err))
-		}
 	}
 	return m, nil
 }

@@ -16,7 +16,9 @@ import (
 var workflowRows = []row{
 	{use: "list", short: "List the workflows, and your runs of them", make: workflowList},
 	{use: "start WORKFLOW_ID", short: "Start a run", make: workflowStart},
-	{use: "show RUN_ID", short: "Draw a run: its nodes in layers, and the edges that lead to them", make: workflowShow},
+	{use: "show RUN_ID", short: "Show a run: its nodes, and the edges that lead to them", make: asks(request[catalog.PlanView]{
+		path: runsPath + "/{}", ids: &ownRuns, text: shown[catalog.PlanView]("run.table"),
+	})},
 	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch},
 	{use: "cancel RUN_ID", short: "End a run", make: cancels(runsPath, &ownRuns)},
 	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: asks(request[openedRun]{
@@ -143,19 +145,6 @@ func (c *command) open(path string, body map[string]any, wait bool) error {
 	}
 	_, err := fmt.Fprintln(c.std.Out, o.PlanID)
 	return err
-}
-
-func workflowShow(c *command) {
-	c.personFlags()
-	c.ids = &ownRuns
-	c.answer = func(args []string) (answer, error) {
-		var p catalog.PlanView
-		err := c.get(runPath(args[0]), &p)
-		if err != nil {
-			return answer{}, err
-		}
-		return answer{data: p, text: runText(p, painter(c.std, c.std.Out))}, nil
-	}
 }
 
 // workflowPatch reads a patch.

@@ -22,9 +22,8 @@ const (
 
 // Drivers of models.
 const (
-	DriverOpenAI   = "openai"
-	DriverOffline  = "offline"
-	DriverRecorded = "recorded"
+	DriverOpenAI  = "openai"
+	DriverOffline = "offline"
 )
 
 // DefaultModel is the one of OpenAI's where there is a key of OpenAI's and no model is
@@ -41,7 +40,7 @@ const (
 type Model struct {
 	Driver     string
 	Name       string             // as its server knows it
-	URL        string             // base URL of an OpenAI-compatible API; of recorded: a directory
+	URL        string             // base URL of an OpenAI-compatible API
 	Key        string             // in the file ${VARIABLE}; from ModelsOf on the key itself
 	KeyFile    string             // a file with the key
 	TimeoutSec int                // of one attempt; 0: the driver's default
@@ -104,10 +103,8 @@ func (m Model) wrong() (member string, err error) {
 	case DriverOpenAI:
 	case DriverOffline:
 		takes = nil
-	case DriverRecorded:
-		takes = []string{"url"}
 	default:
-		return "driver", fmt.Errorf("%q is none of %s, %s and %s", m.Driver, DriverOpenAI, DriverOffline, DriverRecorded)
+		return "driver", fmt.Errorf("%q is neither %s nor %s", m.Driver, DriverOpenAI, DriverOffline)
 	}
 	for _, member := range memberNames {
 		if given[member] && !slices.Contains(takes, member) {
@@ -115,8 +112,6 @@ func (m Model) wrong() (member string, err error) {
 		}
 	}
 	switch {
-	case m.Driver == DriverRecorded && m.URL == "":
-		return "url", errors.New("name the directory with the replies that --record kept")
 	case m.Driver == DriverOpenAI && m.Name == "":
 		return "name", errors.New("name the model as its server does")
 	case m.Key != "" && !variable.MatchString(m.Key) && !placed(m.Key):

@@ -141,7 +141,7 @@ func (at BlobsAt) Place(dir string) (BlobsAt, error) {
 			return at, err
 		}
 	}
-	return at, fmt.Errorf("the blobs of %s are in %s, not in %s: move them with writ storage move, or set blobs as it was", dir, held.URL, at.URL)
+	return at, fmt.Errorf("the blobs of %s are in %s, not in %s: set blobs as it was", dir, held.URL, at.URL)
 }
 
 // OpenBlobs opens the blobs of a directory where it remembers them.

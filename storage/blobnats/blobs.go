@@ -165,6 +165,6 @@ func (b *bucket) failed(ctx context.Context, err error) error {
 func (p *place) fault(err error) error {
 	return egress.Server{
 		Name: "blobs on NATS at " + p.servers, Unaffected: "blobs that are kept there stay, and none is half written",
-		Address: "blobs (--blobs, of writ storage move --to)", Secret: "blobs_credentials (--blobs-credentials)", CA: "blobs_ca (--blobs-ca)", Try: "writ doctor",
+		Address: "blobs (--blobs)", Secret: "blobs_credentials (--blobs-credentials)", CA: "blobs_ca (--blobs-ca)", Try: "writ doctor",
 	}.Fault(bus.Plain(err))
 }

@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	}
 	b := &Blobs{bucket: at.bucket, spool: cfg.Spool, server: egress.Server{
 		Name: "S3 bucket " + at.bucket + " at " + at.host, Unaffected: "blobs that are kept there stay, and none is half written",
-		Address: "blobs (--blobs, of writ storage move --to)", Secret: "blobs_credentials (--blobs-credentials), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+		Address: "blobs (--blobs)", Secret: "blobs_credentials (--blobs-credentials), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
 		CA: "blobs_ca (--blobs-ca)", Try: "writ doctor",
 	}}
 	b.NamedBlobs = storage.NamedBlobs{

@@ -90,7 +90,7 @@ func listAnswer(rows []any, of stepResult) string {
 var shapeMember = regexp.MustCompile(`[{,]\s*([A-Za-z0-9_-]+)`)
 
 // markdown formats rows as a Markdown table that is readable as plain text, numbers to the right,
-// in the order of the shape; rows that are not objects become a list.
+// in the intent of the shape; rows that are not objects become a list.
 func markdown(rows []any, shape string) string {
 	have := map[string]bool{}
 	for _, r := range rows {

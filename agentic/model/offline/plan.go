@@ -163,7 +163,7 @@ func requestOf(task string) string {
 	return task
 }
 
-// ranker is a skill that adds to rows their rank in an order: the demo has one, with the
+// ranker is a skill that adds to rows their rank in an intent: the demo has one, with the
 // arguments rows, by and descending.
 const ranker = "rank"
 

@@ -21,7 +21,7 @@ func (r *reading) shape() string {
 	}
 	var members []string
 	for _, c := range columns {
-		if r.extreme && c == r.By { // records without it have no place in the order
+		if r.extreme && c == r.By { // records without it have no place in the intent
 			known := *c
 			known.nullable = false
 			c = &known
