@@ -80,7 +80,7 @@ func TestGuardAtEveryByte(t *testing.T) {
 // A text without codes and keys stays unchanged.
 func TestGuardLeaves(t *testing.T) {
 	for _, text := range []string{
-		"The intent is CANCELLED, says INTERNAL audit.", "sk-learn and pk_user are names", "Bearer of bad news",
+		"The order is CANCELLED, says INTERNAL audit.", "sk-learn and pk_user are names", "Bearer of bad news",
 		"    at 10:30 we meet (room 5:1)", "x_RATE_LIMITED_y", "eyJ is a prefix", "panic not", "goroutine 7 [running]", "",
 	} {
 		if got := guarded(text); got != text {

@@ -36,7 +36,7 @@ func line(t *testing.T, r storage.Record) string {
 	}
 }
 
-// One turn, record by record: docs have the same table.
+// One turn, record by record.
 func TestOneTurn(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.TwoSteps()

@@ -20,7 +20,7 @@ type Model interface {
 	// Name is "driver:model", as usage reports show it.
 	Name() string
 	// Respond sends one request and streams its answer: on is called with each piece of it, in
-	// intent, by one goroutine at a time. on may be nil. The error is an *Error; if tokens were
+	// order, by one goroutine at a time. on may be nil. The error is an *Error; if tokens were
 	// counted before it, a Response is returned too.
 	Respond(ctx context.Context, r Request, on func(Event)) (*Response, error)
 }
@@ -68,7 +68,7 @@ const (
 )
 
 // Message is one message of the conversation. Every call of an assistant's message is
-// answered by one message of a tool, in the intent of the calls.
+// answered by one message of a tool, in the order of the calls.
 type Message struct {
 	Role   Role   `json:"role"`
 	Text   string `json:"text,omitempty"`

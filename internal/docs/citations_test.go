@@ -68,7 +68,7 @@ var (
 	standard      = regexp.MustCompile(`RFC \d+|\[RFC`)
 	requirementID = regexp.MustCompile(`\b(?:[A-Z]{3}-\d\d|[CG]-\d\d)\b`)
 	upperDesign   = regexp.MustCompile(`\bDESIGN\b`)
-	rowID         = regexp.MustCompile(`(?m)^\| ([A-Z]{1,3}-\d\d) \|`)
+	rowID         = regexp.MustCompile(`(?m)^[|*] ([A-Z]{1,3}-\d\d)(?: \||:)`)
 	folders       = "agentic|audit|cmd|deploy|docs|executors|gateway|intents|internal|policies|router|schemas|storage"
 	cited         = regexp.MustCompile("(?:^|[\\s`(\"'])(" +
 		`[\w.{},*<>/-]*\w[\w{},*<>-]*\.(?:go|md)\b|` + // a Go or Markdown file

@@ -12,19 +12,21 @@ func codesPage() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Codes\n\n" + generated)
 	b.WriteString("A code says why an intent was refused, or how it ended. The set is closed. The same string stands in HTTP bodies\n" +
-		"(RFC 9457, member `code`), records, metrics and the output of `--json`.\n\n" +
-		"*Retry*: the same intent may succeed later, unchanged or signed again. 200 and 202 are not errors.\n\n" +
-		"| code | HTTP | retry | meaning | what to do |\n| :-- | :-- | :-- | :-- | :-- |\n")
+		"(RFC 9457, member `code`), records, metrics and the output of `--json`. Behind a code stands its HTTP status; with *retry* the\n" +
+		"same intent may succeed later, unchanged or signed again. After the dash stands what to do.\n\n")
 	for _, c := range intents.Codes() {
-		retry := "no"
+		retry := ""
 		if c.Retryable {
-			retry = "yes"
+			retry = ", *retry*"
 		}
 		hint := c.Hint
 		if signer := c.SignerHint(); signer != hint {
 			hint += ". If you sign yourself: " + signer
 		}
-		fmt.Fprintf(&b, "| `%s` | %d | %s | %s | %s |\n", c.Code, c.Status, retry, c.Title, hint)
+		if hint != "" {
+			hint = " – " + hint
+		}
+		fmt.Fprintf(&b, "* `%s` (%d%s): %s%s\n", c.Code, c.Status, retry, c.Title, hint)
 	}
 	return b.Bytes()
 }

@@ -29,7 +29,6 @@ var (
 func configurationPage() []byte {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n" + generated + configurationHead)
-	b.WriteString("| key | default | aliases | what it is |\n| :-- | :-- | :-- | :-- |\n")
 	for _, s := range config.Settings {
 		what := strings.ReplaceAll(s.Help, "openai:<model name>", "`openai:<model name>`") + s.More
 		if s.Secret {
@@ -40,12 +39,12 @@ func configurationPage() []byte {
 		}
 		value, aliases := "", ""
 		if s.Default != nil {
-			value = fmt.Sprintf("`%v`", s.Default)
+			value = fmt.Sprintf(" (`%v`)", s.Default)
 		}
 		if also := s.Variables()[1:]; len(also) > 0 {
-			aliases = "`" + strings.Join(also, "`, `") + "`"
+			aliases = "; also `" + strings.Join(also, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, value, aliases, what)
+		fmt.Fprintf(&b, "* `%s`%s: %s%s\n", s.Name, value, what, aliases)
 	}
 	b.WriteString("\n" + configurationTail + constants())
 	return []byte(b.String())

@@ -42,9 +42,6 @@ func doStep(c *conversation) action {
 	return lacks("The step cannot be done with the tools that are left.", "")
 }
 
-// tooMany is the reason of a step whose plan comes again for the first rows alone.
-const tooMany = "There are too many rows for one result."
-
 // next calls the skill of the step, then uses the response unchanged if it is the result;
 // otherwise a script processes it.
 func (x *execution) next() action {
@@ -60,7 +57,7 @@ func (x *execution) next() action {
 	case last.Name == "write_memory" && n > 1 && x.calls[n-2].Name != "exec_python":
 		return x.script(&x.calls[n-2])
 	case last.Name == "exec_python" && last.Error != nil && last.Error.Code == intents.OversizedOutput:
-		return lacks(tooMany, "Ask for the first of them.")
+		return lacks("There are too many rows for one result: ask for the first of them.", "")
 	case last.Name == "exec_python" || last.Name == "write_memory":
 		return lacks("no script gave the result that return_spec asks for: "+wrong, "ask for less, or for another shape")
 	case wrong != "":

@@ -20,7 +20,7 @@ func TestArgumentsOfTask(t *testing.T) {
 			"report", "Report of a day.", `{"required":["day","verbose"],"properties":{"day":{"type":"string","format":"date"},"verbose":{"type":"boolean","default":false}}}`,
 			"Report day=2026-03-01", `{"day":"2026-03-01","verbose":false}`,
 		},
-		{"orders_for_outlet", "Intents.", `{"required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`, "Intents of the outlet in Berlin", ``},
+		{"orders_for_outlet", "Orders.", `{"required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`, "Orders of the outlet in Berlin", ``},
 	}
 	for _, tt := range tests {
 		s := skill{Name: tt.name, Description: tt.description, InputSchema: json.RawMessage(tt.schema), Effect: "pure"}
@@ -44,7 +44,7 @@ func TestRankerGetsRows(t *testing.T) {
 	rows := json.RawMessage(`[{"place":"a","magnitude":2},{"place":"b","magnitude":3}]`)
 	for _, task := range []string{
 		"Rank the rows by magnitude, lowest first",
-		"Rank the rows by magnitude in ascending intent",
+		"Rank the rows by magnitude in ascending order",
 	} {
 		schema := compile(t, "array<{rank: integer, place: string, magnitude: number}>")
 		call := executor(t, task, task, []skill{rank}, schema, block{"Input", shown("r0", rows)}).call()

@@ -50,11 +50,6 @@ func compose(last stepResult) string {
 		}
 		v = list
 	}
-	if first, ok := members["first"].([]any); ok && len(members) == 2 {
-		if total, ok := members[totalMember].(float64); ok {
-			last.Rows, last.Partial, v = int(total), false, first
-		}
-	}
 	switch list, isList := v.([]any); {
 	case isList:
 		return listAnswer(list, last)
@@ -90,7 +85,7 @@ func listAnswer(rows []any, of stepResult) string {
 var shapeMember = regexp.MustCompile(`[{,]\s*([A-Za-z0-9_-]+)`)
 
 // markdown formats rows as a Markdown table that is readable as plain text, numbers to the right,
-// in the intent of the shape; rows that are not objects become a list.
+// in the order of the shape; rows that are not objects become a list.
 func markdown(rows []any, shape string) string {
 	have := map[string]bool{}
 	for _, r := range rows {

@@ -14,7 +14,7 @@ import (
 // each answers or errs, and none panics.
 func FuzzOffline(f *testing.F) {
 	f.Add(strongest, `{"type":"array","items":{"type":"object","properties":{"mag":{"type":"number"}}}}`, `[{"mag":1}]`, "array<{mag: number}>")
-	f.Add("How many intents per outlet?", orderSchema, `{"a":[{"b":null}]}`, "{count: integer}")
+	f.Add("How many orders per outlet?", orderSchema, `{"a":[{"b":null}]}`, "{count: integer}")
 	f.Add("“Wo” 5 at least > between 1 and 2 top -3 'x' the most first", `{"$ref":"#","properties":{"a":{"$ref":"#/properties/a"}}}`, `[[1]]`, "number")
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
 	f.Add("the m", `{"properties":{"m":null,"o":{"properties":{"n":null}}},"$defs":{"d":null},"items":null}`, `null`, "{m: null}")

@@ -4,7 +4,7 @@
 //
 // It matches the words of a request with the declarations in the skills' schemas: the noun of
 // their records, the names of columns and arguments, the values that a column may have. It
-// chooses one skill, and around those words knows a few forms: one condition, a count, an intent
+// chooses one skill, and around those words knows a few forms: one condition, a count, an order
 // and a limit.
 //
 // It refuses rather than guesses: a request with an unknown word is not half answered, and the

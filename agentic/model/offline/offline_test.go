@@ -48,7 +48,7 @@ func TestOfflineIsDeterministic(t *testing.T) {
 	}
 }
 
-// Canonical JSON sorts the members of a schema: the plan must not depend on their intent.
+// Canonical JSON sorts the members of a schema: the plan must not depend on their order.
 func TestMemberOrderDoesNotMatter(t *testing.T) {
 	w := quakeWorld(t)
 	_, want := w.planned(w.planner(t, strongest))
@@ -108,7 +108,7 @@ func TestSelectSkills(t *testing.T) {
 	w := world{
 		{skill: skill{Name: "rank", Description: "Ranks rows by one of their members."}},
 		{skill: skill{Name: "outlet_list", Description: "Lists the outlets with their city."}},
-		{skill: skill{Name: "order_list", Description: "Every intent with its outlet and amount."}},
+		{skill: skill{Name: "order_list", Description: "Every order with its outlet and amount."}},
 		{skill: skill{Name: "weather", Description: "Tomorrow's weather at a place."}},
 	}
 	tests := []struct {
@@ -116,7 +116,7 @@ func TestSelectSkills(t *testing.T) {
 		want []string
 	}{
 		{"List the outlets in Berlin", []string{"outlet_list", "order_list", "rank"}},
-		{"The 3 intents with the highest amount", []string{"order_list", "rank"}},
+		{"The 3 orders with the highest amount", []string{"order_list", "rank"}},
 		{"Rank my friends", []string{}},
 		{"Book me a flight to Rome", []string{}},
 	}

@@ -19,11 +19,6 @@ type planInput struct {
 	} `json:"failed"` // the failed step of a plan before this one
 }
 
-// beginning reports whether a plan before this one returned more rows than fit.
-func (in planInput) beginning() bool {
-	return in.Failed != nil && strings.Contains(in.Failed.Reason, tooMany)
-}
-
 // planOutput are the arguments of plan, of which exactly one is set.
 type planOutput struct {
 	Steps      []catalog.PlanStep `json:"steps,omitempty"`
@@ -40,7 +35,7 @@ func planTask(c *conversation) action {
 		c.block("[Plan]", &in)
 	}
 	failure := ""
-	if in.Failed != nil && !in.beginning() {
+	if in.Failed != nil {
 		failure = cmp.Or(in.Failed.Reason, "A step failed.")
 	}
 	for _, x := range c.calls {
@@ -112,10 +107,6 @@ func writePlan(task string, skills []skill, in planInput) planOutput {
 	case best.problem != "":
 		return planOutput{Infeasible: best.problem + " " + best.advice()}
 	}
-	best.Beginning = in.beginning() && !best.Count && best.Limit == 0 && !best.t.single
-	if in.beginning() && !best.Beginning {
-		return planOutput{Infeasible: tooMany}
-	}
 	steps := []catalog.PlanStep{step(in.FirstStep, best.t.skill, task, best.shape())}
 	i := slices.IndexFunc(skills, func(s skill) bool { return s.Name == ranker && s.Effect == "pure" })
 	if i >= 0 && best.extreme && best.Limit > 1 && in.MaxSteps > 1 {
@@ -163,7 +154,7 @@ func requestOf(task string) string {
 	return task
 }
 
-// ranker is a skill that adds to rows their rank in an intent: the demo has one, with the
+// ranker is a skill that adds to rows their rank in an order: the demo has one, with the
 // arguments rows, by and descending.
 const ranker = "rank"
 

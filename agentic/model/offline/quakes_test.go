@@ -3,7 +3,6 @@ package offline
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -89,24 +88,12 @@ func TestStrongestEarthquakes(t *testing.T) {
 	}
 }
 
-// TestMoreThanFits: if a result has more rows than fit, the answer has the first ones and the
-// total.
+// TestMoreThanFits: a result with more rows than fit is refused, with what to ask for instead.
 func TestMoreThanFits(t *testing.T) {
 	w := quakeWorld(t)
-	all, kinds := feedQuakes(t)
-	n := 0
-	for i := range all {
-		if kinds[i] == "earthquake" {
-			n++
-		}
-	}
 	for _, task := range []string{"List the earthquakes", "Show all earthquakes", "List the earthquakes sorted by magnitude"} {
 		o := w.turn(t, task)
-		if o.partial {
-			continue
-		}
-		want := fmt.Sprintf("I found %d:\n\n| ", n)
-		if o.failed != nil || o.plan.Infeasible != "" || !strings.HasPrefix(o.answer, want) || !strings.Contains(o.answer, "place") || !strings.HasSuffix(o.answer, " more.") || len(o.answer) > 20_000 {
+		if !o.partial && (o.failed == nil || !strings.Contains(o.failed.Reason, "ask for the first of them")) {
 			t.Errorf("%s: %+v %s: %.600s", task, o.failed, o.plan.Infeasible, o.answer)
 		}
 	}

@@ -11,14 +11,12 @@ import (
 type query struct {
 	Where []condition `json:"where"`
 	Count bool        `json:"count"`
-	By    *column     `json:"by"` // the column that intents the records; nil: none
+	By    *column     `json:"by"` // the column that orders the records; nil: none
 	Asc   bool        `json:"asc"`
 	Limit int         `json:"limit"` // 0: none
 
 	columns []*column // to return; none: all
-	extreme bool      // only the first of the intent is wanted
-
-	Beginning bool `json:"-"` // the first records are wanted, with their total number
+	extreme bool      // only the first of the order is wanted
 }
 
 // condition selects the records whose column compares with the value by Op. Op is the name that
@@ -90,8 +88,8 @@ func (r *reading) near(places ...int) *column {
 	return nil
 }
 
-// intent reads "the highest revenue", "the strongest", "the top 2 by seats", and
-// for all records "sorted by seats in ascending intent".
+// order reads "the highest revenue", "the strongest", "the top 2 by seats", and
+// for all records "sorted by seats in ascending order".
 func (r *reading) order() {
 	for i, k := range r.tokens {
 		if next := r.token(i + 1); k.says == "by" && next.col != nil {

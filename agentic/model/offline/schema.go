@@ -109,5 +109,5 @@ func (s *schema) values() []string {
 	return out
 }
 
-// members returns the names of the properties, sorted: canonical JSON retains no other intent.
+// members returns the names of the properties, sorted: canonical JSON retains no other order.
 func (s *schema) members() []string { return slices.Sorted(maps.Keys(s.Properties)) }

@@ -15,13 +15,10 @@ func (r *reading) shape() string {
 	columns := r.columns
 	if len(columns) == 0 {
 		columns = r.t.columns
-		if r.Beginning {
-			columns = r.t.telling()
-		}
 	}
 	var members []string
 	for _, c := range columns {
-		if r.extreme && c == r.By { // records without it have no place in the intent
+		if r.extreme && c == r.By { // records without it have no place in the order
 			known := *c
 			known.nullable = false
 			c = &known
@@ -32,8 +29,6 @@ func (r *reading) shape() string {
 	switch {
 	case len(members) == 0:
 		return "any"
-	case r.Beginning:
-		return "{" + totalMember + ": integer, first: array<" + record + ">}"
 	case r.t.single:
 		return record
 	}
@@ -52,7 +47,6 @@ type job struct {
 	Single  bool     `json:"single"`  // the document is the one record
 	Form    string   `json:"form"`    // of the result: rows, row, or any for the data unchanged
 	Member  string   `json:"member"`  // member with the rows; empty: they are the result
-	Total   string   `json:"total"`   // member with the total number, if Member has only the first ones
 	Returns []output `json:"returns"` // members of a row
 }
 
@@ -73,14 +67,8 @@ func (r *reading) script(returned json.RawMessage) string {
 	return fmt.Sprintf("QUERY = %s\n\n%s", literal, program)
 }
 
-// totalMember is the member with the total in a result that has only the first rows.
-const totalMember = "total"
-
 // result determines how the answer of the query produces the shape of the step.
 func (j *job) result(t *table, s *schema) {
-	if first := s.Properties["first"]; first != nil && first.kind() == "array" && s.Properties[totalMember] != nil {
-		j.Member, j.Total, s = "first", totalMember, first
-	}
 	if names := s.members(); len(names) == 1 && s.Properties[names[0]].kind() == "array" {
 		j.Member = names[0]
 		s = s.Properties[names[0]]

@@ -12,7 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// outlet and intent are the tests' second domain, unknown to the model except for the schemas
+// outlet and order are the tests' second domain, unknown to the model except for the schemas
 // below.
 type outlet struct {
 	OutletID string  `json:"outlet_id"`
@@ -24,7 +24,7 @@ type outlet struct {
 }
 
 type order struct {
-	OrderID  int     `json:"intent_id"`
+	OrderID  int     `json:"order_id"`
 	OutletID string  `json:"outlet_id"`
 	Total    float64 `json:"amt"`
 	Paid     bool    `json:"paid"`
@@ -40,7 +40,7 @@ var outlets = []outlet{
 	{"o-6", "Sankt Pauli", "Hamburg", "open", 205.1, 48},
 }
 
-// intents are eighteen, such that every outlet but one has some and amounts tie.
+// orders are eighteen, such that every outlet but one has some and amounts tie.
 var orders = func() []order {
 	var out []order
 	for i := range 18 {
@@ -63,13 +63,13 @@ const outletSchema = `{"type":"object","properties":{"outlets":{"type":"array","
 "page":{"type":"integer"}}}`
 
 const orderItem = `{"type":"object","properties":{
-"intent_id":{"type":"integer","description":"Number of the intent."},
+"order_id":{"type":"integer","description":"Number of the order."},
 "outlet_id":{"$ref":"#/$defs/id"},
 "amt":{"type":"number","title":"amount","description":"What was paid, in euros."},
 "paid":{"type":"boolean"},
 "placed_at":{"type":"string","format":"date-time","description":"When it was placed."}}}`
 
-const orderSchema = `{"$defs":{"id":{"type":"string","description":"Identifier of an outlet."},"intent":` + orderItem + `},"type":"array","items":{"$ref":"#/$defs/intent"}}`
+const orderSchema = `{"$defs":{"id":{"type":"string","description":"Identifier of an outlet."},"order":` + orderItem + `},"type":"array","items":{"$ref":"#/$defs/order"}}`
 
 const noInput = `{"type":"object","properties":{},"additionalProperties":false}`
 
@@ -101,10 +101,10 @@ func shopWorld(names ...string) world {
 			},
 		},
 		{
-			skill{Name: "order_list", Description: "Every intent of the chain: its outlet, amount and when it was placed.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"},
+			skill{Name: "order_list", Description: "Every order of the chain: its outlet, amount and when it was placed.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"},
 			func(json.RawMessage) (json.RawMessage, error) { return respond(orders) },
 		},
-		{skill{Name: "orders_for_outlet", Description: "The intents of one outlet.", InputSchema: json.RawMessage(`{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"}, ordersOf},
+		{skill{Name: "orders_for_outlet", Description: "The orders of one outlet.", InputSchema: json.RawMessage(`{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"}, ordersOf},
 	}
 	if len(names) == 0 {
 		return all
@@ -145,7 +145,7 @@ func wholeOutlet(o outlet) cols {
 }
 
 func wholeOrder(o order) cols {
-	return cols{"intent_id": o.OrderID, "outlet_id": o.OutletID, "amount": o.Total, "paid": o.Paid, "placed_at": o.Placed}
+	return cols{"order_id": o.OrderID, "outlet_id": o.OutletID, "amount": o.Total, "paid": o.Paid, "placed_at": o.Placed}
 }
 func nameRevenue(o outlet) cols { return cols{"name": o.Name, "revenue": o.Revenue} }
 
@@ -165,11 +165,11 @@ func TestOutletsAndOrders(t *testing.T) {
 		{"the 3 outlets with the highest revenue", "outlet_list", only(sorted(outlets, revenue, -1)[:3], all, nameRevenue)},
 		{"Which outlet has the lowest revenue?", "outlet_list", only(sorted(outlets, revenue, 1)[:1], all, nameRevenue)},
 		{"Give me the top 2 outlets by seats", "outlet_list", only(sorted(outlets, func(o outlet) float64 { return float64(o.Seats) }, -1)[:2], all, func(o outlet) cols { return cols{"name": o.Name, "seats": o.Seats} })},
-		{"Which intent has the highest amount?", "order_list", only(sorted(orders, amount, -1)[:1], all, func(o order) cols { return cols{"intent_id": o.OrderID, "amount": o.Total} })},
-		{"Show the five smallest intents", "order_list", only(sorted(orders, amount, 1)[:5], all, func(o order) cols { return cols{"intent_id": o.OrderID, "amount": o.Total} })},
-		{"List the intents sorted by amount in descending intent", "order_list", only(sorted(orders, amount, -1), all, wholeOrder)},
-		{"List the intents over 20 euros", "order_list", only(orders, func(o order) bool { return o.Total > 20 }, wholeOrder)},
-		{"How many intents are not paid?", "order_list", cols{"count": len(only(orders, func(o order) bool { return !o.Paid }, wholeOrder))}},
+		{"Which order has the highest amount?", "order_list", only(sorted(orders, amount, -1)[:1], all, func(o order) cols { return cols{"order_id": o.OrderID, "amount": o.Total} })},
+		{"Show the five smallest orders", "order_list", only(sorted(orders, amount, 1)[:5], all, func(o order) cols { return cols{"order_id": o.OrderID, "amount": o.Total} })},
+		{"List the orders sorted by amount in descending order", "order_list", only(sorted(orders, amount, -1), all, wholeOrder)},
+		{"List the orders over 20 euros", "order_list", only(orders, func(o order) bool { return o.Total > 20 }, wholeOrder)},
+		{"How many orders are not paid?", "order_list", cols{"count": len(only(orders, func(o order) bool { return !o.Paid }, wholeOrder))}},
 		{"What are the name and revenue of Sankt Pauli?", "outlet_list", []cols{{"name": "Sankt Pauli", "revenue": 205.1}}},
 	}
 	for _, tt := range tests {
@@ -224,10 +224,10 @@ func TestInfeasible(t *testing.T) {
 		"Book me a flight to Rome", "Delete the outlets in Berlin", "How many outlets sell shoes?", "Send the list of outlets to Anna",
 		"How big is the outlet Mitte?", "Which outlets have more than 40 parking lots?", "Who won the election?", "", "?!",
 		// Answering the understood half of each would answer another question.
-		"List the outlets in Berlin and Munich", "How many outlets per city?", "Total revenue by city", "How many intents does the outlet Mitte have?", "Show the intents of outlet o-3 and o-4",
-		"Berlin outlets please", "Where is the outlet Altona?", "Which outlets have seats?", "How many cities have outlets?", "Which outlet has the most intents?", "Which city has the highest total revenue?", "How many seats do the outlets have?",
-		"What is the most expensive intent?", "What are the intents between 10 and 20 euros?", "How many intents were placed after 2026-02-01?",
-		"What is the average revenue of the 3 outlets with the most seats?", "List the intents of the outlets in Berlin or Munich", "The outlets with the highest satisfaction", "How many outlets and seats are there?", "List the outlets in Berlin or Munich", "List the outlets in Berlin and Munich",
+		"List the outlets in Berlin and Munich", "How many outlets per city?", "Total revenue by city", "How many orders does the outlet Mitte have?", "Show the orders of outlet o-3 and o-4",
+		"Berlin outlets please", "Where is the outlet Altona?", "Which outlets have seats?", "How many cities have outlets?", "Which outlet has the most orders?", "Which city has the highest total revenue?", "How many seats do the outlets have?",
+		"What is the most expensive order?", "What are the orders between 10 and 20 euros?", "How many orders were placed after 2026-02-01?",
+		"What is the average revenue of the 3 outlets with the most seats?", "List the orders of the outlets in Berlin or Munich", "The outlets with the highest satisfaction", "How many outlets and seats are there?", "List the outlets in Berlin or Munich", "List the outlets in Berlin and Munich",
 		"List the outlets that are not in Berlin", "List the outlets without seats", "How many seats are there in total?", "The 3 highest outlets by seats, lowest first",
 	} {
 		o := shopWorld().turn(t, task)
@@ -242,7 +242,7 @@ func TestInfeasible(t *testing.T) {
 
 // A value known only to another skill must not be dropped, nor searched in an arbitrary column.
 func TestUnknownValueIsNotIgnored(t *testing.T) {
-	o := shopWorld("outlet_list", "order_list").turn(t, "List the intents of the outlet in Berlin")
+	o := shopWorld("outlet_list", "order_list").turn(t, "List the orders of the outlet in Berlin")
 	if o.plan.Infeasible == "" {
 		t.Errorf("%+v", o.plan)
 	}

@@ -180,21 +180,6 @@ func (t *table) label() *column {
 	return cmp.Or(named, own, t.first(func(c *column) bool { return c.typ == "string" }))
 }
 
-// telling returns the few columns shown if there are too many rows: the one that identifies the
-// records, and those that each of them has.
-func (t *table) telling() (out []*column) {
-	label := t.label()
-	for _, c := range t.columns {
-		if len(out) < 5 && (c == label || c.required) {
-			out = append(out, c)
-		}
-	}
-	if label != nil && !slices.Contains(out, label) {
-		out = append([]*column{label}, out...)
-	}
-	return out
-}
-
 // measure returns the only column of numbers, or with a word the only one whose description has
 // it.
 func (t *table) measure(stem string) *column {

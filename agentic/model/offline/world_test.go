@@ -217,7 +217,7 @@ func (w world) turn(t testing.TB, task string) outcome {
 	return w.from(t, w.planner(t, task), task)
 }
 
-// from executes the plan of a planner, and replans once if a step fails.
+// from executes the plan of a planner.
 func (w world) from(t testing.TB, planner *talk, task string) (o outcome) {
 	t.Helper()
 	o.selected, o.plan = w.planned(planner)
@@ -226,13 +226,9 @@ func (w world) from(t testing.TB, planner *talk, task string) (o outcome) {
 		return o
 	}
 	for _, s := range o.plan.Steps {
-		if w.step(t, &o, task, s) {
-			continue
-		}
-		if o.failed == nil || o.failed.Reason != tooMany {
+		if !w.step(t, &o, task, s) {
 			return o
 		}
-		return w.from(t, w.planner(t, task, block{"Plan", map[string]any{"completed": []any{}, "failed": map[string]string{"reason": o.failed.Reason}}}), task)
 	}
 	o.answer = answerTo(t, task, block{"Results", o.results})
 	return o

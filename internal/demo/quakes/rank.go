@@ -1,13 +1,11 @@
 package quakes
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 )
@@ -58,7 +56,17 @@ func rank(in rankInput) (rankOutput, error) {
 	if in.Descending != nil && !*in.Descending {
 		sign = 1
 	}
-	slices.SortStableFunc(keyed, func(a, b keyedRow) int { return compare(a, b, sign) })
+	slices.SortStableFunc(keyed, func(a, b keyedRow) int {
+		switch {
+		case a.none && b.none:
+			return 0
+		case a.none:
+			return 1
+		case b.none:
+			return -1
+		}
+		return sign * cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.text, b.text))
+	})
 	out := rankOutput{Rows: make([]row, len(keyed))}
 	for i, k := range keyed {
 		r := maps.Clone(k.row)
@@ -68,12 +76,12 @@ func rank(in rankInput) (rankOutput, error) {
 	return out, nil
 }
 
-// keyedRow is a row with the value that decides its place; neither number nor
-// text is set when it has none.
+// keyedRow is a row with the value that decides its place.
 type keyedRow struct {
 	row    row
-	number *big.Float
-	text   *string
+	number float64
+	text   string
+	none   bool // it has no value
 }
 
 func keys(rows []row, by string) ([]keyedRow, error) {
@@ -83,17 +91,21 @@ func keys(rows []row, by string) ([]keyedRow, error) {
 		if r == nil {
 			return nil, fmt.Errorf("row %d is not an object", i+1)
 		}
-		k, err := key(r, by)
-		if err != nil {
-			return nil, fmt.Errorf("row %d: %w", i+1, err)
-		}
-		if k.number != nil {
+		var value any
+		_ = json.Unmarshal(r[by], &value) // missing: none
+		keyed[i].row = r
+		switch v := value.(type) {
+		case nil:
+			keyed[i].none = true
+		case float64:
+			keyed[i].number = v
 			numbers++
-		}
-		if k.text != nil {
+		case string:
+			keyed[i].text = v
 			texts++
+		default:
+			return nil, fmt.Errorf("row %d: %q is neither a number nor a text", i+1, by)
 		}
-		keyed[i] = k
 	}
 	if numbers > 0 && texts > 0 {
 		return nil, fmt.Errorf("%q is a number in %d rows and a text in %d: these cannot be compared", by, numbers, texts)
@@ -102,37 +114,4 @@ func keys(rows []row, by string) ([]keyedRow, error) {
 		return nil, fmt.Errorf("no row has a value for %q; the first row has: %s", by, strings.Join(slices.Sorted(maps.Keys(rows[0])), ", "))
 	}
 	return keyed, nil
-}
-
-func key(r row, by string) (keyedRow, error) {
-	k := keyedRow{row: r}
-	raw := bytes.TrimSpace(r[by])
-	switch {
-	case len(raw) == 0 || string(raw) == "null":
-		return k, nil
-	case raw[0] == '"':
-		k.text = new(string)
-		return k, json.Unmarshal(raw, k.text)
-	}
-	n, _, err := big.ParseFloat(string(raw), 10, 128, big.ToNearestEven)
-	if err != nil {
-		return k, fmt.Errorf("%q is neither a number nor a text", by)
-	}
-	k.number = n
-	return k, nil
-}
-
-func compare(a, b keyedRow, sign int) int {
-	aNone, bNone := a.number == nil && a.text == nil, b.number == nil && b.text == nil
-	switch {
-	case aNone && bNone:
-		return 0
-	case aNone:
-		return 1
-	case bNone:
-		return -1
-	case a.number != nil:
-		return sign * a.number.Cmp(b.number)
-	}
-	return sign * cmp.Compare(*a.text, *b.text)
 }

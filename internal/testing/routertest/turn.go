@@ -264,7 +264,7 @@ func (p *Plan) Status() (catalog.PlanStatus, []catalog.StepStatus) {
 }
 
 // TwoSteps plays a whole turn of two steps, from the pins of its skills to the
-// answer: one-turn of the documentation.
+// answer.
 func (w *World) TwoSteps() *Plan {
 	w.Helper()
 	w.Pin("earthquake_feed", catalog.Pure)
