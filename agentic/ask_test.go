@@ -288,7 +288,7 @@ func TestAsks(t *testing.T) {
 		}
 	}
 	if n := len(own); n == 0 || own[0] != "agent.get" || slices.Contains(own[1:], "agent.get") {
-		t.Errorf("orders of the task that asks: %v", own)
+		t.Errorf("intents of the task that asks: %v", own)
 	}
 	first := m.requests("shop")[0]
 	if !slices.Equal(toolNames(first), []string{"crm_list"}) || strings.Contains(first.System, "Sub-agents") || len(first.Messages) != 3 || first.Messages[2].Text != "Offers?" {

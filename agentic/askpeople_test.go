@@ -52,7 +52,7 @@ func TestEditedCallWaits(t *testing.T) {
 	next := earlier("1.0", 9, "done", intents.OK)
 	goesOn(t, after, says(map[string][]any{agents.Executor: {giveUp}}), editedCall(), next)
 	if n := len(after.ofType("skill.call")); n != 0 {
-		t.Errorf("%d orders", n)
+		t.Errorf("%d intents", n)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestAskPeople(t *testing.T) {
 	dispatchTurn(c)
 	shown(c) // to the end
 	if list := c.ofType("approval.ask"); len(list) != 1 {
-		t.Fatalf("%d orders", len(list))
+		t.Fatalf("%d intents", len(list))
 	}
 	if said := results(m.requests("seller")[2]); len(said) != 2 || !strings.Contains(said[0], "title") || !strings.Contains(said[1], `"items":["oslo"]`) {
 		t.Errorf("the model was told %q", said)

@@ -168,7 +168,7 @@ func (c *core) take(_ context.Context, raw []byte) []byte {
 	defer c.mu.Unlock()
 	p, err := c.verify(raw)
 	if err != nil {
-		c.t.Errorf("an order that no router would take: %v\n%s", err, raw)
+		c.t.Errorf("an intent that no router would take: %v\n%s", err, raw)
 		return marshal(refuse(intents.CodeOf(err), err.Error())(p))
 	}
 	fn, ok := c.reply[p.Type]

@@ -115,7 +115,7 @@ type runRequest struct {
 	Calls   []catalog.CallSummary `json:"calls,omitempty"`
 	Effects []catalog.PastIntent  `json:"effects,omitempty"`
 	// Intent is signed by the task of a node of a run; nil: the step is no node.
-	Intent *catalog.NodeIntent `json:"order,omitempty"`
+	Intent *catalog.NodeIntent `json:"intent,omitempty"`
 	DryRun bool                `json:"dry_run,omitempty"` // of a shadow run: the intent is decided, and not dispatched
 	Kept   *catalog.KeptNode   `json:"kept,omitempty"`    // of a replay: the task ends as the node did, and signs nothing else
 

@@ -89,7 +89,7 @@ func TestEngineWaitsForRetry(t *testing.T) {
 	close(fire)
 	awaitEnd(t, ended)
 	if len(c.ofType("step")) != 1 {
-		t.Errorf("orders %v", types(c.allPlaced()))
+		t.Errorf("intents %v", types(c.allPlaced()))
 	}
 	closed := c.ofType("plan.close")
 	if len(closed) != 1 || closed[0].Role != intents.RoleWorkflow || !strings.Contains(string(closed[0].Args), "not today") {
@@ -107,7 +107,7 @@ func TestEngineSkipsAndYields(t *testing.T) {
 	c.on("plan.get", ofRun(2))
 	awaitEnd(t, engineOn(c, nil, nil))
 	if got := types(c.allPlaced()); !slices.Equal(got, []string{"plan.claim", "node.skip", "step", "plan.get", "plan.get"}) {
-		t.Errorf("orders %v", got)
+		t.Errorf("intents %v", got)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestEngineSeesPatchAtOnce(t *testing.T) {
 	})
 	<-waits
 	if n := len(c.ofType("plan.get")) + len(c.ofType("step")); n != 0 {
-		t.Fatalf("orders %v", types(c.allPlaced()))
+		t.Fatalf("intents %v", types(c.allPlaced()))
 	}
 	other := e.grants.take(t.Context(), bus.FreshGrant{PlanID: theTurn.PlanID, Driver: "another", Patched: true})
 	its := e.grants.take(t.Context(), bus.FreshGrant{PlanID: theTurn.PlanID, Driver: "d1", Patched: true})
@@ -136,6 +136,6 @@ func TestEngineSeesPatchAtOnce(t *testing.T) {
 	}
 	awaitEnd(t, ended)
 	if got := c.ofType("step"); len(got) != 1 || !strings.Contains(string(got[0].Args), `"step":1`) {
-		t.Errorf("orders %v", types(c.allPlaced()))
+		t.Errorf("intents %v", types(c.allPlaced()))
 	}
 }

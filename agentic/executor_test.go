@@ -63,7 +63,7 @@ func TestLarge(t *testing.T) {
 	}
 	want := []string{"skill.load", "skill.call", "exec_python", "write_memory", "step.finish"}
 	if d := cmp.Diff(want, types(c.allPlaced())); d != "" {
-		t.Errorf("orders (-want +got):\n%s", d)
+		t.Errorf("intents (-want +got):\n%s", d)
 	}
 	var ran catalog.ExecPython
 	if err := json.Unmarshal(c.ofType("exec_python")[0].Args, &ran); err != nil || ran.From != "f1" || ran.Script != "print(10)" {
@@ -158,7 +158,7 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("the model was told %s, want %q", said, tt.says)
 			}
 			if d := cmp.Diff([]string{"skill.load", "skill.call", "step.finish"}, types(c.allPlaced())); d != "" {
-				t.Errorf("orders (-want +got):\n%s", d)
+				t.Errorf("intents (-want +got):\n%s", d)
 			}
 		})
 	}
@@ -271,7 +271,7 @@ func TestCallsOfOneReply(t *testing.T) {
 		}
 	}
 	if n := len(c.ofType("skill.call")); n != 2 {
-		t.Errorf("%d calls were sealed", n)
+		t.Errorf("%d calls were signed", n)
 	}
 }
 

@@ -68,7 +68,7 @@ func shown(c *core) []bus.TurnFrame {
 		return t.Kind != bus.FrameDone && t.Kind != bus.FramePendingApproval
 	})
 	if err != nil || ctx.Err() != nil {
-		c.t.Fatalf("after %d frames: %v, orders %v", len(out), err, types(c.allPlaced()))
+		c.t.Fatalf("after %d frames: %v, intents %v", len(out), err, types(c.allPlaced()))
 	}
 	return out
 }
@@ -132,7 +132,7 @@ func TestTurn(t *testing.T) {
 	want := []string{"plan.claim", "soul.get", "session.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "session.append", "plan.close"}
 	list := c.allPlaced()
 	if d := cmp.Diff(want, types(list)); d != "" {
-		t.Errorf("orders (-want +got):\n%s", d)
+		t.Errorf("intents (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "There are ten.", Usage: []catalog.Usage{used(agents.Composer, 1)}}, closed(c)); d != "" {
 		t.Errorf("plan.close (-want +got):\n%s", d)
@@ -214,7 +214,7 @@ func TestClaimRefused(t *testing.T) {
 	turn := c.turn()
 	m.run(t.Context(), bus.PlanDispatch{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant})
 	if d := cmp.Diff([]string{"plan.claim"}, types(c.allPlaced())); d != "" {
-		t.Errorf("orders (-want +got):\n%s", d)
+		t.Errorf("intents (-want +got):\n%s", d)
 	}
 	// The next frame is the first of the turn.
 	(&Run{cfg: cfg, turn: turn}).frame(bus.FrameDone, bus.DoneData{PlanID: "plan_1", Status: "test"})

@@ -52,11 +52,11 @@ func TestPlanner(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	if d := cmp.Diff([]string{"skill.find", "skill.load", "plan"}, types(c.allPlaced())); d != "" {
-		t.Errorf("orders (-want +got):\n%s", d)
+		t.Errorf("intents (-want +got):\n%s", d)
 	}
 	signed := c.ofType("plan")[0]
 	if signed.ID != got.Plan.PlanDigest {
-		t.Error("the plan is not what the committed order answered")
+		t.Error("the plan is not what the committed intent answered")
 	}
 	var args catalog.Plan
 	if err := json.Unmarshal(signed.Args, &args); err != nil {
@@ -104,7 +104,7 @@ func TestPlannerNoSkills(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if n := len(c.ofType("plan")); n != 0 {
-		t.Errorf("%d plans sealed", n)
+		t.Errorf("%d plans signed", n)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestPlannerCorrects(t *testing.T) {
 		t.Errorf("the model was told %s", last)
 	}
 	if n := len(c.ofType("plan")); n != 1 {
-		t.Errorf("%d plans were sealed", n)
+		t.Errorf("%d plans were signed", n)
 	}
 
 	m = says(map[string][]any{agents.Planner: {wrong}})

@@ -157,7 +157,7 @@ func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err 
 			l.say(wrong.Error())
 		}
 	}
-	return envelope{Reason: "no single order could be made of the request: " + wrong.Error()}, row, nil
+	return envelope{Reason: "no single intent could be made of the request: " + wrong.Error()}, row, nil
 }
 
 // report records the model usage, for the user's budgets: no plan reports it. A crash before
@@ -174,7 +174,7 @@ func (p producer) report(ctx context.Context, used []catalog.Usage) error {
 // read reads the one envelope of a reply.
 func (p producer) read(l *loop, calls []model.Call) (made envelope, row catalog.Row, wrong *mistake) {
 	if len(calls) != 1 {
-		return made, row, &mistake{[]string{"the reply must have exactly one order, or one reason: call " + finalResult + " exactly once"}}
+		return made, row, &mistake{[]string{"the reply must have exactly one intent, or one reason: call " + finalResult + " exactly once"}}
 	}
 	_, raw, err := l.prepare(calls[0])
 	if err == nil {

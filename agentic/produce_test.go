@@ -113,7 +113,7 @@ func TestProduceExactlyOne(t *testing.T) {
 		"wrong, twice":              {[]any{final("logs.stream", map[string]any{"run_id": "run_7", "filter": "some"}, nil)}, "", "/args/filter", 2},
 		"an approval":               {[]any{final("hitl.approve", map[string]any{"intent_id": "x", "decision": "approve"}, nil)}, "", "/type", 2},
 		"an operator's":             {[]any{final("key.put", map[string]any{}, nil)}, "", "/type", 2},
-		"an order and a reason":     {[]any{final("logs.stream", map[string]any{"run_id": "run_7"}, "why not")}, "", "either", 2},
+		"an intent and a reason":    {[]any{final("logs.stream", map[string]any{"run_id": "run_7"}, "why not")}, "", "either", 2},
 		"neither":                   {[]any{final(nil, nil, nil)}, "", "either", 2},
 		"another tool":              {[]any{call("exec_python", map[string]string{"script": "print(1)"})}, "", "no tool", 2},
 		"a reason after a mistake":  {[]any{[]model.Call{ofRun7, ofRun7}, none}, "", "The request does not say which run.", 2},

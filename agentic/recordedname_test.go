@@ -34,10 +34,10 @@ func TestRecordHasTheSkillsName(t *testing.T) {
 		t.Errorf("called %+v, error %v", called, err)
 	}
 	if got := c.ofType("skill.call")[0].Tool; got != "crm__write_memory" {
-		t.Errorf("the order says that the model called %q", got)
+		t.Errorf("the intent says that the model called %q", got)
 	}
 	if got := c.ofType("step.finish")[0].Tool; got != "" {
-		t.Errorf("an order that no call made has the tool %q", got)
+		t.Errorf("an intent that no call made has the tool %q", got)
 	}
 	if got := m.received[0].Tools[0].Name; got != "list" {
 		t.Errorf("the model was told of %s", got)

@@ -62,7 +62,7 @@ func TestViolation(t *testing.T) {
 		t.Errorf("the planner was told %+v", f)
 	}
 	if reads := c.ofType("plan.get"); len(reads) != 1 || reads[0].Role != intents.RoleManager || len(c.ofType("step.finish")) != 1 {
-		t.Errorf("orders %v", types(c.allPlaced()))
+		t.Errorf("intents %v", types(c.allPlaced()))
 	}
 }
 
@@ -156,7 +156,7 @@ func TestHeld(t *testing.T) {
 		t.Errorf("session.append (-want +got):\n%s", d)
 	}
 	if got := types(c.allPlaced()); slices.Contains(got, "plan.close") || !slices.Contains(got, "step.finish") {
-		t.Errorf("orders %v", got)
+		t.Errorf("intents %v", got)
 	}
 }
 
@@ -315,6 +315,6 @@ func TestManagerStops(t *testing.T) {
 		TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
 	})
 	if d := cmp.Diff([]string{"plan.claim", "soul.get"}, types(c.allPlaced())); d != "" {
-		t.Errorf("orders (-want +got):\n%s", d)
+		t.Errorf("intents (-want +got):\n%s", d)
 	}
 }

@@ -157,7 +157,7 @@ func TestUnsignable(t *testing.T) {
 				t.Errorf("the model is told %v", said)
 			}
 			if n := len(c.ofType("skill.call")); n != 0 {
-				t.Errorf("%d calls were ordered", n)
+				t.Errorf("%d calls were signed", n)
 			}
 		})
 	}

@@ -160,7 +160,7 @@ func TestAction(t *testing.T) {
 	}
 	list := c.ofType("action")
 	if len(list) != 1 {
-		t.Fatalf("%d orders", len(list))
+		t.Fatalf("%d intents", len(list))
 	}
 	if d := cmp.Diff([]bus.ActionData{{Type: "open_page", Payload: open.Payload, IntentID: list[0].ID}}, got); d != "" {
 		t.Error(d)
@@ -257,7 +257,7 @@ func TestRemindedOnce(t *testing.T) {
 			dispatchTurn(c)
 			frames := shown(c)
 			if n := len(c.ofType(x.typ)); n != 0 {
-				t.Errorf("ordered %d times more", n)
+				t.Errorf("signed %d times more", n)
 			}
 			if slices.ContainsFunc(frames, func(f bus.TurnFrame) bool { return f.Kind == bus.FrameAction }) {
 				t.Error("shown once more")

@@ -232,7 +232,7 @@ func (s *Submitter) sign(t Turn, in intents.Spec, c intents.Context, key string,
 }
 
 func (s *Submitter) submitPlan(ctx context.Context, t Turn, in intents.Spec, c intents.Context, key string) (a *intents.Answer, err error) {
-	ctx, span := tracing.Start(ctx, "order "+in.Type, tracing.Type.String(in.Type), tracing.Step.Int(c.Step))
+	ctx, span := tracing.Start(ctx, "intent "+in.Type, tracing.Type.String(in.Type), tracing.Step.Int(c.Step))
 	defer func() {
 		if a != nil {
 			span.SetAttributes(tracing.Intent.String(a.IntentID), tracing.Code.String(string(a.Code)))

@@ -29,7 +29,7 @@ func manager(c *core) *Submitter {
 // An intent of an unknown type is not signed.
 func TestSubmitUnknownType(t *testing.T) {
 	if _, err := (&Submitter{}).Submit(t.Context(), Turn{}, Place{}, "no.such", struct{}{}, nil); err == nil {
-		t.Error("an unknown type is sealed")
+		t.Error("an unknown type is signed")
 	}
 }
 
@@ -50,7 +50,7 @@ func TestSubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if both := c.allPlaced(); both[0].Key != both[1].Key {
-		t.Error("the same order has two keys")
+		t.Error("the same intent has two keys")
 	}
 	c.on("plan.claim", done("no plan"))
 	if _, err := s.Submit(t.Context(), c.turn(), Place{}, "plan.claim", catalog.PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d"}, &got); err == nil {

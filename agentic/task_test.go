@@ -95,7 +95,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := s.ValidateBytes(marshal(r.Step)); len(v) > 0 {
-		t.Errorf("no step could be sealed with it: %v", v)
+		t.Errorf("no step could be signed with it: %v", v)
 	}
 	other := tasks(c, nil).prepare(t.Context(), taskRequest{asked})
 	if other.Step.JWK.KID == r.Step.JWK.KID || other.Instance == r.Instance {
@@ -116,7 +116,7 @@ func TestTask(t *testing.T) {
 		t.Errorf("step.finish (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([]string{"skill.load", "skill.call", "write_memory", "step.finish"}, types(c.allPlaced())); d != "" {
-		t.Errorf("orders (-want +got):\n%s", d)
+		t.Errorf("intents (-want +got):\n%s", d)
 	}
 	for _, o := range c.allPlaced() {
 		if o.Role != intents.RoleTask || o.Place != (Place{Revision: 1, Step: 1, TaskID: "task_1"}) || o.Grant != "first" {
@@ -151,7 +151,7 @@ func TestTaskKeyForgotten(t *testing.T) {
 		}
 	}
 	if len(w.keys) != 0 || len(c.allPlaced()) != total {
-		t.Errorf("%d keys are kept, %d orders were sealed", len(w.keys), len(c.allPlaced())-total)
+		t.Errorf("%d keys are kept, %d intents were signed", len(w.keys), len(c.allPlaced())-total)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestTaskEnds(t *testing.T) {
 			got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
 			if got.Approval != nil {
 				if got.Approval.IntentID != c.ofType("skill.call")[0].ID {
-					t.Error("the held order is not named")
+					t.Error("the held intent is not named")
 				}
 				got.Approval.IntentID, got.Refused = "", nil
 			}
@@ -286,7 +286,7 @@ func TestTaskEnds(t *testing.T) {
 			}
 			if tt.finish == nil {
 				if n := len(c.ofType("step.finish")); n != 0 {
-					t.Errorf("step.finish was sealed %d times", n)
+					t.Errorf("step.finish was signed %d times", n)
 				}
 				return
 			}

@@ -148,7 +148,7 @@ func (f *applier) take(it *item) (*job, error) {
 	case it.release != nil:
 		return j, f.takeRelease(it, j)
 	case it.Kind == storage.KindTakeover && f.whole && f.intents[it.target] == nil:
-		return j, errors.New("takes over an order that is not open")
+		return j, errors.New("takes over an intent that is not open")
 	}
 	return j, nil
 }
@@ -272,7 +272,7 @@ func (f *applier) takeOutcome(it *item, j *job) error {
 	o := f.intents[it.target]
 	if o == nil {
 		if f.whole {
-			return errors.New("an outcome of no open order: no decision allows this effect, or it has an outcome already")
+			return errors.New("an outcome of no open intent: no decision allows this effect, or it has an outcome already")
 		}
 		f.lacks(it, it.target, "", "")
 		return nil

@@ -21,7 +21,7 @@ func (b inBatch) whole() error {
 	if b.count == 0 || b.count == b.size {
 		return nil
 	}
-	return fmt.Errorf("the batch before it was accepted with %d orders, and %d are here", b.size, b.count)
+	return fmt.Errorf("the batch before it was accepted with %d intents, and %d are here", b.size, b.count)
 }
 
 // takeBatch checks that the intents of a batch are adjacent: they were accepted with one
@@ -55,9 +55,9 @@ func (f *applier) takeBatch(it *item) error {
 	case !before.known:
 		return nil
 	case before.size != b.Size:
-		return errors.New("its batch has another number of orders than those before it say")
+		return errors.New("its batch has another number of intents than those before it say")
 	case before.tenant != tenant || before.first != f.batch.first || before.index >= b.Index:
-		return errors.New("accepted in a batch whose other orders are not those before it")
+		return errors.New("accepted in a batch whose other intents are not those before it")
 	default:
 		return nil
 	}

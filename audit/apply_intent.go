@@ -44,14 +44,14 @@ func (f *applier) takeIntent(it *item, j *job) error {
 		return fmt.Errorf("unknown verdict %q", o.decision.Verdict)
 	}
 	if o.hidden() && (routers(o.decision) && !o.kept() || o.decision.Verdict == intents.Hold) {
-		return errors.New("an order that others rest on is withheld")
+		return errors.New("an intent that others rest on is withheld")
 	}
 	key, err := o.key()
 	if err != nil {
 		return err
 	}
 	if h, taken := f.idempotency[key]; f.whole && taken && !h.free(f.latest) {
-		return fmt.Errorf("a second order under the idempotency key of record %d", h.position)
+		return fmt.Errorf("a second intent under the idempotency key of record %d", h.position)
 	}
 	f.idempotency[key] = holder{position: it.Position}
 	f.inputs.noteIntent(o)

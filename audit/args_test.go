@@ -25,7 +25,7 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 		if r.Kind != storage.KindIntent || json.Unmarshal(r.Parts[storage.PartDecision], &d) != nil || d.Executor != "router" {
 			continue
 		}
-		w.Must(json.Unmarshal(r.Parts[storage.PartIntent], &signed))
+		w.Must(json.Unmarshal(r.Parts[storage.PartEnvelope], &signed))
 		w.Must(json.Unmarshal([]byte(signed["payload"].(string)), &payload))
 		intent := payload["intent"].(map[string]any)
 		typ, args := intent["type"].(string), intent["args"]
@@ -40,7 +40,7 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 			canonical, err := intents.Canonical(raw)
 			w.Must(err)
 			signed["payload"] = string(canonical)
-			records := w.part(r.Position, storage.PartIntent, func(m map[string]any) { maps.Copy(m, signed) })
+			records := w.part(r.Position, storage.PartEnvelope, func(m map[string]any) { maps.Copy(m, signed) })
 			var bad *audit.Bad
 			if _, err := audit.Explain(t.Context(), audit.Source{Origin: w.Origin, Records: records}, "none", nil); !errors.Is(err, audit.ErrNotFound) && !errors.As(err, &bad) {
 				t.Errorf("%s %s: %v", typ, canonical, err)

@@ -61,7 +61,7 @@ func TestAsks(t *testing.T) {
 			}
 		}
 		for _, a := range said {
-			w.Want(w.Erase(a, catalog.ErasesIntent), intents.OK)
+			w.Want(w.Erase(a, catalog.ErasesEnvelope), intents.OK)
 		}
 		said = nil
 	}

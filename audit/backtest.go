@@ -129,7 +129,7 @@ func (t *trial) take(b *batch) ([]*job, error) {
 			t.Progress(it.Position)
 		}
 		if it.hidesIntent() && !it.At.Before(t.Since) {
-			t.cannot("the order is withheld: " + it.whyHidden())
+			t.cannot("the intent is withheld: " + it.whyHidden())
 			continue
 		}
 		if j.intent != nil && !j.At.Before(t.Since) && (t.Tenant == "" || j.intent.body.Actor.Tenant == t.Tenant) {

@@ -81,7 +81,7 @@ func TestBacktest(t *testing.T) {
 		total := w.verify(bundle, audit.Options{}).Intents
 		b := try(audit.Trial{New: same})
 		if b.Records != total || b.Flipped != 0 || len(b.Flips) != 0 || b.Unreplayable != 0 || b.PerSecond <= 0 {
-			t.Errorf("%s, the same policy: %+v, of %d orders", from, b, total)
+			t.Errorf("%s, the same policy: %+v, of %d intents", from, b, total)
 		}
 		b = try(audit.Trial{New: strict})
 		if d := cmp.Diff(append(slices.Clone(scripts), "skill.find allow deny strict.find acme"), flipTexts(b)); d != "" {
@@ -151,7 +151,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("the earlier refusal: %+v", x)
 	}
 	if _, err = audit.Explain(t.Context(), source, "sha256:none", nil); err == nil {
-		t.Error("an order that is not there is explained")
+		t.Error("an intent that is not there is explained")
 	}
 	x, err = audit.Explain(t.Context(), source, good.IntentID, w.with("ext/strict.rego", func(string) string { return strings.ReplaceAll(noPython, "exec_python", "skill.find") }))
 	w.Must(err)

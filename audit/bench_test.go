@@ -39,6 +39,6 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	took := b.Elapsed()
 	b.SetBytes(int64(len(bundle)))
-	b.ReportMetric(float64(total)/took.Seconds(), "orders/s")
+	b.ReportMetric(float64(total)/took.Seconds(), "intents/s")
 	b.ReportMetric(took.Seconds()*float64(runtime.GOMAXPROCS(0))/bare.Seconds(), "×bare")
 }

@@ -152,7 +152,7 @@ func TestChangesWhileDecided(t *testing.T) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "few", Capabilities: []string{"skills:read"}}}), intents.OK)
 			w.Approval("{}", "zoe")
 			b := &between{world: w}
-			for name, order := range submitted {
+			for name, intent := range submitted {
 				if what == "policy is pushed" && name != "done" && name != "refused by the policy" {
 					continue // each is compiled
 				}
@@ -162,7 +162,7 @@ func TestChangesWhileDecided(t *testing.T) {
 					b.world.user(b.user, "user", "few")
 					b.Clock.Move(2 * time.Minute) // no grant is issued right after a revocation
 					b.task = b.Begun(fmt.Sprintf("p_%d", b.n), "feed").Started(1)
-					raw, done := b.Sign(order(b)), false
+					raw, done := b.Sign(intent(b)), false
 					m.set(when, func() { change(b); done = true })
 					a := b.Send(raw)
 					m.set("", nil)

@@ -93,7 +93,7 @@ func (v *verifier) checkIntent(j *job) (*intents.Envelope, error) {
 	case d.Fingerprint != e.Fingerprint():
 		return nil, errors.New("the record gives another fingerprint")
 	case o.grant != e.GrantToken():
-		return nil, errors.New("the record holds another grant than the order")
+		return nil, errors.New("the record holds another grant than the intent")
 	case f.Signer.KID != e.Signer().KID || f.Signer.Role != string(e.Signer().Role):
 		return nil, errors.New("the record names another signer")
 	}
@@ -102,7 +102,7 @@ func (v *verifier) checkIntent(j *job) (*intents.Envelope, error) {
 	}
 	is, wants, err := state.SummaryOf(e, d)
 	if err != nil || wants != (o.summary != nil) || wants && !reflect.DeepEqual(*o.summary, is) {
-		return nil, errors.New("its summary says something else than the order")
+		return nil, errors.New("its summary says something else than the intent")
 	}
 	if d.Verdict == intents.Deny {
 		return e, nil
@@ -136,7 +136,7 @@ func (o *intent) plain() error {
 		return nil
 	}
 	if key, err := o.key(); err != nil || d.Key != key.String() {
-		return errors.New("the decision names another idempotency key than the order")
+		return errors.New("the decision names another idempotency key than the intent")
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 		!slices.Equal(f.Task.Skills, t.Spec.Skills) || f.Task.Agent != t.Agent:
 		return errors.New("decided with another task than the step's")
 	case !t.MayIntent(j.intent.body.Intent.Type):
-		return errors.New("the agent " + t.Agent + " has no tool that orders " + j.intent.body.Intent.Type)
+		return errors.New("the agent " + t.Agent + " has no tool for " + j.intent.body.Intent.Type)
 	case !j.waited(t.Approvals(j.intent.body.Intent.Type, j.intent.body.Intent.Args)):
 		return errors.New("its agent's file holds it, and it did not wait for people")
 	case j.intent.body.Intent.Type == state.TypeApprovalAsk && !j.waited(j.dir.AskRule(tenant, j.intent.body.Intent.Args)):

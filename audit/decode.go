@@ -165,7 +165,7 @@ func (it *item) read() error {
 	}
 	f, ok := storage.Follow(it.Record)
 	if it.target = f.Target; !ok || it.target < 0 || it.target >= it.Position {
-		return errors.New("is about no order that comes before it")
+		return errors.New("is about no intent that comes before it")
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (it *item) readIntent() error {
 		name string
 		read func([]byte) error
 	}{
-		{storage.PartIntent, func(b []byte) (err error) { o.signed, err = intents.ReadSigned(b); return err }},
+		{storage.PartEnvelope, func(b []byte) (err error) { o.signed, err = intents.ReadSigned(b); return err }},
 		{storage.PartDecision, func(b []byte) (err error) { o.decision, err = intents.ReadDecision(b); return err }},
 		{storage.PartInputs, func(b []byte) error { return json.Unmarshal(b, &o.inputs) }},
 	} {
@@ -211,7 +211,7 @@ func (it *item) readIntent() error {
 	}
 	var err error
 	if o.opened, err = o.signed.Open(); err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("intent: %w", err)
 	}
 	o.body = o.opened.Body()
 	if o.body.Context != nil {
@@ -232,7 +232,7 @@ func (it *item) readHidden() error {
 		err = json.Unmarshal(it.Parts[storage.PartInputs], &o.inputs)
 	}
 	if err != nil {
-		return errors.New("decision, facts or summary of a withheld order cannot be read")
+		return errors.New("decision, facts or summary of a withheld intent cannot be read")
 	}
 	o.body, o.ctx, o.summary = s.Body(), s.Context, &s
 	it.has(o)

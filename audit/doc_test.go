@@ -16,7 +16,7 @@ func written(t testing.TB) (out [][]byte, lines []line) {
 	text := func(s string) Part { return Part{Text: &s, Salt: salt} }
 	lines = []line{
 		{Record: &Entry{Position: 23, Kind: storage.KindIntent, At: "2026-11-20T10:00:00.000Z", Tag: "ab", Proof: salt, Parts: map[string]Part{
-			"order": text(`{"header":"h","payload":"{\"a\":\"\\u003c\\n<&>\"}","sig":"s"}`), "facts": text("\"é\\\t\n\r\""), "grant": {Digest: "cd"},
+			"envelope": text(`{"header":"h","payload":"{\"a\":\"\\u003c\\n<&>\"}","sig":"s"}`), "facts": text("\"é\\\t\n\r\""), "grant": {Digest: "cd"},
 		}}},
 		{Record: &Entry{Position: 0, Kind: storage.KindControl, At: "x", Tag: "ab", Proof: salt, Parts: map[string]Part{"control": text("{\"\u2028\"}")}}},
 		{Record: &Entry{Position: 24, Kind: storage.KindOutcome, At: "x", Tag: "ab", Proof: salt, Parts: map[string]Part{"outcome": text("{}"), "raw": {Base64: []byte{0xff}, Salt: salt}}}},

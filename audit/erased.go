@@ -52,14 +52,14 @@ func (it *item) mayMiss() error {
 		}
 		_, summary := it.Parts[storage.PartSummary]
 		it.blind = !summary || d.Verdict == intents.Hold
-		mask := d.Masks() && slices.Equal(gone, []string{storage.PartIntent})
+		mask := d.Masks() && slices.Equal(gone, []string{storage.PartEnvelope})
 		switch {
 		case mask:
 			return nil
 		case it.blind:
-			return errors.New("the order is withheld without a mask, and it is one that cannot be erased")
-		case !slices.Contains(gone, storage.PartIntent):
-			return errors.New("the grant is withheld, and the order is not")
+			return errors.New("the intent is withheld without a mask, and it is one that cannot be erased")
+		case !slices.Contains(gone, storage.PartEnvelope):
+			return errors.New("the grant is withheld, and the intent is not")
 		}
 	}
 	it.missing = &missing{position: it.Position, kind: it.Kind, tag: it.leaf.TenantTag, parts: gone}
@@ -151,7 +151,7 @@ func (f *applier) erase(it *item) error {
 			same = m.tag == it.leaf.TenantTag || tenant == ledger.SystemTenant
 		}
 		if !same {
-			return fmt.Errorf("names record %d, which is of another order or tenant", a.Position)
+			return fmt.Errorf("names record %d, which is of another intent or tenant", a.Position)
 		}
 		for _, named := range a.Parts {
 			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(state.ErasedParts[m.kind][named], part) })
@@ -175,7 +175,7 @@ func (v *verifier) checkHidden(j *job) error {
 		err = errors.New("the record gives its signer another role")
 	}
 	if err = cmp.Or(err, o.plain()); err == nil && v.opts.Replay {
-		err = v.replayer.tally(unreplayable("the order is withheld: " + j.whyHidden()))
+		err = v.replayer.tally(unreplayable("the intent is withheld: " + j.whyHidden()))
 	}
 	if err != nil || o.decision.Verdict == intents.Deny {
 		return err
@@ -207,7 +207,7 @@ func (x *exporter) account(it *item) {
 // in it because no checkpoint covers it yet. Such a bundle would not verify.
 func (x *exporter) accounted() error {
 	for intent := range x.lacking {
-		return fmt.Errorf("parts of order %d were erased, and the record.erase is in no checkpoint yet, or of no order of this tenant: export again in a moment", intent)
+		return fmt.Errorf("parts of intent %d were erased, and the record.erase is in no checkpoint yet, or of no intent of this tenant: export again in a moment", intent)
 	}
 	return nil
 }

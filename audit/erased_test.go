@@ -31,13 +31,13 @@ func newErased(t *testing.T) erasedWorld {
 	w.live(3)
 	x := erasedWorld{world: w, at: -1, clerk: w.AddOperator("default", "carl", "auditor"), rival: w.AddOperator("acme", "eve", "admin")}
 	for _, r := range w.Records() {
-		if bytes.Contains(r.Parts[storage.PartIntent], []byte("print(0)")) {
+		if bytes.Contains(r.Parts[storage.PartEnvelope], []byte("print(0)")) {
 			var d intents.Decision
 			w.Must(json.Unmarshal(r.Parts[storage.PartDecision], &d))
 			x.at, x.intent = r.Position, catalog.RecordErase{Tenant: "default", IntentID: d.IntentID, Position: r.Position, Reason: "asked for"}
 		}
 	}
-	x.intent.Parts = []string{catalog.ErasesIntent, catalog.ErasesResult}
+	x.intent.Parts = []string{catalog.ErasesEnvelope, catalog.ErasesResult}
 	x.by = *w.Want(w.Admin("record.erase", x.intent), intents.OK).Position
 	return x
 }
@@ -68,7 +68,7 @@ func (x erasedWorld) forged(args any, by *intents.Signer, tenant, user string, c
 			change(&d)
 		}
 		f["signer"] = map[string]any{"kid": o.By.KID, "role": "operator"}
-		for name, v := range map[string]any{storage.PartIntent: u.AsRecorded().Signed(), storage.PartDecision: d, storage.PartInputs: f} {
+		for name, v := range map[string]any{storage.PartEnvelope: u.AsRecorded().Signed(), storage.PartDecision: d, storage.PartInputs: f} {
 			if r.Parts[name], err = json.Marshal(v); err != nil {
 				x.Fatal(err)
 			}
@@ -86,13 +86,13 @@ func TestErased(t *testing.T) {
 			t.Errorf("%s: the bundle shows the wrong scripts", name)
 		}
 		r := x.verify(bundle, audit.Options{Trust: x.trust(), Replay: true})
-		if !r.OK || !r.Complete || r.Withheld != 2 || r.Why["the order is withheld: it was erased"] != 1 || !strings.Contains(r.String(), "withheld: parts of 2 records") {
+		if !r.OK || !r.Complete || r.Withheld != 2 || r.Why["the intent is withheld: it was erased"] != 1 || !strings.Contains(r.String(), "withheld: parts of 2 records") {
 			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
 		}
 	}
 	found, err := audit.Find(t.Context(), x.Journal, x.intent.IntentID)
 	x.Must(err)
-	if len(found) != 2 || found[0].Withheld[storage.PartIntent] == "" || found[0].Type != "exec_python" || found[1].Withheld[storage.PartResult] == "" {
+	if len(found) != 2 || found[0].Withheld[storage.PartEnvelope] == "" || found[0].Type != "exec_python" || found[1].Withheld[storage.PartResult] == "" {
 		t.Errorf("%+v", found)
 	}
 	s := x.source(x.Journal)
@@ -129,13 +129,13 @@ func TestErasedForged(t *testing.T) {
 	}{
 		"the erasure left out of the log": {x.forged(with(func(a *catalog.RecordErase) { a.Position-- }), nil, "", "", nil), x.at, none},
 		"of the result alone":             {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesResult} }), nil, "", "", nil), x.at, none},
-		"of the order alone":              {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesIntent} }), nil, "", "", nil), x.at + 1, none},
-		"of another order":                {x.forged(with(func(a *catalog.RecordErase) { a.IntentID = intents.Digest(nil) }), nil, "", "", nil), x.by, "another order or tenant"},
-		"of another tenant":               {x.forged(with(func(a *catalog.RecordErase) { a.Tenant = "acme" }), nil, "", "", nil), x.by, "another order or tenant"},
+		"of the intent alone":             {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesEnvelope} }), nil, "", "", nil), x.at + 1, none},
+		"of another intent":               {x.forged(with(func(a *catalog.RecordErase) { a.IntentID = intents.Digest(nil) }), nil, "", "", nil), x.by, "another intent or tenant"},
+		"of another tenant":               {x.forged(with(func(a *catalog.RecordErase) { a.Tenant = "acme" }), nil, "", "", nil), x.by, "another intent or tenant"},
 		"of what comes after it":          {x.forged(with(func(a *catalog.RecordErase) { a.Position = x.by + 1 }), nil, "", "", nil), x.by, "comes after it"},
 		"by who may not":                  {x.forged(own, &x.clerk, "default", "carl", nil), x.by, "who might not"},
 		"by another tenant's operator":    {x.forged(x.intent, &x.rival, "acme", "eve", nil), x.by, "operator of another tenant"},
-		"by another's as its own":         {x.forged(own, &x.rival, "acme", "eve", nil), x.by, "another order or tenant"},
+		"by another's as its own":         {x.forged(own, &x.rival, "acme", "eve", nil), x.by, "another intent or tenant"},
 		"by a key that is no operator's":  {x.forged(own, &x.Planner, "default", "ana", nil), x.by, ""},
 		"refused": {x.forged(x.intent, nil, "", "", func(d *intents.Decision) {
 			d.Verdict, d.Code = intents.Deny, intents.RBACForbidden
@@ -179,7 +179,7 @@ func TestErasedInBundle(t *testing.T) {
 	bundle := x.export(x.Journal, audit.Selection{})
 	step := int64(-1) // an intent on which others depend
 	for _, r := range x.Records() {
-		if bytes.Contains(r.Parts[storage.PartIntent], []byte(`\"type\":\"step\"`)) && step < 0 {
+		if bytes.Contains(r.Parts[storage.PartEnvelope], []byte(`\"type\":\"step\"`)) && step < 0 {
 			step = r.Position
 		}
 	}
@@ -188,13 +188,13 @@ func TestErasedInBundle(t *testing.T) {
 		parts  []string
 		reason string
 	}{
-		"an order that others use": {step, []string{storage.PartIntent, storage.PartGrant}, "cannot be erased"},
-		"the erasure itself":       {x.by, []string{storage.PartIntent}, "cannot be erased"},
-		"another order":            {x.at - 2, []string{storage.PartIntent, storage.PartGrant}, "no record.erase in the log took them away"},
-		"a grant":                  {x.at - 2, []string{storage.PartGrant}, "the grant is withheld, and the order is not"},
-		"a summary":                {x.at, []string{storage.PartSummary}, "cannot be erased or masked"},
-		"an outcome":               {x.at + 1, []string{storage.PartOutcome}, "cannot be erased or masked"},
-		"facts":                    {x.at, []string{storage.PartInputs}, "cannot be erased or masked"},
+		"an intent that others use": {step, []string{storage.PartEnvelope, storage.PartGrant}, "cannot be erased"},
+		"the erasure itself":        {x.by, []string{storage.PartEnvelope}, "cannot be erased"},
+		"another intent":            {x.at - 2, []string{storage.PartEnvelope, storage.PartGrant}, "no record.erase in the log took them away"},
+		"a grant":                   {x.at - 2, []string{storage.PartGrant}, "the grant is withheld, and the intent is not"},
+		"a summary":                 {x.at, []string{storage.PartSummary}, "cannot be erased or masked"},
+		"an outcome":                {x.at + 1, []string{storage.PartOutcome}, "cannot be erased or masked"},
+		"facts":                     {x.at, []string{storage.PartInputs}, "cannot be erased or masked"},
 	} {
 		var lines [][]byte
 		for line := range bytes.Lines(bundle) {
@@ -238,10 +238,10 @@ hold contains {"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["be
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	find := w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
 	held := w.Want(w.Do(routertest.Intent{By: own, Tenant: "default", User: "olga", Type: "record.erase", Args: catalog.RecordErase{
-		IntentID: find.IntentID, Position: *find.Position, Parts: []string{catalog.ErasesIntent}, Reason: "asked for",
+		IntentID: find.IntentID, Position: *find.Position, Parts: []string{catalog.ErasesEnvelope}, Reason: "asked for",
 	}}), intents.ApprovalRequired)
 	early := slice(w.Records())
-	early[*find.Position], _ = early[*find.Position].Without(storage.PartIntent, storage.PartGrant)
+	early[*find.Position], _ = early[*find.Position].Without(storage.PartEnvelope, storage.PartGrant)
 	w.Want(w.Do(routertest.Intent{
 		By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Grant: through("ben"),
 		Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
@@ -279,7 +279,7 @@ func TestErasedPlan(t *testing.T) {
 			t.Errorf("%s: the bundle shows a text", name)
 		}
 		r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true})
-		if !r.OK || !r.Complete || r.Why["the order is withheld: it was erased"] != int64(total) || r.Replayed == 0 {
+		if !r.OK || !r.Complete || r.Why["the intent is withheld: it was erased"] != int64(total) || r.Replayed == 0 {
 			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
 		}
 	}
@@ -308,11 +308,11 @@ func TestErasedAnswer(t *testing.T) {
 		o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{}, Answer: "These."}
 		answers := []*intents.Answer{w.Want(w.Do(o), intents.OK), w.Want(p.Complete(), intents.OK)}
 		for _, i := range erased {
-			w.Want(w.Erase(answers[i], catalog.ErasesIntent), intents.OK)
+			w.Want(w.Erase(answers[i], catalog.ErasesEnvelope), intents.OK)
 		}
 	}
 	r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
-	if !r.OK || r.Why["the order is withheld: it was erased"] != 4 {
+	if !r.OK || r.Why["the intent is withheld: it was erased"] != 4 {
 		t.Errorf("%+v %v", r, r.FirstBad)
 	}
 }

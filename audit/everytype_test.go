@@ -125,7 +125,7 @@ func (w *world) eraseAll() map[string]counted {
 		n.accepted++
 		if state.RetainsArgs(o.Type) && o.Decision.Verdict != intents.Hold { // a held one stays
 			n.may++
-			a := catalog.RecordErase{Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: o.Position, Parts: []string{catalog.ErasesIntent, catalog.ErasesResult}, Reason: "asked for"}
+			a := catalog.RecordErase{Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: o.Position, Parts: []string{catalog.ErasesEnvelope, catalog.ErasesResult}, Reason: "asked for"}
 			if w.Admin("record.erase", a).Code == intents.OK {
 				n.erased++
 			}

@@ -49,7 +49,7 @@ func (r *replayer) explain(ctx context.Context, j *job, origin string) (Decision
 		return x, nil
 	}
 	if j.intent.hidden() {
-		return x, errors.New("the order was erased, and with it what the policy was asked")
+		return x, errors.New("the intent was erased, and with it what the policy was asked")
 	}
 	e, err := j.intent.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: origin, Now: j.now, Grants: new(intents.Grants)})
 	if err != nil {

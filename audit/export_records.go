@@ -122,7 +122,7 @@ func (x *exporter) ship(ctx context.Context, p *piece) error {
 	}
 	rec := p.Record
 	if x.sel.Masked && !p.rests && p.intent != nil && p.intent.decision.Masks() {
-		rec, _ = rec.Without(storage.PartIntent)
+		rec, _ = rec.Without(storage.PartEnvelope)
 	}
 	x.done.Records++
 	if len(rec.Erased) > 0 {

@@ -34,9 +34,9 @@ func (w *world) part(at int64, name string, change func(m map[string]any)) slice
 func (w *world) permits(at int64) slice {
 	w.Helper()
 	return w.rewritten(at, func(r *storage.Record) {
-		sealed, err := intents.ReadSigned(r.Parts[storage.PartIntent])
+		envelope, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
 		w.Must(err)
-		u, err := sealed.Open()
+		u, err := envelope.Open()
 		w.Must(err)
 		d, err := intents.ReadDecision(r.Parts[storage.PartDecision])
 		w.Must(err)
@@ -274,9 +274,9 @@ func TestForgedBatch(t *testing.T) {
 	of := func(at int64, n int) slice {
 		return w.part(at, storage.PartDecision, func(m map[string]any) { m["batch"].(map[string]any)["of"] = n })
 	}
-	w.badAt(of(second, 3), second, "another number of orders", audit.Options{})
+	w.badAt(of(second, 3), second, "another number of intents", audit.Options{})
 	// Its second intent is alone: the batch was accepted with more than is here.
-	w.badAt(w.part(second, storage.PartDecision, func(m map[string]any) { m["batch"] = map[string]any{"index": 0, "offset": 0, "of": 1} }), second, "accepted with 2 orders, and 1 are here", audit.Options{})
+	w.badAt(w.part(second, storage.PartDecision, func(m map[string]any) { m["batch"] = map[string]any{"index": 0, "offset": 0, "of": 1} }), second, "accepted with 2 intents, and 1 are here", audit.Options{})
 }
 
 // TestRevokedLedgerKey: a ledger key is valid for the log until its revocation, not beyond.

@@ -38,12 +38,12 @@ func TestGoldenLog(t *testing.T) {
 		t.Fatalf("%+v, first bad %+v", r, r.FirstBad)
 	}
 	for why := range r.Why {
-		if !strings.HasPrefix(why, "refused for ") && why != "the order is withheld: it was erased" {
+		if !strings.HasPrefix(why, "refused for ") && why != "the intent is withheld: it was erased" {
 			t.Errorf("not replayed: %s", why)
 		}
 	}
 	if r.Replayed == 0 || r.Replayed+r.Unreplayable < r.Intents {
-		t.Errorf("%d orders, %d replayed, %d not", r.Intents, r.Replayed, r.Unreplayable)
+		t.Errorf("%d intents, %d replayed, %d not", r.Intents, r.Replayed, r.Unreplayable)
 	}
 }
 

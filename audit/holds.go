@@ -29,13 +29,13 @@ func (f *applier) hold(it *item, o *open) error {
 func (f *applier) turnedDown(h state.Hold, it *item) error {
 	switch {
 	case it.outcome.Status != intents.Failed:
-		return errors.New("a held order was carried out without release")
+		return errors.New("a held intent was carried out without release")
 	case it.outcome.Code == intents.ApprovalRejected && f.whole && !h.Rejected:
-		return errors.New("a held order was rejected, and nobody said so")
+		return errors.New("a held intent was rejected, and nobody said so")
 	case it.outcome.Code == intents.Changed && f.whole && !h.Edited:
-		return errors.New("a held order was changed, and nobody has edited it")
+		return errors.New("a held intent was changed, and nobody has edited it")
 	case it.outcome.Code == intents.ApprovalExpired && it.At.Before(h.Deadline):
-		return errors.New("a held order expired before its deadline")
+		return errors.New("a held intent expired before its deadline")
 	default:
 		return nil
 	}
@@ -47,20 +47,20 @@ func (f *applier) takeRelease(it *item, j *job) error {
 	var err error
 	switch {
 	case o == nil && f.whole:
-		return errors.New("releases an order that is not open")
+		return errors.New("releases an intent that is not open")
 	case o == nil:
 		return nil
 	}
 	view := f.state.View()
 	h, waits := view.Hold(o.tenant, o.intentID)
 	if !waits || h.Recorded != it.target {
-		return errors.New("releases an order that is not held")
+		return errors.New("releases an intent that is not held")
 	}
 	if err := f.inputs.completeFacts(o.held, &rel.Inputs); err != nil {
 		return err
 	}
 	if f.whole && rel.By != h.Last() && !(rel.By == "" && h.Terms.AwaitsOutcome()) {
-		return errors.New("released by another order than the last approval")
+		return errors.New("released by another intent than the last approval")
 	}
 	if f.whole && view.UnknownOutcome(&h.Intent) != nil {
 		return errors.New("released although nobody knows what became of an earlier call of its skill")

@@ -92,7 +92,7 @@ var agentMisdeeds = []misdeed{
 	{"agents-of-other-content", "agent", "registry.push: digest and scopes are those of the content", "another digest", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent, func(a *catalog.RegistryPush) { a.Digest = intents.Digest([]byte("other")) })
 	}},
-	{"agents-from-nowhere", "agent", "registry.push: without content in the order it is the revision before, or content that is kept", "not the digest of the revision before", func(d *dishonest) int64 {
+	{"agents-from-nowhere", "agent", "registry.push: without content in the intent it is the revision before, or content that is kept", "not the digest of the revision before", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent+"temperature: 0\n", func(a *catalog.RegistryPush) { a.Bundle = "" })
 	}},
 	{"agents-of-other-scopes", "agent", "registry.push: digest and scopes are those of the content", "not those of the content", func(d *dishonest) int64 {
@@ -104,7 +104,7 @@ var agentMisdeeds = []misdeed{
 	{"agent-not-there", "agent", "plan.open: its agent is there and can be run", "no such agent", func(d *dishonest) int64 {
 		return d.accepted(d.opensAgent("nobody"))
 	}},
-	{"agent-without-capability", "agent", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"agent-without-capability", "agent", "every intent: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		return d.accepted(d.opensAgent("shop", "clerk"))
 	}},
 	{"agent-planned", "agent", "plan: the plan is no agent's", "nobody plans it", func(d *dishonest) int64 {
@@ -115,15 +115,15 @@ var agentMisdeeds = []misdeed{
 			a.Deadline = d.Clock.Now().Add(301*time.Second + intents.Leeway).Format(time.RFC3339)
 		}))
 	}},
-	{"agent-orders-another-type", "agent", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"agent-signs-another-type", "agent", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofShop)
 	}},
-	{"agent-calls-another-skill", "agent", "a task's order: its agent may call the skill", "not among those", func(d *dishonest) int64 {
+	{"agent-calls-another-skill", "agent", "a task's intent: its agent may call the skill", "not among those", func(d *dishonest) int64 {
 		return d.accepted(d.task.CallIntent("crm.close", `{}`), ofShop, func(a *appended) {
 			a.inputs.Skill = &intents.SkillInput{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure)}
 		})
 	}},
-	{"agent-loads-another-skill", "agent", "a task's order: its agent may call the skill", "one of the skills is not among those", func(d *dishonest) int64 {
+	{"agent-loads-another-skill", "agent", "a task's intent: its agent may call the skill", "one of the skills is not among those", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("skill.load", catalog.SkillLoad{Skills: []string{"crm.list", "crm.close"}}), ofShop, func(a *appended) {
 			a.result = catalog.SkillLoadResult{Skills: []catalog.Manifest{}}
 		})

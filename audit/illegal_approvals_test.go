@@ -126,7 +126,7 @@ func (d *dishonest) answersLegally(scene string) {
 
 const (
 	byEdit   = "release: by names the last approval"
-	editRule = "hitl.approve: an edit is of a task's order that is shown whole, opens no task and is no node's of a run (but an agent's); it has other arguments and the same skill"
+	editRule = "hitl.approve: an edit is of a task's intent that is shown whole, opens no task and is no node's of a run (but an agent's); it has other arguments and the same skill"
 	meetable = "hold: the tenant's people could meet each of its rules"
 )
 
@@ -190,7 +190,7 @@ var approvalMisdeeds = []misdeed{
 		o.User, o.Roles = "gil", []string{"second"}
 		return d.saysSo(o)
 	}},
-	{"edit-of-no-hold", "edited", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
+	{"edit-of-no-hold", "edited", "hitl.approve: the intent is held", "no held intent", func(d *dishonest) int64 {
 		o := d.edits("ben", asked)
 		o.Key = "again"
 		return d.saysSo(o)
@@ -207,7 +207,7 @@ var approvalMisdeeds = []misdeed{
 		d.callHeld(`{}`, "ben")
 		return d.saysSo(d.editsCall(`{"n":1}`))
 	}},
-	{"changed-by-nobody", "questioned", "outcome: changed only where somebody has edited the order", "nobody has edited", func(d *dishonest) int64 {
+	{"changed-by-nobody", "questioned", "outcome: changed only where somebody has edited the intent", "nobody has edited", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Failed, intents.Changed)
 	}},
 	{"asked-and-not-held", "questioned", "approval.ask: it waits for one whom it names, or for a role that may approve", "did not wait", func(d *dishonest) int64 {
@@ -221,7 +221,7 @@ var approvalMisdeeds = []misdeed{
 	{"asked-of-doubled-items", "questioned", "approval.ask: each item has its own id", "has this id", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("approval.ask", catalog.ApprovalAsk{Title: "Which?", Items: []catalog.AskItem{{ID: "a", Text: "A"}, {ID: "a", Text: "B"}}}), d.waits())
 	}},
-	{"yes-to-what-nobody-asked", "questioned", "hitl.approve: its items are ones that the order asks about", "does not ask about", func(d *dishonest) int64 {
+	{"yes-to-what-nobody-asked", "questioned", "hitl.approve: its items are ones that the intent asks about", "does not ask about", func(d *dishonest) int64 {
 		return d.saysSo(routertest.Intent{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove, Items: []string{"rome"}}})
 	}},
 	{"released-with-other-items", "questioned", "release: every approval was given", "other items", func(d *dishonest) int64 {
@@ -241,7 +241,7 @@ var approvalMisdeeds = []misdeed{
 		d.releases(*d.held.Position, by, ben)
 		return d.answers(*d.held.Position, catalog.ApprovalAskResult{Approved: []catalog.ApprovedItems{{UserID: "ben", At: ben.At, Items: []string{"berlin", "oslo"}}}})
 	}},
-	{"approved-at-another-node", "questioned", "hitl.approve: the order waits at the node that it names", "does not wait at this node", func(d *dishonest) int64 {
+	{"approved-at-another-node", "questioned", "hitl.approve: the intent waits at the node that it names", "does not wait at this node", func(d *dishonest) int64 {
 		return d.saysSo(routertest.Intent{User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.held.IntentID, RunID: d.plan.ID, NodeID: "2", Decision: catalog.DecisionApprove}})
 	}},
 	{"held-though-nobody-can-approve", "questioned", meetable, "nobody could meet", func(d *dishonest) int64 {

@@ -119,7 +119,7 @@ var askMisdeeds = []misdeed{
 	{"ask-of-a-stranger", "asking", "agent.ask: the agent is one that the plan's agent may ask", "may ask", func(d *dishonest) int64 {
 		return d.asksAt("general", "1.2", nil)
 	}},
-	{"ask-by-the-asked", "asking", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"ask-by-the-asked", "asking", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		o, _ := d.child.AskIntent("shop", "1.0", nil)
 		return d.accepted(o, asTask(d.child, "mail", "crm.close"))
 	}},
@@ -131,7 +131,7 @@ var askMisdeeds = []misdeed{
 		d.records = slice(d.Records())
 		return d.asksAt("mail", "1.2", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Parent, a.PlanID = other.TaskID, other.ID })
 	}},
-	{"ask-without-capability", "asking", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"ask-without-capability", "asking", "every intent: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		return d.asksAt("mail", "1.2", nil, func(o *routertest.Intent) { o.Roles = []string{"clerk"} })
 	}},
 	{"ask-of-old-driver", "asking", "agent.ask: epoch is the plan's", "another driver", func(d *dishonest) int64 {
@@ -200,24 +200,24 @@ var askMisdeeds = []misdeed{
 		})
 	}},
 
-	{"asked-in-another-ask", "asking", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+	{"asked-in-another-ask", "asking", "a task's intent: the context is its step's", "context", func(d *dishonest) int64 {
 		return d.closes(func(o *routertest.Intent) { o.Ctx.Ask = "1.1" })
 	}},
-	{"asked-in-the-step", "asking", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+	{"asked-in-the-step", "asking", "a task's intent: the context is its step's", "context", func(d *dishonest) int64 {
 		return d.closes(func(o *routertest.Intent) { o.Ctx.Ask = "" })
 	}},
-	{"asked-calls-what-its-asker-may", "asking", "a task's order: its agent may call the skill", "not among those", func(d *dishonest) int64 {
+	{"asked-calls-what-its-asker-may", "asking", "a task's intent: its agent may call the skill", "not among those", func(d *dishonest) int64 {
 		return d.accepted(d.child.CallIntent("crm.list", `{}`), asTask(d.child, "mail", "crm.list"), func(a *appended) { a.inputs.Task.Skills = []string{"crm.close"} })
 	}},
-	{"asked-outlives-its-asker", "asking", "a task's order: the task has not ended", "the task that asked has ended", func(d *dishonest) int64 {
+	{"asked-outlives-its-asker", "asking", "a task's intent: the task has not ended", "the task that asked has ended", func(d *dishonest) int64 {
 		d.finishes(d.task, "desk", "crm.list", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "These."})
 		return d.closes(nil)
 	}},
-	{"asked-outlives-a-claim", "asking", "a task's order: the task has not ended", "the task that asked has ended", func(d *dishonest) int64 {
+	{"asked-outlives-a-claim", "asking", "a task's intent: the task has not ended", "the task that asked has ended", func(d *dishonest) int64 {
 		d.resumes()
 		return d.closes(nil)
 	}},
-	{"once-again-in-an-ask", "asking", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+	{"once-again-in-an-ask", "asking", "an intent of a plan: nothing that acts once is accepted again while it may have acted", "committed before", func(d *dishonest) int64 {
 		return d.closes(func(o *routertest.Intent) {
 			o.Args, o.Key = catalog.SkillCall{Skill: "crm.close", Input: []byte(`{"n":1}`)}, "again"
 		})
@@ -231,7 +231,7 @@ var askMisdeeds = []misdeed{
 	{"unavailable-to-itself", "asking", "step.finish: unavailable is said by the task that asked", "only the task that asked", func(d *dishonest) int64 {
 		return d.finishes(d.child, "mail", "crm.close", catalog.StepFinish{TaskID: d.child.TaskID, Status: catalog.AskUnavailable, Reason: "no"})
 	}},
-	{"asked-held-by-nobody", "asking", "step.finish: held is said where an order of the step waits, or one of the task has waited", "no order of this step waits", func(d *dishonest) int64 {
+	{"asked-held-by-nobody", "asking", "step.finish: held is said where an intent of the step waits, or one of the task has waited", "no intent of this step waits", func(d *dishonest) int64 {
 		return d.finishes(d.child, "mail", "crm.close", catalog.StepFinish{TaskID: d.child.TaskID, Status: "held"})
 	}},
 }

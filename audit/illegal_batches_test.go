@@ -13,26 +13,26 @@ func (d *dishonest) inBatch(tenant string, index int, offset int64, of int) int6
 }
 
 const (
-	wholeBatch = "batches: all orders of a batch stand together"
-	oneBatch   = "batches: its orders are of one tenant, in the order of the batch"
+	wholeBatch = "batches: all intents of a batch stand together"
+	oneBatch   = "batches: its intents are of one tenant, in the order of the batch"
 )
 
 var batchMisdeeds = []misdeed{
-	{"batch-torn", "batched", wholeBatch, "accepted with 3 orders", func(d *dishonest) int64 {
+	{"batch-torn", "batched", wholeBatch, "accepted with 3 intents", func(d *dishonest) int64 {
 		d.inBatch("default", 0, 0, 3)
 		d.inBatch("default", 1, 2, 3)
 		return d.accepted(d.finds("alone", ""))
 	}},
-	{"batch-begun-again", "batched", wholeBatch, "accepted with 2 orders", func(d *dishonest) int64 {
+	{"batch-begun-again", "batched", wholeBatch, "accepted with 2 intents", func(d *dishonest) int64 {
 		d.inBatch("default", 0, 0, 2)
 		return d.inBatch("default", 0, 0, 2)
 	}},
-	{"batch-interrupted", "batched", wholeBatch, "accepted with 2 orders", func(d *dishonest) int64 {
+	{"batch-interrupted", "batched", wholeBatch, "accepted with 2 intents", func(d *dishonest) int64 {
 		d.inBatch("default", 0, 0, 2)
 		return d.control(map[string]any{"policy_digest": d.policyDigest()})
 	}},
-	{"batch-without-its-first", "batched", wholeBatch, "another number of orders", func(d *dishonest) int64 { return d.inBatch("default", 1, 2, 2) }},
-	{"batch-of-another-size", "batched", wholeBatch, "another number of orders", func(d *dishonest) int64 {
+	{"batch-without-its-first", "batched", wholeBatch, "another number of intents", func(d *dishonest) int64 { return d.inBatch("default", 1, 2, 2) }},
+	{"batch-of-another-size", "batched", wholeBatch, "another number of intents", func(d *dishonest) int64 {
 		d.inBatch("default", 0, 0, 2)
 		return d.inBatch("default", 1, 2, 3)
 	}},

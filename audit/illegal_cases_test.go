@@ -147,7 +147,7 @@ var idMisdeeds = []misdeed{
 	{"plan-long-closed", "long-closed", "plan.claim: the plan is there", "no such plan", func(d *dishonest) int64 {
 		return d.accepted(d.removed.ClaimIntent(2))
 	}},
-	{"task-long-ended", "long-closed", "every order: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
+	{"task-long-ended", "long-closed", "every intent: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
 		return d.accepted(d.done.CallIntent("feed", `{}`))
 	}},
 }
@@ -307,43 +307,43 @@ var taskMisdeeds = []misdeed{
 		o.Tenant = "acme"
 		return d.accepted(o)
 	}},
-	{"step-by-planner", "between-steps", "every order: the key's role may sign the type", "may not sign", func(d *dishonest) int64 {
+	{"step-by-planner", "between-steps", "every intent: the key's role may sign the type", "may not sign", func(d *dishonest) int64 {
 		o := d.step(2, nil)
 		o.By = d.Planner
 		return d.accepted(o)
 	}},
-	{"dead-task", "between-steps", "a task's order: the task has not ended", "had ended", func(d *dishonest) int64 {
+	{"dead-task", "between-steps", "a task's intent: the task has not ended", "had ended", func(d *dishonest) int64 {
 		d.task = d.done
 		d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
 		return d.accepted(d.done.CallIntent("feed", `{"late":true}`))
 	}},
-	{"task-of-cancelled-plan", "running", "a task's order: the task has not ended", "cancelled", func(d *dishonest) int64 {
+	{"task-of-cancelled-plan", "running", "a task's intent: the task has not ended", "cancelled", func(d *dishonest) int64 {
 		d.accepted(d.plan.CancelIntent(d.Gateway))
 		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
-	{"task-of-claimed-plan", "running", "a task's order: the task has not ended", "newer plan.claim", func(d *dishonest) int64 {
+	{"task-of-claimed-plan", "running", "a task's intent: the task has not ended", "newer plan.claim", func(d *dishonest) int64 {
 		d.accepted(d.plan.ClaimIntent(2))
 		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
-	{"task-of-revoked-user", "running", "a task's order: the task has not ended", "grants were revoked", func(d *dishonest) int64 {
+	{"task-of-revoked-user", "running", "a task's intent: the task has not ended", "grants were revoked", func(d *dishonest) int64 {
 		before := intents.FormatTime(d.Clock.Now())
 		d.accepted(routertest.Intent{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
 		d.Clock.Move(intents.Leeway + time.Second)
 		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
-	{"task-of-disabled-user", "running", "a task's order: the task has not ended", "user was disabled", func(d *dishonest) int64 {
+	{"task-of-disabled-user", "running", "a task's intent: the task has not ended", "user was disabled", func(d *dishonest) int64 {
 		for _, disabled := range []bool{true, false} {
 			u := catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: disabled}
 			d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}})
 		}
 		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
-	{"once-again", "spent", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+	{"once-again", "spent", "an intent of a plan: nothing that acts once is accepted again while it may have acted", "committed before", func(d *dishonest) int64 {
 		o := d.task.CallIntent("pay", `{"n":1}`)
 		o.Key = "again"
 		return d.accepted(o, once)
 	}},
-	{"once-again-by-next-task", "called", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+	{"once-again-by-next-task", "called", "an intent of a plan: nothing that acts once is accepted again while it may have acted", "committed before", func(d *dishonest) int64 {
 		d.claims(2)
 		var next *routertest.Task
 		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { next = t }))
@@ -351,7 +351,7 @@ var taskMisdeeds = []misdeed{
 		o.Key = "again"
 		return d.accepted(o, once, func(a *appended) { a.inputs.Task.TaskID = next.TaskID })
 	}},
-	{"once-again-by-next-revision", "called", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+	{"once-again-by-next-revision", "called", "an intent of a plan: nothing that acts once is accepted again while it may have acted", "committed before", func(d *dishonest) int64 {
 		failed := d.finishing("failed")
 		failed.Args = catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "the rest"}
 		d.accepted(failed, pays)
@@ -363,58 +363,58 @@ var taskMisdeeds = []misdeed{
 			a.inputs.Task.TaskID, a.inputs.Task.Revision, a.inputs.Task.Step = next.TaskID, 2, 3
 		})
 	}},
-	{"occurrence-left-out", "called", "an order of a plan: occurrence n has n equal orders before it", "1 equal orders", func(d *dishonest) int64 {
+	{"occurrence-left-out", "called", "an intent of a plan: occurrence n has n equal intents before it", "1 equal intents", func(d *dishonest) int64 {
 		o := d.task.CallIntent("pay", `{"n":1}`)
 		o.Ctx.Occurrence = 2
 		return d.accepted(o, once)
 	}},
-	{"held-by-nobody", "called", "step.finish: held is said where an order of the step waits, or one of the task has waited", "no order of this step waits", func(d *dishonest) int64 {
+	{"held-by-nobody", "called", "step.finish: held is said where an intent of the step waits, or one of the task has waited", "no intent of this step waits", func(d *dishonest) int64 {
 		return d.accepted(d.finishing("held"), pays)
 	}},
 	{"step-while-held", "waiting", "step: one live task for a step", "the step is held", func(d *dishonest) int64 {
 		d.accepted(d.finishing("held"), pays)
 		return d.accepted(d.step(1, nil))
 	}},
-	{"task-past-deadline", "running", "a task's order: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
+	{"task-past-deadline", "running", "a task's intent: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
 		d.Clock.Move(6 * time.Minute)
 		return d.accepted(d.task.CallIntent("feed", `{"late":true}`))
 	}},
-	{"task-in-another-plan", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+	{"task-in-another-plan", "running", "a task's intent: the context is its step's", "context", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.PlanID = "plan_2"
 		return d.accepted(o)
 	}},
-	{"task-in-another-session", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+	{"task-in-another-session", "running", "a task's intent: the context is its step's", "context", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.SessionID = "S2"
 		return d.accepted(o)
 	}},
-	{"task-in-another-step", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+	{"task-in-another-step", "running", "a task's intent: the context is its step's", "context", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.Step = 2
 		return d.accepted(o)
 	}},
-	{"task-in-an-ask", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+	{"task-in-an-ask", "running", "a task's intent: the context is its step's", "context", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.Ask = "1.0"
 		return d.accepted(o)
 	}},
-	{"task-in-another-revision", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+	{"task-in-another-revision", "running", "a task's intent: the context is its step's", "context", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.Ctx.Revision = 2
 		return d.accepted(o)
 	}},
-	{"task-of-another-user", "running", "a task's order: the task is the actor's", "another user", func(d *dishonest) int64 {
+	{"task-of-another-user", "running", "a task's intent: the task is the actor's", "another user", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.User = "ben"
 		return d.accepted(o)
 	}},
-	{"task-of-another-tenant", "running", "a task's order: the task is the tenant's", "another user", func(d *dishonest) int64 {
+	{"task-of-another-tenant", "running", "a task's intent: the task is the tenant's", "another user", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.Tenant = "acme"
 		return d.accepted(o)
 	}},
-	{"task-never-opened", "running", "every order: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
+	{"task-never-opened", "running", "every intent: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
 		o := d.task.CallIntent("feed", `{}`)
 		o.By = d.NewKey(intents.RoleTask)
 		return d.accepted(o)
@@ -475,7 +475,7 @@ func (d *dishonest) holds(terms intents.HoldTerms) int64 {
 }
 
 var holdMisdeeds = []misdeed{
-	{"held-order-done", "held", "outcome: a held order is done only after its release", "without release", func(d *dishonest) int64 {
+	{"held-intent-done", "held", "outcome: a held intent is done only after its release", "without release", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Done, intents.OK)
 	}},
 	{"released-without-approval", "held", "release: the approvals satisfy every rule of the hold", "without the approvals", func(d *dishonest) int64 {
@@ -491,7 +491,7 @@ var holdMisdeeds = []misdeed{
 		cleo := intents.Approval{UserID: "cleo", At: d.ben.At, Roles: []string{"approver"}}
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
-	{"released-by-another-order", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
+	{"released-by-another-intent", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
 		_, _, cleo := d.says(routertest.Intent{User: "cleo", Roles: []string{"approver"}})
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
@@ -501,11 +501,11 @@ var holdMisdeeds = []misdeed{
 		return d.released(*d.held.Position, by, d.ben, cleo)
 	}},
 	{"approved-by-requester", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Intent) { o.User = "ana" })},
-	{"approved-by-disabled-user", "held", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) { o.User = "dora" })},
-	{"approved-without-capability", "held", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) {
+	{"approved-by-disabled-user", "held", "every intent: a disabled user has no roles", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) { o.User = "dora" })},
+	{"approved-without-capability", "held", "every intent: the actor's roles give the type's capability", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) {
 		o.User, o.Roles = "frank", []string{"user"}
 	})},
-	{"approved-with-lost-role", "held", "every order: roles are those of the grant that the directory gives too", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) { o.User = "frank" })},
+	{"approved-with-lost-role", "held", "every intent: roles are those of the grant that the directory gives too", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) { o.User = "frank" })},
 	{"approved-by-unnamed-approver", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Intent) { o.User = "hugo" })},
 	{"approved-twice", "held", "hitl.approve: each person approves once", "already", second(func(_ *dishonest, o *routertest.Intent) { o.User, o.Key = "ben", "again" })},
 	{"approved-late", "held", "hitl.approve: before the deadline", "after its deadline", second(func(d *dishonest, o *routertest.Intent) {
@@ -517,30 +517,30 @@ var holdMisdeeds = []misdeed{
 		at := d.Clock.Now().Add(-6 * time.Minute).Unix()
 		o.User, o.Grant = "cleo", func(g *intents.Grant) { g.IssuedAt, g.Expires = at, at+14*60 }
 	})},
-	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "no held order of this tenant", second(func(_ *dishonest, o *routertest.Intent) {
+	{"approved-in-another-tenant", "held", "hitl.approve: the held intent is the tenant's", "no held intent of this tenant", second(func(_ *dishonest, o *routertest.Intent) {
 		o.User, o.Tenant = "cleo", "acme"
 	})},
-	{"approved-by-task", "held", "every order: the key's role may sign the type", "may not sign", second(func(d *dishonest, o *routertest.Intent) {
+	{"approved-by-task", "held", "every intent: the key's role may sign the type", "may not sign", second(func(d *dishonest, o *routertest.Intent) {
 		o.User, o.By = "cleo", d.Planner
 	})},
-	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
+	{"approval-of-no-hold", "held", "hitl.approve: the intent is held", "no held intent", func(d *dishonest) int64 {
 		o := routertest.Intent{User: "cleo", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.plan.Digest, Decision: catalog.DecisionApprove}}
 		position, _, _ := d.says(o)
 		return position
 	}},
-	{"release-of-no-hold", "held", "release: the order is held", "not", func(d *dishonest) int64 {
+	{"release-of-no-hold", "held", "release: the intent is held", "not", func(d *dishonest) int64 {
 		open, id := d.accept(d.finds("never held", ""), func(a *appended) { a.outcome = nil })
 		return d.released(open, id, d.ben)
 	}},
-	{"released-twice", "released", "release: the order is held", "not open", func(d *dishonest) int64 {
+	{"released-twice", "released", "release: the intent is held", "not open", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
 	}},
-	{"approved-after-release", "released", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
+	{"approved-after-release", "released", "hitl.approve: the intent is held", "no held intent", func(d *dishonest) int64 {
 		o := routertest.Intent{User: "cleo", Roles: []string{"approver"}, Key: "again"}
 		position, _, _ := d.says(o)
 		return position
 	}},
-	{"released-after-no", "rejected", "release: the order is held", "not open", func(d *dishonest) int64 {
+	{"released-after-no", "rejected", "release: the intent is held", "not open", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
 	}},
 	{"released-by-revoked-approver", "held", "release: every approval counts by then", "revoked before", afterwards(func(d *dishonest) routertest.Intent {
@@ -566,7 +566,7 @@ var holdMisdeeds = []misdeed{
 	{"expired-early", "held", "outcome: expired only from the deadline on", "before its deadline", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Failed, intents.ApprovalExpired)
 	}},
-	{"task-of-held-order", "waiting", "a task's order: the task has not ended", "its task had ended: step.finish", func(d *dishonest) int64 {
+	{"task-of-held-intent", "waiting", "a task's intent: the task has not ended", "its task had ended: step.finish", func(d *dishonest) int64 {
 		d.accepted(d.finishing("held"), pays)
 		return d.accepted(d.task.CallIntent("feed", `{}`), func(a *appended) {
 			a.decision.Effect, a.inputs.Task.Skills = string(catalog.Pure), []string{"pay"}
@@ -578,11 +578,11 @@ var holdMisdeeds = []misdeed{
 func (d *dishonest) lastApproval() (id string) {
 	d.Helper()
 	for _, r := range d.Records() {
-		sealed, err := intents.ReadSigned(r.Parts[storage.PartIntent])
+		envelope, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
 		if err != nil {
 			continue
 		}
-		if u, err := sealed.Open(); err == nil && u.Body().Intent.Type == "hitl.approve" {
+		if u, err := envelope.Open(); err == nil && u.Body().Intent.Type == "hitl.approve" {
 			id = u.ID()
 		}
 	}
@@ -590,30 +590,30 @@ func (d *dishonest) lastApproval() (id string) {
 }
 
 var directoryMisdeeds = []misdeed{
-	{"grant-revoked", "revoked", "every order: its grant was not revoked", "grant was revoked", func(d *dishonest) int64 {
+	{"grant-revoked", "revoked", "every intent: its grant was not revoked", "grant was revoked", func(d *dishonest) int64 {
 		d.grant.By = d.operator // a planner's key of now
 		return d.accepted(d.grant)
 	}},
-	{"key-revoked", "revoked", "every order: its key was not revoked", "KEY_REVOKED", func(d *dishonest) int64 {
+	{"key-revoked", "revoked", "every intent: its key was not revoked", "KEY_REVOKED", func(d *dishonest) int64 {
 		d.Clock.Move(intents.Leeway + time.Second) // the grants of now are good
 		return d.accepted(d.finds("by a revoked key", ""))
 	}},
-	{"grant-expired", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+	{"grant-expired", "directory", "every intent: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
 		return d.accepted(d.granted(func(g *intents.Grant) { g.IssuedAt, g.Expires = g.IssuedAt-800, g.IssuedAt-10 }))
 	}},
-	{"grant-of-another-user", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"grant-of-another-user", "directory", "every intent: its grant is the actor's, of the session and turn, for this work, and of now", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		return d.accepted(d.granted(func(g *intents.Grant) { g.Subject = "ben" }))
 	}},
-	{"grant-of-another-session", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+	{"grant-of-another-session", "directory", "every intent: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
 		return d.accepted(d.granted(func(g *intents.Grant) { g.Session = "S2" }))
 	}},
-	{"grant-for-other-work", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+	{"grant-for-other-work", "directory", "every intent: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
 		return d.accepted(d.granted(func(g *intents.Grant) { g.For = "plan:plan_2" }))
 	}},
-	{"api-key-not-there", "directory", "every order: the directory has the API key that its grant came through", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"api-key-not-there", "directory", "every intent: the directory has the API key that its grant came through", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		return d.accepted(d.granted(through("gone")))
 	}},
-	{"grant-by-manager", "directory", "every order: a gateway's key has signed its grant", "GRANT_INVALID", func(d *dishonest) int64 {
+	{"grant-by-manager", "directory", "every intent: a gateway's key has signed its grant", "GRANT_INVALID", func(d *dishonest) int64 {
 		o := d.finds("by my own grant", "")
 		o.IssuedBy = &d.Manager
 		return d.accepted(o)
@@ -624,16 +624,16 @@ var directoryMisdeeds = []misdeed{
 	{"key-set-again", "directory", "key.put: the key set is the successor of the one in force", "successor", func(d *dishonest) int64 {
 		return d.accepted(d.keySet(0))
 	}},
-	{"role-by-auditor", "directory", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"role-by-auditor", "directory", "every intent: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		o := routertest.Intent{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"auditor"}, Type: "admin.put"}
 		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "olga", Roles: []string{"admin"}}}
 		return d.accepted(o)
 	}},
-	{"role-by-gateway", "directory", "every order: the key's role may sign the type", "may not sign", func(d *dishonest) int64 {
+	{"role-by-gateway", "directory", "every intent: the key's role may sign the type", "may not sign", func(d *dishonest) int64 {
 		o := routertest.Intent{By: d.Gateway, Type: "admin.put", Args: catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"admin"}}}}
 		return d.accepted(o)
 	}},
-	{"tenant-by-its-operator", "directory", "an operator's order: only operators of system name another tenant", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"tenant-by-its-operator", "directory", "an operator's intent: only operators of system name another tenant", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		d.operatorBecomes("admin")
 		o := routertest.Intent{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
 		o.Args = catalog.AdminPut{Tenant: "acme", User: &catalog.User{UserID: "olga", Roles: []string{"admin"}}}
@@ -650,7 +650,7 @@ var directoryMisdeeds = []misdeed{
 		o.Args = catalog.SkillApprove{Tenant: "acme", Skill: "crm.feed", Digest: intents.Digest(nil), Effect: catalog.Pure}
 		return d.accepted(o)
 	}},
-	{"no-such-operator", "directory", "an operator's order: the directory has the user", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"no-such-operator", "directory", "an operator's intent: the directory has the user", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		key := d.NewKey(intents.RoleOperator)
 		k := key.VerificationKey()
 		k.Subject, k.Tenant = "nobody", "default"
@@ -659,22 +659,22 @@ var directoryMisdeeds = []misdeed{
 		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "nobody", Roles: []string{"admin"}}}
 		return d.accepted(o)
 	}},
-	{"knowledge-without-capability", "directory", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"knowledge-without-capability", "directory", "every intent: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		return d.accepted(routertest.Intent{By: d.Gateway, Type: "kb.index", Ctx: intents.Context{TurnID: "turn_kb"}, Args: catalog.KBIndex{
 			Title: "Ours", Data: json.RawMessage(`"For all."`), MediaType: "text/plain", Scope: catalog.KnowledgeOfTenant,
 		}})
 	}},
-	{"disabled-user", "directory", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"disabled-user", "directory", "every intent: a disabled user has no roles", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		o := d.finds("still here", "")
 		o.User = "dora"
 		return d.accepted(o)
 	}},
-	{"unknown-tenant", "directory", "every order: the directory has the tenant", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"unknown-tenant", "directory", "every intent: the directory has the tenant", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		o := d.finds("from nowhere", "")
 		o.Tenant = "globex"
 		return d.accepted(o)
 	}},
-	{"roles-beyond-grant", "directory", "every order: roles are those of the grant that the directory gives too", "roles", func(d *dishonest) int64 {
+	{"roles-beyond-grant", "directory", "every intent: roles are those of the grant that the directory gives too", "roles", func(d *dishonest) int64 {
 		return d.accepted(d.finds("as admin", ""), func(a *appended) { a.inputs.Roles = []string{"user", "admin"} })
 	}},
 	{"api-key-twice", "directory", "admin.put: of the API keys of a tenant each has its own id", "has this id", func(d *dishonest) int64 {
@@ -689,11 +689,11 @@ var directoryMisdeeds = []misdeed{
 		before := intents.FormatTime(d.Clock.Now())
 		return d.accepted(routertest.Intent{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "globex", Sub: "ana", Before: before}})
 	}},
-	{"resolved-twice", "resolved", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
-		return d.accepted(routertest.Intent{By: d.Operator, Type: "order.resolve", Args: catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: "done", Reason: "after all"}})
+	{"resolved-twice", "resolved", "intent.resolve: nobody knows how the intent ended", "indeterminate", func(d *dishonest) int64 {
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "intent.resolve", Args: catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: "done", Reason: "after all"}})
 	}},
-	{"resolved-though-known", "between-steps", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
-		return d.accepted(routertest.Intent{By: d.Operator, Type: "order.resolve", Args: catalog.IntentResolve{IntentID: d.plan.Digest, Status: "failed", Reason: "no"}})
+	{"resolved-though-known", "between-steps", "intent.resolve: nobody knows how the intent ended", "indeterminate", func(d *dishonest) int64 {
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "intent.resolve", Args: catalog.IntentResolve{IntentID: d.plan.Digest, Status: "failed", Reason: "no"}})
 	}},
 	{"revoked-ahead", "directory", "grant.revoke: before is not in the future", "future", func(d *dishonest) int64 {
 		before := intents.FormatTime(d.Clock.Now().Add(time.Hour))
@@ -732,60 +732,60 @@ func (d *dishonest) operatorBecomes(role string) {
 }
 
 var recordMisdeeds = []misdeed{
-	{"outcome-without-decision", "directory", "outcome: an order was accepted", "no open order", func(d *dishonest) int64 {
+	{"outcome-without-decision", "directory", "outcome: an intent was accepted", "no open intent", func(d *dishonest) int64 {
 		return d.ends(d.records.Next()-1, intents.Done, intents.OK)
 	}},
-	{"outcome-twice", "released", "outcome: the order's first", "no open order", func(d *dishonest) int64 {
+	{"outcome-twice", "released", "outcome: the intent's first", "no open intent", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Done, intents.OK)
 	}},
-	{"takeover-of-ended-order", "released", "takeover: the order is open", "not open", func(d *dishonest) int64 {
+	{"takeover-of-ended-intent", "released", "takeover: the intent is open", "not open", func(d *dishonest) int64 {
 		at, _ := d.now()
 		return d.add(storage.KindTakeover, at, map[string]any{storage.PartTakeover: map[string]any{"of": *d.held.Position}})
 	}},
-	{"key-taken", "directory", "every order: its idempotency key is free", "a second order", func(d *dishonest) int64 {
+	{"key-taken", "directory", "every intent: its idempotency key is free", "a second intent", func(d *dishonest) int64 {
 		return d.accepted(d.finds("second", "k"))
 	}},
-	{"key-misnamed", "directory", "every order: decision.key is the order's", "another idempotency key", func(d *dishonest) int64 {
+	{"key-misnamed", "directory", "every intent: decision.key is the intent's", "another idempotency key", func(d *dishonest) int64 {
 		return d.accepted(d.finds("second", "m"), func(a *appended) { a.decision.Key = "00000000000000000000000000000000" })
 	}},
-	{"summary-of-another-order", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
+	{"summary-of-another-intent", "apart", "every intent: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
 		other := d.closing("failed")
 		other.Args = catalog.PlanClose{PlanID: "plan_2", Epoch: d.plan.Epoch, Status: "failed", Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}}
 		return d.accepted(d.closing("failed"), d.summarised(other))
 	}},
-	{"summary-with-texts", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
+	{"summary-with-texts", "apart", "every intent: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
 		keep := d.summarised(d.closing("failed"))
 		return d.accepted(d.closing("failed"), func(a *appended) {
 			keep(a)
 			a.summary.Args = json.RawMessage(`{"epoch":2,"failure":{"completed_steps":[],"reason":"infeasible"},"plan_id":"` + d.plan.ID + `","status":"failed"}`)
 		})
 	}},
-	{"summary-left-out", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
+	{"summary-left-out", "apart", "every intent: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
 		return d.accepted(d.closing("failed"), func(a *appended) { a.silent = true })
 	}},
-	{"decided-after-record", "directory", "every order: facts.now is not after the record's time", "another time", func(d *dishonest) int64 {
+	{"decided-after-record", "directory", "every intent: facts.now is not after the record's time", "another time", func(d *dishonest) int64 {
 		return d.accepted(d.finds("later", ""), func(a *appended) { a.inputs.Now = intents.FormatTime(d.Clock.Now().Add(time.Second)) })
 	}},
-	{"decided-before-issued", "directory", "every order: issued_at is not after facts.now", "before it was issued", func(d *dishonest) int64 {
+	{"decided-before-issued", "directory", "every intent: issued_at is not after facts.now", "before it was issued", func(d *dishonest) int64 {
 		o := d.finds("earlier", "")
 		o.At = d.Clock.Now().Add(time.Minute)
 		return d.accepted(o)
 	}},
-	{"decided-too-late", "directory", "every order: facts.now is within ttl_sec of issued_at", "after its ttl_sec", func(d *dishonest) int64 {
+	{"decided-too-late", "directory", "every intent: facts.now is within ttl_sec of issued_at", "after its ttl_sec", func(d *dishonest) int64 {
 		o := d.finds("late", "")
 		o.At = d.Clock.Now().Add(-2 * time.Minute)
 		return d.accepted(o)
 	}},
-	{"decided-for-another-log", "directory", "every order: its audience is the log", "SIGNATURE_INVALID", func(d *dishonest) int64 {
+	{"decided-for-another-log", "directory", "every intent: its audience is the log", "SIGNATURE_INVALID", func(d *dishonest) int64 {
 		o := d.finds("elsewhere", "")
 		o.Audience = "writ/" + d.Planner.KID
 		return d.accepted(o)
 	}},
-	{"sent-elsewhere", "directory", "every order: it is sent where the catalog says", "another executor", func(d *dishonest) int64 {
+	{"sent-elsewhere", "directory", "every intent: it is sent where the catalog says", "another executor", func(d *dishonest) int64 {
 		o := routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gil", Roles: []string{"user"}}}}
 		return d.accepted(o, func(a *appended) { a.decision.Executor = "python" }) // what the router carries out is the same in every catalog
 	}},
-	{"decided-on-the-future", "directory", "every order: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
+	{"decided-on-the-future", "directory", "every intent: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
 		return d.accepted(d.finds("seen", ""), func(a *appended) { a.decision.Directory = d.records.Next() + 1 })
 	}},
 	{"rules-after-genesis", "directory", "control: the rules of a log are those of its genesis", "are those of its genesis", func(d *dishonest) int64 {
@@ -807,7 +807,7 @@ var recordMisdeeds = []misdeed{
 		d.records = append(d.records, r)
 		return r.Position
 	}},
-	{"policy-not-in-force", "directory", "every order: the policy that decided is in force", "no record puts in force", func(d *dishonest) int64 {
+	{"policy-not-in-force", "directory", "every intent: the policy that decided is in force", "no record puts in force", func(d *dishonest) int64 {
 		return d.accepted(d.finds("otherwise", ""), func(a *appended) { a.decision.PolicyDigest = intents.Digest([]byte("another policy")) })
 	}},
 	{"policy-taken-back", "directory", "control: policy revisions only increase", "after revision", func(d *dishonest) int64 {

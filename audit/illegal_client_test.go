@@ -71,8 +71,8 @@ func (d *dishonest) opensClient(change func(o *routertest.Intent, a *catalog.Pla
 
 const (
 	clientOpens  = "plan.open: the agent client, and no other, is opened with the API key of its grant, for no schedule"
-	clientGrants = "a task's order: its grant came through its client's API key, and is no standing one"
-	clientNumber = "an order of a plan: a client's call has a number from 1 to 200, and no other has it"
+	clientGrants = "a task's intent: its grant came through its client's API key, and is no standing one"
+	clientNumber = "an intent of a plan: a client's call has a number from 1 to 200, and no other has it"
 )
 
 var clientMisdeeds = []misdeed{
@@ -114,15 +114,15 @@ var clientMisdeeds = []misdeed{
 	{"client-number-too-high", "client", clientNumber, "have the numbers 1 to 200", func(d *dishonest) int64 {
 		return d.callsAs(d.task.Numbered(201, "bank.pay", `{"n":2}`), "bank.pay", catalog.Once)
 	}},
-	{"client-beyond-its-key", "client", "a task's order: its agent may call the skill", "not among those", func(d *dishonest) int64 {
+	{"client-beyond-its-key", "client", "a task's intent: its agent may call the skill", "not among those", func(d *dishonest) int64 {
 		return d.callsAs(d.task.Numbered(3, "mail.send", `{}`), "mail.send", catalog.Once)
 	}},
-	{"client-shown-more", "client", "a task's order: the context is its step's", "another task than the step's", func(d *dishonest) int64 {
+	{"client-shown-more", "client", "a task's intent: the context is its step's", "another task than the step's", func(d *dishonest) int64 {
 		return d.callsAs(d.task.Numbered(3, "mail.send", `{}`), "mail.send", catalog.Once, func(a *appended) {
 			a.inputs.Task.Skills = append(a.inputs.Task.Skills, "mail.send")
 		})
 	}},
-	{"client-orders-another-type", "client", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"client-signs-another-type", "client", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofClient)
 	}},
 	{"client-got", "client", "agent.get: the plan is open, and an agent's", "no agent runs the step", func(d *dishonest) int64 {

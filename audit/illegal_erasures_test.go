@@ -12,9 +12,9 @@ import (
 func (d *dishonest) found() (at int64, a catalog.RecordErase) {
 	d.Helper()
 	at, id := d.accept(d.finds("anas-word", ""))
-	d.hides(at, storage.PartIntent, storage.PartGrant)
+	d.hides(at, storage.PartEnvelope, storage.PartGrant)
 	d.hides(at+1, storage.PartResult)
-	return at, catalog.RecordErase{Tenant: "default", IntentID: id, Position: at, Parts: []string{catalog.ErasesIntent, catalog.ErasesResult}, Reason: "asked for"}
+	return at, catalog.RecordErase{Tenant: "default", IntentID: id, Position: at, Parts: []string{catalog.ErasesEnvelope, catalog.ErasesResult}, Reason: "asked for"}
 }
 
 // hides leaves parts of a record out of the bundle.
@@ -36,7 +36,7 @@ func (d *dishonest) erasesLegally() {
 	_, a := d.found()
 	d.erases(a)
 	_, a = d.found()
-	a.Parts = []string{catalog.ErasesIntent}
+	a.Parts = []string{catalog.ErasesEnvelope}
 	d.erases(a)
 	a.Parts = []string{catalog.ErasesResult}
 	d.erases(a)
@@ -45,7 +45,7 @@ func (d *dishonest) erasesLegally() {
 const (
 	eraseRule = "erasures: an accepted record.erase takes away what is not there"
 	mayGo     = "erasures: what others rest on cannot be taken away"
-	ofIts     = "erasures: what it takes away is of the order that it names, before it"
+	ofIts     = "erasures: what it takes away is of the intent that it names, before it"
 )
 
 var erasureMisdeeds = []misdeed{
@@ -55,7 +55,7 @@ var erasureMisdeeds = []misdeed{
 	}},
 	{"withheld-result", "erased", eraseRule, "no record.erase in the log", func(d *dishonest) int64 {
 		at, a := d.found()
-		a.Parts = []string{catalog.ErasesIntent}
+		a.Parts = []string{catalog.ErasesEnvelope}
 		d.erases(a)
 		return at + 1
 	}},
@@ -68,7 +68,7 @@ var erasureMisdeeds = []misdeed{
 	}},
 	{"withheld-decision", "erased", mayGo, "cannot be erased", func(d *dishonest) int64 {
 		at, a := d.found()
-		d.hides(at, storage.PartIntent, storage.PartGrant, storage.PartDecision)
+		d.hides(at, storage.PartEnvelope, storage.PartGrant, storage.PartDecision)
 		d.erases(a)
 		return at
 	}},
@@ -87,17 +87,17 @@ var erasureMisdeeds = []misdeed{
 	{"withheld-role", "erased", mayGo, "cannot be erased", func(d *dishonest) int64 {
 		role := routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "mallory", Roles: []string{"admin"}}}}
 		at, id := d.accept(role)
-		d.hides(at, storage.PartIntent)
-		d.erases(catalog.RecordErase{Tenant: "default", IntentID: id, Position: at, Parts: []string{catalog.ErasesIntent}, Reason: "asked for"})
+		d.hides(at, storage.PartEnvelope)
+		d.erases(catalog.RecordErase{Tenant: "default", IntentID: id, Position: at, Parts: []string{catalog.ErasesEnvelope}, Reason: "asked for"})
 		return at
 	}},
-	{"erases-another-order", "erased", ofIts, "of another order or tenant", func(d *dishonest) int64 {
+	{"erases-another-intent", "erased", ofIts, "of another intent or tenant", func(d *dishonest) int64 {
 		_, a := d.found()
 		_, b := d.found()
 		a.IntentID = b.IntentID
 		return d.erases(a)
 	}},
-	{"erases-in-another-tenant", "erased", ofIts, "of another order or tenant", func(d *dishonest) int64 {
+	{"erases-in-another-tenant", "erased", ofIts, "of another intent or tenant", func(d *dishonest) int64 {
 		_, a := d.found()
 		a.Tenant = ""
 		return d.accepted(routertest.Intent{By: d.operator, User: "eve", Tenant: "acme", Roles: []string{"admin"}, Type: "record.erase", Args: a})

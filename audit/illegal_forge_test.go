@@ -91,7 +91,7 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 	for _, change := range changes {
 		change(&a)
 	}
-	parts := map[string]any{storage.PartIntent: u.AsRecorded().Signed(), storage.PartDecision: a.decision, storage.PartInputs: a.inputs}
+	parts := map[string]any{storage.PartEnvelope: u.AsRecorded().Signed(), storage.PartDecision: a.decision, storage.PartInputs: a.inputs}
 	if b.Actor.Grant != "" {
 		parts[storage.PartGrant] = b.Actor.Grant
 	}
@@ -214,10 +214,10 @@ func (d *dishonest) says(o routertest.Intent) (position int64, by string, yes in
 func (d *dishonest) released(of int64, by string, approvals ...intents.Approval) int64 {
 	d.Helper()
 	position := d.releases(of, by, approvals...)
-	sealed, err := intents.ReadSigned(d.records[of].Parts[storage.PartIntent])
+	envelope, err := intents.ReadSigned(d.records[of].Parts[storage.PartEnvelope])
 	d.Must(err)
 	var said intents.Body
-	d.Must(json.Unmarshal([]byte(sealed.Payload), &said))
+	d.Must(json.Unmarshal([]byte(envelope.Payload), &said))
 	if said.Intent.Type != state.TypeApprovalAsk {
 		d.ends(of, intents.Done, intents.OK)
 		return position

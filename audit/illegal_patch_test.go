@@ -67,7 +67,7 @@ var patchMisdeeds = []misdeed{
 	{"patch-of-ended-run", "ran", "graph.patch: the run is open, and the actor's", "the run is complete", func(d *dishonest) int64 {
 		return d.patches(adding(tellNode, `{"from":"end","to":"tell"}`), noCurrent)
 	}},
-	{"patch-in-a-plan", "node-running", "graph.patch: it belongs to no plan", "no order of a plan", func(d *dishonest) int64 {
+	{"patch-in-a-plan", "node-running", "graph.patch: it belongs to no plan", "no intent of a plan", func(d *dishonest) int64 {
 		return d.patches(aPatch, func(o *routertest.Intent, _ *intents.PatchInput) { o.Ctx.PlanID = d.plan.ID })
 	}},
 	{"patch-after-a-failure", "node-running", "graph.patch: no node has failed that only leads on without a condition", "only be closed as failed", func(d *dishonest) int64 {

@@ -68,7 +68,7 @@ func (d *dishonest) naming(kid string) int64 {
 	d.Helper()
 	position := d.accepted(d.byOlga())
 	r := d.records[position]
-	s, err := intents.ReadSigned(r.Parts[storage.PartIntent])
+	s, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
 	d.Must(err)
 	dec, err := intents.ReadDecision(r.Parts[storage.PartDecision])
 	d.Must(err)
@@ -77,7 +77,7 @@ func (d *dishonest) naming(kid string) int64 {
 	d.Must(err)
 	s.Sig = "ed25519:" + base64.StdEncoding.EncodeToString(sig)
 	dec.IntentID = intents.IntentID(s.Header, []byte(s.Payload))
-	r.Parts[storage.PartIntent], err = json.Marshal(s)
+	r.Parts[storage.PartEnvelope], err = json.Marshal(s)
 	d.Must(err)
 	r.Parts[storage.PartDecision], err = json.Marshal(dec)
 	d.Must(err)
@@ -86,7 +86,7 @@ func (d *dishonest) naming(kid string) int64 {
 	return position
 }
 
-const rawRule = "every order: its key has signed it, in the one form that the key's record says"
+const rawRule = "every intent: its key has signed it, in the one form that the key's record says"
 
 var rawMisdeeds = []misdeed{
 	{"raw-by-jws-key", "raw", rawRule, "SIGNATURE_INVALID", func(d *dishonest) int64 {
@@ -104,7 +104,7 @@ var rawMisdeeds = []misdeed{
 	}},
 	{"raw-plus-l", "raw", rawRule, "SIGNATURE_INVALID", func(d *dishonest) int64 { return d.bySwapped(nil, plusL) }},
 	{"kid-of-another", "raw", rawRule, "SIGNATURE_INVALID", func(d *dishonest) int64 { return d.naming(d.Operator.KID) }},
-	{"raw-key-revoked", "raw", "every order: its key was not revoked", "KEY_REVOKED", func(d *dishonest) int64 {
+	{"raw-key-revoked", "raw", "every intent: its key was not revoked", "KEY_REVOKED", func(d *dishonest) int64 {
 		d.accepted(d.nextKeySet(func(s *intents.KeySet) { s.Keys[len(s.Keys)-1].Revoked = true }))
 		return d.accepted(d.byOlga())
 	}},

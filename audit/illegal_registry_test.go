@@ -43,13 +43,13 @@ func (d *dishonest) calls(skill, input string, changes ...func(*appended)) int64
 }
 
 var registryMisdeeds = []misdeed{
-	{"agent-call-not-held", "agent-approved", "a task's order: it waits for people where its agent's file says so", "its agent's file holds it", func(d *dishonest) int64 {
+	{"agent-call-not-held", "agent-approved", "a task's intent: it waits for people where its agent's file says so", "its agent's file holds it", func(d *dishonest) int64 {
 		return d.calls("crm.close", `{"id":2}`)
 	}},
-	{"agent-call-with-held-arguments", "agent-approved", "a task's order: it waits for people where its agent's file says so", "its agent's file holds it", func(d *dishonest) int64 {
+	{"agent-call-with-held-arguments", "agent-approved", "a task's intent: it waits for people where its agent's file says so", "its agent's file holds it", func(d *dishonest) int64 {
 		return d.calls("crm.list", `{"all":true,"more":1}`)
 	}},
-	{"agent-call-held-for-others", "agent-approved", "a task's order: it waits for people where its agent's file says so", "its agent's file holds it", func(d *dishonest) int64 {
+	{"agent-call-held-for-others", "agent-approved", "a task's intent: it waits for people where its agent's file says so", "its agent's file holds it", func(d *dishonest) int64 {
 		return d.calls("crm.close", `{"id":3}`, func(a *appended) {
 			terms := *d.held.Decision.Hold
 			terms.Rules = []intents.HoldRule{terms.Rules[0]}
@@ -109,12 +109,12 @@ var agentStepMisdeeds = []misdeed{
 	{"step-agent-with-skills", "agent-offered", "plan: a step names skills or an agent", "no skills of its own", func(d *dishonest) int64 {
 		return d.accepted(d.revision(1, byAgent("shop", "feed")))
 	}},
-	{"step-agent-without-capability", "agent-offered", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+	{"step-agent-without-capability", "agent-offered", "every intent: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
 		o := d.revision(1, byAgent("shop"))
 		o.Roles = []string{"clerk"}
 		return d.accepted(o)
 	}},
-	{"step-agent-orders-another-type", "agent-stepping", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"step-agent-signs-another-type", "agent-stepping", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("write_temp", catalog.WriteTemp{Data: json.RawMessage(`1`)}), ofStep)
 	}},
 	{"step-agent-with-reply", "agent-stepping", "step.finish: the task of an agent's plan, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {

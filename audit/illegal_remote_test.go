@@ -61,7 +61,7 @@ func (d *dishonest) helpsLegally() {
 }
 
 var remoteMisdeeds = []misdeed{
-	{"remote-agent-runs-a-script", "remote", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"remote-agent-runs-a-script", "remote", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"}), d.ofHelp)
 	}},
 	{"workflow-of-an-agent", "agent", "step.finish: a workflow is complete where a remote agent's plan says so with its reply", "only the task of a remote agent's plan", func(d *dishonest) int64 {

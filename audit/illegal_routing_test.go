@@ -93,12 +93,12 @@ func (d *dishonest) entersLegally(scene string) {
 }
 
 var routingMisdeeds = []misdeed{
-	{"routed-by-planner", "gated", "plan: a manager seals plans with a route, and a planner others", "managers those that are routed", func(d *dishonest) int64 {
+	{"routed-by-planner", "gated", "plan: a manager signs plans with a route, and a planner others", "managers those that are routed", func(d *dishonest) int64 {
 		o := d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "leave", "")
 		o.By = d.Planner
 		return d.accepted(o)
 	}},
-	{"planned-by-manager", "claimed", "plan: a manager seals plans with a route, and a planner others", "managers those that are routed", func(d *dishonest) int64 {
+	{"planned-by-manager", "claimed", "plan: a manager signs plans with a route, and a planner others", "managers those that are routed", func(d *dishonest) int64 {
 		o := d.revision(1, routertest.Steps(1, "feed"))
 		o.By = d.Manager
 		return d.accepted(o)
@@ -138,7 +138,7 @@ var routingMisdeeds = []misdeed{
 	{"routed-to-nobody", "gated", "plan: a routed plan has one step, of the decision's agent, or asks the user", "of the agent leave", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "", "These."))
 	}},
-	{"routed-agent-asks", "routed", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"routed-agent-asks", "routed", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		o, _ := d.task.AskIntent("front", "1.0", nil)
 		return d.accepted(o, func(a *appended) { a.inputs.Task.Agent, a.inputs.Task.Skills = "password", []string{} })
 	}},

@@ -186,8 +186,8 @@ func (d *dishonest) nodeRunsLegally() {
 const (
 	beginsWhen  = "runs: a node begins when those before it have ended and an edge to it holds"
 	skipsWhen   = "runs: a node is skipped when those before it have ended and no edge to it holds"
-	endsAs      = "runs: a node ends as its order has"
-	oneIntent   = "runs: an attempt of a node is one order"
+	endsAs      = "runs: a node ends as its intent has"
+	oneIntent   = "runs: an attempt of a node is one intent"
 	whoAdvances = "runs: workflow keys move runs, and managers other plans"
 )
 
@@ -229,10 +229,10 @@ var runMisdeeds = []misdeed{
 		d.skips(mailStep, toMail)
 		return d.skips(mailStep, toMail)
 	}},
-	{"node-orders-another-type", "node-running", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"node-signs-another-type", "node-running", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("exec_python", catalog.ExecPython{Script: "print(1)"}), d.ofNode("crm.put", catalog.Once))
 	}},
-	{"node-ordered-twice", "node-running", oneIntent, "an equal order", func(d *dishonest) int64 {
+	{"node-signed-twice", "node-running", oneIntent, "an equal intent", func(d *dishonest) int64 {
 		d.uploads(nil)
 		at, _ := d.uploads(func(o *routertest.Intent) { o.Key = "again" })
 		return at
@@ -241,10 +241,10 @@ var runMisdeeds = []misdeed{
 		at, _ := d.uploads(func(o *routertest.Intent) { o.Ctx.Occurrence = 1 })
 		return at
 	}},
-	{"node-done-without-order", "node-running", endsAs, "names the order of the node", func(d *dishonest) int64 {
+	{"node-done-without-intent", "node-running", endsAs, "names the intent of the node", func(d *dishonest) int64 {
 		return d.endsNode("done", intents.Digest([]byte("none")))
 	}},
-	{"node-done-though-failed", "node-running", endsAs, "names the order of the node", func(d *dishonest) int64 {
+	{"node-done-though-failed", "node-running", endsAs, "names the intent of the node", func(d *dishonest) int64 {
 		_, id := d.uploads(nil, failUndelivered)
 		return d.endsNode("done", id)
 	}},

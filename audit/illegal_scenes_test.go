@@ -183,7 +183,7 @@ func scenes() map[string]func(d *dishonest) {
 			d.start()
 			d.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off"}))
 			d.unsure = d.Want(d.task.Call("feed", `{"n":1}`), intents.Indeterminate)
-			d.Want(d.Admin("order.resolve", catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
+			d.Want(d.Admin("intent.resolve", catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
 		},
 		// A call with an effect, once, that needed no approval and is done.
 		"spent": func(d *dishonest) {

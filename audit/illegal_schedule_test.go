@@ -106,7 +106,7 @@ var scheduleMisdeeds = []misdeed{
 	{"fired-once-with-next", "scheduled", nextTime, "another next time", func(d *dishonest) int64 {
 		return d.fires("plan_1", oneTime, routertest.Began.Add(30*time.Minute), d.next(time.Hour))
 	}},
-	{"step-orders-action", "running", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+	{"step-signs-action", "running", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("action", catalog.Action{Type: "open_page"}))
 	}},
 }

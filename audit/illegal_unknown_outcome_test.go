@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	waitsForKnown = "an order of a plan: while nobody knows what became of a call of its skill it waits, and nowhere else"
+	waitsForKnown = "an intent of a plan: while nobody knows what became of a call of its skill it waits, and nowhere else"
 	dropsWaiting  = "plan: a step that is dropped stays otherwise, and is not done"
 )
 
@@ -29,10 +29,10 @@ var unknownOutcomeMisdeeds = []misdeed{
 			a.decision.Hold = &intents.HoldTerms{Deadline: intents.FormatTime(d.Clock.Now().Add(intents.DefaultHold)), Rules: []intents.HoldRule{{ID: intents.RuleUnknownOutcome, Reason: "it waits"}}}
 		})
 	}},
-	{"released-while-unknown", "unsettled", "release: what the order waited for is known", "released although nobody knows", func(d *dishonest) int64 {
+	{"released-while-unknown", "unsettled", "release: what the intent waited for is known", "released although nobody knows", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, "")
 	}},
-	{"released-by-no-order", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
+	{"released-by-no-intent", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
 		_, _, cleo := d.says(routertest.Intent{User: "cleo", Roles: []string{"approver"}})
 		return d.released(*d.held.Position, "", d.ben, cleo)
 	}},
@@ -66,5 +66,5 @@ func (d *dishonest) revises(steps []catalog.PlanStep, drop ...int) int64 {
 // resolves appends an operator's result for the call whose outcome was unknown.
 func (d *dishonest) resolves(status string) {
 	d.Helper()
-	d.accepted(routertest.Intent{By: d.Operator, Type: "order.resolve", Args: catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: status, Reason: "seen"}})
+	d.accepted(routertest.Intent{By: d.Operator, Type: "intent.resolve", Args: catalog.IntentResolve{IntentID: d.unsure.IntentID, Status: status, Reason: "seen"}})
 }

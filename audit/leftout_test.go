@@ -22,7 +22,7 @@ import (
 func TestRecordHiddenBehindItsLeaf(t *testing.T) {
 	w := newWorld(t)
 	w.Want(w.Do(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "hidden"}}), intents.OK)
-	at := w.find(storage.PartIntent, func(map[string]any) bool { return true })
+	at := w.find(storage.PartEnvelope, func(map[string]any) bool { return true })
 	var out bytes.Buffer
 	n := 0
 	for line := range bytes.Lines(w.export(w.Journal, audit.Selection{})) {
@@ -54,10 +54,10 @@ func TestResolvedIntentResent(t *testing.T) {
 	w.Pin("pay", catalog.Once)
 	w.Data("approval", `{"once":false}`)
 	w.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off"}))
-	order := w.Begun("plan_1", "pay").Started(1).CallIntent("pay", `{}`)
-	first := w.Want(w.Do(order), intents.Indeterminate)
-	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: first.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
-	if again := w.Want(w.Do(order), intents.Indeterminate); again.Replayed || *again.Position == *first.Position {
+	call := w.Begun("plan_1", "pay").Started(1).CallIntent("pay", `{}`)
+	first := w.Want(w.Do(call), intents.Indeterminate)
+	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: first.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
+	if again := w.Want(w.Do(call), intents.Indeterminate); again.Replayed || *again.Position == *first.Position {
 		t.Fatalf("%+v", again)
 	}
 	if r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true}); !r.OK {

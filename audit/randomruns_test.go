@@ -128,7 +128,7 @@ func (k *runWalk) node(r *routertest.Run, id string) *intents.Answer {
 	}
 	if a.Code == intents.Indeterminate && k.rand.IntN(2) == 0 {
 		status := []string{"done", "failed"}[k.rand.IntN(2)]
-		k.Want(k.Admin("order.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: status, Reason: "seen"}), intents.OK)
+		k.Want(k.Admin("intent.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: status, Reason: "seen"}), intents.OK)
 		if status == "done" {
 			return n.Ends("done", a.IntentID)
 		}

@@ -66,7 +66,7 @@ func TestVerifyApprovals(t *testing.T) {
 	}
 	// One of dora's, which rests on the hold, cannot be replayed; each release is.
 	if r.Unreplayable != 1 || r.Replayed != r.Intents-1+1 {
-		t.Errorf("%d orders, %d replayed, %d not: %v", r.Intents, r.Replayed, r.Unreplayable, r)
+		t.Errorf("%d intents, %d replayed, %d not: %v", r.Intents, r.Replayed, r.Unreplayable, r)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestForgedRelease(t *testing.T) {
 		"one is enough": {func(_, inputs, _ map[string]any) {
 			inputs["approvals"] = inputs["approvals"].([]any)[:1]
 		}, "without the approvals that writ.skill.once wants"},
-		"by nobody": {func(m, _, _ map[string]any) { m["by"] = intents.Digest(nil) }, "another order than the last approval"},
+		"by nobody": {func(m, _, _ map[string]any) { m["by"] = intents.Digest(nil) }, "another intent than the last approval"},
 		"other obligations": {func(_, _, d map[string]any) {
 			d["obligations"] = []any{map[string]any{"name": "max_bytes", "value": 1}}
 		}, "other obligations"},

@@ -112,7 +112,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 		}
 	}
 	if e.Type() == state.TypeApprove && code == intents.OK && (d.Code == intents.RBACForbidden || d.Code == intents.GrantInvalid) {
-		return unreplayable("refused for who may approve the held order (" + string(d.Code) + ")")
+		return unreplayable("refused for who may approve the held intent (" + string(d.Code) + ")")
 	}
 	if code != intents.OK {
 		return agree(d, intents.Deny, code, nil, nil)
@@ -152,7 +152,7 @@ func agreeOn(d intents.Decision, res policies.Result) error {
 // judged reports whether the state of then was enough to judge a router intent.
 func (j *job) judged() error {
 	if j.unjudged {
-		return unreplayable("state: the bundle does not show all that the order rests on")
+		return unreplayable("state: the bundle does not show all that the intent rests on")
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (r *replayer) judge(ctx context.Context, j *job, e *intents.Envelope, d int
 		}
 	}
 	if errors.Is(err, policies.ErrNotKept) {
-		err = unreplayable("what the order works on is not in the record any more, and the policy reads it")
+		err = unreplayable("what the intent works on is not in the record any more, and the policy reads it")
 	}
 	return res, broken, err
 }

@@ -23,7 +23,7 @@ type Report struct {
 	From     int64            `json:"from"`
 	Size     int64            `json:"size"`    // leaves of the last checkpoint
 	KeySet   int64            `json:"key_set"` // version of the last one in the bundle: compare it with the published one
-	Intents  int64            `json:"orders"`
+	Intents  int64            `json:"intents"`
 	Replayed int64            `json:"replayed"`
 	Why      map[string]int64 `json:"unreplayable_why,omitempty"`
 
@@ -86,7 +86,7 @@ func (r Report) String() string {
 	if !r.OK {
 		verdict = "NOT VALID"
 	}
-	fmt.Fprintf(&b, "%s: %d records, %d orders of %s up to position %d, in %.1f s\n", verdict, r.Records, r.Intents, r.Origin, r.Size-1, r.Seconds)
+	fmt.Fprintf(&b, "%s: %d records, %d intents of %s up to position %d, in %.1f s\n", verdict, r.Records, r.Intents, r.Origin, r.Size-1, r.Seconds)
 	if r.FirstBad != nil {
 		fmt.Fprintf(&b, "first bad: %s\nnext: %s\n", r.FirstBad, r.Next)
 	}

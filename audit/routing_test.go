@@ -42,7 +42,7 @@ func TestRoutingReplays(t *testing.T) {
 		t.Errorf("%+v %v", r, r.FirstBad)
 	}
 	for _, a := range answers {
-		w.Want(w.Erase(a, catalog.ErasesIntent), intents.OK)
+		w.Want(w.Erase(a, catalog.ErasesEnvelope), intents.OK)
 	}
 	if v := second.View(); v.Route.IntentSummary != "" || v.Route.Decision != catalog.RouteConfident {
 		t.Errorf("%+v", v.Route)
@@ -53,7 +53,7 @@ func TestRoutingReplays(t *testing.T) {
 			t.Errorf("%s: the bundle shows a text", name)
 		}
 		r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true})
-		if !r.OK || r.Why["the order is withheld: it was erased"] != int64(len(answers)) {
+		if !r.OK || r.Why["the intent is withheld: it was erased"] != int64(len(answers)) {
 			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
 		}
 	}

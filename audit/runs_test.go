@@ -87,7 +87,7 @@ func (w *world) runs() {
 	lost = true
 	a := waits(n, catalog.DecisionApprove)
 	lost = false
-	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: "done", Reason: "it is there"}), intents.OK)
+	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: "done", Reason: "it is there"}), intents.OK)
 	w.Want(n.Ends("done", a.IntentID), intents.OK)
 	w.Want(unsure.Cancel(w.Gateway), intents.OK)
 

@@ -41,7 +41,7 @@ func TestTenant(t *testing.T) {
 			Record *audit.Entry `json:"record"`
 		}
 		w.Must(json.Unmarshal(line, &l))
-		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["order"].Text, `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
+		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["envelope"].Text, `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
 			hidden = e.Position
 			leaves, err := w.source(w.Journal).Ledger.Leaves(t.Context(), hidden, hidden+1, w.Journal.Next())
 			w.Must(err)
@@ -110,13 +110,13 @@ func TestWithheld(t *testing.T) {
 				Record *audit.Entry `json:"record"`
 			}
 			w.Must(json.Unmarshal(line, &l))
-			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["order"].Text, "exec_python") {
+			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["envelope"].Text, "exec_python") {
 				position = e.Position
 				digest := c.digest
 				if digest == "" {
-					digest = partDigest(e.Parts["order"])
+					digest = partDigest(e.Parts["envelope"])
 				}
-				e.Parts["order"] = audit.Part{Digest: digest}
+				e.Parts["envelope"] = audit.Part{Digest: digest}
 				line = encode(t, map[string]any{"record": e})
 			}
 			lines = append(lines, line)
@@ -146,7 +146,7 @@ func TestMaskedExport(t *testing.T) {
 	at := map[string]int64{}
 	for _, r := range w.Records() {
 		for _, typ := range []string{"exec_python", "plan.open"} {
-			if r.Kind == storage.KindIntent && bytes.Contains(r.Parts[storage.PartIntent], []byte(`\"type\":\"`+typ+`\"`)) {
+			if r.Kind == storage.KindIntent && bytes.Contains(r.Parts[storage.PartEnvelope], []byte(`\"type\":\"`+typ+`\"`)) {
 				at[typ] = r.Position
 			}
 		}
@@ -185,12 +185,12 @@ func TestProve(t *testing.T) {
 	if p.Check(*other.trust()) == nil {
 		t.Error("the proof holds under another root key")
 	}
-	p.Inclusion[0].Leaf = strings.Replace(p.Inclusion[0].Leaf, `"kind":"order"`, `"kind":"other"`, 1)
+	p.Inclusion[0].Leaf = strings.Replace(p.Inclusion[0].Leaf, `"kind":"intent"`, `"kind":"other"`, 1)
 	if p.Check(*w.trust()) == nil {
 		t.Error("another leaf is proved")
 	}
 	if _, err := audit.Prove(t.Context(), s, "sha256:"+strings.Repeat("0", 64)); !errors.Is(err, audit.ErrNotFound) {
-		t.Errorf("an unknown order: %v", err)
+		t.Errorf("an unknown intent: %v", err)
 	}
 }
 

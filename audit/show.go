@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNotFound reports that no intent with this intent_id is in the journal.
-var ErrNotFound = errors.New("no such order")
+var ErrNotFound = errors.New("no such intent")
 
 // RecordView is one record, opened for reading.
 type RecordView struct {
@@ -32,7 +32,7 @@ type RecordView struct {
 	Target   *int64                     `json:"of,omitempty"` // the intent that it is about
 	Digest   string                     `json:"record_digest"`
 	Parts    map[string]json.RawMessage `json:"parts,omitempty"`
-	Intent   *intents.Body              `json:"order,omitempty"`    // what was signed; its summary, if that was erased
+	Intent   *intents.Body              `json:"envelope,omitempty"` // what was signed; its summary, if that was erased
 	Withheld map[string]string          `json:"withheld,omitempty"` // parts that were erased, and their digests
 }
 

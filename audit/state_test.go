@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-const unshown = "state: the bundle does not show all that the order rests on"
+const unshown = "state: the bundle does not show all that the intent rests on"
 
 // TestTransitionsOfAPartialBundle: transitions cannot be judged where a bundle does not show the whole log: they are
 // applied, and counted.
@@ -65,10 +65,10 @@ func TestFinishedWithAnErasedMemory(t *testing.T) {
 	w.live(1)
 	var erase catalog.RecordErase
 	for _, r := range w.Records() {
-		if bytes.Contains(r.Parts[storage.PartIntent], []byte("write_memory")) {
+		if bytes.Contains(r.Parts[storage.PartEnvelope], []byte("write_memory")) {
 			o, err := state.ReadIntent(r)
 			w.Must(err)
-			erase = catalog.RecordErase{Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesIntent, catalog.ErasesResult}, Reason: "asked for"}
+			erase = catalog.RecordErase{Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesEnvelope, catalog.ErasesResult}, Reason: "asked for"}
 		}
 	}
 	w.Want(w.Admin("record.erase", erase), intents.OK)

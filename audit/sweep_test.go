@@ -26,12 +26,12 @@ func TestApplierForgets(t *testing.T) {
 		most = max(most, len(f.idempotency), len(f.erased))
 	}
 	if _, open := f.idempotency[key(-1)]; !open || most > 3*24*hour {
-		t.Errorf("%d keys and tasks at most, of an open order: %v", most, open)
+		t.Errorf("%d keys and tasks at most, of an open intent: %v", most, open)
 	}
 	for n := range total {
 		h, there := f.idempotency[key(n)]
 		if taken := n > total-24*hour; taken && (!there || h.free(f.latest)) || there && h.position != int64(n) {
-			t.Fatalf("order %d of %d: %v, %+v", n, total, there, h)
+			t.Fatalf("intent %d of %d: %v, %+v", n, total, there, h)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestBundleVerifies(t *testing.T) {
 	if diff := cmp.Diff(want, r.Why); diff != "" {
 		t.Error(diff)
 	}
-	t.Logf("%d records, %d orders, %d bytes: %.2f s with replay", r.Records, r.Intents, len(bundle), r.Seconds)
+	t.Logf("%d records, %d intents, %d bytes: %.2f s with replay", r.Records, r.Intents, len(bundle), r.Seconds)
 
 	alone := w.verify(bundle, audit.Options{})
 	if !alone.OK || alone.Anchored || !strings.Contains(alone.String(), "unanchored") || !strings.Contains(alone.String(), "unwitnessed") {
@@ -177,17 +177,17 @@ func TestForged(t *testing.T) {
 		"another signer": {change(allowed, storage.PartInputs, func(f map[string]any) {
 			f["signer"] = map[string]any{"kid": w.Planner.KID, "role": "planner"}
 		}), allowed, "another signer"},
-		"another order": {w.rewritten(allowed, func(r *storage.Record) {
-			r.Parts[storage.PartIntent] = records[allowed-4].Parts[storage.PartIntent]
+		"another intent": {w.rewritten(allowed, func(r *storage.Record) {
+			r.Parts[storage.PartEnvelope] = records[allowed-4].Parts[storage.PartEnvelope]
 		}), allowed, ""},
-		"another payload": {change(allowed, storage.PartIntent, func(o map[string]any) {
+		"another payload": {change(allowed, storage.PartEnvelope, func(o map[string]any) {
 			o["payload"] = strings.Replace(o["payload"].(string), "print(", "prin_(", 1)
 		}), allowed, "signature does not match"},
 		"backdated": {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "at another time than its record says"},
 		"another idempotency key": {change(allowed, storage.PartDecision, func(d map[string]any) {
 			d["key"] = strings.Repeat("0", 32)
 		}), allowed, "another idempotency key"},
-		"a second outcome":  {change(allowed+1, storage.PartOutcome, func(o map[string]any) { o["of"] = records[1].Position }), allowed + 1, "no open order"},
+		"a second outcome":  {change(allowed+1, storage.PartOutcome, func(o map[string]any) { o["of"] = records[1].Position }), allowed + 1, "no open intent"},
 		"without its grant": {w.rewritten(allowed, func(r *storage.Record) { delete(r.Parts, storage.PartGrant) }), allowed, "another grant"},
 	} {
 		bundle := w.export(c.records, audit.Selection{})
@@ -207,7 +207,7 @@ func TestForged(t *testing.T) {
 		twice = append(twice, r)
 	}
 	again := w.verify(w.export(twice, audit.Selection{}), audit.Options{Trust: w.trust()})
-	if again.OK || again.FirstBad.Position != int64(len(twice)-2) || !strings.Contains(again.FirstBad.Reason, "a second order under the idempotency key") {
+	if again.OK || again.FirstBad.Position != int64(len(twice)-2) || !strings.Contains(again.FirstBad.Reason, "a second intent under the idempotency key") {
 		t.Errorf("twice: %v", again.FirstBad)
 	}
 

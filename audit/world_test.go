@@ -92,7 +92,7 @@ func (w *world) live(plans int) {
 		switch i % 8 {
 		case 0:
 			one, other := w.Sign(find), w.Sign(w.NewPlan(fmt.Sprintf("batched_%d", i)).OpenIntent())
-			if b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, one, other), 0); b.Code != intents.OK {
+			if b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"intents":[%s,%s]}`, one, other), 0); b.Code != intents.OK {
 				w.Fatalf("%+v", b)
 			}
 			before := w.Journal.Next()

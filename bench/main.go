@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print JSON")
 	flags.DurationVar(&o.Time, "time", measure.DefaultTime, "how long each measurement runs")
-	flags.Int64Var(&o.Intents, "orders", measure.DefaultIntents, "for audit and cell: number of intents in the log; 1,000,000 need about 15 GB in TMPDIR")
+	flags.Int64Var(&o.Intents, "intents", measure.DefaultIntents, "for audit and cell: number of intents in the log; 1,000,000 need about 15 GB in TMPDIR")
 	flags.Int64Var(&o.Records, "records", 0, "for journal: measure commits as the journal grows to this many records; 1,000,000 need about 2 GB in TMPDIR")
 	flags.Int64Var(&o.Documents, "documents", measure.DefaultDocuments, "for storage: number of documents that are searched; 1,000,000 need about 11 GB in TMPDIR")
 	flags.StringVar(&o.OpenSearch, "opensearch", "", "for storage: URL of an OpenSearch to measure, too; its indices bench…-* are not removed")

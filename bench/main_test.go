@@ -42,11 +42,11 @@ func TestBenchSimulate(t *testing.T) {
 		}
 		return s
 	}
-	plain := simulate("--orders-per-second", "5,50")
+	plain := simulate("--intents-per-second", "5,50")
 	if len(plain.Plans) != 2 || plain.Plans[0].SaturatesFirst == "" || len(plain.Measured) == 0 || len(plain.Assumptions) == 0 {
 		t.Fatalf("%+v", plain)
 	}
-	if f := plain.Plans[1].Figures[0]; f.Name != "orders_per_second" || f.Value != 50 {
+	if f := plain.Plans[1].Figures[0]; f.Name != "intents_per_second" || f.Value != 50 {
 		t.Errorf("%+v", f)
 	}
 	var rows []map[string]any
@@ -63,19 +63,19 @@ func TestBenchSimulate(t *testing.T) {
 	}
 	other := simulate("--agents", "50", "--assume", "agent_seconds=10", "--assume", "price_core=1", "--measured", here)
 	if f := other.Plans[0].Figures[0]; f.Value != 5 {
-		t.Errorf("50 agents with an order every 10 seconds: %+v", f)
+		t.Errorf("50 agents with an intent every 10 seconds: %+v", f)
 	}
 	if other.Measured["router"] != 2*plain.Measured["router"] {
 		t.Errorf("router: %g and %g", other.Measured["router"], plain.Measured["router"])
 	}
 	var table bytes.Buffer
-	if err := run(t.Context(), []string{"cell", "--simulate", "--orders-per-second", "5,50"}, &table, io.Discard); err != nil || !strings.Contains(table.String(), "saturates_first") {
+	if err := run(t.Context(), []string{"cell", "--simulate", "--intents-per-second", "5,50"}, &table, io.Discard); err != nil || !strings.Contains(table.String(), "saturates_first") {
 		t.Errorf("%v: %s", err, table.String())
 	}
 	for args, want := range map[string]string{
-		"cell --simulate": "--orders-per-second", "decide --simulate": "cell alone", "cell --simulate --orders-per-second 0": "0 orders/s", "nonsense": "decide|", "decide --time soon": "-time",
+		"cell --simulate": "--intents-per-second", "decide --simulate": "cell alone", "cell --simulate --intents-per-second 0": "0 intents per second", "nonsense": "decide|", "decide --time soon": "-time",
 		"cell --simulate --agents 5 --assume zipf": "--assume", "cell --simulate --agents 5 --measured /nowhere": "--measured",
-		"cell --simulate --orders-per-second 100000 --assume zipf=1": "largest tenant",
+		"cell --simulate --intents-per-second 100000 --assume zipf=1": "largest tenant",
 	} {
 		if err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)

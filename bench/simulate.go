@@ -49,7 +49,7 @@ func (t *texts) Set(text string) error {
 
 func (s *simulation) flags(f *flag.FlagSet) {
 	f.BoolVar(&s.on, "simulate", false, "for cell: measure nothing, and work out what an installation takes")
-	f.Var(&s.intents, "orders-per-second", "for --simulate: `N,…`, each a column of the answer")
+	f.Var(&s.intents, "intents-per-second", "for --simulate: `N,…`, each a column of the answer")
 	f.Var(&s.agents, "agents", "for --simulate: `N,…` agents that work at once, each with an intent every agent_seconds")
 	f.StringVar(&s.measured, "measured", "", "for --simulate: `FILE` with the output of bench cell --json; without it, built-in figures")
 	f.Var(&s.assume, "assume", "for --simulate: `NAME=VALUE` of an assumption; --json lists all; may be repeated")
@@ -72,13 +72,13 @@ func (s *simulation) print(out io.Writer, asJSON bool) error {
 		loads = append(loads, n/q.Assumptions.Value("agent_seconds"))
 	}
 	if len(loads) == 0 {
-		return errors.New("--simulate needs --orders-per-second or --agents")
+		return errors.New("--simulate needs --intents-per-second or --agents")
 	}
 	var plans []*scale.Plan
 	for _, q.IntentsPerSecond = range loads {
 		p, err := scale.Answer(q)
 		if err != nil {
-			return fmt.Errorf("%g orders/s: %w", q.IntentsPerSecond, err)
+			return fmt.Errorf("%g intents per second: %w", q.IntentsPerSecond, err)
 		}
 		plans = append(plans, p)
 	}

@@ -184,7 +184,7 @@ func TestServices(t *testing.T) {
 		slices.Sort(got[i.Name])
 	}
 	want := map[string][]string{
-		"writ-router": {"writ.orders"},
+		"writ-router": {"writ.intents"},
 		"writ-python": {"writ.exec.exec_python"},
 		"writ-memory": {"writ.exec.memory.query", "writ.exec.read_memory"},
 	}

@@ -181,7 +181,7 @@ func TestFramesAreDeliveredNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	frames := asClient(t, s, admitted(t, s, natsserver.Frames).Asks)
-	for name, to := range map[string]string{"a": "writ.exec.probe", "b": "writ.orders", "c": "writ.events.acme.step", "d": "_INBOX_" + user.User + ".x"} {
+	for name, to := range map[string]string{"a": "writ.exec.probe", "b": "writ.intents", "c": "writ.events.acme.step", "d": "_INBOX_" + user.User + ".x"} {
 		raw, err := json.Marshal(map[string]any{"stream_name": "FRAMES", "config": map[string]any{"name": name, "filter_subject": "writ.turn.acme.t1", "deliver_subject": to}})
 		if err != nil {
 			t.Fatal(err)

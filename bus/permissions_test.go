@@ -23,7 +23,7 @@ type may struct{ publish, subscribe []string }
 var allowed = map[string]struct{ asks, serves may }{
 	"gateway": {asks: may{
 		publish: []string{
-			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.registry", "writ.plans.silent",
+			"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.registry", "writ.plans.silent",
 			"writ.agent.manager", "writ.grant.manager.p1", "writ.driving.manager", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.driving.workflow", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager",
 		},
 		subscribe: []string{"_INBOX_gateway_{me}.x"},
@@ -31,7 +31,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"manager": {
 		asks: may{
 			publish: []string{
-				"writ.orders", "writ.batches", "writ.turn.acme.t1",
+				"writ.intents", "writ.batches", "writ.turn.acme.t1",
 				"writ.agent.planner", "writ.agent.planner.p1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.produce.planner",
 			},
 			subscribe: []string{"_INBOX_manager_{me}.x"},
@@ -40,17 +40,17 @@ var allowed = map[string]struct{ asks, serves may }{
 	},
 	"workflow": {
 		asks: may{
-			publish:   []string{"writ.orders", "writ.batches", "writ.turn.acme.t1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.task.p1"},
+			publish:   []string{"writ.intents", "writ.batches", "writ.turn.acme.t1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.task.p1"},
 			subscribe: []string{"_INBOX_workflow_{me}.x"},
 		},
 		serves: may{subscribe: []string{"writ.agent.workflow workflow", "writ.agent.workflow.{me} workflow", "writ.grant.workflow.{me} workflow", "writ.driving.workflow {me}", "$SRV.PING", "$SRV.INFO.writ-workflow"}},
 	},
 	"planner": {
-		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_planner_{me}.x"}},
+		asks:   may{publish: []string{"writ.intents", "writ.batches"}, subscribe: []string{"_INBOX_planner_{me}.x"}},
 		serves: may{subscribe: []string{"writ.agent.planner planner", "writ.agent.planner.{me} planner", "writ.grant.planner.{me} planner", "writ.produce.planner planner", "$SRV.PING", "$SRV.INFO.writ-planner"}},
 	},
 	"task": {
-		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_task_{me}.x"}},
+		asks:   may{publish: []string{"writ.intents", "writ.batches"}, subscribe: []string{"_INBOX_task_{me}.x"}},
 		serves: may{subscribe: []string{"writ.agent.task task", "writ.agent.task.{me} task", "writ.grant.task.{me} task", "$SRV.PING", "$SRV.INFO.writ-task"}},
 	},
 	"python": {serves: may{
@@ -86,7 +86,7 @@ var allowed = map[string]struct{ asks, serves may }{
 			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7", "writ.alive.one",
 		},
 		subscribe: []string{
-			"writ.orders router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.approvals router", "writ.directory.registry router", "writ.plans.silent router",
+			"writ.intents router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.approvals router", "writ.directory.registry router", "writ.plans.silent router",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 			"_INBOX_router_{me}.x", "writ.alive.one", "writ.alive.*",
 		},
@@ -121,7 +121,7 @@ var heardBy = []string{
 // subjects are all subjects of the grammar, one of each kind, and those that an intruder would
 // try besides.
 var subjects = []string{
-	"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.registry", "writ.directory.*", "writ.plans.silent",
+	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.registry", "writ.directory.*", "writ.plans.silent",
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
 	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.workflow", "writ.agent.*", "writ.agent.task.*",

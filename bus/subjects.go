@@ -7,7 +7,7 @@ import "strings"
 
 // Subjects. The functions below fill the tokens in angle brackets.
 const (
-	Intents            = "writ.orders"              // request: a signed intent; reply: an Answer
+	Intents            = "writ.intents"             // request: a signed intent; reply: an Answer
 	Batches            = "writ.batches"             // request: a batch of signed intents; reply: a BatchAnswer
 	DirectoryAPIKey    = "writ.directory.apikey"    // request: APIKeyRequest; reply: APIKeyReply
 	DirectoryUser      = "writ.directory.user"      // request: UserRequest; reply: UserReply

@@ -31,7 +31,7 @@ func TestSeveral(t *testing.T) {
 		urls         []string
 		status       int
 	}{
-		{"an order where one is down", http.MethodPost, []string{closed, up.URL}, http.StatusOK},
+		{"an intent where one is down", http.MethodPost, []string{closed, up.URL}, http.StatusOK},
 		{"a read where one is down", http.MethodGet, []string{closed, up.URL}, http.StatusOK},
 		{"a read where one serves nothing", http.MethodGet, []string{away.URL, up.URL}, http.StatusOK},
 		{"all are down", http.MethodPost, []string{closed}, http.StatusServiceUnavailable},
@@ -43,7 +43,7 @@ func TestSeveral(t *testing.T) {
 		}
 		body := ""
 		if tt.method == http.MethodPost {
-			body = "order"
+			body = "intent"
 		}
 		for range max(1, len(tt.urls)) { // it takes turns
 			w := httptest.NewRecorder()
@@ -62,10 +62,10 @@ func TestSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/intents", strings.NewReader("order")))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/intents", strings.NewReader("intent")))
 	}
 	if *served != 1 || *asked != 1 {
-		t.Errorf("two orders came %d times", *served+*asked)
+		t.Errorf("two intents came %d times", *served+*asked)
 	}
 	for _, url := range []string{"router:8080", "ftp://router", "http://router/path"} {
 		if _, err := Forward([]string{url}, "router", "routers", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "routers") {

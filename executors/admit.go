@@ -33,11 +33,11 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Intent, left time.Durat
 	case t.Executor != s.cfg.Name:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is for another executor")
 	case !ok:
-		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "order is not the one that the ticket names")
+		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "intent is not the one that the ticket names")
 	}
 	b, err := intents.ReadBody(payload)
 	if err != nil {
-		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "order does not match the schema of the envelope")
+		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "intent does not match the schema of the envelope")
 	}
 	switch {
 	case t.Type != b.Intent.Type || typ != "" && typ != t.Type:

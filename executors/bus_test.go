@@ -99,7 +99,7 @@ func TestServeOnTheBus(t *testing.T) {
 	stop()
 	select {
 	case err := <-ended:
-		t.Errorf("Serve returned before its order had ended: %v", err)
+		t.Errorf("Serve returned before its intent had ended: %v", err)
 	default:
 	}
 	close(goOn)

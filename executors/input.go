@@ -114,7 +114,7 @@ func (d Data) ReadAll(limit int64) ([]byte, error) {
 		return nil, Store(err)
 	}
 	if int64(len(raw)) > limit {
-		return nil, Fail(intents.OversizedOutput, "the data is too large for this order")
+		return nil, Fail(intents.OversizedOutput, "the data is too large for this intent")
 	}
 	return raw, nil
 }

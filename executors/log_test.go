@@ -21,9 +21,9 @@ import (
 // written carries an intent out that writes lines, and gives them as its report has them.
 func written(t *testing.T, ticket intents.Ticket, write func(o *executors.Intent)) []intents.Line {
 	t.Helper()
-	var order *executors.Intent
+	var intent *executors.Intent
 	e := executortest.New(t, "python", nil, map[string]executors.Handler{"exec_python": func(_ context.Context, o *executors.Intent) (*executors.Result, error) {
-		order = o
+		intent = o
 		write(o)
 		return &executors.Result{Value: map[string]any{"output": 1}}, nil
 	}})
@@ -31,7 +31,7 @@ func written(t *testing.T, ticket intents.Ticket, write func(o *executors.Intent
 	if r.Status != intents.Done {
 		t.Fatalf("%+v", r)
 	}
-	order.Write(intents.LevelInfo, "late", "after the report", nil)
+	intent.Write(intents.LevelInfo, "late", "after the report", nil)
 	return r.Lines
 }
 

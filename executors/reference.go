@@ -82,7 +82,7 @@ func InlineOrFile(ctx context.Context, blobs storage.Blobs, s storage.Scope, c C
 func (o *Intent) Scope() (storage.Scope, error) {
 	t := o.Ticket.Scope
 	if t == nil {
-		return storage.Scope{}, Fail(intents.MalformedArgs, "temporary files belong to a task, and the order has none")
+		return storage.Scope{}, Fail(intents.MalformedArgs, "temporary files belong to a task, and the intent has none")
 	}
 	return storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step, Ask: t.Ask}, nil
 }

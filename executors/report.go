@@ -77,7 +77,7 @@ func (s *Service) logFailure(ctx context.Context, o *Intent, err error) {
 
 // attr identifies the intent in the log.
 func (o *Intent) attr() slog.Attr {
-	return slog.Group("order", slog.String("intent_id", o.ID), slog.String("type", o.Type), slog.String("trace_id", o.TraceID))
+	return slog.Group("intent", slog.String("intent_id", o.ID), slog.String("type", o.Type), slog.String("trace_id", o.TraceID))
 }
 
 // cut reports a run that was interrupted: at its deadline (EXECUTOR_TIMEOUT), or because the
@@ -88,7 +88,7 @@ func cut(ctx context.Context, o *Intent) intents.Report {
 		return failed(Fail(intents.Indeterminate, "the run was cut off, and its effect is not known"))
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failed(Fail(intents.ExecutorTimeout, "the order did not end before its deadline"))
+		return failed(Fail(intents.ExecutorTimeout, "the intent did not end before its deadline"))
 	}
 	return failed(Fail(intents.Abandoned, "the executor is stopping"))
 }

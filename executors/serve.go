@@ -90,7 +90,7 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.handle(ctx, typ, data) }
 	}
 	err = s.cfg.Bus.Serve(ctx, bus.Service{
-		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out orders of executor " + s.cfg.Name,
+		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out intents of executor " + s.cfg.Name,
 		Queue: s.cfg.Name, Endpoints: endpoints, Workers: atOnce,
 	}, s.cfg.Ready)
 	s.running.Wait()
@@ -114,7 +114,7 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	defer cancel()
 	leave, err := s.places[o.Type].WaitAs(ctx, o.Ticket.Actor.Tenant, o.Ticket.Key, o.Ticket.Actor.UserID)
 	if err != nil {
-		return encodeReport(refused(intents.Refuse(intents.ExecutorTimeout, "", "the order had no turn before its deadline; nothing was started")))
+		return encodeReport(refused(intents.Refuse(intents.ExecutorTimeout, "", "the intent had no turn before its deadline; nothing was started")))
 	}
 	defer leave()
 	ctx, span := tracing.Start(logging.In(ctx, o.TraceID), "execute "+o.Type, tracing.Type.String(o.Type), tracing.Intent.String(o.ID), tracing.Attempt.Int(o.Ticket.Attempt))
@@ -149,7 +149,7 @@ func (s *Service) publish(w LogChunk) {
 		err = s.cfg.Bus.Publish(bus.Log(s.cfg.Name), raw)
 	}
 	if err != nil {
-		s.cfg.Log.Warn("lines are not shown before their order ends", slog.String("error", err.Error()))
+		s.cfg.Log.Warn("lines are not shown before their intent ends", slog.String("error", err.Error()))
 	}
 }
 

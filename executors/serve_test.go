@@ -48,7 +48,7 @@ func TestHandleDone(t *testing.T) {
 		t.Fatalf("report: %+v", r)
 	}
 	if got.ID != intents.IntentID(d.Header, d.Payload) || got.Context.TaskID != "task_1" || got.Ticket.Position != in.Position || len(got.TraceID) != 32 {
-		t.Errorf("order: %+v", got)
+		t.Errorf("intent: %+v", got)
 	}
 }
 

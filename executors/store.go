@@ -37,7 +37,7 @@ func Store(err error) error {
 	case errors.Is(err, storage.ErrBusy):
 		return Fail(intents.Overloaded, "another statement of the tenant is being carried out: ask again when it has ended")
 	case errors.Is(err, storage.ErrStale):
-		return Fail(intents.StaleWrite, "a later order has written already")
+		return Fail(intents.StaleWrite, "a later intent has written already")
 	case errors.As(err, &schema):
 		return Fail(intents.ExecutorFailed, "StorageSchemaError at "+schema.Index+schema.Pointer+": "+schema.Reason)
 	}

@@ -41,10 +41,10 @@ func TestTurnsOfTenants(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := begun.Load(); n < 32 || n >= 64 {
-			t.Errorf("%d orders of one tenant are carried out at once", n)
+			t.Errorf("%d intents of one tenant are carried out at once", n)
 		}
 		if r := e.Send(t, of("other")); r.Status != intents.Done {
-			t.Errorf("another tenant's order: %+v", r)
+			t.Errorf("another tenant's intent: %+v", r)
 		}
 		all.Wait()
 		close(codes)
@@ -87,7 +87,7 @@ func TestTurnsOfKeysAndUsers(t *testing.T) {
 				synctest.Wait()
 				began := time.Now()
 				if r := e.Send(t, of(func(t *intents.Ticket) { t.Actor.UserID, t.Key = "ana", "modest" })); r.Status != intents.Done || time.Since(began) > 0 {
-					t.Errorf("another's order: %+v", r)
+					t.Errorf("another's intent: %+v", r)
 				}
 				all.Wait()
 			})

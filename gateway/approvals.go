@@ -35,7 +35,7 @@ func (g *Gateway) getApproval(c *gin.Context, a actor) error {
 		return err
 	}
 	if len(page.Approvals) != 1 || c.Param("intent_id") == "" {
-		return problem.New(intents.NotFound, "", "no order that waits for you or that you asked for")
+		return problem.New(intents.NotFound, "", "no intent that waits for you or that you asked for")
 	}
 	c.JSON(http.StatusOK, page.Approvals[0])
 	return nil
@@ -75,7 +75,7 @@ type nodeDecision struct {
 func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	id := c.Param("intent_id")
 	if !intents.IsDigest(id) {
-		return problem.New(intents.NotFound, "", "no such order")
+		return problem.New(intents.NotFound, "", "no such intent")
 	}
 	var body decision
 	if err := readBody(c, &body); err != nil {
@@ -92,7 +92,7 @@ func (g *Gateway) decideNode(c *gin.Context, who caller) error {
 		return err
 	}
 	if !intents.IsDigest(body.IntentID) {
-		p := problem.New(intents.SchemaInvalid, "/intent_id", "say which order you have seen there, by its intent_id")
+		p := problem.New(intents.SchemaInvalid, "/intent_id", "say which intent you have seen there, by its intent_id")
 		p.Hint = "GET /agent/approvals lists what waits, with intent_id, run and node"
 		return p
 	}

@@ -81,7 +81,7 @@ func TestDecide(t *testing.T) {
 	}
 	signed := w.submits("hitl.approve")
 	if len(signed) != 1 {
-		t.Fatalf("%d orders", len(signed))
+		t.Fatalf("%d intents", len(signed))
 	}
 	var args catalog.Approve
 	if err := json.Unmarshal(signed[0].Args(), &args); err != nil || args.IntentID != heldID || args.Decision != "approve" {
@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 		}
 	}
 	if n := len(w.submits("hitl.approve")); n != 1 {
-		t.Errorf("%d orders", n)
+		t.Errorf("%d intents", n)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestDecide(t *testing.T) {
 func TestDecideNode(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, body := range map[string]string{
-		"no order":            `{"run_id":"r1","node_id":"n1","decision":"approve"}`,
+		"no intent":           `{"run_id":"r1","node_id":"n1","decision":"approve"}`,
 		"an empty one":        `{"intent_id":"","run_id":"r1","node_id":"n1","decision":"approve"}`,
 		"one that is no id":   `{"intent_id":"*","run_id":"r1","node_id":"n1","decision":"approve"}`,
 		"a part of an id":     `{"intent_id":"` + heldID[:20] + `","run_id":"r1","node_id":"n1","decision":"approve"}`,
@@ -119,7 +119,7 @@ func TestDecideNode(t *testing.T) {
 		}
 	}
 	if n := len(w.submits("hitl.approve")); n != 0 {
-		t.Fatalf("%d orders", n)
+		t.Fatalf("%d intents", n)
 	}
 	w.call("POST", "/agent/approvals", `{"intent_id":"`+heldID+`","run_id":"r1","node_id":"n1","decision":"approve"}`, nil, nil)
 	var args catalog.Approve

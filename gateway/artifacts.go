@@ -214,7 +214,7 @@ func (g *Gateway) mayStill(ctx context.Context, a actor, typ string, since time.
 	case reply.Disabled || !reply.May:
 		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+row.Capability)
 	case !reply.RevokedBefore.IsZero() && !since.After(reply.RevokedBefore):
-		return problem.New(intents.GrantInvalid, "", "the grant was revoked under which it was ordered")
+		return problem.New(intents.GrantInvalid, "", "the grant was revoked under which it was requested")
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestArtifactIsKeptAndRead(t *testing.T) {
 		}
 	}
 	if n := len(w.submits("artifact.get")); n != 2 {
-		t.Errorf("%d orders to read", n)
+		t.Errorf("%d intents to read", n)
 	}
 	w.refused("GET", kept.URL, "", http.Header{"X-Api-Key": nil}, intents.Unauthorized, "")
 	w.refused("POST", "/agent/artifacts", "x", http.Header{"X-Api-Key": nil}, intents.Unauthorized, "")
@@ -164,7 +164,7 @@ func TestArtifactLink(t *testing.T) {
 		t.Error("no key opens")
 	}
 	if n := len(w.submits("artifact.get")); n != 0 {
-		t.Errorf("%d orders for links", n)
+		t.Errorf("%d intents for links", n)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestArtifactsAreRefusedUnread(t *testing.T) {
 				t.Errorf("%d %s, Retry-After %q", got.Code, got.Body, got.Header().Get("Retry-After"))
 			}
 			if body.read || len(w.submits("artifact.put")) != 0 {
-				t.Error("it was read, or ordered")
+				t.Error("it was read, or requested")
 			}
 			s.empty(t)
 		})
@@ -231,7 +231,7 @@ func TestArtifactRefused(t *testing.T) {
 	})
 	w.refused("POST", "/agent/artifacts", "secret", nil, intents.PolicyDenied, "")
 	if n := len(w.submits("artifact.put")); n != 1 {
-		t.Fatalf("%d orders", n)
+		t.Fatalf("%d intents", n)
 	}
 	s.empty(t)
 	w.refused("GET", "/agent/artifacts/"+intents.Digest([]byte("secret")), "", nil, intents.NotFound, "")

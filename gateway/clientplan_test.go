@@ -147,7 +147,7 @@ func (w *clientWorld) calls(want int) {
 // plans returns the statuses of the clients' plans, in order.
 func (w *clientWorld) plans() (out []catalog.PlanStatus) {
 	for _, r := range w.Records() {
-		if e := r.Parts["order"]; e == nil {
+		if e := r.Parts["envelope"]; e == nil {
 			continue
 		}
 		b, err := r.Body()

@@ -55,7 +55,7 @@ func TestIdentityMatrix(t *testing.T) {
 			if row.code != "" {
 				w.refused("POST", path, body, header, row.code, row.pointer)
 				if n := len(w.submits("memory.query")); n != before {
-					t.Error("an order was sealed all the same")
+					t.Error("an intent was signed all the same")
 				}
 				return
 			}
@@ -64,7 +64,7 @@ func TestIdentityMatrix(t *testing.T) {
 			}
 			p := w.submits("memory.query")[before].Principal()
 			if p.UserID != row.user || p.Tenant != "acme" {
-				t.Errorf("order is for %+v, want %s of acme", p, row.user)
+				t.Errorf("intent is for %+v, want %s of acme", p, row.user)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestNoGrantRightAfterRevocation(t *testing.T) {
 	w.clock.advance(5 * time.Second)
 	w.refused("GET", path, "", header, intents.RateLimited, "/user_id")
 	if n := len(w.submits("memory.query")); n != 0 {
-		t.Errorf("%d orders were sealed all the same", n)
+		t.Errorf("%d intents were signed all the same", n)
 	}
 	w.clock.advance(time.Second)
 	if resp := w.call("GET", path, "", header, nil); resp.StatusCode != http.StatusOK {

@@ -59,11 +59,11 @@ func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answe
 func (g *Gateway) sign(a actor, o intent) (signed []byte, run time.Duration, err error) {
 	row, ok := catalog.Builtin().Lookup(o.typ)
 	if !ok {
-		return nil, 0, fmt.Errorf("seal: no intent type %q", o.typ)
+		return nil, 0, fmt.Errorf("sign: no intent type %q", o.typ)
 	}
 	args, err := json.Marshal(o.args)
 	if err != nil {
-		return nil, 0, fmt.Errorf("seal %s: %w", o.typ, err)
+		return nil, 0, fmt.Errorf("sign %s: %w", o.typ, err)
 	}
 	o.context.SessionID = a.session
 	signed, _, err = intents.Sign(g.cfg.Key, intents.Body{
@@ -143,10 +143,10 @@ func requestPointer(pointer string) string {
 // readIntent reads an intent with the rights of its user.
 func (g *Gateway) readIntent(ctx context.Context, a actor, id string) (*intents.Answer, error) {
 	if !intents.IsDigest(id) {
-		return nil, problem.New(intents.NotFound, "/intent_id", "no such order")
+		return nil, problem.New(intents.NotFound, "/intent_id", "no such intent")
 	}
 	if g.intents == nil {
-		return nil, problem.New(intents.DispatchUnavailable, "", "orders cannot be read here")
+		return nil, problem.New(intents.DispatchUnavailable, "", "intents cannot be read here")
 	}
 	grant, err := g.issueReading(a)
 	if err != nil {

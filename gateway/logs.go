@@ -89,7 +89,7 @@ type logStream struct {
 func (s logStream) ask(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, error) {
 	reply, err := ask[bus.LogsReply](ctx, s.g.cfg.Bus, s.subject, q)
 	if p := problem.FromError(err); err != nil && p.Code == intents.DispatchUnavailable {
-		err = problem.New(intents.NotFound, "", "no such stream: the process that had it has ended; order another one")
+		err = problem.New(intents.NotFound, "", "no such stream: the process that had it has ended; open another one")
 	}
 	if err == nil && reply.Code != "" {
 		p := problem.New(intents.Code(reply.Code), "", reply.Reason)
@@ -123,7 +123,7 @@ func (s logStream) follow(ctx context.Context, conn *websocket.Conn, now bool) (
 		case refused.Code == intents.RBACForbidden || refused.Code == intents.GrantInvalid:
 			return websocket.StatusPolicyViolation, "the right to read this log has ended"
 		default:
-			return websocket.StatusTryAgainLater, "the log cannot be read now: order another stream, after the last cursor"
+			return websocket.StatusTryAgainLater, "the log cannot be read now: open another stream, after the last cursor"
 		}
 		for _, l := range reply.Lines {
 			if err := s.send(ctx, conn, l); err != nil {

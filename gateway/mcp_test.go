@@ -730,7 +730,7 @@ func TestMCPReadLines(t *testing.T) {
 	answer := intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: large}}
 	w.gateway.intents = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, heldID) {
-			problem.New(intents.NotFound, "", "no such order").Write(rw)
+			problem.New(intents.NotFound, "", "no such intent").Write(rw)
 			return
 		}
 		_, _ = rw.Write(marshal(t, answer))

@@ -102,7 +102,7 @@ func TestSoul(t *testing.T) {
 	}
 	intent := w.submits("soul.put")[0]
 	if intent.Principal().UserID != "ana" {
-		t.Errorf("ordered by %+v", intent.Principal())
+		t.Errorf("signed by %+v", intent.Principal())
 	}
 	w.refused("PUT", "/agent/souls/other", `{"persona":{"name":"Ada","system_prompt":"x"}}`, nil, intents.RBACForbidden, "/tenant_id")
 	w.refused("PUT", "/agent/souls/acme", `{"persona":{"name":7}}`, nil, intents.SchemaInvalid, "/persona/name")

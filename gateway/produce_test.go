@@ -16,7 +16,7 @@ import (
 func TestProduce(t *testing.T) {
 	w := newWorld(t, nil)
 	asked := make(chan bus.ProduceRequest, 3)
-	reply := bus.ProduceReply{Envelope: json.RawMessage(`{"sealed":true}`), IntentID: "sha256:1", Type: "logs.stream"}
+	reply := bus.ProduceReply{Envelope: json.RawMessage(`{"signed":true}`), IntentID: "sha256:1", Type: "logs.stream"}
 	w.serve(natsserver.Manager, map[string]bus.Handler{bus.Produce(natsserver.Manager): func(_ context.Context, data []byte) []byte {
 		var q bus.ProduceRequest
 		_ = json.Unmarshal(data, &q)
@@ -26,7 +26,7 @@ func TestProduce(t *testing.T) {
 	}})
 	var got produceReply
 	const body = `{"request":"Show me the errors of run r1"}`
-	if resp := w.call("POST", "/v1/produce", body, nil, &got); resp.StatusCode != http.StatusOK || got.Type != "logs.stream" || string(got.Envelope) != `{"sealed":true}` {
+	if resp := w.call("POST", "/v1/produce", body, nil, &got); resp.StatusCode != http.StatusOK || got.Type != "logs.stream" || string(got.Envelope) != `{"signed":true}` {
 		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
 	if q := <-asked; q.Request != "Show me the errors of run r1" || q.Grant == "" || q.TurnID == "" || q.UserID == "" {

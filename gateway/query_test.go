@@ -26,7 +26,7 @@ func TestQuery(t *testing.T) {
 		resp := w.call("POST", "/query/", c.body, nil, nil)
 		signed := w.submits(c.typ)
 		if resp.StatusCode != http.StatusOK || len(signed) != before+1 {
-			t.Errorf("%s: %d, %d orders", c.body, resp.StatusCode, len(signed)-before)
+			t.Errorf("%s: %d, %d intents", c.body, resp.StatusCode, len(signed)-before)
 			continue
 		}
 		if e := signed[before]; string(e.Args()) != c.args || e.Principal().UserID != "ana" || e.Principal().Tenant != "acme" {
@@ -74,7 +74,7 @@ func TestQueryRefuses(t *testing.T) {
 	}
 	w.refused("POST", "/query/", `{"mode":"SQL","query":"usage","tenant_id":"evil"}`, nil, intents.RBACForbidden, "/tenant_id")
 	if n := len(w.submits("plan.usage")) + len(w.submits("message.list")) + len(w.submits("memory.query")); n != 0 {
-		t.Errorf("%d orders were carried out", n)
+		t.Errorf("%d intents were carried out", n)
 	}
 }
 

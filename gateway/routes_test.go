@@ -54,7 +54,7 @@ func TestEveryRouteAsksForTheKey(t *testing.T) {
 	}
 	for _, row := range catalog.Builtin().Rows() {
 		if n := len(w.submits(row.Type)); n != 0 {
-			t.Errorf("%d orders %s", n, row.Type)
+			t.Errorf("%d intents %s", n, row.Type)
 		}
 	}
 }

@@ -37,11 +37,11 @@ func TestStartRun(t *testing.T) {
 	}
 	envelopes := w.submits("workflow.start")
 	if len(envelopes) != 3 {
-		t.Fatalf("%d orders", len(envelopes))
+		t.Fatalf("%d intents", len(envelopes))
 	}
 	a, b := envelopes[1], envelopes[2]
 	if a.Fingerprint() != b.Fingerprint() || a.Constraints().IdempotencyKey != b.Constraints().IdempotencyKey || a.Fingerprint() == envelopes[0].Fingerprint() {
-		t.Error("a request that is sent again is another order")
+		t.Error("a request that is sent again is another intent")
 	}
 	w.refused(http.MethodPost, "/v1/runs", `{"workflow_id":7}`, nil, intents.SchemaInvalid, "/workflow_id")
 	w.refused(http.MethodPost, "/v1/runs", `{"workflow":"intake"}`, nil, intents.SchemaInvalid, "/workflow")

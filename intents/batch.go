@@ -20,7 +20,7 @@ const (
 type BatchAnswer struct {
 	Code    Code      `json:"code"`              // OK: all are done; else of the intent that stopped it
 	Index   *int      `json:"index,omitempty"`   // of that intent, from 0
-	Pointer string    `json:"pointer,omitempty"` // into the batch: /orders/<index>/…
+	Pointer string    `json:"pointer,omitempty"` // into the batch: /intents/<index>/…
 	Reason  string    `json:"reason,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
 	Answers []*Answer `json:"answers,omitempty"` // one per intent, in order
@@ -38,10 +38,10 @@ type BatchRef struct {
 
 // BatchPointer points at a member of an intent of a batch; pointer is into the intent.
 func BatchPointer(index int, pointer string) string {
-	return "/orders/" + strconv.Itoa(index) + pointer
+	return "/intents/" + strconv.Itoa(index) + pointer
 }
 
-// ParseBatch splits {"atomic": true, "orders": [...]} and returns each envelope
+// ParseBatch splits {"atomic": true, "intents": [...]} and returns each envelope
 // as the bytes received, for Parse to check. The error is a *Refusal
 // with SCHEMA_INVALID or PAYLOAD_TOO_LARGE.
 func ParseBatch(raw []byte) ([][]byte, error) {
@@ -59,9 +59,9 @@ func ParseBatch(raw []byte) ([][]byte, error) {
 	}
 	switch {
 	case !b.atomic:
-		return nil, Refuse(SchemaInvalid, "/atomic", `must be true: all orders of a batch are accepted or none`)
+		return nil, Refuse(SchemaInvalid, "/atomic", `must be true: all intents of a batch are accepted or none`)
 	case len(b.intents) == 0:
-		return nil, Refuse(SchemaInvalid, "/orders", "a batch has 1 to 100 orders")
+		return nil, Refuse(SchemaInvalid, "/intents", "a batch has 1 to 100 intents")
 	}
 	return b.intents, nil
 }
@@ -77,7 +77,7 @@ type batchReader struct {
 
 func (b *batchReader) read() error {
 	if t, err := b.dec.Token(); err != nil || t != json.Delim('{') {
-		return Refuse(SchemaInvalid, "", `a batch is a JSON object {"atomic": true, "orders": [...]}`)
+		return Refuse(SchemaInvalid, "", `a batch is a JSON object {"atomic": true, "intents": [...]}`)
 	}
 	b.seen = map[string]bool{}
 	for b.dec.More() {
@@ -109,20 +109,20 @@ func (b *batchReader) member(name string) error {
 		t, err := b.dec.Token()
 		b.atomic = t == true
 		return err
-	case "orders":
+	case "intents":
 		return b.list()
 	default:
-		return Refuse(SchemaInvalid, "", "a batch has the members atomic and orders")
+		return Refuse(SchemaInvalid, "", "a batch has the members atomic and intents")
 	}
 }
 
 func (b *batchReader) list() error {
 	if t, err := b.dec.Token(); err != nil || t != json.Delim('[') {
-		return Refuse(SchemaInvalid, "/orders", "must be an array of sealed orders")
+		return Refuse(SchemaInvalid, "/intents", "must be an array of signed intents")
 	}
 	for b.dec.More() {
 		if len(b.intents) == MaxBatch {
-			return Refuse(PayloadTooLarge, "/orders", "a batch has at most 100 orders")
+			return Refuse(PayloadTooLarge, "/intents", "a batch has at most 100 intents")
 		}
 		var intent json.RawMessage
 		if err := b.dec.Decode(&intent); err != nil {

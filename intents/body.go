@@ -59,7 +59,7 @@ func bodyOf(tree any, args json.RawMessage) (Body, error) {
 		TraceID: t.text(root["trace_id"]),
 	}
 	if tree == nil || t.odd {
-		return Body{}, Refuse(SchemaInvalid, "", "order does not match the envelope")
+		return Body{}, Refuse(SchemaInvalid, "", "intent does not match the envelope")
 	}
 	return b, nil
 }

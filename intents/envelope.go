@@ -202,7 +202,7 @@ func (e *Envelope) Canonical() []byte { return e.u.canonical }
 // Sig is the encoded signature.
 func (e *Envelope) Sig() string { return e.u.sig }
 
-// Signed is the part "order" of a record: everything needed to verify again.
+// Signed is the part "envelope" of a record: everything needed to verify again.
 type Signed struct {
 	Header  string `json:"header"`
 	Payload string `json:"payload"` // canonical bytes; a string, since raw JSON inside JSON is respelt
@@ -214,7 +214,7 @@ func (e *Envelope) Signed() Signed {
 	return Signed{Header: e.u.header, Payload: string(e.u.canonical), Sig: e.u.sig}
 }
 
-// ReadSigned reads the part "order" of a record.
+// ReadSigned reads the part "envelope" of a record.
 func ReadSigned(part []byte) (s Signed, err error) {
 	err = json.Unmarshal(part, &s)
 	return s, err

@@ -19,7 +19,7 @@ const (
 // It retains nothing of raw.
 func Parse(raw []byte) (*Unverified, error) {
 	if len(raw) > MaxSize {
-		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 bytes")
+		return nil, Refuse(PayloadTooLarge, "", "intent has more than 49152 bytes")
 	}
 	c, err := canonicalize(raw, true)
 	if err != nil {
@@ -27,7 +27,7 @@ func Parse(raw []byte) (*Unverified, error) {
 	}
 	root, ok := c.tree.(map[string]any)
 	if !ok {
-		return nil, Refuse(SchemaInvalid, "", "order is not a JSON object")
+		return nil, Refuse(SchemaInvalid, "", "intent is not a JSON object")
 	}
 	if c.sig.to == 0 {
 		return nil, Refuse(SignatureInvalid, "/sig", "sig is missing: "+SigForms)
@@ -88,7 +88,7 @@ const signatureText = 86
 func assemble(c canonical, header, sig string) (*Unverified, error) {
 	payload := c.bytes
 	if len(payload)+len(`"sig":"",`)+len(sigOf(header, sig)) > MaxSize {
-		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 canonical bytes")
+		return nil, Refuse(PayloadTooLarge, "", "intent has more than 49152 canonical bytes")
 	}
 	body, err := c.body()
 	if err != nil {

@@ -24,7 +24,7 @@ func TestParseKeepsNothing(t *testing.T) {
 			t.Errorf("%q: its Bytes are not canonical: %v", raw, err)
 		}
 		if IntentID(u.header, u.canonical) != u.ID() || !json.Valid(u.Bytes()) {
-			t.Error("the order has changed with the buffer")
+			t.Error("the intent has changed with the buffer")
 		}
 	}
 }

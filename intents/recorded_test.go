@@ -27,18 +27,18 @@ func TestReadRecorded(t *testing.T) {
 	}
 	for _, bad := range []string{"", "{", `{"header":1}`, `[]`} {
 		if _, err := ReadSigned([]byte(bad)); err == nil {
-			t.Errorf("%q is a sealed order", bad)
+			t.Errorf("%q is a signed intent", bad)
 		}
 		if _, err := ReadDecision([]byte(strings.Replace(bad, "header", "code", 1))); err == nil {
 			t.Errorf("%q is a decision", bad)
 		}
 		if _, err := (Signed{Payload: bad}).Body(); err == nil && bad != `{"header":1}` {
-			t.Errorf("%q is an order", bad)
+			t.Errorf("%q is an intent", bad)
 		}
 	}
 	for _, bad := range []string{`null`, `"a"`, `{"actor":1}`, `{"actor":{"tenant":1}}`, `{"constraints":{"ttl_sec":1.5}}`, `{"context":[]}`, `{"context":{"labels":{"a":1}}}`, `{"a": 1}`} {
 		if _, err := (Signed{Payload: bad}).Body(); err == nil {
-			t.Errorf("%q is an order", bad)
+			t.Errorf("%q is an intent", bad)
 		}
 	}
 	b, err := Signed{Payload: `{"actor":{"tenant":"é","user_id":"u"},"trace_id":"x"}`}.Body()

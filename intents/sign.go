@@ -17,7 +17,7 @@ func Sign(key Signer, b Body) (signed []byte, id string, err error) {
 	}
 	payload, err := marshalCanonical(b)
 	if err != nil {
-		return nil, "", fmt.Errorf("seal: %w", err)
+		return nil, "", fmt.Errorf("sign: %w", err)
 	}
 	var header, sig string
 	if key.Raw {

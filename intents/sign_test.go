@@ -148,10 +148,10 @@ func TestFingerprint(t *testing.T) {
 		"trace":             func(b *Body) { b.TraceID = "" },
 	} {
 		if print(change) != same {
-			t.Errorf("%s: another order", name)
+			t.Errorf("%s: another intent", name)
 		}
 	}
-	seen := map[string]string{same: "the order"}
+	seen := map[string]string{same: "the intent"}
 	for name, change := range map[string]func(b *Body){
 		"type":       func(b *Body) { b.Intent.Type = "skill.find" },
 		"args":       func(b *Body) { b.Intent.Args = json.RawMessage(`{}`) },
@@ -179,7 +179,7 @@ func TestFingerprint(t *testing.T) {
 	u, _ := Parse(raw)
 	e, err := u.Verify(testVerifier())
 	if err != nil || e.Fingerprint() != same {
-		t.Errorf("the sealed order's fingerprint is another: %v", err)
+		t.Errorf("the signed intent's fingerprint is another: %v", err)
 	}
 }
 

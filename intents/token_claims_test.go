@@ -115,6 +115,6 @@ func TestJWKSAdmitsTaskKeys(t *testing.T) {
 		t.Error("a key set holds a task's key")
 	}
 	if _, err := (JWKS{Keys: []JWK{vRoot.VerificationKey().ToJWK()}}).Admit(); err == nil {
-		t.Error("a root signs orders")
+		t.Error("a root signs intents")
 	}
 }

@@ -44,7 +44,7 @@ func grantVectors(s *vectorSet) {
 		{"grant-no-role", "the actor claims a role, the grant gives none", func(g *Grant) { g.Roles = []string{} }, RBACForbidden},
 		{"grant-role-case", "the actor claims a role that the grant spells otherwise", func(g *Grant) { g.Roles = []string{"User"} }, RBACForbidden},
 		{"grant-role-prefix", "a role is not a prefix", func(g *Grant) { g.Roles = []string{"users"} }, RBACForbidden},
-		{"ok-standing-plan", "a standing grant for a plan, in an order of that plan", func(g *Grant) { g.For = "plan:plan_1" }, OK},
+		{"ok-standing-plan", "a standing grant for a plan, in an intent of that plan", func(g *Grant) { g.For = "plan:plan_1" }, OK},
 		{"standing-other-plan", "a standing grant for another plan", func(g *Grant) { g.For = "plan:plan_2" }, GrantInvalid},
 		{"standing-prefix", "a standing grant for a plan whose name begins alike", func(g *Grant) { g.For = "plan:plan_11" }, GrantInvalid},
 		{"standing-any-plan", "a standing grant for a plan without name", func(g *Grant) { g.For = "plan:" }, GrantInvalid},
@@ -52,7 +52,7 @@ func grantVectors(s *vectorSet) {
 		{"standing-case", "a standing grant for a plan, spelt otherwise", func(g *Grant) { g.For = "PLAN:plan_1" }, GrantInvalid},
 		{"standing-bare", "a standing grant that does not say for what kind of work", func(g *Grant) { g.For = "plan_1" }, GrantInvalid},
 		{"standing-run-of-plan", "a standing grant for a run that is named as the plan", func(g *Grant) { g.For = "run:plan_1" }, GrantInvalid},
-		{"standing-schedule", "a standing grant for work that an order cannot name", func(g *Grant) { g.For = "schedule:s1" }, GrantInvalid},
+		{"standing-schedule", "a standing grant for work that an intent cannot name", func(g *Grant) { g.For = "schedule:s1" }, GrantInvalid},
 		{"standing-long", "a standing grant is minted anew every 15 minutes too", func(g *Grant) { g.For, g.Expires = "plan:plan_1", g.IssuedAt+86400 }, GrantInvalid},
 	} {
 		s.body(v.name, v.doc, with(v.change), v.expect)
@@ -64,15 +64,15 @@ func grantVectors(s *vectorSet) {
 			delete(lookup(o, "context"), "plan_id")
 		}
 	}
-	s.body("ok-standing-run", "a standing grant for a run, in an order of that run", run("run:run_1"), OK)
+	s.body("ok-standing-run", "a standing grant for a run, in an intent of that run", run("run:run_1"), OK)
 	s.body("standing-other-run", "a standing grant for another run", run("run:run_2"), GrantInvalid)
-	s.body("standing-plan-unnamed", "a standing grant for a plan, in an order that names none", run("plan:plan_1"), GrantInvalid)
+	s.body("standing-plan-unnamed", "a standing grant for a plan, in an intent that names none", run("plan:plan_1"), GrantInvalid)
 	s.body("standing-plan-of-run", "a standing grant for a plan that is named as the run", run("plan:run_1"), GrantInvalid)
 	s.body("grant-missing", "only operators need none", drop("actor", "grant"), GrantInvalid)
-	s.body("grant-context-missing", "an order without context is of no session", drop("context"), GrantInvalid)
-	s.body("grant-context-session", "an order that names no session", drop("context", "session_id"), GrantInvalid)
-	s.body("grant-context-turn", "an order that names no turn", drop("context", "turn_id"), GrantInvalid)
-	s.body("ok-grant-nowhere", "a grant and an order of no session and turn", func(o object) {
+	s.body("grant-context-missing", "an intent without context is of no session", drop("context"), GrantInvalid)
+	s.body("grant-context-session", "an intent that names no session", drop("context", "session_id"), GrantInvalid)
+	s.body("grant-context-turn", "an intent that names no turn", drop("context", "turn_id"), GrantInvalid)
+	s.body("ok-grant-nowhere", "a grant and an intent of no session and turn", func(o object) {
 		with(func(g *Grant) { g.Session, g.Turn = "", "" })(o)
 		delete(o, "context")
 	}, OK)
@@ -122,7 +122,7 @@ func grantTokenVectors(s *vectorSet) {
 		{"by-revoked", "signed by a revoked gateway", grantBy(vOldGateway, TypGrant, unchanged)},
 		{"by-expired", "signed by a gateway's key past its not_after", grantBy(vEndGateway, TypGrant, unchanged)},
 		{"other-paper", "a ticket is no grant", grantBy(vGateway, TypTicket, unchanged)},
-		{"other-paper-intent", "an order is no grant", grantBy(vGateway, TypIntent, unchanged)},
+		{"other-paper-intent", "an intent is no grant", grantBy(vGateway, TypIntent, unchanged)},
 		{"payload-swapped", "claims of another grant under this signature", head + "." + evePayload + "." + sig},
 		{"signature-plus-l", "S + L", head + "." + payload + "." + addL(sig)},
 		{"signature-cut", "63 bytes", head + "." + payload + "." + sig[:84]},
@@ -197,7 +197,7 @@ func actorVectors(s *vectorSet) {
 	operator := func(change func(o object)) object {
 		return envelopeOf(func(o object) {
 			o["actor"] = object{"user_id": "bob", "tenant": "default"}
-			o["intent"] = object{"type": "order.resolve", "args": object{}}
+			o["intent"] = object{"type": "intent.resolve", "args": object{}}
 			delete(o, "context")
 			change(o)
 		})
@@ -207,9 +207,9 @@ func actorVectors(s *vectorSet) {
 		change    func(o object)
 		expect    Code
 	}{
-		{"ok-operator", "an operator's order carries no grant; its actor is the key's", func(object) {}, OK},
-		{"ok-operator-context", "an operator's order may name a session", put(object{"session_id": "s9"}, "context"), OK},
-		{"operator-grant", "an operator's order carries no grant", put(vectorGrant(func(g *Grant) { g.Subject = "bob" }), "actor", "grant"), GrantInvalid},
+		{"ok-operator", "an operator's intent carries no grant; its actor is the key's", func(object) {}, OK},
+		{"ok-operator-context", "an operator's intent may name a session", put(object{"session_id": "s9"}, "context"), OK},
+		{"operator-grant", "an operator's intent carries no grant", put(vectorGrant(func(g *Grant) { g.Subject = "bob" }), "actor", "grant"), GrantInvalid},
 		{"operator-other-user", "the actor is not the key's subject", put("ana", "actor", "user_id"), RBACForbidden},
 		{"operator-user-case", "the actor is not the key's subject: case matters", put("Bob", "actor", "user_id"), RBACForbidden},
 		{"operator-other-tenant", "the actor's tenant is not the key's", put("acme", "actor", "tenant"), RBACForbidden},
@@ -217,5 +217,5 @@ func actorVectors(s *vectorSet) {
 	} {
 		s.add(v.name, v.doc, signed(vOperator, operator(v.change)), v.expect)
 	}
-	s.add("operator-order-by-manager", "an operator's order, signed by another's key", signed(vManager, operator(func(object) {})), GrantInvalid)
+	s.add("operator-intent-by-manager", "an operator's intent, signed by another's key", signed(vManager, operator(func(object) {})), GrantInvalid)
 }

@@ -15,7 +15,7 @@ import (
 func keyVectors(s *vectorSet) {
 	o := envelopeOf(func(object) {})
 	s.add("key-unknown", "a good signature by a key that nobody knows", signed(vStranger, o), KeyUnknown)
-	s.add("key-root", "the root signs no orders: it is in no key set", signed(vRoot, o), KeyUnknown)
+	s.add("key-root", "the root signs no intents: it is in no key set", signed(vRoot, o), KeyUnknown)
 	s.add("key-revoked", "a good signature by a revoked key", signed(vRevoked, o), KeyRevoked)
 	s.add("key-expired", "a good signature by a key past its not_after", signed(vOld, o), KeyRevoked)
 	s.add("key-expired-gateway", "a good signature by a gateway's key past its not_after", signed(vEndGateway, o), KeyRevoked)

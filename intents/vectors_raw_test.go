@@ -88,7 +88,7 @@ func rawVectors(s *vectorSet) {
 		{"of-text", "the text was signed as written, not its canonical form", withSig(o, "ed25519:"+std(rawSig(vRaw, strings.ReplaceAll(canonicalText(o), `,"`, `, "`))))},
 		{"of-digest", "the intent_id was signed", withSig(o, "ed25519:"+std(rawSig(vRaw, Digest([]byte(canonicalText(o))))))},
 		{"with-empty-sig", "an empty member sig was signed too", withSig(o, "ed25519:"+std(rawSig(vRaw, withSig(o, ""))))},
-		{"audience", "an order for another log", rawly(vRaw, rawIntent(vRaw, put("writ/other", "constraints", "audience")))},
+		{"audience", "an intent for another log", rawly(vRaw, rawIntent(vRaw, put("writ/other", "constraints", "audience")))},
 	} {
 		s.add("raw-"+v.name, v.doc, v.raw, SignatureInvalid)
 	}
@@ -97,7 +97,7 @@ func rawVectors(s *vectorSet) {
 	s.add("raw-issued-missing", "issued_at is required", rawly(vRaw, rawIntent(vRaw, drop("constraints", "issued_at"))), SchemaInvalid)
 	s.add("raw-audience-missing", "audience is required", rawly(vRaw, rawIntent(vRaw, drop("constraints", "audience"))), SchemaInvalid)
 	s.add("raw-other-user", "an operator's key signs for its own user", rawly(vRaw, rawIntent(vRaw, put("eve", "actor", "user_id"))), RBACForbidden)
-	s.add("raw-with-grant", "an operator's order carries no grant", rawly(vRaw, rawIntent(vRaw, put(vectorGrant(unchanged), "actor", "grant"))), GrantInvalid)
+	s.add("raw-with-grant", "an operator's intent carries no grant", rawly(vRaw, rawIntent(vRaw, put(vectorGrant(unchanged), "actor", "grant"))), GrantInvalid)
 	made := s.add("jwk-raw-manager", "a key that must not be admitted: raw is for operators", rawly(vStranger, envelopeOf(put(vStranger.KID, "actor", "kid"))), KeyUnknown)
 	j := vStranger.VerificationKey().ToJWK()
 	j.Raw = true

@@ -71,7 +71,7 @@ func shapeVectors(s *vectorSet) {
 		{"ttl-null", "a number", put(nil, "constraints", "ttl_sec")},
 		{"ttl-huge", "at most 300 seconds", put(1e300, "constraints", "ttl_sec")},
 		{"audience-missing", "audience is required", drop("constraints", "audience")},
-		{"audience-empty", "an order is for one log", put("", "constraints", "audience")},
+		{"audience-empty", "an intent is for one log", put("", "constraints", "audience")},
 		{"audience-array", "one log, not several", put([]string{vectorOrigin}, "constraints", "audience")},
 		{"key-missing", "idempotency_key is required", drop("constraints", "idempotency_key")},
 		{"key-empty", "a key has a character", put("", "constraints", "idempotency_key")},

@@ -77,7 +77,7 @@ func signatureVectors(s *vectorSet) {
 	}
 	digest := sha512.Sum512([]byte(header + "." + payload))
 	for _, v := range []struct{ name, doc, raw string }{
-		{"missing", "an order without signature", canonicalText(o)},
+		{"missing", "an intent without signature", canonicalText(o)},
 		{"empty-object", "nothing but an object", "{}"},
 		{"null", "sig is a string", withSig(o, nil)},
 		{"number", "sig is a string", withSig(o, 1)},
@@ -127,7 +127,7 @@ func signatureVectors(s *vectorSet) {
 		{"number-as-text", "1 and \"1\" are two values", replaced(p, `"n":1`, `"n":"1"`)},
 		{"of-another-key", "kid names one key, another signed", withSig(o, header+".."+second(parts(vManager, TypIntent, o)))},
 		{"other-header", "the header of another key before this signature", withSig(o, b64.EncodeToString([]byte(protectedHeader(TypIntent, vManager.KID)))+".."+sig)},
-		{"other-paper", "signed as a receipt, presented as an order", withSig(o, header+".."+second(parts(vTask, TypReceipt, o)))},
+		{"other-paper", "signed as a receipt, presented as an intent", withSig(o, header+".."+second(parts(vTask, TypReceipt, o)))},
 		{"payload-only", "the payload alone was signed", signedBy(o, func(_, payload string) []byte { return []byte(payload) }, crypto.Hash(0))},
 		{"payload-plain", "the payload was signed without base64url (RFC 7797)", signedBy(o, func(h, payload string) []byte { return []byte(h + "." + payload) }, crypto.Hash(0))},
 		{"payload-spaced", "the text was signed as written, not its canonical form", signedBy(o, func(h, payload string) []byte {
@@ -137,7 +137,7 @@ func signatureVectors(s *vectorSet) {
 		{"ed25519ph", "Ed25519ph is another algorithm", signedBy(o, func(string, string) []byte { return digest[:] }, crypto.SHA512)},
 		{"ed25519ctx", "Ed25519ctx is another algorithm", signedBy(o, func(h, payload string) []byte { return signingInput(h, []byte(payload)) }, &ed25519.Options{Context: "writ"})},
 		{"of-digest", "SHA-512 of the input was signed", signedBy(o, func(string, string) []byte { return digest[:] }, crypto.Hash(0))},
-		{"audience", "an order for another log", signed(vTask, envelopeOf(put("writ/other", "constraints", "audience")))},
+		{"audience", "an intent for another log", signed(vTask, envelopeOf(put("writ/other", "constraints", "audience")))},
 		{"audience-case", "log origins differ in case", signed(vTask, envelopeOf(put(strings.ToUpper(vectorOrigin), "constraints", "audience")))},
 	} {
 		s.add("signature-"+v.name, v.doc, v.raw, SignatureInvalid)

@@ -28,7 +28,7 @@ import (
 type vector struct {
 	Name     string          `json:"name"`
 	Doc      string          `json:"doc"`
-	Intent   json.RawMessage `json:"order,omitempty"`
+	Intent   json.RawMessage `json:"envelope,omitempty"`
 	Raw      string          `json:"raw,omitempty"`
 	Base64   string          `json:"raw_base64,omitempty"`
 	Refused  []JWK           `json:"refused_keys,omitempty"`
@@ -405,14 +405,14 @@ func verifyRaw(raw []byte, v Verifier) (id string, err error) {
 		return "", err
 	}
 	if again, err := Parse(u.Bytes()); err != nil || again.ID() != u.ID() {
-		return "", errors.New("Bytes do not parse to the same order")
+		return "", errors.New("Bytes do not parse to the same intent")
 	}
 	e, err := u.Verify(v)
 	if err != nil {
 		return "", err
 	}
 	if opened, err := e.Signed().Open(); err != nil || cmp.Diff(opened.Bytes(), u.Bytes()) != "" {
-		return "", errors.New("Sealed does not open to the same order")
+		return "", errors.New("Signed does not open to the same intent")
 	}
 	switch { // stage 4
 	case e.IssuedAt().After(v.Now.Add(Leeway)):

@@ -66,7 +66,7 @@ func (u *Unverified) under(key Key, v Verifier) (*Envelope, error) {
 		return nil, Refuse(KeyRevoked, "/sig", "key is past its not_after")
 	}
 	if u.body.Constraints.Audience != v.Origin {
-		return nil, Refuse(SignatureInvalid, "/constraints/audience", "order is for another log")
+		return nil, Refuse(SignatureInvalid, "/constraints/audience", "intent is for another log")
 	}
 	issued, err := time.Parse(time.RFC3339Nano, u.body.Constraints.IssuedAt)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	a, c := e.u.body.Actor, e.Context()
 	if e.signer.Role == RoleOperator {
 		if a.Grant != "" {
-			x := Refuse(GrantInvalid, "/actor/grant", "an operator's order carries no grant")
+			x := Refuse(GrantInvalid, "/actor/grant", "an operator's intent carries no grant")
 			x.Hint = "leave it out, as writ intent new TYPE --operator does, and sign again"
 			return x
 		}
@@ -95,7 +95,7 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 		return nil
 	}
 	if a.Grant == "" {
-		return Refuse(GrantInvalid, "/actor/grant", "order carries no grant")
+		return Refuse(GrantInvalid, "/actor/grant", "intent carries no grant")
 	}
 	g, err := v.Grants.open(a.Grant, v.Origin, v.Keys, v.Now)
 	if err != nil {

@@ -101,15 +101,15 @@ var boards = []struct {
 	file, title string
 	panels      []panel
 }{
-	{"orchestrator", "writ: orders and plans", []panel{
-		{"Orders per second, by type", "sum by (type) (rate(writ_orders_decided_total[5m]))", "ops"},
-		{"Accepted, by type", `sum by (type) (rate(writ_orders_decided_total{code="OK"}[5m])) / sum by (type) (rate(writ_orders_decided_total[5m]))`, "percentunit"},
-		{"Refusals, by code", `sum by (code) (rate(writ_orders_refused_total[5m]))`, "ops"},
+	{"orchestrator", "writ: intents and plans", []panel{
+		{"Intents per second, by type", "sum by (type) (rate(writ_intents_decided_total[5m]))", "ops"},
+		{"Accepted, by type", `sum by (type) (rate(writ_intents_decided_total{code="OK"}[5m])) / sum by (type) (rate(writ_intents_decided_total[5m]))`, "percentunit"},
+		{"Refusals, by code", `sum by (code) (rate(writ_intents_refused_total[5m]))`, "ops"},
 		{"Denials, by rule", `topk(10, sum by (policy) (rate(writ_policy_denials_total[1h])))`, "ops"},
 		{"Stages, p95", `histogram_quantile(0.95, sum by (le, stage) (rate(writ_stage_seconds_bucket[5m])))`, "s"},
 		{"Commit and sync, p95", `histogram_quantile(0.95, sum by (le) (rate(writ_journal_commit_seconds_bucket[5m])))`, "s"},
-		{"Orders under way", "writ_orders_running", "short"},
-		{"Orders that wait for people", "writ_holds", "short"},
+		{"Intents in execution", "writ_intents_running", "short"},
+		{"Intents that wait for people", "writ_holds", "short"},
 		{"Behind the journal", "writ_journal_records - writ_ledger_leaves", "short"},
 	}},
 	{"agents", "writ: agents", []panel{

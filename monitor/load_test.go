@@ -32,7 +32,7 @@ func (h *house) minute(at time.Time) {
 			}
 			*list = append(*list, storage.Document{ID: id, Position: h.n, Body: body})
 		}
-		typ := []string{"memory.written", "subagent.finish", "skill.called", "order.accepted"}[i%4]
+		typ := []string{"memory.written", "subagent.finish", "skill.called", "intent.accepted"}[i%4]
 		add(&events, map[string]any{"event_type": typ, "plan_id": fmt.Sprint("plan_", h.n/50), "payload": map[string]any{"duration_ms": i % 90, "lock_wait_ms": i % 9}, "seq": 0})
 		add(&calls, map[string]any{"intent_id": intents.Digest([]byte(id)), "user_id": "ana", "skill_id": "crm.pay", "status": "done", "code": "OK"})
 	}

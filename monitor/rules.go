@@ -82,9 +82,9 @@ var Rules = []Rule{
 	},
 	{
 		Name: "HoldsLate", Severity: Ticket, Window: hour, Prometheus: `writ_holds{half="second"} > 0`,
-		Says:   "orders have waited for people for more than half of their time",
+		Says:   "intents have waited for people for more than half of their time",
 		Do:     "decide them: writ approvals list",
-		Firing: func(f Figures) (string, bool) { return fmt.Sprintf("%d orders", f.HoldsLate), f.HoldsLate > 0 },
+		Firing: func(f Figures) (string, bool) { return fmt.Sprintf("%d intents", f.HoldsLate), f.HoldsLate > 0 },
 	},
 	{
 		Name: "LedgerLags", Severity: Page, Window: hour, Prometheus: `max by (job) (writ_ledger_leaves) < max by (job) (writ_journal_records offset 1m)`,
@@ -94,7 +94,7 @@ var Rules = []Rule{
 	},
 	{
 		Name: "DiskLow", Severity: Page, Window: hour, Prometheus: `writ_degraded{condition="disk"} > 0`,
-		Says:   "less disk is free than the floor: no new order is accepted",
+		Says:   "less disk is free than the floor: no new intent is accepted",
 		Do:     "make room: writ storage status --data DIR",
 		Firing: func(f Figures) (string, bool) { return "below the floor", slices.Contains(f.Conditions, "disk") },
 	},

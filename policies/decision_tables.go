@@ -21,7 +21,7 @@ import (
 //	base: {now: …, constraints: {…}, …}                      # members of every input
 //	principals:
 //	  task: {actor: {user_id: ana, tenant: acme}, signer: {kid: k, role: task}}
-//	orders:
+//	intents:
 //	  call: {intent: {type: skill.call, args: {skill: outlet_list}}}
 //	expect:
 //	  task:
@@ -34,7 +34,7 @@ type Table struct {
 	Data       map[string]any                   `yaml:"data"`
 	Base       map[string]any                   `yaml:"base"`
 	Principals map[string]map[string]any        `yaml:"principals"`
-	Intents    map[string]map[string]any        `yaml:"orders"`
+	Intents    map[string]map[string]any        `yaml:"intents"`
 	Expect     map[string]map[string]Expectancy `yaml:"expect"`
 }
 
@@ -80,7 +80,7 @@ func ParseTable(r io.Reader) (*Table, error) {
 		return nil, fmt.Errorf("decision table: %w", err)
 	}
 	if len(t.Principals) == 0 || len(t.Intents) == 0 {
-		return nil, errors.New("decision table: no principals or no orders")
+		return nil, errors.New("decision table: no principals or no intents")
 	}
 	for who, cells := range t.Expect {
 		if _, ok := t.Principals[who]; !ok {
@@ -88,7 +88,7 @@ func ParseTable(r io.Reader) (*Table, error) {
 		}
 		for what := range cells {
 			if _, ok := t.Intents[what]; !ok {
-				return nil, fmt.Errorf("decision table: no order %q", what)
+				return nil, fmt.Errorf("decision table: no intent %q", what)
 			}
 		}
 	}

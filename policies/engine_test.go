@@ -88,7 +88,7 @@ func TestDecideVerdicts(t *testing.T) {
 		"denied":   {Deny: []Rule{denied}},
 		"held":     {Hold: []Rule{held}, Obligations: []intents.Obligation{}},
 		"both":     {Deny: []Rule{denied}},
-		"unlisted": {Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this order"}}},
+		"unlisted": {Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this intent"}}},
 	} {
 		if diff := cmp.Diff(want, decide(t, e, typed(typ))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", typ, diff)
@@ -103,11 +103,11 @@ func TestResultRefusal(t *testing.T) {
 	}
 	r := decide(t, e, typed("denied")).Refusal()
 	if r.Code != intents.PolicyDenied || r.Hint != "do not" || !cmp.Equal(r.PolicyIDs, []string{"t.deny"}) {
-		t.Errorf("refusal of a denied order: %+v", r)
+		t.Errorf("refusal of a denied intent: %+v", r)
 	}
 	held := decide(t, e, typed("held"))
 	if r := held.Refusal(); r.Code != intents.ApprovalRequired || !cmp.Equal(held.Approvers(), []string{"ben"}) {
-		t.Errorf("refusal of a held order: %+v, approvers %v", r, held.Approvers())
+		t.Errorf("refusal of a held intent: %+v, approvers %v", r, held.Approvers())
 	}
 }
 

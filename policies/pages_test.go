@@ -91,7 +91,7 @@ func TestSamplesOfPages(t *testing.T) {
 			}
 			for _, found := range idOfSample.FindAllStringSubmatch(sample, -1) {
 				if !slices.Contains(met, found[1]) {
-					t.Errorf("%s, sample %d: no order of the test meets the rule %s, but %v: write one", page, i+1, found[1], met)
+					t.Errorf("%s, sample %d: no intent of the test meets the rule %s, but %v: write one", page, i+1, found[1], met)
 				}
 			}
 		}

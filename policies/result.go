@@ -97,7 +97,7 @@ func (r Result) Refusal() *intents.Refusal {
 	case v == intents.Allow:
 		return nil
 	case r.Outlived:
-		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
+		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the intent asks for a longer ttl_sec than a policy allows")
 	case v == intents.Hold:
 		code, first = intents.ApprovalRequired, r.Hold[0]
 	default:
@@ -174,7 +174,7 @@ func (r Result) resolve(known map[string]RuleInfo) (Result, error) {
 	case len(r.Deny) > 0:
 		return Result{Deny: r.Deny}, nil
 	case !r.Allow: // a hold of what nothing allows needs no approval
-		return Result{Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this order"}}}, nil
+		return Result{Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this intent"}}}, nil
 	case len(r.Hold) > 0:
 		return Result{Hold: r.Hold, Obligations: r.Obligations}, nil
 	}

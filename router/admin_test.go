@@ -148,16 +148,16 @@ func TestForeignTenant(t *testing.T) {
 func TestOperatorRoles(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	bob := w.AddOperator("default", "bob", "admin")
-	order := routertest.Intent{
+	intent := routertest.Intent{
 		By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
 		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure},
 	}
-	w.OK(order)
+	w.OK(intent)
 	for _, u := range []catalog.User{{UserID: "bob", Roles: []string{"approver"}}, {UserID: "bob", Roles: []string{"admin"}, Disabled: true}} {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &u}), intents.OK)
-		w.Want(w.Do(order), intents.RBACForbidden)
+		w.Want(w.Do(intent), intents.RBACForbidden)
 	}
-	w.OK(routertest.Intent{By: w.Operator, Type: "skill.approve", Args: order.Args})
+	w.OK(routertest.Intent{By: w.Operator, Type: "skill.approve", Args: intent.Args})
 }
 
 // An operator's intent names no plan that is not its own: while held it would block that plan. An
@@ -168,21 +168,21 @@ func TestOperatorNamesNoPlan(t *testing.T) {
 	p := w.NewPlan("p1")
 	p.Want(p.Open(), intents.OK)
 	p.Want(p.NewPlan("p2").Open(), intents.OK)
-	order := routertest.Intent{
+	intent := routertest.Intent{
 		By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
 		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure},
 	}
 	for _, plan := range []string{p.ID, "nowhere"} {
-		order.Ctx.PlanID = plan
-		if a := w.Want(w.Do(order), intents.TaskScope); a.Pointer != "/context/plan_id" {
+		intent.Ctx.PlanID = plan
+		if a := w.Want(w.Do(intent), intents.TaskScope); a.Pointer != "/context/plan_id" {
 			t.Errorf("%s: at %s", plan, a.Pointer)
 		}
 	}
 	if n := len(w.Dir.Silent(w.Journal.Next())); n != 2 {
 		t.Errorf("%d plans wait for a driver, want 2", n)
 	}
-	order.Ctx.PlanID = ""
-	w.Want(w.Do(order), intents.ApprovalRequired)
+	intent.Ctx.PlanID = ""
+	w.Want(w.Do(intent), intents.ApprovalRequired)
 	cancel := routertest.Intent{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: routertest.PlanID("p1")}, Ctx: intents.Context{PlanID: routertest.PlanID("p2")}}
 	w.Want(w.Do(cancel), intents.TaskScope)
 	cancel.Ctx.PlanID = routertest.PlanID("p1")

@@ -107,13 +107,13 @@ func TestAsk(t *testing.T) {
 	elsewhere.Ctx.Ask = "1.1"
 	refused(t, w.Do(elsewhere), intents.TaskScope, "not the call")
 	asks, _ := child.AskIntent("knives", "2.0", nil)
-	refused(t, w.Do(asks), intents.TaskScope, "no tool that orders this")
+	refused(t, w.Do(asks), intents.TaskScope, "no tool for this")
 	refused(t, child.Finish(catalog.AskUnavailable, "", "no"), intents.MalformedArgs, "only the task that asked")
-	refused(t, child.Finish("held", "", "no"), intents.MalformedArgs, "no order of this step waits")
+	refused(t, child.Finish("held", "", "no"), intents.MalformedArgs, "no intent of this step waits")
 
 	used := catalog.Usage{Agent: "spoons", Model: "m", Calls: 2, InputTokens: 10, OutputTokens: 3}
 	said := w.Want(w.Do(child.Intent("step.finish", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "Two spoons.", Usage: []catalog.Usage{used}})), intents.OK)
-	refused(t, w.Erase(asked, catalog.ErasesIntent), intents.MalformedArgs, "plan has not ended")
+	refused(t, w.Erase(asked, catalog.ErasesEnvelope), intents.MalformedArgs, "plan has not ended")
 	if v := p.View(); v.Response != "" || v.Steps[0].Status != catalog.StepRunning || !cmp.Equal(v.Usage, []catalog.Usage{used}) {
 		t.Errorf("the plan after the asked agent has answered: %+v", v)
 	}
@@ -122,7 +122,7 @@ func TestAsk(t *testing.T) {
 	close := catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "complete", Response: "Spoons, two."}
 	w.Want(w.Do(routertest.Intent{By: w.Manager, Type: "plan.close", Args: close, Ctx: intents.Context{PlanID: p.ID}}), intents.OK)
 	for _, a := range []*intents.Answer{asked, said} {
-		w.Want(w.Erase(a, catalog.ErasesIntent), intents.OK)
+		w.Want(w.Erase(a, catalog.ErasesEnvelope), intents.OK)
 	}
 	if where := slices.Concat(inRecords(w, "Which, in 1.0?"), inRecords(w, "Two spoons.")); len(where) > 0 {
 		t.Errorf("still in %v", where)
@@ -197,7 +197,7 @@ func TestAskAnyAgent(t *testing.T) {
 		child := task.MustAsk(agent, fmt.Sprintf("1.%d", i))
 		if agent == "desk" { // although it asks others as the agent of a plan
 			asks, _ := child.AskIntent("spoons", "1.0", nil)
-			refused(t, w.Do(asks), intents.TaskScope, "no tool that orders this")
+			refused(t, w.Do(asks), intents.TaskScope, "no tool for this")
 		}
 	}
 	for _, agent := range []string{"spoons", "planner"} {
@@ -224,7 +224,7 @@ func TestAskEndsWithItsTask(t *testing.T) {
 		o := task.CallIntent("spoon.buy", `{"n":7}`)
 		o.Ctx.Call = call
 		if _, err := w.Router.Submit(t.Context(), w.Sign(o)); intents.CodeOf(err) != intents.KeyRevoked {
-			t.Errorf("an order of a task that has ended: %v", err)
+			t.Errorf("an intent of a task that has ended: %v", err)
 		}
 	}
 	over(hung, "1.0")
@@ -325,7 +325,7 @@ func TestHeldAsk(t *testing.T) {
 	o.Ctx.Call = "1.0"
 	a := w.Want(w.Do(o), intents.ApprovalRequired)
 	other := task.MustAsk("knives", "1.1")
-	refused(t, other.Finish("held", "", ""), intents.MalformedArgs, "no order of this step waits")
+	refused(t, other.Finish("held", "", ""), intents.MalformedArgs, "no intent of this step waits")
 	w.Want(other.Reply("Knives."), intents.OK)
 	w.Want(child.Finish("held", "", ""), intents.OK)
 	if v := p.View(); v.Steps[0].Status != catalog.StepRunning {
@@ -362,7 +362,7 @@ func TestAskIsHeld(t *testing.T) {
 	o, child := task.AskIntent("spoons", "1.0", nil)
 	x := releaseWorld{w, task, w.Want(w.Do(o), intents.ApprovalRequired)}
 	w.Want(child.Reply("Two."), intents.KeyUnknown)
-	refused(t, w.Do(x.edits("ben", `{}`)), intents.MalformedArgs, "an order that opens a task cannot be edited")
+	refused(t, w.Do(x.edits("ben", `{}`)), intents.MalformedArgs, "an intent that opens a task cannot be edited")
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
 	w.Want(x.outcome(), intents.OK)
 	w.Want(child.Reply("Two."), intents.OK)
@@ -441,8 +441,8 @@ func TestAskSubjects(t *testing.T) {
 		writes []storage.Subject
 		stale  bool
 	}{
-		"an order of an asked task, when another is asked":     {intent, asks, false},
-		"an order of an asked task, when the asker ends":       {intent, ends, true},
+		"an intent of an asked task, when another is asked":    {intent, asks, false},
+		"an intent of an asked task, when the asker ends":      {intent, ends, true},
 		"an ask, when another is made":                         {ask, asks, true},
 		"an ask, when an asked task ends":                      {ask, answers, true},
 		"an ask, when the asker ends":                          {ask, ends, true},
@@ -471,7 +471,7 @@ func TestCrashAfterAsk(t *testing.T) {
 	w.Want(w.Do(again), intents.OK)
 	buys := next.CallIntent("spoon.buy", `{"n":1}`)
 	if a := w.Want(w.Do(buys), intents.Indeterminate); a.IntentID != open.IntentID {
-		t.Errorf("another order: %+v", a)
+		t.Errorf("another intent: %+v", a)
 	}
 	buys.Ctx.Occurrence = 1
 	w.Want(w.Do(buys), intents.ConflictIdempotency)

@@ -135,7 +135,7 @@ func (r *Router) inTurn(ctx context.Context, x *execution, stopped bool) (*inten
 	r.accepted(&x.decision)
 	var out intents.Outcome
 	if stopped {
-		out = cancelled(x.position, x.attempt, "an order before it in its batch is not done: it was not carried out")
+		out = cancelled(x.position, x.attempt, "an intent before it in its batch is not done: it was not carried out")
 	} else {
 		out, _ = r.dispatch(ctx, x)
 	}

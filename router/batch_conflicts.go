@@ -37,7 +37,7 @@ func fit(decided []*decision) error {
 // fits refuses an intent that conflicts with those before it.
 func (d *decision) fits(before []*decision) error {
 	if d.Verdict == intents.Hold {
-		return intents.Refuse(intents.MalformedArgs, "", "the order needs approval, and a batch waits for nobody: submit it alone")
+		return intents.Refuse(intents.MalformedArgs, "", "the intent needs approval, and a batch waits for nobody: submit it alone")
 	}
 	if d.env.Type() == state.TypeApprove {
 		return intents.Refuse(intents.MalformedArgs, "", "an approval goes alone: submit it by itself")
@@ -47,13 +47,13 @@ func (d *decision) fits(before []*decision) error {
 			continue
 		}
 		if b.key == d.key {
-			return intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", fmt.Sprintf("order %d of the batch has the same key", i))
+			return intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", fmt.Sprintf("intent %d of the batch has the same key", i))
 		}
 		if d.restsOn(b) {
-			return intents.Refuse(intents.MalformedArgs, "", fmt.Sprintf("rests on what order %d of the batch changes: submit it after that", i))
+			return intents.Refuse(intents.MalformedArgs, "", fmt.Sprintf("rests on what intent %d of the batch changes: submit it after that", i))
 		}
 		if d.result != nil && b.dispatched() && b.restsOn(d) { // d takes effect with the commit, b is executed after it
-			return intents.Refuse(intents.MalformedArgs, "", fmt.Sprintf("changes what order %d of the batch rests on, and would take effect before that is carried out: submit it after that", i))
+			return intents.Refuse(intents.MalformedArgs, "", fmt.Sprintf("changes what intent %d of the batch rests on, and would take effect before that is carried out: submit it after that", i))
 		}
 	}
 	return nil
@@ -85,11 +85,11 @@ func (d *decision) changes() []storage.Subject {
 func (d *duplicate) unfinished() error {
 	switch {
 	case d.holder.State == storage.StateHeld:
-		return intents.Refuse(intents.InFlight, "", "the order was submitted before and waits for approval")
+		return intents.Refuse(intents.InFlight, "", "the intent was submitted before and waits for approval")
 	case d.outcome == nil:
-		return intents.Refuse(intents.InFlight, "", "the order was submitted before and is being carried out")
+		return intents.Refuse(intents.InFlight, "", "the intent was submitted before and is being carried out")
 	case d.outcome.Status != intents.Done:
-		return intents.Refuse(d.outcome.Code, "", "the order was submitted before and is not done: "+d.outcome.Reason)
+		return intents.Refuse(d.outcome.Code, "", "the intent was submitted before and is not done: "+d.outcome.Reason)
 	default:
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 
 // batchOf is a batch of signed intents.
 func batchOf(raws ...[]byte) []byte {
-	return fmt.Appendf(nil, `{"atomic":true,"orders":[%s]}`, bytes.Join(raws, []byte(",")))
+	return fmt.Appendf(nil, `{"atomic":true,"intents":[%s]}`, bytes.Join(raws, []byte(",")))
 }
 
 // calls are n signed calls of one task, in order.
@@ -60,7 +60,7 @@ func TestBatch(t *testing.T) {
 	}
 	for i, a := range first.Answers {
 		if r := receipt(w, a); *a.Position != before+int64(i) || r.Position != *a.Position || a.Replayed || a.Decision.Batch.Index != i || a.Decision.Batch.Size != 4 {
-			t.Errorf("order %d: %+v", i, a)
+			t.Errorf("intent %d: %+v", i, a)
 		}
 	}
 	for i, c := range w.Bus.Calls("skill.call") {
@@ -71,7 +71,7 @@ func TestBatch(t *testing.T) {
 	at := w.Journal.Next()
 	for i, a := range submitted(w, raw, intents.OK).Answers {
 		if !a.Replayed || a.Receipt != first.Answers[i].Receipt {
-			t.Errorf("again, order %d: %+v", i, a)
+			t.Errorf("again, intent %d: %+v", i, a)
 		}
 	}
 	if n := len(w.Bus.Calls("skill.call")); n != 3 || w.Journal.Next() != at {
@@ -107,7 +107,7 @@ func TestBatchStops(t *testing.T) {
 	failing(w, 1, 1, intents.Report{Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "busy", Retryable: true})
 	raw := batchOf(calls(w, task, 3)...)
 	b := submitted(w, raw, intents.ExecutorFailed)
-	if codes(b) != "[OK EXECUTOR_FAILED CANCELLED]" || *b.Index != 1 || b.Pointer != "/orders/1" || !b.Answers[2].Outcome.Retryable {
+	if codes(b) != "[OK EXECUTOR_FAILED CANCELLED]" || *b.Index != 1 || b.Pointer != "/intents/1" || !b.Answers[2].Outcome.Retryable {
 		t.Fatalf("%+v", b)
 	}
 	if noneOpen(w); len(w.Bus.Calls("skill.call")) != 2 {
@@ -143,42 +143,42 @@ func TestBatchAllOrNone(t *testing.T) {
 		records       int64
 		bad           func(w *routertest.World, task *routertest.Task) []byte
 	}{
-		{"malformed", "/orders/1/extra", intents.SchemaInvalid, 0, func(w *routertest.World, _ *routertest.Task) []byte {
+		{"malformed", "/intents/1/extra", intents.SchemaInvalid, 0, func(w *routertest.World, _ *routertest.Task) []byte {
 			return bytes.Replace(w.Sign(find(w)), []byte(`"version"`), []byte(`"extra":1,"version"`), 1)
 		}},
-		{"signature", "/orders/1/sig", intents.SignatureInvalid, 0, func(w *routertest.World, _ *routertest.Task) []byte {
+		{"signature", "/intents/1/sig", intents.SignatureInvalid, 0, func(w *routertest.World, _ *routertest.Task) []byte {
 			return bytes.Replace(w.Sign(find(w)), []byte("quakes"), []byte("Quakes"), 1)
 		}},
-		{"expired", "/orders/1/constraints/ttl_sec", intents.ExpiredTTL, 0, func(w *routertest.World, _ *routertest.Task) []byte {
+		{"expired", "/intents/1/constraints/ttl_sec", intents.ExpiredTTL, 0, func(w *routertest.World, _ *routertest.Task) []byte {
 			o := find(w)
 			o.At = w.Clock.Now().Add(-time.Hour)
 			return w.Sign(o)
 		}},
-		{"tenant", "/orders/1/actor/tenant", intents.RBACForbidden, 0, func(w *routertest.World, _ *routertest.Task) []byte {
-			return w.Sign(routertest.Intent{By: w.Operator, Type: "order.resolve", Args: struct{}{}})
+		{"tenant", "/intents/1/actor/tenant", intents.RBACForbidden, 0, func(w *routertest.World, _ *routertest.Task) []byte {
+			return w.Sign(routertest.Intent{By: w.Operator, Type: "intent.resolve", Args: struct{}{}})
 		}},
-		{"schema", "/orders/1/intent/args/colour", intents.SchemaInvalid, 1, func(w *routertest.World, _ *routertest.Task) []byte {
+		{"schema", "/intents/1/intent/args/colour", intents.SchemaInvalid, 1, func(w *routertest.World, _ *routertest.Task) []byte {
 			o := find(w)
 			o.Args = map[string]string{"colour": "red"}
 			return w.Sign(o)
 		}},
-		{"rbac", "/orders/1/actor", intents.RBACForbidden, 1, func(w *routertest.World, _ *routertest.Task) []byte {
+		{"rbac", "/intents/1/actor", intents.RBACForbidden, 1, func(w *routertest.World, _ *routertest.Task) []byte {
 			o := find(w)
 			o.Roles = []string{"auditor"}
 			return w.Sign(o)
 		}},
-		{"held", "/orders/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
+		{"held", "/intents/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
 			return w.Sign(task.CallIntent("pay", `{}`))
 		}},
-		{"one key", "/orders/1/constraints/idempotency_key", intents.ConflictIdempotency, 0, func(w *routertest.World, task *routertest.Task) []byte {
+		{"one key", "/intents/1/constraints/idempotency_key", intents.ConflictIdempotency, 0, func(w *routertest.World, task *routertest.Task) []byte {
 			return w.Sign(task.CallIntent("feed", `{"n":0}`))
 		}},
-		{"a repetition", "/orders/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
+		{"a repetition", "/intents/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
 			o := task.CallIntent("feed", `{"n":0}`)
 			o.Key = "another"
 			return w.Sign(o)
 		}},
-		{"too late", "/orders/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
+		{"too late", "/intents/1", intents.MalformedArgs, 0, func(w *routertest.World, task *routertest.Task) []byte {
 			return w.Sign(task.CancelIntent(w.Manager))
 		}},
 	} {
@@ -397,7 +397,7 @@ func TestBatchRevoked(t *testing.T) {
 	task := started(w, catalog.Once)
 	usual := w.Bus.Executor("skill.call")
 	w.Bus.On("skill.call", func(ctx context.Context, c routertest.Call) intents.Report {
-		//nolint:contextcheck // another caller's order
+		//nolint:contextcheck // another caller's intent
 		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		return usual(ctx, c)
 	})

@@ -144,7 +144,7 @@ func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
 func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([]storage.Holding, error) {
 	switch rec.Kind {
 	case storage.KindIntent:
-		if ref := []byte("cas://"); !bytes.Contains(rec.Parts[storage.PartIntent], ref) && !bytes.Contains(rec.Parts[storage.PartInputs], ref) {
+		if ref := []byte("cas://"); !bytes.Contains(rec.Parts[storage.PartEnvelope], ref) && !bytes.Contains(rec.Parts[storage.PartInputs], ref) {
 			return nil, nil // nearly all records: no need to read more
 		}
 		o, err := state.ReadIntent(rec)
@@ -194,7 +194,7 @@ func freedBy(ctx context.Context, records storage.Records, rec storage.Record) (
 }
 
 func erasedBy(rec storage.Record, as intents.Verdict) ([]int64, error) {
-	if !bytes.Contains(rec.Parts[storage.PartIntent], []byte(state.TypeErase)) && !bytes.Contains(rec.Parts[storage.PartSummary], []byte(state.TypeErase)) {
+	if !bytes.Contains(rec.Parts[storage.PartEnvelope], []byte(state.TypeErase)) && !bytes.Contains(rec.Parts[storage.PartSummary], []byte(state.TypeErase)) {
 		return nil, nil // nearly all records: no need to read more
 	}
 	o, err := state.ReadIntent(rec)

@@ -128,8 +128,8 @@ func TestBreaker(t *testing.T) {
 			if d := cmp.Diff(state.Breaker{Tenant: "default", Server: "crm", Status: state.BreakerOpen, Failures: 5, Since: at, Next: at.Add(30 * time.Second)}, s.status()); d != "" {
 				t.Error(d)
 			}
-			order := s.intent()
-			raw := s.Sign(order)
+			intent := s.intent()
+			raw := s.Sign(intent)
 			a := s.Want(s.Send(raw), intents.DispatchUnavailable)
 			if want := "nothing was sent, since the skill server fails: crm has failed 5 times in a row: since 10:00:00 UTC it is not called, and it is tried again from 10:00:30 UTC on"; a.Reason != want {
 				t.Errorf("%q", a.Reason)

@@ -217,7 +217,7 @@ func TestClientUnknownOutcome(t *testing.T) {
 	w.Bus.On("skill.call", usual)
 	held := w.Want(w.Do(task.Numbered(2, "bank.pay", `{"n":2}`)), intents.ApprovalRequired)
 	w.Want(w.Do(task.Numbered(3, "mail.send", `{}`)), intents.OK)
-	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: first.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
+	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: first.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
 	w.Must(w.Router.ReleaseReady(t.Context()))
 	if a, err := w.Router.Await(t.Context(), *held.Position); err != nil || a.Code != intents.OK {
 		t.Errorf("%+v, %v", a, err)
@@ -240,7 +240,7 @@ func TestClientErased(t *testing.T) {
 		}
 	}
 	for _, a := range []*intents.Answer{call, &opened} {
-		w.Want(erase(w, a, catalog.ErasesIntent), intents.OK)
+		w.Want(erase(w, a, catalog.ErasesEnvelope), intents.OK)
 	}
 	before := task.View()
 	task.Plan = task.On(w.Restart())

@@ -60,7 +60,7 @@ func (r *Router) write(ctx context.Context, x *execution) (won bool, err error) 
 			return false, err
 		}
 		// Whether it was written is unknown: never answered as a denial.
-		return false, intents.Refuse(intents.InFlight, "", "it is not known whether the order was accepted: ask for it by its intent_id")
+		return false, intents.Refuse(intents.InFlight, "", "it is not known whether the intent was accepted: ask for it by its intent_id")
 	}
 	switch res.Verdict {
 	case storage.Won:
@@ -83,9 +83,9 @@ func (r *Router) commitRefusal(err error) error {
 		if x := r.unready(); x != nil {
 			return x
 		}
-		return intents.Refuse(intents.Overloaded, "", "no order was taken") // it was unready a moment ago
+		return intents.Refuse(intents.Overloaded, "", "no intent was taken") // it was unready a moment ago
 	case errors.Is(err, storage.ErrFull):
-		x := intents.Refuse(intents.Overloaded, "", "too little disk is free: no new order is taken, what was accepted still ends")
+		x := intents.Refuse(intents.Overloaded, "", "too little disk is free: no new intent is taken, what was accepted still ends")
 		x.RetryAfter, x.Hint = fullRetry, "an operator makes room, or lowers free_disk_mb: writ storage status says how much is free"
 		return x
 	default:
@@ -142,7 +142,7 @@ func (x *execution) entries() (storage.Commit, error) {
 			parts[name], err = json.Marshal(v)
 		}
 	}
-	put(storage.PartIntent, x.env.Signed())
+	put(storage.PartEnvelope, x.env.Signed())
 	if g := x.env.GrantToken(); g != "" {
 		put(storage.PartGrant, g)
 	}

@@ -78,7 +78,7 @@ func TestStale(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func()
-		order  func() routertest.Intent
+		intent func() routertest.Intent
 		code   intents.Code
 	}{
 		{"pin", func() { w.Pin("feed", catalog.Once) }, func() routertest.Intent { return task.CallIntent("feed", `{"n":1}`) }, intents.OK},
@@ -99,7 +99,7 @@ func TestStale(t *testing.T) {
 		}, func() routertest.Intent { return find(w) }, intents.RBACForbidden},
 		{"key", func() { w.RevokeKey(w.Gateway) }, func() routertest.Intent { return w.NewPlan("p8").OpenIntent() }, intents.KeyRevoked},
 	} {
-		raw := w.Sign(c.order())
+		raw := w.Sign(c.intent())
 		j.beforeCommit = c.change
 		if a := w.Send(raw); a.Code != c.code {
 			t.Errorf("%s: %s, want %s", c.name, a.Code, c.code)

@@ -65,9 +65,9 @@ func TestCrashAfterOnce(t *testing.T) {
 	w.Pin("feed", catalog.Pure)
 	p := w.Begun("p1", "feed", "pay")
 	p.Started(1).Done()
-	order := p.Started(2).CallIntent("pay", `{"n":1}`)
-	order.Ctx.Call = "1.0"
-	paid := w.Want(w.Do(order), intents.OK)
+	call := p.Started(2).CallIntent("pay", `{"n":1}`)
+	call.Ctx.Call = "1.0"
+	paid := w.Want(w.Do(call), intents.OK)
 	claimed := w.Want(p.Claim(), intents.OK)
 	v := routertest.Result[catalog.PlanView](w, claimed)
 	if v.Status != catalog.PlanExecuting || v.ReplanCount != 0 || v.Steps[0].Status != catalog.StepDone || v.Steps[1].Status != catalog.StepPending {

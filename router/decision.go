@@ -115,7 +115,7 @@ func (r *Router) freshness(_ context.Context, d *decision) error {
 		return intents.Refuse(intents.NotYetValid, "/constraints/issued_at", "issued_at lies in the future")
 	}
 	if d.now.After(issued.Add(d.env.TTL()).Add(intents.Leeway)) {
-		return intents.Refuse(intents.ExpiredTTL, "/constraints/ttl_sec", "the order is older than its ttl_sec")
+		return intents.Refuse(intents.ExpiredTTL, "/constraints/ttl_sec", "the intent is older than its ttl_sec")
 	}
 	return nil
 }

@@ -207,8 +207,8 @@ func TestInputs(t *testing.T) {
 	}{
 		{"file", file.ID, intents.Input{Pointer: "/input", Ref: file.ID, SHA256: file.SHA256, Size: file.Size}},
 		{"blob", ref, intents.Input{Pointer: "/input", Ref: ref, SHA256: strings.TrimPrefix(ref, "cas://"), Size: 4}},
-		{"order", inline.IntentID, intents.Input{Pointer: "/input", Value: []byte(`[{"place":"x"}]`), SHA256: intents.Digest([]byte(`[{"place":"x"}]`)), Size: 15}},
-		{"order with a large result", large.IntentID, intents.Input{Pointer: "/input", Ref: file.ID, SHA256: file.SHA256, Size: file.Size}},
+		{"intent", inline.IntentID, intents.Input{Pointer: "/input", Value: []byte(`[{"place":"x"}]`), SHA256: intents.Digest([]byte(`[{"place":"x"}]`)), Size: 15}},
+		{"intent with a large result", large.IntentID, intents.Input{Pointer: "/input", Ref: file.ID, SHA256: file.SHA256, Size: file.Size}},
 	} {
 		w.OK(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", From: c.from}))
 		calls := w.Bus.Calls("exec_python")
@@ -240,7 +240,7 @@ func TestInputsOutOfReach(t *testing.T) {
 	theirs := w.Want(elsewhere.Call("feed", `{}`), intents.OK)
 	for name, from := range map[string]string{
 		"file of another step": other.ID, "no such file": "f_00000000000000000000000000000000", "blob of another tenant": foreign,
-		"no such order": intents.Digest([]byte("nothing")), "failed order": failed.IntentID, "order of another plan": theirs.IntentID,
+		"no such intent": intents.Digest([]byte("nothing")), "failed intent": failed.IntentID, "intent of another plan": theirs.IntentID,
 	} {
 		a := w.Do(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", From: from}))
 		if a.Code != intents.MalformedArgs || a.Outcome == nil || a.Outcome.Retryable {

@@ -22,7 +22,7 @@ const eraseWait = 5 * time.Second
 const eraseRetry = 10 * time.Second
 
 func noSuchIntent() error {
-	return illegal("/intent/args/intent_id", "no order of this tenant with this intent_id is at this position")
+	return illegal("/intent/args/intent_id", "no intent of this tenant with this intent_id is at this position")
 }
 
 // mayErase judges a record.erase by the records that it names (stage 5, after stage 6 has allowed
@@ -67,16 +67,16 @@ func (r *Router) mayErase(ctx context.Context, d *decision) error {
 // mayLose checks that the intent may lose parts.
 func (r *Router) mayLose(ctx context.Context, parts []string, t *state.Intent) error {
 	routers := t.Decision.Verdict != intents.Deny && t.Decision.Executor == catalog.ExecutorRouter
-	wantsIntent, wantsResult := slices.Contains(parts, catalog.ErasesIntent), slices.Contains(parts, catalog.ErasesResult)
+	wantsIntent, wantsResult := slices.Contains(parts, catalog.ErasesEnvelope), slices.Contains(parts, catalog.ErasesResult)
 	switch {
 	case t.Decision.Verdict == intents.Deny && wantsResult:
-		return illegal("/intent/args/parts", "the order was refused: it has no result")
+		return illegal("/intent/args/parts", "the intent was refused: it has no result")
 	case routers && wantsIntent && !state.RetainsArgs(t.Type):
-		return illegal("/intent/args/intent_id", "later records rest on this order, which the router carried out: it stays, and only its result can be erased")
+		return illegal("/intent/args/intent_id", "later records rest on this intent, which the router carried out: it stays, and only its result can be erased")
 	case routers && slices.Contains(parts, catalog.ErasesBlobs):
-		return illegal("/intent/args/parts", "an order that the router carries out holds no blobs")
+		return illegal("/intent/args/parts", "an intent that the router carries out holds no blobs")
 	case wantsIntent && t.Decision.Verdict == intents.Hold:
-		return illegal("/intent/args/parts", "people were asked about this order, and their approvals rest on it: it stays")
+		return illegal("/intent/args/parts", "people were asked about this intent, and their approvals rest on it: it stays")
 	case t.Decision.Verdict == intents.Deny:
 		return nil
 	}
@@ -85,10 +85,10 @@ func (r *Router) mayLose(ctx context.Context, parts []string, t *state.Intent) e
 		return err
 	}
 	if h.State != storage.StateDone {
-		return illegal("/intent/args/intent_id", "the order has not ended")
+		return illegal("/intent/args/intent_id", "the intent has not ended")
 	}
 	if !r.state.PlanEnded(*t) {
-		return illegal("/intent/args/intent_id", "the order's plan has not ended")
+		return illegal("/intent/args/intent_id", "the intent's plan has not ended")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []re
 	var ready []state.Erasure
 	var failed []error
 	fail := func(e state.Erasure, err error) {
-		failed = append(failed, fmt.Errorf("order %d: %w", e.Position, err))
+		failed = append(failed, fmt.Errorf("intent %d: %w", e.Position, err))
 	}
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait) // for the blobs of all
 	defer cancel()
@@ -141,7 +141,7 @@ func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []re
 func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	eraser, can := r.cfg.Journal.(storage.Eraser)
 	if !can {
-		return errors.New("router: the journal has orders to erase, and cannot")
+		return errors.New("router: the journal has intents to erase, and cannot")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
 	defer cancel()
@@ -214,8 +214,8 @@ func (r *Router) eraseInBackground(ctx context.Context) {
 // partsOf returns the parts of the intent's records and of its outcome's.
 func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasure, error) {
 	var out []storage.Erasure
-	if slices.Contains(e.Parts, catalog.ErasesIntent) {
-		out = append(out, storage.Erasure{Position: e.Position, Parts: state.ErasedParts[storage.KindIntent][catalog.ErasesIntent]})
+	if slices.Contains(e.Parts, catalog.ErasesEnvelope) {
+		out = append(out, storage.Erasure{Position: e.Position, Parts: state.ErasedParts[storage.KindIntent][catalog.ErasesEnvelope]})
 	}
 	if !slices.Contains(e.Parts, catalog.ErasesResult) {
 		return out, nil

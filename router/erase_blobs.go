@@ -99,7 +99,7 @@ func holderTexts(stay []retainedBlob) string {
 	var blobs []string
 	for i, s := range stay {
 		if s.unknown {
-			blobs = append(blobs, "which ones the order named is not known any more: erase the blobs of the orders that hold them")
+			blobs = append(blobs, "which ones the intent named is not known any more: erase the blobs of the intents that hold them")
 			continue
 		}
 		if i == maxListed {
@@ -108,10 +108,10 @@ func holderTexts(stay []retainedBlob) string {
 		}
 		var holders []string
 		for _, at := range s.intents[:min(len(s.intents), maxListed)] {
-			holders = append(holders, fmt.Sprintf("the order at position %d", at))
+			holders = append(holders, fmt.Sprintf("the intent at position %d", at))
 		}
 		if more := len(s.intents) - maxListed; more > 0 {
-			holders = append(holders, fmt.Sprintf("%d more orders", more))
+			holders = append(holders, fmt.Sprintf("%d more intents", more))
 		}
 		if s.documents {
 			holders = append(holders, "a memory")
@@ -122,7 +122,7 @@ func holderTexts(stay []retainedBlob) string {
 }
 
 // eraseHolders is the hint for retained blobs.
-const eraseHolders = "erase the blobs of the orders that hold them (writ order erase INTENT_ID --parts blobs --reason TEXT; a memory goes when its time is over), then send the same command again: it says when all is gone"
+const eraseHolders = "erase the blobs of the intents that hold them (writ intent erase INTENT_ID --parts blobs --reason TEXT; a memory goes when its time is over), then send the same command again: it says when all is gone"
 
 // maxListed bounds the lists in a message.
 const maxListed = 5

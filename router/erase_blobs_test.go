@@ -90,7 +90,7 @@ func (k *keeping) from(ref string) *intents.Answer {
 
 func (k *keeping) erase(a *intents.Answer) *intents.Answer {
 	k.Helper()
-	return erase(k.World, a, catalog.ErasesIntent, catalog.ErasesResult, catalog.ErasesBlobs)
+	return erase(k.World, a, catalog.ErasesEnvelope, catalog.ErasesResult, catalog.ErasesBlobs)
 }
 
 // Mentioning a digest holds nothing: in text, in a refused intent, in another tenant's, or in a
@@ -119,7 +119,7 @@ func TestEraseListsRemainingCopies(t *testing.T) {
 	used := k.from(ref)
 	for range 2 {
 		a := k.Want(k.erase(made), intents.InFlight)
-		if want := fmt.Sprintf("%s is held by the order at position %d", ref, *used.Position); !strings.Contains(a.Reason, want) || !k.exists(ref) {
+		if want := fmt.Sprintf("%s is held by the intent at position %d", ref, *used.Position); !strings.Contains(a.Reason, want) || !k.exists(ref) {
 			t.Fatalf("there %v: %s", k.exists(ref), a.Reason)
 		}
 		if !strings.Contains(a.Hint, "send the same command again") || !strings.Contains(a.Hint, "--parts blobs") {
@@ -127,7 +127,7 @@ func TestEraseListsRemainingCopies(t *testing.T) {
 		}
 	}
 	if where := inRecords(k.World, "what ana wrote"); len(where) > 0 {
-		t.Errorf("the order's words are still in %v", where)
+		t.Errorf("the intent's words are still in %v", where)
 	}
 	after := k.Restart() // nothing is forgotten
 	k.World = after
@@ -157,7 +157,7 @@ func TestBlobHolders(t *testing.T) {
 			k := newKeeping(t, routertest.Options{})
 			made, ref := k.put("what ana wrote")
 			hold(k, ref)
-			if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "held by the order at position") || !k.exists(ref) {
+			if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "held by the intent at position") || !k.exists(ref) {
 				t.Errorf("there %v: %s", k.exists(ref), a.Reason)
 			}
 		})
@@ -207,7 +207,7 @@ func TestFailedErasureHoldsUpNoOther(t *testing.T) {
 func TestEraseBlobsOfErasedIntent(t *testing.T) {
 	k := newKeeping(t, routertest.Options{})
 	made, ref := k.put("what ana wrote")
-	k.Want(erase(k.World, made, catalog.ErasesIntent, catalog.ErasesResult), intents.OK)
+	k.Want(erase(k.World, made, catalog.ErasesEnvelope, catalog.ErasesResult), intents.OK)
 	if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "not known any more") || !k.exists(ref) {
 		t.Errorf("there %v: %s", k.exists(ref), a.Reason)
 	}

@@ -32,7 +32,7 @@ func TestErasePlan(t *testing.T) {
 			endOther()
 			plan, end := w.Tell("p1", "anas-word", how)
 			for _, a := range plan.Intents {
-				if got := w.Want(w.Erase(a, catalog.ErasesIntent), intents.MalformedArgs); !strings.Contains(got.Reason, "plan has not ended") {
+				if got := w.Want(w.Erase(a, catalog.ErasesEnvelope), intents.MalformedArgs); !strings.Contains(got.Reason, "plan has not ended") {
 					t.Fatalf("%s", got.Reason)
 				}
 			}
@@ -92,7 +92,7 @@ func TestEraseOnePlanIntent(t *testing.T) {
 		w := routertest.New(t, routertest.Options{})
 		plan, end := w.Tell("p1", "anas-word", ends[i%len(ends)])
 		end()
-		w.Want(w.Erase(plan.Intents[min(i, len(plan.Intents)-1)], catalog.ErasesIntent), intents.OK)
+		w.Want(w.Erase(plan.Intents[min(i, len(plan.Intents)-1)], catalog.ErasesEnvelope), intents.OK)
 		checkRebuilt(w)
 	}
 }
@@ -136,19 +136,19 @@ func TestErasePlanRefused(t *testing.T) {
 	plan, end := w.Tell("p1", "anas-word", "failed")
 	end()
 	for _, a := range plan.Others {
-		if got := w.Want(w.Erase(a, catalog.ErasesIntent), intents.MalformedArgs); !strings.Contains(got.Reason, "later records rest on this order") {
+		if got := w.Want(w.Erase(a, catalog.ErasesEnvelope), intents.MalformedArgs); !strings.Contains(got.Reason, "later records rest on this intent") {
 			t.Errorf("%s", got.Reason)
 		}
 	}
 	w.Want(w.Erase(plan.Intents[0], catalog.ErasesBlobs), intents.MalformedArgs)
 	user := w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "dora", Roles: []string{"user"}}}), intents.OK)
-	w.Want(w.Erase(user, catalog.ErasesIntent), intents.MalformedArgs)
+	w.Want(w.Erase(user, catalog.ErasesEnvelope), intents.MalformedArgs)
 	open := w.NewPlan("p2").OpenIntent()
 	open.Ctx.Labels = map[string]string{"careful": "yes"}
 	x := releaseWorld{w, nil, w.Want(w.Do(open), intents.ApprovalRequired)}
 	x.says("ben", catalog.DecisionApprove)
 	w.Want(w.NewPlan("p2").Cancel(w.Gateway), intents.OK)
-	if got := w.Want(w.Erase(x.held, catalog.ErasesIntent), intents.MalformedArgs); !strings.Contains(got.Reason, "people were asked") {
+	if got := w.Want(w.Erase(x.held, catalog.ErasesEnvelope), intents.MalformedArgs); !strings.Contains(got.Reason, "people were asked") {
 		t.Errorf("%s", got.Reason)
 	}
 	w.Want(w.Erase(x.held, catalog.ErasesResult), intents.OK)
@@ -184,7 +184,7 @@ func TestErasePlanCrash(t *testing.T) {
 	end()
 	open, closed := plan.Intents[0], plan.Intents[len(plan.Intents)-1]
 	for _, a := range []*intents.Answer{open, closed} {
-		w.Want(w.Erase(a, catalog.ErasesIntent, catalog.ErasesResult), intents.InFlight)
+		w.Want(w.Erase(a, catalog.ErasesEnvelope, catalog.ErasesResult), intents.InFlight)
 	}
 	if len(inRecords(w, "anas-word answer")) > 0 || len(inRecords(w, "anas-word step")) == 0 {
 		t.Fatal("the test cuts nothing off in the middle")

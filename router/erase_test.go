@@ -50,7 +50,7 @@ func TestErase(t *testing.T) {
 		t.Fatal("the test looks in the wrong place")
 	}
 	before := w.Records()
-	if a := w.Want(erase(w, call, catalog.ErasesIntent), intents.MalformedArgs); !strings.Contains(a.Reason, "plan has not ended") {
+	if a := w.Want(erase(w, call, catalog.ErasesEnvelope), intents.MalformedArgs); !strings.Contains(a.Reason, "plan has not ended") {
 		t.Errorf("%s", a.Reason)
 	}
 	task.Fail()
@@ -59,12 +59,12 @@ func TestErase(t *testing.T) {
 		t.Errorf("the result is still in %v", where)
 	}
 	if len(inRecords(w, "anas-name")) == 0 {
-		t.Error("the order is gone, and nobody asked for that")
+		t.Error("the envelope is gone, and nobody asked for that")
 	}
-	w.Want(erase(w, call, catalog.ErasesIntent, catalog.ErasesResult), intents.OK)
-	w.Want(erase(w, call, catalog.ErasesIntent), intents.OK)
+	w.Want(erase(w, call, catalog.ErasesEnvelope, catalog.ErasesResult), intents.OK)
+	w.Want(erase(w, call, catalog.ErasesEnvelope), intents.OK)
 	if where := inRecords(w, "anas-name"); len(where) > 0 {
-		t.Errorf("the order is still in %v", where)
+		t.Errorf("the intent is still in %v", where)
 	}
 	for i, was := range before {
 		if is := w.Records()[i]; is.Digest() != was.Digest() {
@@ -106,7 +106,7 @@ func TestEraseRefused(t *testing.T) {
 	at := func(position int64) *intents.Answer {
 		return &intents.Answer{IntentID: call.IntentID, Position: &position}
 	}
-	intent := catalog.ErasesIntent
+	intent := catalog.ErasesEnvelope
 	for name, c := range map[string]struct {
 		args catalog.RecordErase
 		code intents.Code
@@ -114,20 +114,20 @@ func TestEraseRefused(t *testing.T) {
 		as   string
 		of   string
 	}{
-		"genesis":                   {args: eraseArgs(at(0), intent), code: intents.MalformedArgs},
-		"no record":                 {args: eraseArgs(at(1<<40), intent), code: intents.MalformedArgs},
-		"outcome":                   {args: eraseArgs(at(*call.Position+1), intent), code: intents.MalformedArgs},
-		"another order's place":     {args: eraseArgs(at(*denied.Position), intent), code: intents.MalformedArgs},
-		"order of the router":       {args: eraseArgs(at(1), intent), code: intents.MalformedArgs},
-		"result of a refused order": {args: eraseArgs(denied, catalog.ErasesResult), code: intents.MalformedArgs},
-		"no such part":              {args: eraseArgs(call, "decision"), code: intents.SchemaInvalid},
-		"no part":                   {args: eraseArgs(call), code: intents.SchemaInvalid},
-		"blobs that stay":           {args: eraseArgs(call, catalog.ErasesBlobs), code: intents.MalformedArgs},
-		"not of system":             {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{intent}, Reason: "r"}, code: intents.MalformedArgs},
-		"another tenant's":          {args: eraseArgs(call, intent), code: intents.RBACForbidden, by: &stranger, as: "eve", of: "acme"},
-		"as one's own":              {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{intent}, Reason: "r"}, code: intents.MalformedArgs, by: &stranger, as: "eve", of: "acme"},
-		"who may not":               {args: eraseArgs(call, intent), code: intents.RBACForbidden, by: &clerk, as: "carl", of: "default"},
-		"no operator":               {args: eraseArgs(call, intent), code: intents.KeyRole, by: &w.Planner},
+		"genesis":                    {args: eraseArgs(at(0), intent), code: intents.MalformedArgs},
+		"no record":                  {args: eraseArgs(at(1<<40), intent), code: intents.MalformedArgs},
+		"outcome":                    {args: eraseArgs(at(*call.Position+1), intent), code: intents.MalformedArgs},
+		"another intent's place":     {args: eraseArgs(at(*denied.Position), intent), code: intents.MalformedArgs},
+		"intent of the router":       {args: eraseArgs(at(1), intent), code: intents.MalformedArgs},
+		"result of a refused intent": {args: eraseArgs(denied, catalog.ErasesResult), code: intents.MalformedArgs},
+		"no such part":               {args: eraseArgs(call, "decision"), code: intents.SchemaInvalid},
+		"no part":                    {args: eraseArgs(call), code: intents.SchemaInvalid},
+		"blobs that stay":            {args: eraseArgs(call, catalog.ErasesBlobs), code: intents.MalformedArgs},
+		"not of system":              {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{intent}, Reason: "r"}, code: intents.MalformedArgs},
+		"another tenant's":           {args: eraseArgs(call, intent), code: intents.RBACForbidden, by: &stranger, as: "eve", of: "acme"},
+		"as one's own":               {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{intent}, Reason: "r"}, code: intents.MalformedArgs, by: &stranger, as: "eve", of: "acme"},
+		"who may not":                {args: eraseArgs(call, intent), code: intents.RBACForbidden, by: &clerk, as: "carl", of: "default"},
+		"no operator":                {args: eraseArgs(call, intent), code: intents.KeyRole, by: &w.Planner},
 	} {
 		o := routertest.Intent{By: w.Operator, Type: "record.erase", Args: c.args, Tenant: c.of, User: c.as}
 		if c.by != nil {
@@ -146,8 +146,8 @@ func TestEraseRefused(t *testing.T) {
 	w.Want(erase(w, denied, intent), intents.OK)
 	w.Want(w.Do(routertest.Intent{By: own, Type: "record.erase", Args: eraseArgs(call, intent), Tenant: "default", User: "dora"}), intents.OK)
 	for _, a := range []*intents.Answer{denied, call} {
-		if r := w.Records()[*a.Position]; r.Parts[storage.PartIntent] != nil || r.Parts[storage.PartGrant] != nil {
-			t.Errorf("record %d has its order still", r.Position)
+		if r := w.Records()[*a.Position]; r.Parts[storage.PartEnvelope] != nil || r.Parts[storage.PartGrant] != nil {
+			t.Errorf("record %d has its envelope still", r.Position)
 		}
 	}
 	w.Restart()
@@ -160,7 +160,7 @@ func TestEraseHeld(t *testing.T) {
 	w.Want(erase(w, x.held, catalog.ErasesResult), intents.MalformedArgs)
 	x.says("ben", catalog.DecisionReject)
 	x.task.Fail()
-	w.Want(erase(w, x.held, catalog.ErasesIntent), intents.MalformedArgs)
+	w.Want(erase(w, x.held, catalog.ErasesEnvelope), intents.MalformedArgs)
 	w.Want(erase(w, x.held, catalog.ErasesResult), intents.OK)
 }
 
@@ -195,14 +195,14 @@ func TestEraseInBackground(t *testing.T) {
 			return w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}})
 		}
 		first := find("first-word")
-		if a := w.Want(erase(w, first, catalog.ErasesIntent), intents.InFlight); !strings.Contains(a.Hint, "send the same command again") {
+		if a := w.Want(erase(w, first, catalog.ErasesEnvelope), intents.InFlight); !strings.Contains(a.Hint, "send the same command again") {
 			t.Errorf("the hint is %q", a.Hint)
 		}
 		if len(inRecords(w, "first-word")) == 0 {
 			t.Fatal("the test fails nothing")
 		}
 		if how == "again" {
-			w.Want(erase(w, first, catalog.ErasesIntent), intents.OK)
+			w.Want(erase(w, first, catalog.ErasesEnvelope), intents.OK)
 		} else {
 			w = w.Restart()
 		}
@@ -217,7 +217,7 @@ func TestEraseApproved(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["ben"]} if input.intent.type == "record.erase"`)
 	own := w.AddOperator("default", "olga", "admin")
 	find := w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
-	args := eraseArgs(find, catalog.ErasesIntent)
+	args := eraseArgs(find, catalog.ErasesEnvelope)
 	held := w.Want(w.Do(routertest.Intent{By: own, Type: "record.erase", Args: args, Tenant: "default", User: "olga"}), intents.ApprovalRequired)
 	if len(inRecords(w, "anas-word")) == 0 {
 		t.Fatal("erased before anybody approved")

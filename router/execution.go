@@ -29,7 +29,7 @@ func (r *Router) admit(x *execution) (err error) {
 	if x.task != nil {
 		slots = r.childSlots
 	}
-	x.slot, err = take(slots, x.env, "orders")
+	x.slot, err = take(slots, x.env, "intents")
 	return err
 }
 

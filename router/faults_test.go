@@ -39,7 +39,7 @@ func TestOutcomesAreWrittenAtLast(t *testing.T) {
 			"of a batch": func(w *routertest.World, j *unwritable, task *routertest.Task) int64 {
 				j.left.Store(2)
 				one, other := w.Sign(task.CallIntent("feed", `{}`)), w.Sign(task.CallIntent("feed", `{"n":2}`))
-				b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, one, other), 0)
+				b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"intents":[%s,%s]}`, one, other), 0)
 				if b.Code != intents.OK {
 					w.Errorf("%+v", b)
 				}
@@ -143,7 +143,7 @@ func (j *faulty) Finish(ctx context.Context, of int64, attempt int, out storage.
 // submitter never gets a refusal; an accepted intent ends once; sent again it has one effect at
 // most, and no answer is without a record.
 func TestJournalFailsAtEachCall(t *testing.T) {
-	for name, order := range map[string]func(w *routertest.World, task *routertest.Task) routertest.Intent{
+	for name, intent := range map[string]func(w *routertest.World, task *routertest.Task) routertest.Intent{
 		"dispatched": func(_ *routertest.World, task *routertest.Task) routertest.Intent {
 			return task.CallIntent("feed", `{}`)
 		},
@@ -155,7 +155,7 @@ func TestJournalFailsAtEachCall(t *testing.T) {
 				j := &faulty{at: at, persist: persist}
 				w := routertest.New(t, routertest.Options{Slots: 1, ChildSlots: 1, Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
 				task := started(w, catalog.Once)
-				raw := w.Sign(order(w, task))
+				raw := w.Sign(intent(w, task))
 				j.on = true
 				first := w.Send(raw)
 				j.on = false

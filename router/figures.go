@@ -8,14 +8,14 @@ import (
 // Figures returns the router's metrics for a collector.
 func (r *Router) Figures() []telemetry.Metric {
 	counts := r.Counts
-	accepted := telemetry.Figure("writ_orders_accepted_total", "Accepted orders.", func() int64 { return counts().Accepted })
+	accepted := telemetry.Figure("writ_intents_accepted_total", "Accepted intents.", func() int64 { return counts().Accepted })
 	accepted.Counter = true
-	versions := telemetry.Figure("ps6_envelope_version_mismatch_total", "Enricher responses that were not shown, as no agent declares their major version, and orders of another version.", func() int64 { return counts().Versions })
+	versions := telemetry.Figure("ps6_envelope_version_mismatch_total", "Enricher responses that were not shown, as no agent declares their major version, and intents of another version.", func() int64 { return counts().Versions })
 	versions.Counter = true
 	return []telemetry.Metric{
 		accepted, versions,
 		{
-			Name: "ps6_envelope_principal_mismatch_total", Help: "Answers of skill servers for another user than the one who asked, none of which was shown, and orders for another user than their grant's.",
+			Name: "ps6_envelope_principal_mismatch_total", Help: "Answers of skill servers for another user than the one who asked, none of which was shown, and intents for another user than their grant's.",
 			Label: "consumer", Counter: true, Values: func() map[string]float64 {
 				return map[string]float64{"consumer-agent": float64(counts().Principals)}
 			},
@@ -25,11 +25,11 @@ func (r *Router) Figures() []telemetry.Metric {
 			Label: "event", Counter: true, Values: func() map[string]float64 { return telemetry.Labels(counts().Events) },
 		},
 		{
-			Name: "writ_orders_refused_total", Help: "Refused or held (APPROVAL_REQUIRED) orders, by code.",
+			Name: "writ_intents_refused_total", Help: "Refused or held (APPROVAL_REQUIRED) intents, by code.",
 			Label: "code", Counter: true, Values: func() map[string]float64 { return telemetry.Labels(counts().Refused) },
 		},
 		{
-			Name: "writ_orders_ended_total", Help: "Orders of executors that have an outcome, by code.",
+			Name: "writ_intents_ended_total", Help: "Intents of executors that have an outcome, by code.",
 			Label: "code", Counter: true, Values: func() map[string]float64 { return telemetry.Labels(counts().Outcomes) },
 		},
 		{
@@ -37,7 +37,7 @@ func (r *Router) Figures() []telemetry.Metric {
 			Label: "kind", Counter: true, Values: func() map[string]float64 { return telemetry.Labels(counts().Tokens) },
 		},
 		{
-			Name: "writ_orders_running", Help: "Orders that are being carried out, by signer: agents and operators (role), or tasks.",
+			Name: "writ_intents_running", Help: "Intents that are being carried out, by signer: agents and operators (role), or tasks.",
 			Label: "signer", Values: func() map[string]float64 {
 				l := r.Load()
 				return map[string]float64{"role": float64(l.Intents), "task": float64(l.TaskIntents)}
@@ -58,7 +58,7 @@ func (r *Router) Figures() []telemetry.Metric {
 			Label: "to", Counter: true, Values: func() map[string]float64 { return telemetry.Labels(counts().Breakers) },
 		},
 		{
-			Name: "writ_holds", Help: "Orders that wait for people, by the half of their time that they are in.",
+			Name: "writ_holds", Help: "Intents that wait for people, by the half of their time that they are in.",
 			Label: "half", Values: func() map[string]float64 {
 				first, second, _ := r.cfg.State.Waiting(r.cfg.Now())
 				return map[string]float64{"first": float64(first), "second": float64(second)}
@@ -68,9 +68,9 @@ func (r *Router) Figures() []telemetry.Metric {
 			_, _, oldest := r.cfg.State.Waiting(r.cfg.Now())
 			return int64(oldest.Seconds())
 		}),
-		telemetry.Figure("writ_orders_recovered", "Orders that an earlier process had left open and this one has taken up.", func() int64 { return counts().Recovered }),
-		telemetry.Figure("writ_orders_open", "Accepted orders of executors that have no outcome yet.", func() int { return counts().Stats.Intents }),
-		telemetry.Figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return r.Load().Callers }),
+		telemetry.Figure("writ_intents_recovered", "Intents that an earlier process had left open and this one has taken up.", func() int64 { return counts().Recovered }),
+		telemetry.Figure("writ_intents_open", "Accepted intents of executors that have no outcome yet.", func() int { return counts().Stats.Intents }),
+		telemetry.Figure("writ_callers_waiting", "Callers that wait for the outcome of an intent that another caller sent.", func() int { return r.Load().Callers }),
 		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {
 			h := counts().Stats
 			return map[string]float64{"open": float64(h.Open), "closed": float64(h.Closed)}

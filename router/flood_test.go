@@ -94,10 +94,10 @@ func TestFloodOverNATSIsCounted(t *testing.T) {
 	c.Want(task.Cancel(c.Gateway), intents.OK) // with its plan
 	agent := c.connect(natsserver.Manager)
 	for name, base := range map[string]struct {
-		order routertest.Intent
-		kept  int
+		intent routertest.Intent
+		kept   int
 	}{"above its rate": {find(c.World), burst}, "ended task": {task.Intent("skill.call", nil), 0}} {
-		raws, from, stop := c.Flood(base.order, flood), c.Journal.Next(), c.RunRouter()
+		raws, from, stop := c.Flood(base.intent, flood), c.Journal.Next(), c.RunRouter()
 		refused := int64(0)
 		for _, raw := range raws {
 			reply, err := agent.Request(t.Context(), bus.Intents, raw)

@@ -223,7 +223,7 @@ func TestEditOfNoTask(t *testing.T) {
 			t.Errorf("%s", a.Reason)
 		}
 	}
-	refused(releaseWorld{w, nil, a}, `{"plan_id":"p","task":"x"}`, "only the order of a task")
+	refused(releaseWorld{w, nil, a}, `{"plan_id":"p","task":"x"}`, "only the intent of a task")
 	w.Want(releaseWorld{w, nil, a}.says("ben", catalog.DecisionApprove), intents.OK)
 	w.Pin("pay", catalog.Pure)
 	p := w.NewPlan("p1")

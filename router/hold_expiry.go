@@ -108,7 +108,7 @@ func (r *Router) mayHold(env *intents.Envelope) error {
 	if below(user, r.cfg.UserHolds) && below(tenant, r.cfg.TenantHolds) {
 		return nil
 	}
-	x := intents.Refuse(intents.Overloaded, "", "too many orders of this user or tenant wait for approval")
+	x := intents.Refuse(intents.Overloaded, "", "too many intents of this user or tenant wait for approval")
 	x.RetryAfter = holdRetry
 	return x
 }

@@ -42,7 +42,7 @@ func TestDrop(t *testing.T) {
 	before := x.Dir.Next()
 	id := x.Want(x.Do(drops(p, 3, 1)), intents.OK).IntentID
 	if n := x.Dir.Next() - before; n != 3 {
-		t.Errorf("%d records, want the order, its outcome and that of the hold", n)
+		t.Errorf("%d records, want the intent, its outcome and that of the hold", n)
 	}
 	x = x.on(x.Restart())
 	p = p.On(x.World)

@@ -76,7 +76,7 @@ func TestReleaseEndsPlan(t *testing.T) {
 		}
 	}
 	if ends != 1 {
-		t.Errorf("%d outcomes of the released order", ends)
+		t.Errorf("%d outcomes of the released intent", ends)
 	}
 }
 

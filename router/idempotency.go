@@ -50,7 +50,7 @@ func (r *Router) isDuplicate(ctx context.Context, d *decision) (bool, error) {
 	if dup.decision.Fingerprint != d.Fingerprint {
 		return true, intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
 	}
-	d.view.AddIntentRead(dup.decision.IntentID) // order.resolve may free its key
+	d.view.AddIntentRead(dup.decision.IntentID) // intent.resolve may free its key
 	if dup.freed() {
 		d.holder = dup.holder.Position
 		return false, nil

@@ -34,7 +34,7 @@ func (r *Router) inputs(ctx context.Context, d *decision) ([]intents.Input, erro
 			return nil, err
 		}
 		if seen := d.inputDigest(in.Pointer); seen != "" && seen != in.SHA256 {
-			return nil, intents.Refuse(intents.MalformedArgs, "/intent/args/from", "is not what it was when the order was decided")
+			return nil, intents.Refuse(intents.MalformedArgs, "/intent/args/from", "is not what it was when the intent was decided")
 		}
 		if strings.HasPrefix(in.Ref, "cas://") {
 			if _, err := r.content(ctx, d, in); err != nil { // the digest is checked before use
@@ -217,7 +217,7 @@ func (r *Router) fromIntent(ctx context.Context, d *decision, id string, in *int
 		return err
 	}
 	if dup.outcome == nil || dup.outcome.Status != intents.Done || dup.outcome.Result == nil {
-		return intents.Refuse(intents.MalformedArgs, "/intent/args/from", "that order has no result")
+		return intents.Refuse(intents.MalformedArgs, "/intent/args/from", "that intent has no result")
 	}
 	value, file, err := catalog.DataOf(dup.outcome.Result)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestPolicySeesInputs(t *testing.T) {
 			continue
 		}
 		if !known {
-			t.Errorf("%s works on named data, and no case of this test orders it", row.Type)
+			t.Errorf("%s works on named data, and no case of this test signs it", row.Type)
 			continue
 		}
 		t.Run(row.Type, func(t *testing.T) {
@@ -142,7 +142,7 @@ deny contains {"id": "ext.region", "reason": "Only eu."} if {
 			args["script"] = "print(2)"
 		}
 		call := w.Sign(task.Intent(typ, args))
-		if b := w.Router.SubmitBatch(t.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, script, call), 0); b.Code != code {
+		if b := w.Router.SubmitBatch(t.Context(), fmt.Appendf(nil, `{"atomic":true,"intents":[%s,%s]}`, script, call), 0); b.Code != code {
 			t.Errorf("in a batch, %s: %+v", typ, b)
 		}
 	}

@@ -39,7 +39,7 @@ func TestInternalIsLogged(t *testing.T) {
 	var line struct {
 		Level, Msg, Error string
 	}
-	if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Level != "ERROR" || line.Msg != "order" || line.Error != errDisk.Error() {
+	if err := json.Unmarshal(log.Bytes(), &line); err != nil || line.Level != "ERROR" || line.Msg != "intent" || line.Error != errDisk.Error() {
 		t.Errorf("logged %q", &log)
 	}
 }
@@ -86,7 +86,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	got := submit(changed, intents.SignatureInvalid) // stage 2
 	if len(got) != 1 || got[0].Code != string(intents.SignatureInvalid) || got[0].Type != "skill.call" || got[0].Claimed.Tenant != actor.Tenant || got[0].Claimed.UserID != actor.UserID ||
 		len(got[0].TraceID) != 32 || got[0].RequestID != got[0].TraceID {
-		t.Errorf("a changed order: %s", &log)
+		t.Errorf("a changed intent: %s", &log)
 	}
 	got = submit([]byte(`{"actor":{"tenant":"t1","user_id":"ada@example.com"},"intent":{"type":"files.put"},"trace_id":"x",}`), intents.SchemaInvalid) // stage 1
 	if len(got) != 1 || got[0].Code != string(intents.SchemaInvalid) || strings.Contains(log.String(), "ada@") {

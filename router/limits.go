@@ -53,7 +53,7 @@ func (r *Router) rate(env *intents.Envelope) error {
 	if ok {
 		return nil
 	}
-	x := intents.Refuse(intents.RateLimited, "", "more orders of this signer or tenant than its rate allows")
+	x := intents.Refuse(intents.RateLimited, "", "more intents of this signer or tenant than its rate allows")
 	x.RetryAfter = after
 	return x
 }

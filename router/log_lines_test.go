@@ -34,7 +34,7 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 			w.Bus.On("skill.call", routertest.Always(r))
 			a := w.Want(started(w, catalog.Pure).Call("feed", `{}`), intents.OK)
 			if told, err := json.Marshal(a); err != nil || strings.Contains(string(told), "secret") {
-				t.Errorf("who ordered it is told %s", told)
+				t.Errorf("the user who asked for it is told %s", told)
 			}
 			for _, rec := range w.Records() {
 				part, there := rec.Parts[storage.PartLines]

@@ -16,7 +16,7 @@ func TestTenantsAreNotRevealed(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
 	eve := w.AddOperator("acme", "eve", "admin")
-	for name, order := range map[string]func(tenant string) routertest.Intent{
+	for name, intent := range map[string]func(tenant string) routertest.Intent{
 		"admin.put": func(tenant string) routertest.Intent {
 			return routertest.Intent{Type: "admin.put", Args: catalog.AdminPut{Tenant: tenant, User: &catalog.User{UserID: "x", Roles: []string{"user"}}}}
 		},
@@ -32,7 +32,7 @@ func TestTenantsAreNotRevealed(t *testing.T) {
 	} {
 		var told []string
 		for _, tenant := range []string{"default", "nowhere"} {
-			o := order(tenant)
+			o := intent(tenant)
 			o.By, o.Tenant, o.User = eve, "acme", "eve"
 			a := w.Want(w.Do(o), intents.RBACForbidden)
 			raw, err := json.Marshal([]any{a.Code, a.Pointer, a.Reason, a.Hint, a.Decision.PolicyIDs, a.Violations})

@@ -147,7 +147,7 @@ func TestPatchRefused(t *testing.T) {
 	refused(t, r.Do(other), intents.TaskScope, "another user")
 	within := r.PatchIntent("two", referencePatch)
 	within.Ctx.PlanID = r.ID
-	refused(t, r.Do(within), intents.TaskScope, "no order of a plan")
+	refused(t, r.Do(within), intents.TaskScope, "no intent of a plan")
 	none := r.PatchIntent("two", referencePatch)
 	none.Args = catalog.GraphPatch{RunID: "plan_none", Patch: []byte(referencePatch)}
 	refused(t, r.Do(none), intents.MalformedArgs, "no such run")
@@ -178,9 +178,9 @@ func TestPatchErased(t *testing.T) {
 	if got := string(r.Begin("notify_email").NodeIntent.Args); !strings.Contains(got, `"OK x7"`) {
 		t.Fatal(got)
 	}
-	refused(t, r.Erase(a, "order"), intents.MalformedArgs, "plan has not ended")
+	refused(t, r.Erase(a, "envelope"), intents.MalformedArgs, "plan has not ended")
 	r.Want(r.Close("failed"), intents.OK)
-	r.Want(r.Erase(a, "order"), intents.OK)
+	r.Want(r.Erase(a, "envelope"), intents.OK)
 	r.Reopen() // which applies the records again, and compares
 }
 

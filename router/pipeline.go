@@ -52,7 +52,7 @@ func (r *Router) submit(ctx context.Context, raw []byte) (a *intents.Answer, env
 		}
 		tracing.End(span, string(codeOf(a, err)))
 		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller gets no more than the code
-			r.cfg.Log.ErrorContext(ctx, "order", slog.String("trace_id", claimed(raw).TraceID), slog.String("error", err.Error()))
+			r.cfg.Log.ErrorContext(ctx, "intent", slog.String("trace_id", claimed(raw).TraceID), slog.String("error", err.Error()))
 		}
 	}()
 	if env, err = r.verify(ctx, raw); err != nil {

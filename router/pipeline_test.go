@@ -95,7 +95,7 @@ var recorded = []vector{
 	signed("illegal move", intents.MalformedArgs, "/intent/args/plan_id", func(w *routertest.World, o *routertest.Intent) {
 		o.By, o.Type, o.Args = w.Manager, "plan.claim", catalog.PlanClaim{PlanID: routertest.PlanID("p9"), Epoch: 1, Driver: "d1"}
 	}),
-	signed("key of another order", intents.ConflictIdempotency, "/constraints/idempotency_key", func(w *routertest.World, o *routertest.Intent) {
+	signed("key of another intent", intents.ConflictIdempotency, "/constraints/idempotency_key", func(w *routertest.World, o *routertest.Intent) {
 		o.Key = "k"
 		w.OK(*o)
 		o.Args = catalog.SkillFind{Query: "other"}
@@ -199,7 +199,7 @@ func TestAllSchemaViolationsAreReported(t *testing.T) {
 	}
 	for _, v := range a.Violations {
 		if !strings.HasPrefix(v.Pointer, "/intent/args") {
-			t.Errorf("pointer %q is not into the order", v.Pointer)
+			t.Errorf("pointer %q is not into the intent", v.Pointer)
 		}
 	}
 }

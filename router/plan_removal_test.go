@@ -108,7 +108,7 @@ func TestLongClosedPlan(t *testing.T) {
 	left(w)
 	w = w.Restart()
 	left(w)
-	w.Want(erase(w, call, catalog.ErasesIntent, catalog.ErasesResult), intents.OK)
+	w.Want(erase(w, call, catalog.ErasesEnvelope, catalog.ErasesResult), intents.OK)
 	if at := append(inRecords(w, "anas-name"), inRecords(w, "anas-reply")...); len(at) > 0 {
 		t.Errorf("still in records %v", at)
 	}

@@ -65,7 +65,7 @@ func (r *Router) recoverLeft(ctx context.Context, dispatched *sync.WaitGroup) {
 }
 
 func (r *Router) notRecovered(ctx context.Context, x storage.OpenIntent, err error) {
-	r.cfg.Log.ErrorContext(ctx, "an order that was left open cannot be ended: it stays open until the next start", slog.Int64("position", x.Position), slog.String("error", err.Error()))
+	r.cfg.Log.ErrorContext(ctx, "an intent that was left open cannot be ended: it stays open until the next start", slog.Int64("position", x.Position), slog.String("error", err.Error()))
 }
 
 // redispatch has an intent executed again, under the attempt that resume began. After a crash of
@@ -179,7 +179,7 @@ func (r *Router) reopenIn(ctx context.Context, v *state.View, left storage.OpenI
 	}
 	if err := errors.Join(
 		json.Unmarshal(rec.Parts[storage.PartInputs], &x.inputs),
-		json.Unmarshal(rec.Parts[storage.PartIntent], &signed),
+		json.Unmarshal(rec.Parts[storage.PartEnvelope], &signed),
 	); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func outcome(w *routertest.World, position int64) *intents.Outcome {
 	a, err := w.Router.Intent(w.Context(), position)
 	w.Must(err)
 	if a.Outcome == nil {
-		w.Fatalf("order %d is still open", position)
+		w.Fatalf("intent %d is still open", position)
 	}
 	return a.Outcome
 }
@@ -150,7 +150,7 @@ func TestRecoverAwaitsExecutor(t *testing.T) {
 		stop := recovering(w)
 		defer stop()
 		if !w.Router.Ready() {
-			t.Fatal("not ready while an order waits for its executor")
+			t.Fatal("not ready while an intent waits for its executor")
 		}
 		w.OK(find(w))
 		time.Sleep(runLimit(w) - time.Second)
@@ -250,10 +250,10 @@ func TestRecoverRevoked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
-			order := routertest.Intent{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
+			intent := routertest.Intent{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
 			began, died := make(chan struct{}), make(chan struct{})
 			w.Bus.On("session.create", dies(began, died))
-			go w.Send(w.Sign(order))
+			go w.Send(w.Sign(intent))
 			<-began
 			position := w.Journal.Next() - 1
 			revoke(w)

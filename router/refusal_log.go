@@ -39,7 +39,7 @@ func (l *refusals) log(ctx context.Context, raw []byte, err error) {
 		return
 	}
 	b := claimed(raw)
-	l.to.InfoContext(ctx, "an order was turned down, and has no record", slog.String("code", string(code)), slog.String("type", clip(b.Intent.Type)),
+	l.to.InfoContext(ctx, "an intent was turned down, and has no record", slog.String("code", string(code)), slog.String("type", clip(b.Intent.Type)),
 		slog.Group("claimed", slog.String("tenant", clip(b.Actor.Tenant)), slog.String("user_id", clip(b.Actor.UserID))),
 		slog.String("trace_id", clip(b.TraceID)), slog.Int64("left_out", l.leftOut.Swap(0)))
 }

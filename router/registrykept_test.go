@@ -38,7 +38,7 @@ func TestLargeRegistry(t *testing.T) {
 	}
 	r := w.Registry(files)
 	if bundle, err := r.Pack(); err != nil || bundle != "" {
-		t.Fatalf("fits into an order: %d bytes, %v", len(bundle), err)
+		t.Fatalf("fits into an intent: %d bytes, %v", len(bundle), err)
 	}
 	push := catalog.RegistryPush{Tenant: "default", Revision: 1, Digest: r.Digest()}
 	refused(t, w.Admin("registry.push", push), intents.MalformedArgs, "nor of content that is kept")

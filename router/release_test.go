@@ -147,7 +147,7 @@ func TestApprovalRefused(t *testing.T) {
 		"a run": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Args = catalog.Approve{RunID: "r", NodeID: "n", Decision: catalog.DecisionApprove}
 		}, intents.SchemaInvalid},
-		"neither order nor node": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
+		"neither intent nor node": {func(_ *routertest.World, _ *releaseWorld, o *routertest.Intent) {
 			o.Args = catalog.Approve{Decision: catalog.DecisionApprove}
 		}, intents.SchemaInvalid},
 		"no reason for a no": {func(_ *routertest.World, x *releaseWorld, o *routertest.Intent) {
@@ -202,7 +202,7 @@ func TestApprovalRefused(t *testing.T) {
 			h, err := w.Journal.Holder(t.Context(), *x.held.Position)
 			w.Must(err)
 			if h.State != storage.StateHeld {
-				t.Errorf("the order is %s", h.State)
+				t.Errorf("the intent is %s", h.State)
 			}
 		})
 	}

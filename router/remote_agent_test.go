@@ -161,7 +161,7 @@ func TestRemoteAgentOfKeptRegistry(t *testing.T) {
 	}
 	r := w.Registry(files)
 	if bundle, err := r.Pack(); err != nil || bundle != "" {
-		t.Fatalf("it fits into an order: %v", err)
+		t.Fatalf("it fits into an intent: %v", err)
 	}
 	w.Must(r.Keep(func(content []byte) error {
 		_, _, err := blobs.Keep(t.Context(), "system", bytes.NewReader(content))

@@ -37,7 +37,7 @@ func TestSurgicalReplan(t *testing.T) {
 	t2 := p.Started(3)
 	w.OK(t2.Intent("read_memory", catalog.ReadMemory{Key: k1}))
 	if a := w.Want(t2.Call("rank", `{}`), intents.OK); a.Replayed {
-		t.Error("an order of the old revision answers for the new one")
+		t.Error("an intent of the old revision answers for the new one")
 	}
 	if a := w.Want(t2.Finish("done", old.MemoryKey("result"), ""), intents.MalformedArgs); a.Pointer != "/intent/args/memory_key" {
 		t.Errorf("pointer %s", a.Pointer)

@@ -32,7 +32,7 @@ func (r *Router) recoverLost(ctx context.Context) error {
 		open, err := r.cfg.Journal.OpenIntents(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				r.cfg.Log.WarnContext(ctx, "open orders cannot be listed", slog.String("error", err.Error()))
+				r.cfg.Log.WarnContext(ctx, "open intents cannot be listed", slog.String("error", err.Error()))
 			}
 			continue
 		}

@@ -13,31 +13,31 @@ func unknownCall(t *testing.T) (*routertest.World, routertest.Intent, *intents.A
 	t.Helper()
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
-	order := task.CallIntent("feed", `{"n":1}`)
-	w, open := left(w, order)
+	call := task.CallIntent("feed", `{"n":1}`)
+	w, open := left(w, call)
 	w.Start()
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	return w, order, open
+	return w, call, open
 }
 
 func TestResolveDone(t *testing.T) {
-	w, order, open := unknownCall(t)
-	w.Want(w.Do(order), intents.Indeterminate)
-	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "done", Reason: "seen at the other end"}), intents.OK)
-	again := w.Want(w.Do(order), intents.OK)
+	w, call, open := unknownCall(t)
+	w.Want(w.Do(call), intents.Indeterminate)
+	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "done", Reason: "seen at the other end"}), intents.OK)
+	again := w.Want(w.Do(call), intents.OK)
 	if !again.Replayed || again.IntentID != open.IntentID {
 		t.Errorf("%+v", again)
 	}
 	if calls := len(w.Bus.Calls("skill.call")); calls != 1 { // the one that died
 		t.Errorf("called %d times", calls)
 	}
-	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "twice"}), intents.MalformedArgs)
+	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "twice"}), intents.MalformedArgs)
 }
 
 func TestResolveFailed(t *testing.T) {
-	w, order, open := unknownCall(t)
-	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
-	again := w.Want(w.Do(order), intents.OK) // the key is free for the same intent
+	w, call, open := unknownCall(t)
+	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
+	again := w.Want(w.Do(call), intents.OK) // the key is free for the same intent
 	if again.Replayed || *again.Position == *open.Position {
 		t.Errorf("%+v", again)
 	}
@@ -48,10 +48,10 @@ func TestResolveOfAnother(t *testing.T) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
 	stranger := w.AddOperator("acme", "eve", "admin")
 	w.Want(w.Do(routertest.Intent{
-		By: stranger, Tenant: "acme", User: "eve", Type: "order.resolve",
+		By: stranger, Tenant: "acme", User: "eve", Type: "intent.resolve",
 		Args: catalog.IntentResolve{IntentID: open.IntentID, Status: "failed", Reason: "x"},
 	}), intents.MalformedArgs)
-	w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: intents.Digest([]byte(open.IntentID)), Status: "failed", Reason: "x"}), intents.MalformedArgs)
+	w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: intents.Digest([]byte(open.IntentID)), Status: "failed", Reason: "x"}), intents.MalformedArgs)
 }
 
 // A completed step had its effect; another step may request the same again.

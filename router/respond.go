@@ -39,7 +39,7 @@ func (r *Router) answerDuplicate(d *duplicate, trace string) (*intents.Answer, e
 	case d.holder.State == storage.StateHeld:
 		a.Code, a.Approval = intents.ApprovalRequired, bus.ApprovalURL(a.IntentID)
 	default:
-		a.Code, a.Reason, a.Hint = intents.InFlight, "the same order is being carried out", intents.InFlight.Info().Hint
+		a.Code, a.Reason, a.Hint = intents.InFlight, "the same intent is being carried out", intents.InFlight.Info().Hint
 		return a, nil
 	}
 	return a, r.receipt(a, d.holder.Position, d.decision, d.digests)

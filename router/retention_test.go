@@ -41,12 +41,12 @@ func TestRetention(t *testing.T) {
 	want(storage.IndexEvents, 100*day, from(100*day, 30), from(100*day, 30))
 	want(storage.IndexIntents, 100*day, time.Time{}, time.Time{})
 
-	put("system", state.DefaultRetentionKey, `{"agent_events": 5, "agent_orders": 10}`)
+	put("system", state.DefaultRetentionKey, `{"agent_events": 5, "agent_intents": 10}`)
 	want(storage.IndexEvents, 100*day, from(100*day, 30), from(100*day, 30)) // the tenant's own counts
 	want(storage.IndexIntents, 100*day, from(100*day, 10), from(100*day, 10))
 
 	w.Clock.Move(10 * day)
-	put("default", state.RetentionKey, `{"agent_events": 90, "agent_orders": 0}`)
+	put("default", state.RetentionKey, `{"agent_events": 90, "agent_intents": 0}`)
 	want(storage.IndexEvents, 11*day, from(11*day, 90), from(10*day, 30)) // what was removed does not come again
 	want(storage.IndexEvents, 100*day, from(100*day, 90), from(100*day, 90))
 	want(storage.IndexIntents, 100*day, time.Time{}, from(10*day, 10)) // for good, whatever the default

@@ -165,7 +165,7 @@ func (r *Router) unready() error {
 	x.RetryAfter = unreadyRetry
 	switch c, blocked := r.blocked(); {
 	case blocked:
-		x.Reason, x.Hint = "no order is taken: "+c.Reason, c.Do
+		x.Reason, x.Hint = "no intent is taken: "+c.Reason, c.Do
 	case r.ready.Load() && r.state.Err() == nil:
 		return nil
 	}

@@ -195,7 +195,7 @@ func TestReplayOfEffects(t *testing.T) {
 		v := again.View()
 		kept := slices.ContainsFunc(v.Steps, func(s catalog.StepView) bool { return s.Replayed == 0 })
 		if n := len(w.Bus.Calls("skill.call")) - before; n != 0 || len(signed) != 0 || v.Status != catalog.PlanComplete || kept {
-			t.Errorf("%s: %d calls, %d orders, %s", mode, n, len(signed), v.Status)
+			t.Errorf("%s: %d calls, %d intents, %s", mode, n, len(signed), v.Status)
 		}
 	}
 }

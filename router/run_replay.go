@@ -110,11 +110,11 @@ func dryRun(res policies.Result) error {
 	x := res.Refusal()
 	switch {
 	case x == nil:
-		x = intents.Refuse(intents.TaskScope, "", "a replay sends nothing: a dry run allows the order")
+		x = intents.Refuse(intents.TaskScope, "", "a replay sends nothing: a dry run allows the intent")
 		x.PolicyIDs = []string{intents.RuleReplayAllowed}
 	case x.Code == intents.ApprovalRequired:
 		ids := append([]string{shadowHeld}, x.PolicyIDs...)
-		x = intents.Refuse(intents.TaskScope, "", "a replay sends nothing: a dry run holds the order for approval")
+		x = intents.Refuse(intents.TaskScope, "", "a replay sends nothing: a dry run holds the intent for approval")
 		x.PolicyIDs = ids
 	}
 	return x

@@ -236,8 +236,8 @@ func TestReplayRepeatsEffects(t *testing.T) {
 	}
 
 	args.RepeatEffects = true
-	order := replayIntent(r, args)
-	x := releaseWorld{w, nil, w.Want(w.Do(order), intents.ApprovalRequired)}
+	intent := replayIntent(r, args)
+	x := releaseWorld{w, nil, w.Want(w.Do(intent), intents.ApprovalRequired)}
 	if puts() != before {
 		t.Errorf("%d effects before approval", puts())
 	}
@@ -250,7 +250,7 @@ func TestReplayRepeatsEffects(t *testing.T) {
 	if v := again.View(); v.Status != catalog.PlanComplete || puts() != 2*before {
 		t.Errorf("%s, %d effects, want %d", v.Status, puts(), 2*before)
 	}
-	if a := w.Want(w.Do(order), intents.OK); !a.Replayed || puts() != 2*before { // the same intent is the same replay
+	if a := w.Want(w.Do(intent), intents.OK); !a.Replayed || puts() != 2*before { // the same intent is the same replay
 		t.Errorf("again: %+v, %d effects", a, puts())
 	}
 }
@@ -270,10 +270,10 @@ func TestReplayOfErased(t *testing.T) {
 	again, told := repeated(t, r, args)
 	signed := runNodes(t, again, told)
 	if v := again.View(); v.Status != catalog.PlanFailed || v.Steps[1].Status != catalog.StepFailed || len(signed) != 0 || len(w.Bus.Calls("skill.call")) != before {
-		t.Errorf("%s, %d orders, %d calls: %+v", v.Status, len(signed), len(w.Bus.Calls("skill.call"))-before, v.Steps[1])
+		t.Errorf("%s, %d intents, %d calls: %+v", v.Status, len(signed), len(w.Bus.Calls("skill.call"))-before, v.Steps[1])
 	}
 
-	w.Want(erase(w, w.Do(r.StartIntent("lead", `{"file":"f1"}`)), catalog.ErasesIntent), intents.OK)
+	w.Want(erase(w, w.Do(r.StartIntent("lead", `{"file":"f1"}`)), catalog.ErasesEnvelope), intents.OK)
 	args.FromNode = "parse"
 	a := w.Do(replayIntent(r, args))
 	if refused(t, a, intents.MalformedArgs, "the inputs of the run were erased"); a.Pointer != "/intent/args/run_id" {

@@ -27,7 +27,7 @@ nodes:
   - {id: upload, type: function, fn: crm.put, inputs: {key: "up/${run_id}", rows: "${nodes.parse.outputs.rows}"}, retry: {max: 2, backoff_sec: 5}}
   - {id: ok, type: function, fn: crm.mail, inputs: {subject: "${nodes.upload.outputs.id}"}}
   - {id: bad, type: function, fn: crm.mail, inputs: {subject: "failed"}}
-  - {id: end, type: function, fn: crm.parse, inputs: {order: "${nodes.upload.order}"}}
+  - {id: end, type: function, fn: crm.parse, inputs: {intent: "${nodes.upload.intent}"}}
 edges:
   - {from: parse, to: upload, condition: "nodes.parse.outputs.count > 2"}
   - {from: upload, to: ok, condition: "${nodes.upload.outputs.success == true}"}
@@ -106,7 +106,7 @@ description: Counts the words of a file.
 inputs: {type: object, properties: {file: {type: string}}, required: [file], additionalProperties: false}
 nodes:
   - {id: count, type: python, fn: "print(1)", from: "${inputs.file}"}
-  - {id: again, type: python, fn: "print(2)", from: "${nodes.count.order}"}
+  - {id: again, type: python, fn: "print(2)", from: "${nodes.count.intent}"}
 edges: [{from: count, to: again}]
 `})
 	ref, _, err := blobs.Keep(t.Context(), "default", strings.NewReader("three small words"))
@@ -272,7 +272,7 @@ func TestNodeResolved(t *testing.T) {
 		w.Start()
 		w.Bus.On("skill.call", leads)
 		before := len(w.Bus.Calls("skill.call")) - 1 // the one that died
-		w.Want(w.Admin("order.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: status, Reason: "seen at the other end"}), intents.OK)
+		w.Want(w.Admin("intent.resolve", catalog.IntentResolve{IntentID: open.IntentID, Status: status, Reason: "seen at the other end"}), intents.OK)
 		r.Plan = r.Plan.On(w)
 		r.Claimed()
 		next := r.Begin("upload")

@@ -54,7 +54,7 @@ version: 1.0.0
 description: Makes much, and reads it.
 nodes:
   - {id: make, type: python, fn: "print(1)"}
-  - {id: read, type: python, fn: "print(2)", from: "${nodes.make.order}"}
+  - {id: read, type: python, fn: "print(2)", from: "${nodes.make.intent}"}
 edges: [{from: make, to: read}]
 `})
 	r := w.BegunRun("r1", "large", `{}`)

@@ -45,17 +45,17 @@ func TestOneKeyManySubmissions(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, routers %d", typ, routers), func(t *testing.T) {
 				w := routertest.New(t, routertest.Options{Open: onDisk(t, t.TempDir(), -1), Twice: routers == 2, Slots: 2 * submissions, ChildSlots: 2 * submissions, Waits: 2 * submissions})
 				task := started(w, catalog.Once)
-				order := task.CallIntent("feed", `{}`)
+				intent := task.CallIntent("feed", `{}`)
 				if typ == "by the router" {
-					order = task.ClaimIntent(2)
+					intent = task.ClaimIntent(2)
 				}
-				oneEffect(w, order)
+				oneEffect(w, intent)
 			})
 		}
 	}
 }
 
-func oneEffect(w *routertest.World, order routertest.Intent) {
+func oneEffect(w *routertest.World, intent routertest.Intent) {
 	w.Helper()
 	entrances := []*router.Router{w.Router}
 	if w.Other != nil {
@@ -63,7 +63,7 @@ func oneEffect(w *routertest.World, order routertest.Intent) {
 	}
 	var raws [][]byte
 	for range 10 {
-		raws = append(raws, w.Sign(order))
+		raws = append(raws, w.Sign(intent))
 	}
 	before, effects := w.Journal.Next(), len(w.Bus.Calls("skill.call"))
 	answers := make([]*intents.Answer, submissions)
@@ -95,7 +95,7 @@ func oneEffect(w *routertest.World, order routertest.Intent) {
 		w.Errorf("%d fresh answers, %d records", fresh, made)
 	}
 	want := 1
-	if order.Type != "skill.call" {
+	if intent.Type != "skill.call" {
 		want = 0
 	}
 	if n := len(w.Bus.Calls("skill.call")) - effects; n != want {
@@ -239,7 +239,7 @@ func TestFreeFloor(t *testing.T) {
 	next.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	next.Start()
 	if out := outcome(next, at); out.Code != intents.OK || out.Attempt != 2 {
-		t.Errorf("the open order ended %+v", out)
+		t.Errorf("the open intent ended %+v", out)
 	}
 	before := next.Journal.Next()
 	if a := next.Want(next.Do(find(next)), intents.Overloaded); a.Position != nil || !a.Code.Info().Retryable {

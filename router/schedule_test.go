@@ -165,9 +165,9 @@ func TestScheduleOfLostRights(t *testing.T) {
 func TestScheduleErased(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	a := w.Want(putSchedule(w, catalog.SchedulePut{ID: "s", Input: "Call the clinic.", Cron: "* * * * *"}), intents.OK)
-	refused(t, w.Erase(a, catalog.ErasesIntent), intents.MalformedArgs, "has not ended")
+	refused(t, w.Erase(a, catalog.ErasesEnvelope), intents.MalformedArgs, "has not ended")
 	w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}}), intents.OK)
-	w.Want(w.Erase(a, catalog.ErasesIntent), intents.OK)
+	w.Want(w.Erase(a, catalog.ErasesEnvelope), intents.OK)
 	w.Restart()
 }
 
@@ -183,7 +183,7 @@ func TestOfAgentsAlone(t *testing.T) {
 	remind.Ctx.Call = "1.1"
 	w.Want(w.Do(remind), intents.OK)
 	if again := w.Do(show); again.Code != intents.OK || *again.Position != *shown.Position {
-		t.Errorf("the same call is the same order: %+v", again)
+		t.Errorf("the same call is the same intent: %+v", again)
 	}
 	check := func(w *routertest.World) {
 		t.Helper()

@@ -93,7 +93,7 @@ func (r *Router) taskScope(d *decision, c intents.Context) error {
 		return err
 	}
 	if !t.MayIntent(d.env.Type()) {
-		return refuse("/intent/type", "the agent "+t.Agent+" has no tool that orders this")
+		return refuse("/intent/type", "the agent "+t.Agent+" has no tool for this")
 	}
 	if err := d.view.CheckNodeIntent(t, d.env.Type(), d.env.Args()); err != nil {
 		return err

@@ -31,10 +31,10 @@ func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
 		spoilt bool
 		want   intents.Code
 	}{
-		{"a good order", p.now, nil, false, intents.OK},
+		{"a good intent", p.now, nil, false, intents.OK},
 		{"a bad signature", p.now, nil, true, intents.SignatureInvalid},
-		{"an expired order", p.now.Add(-time.Hour), nil, false, intents.ExpiredTTL},
-		{"a forbidden order", p.now, map[string]string{ForbiddenLabel: forbidden}, false, intents.PolicyDenied},
+		{"an expired intent", p.now.Add(-time.Hour), nil, false, intents.ExpiredTTL},
+		{"a forbidden intent", p.now, map[string]string{ForbiddenLabel: forbidden}, false, intents.PolicyDenied},
 	} {
 		raw, err := p.sign(c.issued, c.labels)
 		if err != nil {

@@ -84,8 +84,8 @@ func TestSelfProof(t *testing.T) {
 		engine *policies.Engine
 		want   string
 	}{
-		"allows the forbidden": {changed(t, "authz/selfproof.rego", "package writ.authz\n"), "a forbidden order"},
-		"denies all":           {changed(t, "authz/authz.rego", strings.Replace(string(policies.Embedded()["authz/authz.rego"]), `input.actor.tenant != ""`, `input.actor.tenant == ""`, 1)), "a good order"},
+		"allows the forbidden": {changed(t, "authz/selfproof.rego", "package writ.authz\n"), "a forbidden intent"},
+		"denies all":           {changed(t, "authz/authz.rego", strings.Replace(string(policies.Embedded()["authz/authz.rego"]), `input.actor.tenant != ""`, `input.actor.tenant == ""`, 1)), "a good intent"},
 	} {
 		err := w.Router.SelfProof(t.Context(), c.engine)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

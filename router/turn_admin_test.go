@@ -38,7 +38,7 @@ func TestControlIntentsAtOnce(t *testing.T) {
 		running.Go(func() {
 			for i, raw := range signed[c] {
 				if a := w.Send(raw); a.Outcome == nil || a.Outcome.Status != intents.Done {
-					t.Errorf("caller %d, order %d: %s", c, i, a.Code)
+					t.Errorf("caller %d, intent %d: %s", c, i, a.Code)
 				}
 			}
 		})

@@ -166,7 +166,7 @@ func TestRecordParts(t *testing.T) {
 	rec, err := w.Journal.Get(t.Context(), *a.Position)
 	w.Must(err)
 	var signed intents.Signed
-	w.Must(json.Unmarshal(rec.Parts[storage.PartIntent], &signed))
+	w.Must(json.Unmarshal(rec.Parts[storage.PartEnvelope], &signed))
 	u, err := signed.Open()
 	w.Must(err)
 	if u.ID() != a.IntentID {

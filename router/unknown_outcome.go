@@ -19,7 +19,7 @@ func (d *decision) unknownOutcome() (unknown bool, hint string) {
 	case f == nil:
 		return false, ""
 	case f.Status == string(intents.StatusIndetermined):
-		return true, "once somebody has looked whether it happened: writ order resolve " + f.IntentID + " done|failed --reason TEXT"
+		return true, "once somebody has looked whether it happened: writ intent resolve " + f.IntentID + " done|failed --reason TEXT"
 	default:
 		return true, "it goes on by itself once " + f.IntentID + " has ended"
 	}
@@ -29,7 +29,7 @@ func (d *decision) unknownOutcome() (unknown bool, hint string) {
 // and the required approvals are given; and edited intents that need no approval but the editors'.
 // Each is judged again, and ends if it is refused by now.
 //
-// Crash between the outcome that made it known, or order.resolve, and the release: the intent stays
+// Crash between the outcome that made it known, or intent.resolve, and the release: the intent stays
 // held, and is released after the next start. After the release: the intent is open, and recovery
 // ends it by its effect.
 func (r *Router) ReleaseReady(ctx context.Context) (err error) {

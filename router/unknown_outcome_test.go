@@ -43,18 +43,18 @@ func unsure(t *testing.T, approval string) (x releaseWorld, first *intents.Answe
 
 func (x releaseWorld) resolve(a *intents.Answer, status string) {
 	x.Helper()
-	x.Want(x.Admin("order.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: status, Reason: "seen at the other end"}), intents.OK)
+	x.Want(x.Admin("intent.resolve", catalog.IntentResolve{IntentID: a.IntentID, Status: status, Reason: "seen at the other end"}), intents.OK)
 }
 
 // While the effect of a call is unknown, the other calls of its skill in the step wait, without
-// asking people: order.resolve lets them continue. The same call stays refused, and other skills
+// asking people: intent.resolve lets them continue. The same call stays refused, and other skills
 // and steps are not affected.
 func TestUnknownOutcome(t *testing.T) {
 	for _, status := range []string{"done", "failed"} {
 		t.Run(status, func(t *testing.T) {
 			x, first, again := unsure(t, `{"once":false}`)
 			d := x.held.Decision
-			if !cmp.Equal(d.PolicyIDs, []string{intents.RuleUnknownOutcome}) || len(d.Approvers) > 0 || d.Hint != "once somebody has looked whether it happened: writ order resolve "+first.IntentID+" done|failed --reason TEXT" {
+			if !cmp.Equal(d.PolicyIDs, []string{intents.RuleUnknownOutcome}) || len(d.Approvers) > 0 || d.Hint != "once somebody has looked whether it happened: writ intent resolve "+first.IntentID+" done|failed --reason TEXT" {
 				t.Errorf("%+v", d)
 			}
 			x.Want(again, intents.Indeterminate) // the first one's answer

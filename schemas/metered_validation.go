@@ -45,7 +45,7 @@ func newMachine(tree any) (m *machine, err error) {
 	if m.broken, err = c.Compile(opposite); err != nil {
 		return nil, fmt.Errorf("schema: %v", err)
 	}
-	all.patterns.sealed.Store(true)
+	all.patterns.closed.Store(true)
 	all.compute()
 	return m, nil
 }

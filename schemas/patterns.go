@@ -20,14 +20,14 @@ const (
 type patterns struct {
 	sizes  map[string]int // pattern to instructions; written only while compiling
 	total  int
-	sealed atomic.Bool
+	closed atomic.Bool
 }
 
 func newPatterns() *patterns { return &patterns{sizes: map[string]int{}} }
 
 func (p *patterns) size(re jsonschema.Regexp) int { return p.sizes[re.String()] }
 
-// compile is called by the metaschema, by the compiler, and, once sealed, by instances that old
+// compile is called by the metaschema, by the compiler, and, once closed, by instances that old
 // drafts require to be in format regex.
 func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
 	if len(pattern) > maxPattern {
@@ -41,7 +41,7 @@ func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, errors.New("pattern cannot be compiled")
 	}
-	if !p.sealed.Load() {
+	if !p.closed.Load() {
 		if _, ok := p.sizes[pattern]; !ok {
 			p.sizes[pattern] = len(program.Inst)
 			p.total += len(program.Inst)

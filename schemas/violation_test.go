@@ -66,11 +66,11 @@ func TestViolationsOfArguments(t *testing.T) {
 		{"admin.put", `{}`, []Violation{{"", "must have exactly one of the members api_key, user, role, new_tenant, data"}}},
 		{"skill.call", `{"skill":"a","input":{},"from":"f_1"}`, []Violation{{"", "has a form that is not allowed"}}},
 		{"skill.call", `{"skill":"a","input":[]}`, []Violation{{"/input", "must be object"}}},
-		{"step.finish", `{"task_id":"t","status":"done"}`, []Violation{{"", "must have exactly one of the members memory_key, reply, order"}}},
+		{"step.finish", `{"task_id":"t","status":"done"}`, []Violation{{"", "must have exactly one of the members memory_key, reply, intent"}}},
 		{"step.finish", `{"task_id":"t","status":"failed","memory_key":"a:b:c:d"}`, []Violation{{"/memory_key", "is not allowed"}, {"/reason", "is required"}}},
 		{"plan.close", `{"plan_id":"p","epoch":1,"status":"failed","response":"x"}`, []Violation{{"/failure", "is required"}, {"/response", "is not allowed"}}},
 		{"read_lines", `{"file_id":"f","start":-1,"n":1001}`, []Violation{{"/n", "must be at most 1000"}, {"/start", "must be at least 0"}}},
-		{"order.resolve", `{"intent_id":"x","status":"maybe","reason":""}`, []Violation{{"/intent_id", "must match ^sha256:[0-9a-f]{64}$"}, {"/reason", "must have at least 1 characters"}, {"/status", `must be one of "done", "failed"`}}},
+		{"intent.resolve", `{"intent_id":"x","status":"maybe","reason":""}`, []Violation{{"/intent_id", "must match ^sha256:[0-9a-f]{64}$"}, {"/reason", "must have at least 1 characters"}, {"/status", `must be one of "done", "failed"`}}},
 		{"soul.get", `{"x":1}`, []Violation{{"/x", "unknown member"}}},
 	} {
 		t.Run(tt.typ, func(t *testing.T) {

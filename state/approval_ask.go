@@ -74,7 +74,7 @@ func (h Hold) checkItems(items []string) error {
 	}
 	for i, id := range items {
 		if !slices.ContainsFunc(a.Items, func(x catalog.AskItem) bool { return x.ID == id }) {
-			return illegal(fmt.Sprintf("/intent/args/items/%d", i), "the held order does not ask about an item of this id")
+			return illegal(fmt.Sprintf("/intent/args/items/%d", i), "the held intent does not ask about an item of this id")
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestApprovals(t *testing.T) {
 		"another server":         {task("crm.*", lead), "skill.call", `{"skill":"crm2.list"}`, false},
 		"every server":           {task("*.*", lead), "skill.call", `{"skill":"mail.send"}`, true},
 		"a tool of writ":         {task("exec_python", lead), "exec_python", `{"script":"1"}`, true},
-		"an order of a tool":     {task("search", lead), "memory.query", `{}`, true},
+		"an intent of a tool":    {task("search", lead), "memory.query", `{}`, true},
 		"its end":                {task("*.*", lead), "step.finish", `{}`, false},
 		"arguments that need it": {task("crm.close", some), "skill.call", `{"skill":"crm.close","input":{"n":10}}`, true},
 		"others":                 {task("crm.close", some), "skill.call", `{"skill":"crm.close","input":{"n":9}}`, false},

@@ -84,11 +84,11 @@ func (v *View) CheckRepeat(tenant string, by intents.Role, typ string, args json
 		}
 	}
 	if once && len(before) != c.Occurrence && !unknown {
-		return intents.Refuse(intents.ConflictIdempotency, "/context/occurrence", fmt.Sprintf("%d equal orders of the step come before it, not %d", len(before), c.Occurrence))
+		return intents.Refuse(intents.ConflictIdempotency, "/context/occurrence", fmt.Sprintf("%d equal intents of the step come before it, not %d", len(before), c.Occurrence))
 	}
 	return nil
 }
 
 func repeated(intentID string) error {
-	return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal order with an effect was committed before: "+intentID)
+	return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal intent with an effect was committed before: "+intentID)
 }

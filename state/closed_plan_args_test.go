@@ -56,7 +56,7 @@ func TestClosedPlansKeepNoArguments(t *testing.T) {
 		return intents.CodeOf(l.View().CheckRepeat("default", intents.RoleWorkflow, "skill.call", args, intents.Context{PlanID: "p1", Step: 1, Revision: 1}, true))
 	}
 	if was, other := equal(secret), equal(json.RawMessage(`{}`)); was == other {
-		t.Errorf("an equal order gives %q, another one %q", was, other)
+		t.Errorf("an equal intent gives %q, another one %q", was, other)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestResolvedAreBounded(t *testing.T) {
 	for n := range most + 10 {
 		at := l.call("")
 		l.ends(at, intents.StatusIndetermined)
-		l.transition("order.resolve", catalog.IntentResolve{IntentID: fmt.Sprint("order ", at), Status: "done", Reason: "seen"})
+		l.transition("intent.resolve", catalog.IntentResolve{IntentID: fmt.Sprint("intent ", at), Status: "done", Reason: "seen"})
 		if last = at; n == 0 {
 			first = at
 		}
@@ -114,7 +114,7 @@ func TestResolvedAreBounded(t *testing.T) {
 	for at, want := range map[int64]intents.Status{first: intents.StatusIndetermined, last: intents.Done} {
 		out := intents.Outcome{Status: intents.StatusIndetermined}
 		if l.Resolve(at, &out); out.Status != want {
-			t.Errorf("the order at %d is %s, want %s", at, out.Status, want)
+			t.Errorf("the intent at %d is %s, want %s", at, out.Status, want)
 		}
 	}
 	if n := strings.Count(l.image(), `"done"`); n > most {

@@ -2,7 +2,7 @@ package state
 
 import "testing"
 
-// WithLogout adds the example of docs/orders.md to the transitions until the test ends.
+// WithLogout adds the example of docs/intents.md to the transitions until the test ends.
 func WithLogout(t *testing.T) {
 	t.Helper()
 	transitions[logout.Type] = logout

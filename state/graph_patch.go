@@ -62,7 +62,7 @@ func (v *View) patchable(o Intent, a catalog.GraphPatch) (*plan, error) {
 	case p.View.UserID != o.User && o.Signer != intents.RoleOperator:
 		return nil, intents.Refuse(intents.TaskScope, at, "the run belongs to another user")
 	case o.Context.PlanID != "":
-		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "a patch is no order of a plan: name the run in run_id alone")
+		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "a patch is no intent of a plan: name the run in run_id alone")
 	case final(p.View.Status):
 		return nil, illegal(at, "the run is "+string(p.View.Status))
 	case p.View.Run.ReplayOf != "":

@@ -32,7 +32,7 @@ var hitlApprove = newTransition(TypeApprove,
 			return Effect{}, err
 		}
 		if !slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, h.Requesters) }) {
-			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this order, or through the API key of the one who asked")
+			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this intent, or through the API key of the one who asked")
 		}
 		switch a.Decision {
 		case catalog.DecisionApprove:
@@ -48,7 +48,7 @@ var hitlApprove = newTransition(TypeApprove,
 	func(s *State, o Intent, a catalog.Approve) error {
 		h := s.heldFor(o.Tenant, a)
 		if h == nil {
-			return fmt.Errorf("an approval of an order that is not held")
+			return fmt.Errorf("an approval of an intent that is not held")
 		}
 		switch a.Decision {
 		case catalog.DecisionApprove:
@@ -91,13 +91,13 @@ func (v *View) heldFor(tenant string, a catalog.Approve) (Hold, error) {
 	h, ok := v.hold(tenant, a.IntentID)
 	switch {
 	case !ok:
-		return h, illegal("/intent/args/intent_id", "no held order of this tenant has this intent_id")
+		return h, illegal("/intent/args/intent_id", "no held intent of this tenant has this intent_id")
 	case a.RunID == "":
 		return h, nil
 	}
 	v.addRead(SubjectPlan(tenant, a.RunID))
 	if v.s.heldFor(tenant, a) == nil {
-		return Hold{}, illegal("/intent/args/run_id", "the order does not wait at this node of a run of this tenant")
+		return Hold{}, illegal("/intent/args/run_id", "the intent does not wait at this node of a run of this tenant")
 	}
 	return h, nil
 }

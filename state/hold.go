@@ -84,7 +84,7 @@ func (s *State) applyRelease(r storage.Record) error {
 func (s *State) release(rel Release, position int64, at time.Time) error {
 	h := s.dropHold(rel.Target)
 	if h == nil {
-		return fmt.Errorf("releases order %d, which is not held", rel.Target)
+		return fmt.Errorf("releases intent %d, which is not held", rel.Target)
 	}
 	s.holds.released[rel.Target] = position
 	o := releasedIntent(h.Intent, rel, position, at)

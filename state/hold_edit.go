@@ -32,15 +32,15 @@ func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) e
 	refuse := func(reason string) error { return illegal("/intent/args/decision", reason) }
 	switch {
 	case h.Signer != intents.RoleTask || h.Context.PlanID == "":
-		return refuse("only the order of a task can be edited, since its next task orders what is left of it: reject it, or request changes")
+		return refuse("only the intent of a task can be edited, since its next task signs what is left of it: reject it, or request changes")
 	case v.s.ofNode(h):
-		return refuse("the order of a node is what the graph of its run says: patch the run, reject the order, or request changes")
+		return refuse("the intent of a node is what the graph of its run says: patch the run, reject the intent, or request changes")
 	case h.Type == intents.TypeAgentAsk:
-		return refuse("an order that opens a task cannot be edited: reject it, or request changes")
+		return refuse("an intent that opens a task cannot be edited: reject it, or request changes")
 	case h.Terms.Masks():
-		return refuse("arguments of the order are masked, so it cannot be edited: reject it, or request changes")
+		return refuse("arguments of the intent are masked, so it cannot be edited: reject it, or request changes")
 	case bytes.Equal(args, h.Args):
-		return illegal("/intent/args/args", "these are the arguments of the held order: approve it")
+		return illegal("/intent/args/args", "these are the arguments of the held intent: approve it")
 	}
 	var was, is catalog.SkillCall // other intents have no skill
 	if json.Unmarshal(h.Args, &was) == nil && json.Unmarshal(args, &is) == nil && was.Skill != is.Skill {
@@ -48,7 +48,7 @@ func (v *View) editable(h Hold, editor intents.Approver, args json.RawMessage) e
 	}
 	for _, rule := range h.Terms.Rules {
 		if !v.s.dir.CanMeet(h.Tenant, rule, h.Requesters.And(editor)) {
-			return refuse("whoever edits an order cannot approve it under four eyes, and nobody else could meet " + rule.ID + ": request changes")
+			return refuse("whoever edits an intent cannot approve it under four eyes, and nobody else could meet " + rule.ID + ": request changes")
 		}
 	}
 	return v.misfit(h.Type, args)
@@ -63,7 +63,7 @@ func (s *State) ofNode(h Hold) bool {
 
 // misfit validates edited arguments against the schema of their type.
 func (v *View) misfit(typ string, args json.RawMessage) error {
-	wrong := []schemas.Violation{{Reason: "the catalog does not have the type of the held order any more"}}
+	wrong := []schemas.Violation{{Reason: "the catalog does not have the type of the held intent any more"}}
 	if row, ok := v.types.Lookup(typ); ok {
 		schema, err := row.ArgsSchema()
 		if err != nil {

@@ -112,7 +112,7 @@ func (o *Intent) readBody(r storage.Record) error {
 	if err != nil {
 		return err
 	}
-	_, o.Erased = r.Erased[storage.PartIntent]
+	_, o.Erased = r.Erased[storage.PartEnvelope]
 	if raw, there := r.Parts[storage.PartReplay]; there {
 		if err := json.Unmarshal(raw, &o.Replay); err != nil {
 			return err

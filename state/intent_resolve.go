@@ -16,7 +16,7 @@ var intentResolve = operators(TypeResolve,
 		v.addRead(SubjectIntent(a.IntentID))
 		x, ok := v.s.unknown[a.IntentID]
 		if !ok || (x.Tenant != o.Tenant && o.Tenant != systemTenant) {
-			return Effect{}, illegal("/intent/args/intent_id", "no indeterminate order of this tenant has this intent_id")
+			return Effect{}, illegal("/intent/args/intent_id", "no indeterminate intent of this tenant has this intent_id")
 		}
 		writes := []storage.Subject{SubjectIntent(a.IntentID)}
 		if x.HistoryIndex != notInHistory {
@@ -28,7 +28,7 @@ var intentResolve = operators(TypeResolve,
 	func(s *State, _ Intent, a catalog.IntentResolve) error {
 		x, ok := s.unknown[a.IntentID]
 		if !ok {
-			return fmt.Errorf("order.resolve of an order that is not indeterminate")
+			return fmt.Errorf("intent.resolve of an intent that is not indeterminate")
 		}
 		delete(s.unknown, a.IntentID)
 		s.resolved[x.Position] = a.Status

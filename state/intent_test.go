@@ -15,7 +15,7 @@ func TestOlderForm(t *testing.T) {
 	for name, payload := range map[string]string{"python": `{"actor":{"tenant":"a"},"intent":{"args":{},"type":"exec_python"}}`, "router": `{"actor":{"tenant":"a"},"intent":{"args":{},"type":"cancel"}}`} {
 		parts := map[string]json.RawMessage{storage.PartInputs: json.RawMessage(`{}`)}
 		for part, v := range map[string]any{
-			storage.PartIntent:   map[string]string{"payload": payload},
+			storage.PartEnvelope: map[string]string{"payload": payload},
 			storage.PartDecision: intents.Decision{Verdict: intents.Allow, Code: intents.OK, IntentID: intents.Digest(nil), Executor: name, Key: strings.Repeat("0", 32)},
 		} {
 			raw, err := json.Marshal(v)

@@ -42,10 +42,10 @@ func TestTransitions(t *testing.T) {
 
 var fenced = regexp.MustCompile("(?s)```(go|json)\n(.*?)```")
 
-// inDocs returns the blocks of docs/orders.md: the row, two schemas, the file.
+// inDocs returns the blocks of docs/intents.md: the row, two schemas, the file.
 func inDocs(t *testing.T) (args, result json.RawMessage, file string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/orders.md")
+	page, err := os.ReadFile("../docs/intents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func inDocs(t *testing.T) (args, result json.RawMessage, file string) {
 	return json.RawMessage(blocks[1][2]), json.RawMessage(blocks[2][2]), blocks[3][2]
 }
 
-// withLogout is the catalog with the row of docs/orders.md. A row with schemas of its
+// withLogout is the catalog with the row of docs/intents.md. A row with schemas of its
 // own has a vendor's name.
 func withLogout(t *testing.T) *catalog.Catalog {
 	t.Helper()
@@ -84,7 +84,7 @@ func withLogout(t *testing.T) *catalog.Catalog {
 	return c
 }
 
-// TestNewIntent adds an intent type of the router as docs/orders.md describes, and nothing else.
+// TestNewIntent adds an intent type of the router as docs/intents.md describes, and nothing else.
 // Such an intent is judged and applied like any other, and a restart replays it.
 func TestNewIntent(t *testing.T) {
 	_, _, file := inDocs(t)

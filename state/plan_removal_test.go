@@ -39,7 +39,7 @@ func (l *testLog) take(c state.Content) int64 {
 	if o := c.Intent; o != nil {
 		o.Position, o.Recorded, o.At, o.Now = c.Position, c.Position, c.At, c.At
 		if o.Decision.IntentID == "" {
-			o.Decision.IntentID = fmt.Sprint("order ", c.Position)
+			o.Decision.IntentID = fmt.Sprint("intent ", c.Position)
 		}
 	}
 	l.next++
@@ -151,7 +151,7 @@ func TestClosedPlansLeave(t *testing.T) {
 		t.Error("an open plan has left")
 	}
 	if l.call("p1"); l.has("p1") {
-		t.Error("an order has brought a plan back")
+		t.Error("an intent has brought a plan back")
 	}
 }
 
@@ -176,7 +176,7 @@ func TestPlansWaitForTheirIntents(t *testing.T) {
 			at := l.call("p1")
 			l.ends(at, intents.StatusIndetermined)
 			return func() {
-				l.transition("order.resolve", catalog.IntentResolve{IntentID: fmt.Sprint("order ", at), Status: "done", Reason: "seen"})
+				l.transition("intent.resolve", catalog.IntentResolve{IntentID: fmt.Sprint("intent ", at), Status: "done", Reason: "seen"})
 			}
 		},
 		"several": func(l *testLog) func() {
@@ -204,7 +204,7 @@ func TestPlansWaitForTheirIntents(t *testing.T) {
 				}
 				l.advance(2 * state.PlanKept)
 				if !l.has("p1") {
-					t.Fatal("has left before its order ended")
+					t.Fatal("has left before its intent ended")
 				}
 				resolve()
 				if l.has("p1") {
@@ -255,7 +255,7 @@ func TestImagesLeaveAlike(t *testing.T) {
 				delete(calls, at)
 			case len(unknown) > 0:
 				at := some(unknown)
-				l.transition("order.resolve", catalog.IntentResolve{IntentID: fmt.Sprint("order ", at), Status: "failed", Reason: "seen"})
+				l.transition("intent.resolve", catalog.IntentResolve{IntentID: fmt.Sprint("intent ", at), Status: "failed", Reason: "seen"})
 				plans[unknown[at]].waits(-1)
 				delete(unknown, at)
 			default:

@@ -22,7 +22,7 @@ var planRevise = newTransition(TypePlan,
 		case p.View.Agent != "":
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is the agent "+p.View.Agent+"'s: nobody plans it")
 		case (a.Route != nil) != (o.Signer == intents.RoleManager):
-			return Effect{}, intents.Refuse(intents.KeyRole, "/sig", "planners seal plans, and managers those that are routed")
+			return Effect{}, intents.Refuse(intents.KeyRole, "/sig", "planners sign plans, and managers those that are routed")
 		case p.Routing != nil || a.Route != nil:
 			return v.judgeRoute(o, p, a)
 		case p.Exhausted:

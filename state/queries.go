@@ -225,9 +225,9 @@ func RestoreTexts(p *catalog.PlanView, o Intent) error {
 
 // Stats is the size of the state of plans in memory.
 type Stats struct {
-	Intents int   `json:"orders"` // of executors, without an outcome
-	Open    int   `json:"open"`   // plans
-	Closed  int   `json:"closed"` // plans
+	Intents int   `json:"intents"` // of executors, without an outcome
+	Open    int   `json:"open"`    // plans
+	Closed  int   `json:"closed"`  // plans
 	Tasks   int   `json:"tasks"`
 	Words   int64 `json:"words"` // bytes of texts: requests, tasks of steps and answers
 }

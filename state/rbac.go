@@ -31,7 +31,7 @@ func (d *Directory) Permits(e *intents.Envelope, capability string) (roles []str
 	}
 	for _, c := range needed {
 		if len(declared) > 0 && !Covers(declared, c) {
-			return roles, forbidden("/constraints/capabilities", "the order needs "+c+", which it does not declare")
+			return roles, forbidden("/constraints/capabilities", "the intent needs "+c+", which it does not declare")
 		}
 	}
 	return roles, nil

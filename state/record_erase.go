@@ -15,7 +15,7 @@ var recordErase = operators(TypeErase,
 	func(v *View, o Intent, a catalog.RecordErase) (Effect, error) {
 		v.addRead(SubjectIntent(a.IntentID))
 		if x, open := v.s.unknown[a.IntentID]; open && x.Tenant == TargetTenant(o.Tenant, a.Tenant) {
-			return Effect{}, illegal("/intent/args/intent_id", "nobody knows how the order ended: resolve it first")
+			return Effect{}, illegal("/intent/args/intent_id", "nobody knows how the intent ended: resolve it first")
 		}
 		return Effect{catalog.EraseResult{Accepted: true, Remaining: catalog.RemainingCopies(a.Parts)}, []storage.Subject{SubjectIntent(a.IntentID)}}, nil
 	},
@@ -23,7 +23,7 @@ var recordErase = operators(TypeErase,
 		s.erasures.number++
 		e := Erasure{s.erasures.number, TargetTenant(o.Tenant, a.Tenant), a.Position, a.Parts}
 		s.erasures.pending = append(s.erasures.pending, e)
-		if !slices.Contains(a.Parts, catalog.ErasesIntent) {
+		if !slices.Contains(a.Parts, catalog.ErasesEnvelope) {
 			return nil
 		}
 		for _, p := range s.plans {
@@ -41,7 +41,7 @@ var recordErase = operators(TypeErase,
 
 // ErasedParts are the parts of a record that each name in a record.erase removes.
 var ErasedParts = map[storage.Kind]map[string][]string{
-	storage.KindIntent:  {catalog.ErasesIntent: {storage.PartIntent, storage.PartGrant, storage.PartReplay}},
+	storage.KindIntent:  {catalog.ErasesEnvelope: {storage.PartEnvelope, storage.PartGrant, storage.PartReplay}},
 	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}},
 }
 

@@ -22,7 +22,7 @@ type run struct {
 	// Unknown: texts of its graph were erased.
 	Unknown bool `json:"unknown,omitempty"`
 	// Intents of the nodes' last attempts, by step.
-	Intents map[int]*nodeIntent `json:"orders,omitempty"`
+	Intents map[int]*nodeIntent `json:"intents,omitempty"`
 
 	Replay *replay `json:"replay,omitempty"` // nil: it repeats no other run
 }
@@ -260,11 +260,11 @@ func (p *plan) finishable(v *View, o Intent, t *task, a catalog.StepFinish) erro
 	case a.Status == "done" && agent && o.TextSize("reply") == 0:
 		return illegal("/intent/args/reply", "the task of an agent's node ends with a reply")
 	case a.Status == "done" && !agent && (a.Intent == "" || n == nil || n.ID != a.Intent || n.Status != string(intents.Done)):
-		return illegal("/intent/args/order", "done names the order of the node, which is done")
+		return illegal("/intent/args/intent", "done names the intent of the node, which is done")
 	case a.Status == "failed" && !agent && n != nil && n.Status == string(intents.Done):
-		return illegal("/intent/args/status", "the order of the node is done: so is the node")
+		return illegal("/intent/args/status", "the intent of the node is done: so is the node")
 	case a.Status == "failed" && !agent && n != nil && n.Status == statusOpen && o.Signer == intents.RoleTask:
-		return illegal("/intent/args/status", "the order of the node is being carried out")
+		return illegal("/intent/args/status", "the intent of the node is being carried out")
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (p *plan) finishable(v *View, o Intent, t *task, a catalog.StepFinish) erro
 // effect.
 func (p *plan) checkNodeRepeat(s *catalog.StepView, c intents.Context) error {
 	if c.Occurrence != s.Attempts {
-		return intents.Refuse(intents.TaskScope, "/context/occurrence", fmt.Sprintf("%d attempts of the node have failed, and its order says so", s.Attempts))
+		return intents.Refuse(intents.TaskScope, "/context/occurrence", fmt.Sprintf("%d attempts of the node have failed, and its intent says so", s.Attempts))
 	}
 	if n := p.Run.Intents[s.Step]; n != nil && n.Status != undelivered {
 		return repeated(n.ID)

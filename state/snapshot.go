@@ -49,7 +49,7 @@ type image struct {
 	BreakerTerms *intents.BreakerTerms `json:"breaker_terms,omitempty"` // nil: the defaults
 
 	Plans    int                    `json:"plans"` // number that follow
-	Intents  map[int64]*openIntent  `json:"orders"`
+	Intents  map[int64]*openIntent  `json:"intents"`
 	Unknown  map[string]*openIntent `json:"unknown"`
 	Holds    map[int64]*Hold        `json:"holds"`
 	Edits    map[string]*edit       `json:"edits,omitempty"`
@@ -186,7 +186,7 @@ func Open(r io.Reader) (*State, error) {
 		case p != nil && notInHistory <= x.HistoryIndex && x.HistoryIndex < len(p.IntentHistory):
 			p.pending++
 		case x.Plan != "" || x.HistoryIndex != notInHistory:
-			return nil, errors.New("state: an order of a plan that is not there")
+			return nil, errors.New("state: an intent of a plan that is not there")
 		}
 	}
 	for _, h := range m.Holds {

@@ -52,8 +52,8 @@ func TestOpenJudgesByTheSameRules(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for _, text := range []string{
 		``, `[]`, `{"plans":1}`, `{} {}`,
-		`{"orders":{"1":null}}`, `{"unknown":{"a":null}}`, `{"holds":{"1":null}}`,
-		`{"orders":{"1":{"plan":"acme/p","fact":-1}}}`, `{"orders":{"1":{"plan":"","fact":0}}}`,
+		`{"intents":{"1":null}}`, `{"unknown":{"a":null}}`, `{"holds":{"1":null}}`,
+		`{"intents":{"1":{"plan":"acme/p","fact":-1}}}`, `{"intents":{"1":{"plan":"","fact":0}}}`,
 		`{"plans":1} {"tasks":[null]}`, `{"plans":1} {"runs":{"asks":{"shop":null}}}`, `{"plans":1} {"view":{"status":"complete"}}`,
 	} {
 		if _, err := state.Open(strings.NewReader(text)); err == nil {

@@ -53,7 +53,7 @@ type State struct {
 	tasks    map[string]*task       // "tenant/task_id"
 	taskKID  map[string]string      // kid to "tenant/task_id"
 	intents  map[int64]*openIntent  // open and held intents, by position
-	unknown  map[string]*openIntent // indeterminate intents by intent_id, until order.resolve
+	unknown  map[string]*openIntent // indeterminate intents by intent_id, until intent.resolve
 	holds    holds                  // intents pending approval
 	resolved map[int64]string       // resolved intents by position, the latest maxResolved: done, failed
 	erasures erasures               // not known to be carried out

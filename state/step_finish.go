@@ -41,7 +41,7 @@ var stepFinish = newTransition(TypeStepFinish,
 		case a.WorkflowComplete && (t.plan.Runs == nil || t.plan.Runs.Remote == nil || t.Ask != "" || a.Status != "done"):
 			return Effect{}, illegal("/intent/args/workflow_complete", "only the task of a remote agent's plan says so, with its reply")
 		case a.Status == "held" && !t.plan.heldBy(t):
-			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")
+			return Effect{}, illegal("/intent/args/status", "no intent of this step waits, nor was one of this task held")
 		}
 		after := t.plan.clone()
 		after.finish(t, a, o.At, o.Now)

@@ -62,7 +62,7 @@ func SubjectTask(tenant, task string) storage.Subject {
 }
 
 // SubjectIntent is an intent that is held, indeterminate or resolved.
-func SubjectIntent(intentID string) storage.Subject { return storage.Subject("order/" + intentID) }
+func SubjectIntent(intentID string) storage.Subject { return storage.Subject("intent/" + intentID) }
 
 func subjectGrants(tenant, sub string) storage.Subject {
 	return storage.Subject("grants/" + tenant + "/" + sub)

@@ -128,7 +128,7 @@ func unknownTypes(bounds json.RawMessage, known *catalog.Catalog) (out []mistake
 	}
 	for _, typ := range slices.Sorted(maps.Keys(byType)) {
 		if typ != "*" && !strings.HasPrefix(typ, "x.") && !slices.Contains(types, typ) {
-			out = append(out, mistake{"/data/value/" + schemas.Escape(typ), catalog.Like("no order has this type", typ, types), "see docs/catalog.md; * is for all types"})
+			out = append(out, mistake{"/data/value/" + schemas.Escape(typ), catalog.Like("no intent has this type", typ, types), "see docs/catalog.md; * is for all types"})
 		}
 	}
 	return out
@@ -210,7 +210,7 @@ func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
 			if few, err := t.tooFew(rows.Data[key]); key == "approval" && few && err == nil {
 				out = append(out, Misput{
 					Tenant: id, Row: "data approval", Pointer: "/data/value", Denies: true,
-					Reason: "orders that must wait for people are denied, since too few people may approve them",
+					Reason: "intents that must wait for people are denied, since too few people may approve them",
 					Do:     "writ user put NAME --role approver --tenant " + id,
 				})
 				continue

@@ -25,7 +25,7 @@ const (
 	TypeSchedulePut  = "schedule.put"
 	TypeScheduleList = "schedule.list"
 	TypeGrantRevoke  = "grant.revoke"
-	TypeResolve      = "order.resolve"
+	TypeResolve      = "intent.resolve"
 	TypeErase        = "record.erase"
 
 	TypeWorkflowStart = "workflow.start"

@@ -73,7 +73,7 @@ func (v *View) HasRead(subject storage.Subject) bool {
 func (v *View) HasReadIntents() bool {
 	for subject := range v.asserts {
 		switch kind, _, _ := strings.Cut(string(subject), "/"); kind {
-		case "plan", "planstate", "effects", "task", "order", "session", "request", "schedules":
+		case "plan", "planstate", "effects", "task", "intent", "session", "request", "schedules":
 			return true
 		}
 	}

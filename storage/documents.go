@@ -16,7 +16,7 @@ const (
 	IndexMessages   = "agent_messages"
 	IndexMoments    = "agent_moments"
 	IndexEvents     = "agent_events"
-	IndexIntents    = "agent_orders"      // the search index of the journal: one entry per intent record
+	IndexIntents    = "agent_intents"     // the search index of the journal: one entry per intent record
 	IndexSkillCalls = "agent_skill_calls" // the typed audit of skill calls
 	IndexSchemas    = "agent_schemas"
 	IndexRuns       = "workflow_runs"

@@ -28,7 +28,7 @@ func Follow(r Record) (f Follows, ok bool) {
 	case KindControl:
 		return f, true
 	case KindIntent:
-		return f, f.order(r)
+		return f, f.intent(r)
 	case KindOutcome, KindRelease, KindTakeover:
 		var about struct {
 			Target *int64 `json:"of"`
@@ -80,9 +80,9 @@ func HolderOf(ctx context.Context, records Records, position int64) (Holder, err
 	return h, ErrNotFound
 }
 
-// order reads an intent: each takes a key. A refusal takes that of its intent_id and code, so
+// intent reads an intent: each takes a key. A refusal takes that of its intent_id and code, so
 // that it is recorded once.
-func (f *Follows) order(r Record) bool {
+func (f *Follows) intent(r Record) bool {
 	d, err := intents.ReadDecision(r.Parts[PartDecision])
 	if err != nil || d.IntentID == "" {
 		return false

@@ -22,7 +22,7 @@ type Kind string
 
 // The kinds of records.
 const (
-	KindIntent   Kind = "order"    // a decision about a signed intent: allow, deny or hold
+	KindIntent   Kind = "intent"   // a decision about a signed intent: allow, deny or hold
 	KindOutcome  Kind = "outcome"  // how an intent ended
 	KindRelease  Kind = "release"  // a held intent continues
 	KindTakeover Kind = "takeover" // another attempt at an open intent begins
@@ -31,7 +31,7 @@ const (
 
 // Parts of a record. Each part is one JSON document.
 const (
-	PartIntent   = "order"
+	PartEnvelope = "envelope"
 	PartGrant    = "grant"
 	PartDecision = "decision"
 	PartInputs   = "facts"
@@ -110,7 +110,7 @@ func DigestOf(parts map[string]string) (string, error) {
 type Key [16]byte
 
 // IntentKey is the idempotency key, scoped to tenant, user and type.
-func IntentKey(tenant, user, typ, key string) Key { return hashKey("order", tenant, user, typ, key) }
+func IntentKey(tenant, user, typ, key string) Key { return hashKey("intent", tenant, user, typ, key) }
 
 // RefusalKey is the key of a refusal, so that it is recorded once per intent and
 // code.
@@ -216,22 +216,22 @@ type Holder struct {
 
 // ErrFull reports that free disk is below the floor: no new intent is accepted; outcomes
 // still are.
-var ErrFull = errors.New("storage: not enough free disk for new orders")
+var ErrFull = errors.New("storage: not enough free disk for new intents")
 
 // ErrQuota reports that a tenant has reached its limit of bytes.
 var ErrQuota = errors.New("storage: the tenant holds as many bytes as it may")
 
 // ErrNotReady reports that something prevents the process from accepting new intents;
 // outcomes are still accepted.
-var ErrNotReady = errors.New("storage: no new order is taken now")
+var ErrNotReady = errors.New("storage: no new intent is taken now")
 
 // ErrFinished reports that the intent has an outcome already, or another attempt took
 // it over.
-var ErrFinished = errors.New("storage: order already finished")
+var ErrFinished = errors.New("storage: intent already finished")
 
 // ErrHeld reports that the intent waits for approval; only a commit releases or ends
 // it.
-var ErrHeld = errors.New("storage: order is held")
+var ErrHeld = errors.New("storage: intent is held")
 
 // ErrNotFound reports that there is no such record, document or blob.
 var ErrNotFound = errors.New("storage: not found")

@@ -65,11 +65,11 @@ func ReadSummary(parts map[string]json.RawMessage) (s Summary, err error) {
 // Body reads the body from an intent's record: from the envelope or, once that is
 // erased, from its summary.
 func (r Record) Body() (intents.Body, error) {
-	if _, erased := r.Erased[PartIntent]; erased {
+	if _, erased := r.Erased[PartEnvelope]; erased {
 		s, err := ReadSummary(r.Parts)
 		return s.Body(), err
 	}
-	signed, err := intents.ReadSigned(r.Parts[PartIntent])
+	signed, err := intents.ReadSigned(r.Parts[PartEnvelope])
 	if err != nil {
 		return intents.Body{}, err
 	}

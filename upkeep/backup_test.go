@@ -83,13 +83,13 @@ func written(t *testing.T, n *node.Node, dir string) {
 			out, of, err := state.OutcomeOf(rec)
 			must(t, err)
 			if ended[of]++; out.Status != intents.Done || ended[of] > 1 {
-				t.Errorf("order %d: outcome %d is %s", of, ended[of], out.Code)
+				t.Errorf("intent %d: outcome %d is %s", of, ended[of], out.Code)
 			}
 		default:
 		}
 	}
 	if total < 4 {
-		t.Errorf("%d orders", total)
+		t.Errorf("%d intents", total)
 	}
 	souls, err := documentsOf(t.Context(), documentsBeside(t, dir), "system", storage.IndexSouls)
 	must(t, err)
@@ -99,7 +99,7 @@ func written(t *testing.T, n *node.Node, dir string) {
 		}
 		must(t, json.Unmarshal(doc.Body, &soul))
 		if s := last[soul.UserID]; doc.Position != s.Position {
-			t.Errorf("%s: the document is of %d, the last order of %d", soul.UserID, doc.Position, s.Position)
+			t.Errorf("%s: the document is of %d, the last intent of %d", soul.UserID, doc.Position, s.Position)
 		}
 	}
 	if len(souls) != 4 {
@@ -144,7 +144,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		made = append(made, b)
 	}
 	if accepted := stop(); accepted < 8 || made[4].Records <= made[0].Records {
-		t.Fatalf("there was no load: %d orders, %d to %d records", accepted, made[0].Records, made[4].Records)
+		t.Fatalf("there was no load: %d intents, %d to %d records", accepted, made[0].Records, made[4].Records)
 	}
 	for i, b := range made {
 		at := filepath.Join(to, fmt.Sprint("restored", i))

@@ -101,7 +101,7 @@ func moment(ctx context.Context, copies []*sqlite.Copy) (records int64, err erro
 			return 0, err
 		}
 	}
-	return records, fmt.Errorf("%w, in %d tries: make the backup when fewer orders come; where none come, the journal is older than the documents", errAhead, momentTries)
+	return records, fmt.Errorf("%w, in %d tries: make the backup when fewer intents come; where none come, the journal is older than the documents", errAhead, momentTries)
 }
 
 // errAhead: the moment of the documents is after an intent that the journal's moment lacks.

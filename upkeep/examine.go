@@ -126,7 +126,7 @@ func (e Examination) data() Finding {
 		return wrong(check, fmt.Errorf("%s: %w", at, err), "")
 	}
 	if free < e.FreeFloor {
-		return wrong(check, fmt.Errorf("%d MiB are free below %s, fewer than the %d MiB below which no order is taken", free>>20, at, e.FreeFloor>>20),
+		return wrong(check, fmt.Errorf("%d MiB are free below %s, fewer than the %d MiB below which no intent is taken", free>>20, at, e.FreeFloor>>20),
 			"make room, or lower free_disk_mb")
 	}
 	if at != e.Dir {
@@ -208,7 +208,7 @@ func (e Examination) clock() Finding {
 	})
 	if now.Add(leeway).Before(newest) {
 		return warned(check, fmt.Sprintf("it is %s, but the journal was written at %s", now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339)),
-			"set the clock, if it is wrong: orders would expire too late")
+			"set the clock, if it is wrong: intents would expire too late")
 	}
 	return found(check, now.UTC().Format(time.RFC3339))
 }
@@ -228,7 +228,7 @@ func (e Examination) running() []Finding {
 		return []Finding{wrong(check, err, "look at /readyz of the writ that runs")}
 	}
 	if len(up) == 0 {
-		return []Finding{found(check, "a writ uses the directory, and takes orders as far as it knows")}
+		return []Finding{found(check, "a writ uses the directory, and takes intents as far as it knows")}
 	}
 	var list []Finding
 	for _, c := range up {
@@ -297,7 +297,7 @@ func (e Examination) policy(ctx context.Context) []Finding {
 	if err := router.Prove(ctx, engine, e.Now); err != nil {
 		return append(list, wrong("proof", err, "the policy must keep the rule writ.selfproof.forbidden and allow the user role to find skills"))
 	}
-	return append(list, found("proof", "a forbidden order is refused with POLICY_DENIED, a forged one with SIGNATURE_INVALID, an expired one with EXPIRED_TTL; a good one passes"))
+	return append(list, found("proof", "a forbidden intent is refused with POLICY_DENIED, a forged one with SIGNATURE_INVALID, an expired one with EXPIRED_TTL; a good one passes"))
 }
 
 // Healthy reports whether nothing fails.

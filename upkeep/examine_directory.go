@@ -34,7 +34,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 		list = append(list, wrong(check, errors.New(text), m.Do))
 	}
 	if len(list) == 0 {
-		list = append(list, found(check, "every row is as an order of today could put it"))
+		list = append(list, found(check, "every row is as an intent of today could put it"))
 	}
 	versions, _ := approval.ReadVersions(e.Dir) // without them those that are approved
 	for _, tenant := range d.Tenants() {

@@ -82,7 +82,7 @@ func TestRetention(t *testing.T) {
 	collect(false) // no retention allows a removal
 	want(storage.IndexIntents, true, 0)
 
-	keep(t, longAgo(dir), "system", state.RetentionKey, `{"agent_orders": 30}`)
+	keep(t, longAgo(dir), "system", state.RetentionKey, `{"agent_intents": 30}`)
 	collect(true)
 	want(storage.IndexIntents, false, 0)
 	sound()
@@ -99,13 +99,13 @@ func TestRetention(t *testing.T) {
 	want(storage.IndexIntents, false, 1)
 
 	// A longer retention from now on: removed documents stay removed, and are not missed.
-	keep(t, config(dir), "system", state.RetentionKey, `{"agent_orders": 0}`)
+	keep(t, config(dir), "system", state.RetentionKey, `{"agent_intents": 0}`)
 	once(t, config(dir))
 	want(storage.IndexIntents, false, 2)
 	sound()
 
 	execute(t, filepath.Join(dir, "documents.db"), `DELETE FROM documents WHERE row = (SELECT min(row) FROM documents
-		WHERE space = (SELECT number FROM spaces WHERE name LIKE '%agent_orders'))`)
+		WHERE space = (SELECT number FROM spaces WHERE name LIKE '%agent_intents'))`)
 	if h, err := Fsck(t.Context(), dir, nil); err != nil || h.OK || h.FirstBad == nil {
 		t.Errorf("a document that is kept was removed: %+v %v", h, err)
 	}
@@ -119,7 +119,7 @@ func TestRetentionOfDefault(t *testing.T) {
 	if old, _ := count(t, dir, "system", storage.IndexIntents); old == 0 {
 		t.Fatal("nothing is old")
 	}
-	keep(t, config(dir), "system", state.DefaultRetentionKey, `{"agent_memory": 1, "agent_orders": 40}`)
+	keep(t, config(dir), "system", state.DefaultRetentionKey, `{"agent_memory": 1, "agent_intents": 40}`)
 	keeping(t, dir, func(d storage.Documents) {
 		for id, text := range map[string]string{"default:s:t:old": "m", ":embedder": "none of ours"} {
 			body, err := json.Marshal(map[string]any{

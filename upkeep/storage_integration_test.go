@@ -73,7 +73,7 @@ func TestIntegrationStorage(t *testing.T) {
 
 	// Documents past a retention are removed there, too, and whole months if no tenant retains
 	// them.
-	keep(t, cfg, "system", state.DefaultRetentionKey, `{"agent_orders": 1, "agent_events": 1}`)
+	keep(t, cfg, "system", state.DefaultRetentionKey, `{"agent_intents": 1, "agent_events": 1}`)
 	look, err := datadir.RemoteDocuments(remote)
 	must(t, err)
 	must(t, seeAll(t.Context(), look))

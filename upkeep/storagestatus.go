@@ -25,7 +25,7 @@ type StorageStatus struct {
 	BlobsAt     string      `json:"blobs_at"` // dir, or a URL
 	Indices     []IndexSize `json:"indices"`
 	Projections struct {
-		Behind int64 `json:"behind"` // intents that are not in agent_orders yet
+		Behind int64 `json:"behind"` // intents that are not in agent_intents yet
 	} `json:"projections"`
 	Disk struct {
 		Free  int64 `json:"free"`  // bytes that may still be filled

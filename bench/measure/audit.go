@@ -19,7 +19,7 @@ const DefaultIntents = 10_000
 // mebibytes that an audit may need, however long the log (the goal).
 const auditMemory = 1 << 10
 
-// audited makes a log of o.Orders decisions and measures its verification with
+// audited makes a log of o.Intents decisions and measures its verification with
 // and without replay, and the backtest of a policy on it, beside as many bare
 // signatures on all processors; and the opening of its journal.
 func audited(ctx context.Context, o Options) ([]Row, error) {
@@ -68,7 +68,7 @@ func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err e
 		return err
 	})
 	if err == nil && (!r.OK || r.Intents < m.intents || replay && r.Replayed == 0) {
-		err = fmt.Errorf("%d orders were made: %v", m.intents, r)
+		err = fmt.Errorf("%d intents were made: %v", m.intents, r)
 	}
 	return r, err
 }

@@ -23,7 +23,7 @@ deny contains {"id": "bench.reads", "reason": "Files are not read."} if input.in
 `
 
 // backtest tries a stricter policy on the log: today's and the new one decide
-// every order with the engine that decides in production, and remember nothing.
+// every intent with the engine that decides in production, and remember nothing.
 func (m madeLog) backtest(ctx context.Context, bare float64) (rows []Row, err error) {
 	today, err := policies.New(ctx, policies.Embedded())
 	if err != nil {
@@ -41,7 +41,7 @@ func (m madeLog) backtest(ctx context.Context, bare float64) (rows []Row, err er
 		return err
 	})
 	if err == nil && (b.Records < m.intents || b.Flipped == 0 || b.Unreplayable > 0) {
-		err = fmt.Errorf("%d orders were made, %d tried, %d flip, %d cannot be tried: %v", m.intents, b.Records, b.Flipped, b.Unreplayable, b.Why)
+		err = fmt.Errorf("%d intents were made, %d tried, %d flip, %d cannot be tried: %v", m.intents, b.Records, b.Flipped, b.Unreplayable, b.Why)
 	}
 	return []Row{newRow("backtest / ed25519.Verify on all processors", b.PerSecond, bare, "decisions per second", b.Records)}, err
 }

@@ -16,7 +16,7 @@ import (
 	"aob.dev/writ/audit"
 )
 
-// TestIntegrationAuditChangedBit: in a bundle of 2,000 real orders, a changed bit
+// TestIntegrationAuditChangedBit: in a bundle of 2,000 real intents, a changed bit
 // is found wherever it is, and the record that it stands in is named.
 func TestIntegrationAuditChangedBit(t *testing.T) {
 	const total, flips = 2_000, 24
@@ -72,12 +72,12 @@ func TestIntegrationAuditChangedBit(t *testing.T) {
 	}
 }
 
-// TestIntegrationAuditMemory: orders stay within their share of what a million may need,
-// verified only and replayed, too; an eighth of it does not depend on their number. WRIT_ORDERS
+// TestIntegrationAuditMemory: intents stay within their share of what a million may need,
+// verified only and replayed, too; an eighth of it does not depend on their number. WRIT_INTENTS
 // says how many.
 func TestIntegrationAuditMemory(t *testing.T) {
 	total := int64(20_000)
-	if text := os.Getenv("WRIT_ORDERS"); text != "" {
+	if text := os.Getenv("WRIT_INTENTS"); text != "" {
 		var err error
 		if total, err = strconv.ParseInt(text, 10, 64); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestIntegrationAuditMemory(t *testing.T) {
 		r, err := m.verify(t.Context(), replay)
 		top := peak()
 		if err != nil || r.Intents < total {
-			t.Fatalf("%d orders, %v", r.Intents, err)
+			t.Fatalf("%d intents, %v", r.Intents, err)
 		}
 		t.Logf("replay %v: %.0f MiB of %.0f", replay, top, bound)
 		if top > bound {

@@ -32,7 +32,7 @@ type madeLog struct {
 	trust   *audit.Trust
 }
 
-// makeLog plays turns until so many orders have been decided, over the
+// makeLog plays turns until so many intents have been decided, over the
 // product's own router, journal and ledger, and exports all of it to a file
 // below dir: real signatures, a grant for each turn, plans, tasks with keys of
 // their own, and refusals of every stage that leaves a record.
@@ -75,7 +75,7 @@ func (w *world) keepVersions(ctx context.Context) error {
 	return nil
 }
 
-// play has turns played by auditCallers at once until n orders are decided.
+// play has turns played by auditCallers at once until n intents are decided.
 func (w *world) play(ctx context.Context, n int64) (int64, error) {
 	var decided, next atomic.Int64
 	err := together(auditCallers, func(int) (bool, error) {
@@ -88,8 +88,8 @@ func (w *world) play(ctx context.Context, n int64) (int64, error) {
 	return decided.Load(), err
 }
 
-// played has n orders decided while the ledger follows, as it does in production,
-// and waits until all of it is published. More orders may be decided.
+// played has n intents decided while the ledger follows, as it does in production,
+// and waits until all of it is published. More intents may be decided.
 func (w *world) played(ctx context.Context, n int64, decided *int64) (s audit.Source, err error) {
 	secret, err := ledger.CreateSecret(filepath.Join(w.dir, "tags"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// opening measures what a node does with its journal before it takes orders: it
+// opening measures what a node does with its journal before it takes intents: it
 // reads and folds every record. Beside it the same records are only read, as by
 // whoever scans an open journal.
 func (m madeLog) opening(ctx context.Context) (row Row, err error) {
@@ -33,7 +33,7 @@ func (m madeLog) opening(ctx context.Context) (row Row, err error) {
 	}
 	scanned := time.Since(began)
 	if n != j.Next() || n < m.intents {
-		return row, fmt.Errorf("%d of %d records of %d orders were read", n, j.Next(), m.intents)
+		return row, fmt.Errorf("%d of %d records of %d intents were read", n, j.Next(), m.intents)
 	}
 	return newRow("opening the journal / scanning it", float64(n)/opened.Seconds(), float64(n)/scanned.Seconds(), "records per second", n), nil
 }

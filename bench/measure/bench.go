@@ -3,15 +3,15 @@
 //
 //	decide   process CPU of a decision (decode to policy, no I/O) over one bare
 //	         ed25519.Verify of the same signing inputs
-//	orders   whole orders per second (in, decided, committed, dispatched with a
+//	intents   whole intents per second (in, decided, committed, dispatched with a
 //	         ticket, outcome durable, receipt) beside bare fdatasync of one
-//	         record and JetStream publishes that sync always; and orders in a cell,
+//	         record and JetStream publishes that sync always; and intents in a cell,
 //	         whose journal is a stream on three servers, beside publishes to it
 //	journal  durable commits per second beside the same two
-//	cell     what a cell of a cluster spends on an order (CPU of its roles, bytes,
+//	cell     what a cell of a cluster spends on an intent (CPU of its roles, bytes,
 //	         documents, and groups of commits on a cluster of three), which the
 //	         simulation of package scale goes by
-//	audit    verifying and replaying a bundle of real orders, and trying a policy
+//	audit    verifying and replaying a bundle of real intents, and trying a policy
 //	         on it, beside bare ed25519.Verify of as many, on every processor;
 //	         and opening its journal beside scanning it
 //	storage  durable writes of many callers beside one, text search as documents
@@ -73,7 +73,7 @@ var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
 	"decide":  decide,
 	"journal": journal,
 	"mcp":     mcpCalls,
-	"orders":  intentRows,
+	"intents": intentRows,
 	"python":  python,
 	"storage": store,
 }

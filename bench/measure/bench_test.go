@@ -77,4 +77,4 @@ func benchmark(b *testing.B, name string) {
 
 func BenchmarkDecide(b *testing.B)  { benchmark(b, "decide") }
 func BenchmarkJournal(b *testing.B) { benchmark(b, "journal") }
-func BenchmarkIntents(b *testing.B) { benchmark(b, "orders") }
+func BenchmarkIntents(b *testing.B) { benchmark(b, "intents") }

@@ -19,8 +19,8 @@ const (
 	cellServers = 3 // of the journal
 )
 
-// cell measures what the parts of a cell spend on an order: the CPU of router and executor
-// beside bare ed25519.Verify, in turns; what a log of o.Orders comes to and what it takes
+// cell measures what the parts of a cell spend on an intent: the CPU of router and executor
+// beside bare ed25519.Verify, in turns; what a log of o.Intents comes to and what it takes
 // to follow it; and groups of commits of that size, as one message of three servers on
 // this machine, beside bare fdatasync of as many bytes.
 func cell(ctx context.Context, o Options) (rows []Row, err error) {
@@ -36,7 +36,7 @@ func cell(ctx context.Context, o Options) (rows []Row, err error) {
 	return append(rows, groups...), err
 }
 
-// measureCPU is the CPU of an order in a router that is answered at once, and what it takes
+// measureCPU is the CPU of an intent in a router that is answered at once, and what it takes
 // more over NATS, with an executor that verifies its tickets.
 func measureCPU(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	alone, err := newWorld(ctx, filepath.Join(dir, "alone"), time.Now)
@@ -81,7 +81,7 @@ func measureCPU(ctx context.Context, dir string, o Options) (rows []Row, err err
 	}, nil
 }
 
-// decision is a figure for inTurns: what it takes to decide such orders, and no more.
+// decision is a figure for inTurns: what it takes to decide such intents, and no more.
 func (w *world) decision(ctx context.Context) func() (float64, error) {
 	return func() (float64, error) {
 		signed, err := w.signLines(cellIntents)
@@ -91,14 +91,14 @@ func (w *world) decision(ctx context.Context) func() (float64, error) {
 		return block(len(signed), func(i int) error {
 			code, err := w.router.Decide(ctx, signed[i])
 			if err == nil && code != intents.OK {
-				err = fmt.Errorf("order %d is decided %s", i, code)
+				err = fmt.Errorf("intent %d is decided %s", i, code)
 			}
 			return errors.Join(err, ctx.Err())
 		})
 	}
 }
 
-// cpu is a figure for inTurns: the microseconds of process CPU of an order.
+// cpu is a figure for inTurns: the microseconds of process CPU of an intent.
 func (w *world) cpu(ctx context.Context) func() (float64, error) {
 	l := w.lane(cellCallers)
 	return func() (float64, error) {

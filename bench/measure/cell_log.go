@@ -20,7 +20,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// logged plays turns until o.Orders are decided and measures what is made of them. The
+// logged plays turns until o.Intents are decided and measures what is made of them. The
 // baseline of the last row is the bytes of a commit.
 func logged(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	w, err := newWorld(ctx, dir, time.Now)
@@ -37,7 +37,7 @@ func logged(ctx context.Context, dir string, o Options) (rows []Row, err error) 
 	return w.made(ctx)
 }
 
-// made is what the journal is, and what follows it makes, for each of its orders.
+// made is what the journal is, and what follows it makes, for each of its intents.
 func (w *world) made(ctx context.Context) ([]Row, error) {
 	var total, signed, all float64
 	for rec, err := range w.journal.Scan(ctx, 0) {
@@ -47,7 +47,7 @@ func (w *world) made(ctx context.Context) ([]Row, error) {
 		if rec.Kind == storage.KindIntent {
 			total++
 		}
-		signed += float64(len(rec.Parts[storage.PartIntent]))
+		signed += float64(len(rec.Parts[storage.PartEnvelope]))
 		for name, part := range rec.Parts {
 			all += float64(len(name) + len(part) + len(rec.Salts[name]))
 		}
@@ -102,14 +102,14 @@ func (w *world) made(ctx context.Context) ([]Row, error) {
 		newRow(scale.Apply, apply, apply, "µs", n),
 		newRow(scale.Recorder, projected, apply, "µs", n),
 		newRow(scale.Ledger, ledger, apply, "µs CPU", n),
-		row(scale.Documents, float64(documents), records, "an order, records"),
-		row(scale.DocumentBytes, size, all, "an order, journal"),
-		row(scale.LedgerBytes, leaves, all, "an order, journal"),
-		row(scale.StateBytes, kept, all, "an order, journal"),
-		newRow(scale.KeyBytes, keys/indexed, float64(len(storage.Key{})), "an order, one key", indexed),
+		row(scale.Documents, float64(documents), records, "an intent, records"),
+		row(scale.DocumentBytes, size, all, "an intent, journal"),
+		row(scale.LedgerBytes, leaves, all, "an intent, journal"),
+		row(scale.StateBytes, kept, all, "an intent, journal"),
+		newRow(scale.KeyBytes, keys/indexed, float64(len(storage.Key{})), "an intent, one key", indexed),
 		newRow(scale.Snapshot, snapshot/total, apply, "µs", n),
-		row(scale.SnapshotBytes, written, all, "an order, journal"),
-		row(scale.JournalBytes, all, signed, "an order, its sealed order"),
+		row(scale.SnapshotBytes, written, all, "an intent, journal"),
+		row(scale.JournalBytes, all, signed, "an intent, its envelope"),
 	}, nil
 }
 
@@ -191,10 +191,10 @@ func sizeOf(path string) (bytes float64, err error) {
 	return bytes, err
 }
 
-// indexed is how many orders an index is measured with.
+// indexed is how many intents an index is measured with.
 const indexed = 200_000
 
-// keyIndex is what a journal keeps in memory of orders that have ended.
+// keyIndex is what a journal keeps in memory of intents that have ended.
 func keyIndex() *sqlite.Index {
 	x, now := sqlite.NewIndex(), time.Now()
 	intent := storage.NewRecord(storage.KindIntent, now, nil)

@@ -17,14 +17,14 @@ import (
 	"aob.dev/writ/router"
 )
 
-// The orders of a block come from so many turns, each with a grant of its own;
+// The intents of a block come from so many turns, each with a grant of its own;
 // every user has asked turnsPerUser times.
 const (
 	decideTurns  = 32
 	turnsPerUser = 4
 )
 
-// decide measures decisions in blocks. Each block decides every order once with
+// decide measures decisions in blocks. Each block decides every intent once with
 // a new router, which remembers neither policy decisions nor grants: what it
 // saves is what this traffic repeats. Verify, decide and decide without the memo
 // take turns, and the medians of their blocks are compared.
@@ -44,7 +44,7 @@ func decide(ctx context.Context, o Options) ([]Row, error) {
 }
 
 // ticking is a clock that moves a millisecond with each look, and never past
-// what the orders and grants of a run live.
+// what the intents and grants of a run live.
 func ticking(start time.Time) func() time.Time {
 	var looks atomic.Int64
 	return func() time.Time { return start.Add(time.Duration(looks.Add(1)%60_000) * time.Millisecond) }
@@ -89,14 +89,14 @@ func (w *world) decide(ctx context.Context, o Options) ([]Row, error) {
 	}, nil
 }
 
-// decideTimes is what deciding all orders took, in microseconds for one.
+// decideTimes is what deciding all intents took, in microseconds for one.
 type decideTimes struct {
 	first, repeated float64
 	hits, misses    int64 // of the policy memo, the first time
 }
 
-// decideAll decides every order with a router of its own, and then again: what
-// a router spends that has seen such orders of these users and grants before.
+// decideAll decides every intent with a router of its own, and then again: what
+// a router spends that has seen such intents of these users and grants before.
 func decideAll(ctx context.Context, config router.Config, raws [][]byte) (d decideTimes, err error) {
 	r, err := router.New(config)
 	if err != nil {
@@ -105,7 +105,7 @@ func decideAll(ctx context.Context, config router.Config, raws [][]byte) (d deci
 	one := func(i int) error {
 		code, err := r.Decide(ctx, raws[i])
 		if err == nil && code != intents.OK {
-			err = fmt.Errorf("order %d is decided %s", i, code)
+			err = fmt.Errorf("intent %d is decided %s", i, code)
 		}
 		return err
 	}
@@ -130,7 +130,7 @@ type signature struct {
 
 func (s signature) verify() error {
 	if !ed25519.Verify(s.key, s.input, s.sig) {
-		return errors.New("a sealed order does not verify")
+		return errors.New("a signed intent does not verify")
 	}
 	return nil
 }

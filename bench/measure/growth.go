@@ -31,7 +31,7 @@ type journalSize struct {
 }
 
 // growth measures durable commits at the first size and at as many records as
-// asked for, and how long opening takes at both. A commit is an order with its
+// asked for, and how long opening takes at both. A commit is an intent with its
 // outcome: two records.
 func growth(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	var at [2]journalSize
@@ -108,7 +108,7 @@ func indexOf(ctx context.Context, dir string) ([]byte, error) {
 // fill commits until the journal has so many records.
 func (c *committer) fill(ctx context.Context, size int64) error {
 	var left atomic.Int64
-	left.Store((size - c.journal.Next()) / 2) // an order and its outcome
+	left.Store((size - c.journal.Next()) / 2) // an intent and its outcome
 	return together(growthCallers, func(int) (bool, error) {
 		if left.Add(-1) < 0 {
 			return false, nil

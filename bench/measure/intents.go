@@ -20,7 +20,7 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// intentTurns is how many turns the orders come from.
+// intentTurns is how many turns the intents come from.
 const intentTurns = 16
 
 func callers(n int) string {
@@ -51,7 +51,7 @@ func intentRows(ctx context.Context, o Options) ([]Row, error) {
 	return append(rows, onJetStream...), err
 }
 
-// intentsOnJetStream is orders with the journal of a cell, on three servers that sync each
+// intentsOnJetStream is intents with the journal of a cell, on three servers that sync each
 // message, beside publishing to three such servers.
 func intentsOnJetStream(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	server, err := startSyncAlways(ctx, filepath.Join(dir, "cell"), cellServers)
@@ -81,8 +81,8 @@ func intentsOnJetStream(ctx context.Context, dir string, o Options) (rows []Row,
 		return nil, err
 	}
 	return []Row{
-		newRow("orders in a cell, 64 callers / one publish to 3 servers", ours.rate(), one.rate(), "per second", ours.n),
-		newRow("orders in a cell, 64 callers / 64 publishes to 3 servers", ours.rate(), many.rate(), "per second", ours.n),
+		newRow("intents in a cell, 64 callers / one publish to 3 servers", ours.rate(), one.rate(), "per second", ours.n),
+		newRow("intents in a cell, 64 callers / 64 publishes to 3 servers", ours.rate(), many.rate(), "per second", ours.n),
 	}, nil
 }
 
@@ -92,7 +92,7 @@ func (w *world) intents(ctx context.Context, o Options) (rows []Row, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+	return against(ctx, w.dir, o.Time, "intents", w.lane(1), w.lane(64))
 }
 
 // running is overNATS with the ledger behind it.
@@ -108,7 +108,7 @@ func (w *world) running(ctx context.Context) (stop func() error, err error) {
 	return func() error { return errors.Join(following(), dispatching()) }, nil
 }
 
-// overNATS has orders dispatched over a server in process to an executor of read_lines.
+// overNATS has intents dispatched over a server in process to an executor of read_lines.
 // stop ends both.
 func (w *world) overNATS(ctx context.Context) (stop func() error, err error) {
 	nats := filepath.Join(w.dir, "nats")
@@ -199,7 +199,7 @@ func (w *world) serveLines(ctx context.Context, server *natsserver.Server, row c
 	}
 }
 
-// lane has orders submitted by so many callers.
+// lane has intents submitted by so many callers.
 func (w *world) lane(callers int) *lane {
 	var signed [][]byte
 	var next atomic.Int64
@@ -217,14 +217,14 @@ func (w *world) lane(callers int) *lane {
 			}
 			a, err := w.router.Submit(ctx, signed[i])
 			if err == nil && (a.Code != intents.OK || a.Receipt == "") {
-				err = fmt.Errorf("an order ended %s: %s", a.Code, a.Reason)
+				err = fmt.Errorf("an intent ended %s: %s", a.Code, a.Reason)
 			}
 			return err
 		},
 	}
 }
 
-// signLines seals n reads, with fresh grants.
+// signLines signs n reads, with fresh grants.
 func (w *world) signLines(n int) ([][]byte, error) {
 	for i := range w.turns {
 		grant, err := w.issueGrant(w.turns[i])

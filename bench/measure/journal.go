@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// journal measures durable commits: one order record each, which takes a key
+// journal measures durable commits: one intent record each, which takes a key
 // that no other has and touches a subject of its own. With a number of records
 // it measures instead what becomes of them as the journal grows.
 func journal(ctx context.Context, o Options) ([]Row, error) {
@@ -39,7 +39,7 @@ func recordBody() json.RawMessage {
 type committer struct {
 	journal *sqlite.Journal
 	body    json.RawMessage
-	ends    bool // every order has its outcome in its own commit
+	ends    bool // every intent has its outcome in its own commit
 	last    atomic.Int64
 }
 
@@ -51,7 +51,7 @@ func (c *committer) commit(ctx context.Context) error {
 	id := fmt.Sprint(c.last.Add(1))
 	key := storage.IntentKey(tenant, "u", "t", id)
 	decision := json.RawMessage(fmt.Sprintf(`{"intent_id":%q,"verdict":"allow","executor":"skills","key":%q}`, id, key))
-	record := storage.NewRecord(storage.KindIntent, time.Now(), map[string]json.RawMessage{storage.PartIntent: c.body, storage.PartDecision: decision})
+	record := storage.NewRecord(storage.KindIntent, time.Now(), map[string]json.RawMessage{storage.PartEnvelope: c.body, storage.PartDecision: decision})
 	entries := []storage.Entry{{
 		Record: record, Take: true, Key: key, Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
 		Writes: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},

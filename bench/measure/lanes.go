@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// recordBytes is about the size of an order with grant, decision and facts.
+// recordBytes is about the size of an intent with grant, decision and facts.
 const recordBytes = 2500
 
 // windows is how many turns each lane gets.

@@ -12,17 +12,17 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// sample is one kind of order in the mix.
+// sample is one kind of intent in the mix.
 type sample struct {
 	count int // of each turn
 	role  intents.Role
 	typ   string
-	args  func(t turn, n int) any // n tells orders of the world apart
+	args  func(t turn, n int) any // n tells intents of the world apart
 }
 
-// mix is what a turn orders, about as a plan with one large step does: mostly
+// mix is what a turn signs, about as a plan with one large step does: mostly
 // calls of the task, and all that the agents around it say once or twice. Every
-// order is new.
+// intent is new.
 var mix = []sample{
 	{10, intents.RoleTask, "skill.call", func(_ turn, n int) any {
 		return catalog.SkillCall{Skill: skills[n%len(skills)], Input: raw(`{"active":true,"page":%d,"region":"north","fields":["outlet_id","name","score"]}`, n)}
@@ -57,7 +57,7 @@ var script = strings.Repeat("rows = [r for r in rows if r['active'] and r['score
 
 func raw(format string, n int) json.RawMessage { return fmt.Appendf(nil, format, n) }
 
-// eachOfMix has do done with every order of a turn's mix.
+// eachOfMix has do done with every intent of a turn's mix.
 func (w *world) eachOfMix(t turn, do func(role intents.Role, typ string, args any) error) error {
 	for _, s := range mix {
 		for range s.count {
@@ -69,7 +69,7 @@ func (w *world) eachOfMix(t turn, do func(role intents.Role, typ string, args an
 	return nil
 }
 
-// signMix seals the mix for every turn, turns after one another as they come.
+// signMix signs the mix for every turn, turns after one another as they come.
 func (w *world) signMix() (out [][]byte, err error) {
 	for _, t := range w.turns {
 		err := w.eachOfMix(t, func(role intents.Role, typ string, args any) error {
@@ -88,7 +88,7 @@ func (w *world) signMix() (out [][]byte, err error) {
 // not all is decided under one version of it.
 const dataEvery = 5000
 
-// refusals are orders that are refused, another one for each turn.
+// refusals are intents that are refused, another one for each turn.
 var refusals = []struct {
 	role intents.Role
 	typ  string
@@ -105,7 +105,7 @@ var refusals = []struct {
 // turn plays a user's request from plan.open to plan.close: one step that does what is in
 // the mix. Each turn goes wrong in one way, too.
 func (w *world) turn(ctx context.Context, n int, decided *atomic.Int64) error {
-	order := func(t turn, role intents.Role, typ string, args any, want intents.Code) error {
+	submit := func(t turn, role intents.Role, typ string, args any, want intents.Code) error {
 		decided.Add(1)
 		_, err := w.submit(ctx, role, t, typ, args, want)
 		return err
@@ -116,20 +116,20 @@ func (w *world) turn(ctx context.Context, n int, decided *atomic.Int64) error {
 	}
 	decided.Add(4) // that open it
 	err = w.eachOfMix(t, func(role intents.Role, typ string, args any) error {
-		return order(t, role, typ, args, intents.OK)
+		return submit(t, role, typ, args, intents.OK)
 	})
 	if err != nil {
 		return err
 	}
 	no := refusals[n%len(refusals)]
-	if err := order(t, no.role, no.typ, no.args, no.code); err != nil {
+	if err := submit(t, no.role, no.typ, no.args, no.code); err != nil {
 		return err
 	}
 	ends := catalog.PlanClose{PlanID: t.plan, Epoch: 1, Status: "failed", Failure: &catalog.Failure{Reason: "infeasible: no data", CompletedSteps: []int{}}}
-	if err := order(t, intents.RoleManager, "plan.close", ends, intents.OK); err != nil || n%dataEvery != 0 {
+	if err := submit(t, intents.RoleManager, "plan.close", ends, intents.OK); err != nil || n%dataEvery != 0 {
 		return err
 	}
-	return order(t, intents.RoleOperator, "admin.put", catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "x.limit", Value: fmt.Append(nil, n)}}, intents.OK)
+	return submit(t, intents.RoleOperator, "admin.put", catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "x.limit", Value: fmt.Append(nil, n)}}, intents.OK)
 }
 
 // answering is a bus on which every executor answers at once, each with what

@@ -29,7 +29,7 @@ const tenant = "default"
 // skills that are pinned in the world and named by its plans.
 var skills = []string{"outlet_list", "order_history"}
 
-// world is a log with a genesis, a router over it, and turns whose orders it takes. All
+// world is a log with a genesis, a router over it, and turns whose intents it takes. All
 // are the product's own parts, in a temporary directory.
 type world struct {
 	dir     string
@@ -38,7 +38,7 @@ type world struct {
 	config  router.Config
 	router  *router.Router
 	turns   []turn
-	signed  atomic.Int64                  // orders so far
+	signed  atomic.Int64                  // intents so far
 	written atomic.Pointer[ledger.Ledger] // that follows the journal; nil: none does
 }
 
@@ -67,7 +67,7 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (*world, er
 	})
 }
 
-// newWorldOn makes the genesis of a log; start makes it take orders.
+// newWorldOn makes the genesis of a log; start makes it take intents.
 func newWorldOn(ctx context.Context, dir string, now func() time.Time, open opening) (w *world, err error) {
 	w = &world{dir: dir}
 	defer func() {
@@ -112,7 +112,7 @@ func newWorldOn(ctx context.Context, dir string, now func() time.Time, open open
 	return w, router.Begin(ctx, w.journal, token, now())
 }
 
-// start makes the router, over a bus where orders are dispatched, pins the
+// start makes the router, over a bus where intents are dispatched, pins the
 // skills and opens n turns.
 func (w *world) start(ctx context.Context, conn bus.Conn, n int) (err error) {
 	w.config.Bus = conn
@@ -193,7 +193,7 @@ func (w *world) issueGrant(t turn) (string, error) {
 	})
 }
 
-// sign makes an order of a turn, ready to submit. Every order has an
+// sign makes an intent of a turn, ready to submit. Every intent has an
 // idempotency key of its own. Safe for concurrent use.
 func (w *world) sign(role intents.Role, t turn, typ string, args any) (raw []byte, id string, err error) {
 	n := w.signed.Add(1)
@@ -224,7 +224,7 @@ func (w *world) sign(role intents.Role, t turn, typ string, args any) (raw []byt
 	return intents.Sign(key, body)
 }
 
-// submit has an order decided as it should be, and carried out, and gives its intent_id.
+// submit has an intent decided as it should be, and carried out, and gives its intent_id.
 func (w *world) submit(ctx context.Context, role intents.Role, t turn, typ string, args any, want intents.Code) (string, error) {
 	raw, id, err := w.sign(role, t, typ, args)
 	if err != nil {

@@ -23,9 +23,9 @@ func DefaultAssumptions() Assumptions {
 	return Assumptions{
 		{"round_trip_us", 500, "µs of the network between two machines, there and back; each way takes half to one and a half times its half"},
 		{"service_ms", 20, "ms that what an executor asks (a skill server, a script) takes, always the same"},
-		{"agent_seconds", 5, "seconds from one order of an agent to its next"},
+		{"agent_seconds", 5, "seconds from one intent of an agent to its next"},
 		{"tenants", 10_000, "number of tenants; a tenant lives in one cell"},
-		{"zipf", 0.5, "exponent: the k-th tenant orders 1/k^zipf of what the first does"},
+		{"zipf", 0.5, "exponent: the k-th tenant signs 1/k^zipf of what the first does"},
 		{"utilisation", 0.6, "share of its saturation up to which a cell, a core or a disk is used"},
 		{"machine_cores", 8, "cores of the largest machine for writ up"},
 		{"router_cores", 4, "cores of a router, of which one follows the journal"},

@@ -9,8 +9,8 @@ import (
 // cell is what is simulated: a journal that its routers write and follow, executors and a
 // recorder.
 type cell struct {
-	rate                   float64 // orders that come a second
-	routers, cores, atOnce int     // routers; cores of each for orders; what executors ask at once
+	rate                   float64 // intents that come a second
+	routers, cores, atOnce int     // routers; cores of each for intents; what executors ask at once
 	seed                   uint64
 }
 
@@ -26,16 +26,16 @@ type simulation struct {
 
 	journal, executor, recorder *station
 
-	crowded bool // for every order that is answered another one comes
+	crowded bool // for every intent that is answered another one comes
 
-	came                int             // orders
+	came                int             // intents
 	committed, recorded meter           // commits
-	latencies, lags     []time.Duration // of orders; of groups, from the journal to their documents
-	inside              int             // orders, now
-	since, area         time.Duration   // when inside changed last; orders × time
+	latencies, lags     []time.Duration // of intents; of groups, from the journal to their documents
+	inside              int             // intents, now
+	since, area         time.Duration   // when inside changed last; intents × time
 }
 
-// router decides orders and commits what waits together: while a group is on its way, the
+// router decides intents and commits what waits together: while a group is on its way, the
 // next one gathers.
 type router struct {
 	intents, state *station
@@ -58,7 +58,7 @@ func newSimulation(c cell, m Measured, a Assumptions) *simulation {
 	return s
 }
 
-// arrive lets orders come up to a time, at random: what many tenants do, each in a Poisson
+// arrive lets intents come up to a time, at random: what many tenants do, each in a Poisson
 // process, is a Poisson process.
 func (s *simulation) arrive(until time.Duration) {
 	s.after(time.Duration(s.random.ExpFloat64()/s.rate*float64(time.Second)), func() {
@@ -72,7 +72,7 @@ func (s *simulation) arrive(until time.Duration) {
 // leastInside and mostInside bound a crowd; the least fills groups of several routers.
 const leastInside, mostInside = 2048, 100_000
 
-// crowd has so many orders inside, always, that routers with so many cores and the journal
+// crowd has so many intents inside, always, that routers with so many cores and the journal
 // have enough to do, however long executors take.
 func (s *simulation) crowd(cores int) {
 	s.crowded = true
@@ -87,7 +87,7 @@ func (s *simulation) travel(then func()) {
 	s.after(time.Duration((0.5+s.random.Float64())*float64(s.trip)), then)
 }
 
-// enters counts orders that are inside.
+// enters counts intents that are inside.
 func (s *simulation) enters(n int) {
 	s.area += time.Duration(s.inside) * (s.now - s.since)
 	s.inside, s.since = s.inside+n, s.now

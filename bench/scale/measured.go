@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The rows of `go run ./bench cell`, each of one order that acts (an order and its outcome:
+// The rows of `go run ./bench cell`, each of one intent that acts (an intent and its outcome:
 // two commits, two records).
 const (
 	Decision      = "policy decision" // µs of CPU; part of Router
@@ -25,7 +25,7 @@ const (
 	DocumentBytes = "document bytes"
 	StateBytes    = "state bytes" // in the memory of each that follows the journal
 	KeyBytes      = "key bytes"   // likewise
-	Snapshot      = "snapshot"    // µs of one core to read it, of each order that is kept
+	Snapshot      = "snapshot"    // µs of one core to read it, of each intent that is kept
 	SnapshotBytes = "snapshot bytes"
 )
 
@@ -72,7 +72,7 @@ func ReadMeasured(r io.Reader) (Measured, error) {
 	return m, nil
 }
 
-// takes is how long something that is in microseconds takes for n orders.
+// takes is how long something that is in microseconds takes for n intents.
 func (m Measured) takes(n float64, names ...string) time.Duration {
 	var sum float64
 	for _, name := range names {

@@ -1,4 +1,4 @@
-// Package scale works out what an installation of writ takes at a number of orders a
+// Package scale works out what an installation of writ takes at a number of intents a
 // second: it simulates one cell by measured figures and by assumptions that the reader can
 // change, and counts cells, machines, disks and costs from that. There is no clock in it:
 // the same seed gives the same result.
@@ -44,12 +44,12 @@ const (
 	keptSeconds   = 54 * 3600 // keys and state stay for 48 hours, up to 6 more
 	day           = 86_400
 	// A newer snapshot is made in so many seconds, or once so many bytes of the last one have
-	// an order behind it.
-	snapshotSeconds, snapshotOrder = 300, 2 << 10
-	gigabyte                       = 1e9
-	saturating                     = time.Second
-	mostRouters                    = 64
-	simulated                      = 20_000 // orders
+	// an intent behind it.
+	snapshotSeconds, snapshotIntent = 300, 2 << 10
+	gigabyte                        = 1e9
+	saturating                      = time.Second
+	mostRouters                     = 64
+	simulated                       = 20_000 // intents
 )
 
 // Answer works it out.
@@ -65,7 +65,7 @@ func Answer(q Question) (*Plan, error) {
 		return nil, err
 	}
 	fullest := slices.Max(cells)
-	p.add("orders_per_second", q.IntentsPerSecond)
+	p.add("intents_per_second", q.IntentsPerSecond)
 	p.add("cells", float64(len(cells)))
 	p.add("cell_saturates_at", saturation)
 	p.add("fullest_cell", fullest)
@@ -77,7 +77,7 @@ func Answer(q Question) (*Plan, error) {
 
 func (p *Plan) add(name string, value float64) { p.Figures = append(p.Figures, Figure{name, value}) }
 
-// saturate finds what one cell can do: as many orders are inside as keep every part busy,
+// saturate finds what one cell can do: as many intents are inside as keep every part busy,
 // with more and more routers until these are not what it lacks.
 func (p *Plan) saturate(q Question) (rate float64) {
 	c := cell{cores: int(q.Assumptions.Value("router_cores")) - 1, atOnce: math.MaxInt32, seed: q.Seed}
@@ -104,7 +104,7 @@ func place(rate, room float64, a Assumptions) (largest float64, cells []float64,
 		sum += tenants[i]
 	}
 	if largest = rate / sum; largest > room {
-		return 0, nil, fmt.Errorf("the largest tenant has %.0f orders/s and a cell is used up to %.0f: a tenant lives in one cell, so assume more tenants or a smaller zipf", largest, room)
+		return 0, nil, fmt.Errorf("the largest tenant has %.0f intents per second and a cell is used up to %.0f: a tenant lives in one cell, so assume more tenants or a smaller zipf", largest, room)
 	}
 	for n := int(math.Ceil(rate / room)); cells == nil || slices.Max(cells) > room; n++ {
 		cells = make([]float64, n)
@@ -166,7 +166,7 @@ func (p *Plan) count(m Measured, a Assumptions, rate, fullest, cells, routers fl
 	p.add("disk_gb", disk)
 	p.add("network_gb_a_day", network)
 	kept := fullest * keptSeconds
-	behind := max(fullest*snapshotSeconds, kept*m[SnapshotBytes]/snapshotOrder)
+	behind := max(fullest*snapshotSeconds, kept*m[SnapshotBytes]/snapshotIntent)
 	p.add("minutes_to_start", (m.takes(kept, Snapshot) + m.takes(behind, Apply)).Minutes())
 	p.add("hours_to_read_the_journal", fullest*days*day*m.takes(1, Apply).Hours())
 	p.add("cost_a_month", cores*a.Value("price_core")+memory*a.Value("price_memory_gb")+disk*a.Value("price_disk_gb")+30*network*a.Value("price_network_gb"))

@@ -75,7 +75,7 @@ func TestQueueByHand(t *testing.T) {
 	}
 }
 
-// TestIntentByHand: one order in an empty cell takes what its parts take.
+// TestIntentByHand: one intent in an empty cell takes what its parts take.
 func TestIntentByHand(t *testing.T) {
 	q := question(t, 1)
 	s := newSimulation(cell{rate: 1, routers: 2, cores: 1, atOnce: 1, seed: 1}, q.Measured, q.Assumptions)
@@ -93,7 +93,7 @@ func TestIntentByHand(t *testing.T) {
 	}
 }
 
-// TestLittle: at any load there are as many orders inside in the mean as come in the time
+// TestLittle: at any load there are as many intents inside in the mean as come in the time
 // that one stays.
 func TestLittle(t *testing.T) {
 	q := question(t, 1)
@@ -113,7 +113,7 @@ func TestLittle(t *testing.T) {
 			t.Errorf("%+v: %d came, %d went, %d commits recorded; %.4f inside, %.4f = %.1f/s × %.4f s", c, s.came, len(s.latencies), s.recorded.all, inside, rate*mean, rate, mean)
 		}
 		if math.Abs(rate-c.rate) > 0.1*c.rate {
-			t.Errorf("%.1f orders/s came, asked were %.1f", rate, c.rate)
+			t.Errorf("%.1f intents per second came, asked were %.1f", rate, c.rate)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestOneGroupAtATime(t *testing.T) {
 		}
 	}
 	if s.stored == 0 || s.stored >= 2*s.came {
-		t.Errorf("%d groups of %d orders: nothing was written together", s.stored, s.came)
+		t.Errorf("%d groups of %d intents: nothing was written together", s.stored, s.came)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestMoreNeedsMore(t *testing.T) {
 		tried++
 		for _, name := range []string{"cells", "cores", "memory_gb", "disk_gb", "network_gb_a_day", "cost_a_month", "opensearch_data_nodes", "nats_servers"} {
 			if a, b := one.figure(t, name), two.figure(t, name); a > b {
-				t.Errorf("%g orders/s: %s %g, twice as many: %g", q.IntentsPerSecond/2, name, a, b)
+				t.Errorf("%g intents per second: %s %g, twice as many: %g", q.IntentsPerSecond/2, name, a, b)
 			}
 		}
 		if a, b := one.figure(t, "cell_saturates_at"), two.figure(t, "cell_saturates_at"); a != b {
@@ -193,7 +193,7 @@ func TestSaturation(t *testing.T) {
 			t.Errorf("%s is slow, and %s saturates first", slow, p.SaturatesFirst)
 		}
 		if got := p.figure(t, "cell_saturates_at"); (name == "recorder" || name == "state") && math.Abs(got-1000) > 60 {
-			t.Errorf("a cell whose %s takes 1 ms for an order saturates at %g orders/s", slow, got)
+			t.Errorf("a cell whose %s takes 1 ms for an intent saturates at %g intents per second", slow, got)
 		}
 	}
 }
@@ -223,12 +223,12 @@ func TestLargestTenant(t *testing.T) {
 	if err := q.Assumptions.Set("tenants=1"); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := Answer(q); err == nil || !strings.Contains(err.Error(), "5000 orders/s") || !strings.Contains(err.Error(), "assume more tenants") {
+	if p, err := Answer(q); err == nil || !strings.Contains(err.Error(), "5000 intents per second") || !strings.Contains(err.Error(), "assume more tenants") {
 		t.Errorf("%+v %v", p, err)
 	}
 	for _, rate := range []float64{0, -1, math.NaN(), math.Inf(1), 2e6} {
 		if _, err := Answer(question(t, rate)); err == nil {
-			t.Errorf("%g orders/s have an answer", rate)
+			t.Errorf("%g intents per second have an answer", rate)
 		}
 	}
 }

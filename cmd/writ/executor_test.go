@@ -130,7 +130,7 @@ func connecting(ts *testscript.TestScript, args []string, in bool) {
 }
 
 // resubmit signs an intent anew and submits it until its executor is there: as
-// seal, without a file.
+// sign, without a file.
 func resubmit(ts *testscript.TestScript, w *world, args []string) {
 	until(ts, func() (bool, string) {
 		sign(ts, w, append([]string{"resubmitted.json"}, args...))

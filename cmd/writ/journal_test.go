@@ -26,12 +26,12 @@ func verifyJournal(ts *testscript.TestScript, w *world, _ []string) {
 	n, err := node.Open(ctx, node.Config{Dir: w.data, Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	ts.Check(err)
 	defer n.Close()
-	orders, v, err := demo.Verify(ctx, n)
+	list, v, err := demo.Verify(ctx, n)
 	ts.Check(err)
-	if !v.OK || v.Intents != int64(len(orders)) {
+	if !v.OK || v.Intents != int64(len(list)) {
 		ts.Fatalf("not verified: %+v", v)
 	}
-	for _, o := range orders {
+	for _, o := range list {
 		must[int](ts)(fmt.Fprintf(ts.Stdout(), "%s %s %s %s\n", o.Type, o.Role, o.Code, o.Status))
 	}
 }
@@ -49,10 +49,10 @@ func checkDemo(ts *testscript.TestScript, _ *world, args []string) {
 			Status string
 			Steps  []json.RawMessage
 		}
-		Intents  []json.RawMessage `json:"orders"`
+		Intents  []json.RawMessage `json:"intents"`
 		Verified struct {
 			OK      bool
-			Intents int `json:"orders"`
+			Intents int `json:"intents"`
 		}
 	}
 	decodeOne(ts, args[0], &r)
@@ -65,7 +65,7 @@ func checkDemo(ts *testscript.TestScript, _ *world, args []string) {
 		}
 	}
 	if !r.Verified.OK || len(r.Intents) == 0 || r.Verified.Intents != len(r.Intents) {
-		ts.Fatalf("%d orders, verified: %+v", len(r.Intents), r.Verified)
+		ts.Fatalf("%d intents, verified: %+v", len(r.Intents), r.Verified)
 	}
 }
 

@@ -67,7 +67,7 @@ func revoke(ts *testscript.TestScript, w *world, args []string) {
 	}
 }
 
-// signed checks that the last order of each role in the record was signed by the
+// signed checks that the last intent of each role in the record was signed by the
 // key that rotate made: signed ROLE….
 func signed(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 1, "signed ROLE…")
@@ -90,7 +90,7 @@ func signed(ts *testscript.TestScript, w *world, args []string) {
 	}
 	for _, role := range args {
 		if last[role] == "" || last[role] != ts.Getenv("KID_"+role) {
-			ts.Fatalf("the last order of %s was signed by %q, not by %q", role, last[role], ts.Getenv("KID_"+role))
+			ts.Fatalf("the last intent of %s was signed by %q, not by %q", role, last[role], ts.Getenv("KID_"+role))
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
 //	anyone PATH                the same without a key
 //	linked, forge NAME         addresses of artifacts: of the last answer, and our own
-//	seal, step, spoil, large   intents signed with the keys of $WORK/data
+//	sign, step, spoil, large   intents signed with the keys of $WORK/data
 //	accepted, refused          what the router says to them
 //	acme, outside SEED CMD…    a service of somebody else: built, and run
 //	gone                       kills them
@@ -82,7 +82,7 @@ func scripts(dir string) testscript.Params {
 			"exits": positive(exits), "skills": positive(serveSkills), "provider": positive(provider), "calls": positive(calls),
 			"up": positive(up), "down": positive(down), "die": positive(die), "interrupted": positive(interrupted), "begun": positive(begun), "occupy": positive(occupy),
 			"get": positive(get), "upload": positive(upload), "submit": positive(submit), "followed": positive(followed), "replace": positive(replace), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
-			"seal": positive(sign), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
+			"sign": positive(sign), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
 			"acme": positive(acme), "tickets": positive(tickets), "port": positive(port), "outside": positive(outside), "gone": positive(killServices), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
 			"example": positive(example), "follow": positive(follow), "helped": positive(helped), "configured": positive(configured), "unseen": positive(checkAbsent),

@@ -59,7 +59,7 @@ func (w *world) grant(ts *testscript.TestScript, g grantFor) string {
 	}))
 }
 
-// intent is what seal makes, member by member.
+// intent is what sign makes, member by member.
 type intent struct {
 	role                  intents.Role
 	typ, args             string
@@ -74,11 +74,11 @@ type intent struct {
 
 // sign writes an intent to a file:
 //
-//	seal FILE ROLE TYPE ARGS|@FILE [user=U] [tenant=T] [claimed=T] [roles=a,b] [issued=-10m] [key=K] [label=L] [granted-by=ROLE] [plan=P] [stranger=1]
+//	sign FILE ROLE TYPE ARGS|@FILE [user=U] [tenant=T] [claimed=T] [roles=a,b] [issued=-10m] [key=K] [label=L] [granted-by=ROLE] [plan=P] [stranger=1]
 //
-// A task's order is signed by the key of the task that step opened.
+// A task's intent is signed by the key of the task that step opened.
 func sign(ts *testscript.TestScript, w *world, args []string) {
-	want(ts, args, 4, "seal FILE ROLE TYPE ARGS [NAME=VALUE…]")
+	want(ts, args, 4, "sign FILE ROLE TYPE ARGS [NAME=VALUE…]")
 	o := intent{role: intents.Role(args[1]), typ: args[2], args: args[3], user: "ana", tenant: "default", roles: []string{"user", "auditor"}}
 	if from, ok := strings.CutPrefix(o.args, "@"); ok {
 		o.args = ts.ReadFile(from)
@@ -107,7 +107,7 @@ func sign(ts *testscript.TestScript, w *world, args []string) {
 		case "stranger":
 			o.stranger = must[bool](ts)(strconv.ParseBool(value))
 		default:
-			ts.Fatalf("seal does not know %s", name)
+			ts.Fatalf("sign does not know %s", name)
 		}
 	}
 	signed, _ := w.sign(ts, o)

@@ -114,7 +114,7 @@ func (l *Logs) stream(ctx context.Context, o *executors.Intent, args catalog.Log
 	}
 	s := &stream{
 		tenant: actor.Tenant, user: actor.UserID, client: o.Ticket.Client, plan: args.RunID, filter: args.Filter, node: args.NodeID,
-		ordered: l.Now(), until: l.Now().Add(Life), liveMarks: map[int64]mark{}, done: map[int64]bool{},
+		requested: l.Now(), until: l.Now().Add(Life), liveMarks: map[int64]mark{}, done: map[int64]bool{},
 	}
 	id := l.Instance + "." + rand.Text()
 	l.mu.Lock()
@@ -196,7 +196,7 @@ func (l *Logs) open(q bus.LogsRequest) (bus.LogsReply, error) {
 	for of, m := range after.Live {
 		s.liveMarks[of] = m
 	}
-	return bus.LogsReply{Since: s.ordered.Unix()}, nil
+	return bus.LogsReply{Since: s.requested.Unix()}, nil
 }
 
 // How long a question waits for lines, and how often it looks.

@@ -237,7 +237,7 @@ func TestRunReadRights(t *testing.T) {
 	}
 }
 
-// An address is opened once, by who ordered it, within 90 seconds.
+// An address is opened once, by the user who asked for it, within 90 seconds.
 func TestOpenedOnce(t *testing.T) {
 	w := newWorld(t)
 	id := w.intent(catalog.LogsStream{})
@@ -382,7 +382,7 @@ func TestLinesHaveShares(t *testing.T) {
 	w.write(8, 1, 1, 0, textLines("one"))
 	flood(5000, writingShares.All)
 	if n := w.live.intents.Len(); n != writingShares.Tenant+1 {
-		t.Errorf("lines of %d orders are in memory", n)
+		t.Errorf("lines of %d intents are in memory", n)
 	}
 	w.want(w.opened(catalog.LogsStream{}, ""), "one")
 }

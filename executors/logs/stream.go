@@ -24,7 +24,7 @@ const page = 200
 type stream struct {
 	tenant, user, client string
 	plan, filter, node   string
-	ordered              time.Time
+	requested            time.Time
 
 	opened bool      // this and until are guarded by Logs.mu
 	until  time.Time // of the address; once it is open, of the stream
@@ -55,7 +55,7 @@ func (m mark) covers(l catalog.LogLine) bool {
 }
 
 // cursor is how far a follower has come: in the record to a line of the outcome at a position,
-// and beyond it to lines of open orders.
+// and beyond it to lines of open intents.
 type cursor struct {
 	At   int64          `json:"at"`
 	Line int            `json:"line"` // + 1
@@ -93,7 +93,7 @@ func (l *Logs) changed(s *stream) bool {
 }
 
 // read gives the lines that the stream has not told: those of the record, then those of open
-// orders.
+// intents.
 func (l *Logs) read(ctx context.Context, s *stream) (bus.LogsReply, error) {
 	// The plan first: if it is closed here, all its records are among those that are read.
 	doc, err := l.Documents.Get(ctx, s.tenant, storage.IndexPlans, s.plan)

@@ -60,11 +60,11 @@ func TestIntegrationEverything(t *testing.T) {
 	if !ok {
 		t.Fatal("no tool echo")
 	}
-	res, err := c.Call(t.Context(), "echo", json.RawMessage(`{"message":"a sealed order"}`), mcp.CallMeta{Digest: echo.Digest()})
+	res, err := c.Call(t.Context(), "echo", json.RawMessage(`{"message":"a signed intent"}`), mcp.CallMeta{Digest: echo.Digest()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(res.Data), "a sealed order") {
+	if !strings.Contains(string(res.Data), "a signed intent") {
 		t.Errorf("echo answered %q", res.Data)
 	}
 }
@@ -75,7 +75,7 @@ func TestIntegrationMemory(t *testing.T) {
 	if _, ok := manifests(t, c)["create_entities"]; !ok {
 		t.Fatal("no tool create_entities")
 	}
-	entity := json.RawMessage(`{"entities":[{"name":"writ","entityType":"order","observations":["sealed"]}]}`)
+	entity := json.RawMessage(`{"entities":[{"name":"writ","entityType":"intent","observations":["signed"]}]}`)
 	if _, err := c.Call(t.Context(), "create_entities", entity, mcp.CallMeta{}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestIntegrationMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(res.Data), "sealed") {
+	if !strings.Contains(string(res.Data), "signed") {
 		t.Errorf("the graph is %s", res.Data)
 	}
 }

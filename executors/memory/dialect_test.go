@@ -252,13 +252,13 @@ func TestMomentsRefused(t *testing.T) {
 	moment := func(label, data string) executortest.Intent {
 		return executortest.Intent{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: label, Scope: catalog.ScopeMoment, Data: json.RawMessage(data)}}
 	}
-	orders := []executortest.Intent{
+	list := []executortest.Intent{
 		scoped(write(task("task_1", 1), "trip", `{"text":"A trip."}`), catalog.ScopeMoment),
 		moment("trip", `{}`), moment("trip", `"A trip."`), moment("trip", `{"text":"A trip.","owner":"ben"}`),
 		moment("trip", `{"text":"`+strings.Repeat("a", 17<<10)+`"}`),
 		{Type: "write_memory", NoScope: true, Args: catalog.WriteMemory{Label: "trip", Data: json.RawMessage(`1`)}},
 	}
-	for _, in := range orders {
+	for _, in := range list {
 		if r := b.Do(t, in); r.Code != intents.MalformedArgs {
 			t.Errorf("%+v: %+v", in.Args, r)
 		}

@@ -117,13 +117,13 @@ func TestLockRace(t *testing.T) {
 	const writers = 8
 	var group sync.WaitGroup
 	won := make(chan string, writers)
-	orders := make([]executortest.Intent, writers)
-	for i := range orders {
+	list := make([]executortest.Intent, writers)
+	for i := range list {
 		in := inSession(scoped(write(task(fmt.Sprintf("task_%d", i), 1), "x", rows), "user"), fmt.Sprintf("sess_%d", i))
 		in.Ticket.Deadline = b.clock().Add(time.Hour) // all move one clock
-		orders[i] = b.Fill(in)
+		list[i] = b.Fill(in)
 	}
-	for _, in := range orders {
+	for _, in := range list {
 		d := b.Sign(t, in)
 		raw, err := json.Marshal(d)
 		if err != nil {

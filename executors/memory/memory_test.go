@@ -331,11 +331,11 @@ func TestReadLarge(t *testing.T) {
 	in.Ticket.Scope = scope
 	in.Ticket.Inputs = []intents.Input{{Pointer: "/data", Value: json.RawMessage(large)}}
 	b.Must(t, in, nil)
-	for name, order := range map[string]executortest.Intent{
+	for name, intent := range map[string]executortest.Intent{
 		"task": taskRead(task("task_1", 1), "acme:sess_1:task_1:x"), "manager": read("acme:sess_1:task_1:x", false),
 	} {
 		var got catalog.ReadMemoryResult
-		r := b.Must(t, order, &got)
+		r := b.Must(t, intent, &got)
 		if got.Data != nil || got.Reference == nil || got.SizeBytes < 60_000 || len(r.Result) >= storage.InlineLimit {
 			t.Errorf("%s: %.100s", name, r.Result)
 		}

@@ -95,7 +95,7 @@ func (m *memory) draft(o *executors.Intent, args catalog.WriteMemory) (record, e
 	case task == nil:
 		return record{}, executors.Fail(intents.MalformedArgs, "only a task writes memories")
 	case session == "":
-		return record{}, executors.Fail(intents.MalformedArgs, "the order has no session, which the key needs")
+		return record{}, executors.Fail(intents.MalformedArgs, "the intent has no session, which the key needs")
 	case !labels.MatchString(args.Label):
 		return record{}, executors.Fail(intents.MalformedArgs, "a label has 1 to 64 of a-z, 0-9 and _")
 	}

@@ -87,7 +87,7 @@ func writersLoseNothing(t *testing.T, docs storage.Documents) {
 			t.Errorf("memory %d: %s, %v", i, got.Data, err)
 		}
 	}
-	t.Logf("%d writers, %d of their orders waited %s in vain", writers, waited.Load(), memory.LockWait)
+	t.Logf("%d writers, %d of their intents waited %s in vain", writers, waited.Load(), memory.LockWait)
 }
 
 func TestWritersLoseNothing(t *testing.T) { writersLoseNothing(t, embedded(t)) }

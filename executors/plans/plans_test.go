@@ -215,7 +215,7 @@ func TestList(t *testing.T) {
 			e.Must(t, in, &got)
 			for _, p := range got.Plans {
 				if p.IntentHistory != nil {
-					t.Error("a list holds orders of steps")
+					t.Error("a list holds intents of steps")
 				}
 				ids = append(ids, strings.TrimPrefix(p.PlanID, "plan_ana_"))
 			}

@@ -69,7 +69,7 @@ func TestEveryRunHasEvent(t *testing.T) {
 		"kills itself":                       {whole, "import os; os.kill(os.getpid(), 9)", "", 0, "", intents.ExecutorFailed},
 		"ends without a word":                {whole, "import os; os._exit(0)", "", 0, "ok", intents.ExecutorFailed},
 		"closes everything":                  {whole, "import os; os.closerange(0, 64); os._exit(3)", "", 0, "script_error", intents.ExecutorFailed},
-		"outlasts its order":                 {whole, "import time; time.sleep(60)", "", 2 * time.Second, "canceled", intents.ExecutorTimeout},
+		"outlasts its intent":                {whole, "import time; time.sleep(60)", "", 2 * time.Second, "canceled", intents.ExecutorTimeout},
 		"has a result that cannot be kept":   {broken, large, "", 0, "ok", intents.ExecutorFailed},
 		"has an input that cannot be read":   {broken, "print(1)", file.ID, 0, "no_input", intents.ExecutorFailed},
 	} {

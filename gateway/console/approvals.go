@@ -205,7 +205,7 @@ func (c *Console) decide(q *request) (any, error) {
 	case said == catalog.DecisionEdit:
 		body["args"] = json.RawMessage(args)
 	case p.Edited != "":
-		p.Wrong = "You have edited the arguments, and this button sends no edit. Nothing was sent: order the edited arguments instead, or open the page again to decide about those that wait."
+		p.Wrong = "You have edited the arguments, and this button sends no edit. Nothing was sent: have the edited arguments signed instead, or open the page again to decide about those that wait."
 	case said == catalog.DecisionApprove && len(p.Items) > 0 && len(items) == 0:
 		p.Wrong = "You have ticked no item. Nothing was sent: tick those that you say yes to, or reject the question."
 	case said == catalog.DecisionApprove && len(items) > 0:

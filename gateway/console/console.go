@@ -5,7 +5,7 @@
 //	/console/now              intents as they are decided
 //	/console/plans            plans; …/{plan_id}: one with its intents
 //	/console/approvals        pending approvals; …/{intent_id}: one, to decide it
-//	/console/orders/{id}      an intent with signature, policy, outcome, receipt and proof
+//	/console/intents/{id}      an intent with signature, policy, outcome, receipt and proof
 //	/console/agents           agents and skills
 //	/console/policies         rules that fired, explanations
 //	/console/record           search, bundle, checkpoint
@@ -111,8 +111,8 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/now":                   {"now", c.now},
 		"GET /console/plans":                 {"plans", c.plans},
 		"GET /console/plans/{id}":            {"plan", c.plan},
-		"GET /console/orders/{id}":           {"order", c.intent},
-		"GET /console/orders/{id}/proof":     {"", c.proof},
+		"GET /console/intents/{id}":          {"intent", c.intent},
+		"GET /console/intents/{id}/proof":    {"", c.proof},
 		"GET /console/approvals":             {"approvals", c.approvals},
 		"GET /console/approvals/{id}":        {"approval", c.approval},
 		"POST /console/approvals/{id}":       {"approval", c.decide},

@@ -68,7 +68,7 @@ func fill(v reflect.Value) {
 // bodies of the pages, by template.
 func bodies() map[string]any {
 	return map[string]any{
-		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "order": &intentPage{},
+		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "intent": &intentPage{},
 		"approvals": &bus.ApprovalsReply{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
 		"policies": &policiesPage{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
 	}
@@ -139,7 +139,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/me":
 		fmt.Fprint(w, `{"tenant_id":"acme","user_id":"ana","roles":[]}`)
 	case r.URL.Path == "/v1/intents":
-		fmt.Fprint(w, `{"orders":[]}`)
+		fmt.Fprint(w, `{"intents":[]}`)
 	default:
 		problem.New(intents.NotFound, "", "no such path").Write(w)
 	}
@@ -240,7 +240,7 @@ func TestStrangers(t *testing.T) {
 	a := &api{}
 	c := newConsole(t, a)
 	wrong := &http.Cookie{Name: cookieName, Value: "wrong"}
-	for _, path := range []string{"now", "live", "plans", "plans/p", "orders/o", "orders/o/proof", "approvals", "approvals/a", "agents", "skills/s", "policies", "policies/explain/o", "record", "health"} {
+	for _, path := range []string{"now", "live", "plans", "plans/p", "intents/o", "intents/o/proof", "approvals", "approvals/a", "agents", "skills/s", "policies", "policies/explain/o", "record", "health"} {
 		resp := send(c, http.MethodGet, "/console/"+path, nil, wrong)
 		if resp.Body.Close(); resp.StatusCode != http.StatusSeeOther || !strings.HasPrefix(resp.Header.Get("Location"), "/console/login?next=") {
 			t.Errorf("%s: %d", path, resp.StatusCode)

@@ -30,7 +30,7 @@ type entry struct {
 
 // intentList is a page of a list of intents.
 type intentList struct {
-	Intents []entry `json:"orders"`
+	Intents []entry `json:"intents"`
 	Cursor  string  `json:"cursor"`
 	Filter  filter  `json:"-"`
 	Next    string  `json:"-"` // address of the next page
@@ -107,7 +107,7 @@ func (c *Console) intent(q *request) (any, error) {
 
 // signed returns an intent as it was signed; nil: a policy masks parts of it.
 func (q *request) signed(id string) (s *consoleapi.Signed, err error) {
-	err = q.get(consoleapi.Path+"orders/"+url.PathEscape(id), &s)
+	err = q.get(consoleapi.Path+"intents/"+url.PathEscape(id), &s)
 	return s, err
 }
 

@@ -15,8 +15,8 @@ var (
 		{Type: "skill.approve", Title: "Pin a skill's manifest", Capability: "admin:skills", Signers: []intents.Role{intents.RoleOperator, intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "policy.push", Title: "Put a policy in force for all tenants", Capability: "admin:policy", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "grant.revoke", Title: "End a user's grants, plans and runs", Capability: "admin:grants", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
-		{Type: "order.resolve", Title: "Say how an indeterminate order ended", Capability: "admin:orders", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
-		{Type: "record.erase", Title: "Take parts of an order out of its records", Capability: "admin:records", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "intent.resolve", Title: "Say how an indeterminate intent ended", Capability: "admin:intents", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "record.erase", Title: "Take parts of an intent out of its records", Capability: "admin:records", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 	}
 )
 
@@ -101,7 +101,7 @@ type GrantRevoke struct {
 	Before string `json:"before"` // RFC 3339
 }
 
-// IntentResolve are the arguments of order.resolve.
+// IntentResolve are the arguments of intent.resolve.
 type IntentResolve struct {
 	IntentID string `json:"intent_id"`
 	Status   string `json:"status"` // done, failed
@@ -114,15 +114,15 @@ type RecordErase struct {
 	Tenant   string   `json:"tenant,omitempty"`
 	IntentID string   `json:"intent_id"`
 	Position int64    `json:"position"` // of the intent's record
-	Parts    []string `json:"parts"`    // ErasesIntent and so on
+	Parts    []string `json:"parts"`    // ErasesEnvelope and so on
 	Reason   string   `json:"reason"`
 }
 
 // What record.erase can take away.
 const (
-	ErasesIntent = "order"  // the envelope with its arguments, and its grant
-	ErasesResult = "result" // the result, or the reason where there is none
-	ErasesBlobs  = "blobs"  // the tenant's blobs that only these records name
+	ErasesEnvelope = "envelope" // the envelope with its arguments, and its grant
+	ErasesResult   = "result"   // the result, or the reason where there is none
+	ErasesBlobs    = "blobs"    // the tenant's blobs that only these records name
 )
 
 // PolicyPush are the arguments of policy.push: a policy for all tenants, as an
@@ -142,16 +142,16 @@ type EraseResult struct {
 
 // RemainingCopies says where copies of erased parts may remain.
 func RemainingCopies(parts []string) []string {
-	const erase = ", and erase each with writ order erase INTENT_ID --reason TEXT"
+	const erase = ", and erase each with writ intent erase INTENT_ID --reason TEXT"
 	out := []string{
-		"in results of reads that showed it (plan.get, plan.list, message.list, transcript.get, session.get, session.list, memory.query, read_memory, read_lines, kb.search): list them with writ audit search --kind order --type TYPE" + erase + " --parts result",
-		"in other orders of its plan (plan.open, plan, step.finish, plan.close, write_memory, session.append): list them with writ audit search --plan PLAN --kind order" + erase,
+		"in results of reads that showed it (plan.get, plan.list, message.list, transcript.get, session.get, session.list, memory.query, read_memory, read_lines, kb.search): list them with writ audit search --kind intent --type TYPE" + erase + " --parts result",
+		"in other intents of its plan (plan.open, plan, step.finish, plan.close, write_memory, session.append): list them with writ audit search --plan PLAN --kind intent" + erase,
 		"in documents that its plan wrote: sessions, and memories with what was remembered of it, stay until their retention ends; knowledge goes with kb.remove",
 		"elsewhere: backups, bundles that were handed out, and what skill servers and external executors were sent",
 	}
-	for _, part := range []string{ErasesIntent, ErasesResult, ErasesBlobs} {
+	for _, part := range []string{ErasesEnvelope, ErasesResult, ErasesBlobs} {
 		if !slices.Contains(parts, part) {
-			out = append(out, "in this order itself: --parts "+part+" was not asked for")
+			out = append(out, "in this intent itself: --parts "+part+" was not asked for")
 		}
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 
 var approvalRows = []Row{
 	{Type: "approval.ask", Title: "Ask people to approve something", Capability: "runs:ask", Signers: []intents.Role{intents.RoleTask}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "hitl.approve", Title: "Approve a held order, reject it, ask for changes, or edit it", Capability: "runs:approve", Signers: []intents.Role{intents.RoleOperator, intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "hitl.approve", Title: "Approve a held intent, reject it, ask for changes, or edit it", Capability: "runs:approve", Signers: []intents.Role{intents.RoleOperator, intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
 }
 
 // ApprovalAsk are the arguments of approval.ask: the question to people.

@@ -81,9 +81,9 @@ func (c *Catalog) MisspeltCapability(capability string) (reason string) {
 	case verb == "":
 		return "covers nothing: a capability is area:verb or area:verb:resource, * for all of a part"
 	case verbs[area] == nil:
-		return Like("no order needs a capability of this area", area, slices.Collect(maps.Keys(verbs)))
+		return Like("no intent needs a capability of this area", area, slices.Collect(maps.Keys(verbs)))
 	case verb != "*" && !slices.Contains(verbs[area], verb):
-		return Like("no order needs a capability with this verb", verb, verbs[area])
+		return Like("no intent needs a capability with this verb", verb, verbs[area])
 	}
 	return ""
 }

@@ -155,8 +155,8 @@ var examples = map[string]example{
 	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
 	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}, SkillApprove{Skill: "feed", Digest: digest, Effect: Pure, CacheSeconds: 60, Shared: true}}, []any{accepted}},
 	"grant.revoke":    {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
-	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesIntent, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{EraseResult{Accepted: true, Remaining: RemainingCopies([]string{ErasesIntent})}}},
-	"order.resolve":   {[]any{IntentResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
+	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesEnvelope, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{EraseResult{Accepted: true, Remaining: RemainingCopies([]string{ErasesEnvelope})}}},
+	"intent.resolve":  {[]any{IntentResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
 	"registry.push":   {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
 	"agent.get":       {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}, AgentGetResult{Others: []OtherAgent{{Agent: "shop", DisplayName: "Shop", Description: "Sells.", TimeLimitSec: 300}}}}},
 	"policy.push":     {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
@@ -424,14 +424,14 @@ func TestRowsAreSound(t *testing.T) {
 			t.Errorf("%s: effect %q", r.Type, r.Effect)
 		}
 		if r.MaySign(intents.RoleRouter) || r.MaySign(intents.RoleLedger) || r.MaySign(intents.RoleRoot) {
-			t.Errorf("%s: routers, ledgers and the root sign no orders", r.Type)
+			t.Errorf("%s: routers, ledgers and the root sign no intents", r.Type)
 		}
 		if r.TTL() <= 0 || r.TTL() > 300*time.Second || r.Run() <= 0 {
 			t.Errorf("%s: ttl %s, run %s", r.Type, r.TTL(), r.Run())
 		}
 		administers := strings.HasPrefix(r.Capability, "admin:") && r.Type != "skill.approve" // which people of its tenant sign
 		if administers != slices.Equal(r.Signers, []intents.Role{intents.RoleOperator}) {
-			t.Errorf("%s: admin orders, and they alone, are for operators only", r.Type)
+			t.Errorf("%s: admin intents, and they alone, are for operators only", r.Type)
 		}
 	}
 }

@@ -46,10 +46,10 @@ func TestRowKey(t *testing.T) {
 	other := at
 	other.TaskID = "task_2"
 	if k := key("skill.call", `{"skill":"a","n":1}`, other); k != base {
-		t.Errorf("the same order of another task has the key %s", k)
+		t.Errorf("the same intent of another task has the key %s", k)
 	}
 	other.Revision = 2
 	if k := key("skill.call", `{"skill":"a","n":1}`, other); k == base {
-		t.Error("the order of another revision has the same key")
+		t.Error("the intent of another revision has the same key")
 	}
 }

@@ -198,8 +198,8 @@ type StepFinish struct {
 	TaskID     string  `json:"task_id"`
 	Status     string  `json:"status"` // done, insufficient, failed, held; of a task that the signer asked: unavailable
 	MemoryKey  string  `json:"memory_key,omitempty"`
-	Intent     string  `json:"order,omitempty"` // intent_id
-	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: completed and pending work
+	Intent     string  `json:"intent,omitempty"` // intent_id
+	Reply      string  `json:"reply,omitempty"`  // of an agent, or of held: completed and pending work
 	Reason     string  `json:"reason,omitempty"`
 	Suggestion string  `json:"suggestion,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`

@@ -16,7 +16,7 @@ type PlanDetails struct {
 
 	// Of a run: what its driver can do now, and for step what the task signs.
 	Next   []NextNode  `json:"next,omitempty"`
-	Intent *NodeIntent `json:"order,omitempty"`
+	Intent *NodeIntent `json:"intent,omitempty"`
 	// DryRun: the intent is decided and refused; its node is done if it would have been allowed.
 	DryRun bool      `json:"dry_run,omitempty"`
 	Kept   *KeptNode `json:"kept,omitempty"` // of a replay: it signs nothing but its end

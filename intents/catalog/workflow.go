@@ -120,7 +120,7 @@ type NodeIntent struct {
 // KeptNode is what a node of a replay retains of the run: its task ends as it did.
 type KeptNode struct {
 	Replayed int64  `json:"replayed,omitempty"` // position of the intent, or of an agent's end; 0: nothing is recorded, or it was erased
-	Intent   string `json:"order,omitempty"`    // that done names
+	Intent   string `json:"intent,omitempty"`   // that done names
 	Status   string `json:"status"`             // done, failed
 }
 

@@ -16,19 +16,19 @@ import (
 const approvalsPath = "/agent/approvals"
 
 var approvalRows = []row{
-	{use: "list", short: "List held orders: your own, and those that you may decide", make: asks(request[bus.ApprovalsReply]{
+	{use: "list", short: "List held intents: your own, and those that you may decide", make: asks(request[bus.ApprovalsReply]{
 		path: approvalsPath, page: true,
-		query: []param{{flag: "mine", help: "only orders that you asked for", yes: true}, {flag: "type", help: "only orders of this type"}},
+		query: []param{{flag: "mine", help: "only intents that you asked for", yes: true}, {flag: "type", help: "only intents of this type"}},
 		text:  shown[bus.ApprovalsReply]("approvals"),
-		none:  "no order waits for your decision, and none of yours waits for others",
+		none:  "no intent waits for your decision, and none of yours waits for others",
 	})},
-	{use: "show INTENT_ID", short: "Show a held order", make: asks(request[bus.PendingApproval]{
+	{use: "show INTENT_ID", short: "Show a held intent", make: asks(request[bus.PendingApproval]{
 		path: approvalsPath + "/{}", ids: &pendingIntents, text: func(_ []string, h bus.PendingApproval) string { return h.Text() },
 	})},
-	{use: "approve INTENT_ID", short: "Approve a held order", make: approvalsDecide(catalog.DecisionApprove)},
-	{use: "edit INTENT_ID --args FILE", short: "Have a held order made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
-	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held order", make: approvalsDecide(catalog.DecisionReject)},
-	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held order and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
+	{use: "approve INTENT_ID", short: "Approve a held intent", make: approvalsDecide(catalog.DecisionApprove)},
+	{use: "edit INTENT_ID --args FILE", short: "Have a held intent made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
+	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held intent", make: approvalsDecide(catalog.DecisionReject)},
+	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held intent and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
 }
 
 // pendingLine is an intent pending approval, in one line. Foreign text cannot add lines to it.
@@ -84,7 +84,7 @@ func approvalsDecide(decision string) func(*command) {
 		case catalog.DecisionApprove:
 			f.StringArrayVar(&said.Items, "item", nil, "item of a question that you say yes to; without it to all (repeatable)")
 		case catalog.DecisionEdit:
-			f.StringVar(&args, "args", "-", "file with the arguments of the order as you want them, as JSON; - is standard input")
+			f.StringVar(&args, "args", "-", "file with the arguments of the intent as you want them, as JSON; - is standard input")
 		default:
 			c.mustGive("reason")
 		}
@@ -95,7 +95,7 @@ func approvalsDecide(decision string) func(*command) {
 func (c *command) edited(from string) (json.RawMessage, error) {
 	raw, err := c.input([]string{from})
 	if err == nil && !json.Valid(raw) {
-		err = malformed(errors.New("the arguments are no JSON: writ approvals show prints those of the order with --json"))
+		err = malformed(errors.New("the arguments are no JSON: writ approvals show prints those of the intent with --json"))
 	}
 	return raw, err
 }
@@ -115,7 +115,7 @@ func decidedText(result catalog.ApproveResult) string {
 func nextOf(result catalog.ApproveResult) string {
 	switch {
 	case result.Code == intents.Changed:
-		return "the next task of the step orders it as you want it; it waits if others have to approve it: writ approvals list\n"
+		return "the next task of the step signs it as you want it; it waits if others have to approve it: writ approvals list\n"
 	case result.State == catalog.ApprovalEnded:
 		return "nothing is carried out; whoever asked reads why\n"
 	case result.State == catalog.ApprovalReleased:

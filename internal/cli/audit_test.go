@@ -129,7 +129,7 @@ func TestAuditReads(t *testing.T) {
 	}
 	proofsAreVerified(t, data, r.out, proof)
 	if r := writ(t, "audit", "show", "sha256:"+strings.Repeat("0", 64), "--data", data); r.code != ExitNo {
-		t.Errorf("an unknown order: %+v", r)
+		t.Errorf("an unknown intent: %+v", r)
 	}
 	auditSearches(t, data, intent)
 	var h audit.Health
@@ -154,7 +154,7 @@ func auditSearches(t *testing.T, data string, intent audit.RecordView) {
 		{[]string{"API_KEY", "max_roles"}, []string{"api_key", "nowhere"}},
 		{[]string{"--user", "local"}, []string{"--user", "ana"}},
 		{[]string{"--tenant", "system"}, []string{"--tenant", "default"}},
-		{[]string{"--kind", "order"}, []string{"--kind", "release"}},
+		{[]string{"--kind", "intent"}, []string{"--kind", "release"}},
 		{[]string{"--code", "OK"}, []string{"--code", "POLICY_DENIED"}},
 		{[]string{"--type", "admin.put"}, []string{"--type", "plan"}},
 		{[]string{"--since", "1h"}, []string{"--until", "1h"}},
@@ -251,8 +251,8 @@ func proofsAreVerified(t *testing.T, data, proof string, p audit.Proof) {
 		"receipt alone":    {p.Receipt, "--keys", keys, ExitOK, "no proof came along"},
 		"alone, by trust":  {p.Receipt, "--trust", trust, ExitMalformed, ""},
 		"no receipt":       {changed(func(p *audit.Proof) { p.Receipt = "" }), "--trust", trust, ExitNo, "no receipt"},
-		"another order":    {changed(func(p *audit.Proof) { p.IntentID = "sha256:0" }), "--trust", trust, ExitNo, "SIGNATURE_INVALID"},
-		"other order":      {changed(func(p *audit.Proof) { p.IntentID = "sha256:0" }), "--keys", keys, ExitNo, "SIGNATURE_INVALID"},
+		"another intent":   {changed(func(p *audit.Proof) { p.IntentID = "sha256:0" }), "--trust", trust, ExitNo, "SIGNATURE_INVALID"},
+		"other intent":     {changed(func(p *audit.Proof) { p.IntentID = "sha256:0" }), "--keys", keys, ExitNo, "SIGNATURE_INVALID"},
 		"no inclusion":     {changed(func(p *audit.Proof) { p.Inclusion = nil }), "--trust", trust, ExitNo, "proves nothing"},
 		"none, by keys":    {changed(func(p *audit.Proof) { p.Inclusion = nil }), "--keys", keys, ExitNo, "proves nothing"},
 		"another record":   {changed(func(p *audit.Proof) { p.Inclusion[0] = p.Inclusion[1] }), "--trust", trust, ExitNo, "SIGNATURE_INVALID"},

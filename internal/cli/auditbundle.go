@@ -49,7 +49,7 @@ func auditExport(c *command) {
 	c.Flags().StringVar(&sel.Tenant, "tenant", "", "only records of this tenant, and those that they depend on")
 	c.since(&sel.Since, "since", "only records from this RFC 3339 time, or from this long ago (7d, 12h)")
 	c.Flags().BoolVar(&sel.Complete, "complete", false, "with --tenant: prove that no record of the tenant is left out")
-	c.Flags().BoolVar(&sel.Masked, "masked", false, "withhold the arguments of an order if a policy masks any of them")
+	c.Flags().BoolVar(&sel.Masked, "masked", false, "withhold the arguments of an intent if a policy masks any of them")
 	c.Flags().StringVar(&checkpoint, "since-checkpoint", "", "file with a checkpoint: prove that the log has only grown since then")
 }
 

@@ -41,7 +41,7 @@ func shownText(found []audit.RecordView) (string, error) {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Parts)) {
-			if name != "order" && name != "grant" {
+			if name != "envelope" && name != "grant" {
 				fmt.Fprintf(&b, "%s: %s\n", name, visible.ProseJSON(s.Parts[name]))
 			}
 		}
@@ -159,12 +159,12 @@ func (c *command) filterFlags() *audit.Filter {
 		name, help string
 	}{
 		{&f.Tenant, "tenant", "only records of this tenant"},
-		{&f.User, "user", "only orders of this user"},
-		{&f.Type, "type", "only orders of this type"},
+		{&f.User, "user", "only intents of this user"},
+		{&f.Type, "type", "only intents of this type"},
 		{(*string)(&f.Code), "code", "only records with this code"},
-		{(*string)(&f.Kind), "kind", "only records of this kind: order, outcome, release, takeover, control"},
-		{&f.Plan, "plan", "only orders of this plan"},
-		{&f.Session, "session", "only orders of this session"},
+		{(*string)(&f.Kind), "kind", "only records of this kind: intent, outcome, release, takeover, control"},
+		{&f.Plan, "plan", "only intents of this plan"},
+		{&f.Session, "session", "only intents of this session"},
 	} {
 		c.Flags().StringVar(x.to, x.name, "", x.help)
 	}

@@ -169,7 +169,7 @@ func (c *command) promptDecision(lines <-chan string, intent bus.PendingApproval
 	case "e", "edit":
 		said.Decision, said.Args = catalog.DecisionEdit, json.RawMessage(word("arguments, as JSON in one line: "))
 		if !json.Valid(said.Args) {
-			fmt.Fprintln(c.std.Err, "writ: that is no JSON; the order waits")
+			fmt.Fprintln(c.std.Err, "writ: that is no JSON; the intent waits")
 			return said, false
 		}
 		return said, true

@@ -126,15 +126,15 @@ func commands() []row {
 		{use: "health", short: "Say whether a running writ is ready", make: healthCommand},
 		{use: "accounts --process ROLE:NAME … [--executor NAME …]", short: "Print what a NATS cluster must know of writ's processes", make: accountsCommand},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
-		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand},
+		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting intents", make: confirmCommand},
 		{use: "version", short: "Print the version", make: versionCommand},
 		{use: "commands", short: "List all commands", make: commandList},
-		{use: "intent", short: "Write, check, sign, verify and submit orders", group: intentRows},
+		{use: "intent", short: "Write, check, sign, verify, submit, resolve and erase intents", group: intentRows},
 		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
 		{use: "alerts", short: "Show alerts and what they come from, and test who gets them", group: alertRows},
 		{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
 		{use: "receipt", short: "Get and verify receipts", group: receiptRows},
-		{use: "approvals", short: "List held orders, approve and reject them", group: approvalRows},
+		{use: "approvals", short: "List held intents, approve and reject them", group: approvalRows},
 		{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows},
 		{use: "registry", short: "Check, list, show and push agents", group: registryRows},
 		{use: "policy", short: "Check, test, explain, sign and try out policies", group: policyRows},
@@ -145,7 +145,6 @@ func commands() []row {
 		{use: "apikey", short: "Make, list and revoke API keys", group: apikeyRows},
 		{use: "skill", short: "Approve, compare and list skills", group: skillRows},
 		{use: "grant", short: "Revoke grants", group: grantRows},
-		{use: "order", short: "Resolve indeterminate orders, and erase parts of orders", group: orderRows},
 		{use: "agent", short: "Check remote agents", group: agentRows},
 		{use: "kb", short: "Add, search, list and remove documents of the knowledge base", group: kbRows},
 		{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
@@ -159,12 +158,17 @@ func commands() []row {
 }
 
 var intentRows = []row{
-	{use: "new TYPE", short: "Print an order of a type to fill in", make: intentNew},
-	{use: "produce SENTENCE…", short: "Have an agent seal the one order that a sentence asks for", make: intentProduce},
-	{use: "lint [FILE|-]", short: "List everything that is wrong with an order", make: intentLint},
-	{use: "sign [FILE|-] --signer FILE", short: "Seal an order with a key", make: intentSign},
-	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an order, offline", make: intentVerify},
-	{use: "submit [FILE|-]", short: "Send a sealed order to a router", make: intentSubmit},
+	{use: "new TYPE", short: "Print an intent of a type to fill in", make: intentNew},
+	{use: "produce SENTENCE…", short: "Have an agent sign the one intent that a sentence asks for", make: intentProduce},
+	{use: "lint [FILE|-]", short: "List everything that is wrong with an intent", make: intentLint},
+	{use: "sign [FILE|-] --signer FILE", short: "Sign an intent with a key", make: intentSign},
+	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an intent, offline", make: intentVerify},
+	{use: "submit [FILE|-]", short: "Send a signed intent to a router", make: intentSubmit},
+	{
+		use: "resolve INTENT_ID done|failed --reason TEXT", short: "Record how an indeterminate intent ended, after you have checked",
+		make: intentResolve,
+	},
+	{use: "erase INTENT_ID --reason TEXT", short: "Erase an intent's arguments and result from the record, for good", make: intentErase},
 }
 
 var auditRows = []row{
@@ -174,13 +178,13 @@ var auditRows = []row{
 		make: auditVerify(false),
 	},
 	{
-		use: "replay BUNDLE", short: "Verify a bundle and decide every order in it again; nothing is carried out",
+		use: "replay BUNDLE", short: "Verify a bundle and decide every intent in it again; nothing is carried out",
 		make: auditVerify(true),
 	},
-	{use: "show INTENT_ID", short: "Show the records of an order", make: auditShow},
+	{use: "show INTENT_ID", short: "Show the records of an intent", make: auditShow},
 	{use: "search [TEXT …]", short: "Find records by filters and words", make: auditSearch},
 	{use: "fsck", short: "Check a data directory: journal, ledger, blobs and documents", make: auditFsck},
-	{use: "prove INTENT_ID", short: "Print the receipt, inclusion proofs and keys of one order as one JSON document", make: auditProve},
+	{use: "prove INTENT_ID", short: "Print the receipt, inclusion proofs and keys of one intent as one JSON document", make: auditProve},
 	{use: "tail", short: "Print the records, one per line", make: auditTail},
 	{use: "trust", short: "Print the trust file of a log, which auditors get separately from the bundles", make: auditTrust},
 }
@@ -188,10 +192,10 @@ var auditRows = []row{
 var policyRows = []row{
 	{use: "check [DIR]", short: "Compile strictly, and list what the policy reads", make: policyCheck},
 	{use: "test [DIR]", short: "Run Rego tests and decision tables; a tree without tests fails", make: policyTest},
-	{use: "explain INTENT_ID", short: "Show which rules decided a recorded order, and their input", make: policyExplain},
-	{use: "backtest --policy NEW", short: "Decide the recorded orders under a new policy; exit 1 if a decision changes", make: policyBacktest},
+	{use: "explain INTENT_ID", short: "Show which rules decided a recorded intent, and their input", make: policyExplain},
+	{use: "backtest --policy NEW", short: "Decide the recorded intents under a new policy; exit 1 if a decision changes", make: policyBacktest},
 	{
-		use: "push DIR --revision N", short: "Put a tree in force by an operator's order; it is proved before it replaces the old one",
+		use: "push DIR --revision N", short: "Put a tree in force by an operator's intent; it is proved before it replaces the old one",
 		make: policyPush,
 	},
 }
@@ -200,7 +204,7 @@ var registryRows = []row{
 	{use: "check DIR", short: "Find what is wrong with the agents of a directory; exit 1 if anything is", make: registryCheck},
 	{use: "list [DIR]", short: "List the built-in agents, and those of a directory", make: registryList},
 	{use: "show NAME [DIR]", short: "Show an agent: its definition, what it may do, and its system prompt", make: registryShow},
-	{use: "push DIR", short: "Put the agents of a directory in force for a tenant, by an operator's order", make: registryPush},
+	{use: "push DIR", short: "Put the agents of a directory in force for a tenant, by an operator's intent", make: registryPush},
 	{use: "revert", short: "Put the revision before the one in force in force again", make: registryRevert},
 }
 
@@ -259,14 +263,6 @@ var skillRows = []row{
 
 var grantRows = []row{{use: "revoke USER", short: "End a user's grants, plans and runs", make: grantRevoke}}
 
-var orderRows = []row{
-	{
-		use: "resolve INTENT_ID done|failed --reason TEXT", short: "Record how an indeterminate order ended, after you have checked",
-		make: intentResolve,
-	},
-	{use: "erase INTENT_ID --reason TEXT", short: "Erase an order's arguments and result from the record, for good", make: intentErase},
-}
-
 var executorRows = []row{
 	{use: "issue NAME --types T,… --out FILE", short: "Write credentials for an external executor", make: executorIssue},
 	{use: "list", short: "List external executors that have credentials", make: externalList(datadir.Executors)},
@@ -284,7 +280,7 @@ var agentRows = []row{
 }
 
 var sandboxRows = []row{
-	{use: "run SCRIPT", short: "Run one script as an order would", make: sandboxRunCommand},
+	{use: "run SCRIPT", short: "Run one script as an intent would", make: sandboxRunCommand},
 	{use: "probe", short: "Try to escape from every sandbox driver that works here", make: sandboxProbe},
 	{use: "prepare", short: "Make the Python runtime that the first start would make", make: sandboxPrepare},
 }

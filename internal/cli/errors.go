@@ -101,5 +101,5 @@ func denied(err error) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("order %s\n%s", printable(p.IntentID), explain(p.IntentID))
+	return fmt.Sprintf("intent %s\n%s", printable(p.IntentID), explain(p.IntentID))
 }

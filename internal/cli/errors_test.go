@@ -48,7 +48,7 @@ func TestKeyNotKnown(t *testing.T) {
 // TestUsageNamesHelp: an impossible value names the help of its command, whoever finds it.
 func TestUsageNamesHelp(t *testing.T) {
 	for args, says := range map[string]string{
-		"eval": "see: writ eval --help\n", "keys add --subject a --tenant b": "see: writ keys add --help\n", "order resolve sha256:x maybe": "see: writ order resolve --help\n",
+		"eval": "see: writ eval --help\n", "keys add --subject a --tenant b": "see: writ keys add --help\n", "intent resolve sha256:x maybe": "see: writ intent resolve --help\n",
 		"workflow patch": "writ: missing: RUN_ID FILE\nfor example: writ workflow patch plan_", "keys init extra": `writ: "extra": it takes no argument`,
 		"keys add": "writ: missing: --subject: user id of the operator in the tenant; --tenant: tenant of the operator\nfor example: writ keys add ",
 	} {

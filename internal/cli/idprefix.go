@@ -155,7 +155,7 @@ func remoteIDs(path, cursor string) func(*command, string) iter.Seq2[listedID, e
 			for range mostIDPages {
 				var page struct {
 					Approvals []idEntry `json:"approvals"`
-					Intents   []idEntry `json:"orders"`
+					Intents   []idEntry `json:"intents"`
 					Plans     []idEntry `json:"plans"`
 					Documents []idEntry `json:"documents"`
 					Cursor    string    `json:"cursor"`

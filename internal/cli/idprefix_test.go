@@ -56,7 +56,7 @@ func listGateway(t *testing.T) (string, *lister) {
 		case r.URL.Path == "/agent/kb/documents":
 			name, entries = "documents", strings.ReplaceAll(entry(intentA, intentB), "intent_id", "document_id")
 		case r.URL.Path == "/v1/intents":
-			name, entries = "orders", entry(intentA, intentB)
+			name, entries = "intents", entry(intentA, intentB)
 		case r.URL.Path == "/agent/plans", r.URL.Path == "/v1/runs":
 			name, entries = "plans", entry(planA, planB)
 			if second {
@@ -194,7 +194,7 @@ func TestPrefixInALongList(t *testing.T) {
 // TestPrefixUnlisted: where no list can be had, the whole id still does.
 func TestPrefixUnlisted(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	for _, args := range []string{"order resolve 2eb1cc done --reason seen", "order erase 2eb1cc --reason asked"} {
+	for _, args := range []string{"intent resolve 2eb1cc done --reason seen", "intent erase 2eb1cc --reason asked"} {
 		got := call{args: strings.Fields(args), env: map[string]string{"WRIT_DATA": none, "WRIT_URL": "http://127.0.0.1:1"}}.run(t.Context())
 		if got.code != ExitMalformed || !strings.Contains(got.err, none) || !strings.Contains(got.err, "the whole id works without") {
 			t.Errorf("%s: %+v", args, got)

@@ -54,7 +54,7 @@ func lintAnswer(p paint, found []finding) answer {
 	}
 	switch {
 	case len(found) == 0:
-		a.note = "nothing is wrong with the order\n"
+		a.note = "nothing is wrong with the intent\n"
 	case valid:
 		a.note = "nothing else is missing: writ intent sign adds these\n"
 	}

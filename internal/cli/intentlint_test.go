@@ -63,7 +63,7 @@ func TestLint(t *testing.T) {
 		t.Errorf("a manager signs it: %+v", found)
 	}
 	if _, err := lint([]byte(`{"version":`), catalog.Builtin(), ""); err == nil {
-		t.Error("what is cut off is an order")
+		t.Error("what is cut off is an intent")
 	}
 }
 

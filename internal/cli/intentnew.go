@@ -20,8 +20,8 @@ func intentNew(c *command) {
 	n := newIntent{command: c}
 	n.catalog.add(c)
 	c.personFlags()
-	c.Flags().StringVar(&n.actor.UserID, "user", "local", "user of the order, as in the grant or the operator's key")
-	c.Flags().StringVar(&n.actor.Tenant, "tenant", "default", "tenant of the order")
+	c.Flags().StringVar(&n.actor.UserID, "user", "local", "user of the intent, as in the grant or the operator's key")
+	c.Flags().StringVar(&n.actor.Tenant, "tenant", "default", "tenant of the intent")
 	c.Flags().BoolVar(&n.operator, "operator", false, "an operator will sign it: no grant")
 	c.Flags().StringVar(&n.args, "args", "", "arguments, a JSON object")
 	c.Flags().StringVar(&n.context.SessionID, "session", "", "session of the grant")
@@ -214,7 +214,7 @@ func readIntent(raw []byte) (b intents.Body, rawly bool, err error) {
 		return b, false, fmt.Errorf("%w: see writ intent lint", err)
 	}
 	if err := intents.UnmarshalStrict(canonical, &doc); err != nil {
-		return b, false, fmt.Errorf("not an order (%v): see writ intent lint", err)
+		return b, false, fmt.Errorf("not an intent (%v): see writ intent lint", err)
 	}
 	return doc.Body, bytes.HasPrefix(doc.Sig, []byte(`"`+intents.RawPrefix)), nil
 }

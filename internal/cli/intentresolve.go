@@ -23,14 +23,14 @@ func intentResolve(c *command) {
 		if *reason == "" {
 			return answer{}, usage(errors.New("--reason: say what you found; it is recorded"))
 		}
-		a, err := intentAnswer(c.intent("order.resolve", catalog.IntentResolve{IntentID: args[0], Status: args[1], Reason: *reason}))
+		a, err := intentAnswer(c.intent("intent.resolve", catalog.IntentResolve{IntentID: args[0], Status: args[1], Reason: *reason}))
 		a.note = "intent " + args[0] + " is recorded as " + args[1] + "\n"
 		return a, err
 	}
 }
 
 // erasable are the values of --parts.
-var erasable = []string{catalog.ErasesIntent, catalog.ErasesResult, catalog.ErasesBlobs}
+var erasable = []string{catalog.ErasesEnvelope, catalog.ErasesResult, catalog.ErasesBlobs}
 
 func intentErase(c *command) {
 	var reason string
@@ -60,8 +60,8 @@ func intentErase(c *command) {
 		return a, err
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; it is recorded and stays, so it must not contain what you erase")
-	c.Flags().StringSliceVar(&parts, "parts", erasable[:2], "what to erase: order, result, blobs")
-	c.Flags().Int64Var(&position, "position", -1, "position of the order's record (default: looked up in the data directory)")
+	c.Flags().StringSliceVar(&parts, "parts", erasable[:2], "what to erase: envelope, result, blobs")
+	c.Flags().Int64Var(&position, "position", -1, "position of the intent's record (default: looked up in the data directory)")
 }
 
 // positionOf is the position of an intent: of the accepted one, or else of its first refusal.

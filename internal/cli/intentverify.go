@@ -71,7 +71,7 @@ func verify(u *intents.Unverified, v intents.Verifier) error {
 	case e.IssuedAt().After(v.Now.Add(intents.Leeway)):
 		return intents.Refuse(intents.NotYetValid, "/constraints/issued_at", "issued_at is after --at")
 	case v.Now.After(e.IssuedAt().Add(e.TTL()).Add(intents.Leeway)):
-		return intents.Refuse(intents.ExpiredTTL, "/constraints/ttl_sec", "the order was older than its ttl_sec")
+		return intents.Refuse(intents.ExpiredTTL, "/constraints/ttl_sec", "the intent was older than its ttl_sec")
 	}
 	return nil
 }

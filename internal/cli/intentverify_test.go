@@ -97,7 +97,7 @@ func TestVerify(t *testing.T) {
 // none is a usage error.
 func TestVerifyFile(t *testing.T) {
 	intent, keys := signed(t, time.Now())
-	path := file(t, "order.json", intent)
+	path := file(t, "intent.json", intent)
 	if got := writ(t, "intent", "verify", path, "--keys", keys); got.code != ExitOK {
 		t.Errorf("a file: exit %d, %q", got.code, got.err)
 	}
@@ -113,7 +113,7 @@ func TestVerifyFile(t *testing.T) {
 func submitted(t *testing.T, status int, body string, args ...string) (got result, query string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if sent, err := io.ReadAll(r.Body); err != nil || string(sent) != "sealed" || r.URL.Path != "/v1/intents" {
+		if sent, err := io.ReadAll(r.Body); err != nil || string(sent) != "signed" || r.URL.Path != "/v1/intents" {
 			t.Errorf("%s got %q", r.URL, sent)
 		}
 		query = r.URL.RawQuery
@@ -121,7 +121,7 @@ func submitted(t *testing.T, status int, body string, args ...string) (got resul
 		_, _ = io.WriteString(w, body)
 	}))
 	defer s.Close()
-	got = call{args: append([]string{"intent", "submit", "--url", s.URL}, args...), stdin: "sealed"}.run(t.Context())
+	got = call{args: append([]string{"intent", "submit", "--url", s.URL}, args...), stdin: "signed"}.run(t.Context())
 	return got, query
 }
 
@@ -145,8 +145,8 @@ func TestSubmit(t *testing.T) {
 		{"held", 202, heldAnswer, ExitNo, "APPROVAL_REQUIRED sha256:1\n", "APPROVAL_REQUIRED: two people"},
 		{"refused", 403, refusal, ExitNo, "", "POLICY_DENIED: no (at /x); ask"},
 		{"a proxy", 502, "<html>", ExitNo, "", "502 Bad Gateway"},
-		{"not a router", 200, "<html>", ExitMalformed, "", "not an answer to an order"},
-		{"another API", 200, "{}", ExitMalformed, "", "not an answer to an order"},
+		{"not a router", 200, "<html>", ExitMalformed, "", "not an answer to an intent"},
+		{"another API", 200, "{}", ExitMalformed, "", "not an answer to an intent"},
 	}
 	for _, tt := range tests {
 		got, query := submitted(t, tt.status, tt.body)

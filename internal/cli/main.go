@@ -35,8 +35,8 @@ type IO struct {
 func Main(ctx context.Context, args []string, std IO) int {
 	root := &cobra.Command{
 		Use: "writ", Short: "Signed intents between AI agents and the real world",
-		Long: "writ lets AI agents act without trusting them. An agent can only sign orders.\n" +
-			"A router checks each order, records it for good, and has it carried out.\n\n" +
+		Long: "writ lets AI agents act without trusting them. An agent can only sign intents.\n" +
+			"A router checks each intent, records it for good, and has it carried out.\n\n" +
 			"Below are the usual commands. All are listed by: writ commands",
 		SilenceErrors: true, SilenceUsage: true, Args: oneOfThese, RunE: help,
 	}

@@ -117,7 +117,7 @@ func (c *command) submitAs(o *operator, typ string, args any) (*intents.Answer, 
 // answerIn is a router's answer to an intent.
 func answerIn(body []byte, url string) (a intents.Answer, err error) {
 	if err := json.Unmarshal(body, &a); err != nil || a.Code == "" {
-		return a, malformed(fmt.Errorf("the answer of %s is not an answer to an order", url))
+		return a, malformed(fmt.Errorf("the answer of %s is not an answer to an intent", url))
 	}
 	return a, nil
 }

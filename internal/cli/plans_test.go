@@ -17,7 +17,7 @@ func TestPlanWaits(t *testing.T) {
 			{Step: 1, IntentID: "sha256:2", Type: "skill.call", Args: json.RawMessage(`{"skill":"crm.close","input":{"id":5}}`), Status: "held"},
 		},
 	}
-	want := `waits     until it is known whether skill.call {"skill":"crm.close","input":{"id":4}} happened: look, then writ order resolve sha256:1 done|failed --reason TEXT`
+	want := `waits     until it is known whether skill.call {"skill":"crm.close","input":{"id":4}} happened: look, then writ intent resolve sha256:1 done|failed --reason TEXT`
 	if text := render("plan", p); !strings.Contains(text, "\n"+want+"\n") || strings.Count(text, "waits") != 1 {
 		t.Errorf("%s", text)
 	}

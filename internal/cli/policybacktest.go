@@ -80,8 +80,8 @@ func policyBacktest(c *command) {
 	c.Flags().StringVar(&today, "today", "", "today's policy: a directory (default: the one in force in the record)")
 
 	c.Flags().StringVar(&bundle, "bundle", "", "take the records of this bundle (writ audit export); verify it first")
-	c.since(&o.Since, "since", "only orders from this RFC 3339 time, or from this long ago (7d, 12h)")
-	c.Flags().StringVar(&o.Tenant, "tenant", "", "only orders of this tenant")
+	c.since(&o.Since, "since", "only intents from this RFC 3339 time, or from this long ago (7d, 12h)")
+	c.Flags().StringVar(&o.Tenant, "tenant", "", "only intents of this tenant")
 	c.mustGive("policy")
 }
 

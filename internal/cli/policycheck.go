@@ -41,7 +41,7 @@ func policyCheck(c *command) {
 		}
 		a := answer{data: r, text: render("policy.table", r)}
 		if len(r.Volatile) > 0 {
-			a.note = fmt.Sprintf("warning: %s is almost never the same twice: nearly every order is evaluated again\n", strings.Join(r.Volatile, ", "))
+			a.note = fmt.Sprintf("warning: %s is almost never the same twice: nearly every intent is evaluated again\n", strings.Join(r.Volatile, ", "))
 		}
 		if c.dir != "" {
 			names, err := c.unmatchedWith(tree)

@@ -14,7 +14,7 @@ import (
 type receiptReply struct{ Receipt string }
 
 var receiptRows = []row{
-	{use: "get INTENT_ID", short: "Get the receipt of an accepted order", make: asks(request[receiptReply]{
+	{use: "get INTENT_ID", short: "Get the receipt of an accepted intent", make: asks(request[receiptReply]{
 		path: "/v1/intents/{}/receipt", ids: &ownIntents, text: func(_ []string, got receiptReply) string { return printable(got.Receipt) + "\n" },
 	})},
 	{use: "verify [FILE|-] --keys JWKS|--trust FILE", short: "Check a receipt, and the proof that it is in the log, offline", make: receiptVerify},
@@ -33,7 +33,7 @@ type receiptVerdict struct {
 func receiptVerify(c *command) {
 	keys := c.Flags().String("keys", "", "JWKS file, as /.well-known/jwks.json serves it")
 	trust := c.Flags().String("trust", "", "trust file, in the place of --keys: checks a document of writ audit prove by the pinned root key")
-	intentID := c.Flags().String("intent", "", "order that the receipt must be about")
+	intentID := c.Flags().String("intent", "", "intent that the receipt must be about")
 	c.answer = func(args []string) (answer, error) {
 		if (*keys == "") == (*trust == "") {
 			return answer{}, usage(errors.New("give --keys JWKS, or --trust FILE for a document of writ audit prove"))
@@ -56,7 +56,7 @@ func receiptVerify(c *command) {
 			return answer{}, err
 		}
 		if v.Valid && *intentID != "" && v.Receipt.IntentID != *intentID {
-			v = receiptVerdict{Code: intents.SignatureInvalid, Reason: "the receipt is about another order", KID: v.KID}
+			v = receiptVerdict{Code: intents.SignatureInvalid, Reason: "the receipt is about another intent", KID: v.KID}
 		}
 		return answer{data: v, text: v.line() + "\n", end: unless(v.Valid, "not valid")}, nil
 	}
@@ -96,7 +96,7 @@ func (d receiptDoc) judgedByTrust(c *command, file string) (v receiptVerdict, er
 		return v, malformed(errors.New("no proof: --trust takes a document of writ audit prove; a receipt by itself is checked with --keys"))
 	}
 	if p.Receipt == "" {
-		return receiptVerdict{Code: intents.NotFound, Reason: "the proof has no receipt: the order was refused, or has not ended, and nothing here says which order the records are of"}, nil
+		return receiptVerdict{Code: intents.NotFound, Reason: "the proof has no receipt: the intent was refused, or has not ended, and nothing here says which intent the records are of"}, nil
 	}
 	v = receiptVerdict{KID: intents.SignerOf(p.Receipt)}
 	if err := p.Check(*o.Trust); err != nil {
@@ -123,7 +123,7 @@ func (d receiptDoc) judgedByKeys(file string) (v receiptVerdict, err error) {
 		return v, nil
 	}
 	if err = audit.InLog(*v.Receipt, list, d.Inclusion); d.IntentID != "" && d.IntentID != v.Receipt.IntentID {
-		err = errors.New("the receipt is about another order than the document")
+		err = errors.New("the receipt is about another intent than the document")
 	}
 	if err != nil {
 		return receiptVerdict{Code: intents.SignatureInvalid, Reason: "the proof: " + err.Error(), KID: v.KID}, nil //nolint:nilerr // likewise
@@ -155,7 +155,7 @@ func (v receiptVerdict) line() string {
 	if !v.Valid {
 		return fmt.Sprintf("%s: %s", v.Code, v.Reason)
 	}
-	line := fmt.Sprintf("valid: order %s ended %s, position %d of %s", v.Receipt.IntentID, v.Receipt.Code, v.Receipt.Position, printable(v.Receipt.Issuer))
+	line := fmt.Sprintf("valid: intent %s ended %s, position %d of %s", v.Receipt.IntentID, v.Receipt.Code, v.Receipt.Position, printable(v.Receipt.Issuer))
 	if v.InLog {
 		return line + ", which is in the log"
 	}

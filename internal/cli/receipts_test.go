@@ -45,10 +45,10 @@ func TestReceiptVerify(t *testing.T) {
 		code    int
 		args    []string
 	}{
-		"good":            {good + "\n", "valid: order " + intents.Digest([]byte("1")) + " ended OK, position 7 of writ/here; no proof came along that this is in the log (writ audit prove)\n", ExitOK, nil},
+		"good":            {good + "\n", "valid: intent " + intents.Digest([]byte("1")) + " ended OK, position 7 of writ/here; no proof came along that this is in the log (writ audit prove)\n", ExitOK, nil},
 		"in an answer":    {`{"code":"OK","receipt":"` + good + `"}`, "valid: ", ExitOK, nil},
-		"of the order":    {good, "valid: ", ExitOK, []string{"--intent", intents.Digest([]byte("1"))}},
-		"of another":      {good, "SIGNATURE_INVALID: the receipt is about another order\n", ExitNo, []string{"--intent", intents.Digest(nil)}},
+		"of the intent":   {good, "valid: ", ExitOK, []string{"--intent", intents.Digest([]byte("1"))}},
+		"of another":      {good, "SIGNATURE_INVALID: the receipt is about another intent\n", ExitNo, []string{"--intent", intents.Digest(nil)}},
 		"of another log":  {issue(router, "writ/there"), "SIGNATURE_INVALID: the receipt and the keys are of different logs", ExitNo, nil},
 		"of a manager":    {issue(manager, "writ/here"), "KEY_ROLE: ", ExitNo, nil},
 		"of nobody known": {issue(stranger, "writ/here"), "KEY_UNKNOWN: ", ExitNo, nil},

@@ -150,7 +150,7 @@ func (s agentSet) from(i int) string {
 const (
 	conversational = "conversational" // text
 	structured     = "structured"     // an object
-	ordering       = "orders"         // of the planner and the executor: intents alone
+	signing        = "intents"        // of the planner and the executor: intents alone
 	remote         = "remote"         // its server's answer
 )
 
@@ -159,7 +159,7 @@ func modeOf(a *agents.Agent) string {
 	case a.Endpoint != "":
 		return remote
 	case a.Name == agents.Planner || a.Name == agents.Executor:
-		return ordering
+		return signing
 	case a.Structured:
 		return structured
 	}
@@ -314,7 +314,7 @@ func rights(s agents.Scope) []right {
 			all = append(all, right{about, w})
 		}
 	}
-	add("order", s.Types...)
+	add("intent", s.Types...)
 	add("skill", s.Skills...)
 	for _, server := range s.Servers {
 		add("skill", server+".*")

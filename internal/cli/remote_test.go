@@ -36,7 +36,7 @@ func emptyGateway(t *testing.T) (url string, asked *[]string) {
 // document with an empty array.
 func TestEmptyLists(t *testing.T) {
 	for args, says := range map[string]string{
-		"approvals list":    "no order waits",
+		"approvals list":    "no intent waits",
 		"plan list":         "writ run QUESTION",
 		"workflow list":     "writ registry push DIR",
 		"kb list":           "writ kb add FILE",

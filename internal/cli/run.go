@@ -119,7 +119,7 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 func (t *turnView) sayPendingApproval() {
 	var held bus.PendingApprovalData
 	_ = json.Unmarshal(t.Data, &held) // if it cannot be read, the intent is not named
-	waits, show := "waits for people to approve one of its orders", "show the order: writ approvals show "+held.Approval.IntentID
+	waits, show := "waits for people to approve one of its intents", "show the intent: writ approvals show "+held.Approval.IntentID
 	if held.Approval.Hint != "" {
 		waits, show = "waits: "+held.Approval.Reason, held.Approval.Hint
 	}
@@ -138,7 +138,7 @@ func (t *turnView) sayDenied(ctx context.Context, c client.Client) {
 			IntentID string `json:"intent_id"`
 			Type     string `json:"type"`
 			Code     string `json:"code"`
-		} `json:"orders"`
+		} `json:"intents"`
 	}
 	if c.Get(ctx, "/v1/intents?verdict=deny&limit=5&plan_id="+url.QueryEscape(t.PlanID), &list) != nil {
 		return

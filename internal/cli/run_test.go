@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 		{
 			"held",
 			[]string{working, waits},
-			ExitOK, "", "· step 1 started: count\nplan plan_1 waits for people to approve one of its orders\nshow the order: writ approvals show sha256:1\nfollow the plan: writ plan watch plan_1\n",
+			ExitOK, "", "· step 1 started: count\nplan plan_1 waits for people to approve one of its intents\nshow the intent: writ approvals show sha256:1\nfollow the plan: writ plan watch plan_1\n",
 			[]string{"data", "plan_id", "status"},
 		},
 	}

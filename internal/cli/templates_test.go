@@ -29,7 +29,7 @@ func TestTexts(t *testing.T) {
 		"demo.table": struct {
 			demo.Result
 			Bold, Dim, Green func(string) string `json:"-"`
-		}{demo.Result{Answer: []demo.Row{{}}, Large: &demo.Large{}, Orders: []demo.Order{{PolicyIDs: []string{"x"}}}}, plain, plain, plain},
+		}{demo.Result{Answer: []demo.Row{{}}, Large: &demo.Large{}, Intents: []demo.Intent{{PolicyIDs: []string{"x"}}}}, plain, plain, plain},
 		"evaluated.table": struct {
 			Rates   []eval.Rate
 			Missing []string

@@ -122,7 +122,7 @@ func TestDemoJSON(t *testing.T) {
 		Intents []struct {
 			IntentID string `json:"intent_id"`
 			Code     string `json:"code"`
-		} `json:"orders"`
+		} `json:"intents"`
 		Verified struct {
 			OK bool `json:"ok"`
 		} `json:"verified"`

@@ -152,13 +152,13 @@ func TestForeignProblem(t *testing.T) {
 func TestSubmit(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || string(body) != "sealed" || r.URL.String() != "/v1/intents?dry_run=true" {
+		if err != nil || string(body) != "signed" || r.URL.String() != "/v1/intents?dry_run=true" {
 			t.Errorf("%s with %q", r.URL, body)
 		}
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, "as it is")
 	})
-	status, body, err := c.Submit(t.Context(), []byte("sealed"), "?dry_run=true")
+	status, body, err := c.Submit(t.Context(), []byte("signed"), "?dry_run=true")
 	if err != nil || status != http.StatusAccepted || string(body) != "as it is" {
 		t.Errorf("%d %q, error %v", status, body, err)
 	}

@@ -47,7 +47,7 @@ type Result struct {
 	Response     string           `json:"response"`
 	Answer       []Row            `json:"answer"`
 	Plan         catalog.PlanView `json:"plan"`
-	Orders       []Order          `json:"orders"`
+	Intents      []Intent         `json:"intents"`
 	Large        *Large           `json:"large_response,omitempty"`
 	VerifyReport VerifyReport     `json:"verified"`
 	Seconds      float64          `json:"seconds"`
@@ -139,7 +139,7 @@ func read(ctx context.Context, c client.Client, n *node.Node, res *Result) error
 		res.Large = &large
 	}
 	var err error
-	res.Orders, res.VerifyReport, err = Verify(ctx, n)
+	res.Intents, res.VerifyReport, err = Verify(ctx, n)
 	return err
 }
 

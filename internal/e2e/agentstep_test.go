@@ -83,7 +83,7 @@ func TestAgentStep(t *testing.T) {
 				}
 			}
 			if len(got) < 3 { // the planner, the manager, the task
-				t.Errorf("orders %v", got)
+				t.Errorf("intents %v", got)
 			}
 		})
 	}

@@ -109,11 +109,11 @@ type child struct {
 }
 
 // children are the asks of a turn, by agent, and the step.finish of the task that asked.
-func children(t *testing.T, orders []intent) (map[string]child, catalog.StepFinish) {
+func children(t *testing.T, list []intent) (map[string]child, catalog.StepFinish) {
 	t.Helper()
 	byTask := map[string]child{}
 	var own catalog.StepFinish
-	for _, o := range orders {
+	for _, o := range list {
 		switch {
 		case o.Type == "agent.ask" && o.Decision.Code == "OK":
 			a := decoded[catalog.AgentAsk](string(o.Args))

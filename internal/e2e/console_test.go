@@ -152,8 +152,8 @@ func TestConsoleApproval(t *testing.T) {
 			t.Errorf("another user's plan: %d", p.status)
 		}
 	}
-	order := a.open("/console/orders/" + id)
-	order.shows(t, id, "outlet_list", "Receipt")
+	page := a.open("/console/intents/" + id)
+	page.shows(t, id, "outlet_list", "Receipt")
 	for _, path := range consolePages {
 		a.open(path).shows(t)
 	}
@@ -236,7 +236,7 @@ func TestConsoleSkill(t *testing.T) {
 	}
 	approval := catalog.SkillApprove{Tenant: "default", Skill: name, Digest: m[1], Effect: catalog.Pure}
 	if _, p := s.call(local, http.MethodPost, "/v1/skills", approval, nil); p.Code != intents.MalformedArgs {
-		t.Errorf("an operator of system, sealed by the gateway: %+v", p)
+		t.Errorf("an operator of system, signed by the gateway: %+v", p)
 	}
 	b.send("/console/skills/"+name, form).shows(t, "You approved "+name)
 	if p := b.open("/console/skills/" + name); strings.Contains(p.text, "Approve this version") {

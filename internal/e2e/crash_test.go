@@ -54,9 +54,9 @@ func line(o intent) string {
 }
 
 // lines are the task intents of a step, without reads that say nothing.
-func lines(orders []intent, step int) []string {
+func lines(list []intent, step int) []string {
 	out := []string{}
-	for _, o := range orders {
+	for _, o := range list {
 		if o.Context.Step == step && o.Signer == intents.RoleTask && o.Type != "skill.load" {
 			out = append(out, line(o))
 		}
@@ -64,9 +64,9 @@ func lines(orders []intent, step int) []string {
 	return out
 }
 
-func countOf(orders []intent, typ string) int {
+func countOf(list []intent, typ string) int {
 	n := 0
-	for _, o := range orders {
+	for _, o := range list {
 		if o.Type == typ && o.Decision.Verdict == intents.Allow {
 			n++
 		}
@@ -99,11 +99,11 @@ func TestKillWhilePlanning(t *testing.T) {
 	if v.Status != catalog.PlanComplete || v.Epoch != 2 || v.Revision != 1 || v.ReplanCount != 0 {
 		t.Errorf("plan %+v", v)
 	}
-	orders := x.records(id)
-	if d := gocmp.Diff(stepDone, lines(orders, 1)); d != "" {
+	list := x.records(id)
+	if d := gocmp.Diff(stepDone, lines(list, 1)); d != "" {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
-	if o, c, p := countOf(orders, "plan.open"), countOf(orders, "plan.claim"), countOf(orders, "plan"); o != 1 || c != 2 || p != 1 {
+	if o, c, p := countOf(list, "plan.open"), countOf(list, "plan.claim"), countOf(list, "plan"); o != 1 || c != 2 || p != 1 {
 		t.Errorf("opened %d times, claimed %d times, planned %d times", o, c, p)
 	}
 	if a, b := len(d.ids("parcel_list")), len(d.ids("parcel_weigh")); a != 1 || b != 1 {
@@ -133,8 +133,8 @@ func TestKillBetweenSteps(t *testing.T) {
 	if v.Status != catalog.PlanComplete || v.Epoch != 2 || v.Revision != 1 || v.ReplanCount != 0 {
 		t.Errorf("plan %+v", v)
 	}
-	orders := x.records(id)
-	if d := gocmp.Diff(stepDone, lines(orders, 1)); d != "" {
+	list := x.records(id)
+	if d := gocmp.Diff(stepDone, lines(list, 1)); d != "" {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
 	if a, b := len(d.ids("parcel_list")), len(d.ids("parcel_send")); a != 1 || b != 1 {
@@ -160,12 +160,12 @@ func TestKillDuringPureCall(t *testing.T) {
 	if d := gocmp.Diff(before.Steps[0], v.Steps[0]); d != "" {
 		t.Errorf("step 1 before and after (-before +after):\n%s", d)
 	}
-	orders := x.records(id)
-	if d := gocmp.Diff(stepDone, lines(orders, 1)); d != "" {
+	list := x.records(id)
+	if d := gocmp.Diff(stepDone, lines(list, 1)); d != "" {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
 	want := []string{"read_memory OK", "skill.call ABANDONED", "read_memory OK", "transcript.get OK", "skill.call OK", "write_memory OK", "step.finish OK"}
-	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
+	if d := gocmp.Diff(want, lines(list, 2)); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}
 	if a, b := len(d.ids("parcel_list")), d.ids("parcel_weigh"); a != 1 || len(b) != 2 {
@@ -187,9 +187,9 @@ func TestKillDuringIdempotentCall(t *testing.T) {
 	if v.Status != catalog.PlanComplete || v.Epoch != 2 || v.Revision != 1 || v.ReplanCount != 0 {
 		t.Errorf("plan %+v", v)
 	}
-	orders := x.records(id)
+	list := x.records(id)
 	want := []string{"read_memory OK", "skill.call OK", "read_memory OK", "transcript.get OK", "write_memory OK", "step.finish OK"}
-	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
+	if d := gocmp.Diff(want, lines(list, 2)); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}
 	if ids := d.ids("parcel_label"); len(ids) != 2 || ids[0] != ids[1] {
@@ -236,15 +236,15 @@ func TestKillDuringOnceCall(t *testing.T) {
 	if a, c := len(d.ids("parcel_list")), len(d.ids("parcel_state")); a != 1 || len(sent) != 1 || c != 1 {
 		t.Fatalf("listed %d times, sent %d times, looked %d times", a, len(sent), c)
 	}
-	orders := x.records(id)
-	if d := gocmp.Diff(stepDone, lines(orders, 1)); d != "" {
+	list := x.records(id)
+	if d := gocmp.Diff(stepDone, lines(list, 1)); d != "" {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
 	want := [][]string{ // the new step has a number of its own
 		{"read_memory OK", "skill.call INDETERMINATE", "read_memory OK", "transcript.get OK", "step.finish OK"},
 		{"read_memory OK", "skill.call CONFLICT_IDEMPOTENCY", "skill.call OK", "write_memory OK", "step.finish OK"},
 	}
-	if d := gocmp.Diff(want, [][]string{lines(orders, 2), lines(orders, 3)}); d != "" {
+	if d := gocmp.Diff(want, [][]string{lines(list, 2), lines(list, 3)}); d != "" {
 		t.Errorf("steps 2 and 3 (-want +got):\n%s", d)
 	}
 	plans := m.plannings()

@@ -49,8 +49,8 @@ func TestDemo(t *testing.T) {
 	if d := gocmp.Diff(want, res.Answer); d != "" {
 		t.Errorf("answer (-want +got):\n%s", d)
 	}
-	if !res.VerifyReport.OK || res.VerifyReport.Intents != int64(len(res.Orders)) {
-		t.Errorf("verified %+v of %d orders", res.VerifyReport, len(res.Orders))
+	if !res.VerifyReport.OK || res.VerifyReport.Intents != int64(len(res.Intents)) {
+		t.Errorf("verified %+v of %d intents", res.VerifyReport, len(res.Intents))
 	}
 	if res.Large == nil || res.Large.SizeBytes != int64(len(raw)) || res.Large.InputRows != int64(len(feed.Features)) || res.Large.OutputRows != 10 {
 		t.Errorf("large response %+v; the feed has %d bytes and %d features", res.Large, len(raw), len(feed.Features))

@@ -46,7 +46,7 @@ func (l *load) eraseSessions(ctx context.Context) {
 		for _, a := range accepted {
 			asked[*a.Position] = true
 			raw := l.byOperator(origin, "record.erase", catalog.RecordErase{
-				Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: []string{catalog.ErasesIntent, catalog.ErasesResult}, Reason: "the test wants it",
+				Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: []string{catalog.ErasesEnvelope, catalog.ErasesResult}, Reason: "the test wants it",
 			})
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/v1/intents", bytes.NewReader(raw))
 			if err != nil {
@@ -93,7 +93,7 @@ func (l *load) erased() {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		if _, gone := rec.Erased[storage.PartIntent]; gone {
+		if _, gone := rec.Erased[storage.PartEnvelope]; gone {
 			lost[rec.Position] = s.Decision.IntentID
 		}
 		if s.Type == "record.erase" && s.Decision.Verdict == intents.Allow {
@@ -109,12 +109,12 @@ func (l *load) erased() {
 	}
 	for at := range named {
 		if lost[at] == "" {
-			l.t.Errorf("order %d was to be erased, and is there", at)
+			l.t.Errorf("intent %d was to be erased, and is there", at)
 		}
 	}
 	for at := range lost {
 		if !named[at] {
-			l.t.Errorf("order %d has lost its order, and nobody asked for that", at)
+			l.t.Errorf("intent %d has lost its envelope, and nobody asked for that", at)
 		}
 	}
 	for _, raw := range l.sessions {
@@ -128,7 +128,7 @@ func (l *load) erased() {
 		for _, name := range []string{"journal.db", "journal.db-wal"} {
 			file, err := os.ReadFile(filepath.Join(dir, name))
 			if err == nil && bytes.Contains(file, []byte(e.TraceID)) {
-				l.t.Errorf("order %s is erased, and its trace_id is still in %s", e.TraceID, name)
+				l.t.Errorf("intent %s is erased, and its trace_id is still in %s", e.TraceID, name)
 			}
 		}
 	}

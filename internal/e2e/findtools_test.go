@@ -94,6 +94,6 @@ func TestFindTools(t *testing.T) {
 		}
 	}
 	if want := (len(crm.Tools()) + 150 + catalog.MaxLoaded - 1) / catalog.MaxLoaded; loads != want {
-		t.Errorf("%d orders loaded the skills, want %d", loads, want)
+		t.Errorf("%d intents loaded the skills, want %d", loads, want)
 	}
 }

@@ -307,7 +307,7 @@ func (x *road) found(o state.Intent) {
 		}
 		x.lost[args.Input.Parcel] = true
 	}
-	x.operate("order.resolve", catalog.IntentResolve{IntentID: id, Status: string(status), Reason: "the depot says so"})
+	x.operate("intent.resolve", catalog.IntentResolve{IntentID: id, Status: string(status), Reason: "the depot says so"})
 }
 
 // judged compares a run's effects with its graph.

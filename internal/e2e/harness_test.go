@@ -322,7 +322,7 @@ func (s *system) intents(plan string) []intent {
 		}
 	}
 	if len(out) == 0 {
-		s.t.Fatal(errors.New("the journal has no such orders"))
+		s.t.Fatal(errors.New("the journal has no such intents"))
 	}
 	return out
 }

@@ -33,8 +33,8 @@ func TestIntegrationSkillServers(t *testing.T) {
 	bin := filepath.Join(modules(t), ".bin")
 	graph := filepath.Join(t.TempDir(), "graph.jsonl")
 	picked := []string{"echo", "get-sum", "create_entities", "read_graph"}
-	entity := `{"entities":[{"name":"writ","entityType":"order","observations":["sealed"]}]}`
-	input := map[string]string{"echo": `{"message":"a sealed order"}`, "get-sum": `{"a":19,"b":23}`, "create_entities": entity, "read_graph": `{}`}
+	entity := `{"entities":[{"name":"writ","entityType":"intent","observations":["signed"]}]}`
+	input := map[string]string{"echo": `{"message":"a signed intent"}`, "get-sum": `{"a":19,"b":23}`, "create_entities": entity, "read_graph": `{}`}
 	m := &mind{
 		pick: picked,
 		plan: func(planning) model.Call {
@@ -99,7 +99,7 @@ func TestIntegrationSkillServers(t *testing.T) {
 	if len(calls) != len(picked) {
 		t.Fatalf("%d calls", len(calls))
 	}
-	for i, want := range []string{"a sealed order", "42", "sealed", "sealed"} {
+	for i, want := range []string{"a signed intent", "42", "signed", "signed"} {
 		o := calls[i]
 		if o.Signer != intents.RoleTask || o.Outcome.Status != intents.Done || !strings.Contains(string(o.Outcome.Result), want) {
 			t.Errorf("%s, signed by a key of role %s: %s %s, want %q in it", o.Args, o.Signer, o.Outcome.Code, o.Outcome.Result, want)
@@ -111,10 +111,10 @@ func TestIntegrationSkillServers(t *testing.T) {
 			Observations []string `json:"observations"`
 		} `json:"entities"`
 	}
-	if err := json.Unmarshal(got.Data, &answer); err != nil || len(answer.Entities) != 1 || answer.Entities[0].Name != "writ" || answer.Entities[0].Observations[0] != "sealed" {
+	if err := json.Unmarshal(got.Data, &answer); err != nil || len(answer.Entities) != 1 || answer.Entities[0].Name != "writ" || answer.Entities[0].Observations[0] != "signed" {
 		t.Errorf("answer %s: %v", got.Data, err)
 	}
-	if kept, err := os.ReadFile(graph); err != nil || !strings.Contains(string(kept), "sealed") {
+	if kept, err := os.ReadFile(graph); err != nil || !strings.Contains(string(kept), "signed") {
 		t.Errorf("the server of others kept %q: %v", kept, err)
 	}
 }

@@ -32,8 +32,8 @@ import (
 func TestLedgerServed(t *testing.T) {
 	s := start(t, setup{})
 	s.ask(s.as("ann"), "What is the largest of 3, 7 and 5?")
-	orders := s.intents("")
-	o := orders[len(orders)-1]
+	list := s.intents("")
+	o := list[len(list)-1]
 	keys := s.jwks()
 	origin := s.node.Origin()
 	c := s.checkpoint(origin, keys, s.node.Records().Next())

@@ -175,7 +175,7 @@ func (l *load) survive() {
 		answers[id] = l.finished(id).Response
 	}
 	if len(l.plans) == 0 || len(l.accepted) != len(l.sessions) {
-		l.t.Fatalf("after its death writ took %d plans and %d of %d orders", len(l.plans), len(l.accepted), len(l.sessions))
+		l.t.Fatalf("after its death writ took %d plans and %d of %d intents", len(l.plans), len(l.accepted), len(l.sessions))
 	}
 	l.end(syscall.SIGTERM)
 	l.judge()

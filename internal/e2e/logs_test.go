@@ -237,7 +237,7 @@ func TestLogOfARun(t *testing.T) {
 		t.Errorf("without logs:read: HTTP %d %+v", status, p)
 	}
 	if status, _, p := s.sign(quiet, "logs.stream", run); status != http.StatusForbidden || p.Code != intents.RBACForbidden {
-		t.Errorf("a sealed order without logs:read: HTTP %d %+v", status, p)
+		t.Errorf("a signed intent without logs:read: HTTP %d %+v", status, p)
 	}
 	_, a, p := s.sign(ana, "logs.stream", run)
 	var made catalog.LogsStreamResult

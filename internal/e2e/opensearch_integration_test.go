@@ -85,7 +85,7 @@ func TestIntegrationStoreOutage(t *testing.T) {
 		}
 	}
 	if failed != 3 {
-		t.Errorf("%d orders failed", failed)
+		t.Errorf("%d intents failed", failed)
 	}
 	if err := server.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -106,18 +106,18 @@ func TestIntegrationStoreOutage(t *testing.T) {
 	}
 	defer docs.Close()
 	for tenant, total := range want {
-		s.await("every order of "+tenant+" is in the index, once", func() bool {
+		s.await("every intent of "+tenant+" is in the index, once", func() bool {
 			b, err := docs.Aggregate(t.Context(), tenant, storage.IndexIntents, storage.Query{}, storage.Aggregation{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(b) == 1 && b[0].Count > total {
-				t.Fatalf("%d orders of %s, %d in the index", total, tenant, b[0].Count)
+				t.Fatalf("%d intents of %s, %d in the index", total, tenant, b[0].Count)
 			}
 			return len(b) == 1 && b[0].Count == total
 		})
 	}
 	if want["system"] < others {
-		t.Fatalf("orders %v", want)
+		t.Fatalf("intents %v", want)
 	}
 }

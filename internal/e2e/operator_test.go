@@ -69,7 +69,7 @@ func (s *system) unknown(id string) (intentID string) {
 // resolve reports the outcome of a call with an unknown one.
 func (s *system) resolve(intentID, status string) {
 	s.t.Helper()
-	s.operate("order.resolve", catalog.IntentResolve{IntentID: intentID, Status: status, Reason: "seen at the server"})
+	s.operate("intent.resolve", catalog.IntentResolve{IntentID: intentID, Status: status, Reason: "seen at the server"})
 }
 
 // addTenant makes a tenant.

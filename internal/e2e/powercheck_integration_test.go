@@ -50,11 +50,11 @@ func (c *cuts) sound() {
 	for id, at := range c.promises.intents {
 		rec, err := records.Get(c.t.Context(), at)
 		if err != nil || rec.Kind != storage.KindIntent {
-			c.t.Errorf("acknowledged order %s is not at %d: %v", id, at, err)
+			c.t.Errorf("acknowledged intent %s is not at %d: %v", id, at, err)
 			continue
 		}
 		if s, err := state.ReadIntent(rec); err != nil || s.Decision.IntentID != id {
-			c.t.Errorf("at %d is %s, not order %s: %v", at, s.Decision.IntentID, id, err)
+			c.t.Errorf("at %d is %s, not intent %s: %v", at, s.Decision.IntentID, id, err)
 		}
 	}
 }

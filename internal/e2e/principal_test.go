@@ -95,7 +95,7 @@ func TestMenu(t *testing.T) {
 	}
 	if d := gocmp.Diff(strings.Fields(`plan.open plan.claim soul.get session.get skill.find skill.load plan
 		step skill.load skill.call exec_python exec_python write_memory step.finish read_memory read_memory artifact.put session.append plan.close`), flow); d != "" {
-		t.Errorf("orders (-want +got):\n%s", d)
+		t.Errorf("intents (-want +got):\n%s", d)
 	}
 	if told := requestsOf(m, agents.Composer, func(r model.Request) string { return messageOf(r) }); len(told) != 1 || got.Response == "" {
 		t.Errorf("the answer %q is made from %q", got.Response, told)

@@ -289,8 +289,8 @@ func (x *machine) records(plan string) []intent {
 			x.t.Error(err)
 		}
 	}()
-	orders, v, err := demo.Verify(x.t.Context(), n)
-	if err != nil || !v.OK || v.Intents != int64(len(orders)) {
+	list, v, err := demo.Verify(x.t.Context(), n)
+	if err != nil || !v.OK || v.Intents != int64(len(list)) {
 		x.t.Fatalf("journal: %+v %v", v, err)
 	}
 	return (&system{t: x.t, node: n}).intents(plan)

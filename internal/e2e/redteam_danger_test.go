@@ -42,7 +42,7 @@ func TestRedTeamDanger(t *testing.T) {
 				"patch_version": "0.1", "justification": "to see more",
 				"add_nodes": []any{
 					map[string]any{"id": "us", "type": "python", "fn": `import json; print(json.dumps({"region": "us"}))`},
-					map[string]any{"id": "more", "type": "function", "fn": pay, "from": "${nodes.us.order}"},
+					map[string]any{"id": "more", "type": "function", "fn": pay, "from": "${nodes.us.intent}"},
 				},
 				"add_edges": []any{map[string]any{"from": "one", "to": "us"}, map[string]any{"from": "us", "to": "more"}},
 			})

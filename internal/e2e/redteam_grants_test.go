@@ -73,7 +73,7 @@ func TestRedTeamGrants(t *testing.T) {
 	paths := []string{
 		"/v1/intents", "/v1/intents/" + waiting, "/v1/intents/" + waiting + "/receipt", "/v1/intents/" + waiting + "/proof", "/v1/runs", "/v1/runs/" + run, "/v1/runs/" + run + "/stream",
 		"/v1/logs/" + run, "/v1/me", "/v1/approvals", "/v1/approvals/" + waiting, "/v1/policy", "/agent/plans", "/agent/plans/" + run, "/agent/plans/" + run + "/trace", "/agent/plans/" + run + "/events",
-		"/agent/approvals", "/agent/schedules", "/agent/kb/documents", "/agent/cache", "/agent/memory/query?query_text=x", "/console/now", "/console/plans/" + run, "/console-api/orders/" + waiting, "/console-api/bundle", "/skills/", "/schemas/",
+		"/agent/approvals", "/agent/schedules", "/agent/kb/documents", "/agent/cache", "/agent/memory/query?query_text=x", "/console/now", "/console/plans/" + run, "/console-api/intents/" + waiting, "/console-api/bundle", "/skills/", "/schemas/",
 	}
 	stolen := map[string]string{"a grant of intents": g.Grant}
 	b := w.at(clara)

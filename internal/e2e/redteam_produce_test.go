@@ -42,7 +42,7 @@ func TestRedTeamProduce(t *testing.T) {
 	}
 	for typ, args := range map[string]string{
 		"hitl.approve": `{"intent_id":"` + waiting + `","decision":"approve"}`, "skill.call": `{"skill":"` + pay + `","input":{"region":"eu"}}`, "skill.approve": `{"skill":"` + pay + `"}`, "admin.put": `{"tenant":"default","user":{"user_id":"ana","roles":["admin"]}}`,
-		"exec_python": `{"script":"print(1)"}`, "write_memory": `{"label":"a","data":1}`, "artifact.put": `{"data":1}`, "plan.create": `{}`, "turn.start": `{}`, "usage.report": `{"usage":[]}`, "grant.revoke": `{"user_id":"ben"}`, "keys.revoke": `{}`, "policy.push": `{}`, "order.resolve": `{}`, "schedule.put": `{"input":"x","cron":"* * * * *"}`,
+		"exec_python": `{"script":"print(1)"}`, "write_memory": `{"label":"a","data":1}`, "artifact.put": `{"data":1}`, "plan.create": `{}`, "turn.start": `{}`, "usage.report": `{"usage":[]}`, "grant.revoke": `{"user_id":"ben"}`, "keys.revoke": `{}`, "policy.push": `{}`, "intent.resolve": `{}`, "schedule.put": `{"input":"x","cron":"* * * * *"}`,
 		"plan.cancel": `{"plan_id":"` + run + `"}`, "kb.index": `{"text":"x"}`, "kb.remove": `{"id":"x"}`, "task.open": `{}`, "erase": `{}`, "x.acme.echo": `{"text":"x"}`, "LOGS.STREAM": `{"run_id":"x"}`, "logs.stream ": `{"run_id":"x"}`, "": `{}`,
 	} {
 		attack(t, attempt{"a " + typ, func() (through string) {

@@ -63,7 +63,7 @@ func TestRedTeamReads(t *testing.T) {
 		"/console/now", "/console/plans", "/console/plans/" + held.PlanID, "/console/approvals", "/console/approvals/" + waiting, "/console/record",
 	}
 	for _, id := range intentIDs {
-		paths = append(paths, "/v1/intents/"+id, "/v1/intents/"+id+"/receipt", "/v1/intents/"+id+"/proof", "/v1/approvals/"+id, "/agent/approvals/"+id, "/console-api/orders/"+id, "/console-api/explain/"+id, "/console/orders/"+id, "/console/policies/explain/"+id)
+		paths = append(paths, "/v1/intents/"+id, "/v1/intents/"+id+"/receipt", "/v1/intents/"+id+"/proof", "/v1/approvals/"+id, "/agent/approvals/"+id, "/console-api/intents/"+id, "/console-api/explain/"+id, "/console/intents/"+id, "/console/policies/explain/"+id)
 	}
 	posts := map[string][]any{
 		"/query/": {

@@ -27,11 +27,11 @@ var references = map[string]struct {
 	"an input of the run": {"", `inputs: {region: "${inputs.region}"}`, false},
 	"an output":           {tellsRegion, `inputs: {region: "${nodes.a.outputs.region}"}`, false},
 	"two halves":          {tellsRegion, `inputs: {region: "${nodes.a.outputs.one}${nodes.a.outputs.two}"}`, false},
-	"an intent":           {tellsRegion, `from: "${nodes.a.order}"`, false},
-	"an intent, retried":  {tellsRegion, `from: "${nodes.a.order}", retry: {max: 2}`, false},
-	"a large intent":      {tellsMuch, `from: "${nodes.a.order}"`, true},
+	"an intent":           {tellsRegion, `from: "${nodes.a.intent}"`, false},
+	"an intent, retried":  {tellsRegion, `from: "${nodes.a.intent}", retry: {max: 2}`, false},
+	"a large intent":      {tellsMuch, `from: "${nodes.a.intent}"`, true},
 	"a large output":      {tellsMuch, `inputs: {region: "${nodes.a.outputs.region}"}`, true},
-	"an ambiguous intent": {tellsTwice, `from: "${nodes.a.order}"`, true},
+	"an ambiguous intent": {tellsTwice, `from: "${nodes.a.intent}"`, true},
 }
 
 func referring(name string) string {
@@ -75,7 +75,7 @@ func TestRedTeamReferences(t *testing.T) {
 		"a patch, an output": func(string, string) map[string]any {
 			return map[string]any{"inputs": map[string]string{"region": "${nodes.tell.outputs.region}"}}
 		},
-		"a patch, an intent": func(string, string) map[string]any { return map[string]any{"from": "${nodes.tell.order}"} },
+		"a patch, an intent": func(string, string) map[string]any { return map[string]any{"from": "${nodes.tell.intent}"} },
 	} {
 		ways[name] = func(region string) {
 			var kept struct{ Artifact string }

@@ -87,7 +87,7 @@ func TestRedTeamShown(t *testing.T) {
 	if shown < 10 {
 		t.Errorf("only %d texts of the command line show it: the attempts show little", shown)
 	}
-	s.pages(ana, []string{"now", "plans", "plans/" + turn.PlanID, "plans/" + held.PlanID, "approvals", "approvals/" + waiting, "approvals/" + rejected, "orders/" + waiting, "orders/" + rejected, "agents", "skills/evil.look", "skills/evil.burn", "record", "record?q=ABC", "policies", "policies/explain/" + waiting, "health", "plans/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "nothing%3Cscript%3Ealert(1)", "plans?q=%3Cscript%3Ealert(1)%3C%2Fscript%3E", "login?next=javascript:alert(1)"})
+	s.pages(ana, []string{"now", "plans", "plans/" + turn.PlanID, "plans/" + held.PlanID, "approvals", "approvals/" + waiting, "approvals/" + rejected, "intents/" + waiting, "intents/" + rejected, "agents", "skills/evil.look", "skills/evil.burn", "record", "record?q=ABC", "policies", "policies/explain/" + waiting, "health", "plans/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "nothing%3Cscript%3Ealert(1)", "plans?q=%3Cscript%3Ealert(1)%3C%2Fscript%3E", "login?next=javascript:alert(1)"})
 }
 
 // pages of the console show a hostile text and do not obey it.

@@ -363,7 +363,7 @@ func redWorkflows() map[string]string {
 	add("pay_eu", "", pay+", inputs: {region: eu}")
 	add("pay_value", "", pay+", inputs: {region: us}")
 	add("pay_output", us, pay+`, inputs: {region: "${nodes.a.outputs.region}"}`)
-	add("pay_from", us, pay+`, from: "${nodes.a.order}"`)
+	add("pay_from", us, pay+`, from: "${nodes.a.intent}"`)
 	return out
 }
 

@@ -164,7 +164,7 @@ func TestContractViolationReplans(t *testing.T) {
 	sameJSON(t, map[string]int{"total": 12}, got.Data)
 	writes := got.called("write_memory")
 	if len(writes) != 3 || writes[1].Outcome.Code != intents.ContractViolation || writes[1].Outcome.Status != intents.Failed {
-		t.Fatalf("write_memory orders %+v", writes)
+		t.Fatalf("write_memory intents %+v", writes)
 	}
 	if len(got.Plan.History) != 1 {
 		t.Fatalf("history %+v", got.Plan.History)
@@ -174,7 +174,7 @@ func TestContractViolationReplans(t *testing.T) {
 		t.Errorf("reason %q", got.Plan.History[0].Reason)
 	}
 	if n := len(got.called("step.finish")); n != 2 {
-		t.Errorf("%d orders step.finish, want those of the two steps that were done", n)
+		t.Errorf("%d intents step.finish, want those of the two steps that were done", n)
 	}
 	if v := got.events("contract_violation"); len(v) != 1 || v[0]["expected_shape"] != "{total: integer}" || v[0]["actual_shape"] != "{total: string}" {
 		t.Errorf("events %v", v)

@@ -202,8 +202,8 @@ func TestRunKilled(t *testing.T) {
 	if said := l.notifications(); len(said) != 1 {
 		t.Errorf("said %q", said)
 	}
-	if orders := x.records(id); len(orders) == 0 { // verified again
-		t.Error("no orders")
+	if list := x.records(id); len(list) == 0 { // verified again
+		t.Error("no intents")
 	}
 }
 

@@ -37,7 +37,7 @@ func (l *load) sendSessions(ctx context.Context) {
 			return // it died while it answered
 		}
 		if a.Code != intents.OK || a.Receipt == "" || a.Position == nil {
-			l.t.Errorf("an order was answered %s %s: %s", a.Code, a.Pointer, a.Reason)
+			l.t.Errorf("an intent was answered %s %s: %s", a.Code, a.Pointer, a.Reason)
 			return
 		}
 		l.mu.Lock()
@@ -45,7 +45,7 @@ func (l *load) sendSessions(ctx context.Context) {
 		l.accepted[a.IntentID] = a
 		l.mu.Unlock()
 		if known && (before.Receipt != a.Receipt || !a.Replayed) {
-			l.t.Errorf("order %s was acknowledged at %d; later it is at %d, replayed %v", a.IntentID, *before.Position, *a.Position, a.Replayed)
+			l.t.Errorf("intent %s was acknowledged at %d; later it is at %d, replayed %v", a.IntentID, *before.Position, *a.Position, a.Replayed)
 		}
 	}
 }

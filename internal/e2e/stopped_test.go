@@ -78,7 +78,7 @@ func TestRunStopped(t *testing.T) {
 	if ids, said := l.uploaded(), l.notifications(); len(ids) != 1 || len(said) != 1 {
 		t.Errorf("uploads %v, said %q", ids, said)
 	}
-	if orders := x.records(id); len(orders) == 0 {
-		t.Error("no orders")
+	if list := x.records(id); len(list) == 0 {
+		t.Error("no intents")
 	}
 }

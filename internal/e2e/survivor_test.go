@@ -21,7 +21,7 @@ func (l *load) judge() {
 	allowed, next := l.journalWhole()
 	for id, a := range l.accepted {
 		if at, ok := allowed[id]; !ok || at != *a.Position {
-			l.t.Errorf("order %s was acknowledged at %d; the journal has it at %d (%v)", id, *a.Position, at, ok)
+			l.t.Errorf("intent %s was acknowledged at %d; the journal has it at %d (%v)", id, *a.Position, at, ok)
 		}
 	}
 	for _, s := range depotSkills {
@@ -33,7 +33,7 @@ func (l *load) judge() {
 		}
 		slices.Sort(ids)
 		if once := slices.Compact(slices.Clone(ids)); s.name == "parcel_send" && len(once) != len(ids) {
-			l.t.Errorf("%s acted %d times for %d orders", s.name, len(ids), len(once))
+			l.t.Errorf("%s acted %d times for %d intents", s.name, len(ids), len(once))
 		}
 	}
 	l.bundleVerifies(next)
@@ -69,7 +69,7 @@ func (l *load) journalWhole() (allowed map[string]int64, next int64) {
 				continue
 			}
 			if at, twice := allowed[s.Decision.IntentID]; twice {
-				l.t.Errorf("order %s was accepted at %d and at %d", s.Decision.IntentID, at, rec.Position)
+				l.t.Errorf("intent %s was accepted at %d and at %d", s.Decision.IntentID, at, rec.Position)
 			}
 			allowed[s.Decision.IntentID], open[rec.Position] = rec.Position, s.Type
 		case storage.KindOutcome:
@@ -85,7 +85,7 @@ func (l *load) journalWhole() (allowed map[string]int64, next int64) {
 		}
 	}
 	for at, typ := range open {
-		l.t.Errorf("order %d (%s) has no outcome", at, typ)
+		l.t.Errorf("intent %d (%s) has no outcome", at, typ)
 	}
 	return allowed, next
 }

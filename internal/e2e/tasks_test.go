@@ -81,7 +81,7 @@ func checkIntents(t *testing.T, got turn) {
 	}
 	for _, typ := range []string{"plan.open", "plan.claim", "plan", "plan.close"} {
 		if n := len(got.called(typ)); n != 1 {
-			t.Errorf("%d orders %s", n, typ)
+			t.Errorf("%d intents %s", n, typ)
 		}
 	}
 	for _, typ := range []string{"memory.written", "memory.upsert"} {
@@ -91,7 +91,7 @@ func checkIntents(t *testing.T, got turn) {
 	}
 	for _, typ := range []string{"step", "write_memory", "step.finish"} {
 		if n := len(got.called(typ)); n != len(got.Plan.Steps) {
-			t.Errorf("%d orders %s for %d steps", n, typ, len(got.Plan.Steps))
+			t.Errorf("%d intents %s for %d steps", n, typ, len(got.Plan.Steps))
 		}
 	}
 }
@@ -143,7 +143,7 @@ func checkLarge(t *testing.T, got turn) {
 		t.Errorf("scripts %v", ran)
 	}
 	if calls := got.called("exec_python"); len(calls) != 1 || !strings.Contains(string(calls[0].Args), large[0]["file_id"].(string)) {
-		t.Errorf("exec_python orders %+v", calls)
+		t.Errorf("exec_python intents %+v", calls)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestBadScriptThenGood(t *testing.T) {
 	checkHistory(t, got.Plan, 0)
 	ran := got.called("exec_python")
 	if len(ran) != 3 || ran[0].Outcome.Code != intents.ExecutorFailed || ran[1].Outcome.Code != intents.OK || ran[2].Outcome.Code != intents.OK {
-		t.Fatalf("exec_python orders %+v", ran)
+		t.Fatalf("exec_python intents %+v", ran)
 	}
 	if told := m.scriptErrors(); len(told) != 2 || !strings.Contains(told[0], "ValueError") || !strings.Contains(told[1], "/total") {
 		t.Errorf("the model was told %q", told)
@@ -87,7 +87,7 @@ func TestSkillOutsideTheStep(t *testing.T) {
 	}
 	calls := got.called("skill.call")
 	if len(calls) != 1 || calls[0].Decision.Code != intents.OK {
-		t.Errorf("skill.call orders %+v", calls)
+		t.Errorf("skill.call intents %+v", calls)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestElevenStepsInAll(t *testing.T) {
 		t.Fatalf("%s with %d steps: %s", got.Status, len(got.Plan.Steps), got.Reason)
 	}
 	if n := len(got.called("plan")); n != 2 {
-		t.Errorf("%d plans were sealed", n)
+		t.Errorf("%d plans were signed", n)
 	}
 	asked := m.plannings()
 	if last := asked[len(asked)-1]; len(asked) != 3 || !slices.ContainsFunc(last.Violations, func(v string) bool { return strings.Contains(v, "room for 9 steps") }) {

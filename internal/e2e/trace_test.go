@@ -138,18 +138,18 @@ func traceOfATurn(t *testing.T, c *collected, endpoint string) {
 		t.Errorf("%d routing events, want one", events)
 	}
 	c.mu.Lock()
-	if !c.figures["writ_orders_accepted_total"] || !c.figures["writ_stage_seconds"] {
+	if !c.figures["writ_intents_accepted_total"] || !c.figures["writ_stage_seconds"] {
 		t.Errorf("figures: %v", c.figures)
 	}
 	c.mu.Unlock()
-	for _, part := range []string{"turn", "invoke_agent planner", "chat ", "execute_tool ", "order plan.claim", "order skill.call", "router", "dispatch skill.call", "execute skill.call", "tools/call "} {
+	for _, part := range []string{"turn", "invoke_agent planner", "chat ", "execute_tool ", "intent plan.claim", "intent skill.call", "router", "dispatch skill.call", "execute skill.call", "tools/call "} {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, part) }) {
 			t.Errorf("no span %s in %v", part, names)
 		}
 	}
 	for _, o := range got.Intents {
 		if o.TraceID != id {
-			t.Errorf("order %s is of trace %s, not %s", o.Type, o.TraceID, id)
+			t.Errorf("intent %s is of trace %s, not %s", o.Type, o.TraceID, id)
 		}
 	}
 	for _, no := range []string{"How many", "not paid", "ana.maria", got.Response} {
@@ -196,7 +196,7 @@ func TestTraceGoesOn(t *testing.T) {
 	if err := flush(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	orders, turns, carried := s.intents(held.PlanID), 0, 0
+	signed, turns, carried := s.intents(held.PlanID), 0, 0
 	spans, _ := c.got()
 	for _, x := range spans {
 		switch x.GetName() {
@@ -207,7 +207,7 @@ func TestTraceGoesOn(t *testing.T) {
 		case "router":
 			ours := false
 			for _, a := range x.GetAttributes() {
-				ours = ours || slices.ContainsFunc(orders, func(o intent) bool { return o.Decision.IntentID == a.GetValue().GetStringValue() })
+				ours = ours || slices.ContainsFunc(signed, func(o intent) bool { return o.Decision.IntentID == a.GetValue().GetStringValue() })
 			}
 			if !ours {
 				continue
@@ -215,8 +215,8 @@ func TestTraceGoesOn(t *testing.T) {
 		default:
 			continue
 		}
-		if id := hex.EncodeToString(x.GetTraceId()); id != orders[0].TraceID {
-			t.Errorf("%s is in trace %s, the orders in %s", x.GetName(), id, orders[0].TraceID)
+		if id := hex.EncodeToString(x.GetTraceId()); id != signed[0].TraceID {
+			t.Errorf("%s is in trace %s, the intents in %s", x.GetName(), id, signed[0].TraceID)
 		}
 	}
 	if turns != 2 || carried != 2 {

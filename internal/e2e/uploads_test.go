@@ -40,7 +40,7 @@ func (s *system) refusedUpload(size int) {
 		}
 	}
 	if status, p := s.call(s.as("local"), http.MethodGet, "/agent/memory/query?query_text=x", nil, nil); status != http.StatusOK {
-		s.t.Errorf("orders: HTTP %d %+v", status, p)
+		s.t.Errorf("intents: HTTP %d %+v", status, p)
 	}
 }
 

@@ -3,8 +3,8 @@
 // program that was linked with -X aob.dev/writ/internal/failpoint.built=yes kills its own
 // process, as kill -9 would, at the point that the environment names:
 //
-//	WRIT_FAILPOINT=order.committed     at the first pass
-//	WRIT_FAILPOINT=order.committed:3   at the third
+//	WRIT_FAILPOINT=intent.committed     at the first pass
+//	WRIT_FAILPOINT=intent.committed:3   at the third
 //	WRIT_FAILPOINT_AFTER=FILE          counted once the file exists
 //
 // docs/spec/journal.md describes the state after a crash at each point, and its repair.
@@ -35,12 +35,12 @@ const (
 	JournalErased    Point = "journal.erased"    // they are overwritten; the write-ahead log may have their bytes
 	JournalEmptied   Point = "journal.emptied"   // the write-ahead log is empty, not reported yet
 
-	IntentDecided   Point = "order.decided"   // stages 1 to 7 have passed
-	IntentCommitted Point = "order.committed" // durable, nothing was sent
-	IntentTicketed  Point = "order.ticketed"  // its ticket is signed, not sent
-	IntentReported  Point = "order.reported"  // its executor has answered, the outcome is not durable
-	IntentFinished  Point = "order.finished"  // the outcome is durable, not reported yet
-	StepFinished    Point = "step.finished"   // the step has ended, its files are not wiped
+	IntentDecided   Point = "intent.decided"   // stages 1 to 7 have passed
+	IntentCommitted Point = "intent.committed" // durable, nothing was sent
+	IntentTicketed  Point = "intent.ticketed"  // its ticket is signed, not sent
+	IntentReported  Point = "intent.reported"  // its executor has answered, the outcome is not durable
+	IntentFinished  Point = "intent.finished"  // the outcome is durable, not reported yet
+	StepFinished    Point = "step.finished"    // the step has ended, its files are not wiped
 
 	ErasureAccepted Point = "erasure.accepted" // durable, nothing is erased
 	ErasureBlobs    Point = "erasure.blobs"    // the blobs are gone, the parts are not

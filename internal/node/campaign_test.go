@@ -106,7 +106,7 @@ func (x *campaign) jump(n *Node) {
 	x.clock.set(time.Duration(x.clock.off.Load()) + by)
 	next := n.journal.Next()
 	if err := tenantPut(x.Context(), n, "jumped"); err == nil || n.journal.Next() != next {
-		x.Errorf("an order after a jump of %v: %v, %d records more", by, err, n.journal.Next()-next)
+		x.Errorf("an intent after a jump of %v: %v, %d records more", by, err, n.journal.Next()-next)
 	}
 	x.done["clock jumps"]++
 	x.must(datadir.Confirm(x.Context(), x.dir, conditionClock, x.clock.now))
@@ -128,11 +128,11 @@ func (x *campaign) intent(n *Node, id string) {
 	if a.Code != intents.OK {
 		x.Fatalf("%+v", a)
 	}
-	x.done["orders"]++
+	x.done["intents"]++
 	x.last, x.at = signed, *a.Position
 }
 
-// resubmit submits the last order: it is a duplicate, or too old by the clock of today.
+// resubmit submits the last intent: it is a duplicate, or too old by the clock of today.
 func (x *campaign) resubmit(n *Node) {
 	x.Helper()
 	if x.last == nil {
@@ -144,7 +144,7 @@ func (x *campaign) resubmit(n *Node) {
 	case err != nil && code != intents.ExpiredTTL && code != intents.NotYetValid:
 		x.Errorf("again: %v", err)
 	case err == nil && (!a.Replayed || *a.Position != x.at):
-		x.Errorf("an order ran twice: %+v", a)
+		x.Errorf("an intent ran twice: %+v", a)
 	case n.journal.Next() != next:
 		x.Error("something was committed")
 	}

@@ -330,10 +330,10 @@ func (c *testCell) reads(key, gateway, plan string) {
 		Intents []struct {
 			ID   string `json:"intent_id"`
 			Type string `json:"type"`
-		} `json:"orders"`
+		} `json:"intents"`
 	}
 	if status := c.call(key, http.MethodGet, gateway+"/v1/intents?plan_id="+plan, nil, &list); status != http.StatusOK || len(list.Intents) < 5 {
-		c.Fatalf("HTTP %d, %d orders", status, len(list.Intents))
+		c.Fatalf("HTTP %d, %d intents", status, len(list.Intents))
 	}
 	var a intents.Answer
 	if status := c.call(key, http.MethodGet, gateway+"/v1/intents/"+list.Intents[0].ID, nil, &a); status != http.StatusOK || a.Receipt == "" {
@@ -395,7 +395,7 @@ func (c *testCell) stolen(gateway string) {
 	args := catalog.AdminPut{New: &catalog.Tenant{ID: "mine"}}
 	for role, signs := range map[string]intents.Role{"manager": intents.RoleManager, "gateway": intents.RoleGateway, "router": intents.RoleRouter, "recorder": intents.RoleLedger} {
 		if c.call("", http.MethodPost, gateway+"/v1/intents", c.sign(role, signs, "admin.put", args), &p); p.Code != intents.GrantInvalid {
-			c.Errorf("an order of the %s's key: %s", role, p.Code)
+			c.Errorf("an intent of the %s's key: %s", role, p.Code)
 		}
 	}
 	for _, role := range Roles() {
@@ -414,6 +414,6 @@ func (c *testCell) stolen(gateway string) {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Second)
 	defer cancel()
 	if reply, err := conn.Request(ctx, bus.Intents, c.sign("operator", intents.RoleOperator, "admin.put", args)); err == nil {
-		c.Errorf("a recorder orders: %s", reply)
+		c.Errorf("a recorder signs: %s", reply)
 	}
 }

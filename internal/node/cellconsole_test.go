@@ -67,7 +67,7 @@ func (c *testCell) outside(gateway string) {
 	within, cancel := context.WithTimeout(c.Context(), time.Second)
 	defer cancel()
 	if reply, err := conn.Request(within, bus.Intents, intent); err == nil {
-		c.Errorf("an executor of somebody else orders: %s", reply)
+		c.Errorf("an executor of somebody else signs: %s", reply)
 	}
 	stop()
 	must(c.T, <-ended)
@@ -123,8 +123,8 @@ func (c *testCell) console(key, gateway, plan string) {
 	v.shows("/console/now", "skill.call")
 	v.shows("/console/plans", plan)
 	v.shows("/console/plans/"+plan, "strongest earthquakes")
-	v.shows("/console/orders/"+id, "skill.call", `"skill": "quakes.`)
-	v.shows("/console/orders/" + id + "/proof")
+	v.shows("/console/intents/"+id, "skill.call", `"skill": "quakes.`)
+	v.shows("/console/intents/" + id + "/proof")
 	v.shows("/console/approvals")
 	v.shows("/console/agents", "desk", "quakes.earthquake_feed", "approved")
 	v.shows("/console/skills/quakes.earthquake_feed", "Approved")
@@ -148,7 +148,7 @@ func (c *testCell) intentsOf(key, gateway, plan, typ string) (ids []string) {
 	var list struct {
 		Intents []struct {
 			ID string `json:"intent_id"`
-		} `json:"orders"`
+		} `json:"intents"`
 	}
 	if c.call(key, http.MethodGet, gateway+"/v1/intents?plan_id="+plan+"&type="+typ, nil, &list); len(list.Intents) == 0 {
 		c.Fatalf("plan %s has no %s", plan, typ)
@@ -189,7 +189,7 @@ func (c *testCell) consoleAPIRights(key, gateway, router, plan string) {
 	}
 	const ok, unknown, forbidden, none = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound
 	for path, want := range map[string]map[string]int{
-		"/orders/" + id:  {"": unknown, "una": none, "otto": none, "audrey": ok, "local": ok},
+		"/intents/" + id: {"": unknown, "una": none, "otto": none, "audrey": ok, "local": ok},
 		"/explain/" + id: {"": unknown, "una": forbidden, "otto": none, "audrey": ok},
 		"/skills":        {"": unknown, "una": ok},
 		"/agents":        {"": unknown, "una": ok},

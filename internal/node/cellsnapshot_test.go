@@ -93,7 +93,7 @@ func (c *testCell) snapshots(router, recorder *Node, word string, end func()) {
 	router.stored.Pace.Every = 1 << 40   // the erasures alone make it due
 	must(c.T, router.stored.Follow(c.Context(), router.journal.(*jetstream.Journal), router.keys.Now))
 	if has(router) || router.stored.Erased.Load() {
-		c.Errorf("the snapshot has %q after all orders with it were erased", word)
+		c.Errorf("the snapshot has %q after all intents with it were erased", word)
 	}
 	c.opensWith(router, openedWith, nil)
 	c.opensWith(router, leftOut, func(raw []byte) []byte { return append([]byte("x"), raw...) })
@@ -108,14 +108,14 @@ func (c *testCell) eraseAll(router *Node, word string) {
 	erased := 0
 	for r, err := range router.journal.Scan(c.Context(), 0) {
 		must(c.T, err)
-		if r.Kind != storage.KindIntent || !bytes.Contains(r.Parts[storage.PartIntent], []byte(word)) {
+		if r.Kind != storage.KindIntent || !bytes.Contains(r.Parts[storage.PartEnvelope], []byte(word)) {
 			continue
 		}
 		o, err := state.ReadIntent(r)
 		must(c.T, err)
 		var a intents.Answer
 		c.call("", http.MethodPost, router.url()+"/v1/intents", c.sign("operator", intents.RoleOperator, "record.erase", catalog.RecordErase{
-			Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesIntent}, Reason: "asked for",
+			Tenant: o.Tenant, IntentID: o.Decision.IntentID, Position: r.Position, Parts: []string{catalog.ErasesEnvelope}, Reason: "asked for",
 		}), &a)
 		if a.Code != intents.OK {
 			c.Errorf("%s: %+v", o.Type, a)
@@ -123,7 +123,7 @@ func (c *testCell) eraseAll(router *Node, word string) {
 		erased++
 	}
 	if erased < 4 {
-		c.Errorf("%d orders were erased", erased)
+		c.Errorf("%d intents were erased", erased)
 	}
 }
 

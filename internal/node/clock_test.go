@@ -77,7 +77,7 @@ func TestClockJumps(t *testing.T) {
 			next := n.journal.Next()
 			err := tenantPut(t.Context(), n, "after")
 			if err == nil || !strings.Contains(err.Error(), "the clock was set "+name) {
-				t.Errorf("an order after the jump: %v", err)
+				t.Errorf("an intent after the jump: %v", err)
 			}
 			if n.journal.Next() != next {
 				t.Error("something was committed")
@@ -123,7 +123,7 @@ func TestClockJumpsBeforeCommit(t *testing.T) {
 	}
 	c.set(61 * time.Second)
 	if err := n.admit(); err == nil {
-		t.Error("the journal takes orders")
+		t.Error("the journal takes intents")
 	}
 	c.set(0)
 	if err := n.admit(); err == nil {

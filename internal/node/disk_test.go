@@ -21,9 +21,9 @@ func TestDiskFloor(t *testing.T) {
 	run(t, n)
 	err := tenantPut(t.Context(), n, "acme")
 	if err == nil || !strings.Contains(err.Error(), "OVERLOADED: too little disk is free") {
-		t.Errorf("an order: %v", err)
+		t.Errorf("an intent: %v", err)
 	}
-	log.wait(t, fmt.Sprintf("less than %d MiB of disk are free: no new order is accepted", math.MaxInt64>>20), 1)
+	log.wait(t, fmt.Sprintf("less than %d MiB of disk are free: no new intent is accepted", math.MaxInt64>>20), 1)
 	if code, status, up := readyz(t, n); code != http.StatusOK || status != "degraded" || len(up) != 1 || up[0].Name != conditionDisk {
 		t.Errorf("%d %s %+v", code, status, up)
 	}

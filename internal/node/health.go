@@ -65,7 +65,7 @@ func (n *Node) tellConditions(list []health.Condition) {
 func (n *Node) raise(ctx context.Context, c health.Condition) {
 	if n.health.Raise(c) {
 		n.cfg.Log.ErrorContext(ctx, c.Reason, //nolint:sloglint // a condition has its own sentence
-			slog.String("condition", c.Name), slog.Bool("takes_orders", !c.Blocks), slog.String("do", c.Do))
+			slog.String("condition", c.Name), slog.Bool("takes_intents", !c.Blocks), slog.String("do", c.Do))
 	}
 }
 
@@ -141,7 +141,7 @@ func (n *Node) lookDisk(ctx context.Context) {
 	case err != nil:
 		c.Reason = "the free disk space cannot be read: " + err.Error()
 	case room.Low():
-		c.Reason = fmt.Sprintf("less than %d MiB of disk are free: no new order is accepted", room.Floor>>20)
+		c.Reason = fmt.Sprintf("less than %d MiB of disk are free: no new intent is accepted", room.Floor>>20)
 	case room.Stuck:
 		c.Reason = "the journal's write-ahead log grows: the disk has no room to copy it into the journal"
 	default:

@@ -82,7 +82,7 @@ func TestSeriesStayBounded(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`writ_orders_decided_total{code="UNKNOWN_INTENT",type="unknown"}`, `ps6_envelope_principal_mismatch_total{consumer="consumer-agent"}`, "writ_orders_open",
+		`writ_intents_decided_total{code="UNKNOWN_INTENT",type="unknown"}`, `ps6_envelope_principal_mismatch_total{consumer="consumer-agent"}`, "writ_intents_open",
 		`writ_stage_seconds_bucket{stage="policy",le="+Inf"}`, `writ_stage_seconds_count{stage="signature"}`,
 	} {
 		if !slices.Contains(after, want) {
@@ -127,9 +127,9 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		`writ_held_plans\{state="open"\} 0`, `writ_orders_accepted_total [1-9]`, `writ_journal_records [1-9]`, `ps6_envelope_version_mismatch_total 0`,
-		`ps6_envelope_principal_mismatch_total\{consumer="consumer-agent"\} 0`, `writ_orders_decided_total\{code="OK",type="[a-z.]+"\} [1-9]`, `writ_stage_seconds_count\{stage="policy"\} [1-9]`,
-		`writ_stage_seconds_count\{stage="commit"\} [1-9]`, `writ_journal_commit_orders_count [1-9]`, `writ_journal_commit_seconds_count [1-9]`, `writ_holds\{half="second"\} 0`, `writ_orders_recovered 0`,
+		`writ_held_plans\{state="open"\} 0`, `writ_intents_accepted_total [1-9]`, `writ_journal_records [1-9]`, `ps6_envelope_version_mismatch_total 0`,
+		`ps6_envelope_principal_mismatch_total\{consumer="consumer-agent"\} 0`, `writ_intents_decided_total\{code="OK",type="[a-z.]+"\} [1-9]`, `writ_stage_seconds_count\{stage="policy"\} [1-9]`,
+		`writ_stage_seconds_count\{stage="commit"\} [1-9]`, `writ_journal_commit_intents_count [1-9]`, `writ_journal_commit_seconds_count [1-9]`, `writ_holds\{half="second"\} 0`, `writ_intents_recovered 0`,
 		`writ_scripts\{state="waiting"\} 0`, `go_goroutines [1-9]`, `process_resident_memory_bytes [1-9]`,
 	} {
 		if !regexp.MustCompile("(?m)^" + line).MatchString(text) {

@@ -168,7 +168,7 @@ func short(t *testing.T, r storage.Record) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return "order " + s.Type
+		return "intent " + s.Type
 	case storage.KindOutcome:
 		out, _, err := state.OutcomeOf(r)
 		if err != nil {
@@ -208,7 +208,7 @@ func shortAll(t *testing.T, records []storage.Record) []string {
 }
 
 // firstRecords of a data directory without skills.
-var firstRecords = []string{"control genesis", "order admin.put", "outcome " + string(intents.OK)}
+var firstRecords = []string{"control genesis", "intent admin.put", "outcome " + string(intents.OK)}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -187,7 +187,7 @@ func TestLedgerPutBack(t *testing.T) {
 		t.Errorf("%+v", up)
 	}
 	if err := tenantPut(t.Context(), n, "three"); err == nil {
-		t.Error("orders are taken")
+		t.Error("intents are taken")
 	}
 	if n.ledger.Size() != size {
 		t.Error("leaves were appended")

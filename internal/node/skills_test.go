@@ -69,7 +69,7 @@ func TestFirstSight(t *testing.T) {
 	if got := string(n.directory.View().TenantData("default")["approval"]); got != `{"once":true}` {
 		t.Errorf("approval is %s", got)
 	}
-	want := slices.Concat(firstRecords, slices.Repeat([]string{"order skill.approve", "outcome OK"}, 2))
+	want := slices.Concat(firstRecords, slices.Repeat([]string{"intent skill.approve", "outcome OK"}, 2))
 	if d := cmp.Diff(want, shortAll(t, all(t, n))); d != "" {
 		t.Errorf("records (-want +got):\n%s", d)
 	}

@@ -282,7 +282,7 @@ func TestSnapshotKnowsErasures(t *testing.T) {
 	d, err := intents.ReadDecision(refused.Parts[storage.PartDecision])
 	must(t, err)
 	must(t, n.operator(t.Context(), state.TypeErase, catalog.RecordErase{
-		Tenant: "system", IntentID: d.IntentID, Position: refused.Position, Parts: []string{catalog.ErasesIntent}, Reason: "a test",
+		Tenant: "system", IntentID: d.IntentID, Position: refused.Position, Parts: []string{catalog.ErasesEnvelope}, Reason: "a test",
 	}))
 	_, err = n.ledger.Sync(t.Context())
 	must(t, err)

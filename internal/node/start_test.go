@@ -38,7 +38,7 @@ func TestFirstStart(t *testing.T) {
 		t.Errorf("the file holds %q, error %v", kept, err)
 	}
 	hash := intents.Digest([]byte(key))
-	if !bytes.Contains(records[1].Parts[storage.PartIntent], []byte(hash)) {
+	if !bytes.Contains(records[1].Parts[storage.PartEnvelope], []byte(hash)) {
 		t.Error("admin.put does not name the key's hash")
 	}
 	holds(t, dir, key, datadir.KeyFile(dir))

@@ -75,7 +75,7 @@ func TestRolledBack(t *testing.T) {
 		t.Errorf("%+v", up)
 	}
 	if err := tenantPut(t.Context(), n, "acme"); err == nil {
-		t.Error("an order is taken")
+		t.Error("an intent is taken")
 	}
 	if n.journal.Next() != records || n.ledger.Size() != leaves {
 		t.Error("something was written")

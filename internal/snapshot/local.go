@@ -131,7 +131,7 @@ func (l *Local) Check(ctx context.Context) error {
 			return &datadir.AlteredError{Position: next - 1, Reason: "the state in memory is not what the records make. Stop writ, and start it again"}
 		}
 	}
-	return errors.New("the state in memory was not compared: orders were erased all the time")
+	return errors.New("the state in memory was not compared: intents were erased all the time")
 }
 
 // stateChecks bounds how often the state is compared.

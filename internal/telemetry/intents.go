@@ -21,16 +21,16 @@ func NewIntents() *Intents {
 	seconds := prometheus.ExponentialBuckets(0.00005, 2, 20) // 50 µs to 26 s
 	return &Intents{
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "writ_stage_seconds", Help: "How long the stages of orders took.", Buckets: seconds,
+			Name: "writ_stage_seconds", Help: "How long the stages of intents took.", Buckets: seconds,
 		}, []string{"stage"}),
 		decided: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "writ_orders_decided_total", Help: "Decided orders, by type (unknown: no signature held, or there is no such type) and code.",
+			Name: "writ_intents_decided_total", Help: "Decided intents, by type (unknown: no signature held, or there is no such type) and code.",
 		}, []string{"type", "code"}),
 		denied: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "writ_policy_denials_total", Help: "Orders that a rule of the policy refused or held, by rule.",
+			Name: "writ_policy_denials_total", Help: "Intents that a rule of the policy refused or held, by rule.",
 		}, []string{"policy"}),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "writ_journal_commit_orders", Help: "Commits of the journal that share one sync.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+			Name: "writ_journal_commit_intents", Help: "Commits of the journal that share one sync.", Buckets: prometheus.ExponentialBuckets(1, 2, 11),
 		}),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "writ_journal_commit_seconds", Help: "How long it took to write and sync them.", Buckets: seconds,

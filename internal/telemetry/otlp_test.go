@@ -94,7 +94,7 @@ func TestExportHasNoContent(t *testing.T) {
 	const secret = "the moon is made of cheese"
 	to := collect(t)
 	stop := export(t, to, 1)
-	ctx, span := tracing.Start(t.Context(), "order memory.write", tracing.Type.String("memory.write"), tracing.Step.Int(2), attribute.String("note", "cheese"), tracing.Agent.String(secret), tracing.Plan.String("ana@example.com"))
+	ctx, span := tracing.Start(t.Context(), "intent memory.write", tracing.Type.String("memory.write"), tracing.Step.Int(2), attribute.String("note", "cheese"), tracing.Agent.String(secret), tracing.Plan.String("ana@example.com"))
 	span.AddEvent("agent.routing", trace.WithAttributes(tracing.Intents.Int(2), tracing.AskedAgents.StringSlice([]string{"orders", secret}), attribute.String("q", "cheese")))
 	span.SetStatus(codes.Error, secret)
 	_, other := tracing.Start(ctx, secret)
@@ -124,7 +124,7 @@ func TestExportHasNoContent(t *testing.T) {
 			names = append(names, a.GetKey())
 		}
 	}
-	want := []string{"span", "order memory.write", "writ.type", "agent.step"}
+	want := []string{"span", "intent memory.write", "writ.type", "agent.step"}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Error(d)
 	}
@@ -190,8 +190,8 @@ func TestIntents(t *testing.T) {
 	o.Committed(3, 1000)
 	_, text := get(t, h, "/metrics")
 	for _, line := range []string{
-		`writ_orders_decided_total{code="POLICY_DENIED",type="skill.call"} 1`, `writ_orders_decided_total{code="SIGNATURE_INVALID",type="unknown"} 1`,
-		`writ_policy_denials_total{policy="no_deletes"} 1`, `writ_stage_seconds_count{stage="policy"} 1`, `writ_journal_commit_orders_sum 3`, `writ_journal_commit_seconds_count 1`,
+		`writ_intents_decided_total{code="POLICY_DENIED",type="skill.call"} 1`, `writ_intents_decided_total{code="SIGNATURE_INVALID",type="unknown"} 1`,
+		`writ_policy_denials_total{policy="no_deletes"} 1`, `writ_stage_seconds_count{stage="policy"} 1`, `writ_journal_commit_intents_sum 3`, `writ_journal_commit_seconds_count 1`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %s", line)

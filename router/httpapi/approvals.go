@@ -60,7 +60,7 @@ func (s *server) getApproval(c *gin.Context) error {
 	}
 	out, err := s.endedApproval(c, g, caps)
 	if errors.Is(err, storage.ErrNotFound) {
-		return problem.New(intents.NotFound, "", "no approval of this order for you")
+		return problem.New(intents.NotFound, "", "no approval of this intent for you")
 	}
 	if err == nil {
 		c.JSON(http.StatusOK, out)

@@ -14,7 +14,7 @@ import (
 
 func (e *entrance) batch(query string, raws ...[]byte) *httptest.ResponseRecorder {
 	e.Helper()
-	return e.do(http.MethodPost, "/v1/batches"+query, fmt.Appendf(nil, `{"atomic":true,"orders":[%s]}`, bytes.Join(raws, []byte(","))))
+	return e.do(http.MethodPost, "/v1/batches"+query, fmt.Appendf(nil, `{"atomic":true,"intents":[%s]}`, bytes.Join(raws, []byte(","))))
 }
 
 func TestBatch(t *testing.T) {
@@ -38,10 +38,10 @@ func TestBatchProblems(t *testing.T) {
 	bad.Args = map[string]string{"colour": "red"}
 	raw, id := e.SignID(bad)
 	p := refused(t, e.batch("", e.Sign(find(e)), raw), intents.SchemaInvalid)
-	if *p.Index != 1 || p.Pointer != "/orders/1/intent/args/colour" || p.IntentID != id || len(p.Violations) == 0 || p.Answers != nil || p.TraceID == "" {
+	if *p.Index != 1 || p.Pointer != "/intents/1/intent/args/colour" || p.IntentID != id || len(p.Violations) == 0 || p.Answers != nil || p.TraceID == "" {
 		t.Errorf("%+v", p)
 	}
-	p = refused(t, e.do(http.MethodPost, "/v1/batches", []byte(`{"atomic":false,"orders":[]}`)), intents.SchemaInvalid)
+	p = refused(t, e.do(http.MethodPost, "/v1/batches", []byte(`{"atomic":false,"intents":[]}`)), intents.SchemaInvalid)
 	if p.Pointer != "/atomic" || p.Index != nil || p.TraceID == "" {
 		t.Errorf("%+v", p)
 	}
@@ -52,7 +52,7 @@ func TestBatchProblems(t *testing.T) {
 	e.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorFailed)))
 	one, other := e.Sign(task.CallIntent("feed", `{"n":1}`)), e.Sign(task.CallIntent("feed", `{"n":2}`))
 	p = refused(t, e.batch("", one, other), intents.ExecutorFailed)
-	if *p.Index != 0 || len(p.Answers) != 2 || p.Answers[1].Code != intents.Cancelled || p.Pointer != "/orders/0" {
+	if *p.Index != 0 || len(p.Answers) != 2 || p.Answers[1].Code != intents.Cancelled || p.Pointer != "/intents/0" {
 		t.Errorf("%+v", p)
 	}
 }

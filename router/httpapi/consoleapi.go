@@ -85,7 +85,7 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 			return err
 		}))
 	}
-	route(http.MethodGet, "orders/:id", func(v visitor) (any, error) {
+	route(http.MethodGet, "intents/:id", func(v visitor) (any, error) {
 		a, masked, err := v.intent()
 		if err != nil || masked {
 			return (*consoleapi.Signed)(nil), err
@@ -106,7 +106,7 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 		case err != nil:
 			return nil, err
 		case masked:
-			return nil, problem.New(intents.RBACForbidden, "", "a policy masks parts of the order, and an explanation would show them")
+			return nil, problem.New(intents.RBACForbidden, "", "a policy masks parts of the intent, and an explanation would show them")
 		}
 		return s.heavily(v, func(ctx context.Context) (any, error) { return api.Explain(ctx, a.IntentID) })
 	}, capabilityExplain)

@@ -83,20 +83,20 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 	}
 	ana, audrey, bob := e.bearer("ana", "default", "user"), e.bearer("audrey", "default", "auditor"), e.bearer("bob", "default", "user")
 	for _, who := range [][]string{ana, audrey} {
-		if s := decoded[*consoleapi.Signed](t, at("orders/"+plain, who)); s == nil || !strings.Contains(string(s.Args), "4111") {
+		if s := decoded[*consoleapi.Signed](t, at("intents/"+plain, who)); s == nil || !strings.Contains(string(s.Args), "4111") {
 			t.Errorf("%+v", s)
 		}
-		if s := decoded[*consoleapi.Signed](t, at("orders/"+masked, who)); s != nil {
+		if s := decoded[*consoleapi.Signed](t, at("intents/"+masked, who)); s != nil {
 			t.Errorf("masked: %s", s.Args)
 		}
 	}
-	refused(t, at("orders/"+plain, bob), intents.NotFound)
+	refused(t, at("intents/"+plain, bob), intents.NotFound)
 	refused(t, at("explain/"+plain, ana), intents.RBACForbidden)
 	refused(t, at("explain/"+masked, audrey), intents.RBACForbidden)
 	if w := at("explain/"+plain, audrey); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	for _, path := range []string{"orders/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health"} {
+	for _, path := range []string{"intents/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health"} {
 		for _, work := range []string{"", "plan:" + routertest.PlanID("p1")} {
 			grant := e.Grant("audrey", "default", routertest.Intent{Roles: []string{"auditor"}, Grant: func(g *intents.Grant) { g.For, g.Act.Client = work, "token" }})
 			refused(t, at(path, []string{"Authorization", "Bearer " + grant}), intents.GrantInvalid)

@@ -24,7 +24,7 @@ func TestFloodIsCounted(t *testing.T) {
 		if w.Code == http.StatusTooManyRequests {
 			refused(t, w, intents.RateLimited)
 			if limited++; w.Header().Get("Retry-After") == "" {
-				t.Error("a limited order is not told when to come again")
+				t.Error("a limited intent is not told when to come again")
 			}
 		}
 	}

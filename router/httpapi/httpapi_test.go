@@ -161,7 +161,7 @@ func TestSubmitRefused(t *testing.T) {
 			t.Errorf("%s: policy ids %v", c.name, p.PolicyIDs)
 		}
 	}
-	refused(t, e.post([]byte("not an order")), intents.SchemaInvalid)
+	refused(t, e.post([]byte("not an intent")), intents.SchemaInvalid)
 	refused(t, e.post(bytes.Repeat([]byte("x"), intents.MaxSize+2)), intents.PayloadTooLarge)
 	refused(t, e.post(bytes.Repeat([]byte(" "), intents.MaxSize+1)), intents.PayloadTooLarge)
 }

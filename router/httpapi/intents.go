@@ -21,7 +21,7 @@ const maxWait = 60 * time.Second
 // submit takes a signed intent. It needs no bearer: the intent is the credential. A dry run decides
 // and leaves no trace; it is never for a task's key, and its actor needs policy:explain.
 func (s *server) submit(c *gin.Context) error {
-	raw, err := bodyOf(c, intents.MaxSize, "an order has at most 49152 bytes")
+	raw, err := bodyOf(c, intents.MaxSize, "an intent has at most 49152 bytes")
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ const duplicateConflict = "duplicate=conflict"
 // conflict refuses a duplicate, and includes the existing result.
 func conflict(c *gin.Context, a *intents.Answer) error {
 	c.Header("Preference-Applied", duplicateConflict)
-	p := problem.New(intents.ConflictIdempotency, "/constraints/idempotency_key", "the order was accepted before, and nothing ran again: outcome is its result")
+	p := problem.New(intents.ConflictIdempotency, "/constraints/idempotency_key", "the intent was accepted before, and nothing ran again: outcome is its result")
 	p.Hint = "take the result from outcome; without Prefer: " + duplicateConflict + " it is answered as the first time"
 	p.IntentID, p.TraceID, p.Position, p.Decision, p.Outcome, p.Receipt = a.IntentID, a.TraceID, a.Position, a.Decision, a.Outcome, a.Receipt
 	return p

@@ -21,7 +21,7 @@ import (
 
 // intentList is the answer of GET /v1/intents, newest first.
 type intentList struct {
-	Intents []recorder.Entry `json:"orders"`
+	Intents []recorder.Entry `json:"intents"`
 	Cursor  string           `json:"cursor,omitempty"` // of the next page, with the same parameters
 }
 
@@ -56,7 +56,7 @@ func (s *server) list(c *gin.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), indexWait)
 	defer cancel()
 	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
-		return late("the index of orders is behind the record")
+		return late("the index of intents is behind the record")
 	}
 	page, err := s.cfg.Documents.Search(ctx, grant.Tenant, storage.IndexIntents, q)
 	if err != nil && q.After != "" && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
@@ -64,7 +64,7 @@ func (s *server) list(c *gin.Context) error {
 	}
 	switch {
 	case errors.Is(err, storage.ErrUnavailable) || err != nil && ctx.Err() != nil:
-		return late("the index of orders does not answer")
+		return late("the index of intents does not answer")
 	case err != nil:
 		return err
 	}

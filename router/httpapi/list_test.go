@@ -12,7 +12,7 @@ import (
 )
 
 type listed struct {
-	Intents []recorder.Entry `json:"orders"`
+	Intents []recorder.Entry `json:"intents"`
 	Cursor  string
 }
 
@@ -60,11 +60,11 @@ func TestListReadRights(t *testing.T) {
 	} {
 		got := e.list(c.user, c.tenant, c.roles, c.query)
 		if len(got.Intents) != c.want {
-			t.Errorf("%+v: %d orders", c, len(got.Intents))
+			t.Errorf("%+v: %d intents", c, len(got.Intents))
 		}
 		for _, o := range got.Intents {
 			if o.TenantID != c.tenant {
-				t.Errorf("%+v: an order of %s", c, o.TenantID)
+				t.Errorf("%+v: an intent of %s", c, o.TenantID)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func TestListFilters(t *testing.T) {
 		"?since=" + later + "&until=" + later:                            6,
 	} {
 		if got := e.list("ana", "default", nil, query); len(got.Intents) != want || got.Cursor != "" {
-			t.Errorf("%s: %d orders, want %d", query, len(got.Intents), want)
+			t.Errorf("%s: %d intents, want %d", query, len(got.Intents), want)
 		}
 	}
 	var positions []int64

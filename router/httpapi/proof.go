@@ -17,7 +17,7 @@ func (s *server) receipt(c *gin.Context) error {
 		return err
 	}
 	if a.Receipt == "" {
-		return problem.New(intents.NotFound, "", "a refused order has no receipt")
+		return problem.New(intents.NotFound, "", "a refused intent has no receipt")
 	}
 	c.JSON(http.StatusOK, gin.H{"intent_id": a.IntentID, "position": a.Position, "receipt": a.Receipt})
 	return nil

@@ -93,7 +93,7 @@ func TestReadersRolesOfToday(t *testing.T) {
 	get := func(headers []string) int { return e.do(http.MethodGet, path, nil, headers...).Code }
 	listed := func(headers []string) int {
 		page := decoded[struct {
-			Intents []struct{} `json:"orders"`
+			Intents []struct{} `json:"intents"`
 		}](t, e.do(http.MethodGet, "/v1/intents?type=skill.find", nil, headers...))
 		return len(page.Intents)
 	}

@@ -39,7 +39,7 @@ func (s *server) intent(c *gin.Context) (*intents.Answer, error) {
 	}
 	entry, err := s.find(c.Request.Context(), grant.Tenant, c.Param("id"))
 	if errors.Is(err, storage.ErrNotFound) || (err == nil && !sees(grant, entry, caps, capabilityAudit)) {
-		return nil, problem.New(intents.NotFound, "", "no such order")
+		return nil, problem.New(intents.NotFound, "", "no such intent")
 	}
 	if err != nil {
 		return nil, err
@@ -79,12 +79,12 @@ func (s *server) find(ctx context.Context, tenant, id string) (recorder.Entry, e
 	ctx, cancel := context.WithTimeout(ctx, indexWait)
 	defer cancel()
 	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
-		return e, late("the index of orders is behind the record: whether there is such an order is not known yet")
+		return e, late("the index of intents is behind the record: whether there is such an intent is not known yet")
 	}
 	doc, err := s.cfg.Documents.Get(ctx, tenant, storage.IndexIntents, id)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable) || err != nil && ctx.Err() != nil:
-		return e, late("the index of orders does not answer: whether there is such an order is not known now")
+		return e, late("the index of intents does not answer: whether there is such an intent is not known now")
 	case err != nil:
 		return e, err
 	}

@@ -93,7 +93,7 @@ func TestRecorderOutlivesAnExecutorsReport(t *testing.T) {
 }
 
 // Intents with an effect, and held ones, need no step.
-func TestRecorderProjectsOrdersWithoutAStep(t *testing.T) {
+func TestRecorderProjectsIntentsWithoutAStep(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Once)
 	w.Pin("held", catalog.Pure)

@@ -46,7 +46,7 @@ func TestCrashWithinABatch(t *testing.T) {
 	f.stop()
 	g := &gapped{Documents: documents(t), written: make(chan struct{})}
 	first := int64(512) // of the second batch
-	for _, doc := range dump(t, want, "default")["default/agent_orders"] {
+	for _, doc := range dump(t, want, "default")["default/agent_intents"] {
 		if p := doc.Position; p >= 256 && p < first {
 			first, g.refused = p, doc.ID
 		}

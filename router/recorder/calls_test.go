@@ -25,7 +25,7 @@ func (r without) after(rec storage.Record) storage.Record {
 	if s, err := state.ReadIntent(rec); rec.Kind == storage.KindIntent && (err != nil || s.Type != "skill.call") {
 		return rec
 	}
-	left, _ := rec.Without(storage.PartIntent, storage.PartResult, storage.PartReason)
+	left, _ := rec.Without(storage.PartEnvelope, storage.PartResult, storage.PartReason)
 	r.erased[rec.Position] = len(left.Erased)
 	return left
 }

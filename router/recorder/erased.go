@@ -35,7 +35,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Intent, rec storage.Recor
 	if err := r.flush(ctx); err != nil { // erased reads the store, so what was gathered must be in it
 		return err
 	}
-	if err := errors.Join(r.eraseTools(ctx, of, a.Parts), r.eraseLines(ctx, of, a.Parts)); err != nil || !slices.Contains(a.Parts, catalog.ErasesIntent) {
+	if err := errors.Join(r.eraseTools(ctx, of, a.Parts), r.eraseLines(ctx, of, a.Parts)); err != nil || !slices.Contains(a.Parts, catalog.ErasesEnvelope) {
 		return err
 	}
 	routers := of.Decision.Verdict != intents.Deny && of.Decision.Executor == catalog.ExecutorRouter

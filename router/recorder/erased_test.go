@@ -63,7 +63,7 @@ func testErased(t *testing.T, closed func(w *routertest.World)) {
 		t.Fatal("the test looks in the wrong place")
 	}
 	for _, a := range []*intents.Answer{call, read, denied} {
-		parts := []string{catalog.ErasesIntent, catalog.ErasesResult}
+		parts := []string{catalog.ErasesEnvelope, catalog.ErasesResult}
 		if a == denied {
 			parts = parts[:1]
 		}

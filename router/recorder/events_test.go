@@ -215,7 +215,7 @@ func TestEventsOfRefusals(t *testing.T) {
 	for _, docs := range dump(t, d, "default") {
 		for _, doc := range docs {
 			if strings.Contains(string(doc.Body), "4711") && !strings.Contains(string(doc.Body), `"facts"`) {
-				t.Errorf("a value of the order: %s", doc.Body)
+				t.Errorf("a value of the intent: %s", doc.Body)
 			}
 		}
 	}
@@ -244,8 +244,8 @@ func TestOddIntents(t *testing.T) {
 	w.Want(task.Finish("failed", "", strings.Repeat("é", 4096)), intents.OK)
 	f.caughtUp()
 	f.stop()
-	if got := dump(t, d, "default"); len(got["default/agent_orders"]) < 10 {
-		t.Errorf("%d orders", len(got["default/agent_orders"]))
+	if got := dump(t, d, "default"); len(got["default/agent_intents"]) < 10 {
+		t.Errorf("%d intents", len(got["default/agent_intents"]))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Entry is one intent in the search index (agent_orders).
+// Entry is one intent in the search index (agent_intents).
 type Entry struct {
 	IntentID  string `json:"intent_id"`
 	Position  int64  `json:"position"`

@@ -27,7 +27,7 @@ func (r *Recorder) plan(s state.Intent) *catalog.PlanView {
 func (r *Recorder) planView(ctx context.Context, tenant, id string) (*catalog.PlanView, error) {
 	p, texts, ok := r.state.PlanWithoutTexts(tenant, id)
 	if !ok {
-		return nil, nil //nolint:nilnil // most orders belong to none
+		return nil, nil //nolint:nilnil // most intents belong to none
 	}
 	for _, at := range texts {
 		s, err := r.intent(ctx, at)

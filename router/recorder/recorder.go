@@ -223,7 +223,7 @@ func guarded(project func() error) (err error) {
 
 // about reads what a record is about, on the state before it.
 func (r *Recorder) about(ctx context.Context, rec storage.Record) (of about, err error) {
-	switch rec.Kind { //nolint:exhaustive // others are about no order, or look for it themselves
+	switch rec.Kind { //nolint:exhaustive // others are about no intent, or look for it themselves
 	case storage.KindIntent:
 		if of.intent, err = state.ReadIntent(rec); err == nil {
 			r.recent[rec.Position%int64(len(r.recent))] = recent{true, rec.Position, of.intent}

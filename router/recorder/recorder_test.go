@@ -170,8 +170,8 @@ func TestRebuild(t *testing.T) {
 	if d := cmp.Diff(want, dump(t, again, "default", "system")); d != "" {
 		t.Error(d)
 	}
-	if len(want["default/agent_plans"]) != 3 || len(want["default/agent_skill_calls"]) != 4 || len(want["default/agent_events"]) < 50 || len(want["system/agent_orders"]) < 4 {
-		t.Errorf("plans %d, events %d, orders %d", len(want["default/agent_plans"]), len(want["default/agent_events"]), len(want["system/agent_orders"]))
+	if len(want["default/agent_plans"]) != 3 || len(want["default/agent_skill_calls"]) != 4 || len(want["default/agent_events"]) < 50 || len(want["system/agent_intents"]) < 4 {
+		t.Errorf("plans %d, events %d, intents %d", len(want["default/agent_plans"]), len(want["default/agent_events"]), len(want["system/agent_intents"]))
 	}
 }
 

@@ -89,11 +89,11 @@ func TestRecordIsSetAside(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.TwoSteps()
 	bad := positionOf(w, func(r storage.Record) bool {
-		return strings.Contains(string(r.Parts[storage.PartIntent]), `"skill.call"`) || r.Kind == storage.KindIntent && r.Position > 20
+		return strings.Contains(string(r.Parts[storage.PartEnvelope]), `"skill.call"`) || r.Kind == storage.KindIntent && r.Position > 20
 	})
 	for name, breaks := range map[string]func(r *storage.Record){
 		"decision": func(r *storage.Record) { r.Parts[storage.PartDecision] = json.RawMessage(`[]`) },
-		"order":    func(r *storage.Record) { delete(r.Parts, storage.PartIntent); delete(r.Parts, storage.PartSummary) },
+		"intent":   func(r *storage.Record) { delete(r.Parts, storage.PartEnvelope); delete(r.Parts, storage.PartSummary) },
 		"facts":    func(r *storage.Record) { r.Parts[storage.PartInputs] = json.RawMessage(`7`) },
 		"no parts": func(r *storage.Record) { r.Parts = nil },
 	} {

@@ -65,7 +65,7 @@ func TestStartReadsOnce(t *testing.T) {
 		t.Errorf("%d of %d records were scanned, tenants asked for %d times", n, next, asked)
 	}
 	if n := again.got.Load(); n > next/3 {
-		t.Errorf("%d orders of %d records were looked up", n, next)
+		t.Errorf("%d intents of %d records were looked up", n, next)
 	}
 
 	straight := documents(t)

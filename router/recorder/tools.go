@@ -164,7 +164,7 @@ func toolRowID(s state.Intent, typ string) string { return fmt.Sprintf("t_%012d_
 // eraseTools removes the rows of what is erased of an intent.
 func (r *Recorder) eraseTools(ctx context.Context, of state.Intent, parts []string) error {
 	for _, typ := range []string{rowOfCall, rowOfResponse} {
-		if !slices.Contains(parts, catalog.ErasesIntent) && (typ == rowOfCall || !slices.Contains(parts, catalog.ErasesResult)) {
+		if !slices.Contains(parts, catalog.ErasesEnvelope) && (typ == rowOfCall || !slices.Contains(parts, catalog.ErasesResult)) {
 			continue
 		}
 		if err := r.patiently(ctx, storage.IndexMessages, func() error {

@@ -313,7 +313,7 @@ func (c *checker) path(p path, reader int, at string) {
 			c.fault(at, "the node %s does not come before %s", p.node, c.graph.Nodes[reader].ID)
 			return
 		case p.root == partIntent && c.graph.Nodes[i].Type == Agent:
-			c.fault(at, "the node %s is an agent, which is no order", p.node)
+			c.fault(at, "the node %s is an agent, which is no intent", p.node)
 			return
 		case p.root == partIntent:
 			return

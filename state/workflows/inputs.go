@@ -46,7 +46,7 @@ func (n Node) CheckInput(schema json.RawMessage) (faults Faults) {
 	}
 	text, err := canonical(input)
 	if err != nil {
-		return nil //nolint:nilerr // it is told with the order's arguments
+		return nil //nolint:nilerr // it is told with the intent's arguments
 	}
 	for _, v := range s.ValidateBytes(text) {
 		if v.Pointer != filledIn && (v.Reason == schemas.UnknownMember || !holds(v.Pointer, open)) {

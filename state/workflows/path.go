@@ -15,7 +15,7 @@ const (
 	rootInputs  = "inputs"
 	rootNodes   = "nodes"
 	partOutputs = "outputs"
-	partIntent  = "order"
+	partIntent  = "intent"
 )
 
 // success is the output of every node that has ended.
@@ -80,7 +80,7 @@ func pathOf(tokens []any) (path, string) {
 	case root == rootNodes && text(2) == partOutputs && text(3) != "":
 		return path{root: partOutputs, node: text(1), tokens: tokens[3:]}, ""
 	}
-	return path{}, "names no value: write run_id, inputs.<name>, nodes.<id>.outputs.<name> or nodes.<id>.order"
+	return path{}, "names no value: write run_id, inputs.<name>, nodes.<id>.outputs.<name> or nodes.<id>.intent"
 }
 
 // part of a text with templates: plain text, or a path.

@@ -229,15 +229,15 @@ func (x *randomRun) run(t *testing.T, r *rand.Rand, g *Graph) map[string]string 
 				if fails {
 					value.Status = Failed
 				}
-				x.ordered(t, g, n.Node, v)
+				x.signed(t, g, n.Node, v)
 			}
 			v.Nodes[n.Node], status[n.Node] = value, value.Status
 		}
 	}
 }
 
-// ordered checks the arguments of a node's intent.
-func (x *randomRun) ordered(t *testing.T, g *Graph, id string, v Values) {
+// signed checks the arguments of a node's intent.
+func (x *randomRun) signed(t *testing.T, g *Graph, id string, v Values) {
 	t.Helper()
 	typ, args, err := g.Intent(id, v)
 	want := `{"skill":"s.t"}`

@@ -65,7 +65,7 @@ func TestTemplates(t *testing.T) {
 		`"#${nodes.a.outputs.big}"`:           `"#12345678901234567890"`,
 		`"${nodes.a.outputs.odd}"`:            `["-9007199254740993",0,0,52.5200066,"1e400",{"a":"18446744073709551615"}]`,
 		`"${nodes.a.outputs.success}"`:        `true`,
-		`"${nodes.a.order}"`:                  `"sha256:aa"`,
+		`"${nodes.a.intent}"`:                 `"sha256:aa"`,
 		`"$${inputs.n} $ {} $1"`:              `"${inputs.n} $ {} $1"`,
 		`{"${inputs.n}":"${inputs.n}"}`:       `{"${inputs.n}":2}`,
 
@@ -115,7 +115,7 @@ func TestConditions(t *testing.T) {
 		"nodes.a.outputs['s'] == 'text' ? true : false":        "run",
 		"nodes['a.b-c'].outputs.x[0] == 0":                     "run",
 		"nodes.a.outputs.nil == null":                          "run",
-		"nodes.a.order == 'sha256:aa' && run_id == 'plan_1'":   "run",
+		"nodes.a.intent == 'sha256:aa' && run_id == 'plan_1'":  "run",
 		"nodes.a.outputs.success || nodes.a.outputs.none == 1": "run",
 		"nodes.a.outputs.none == 1 || nodes.a.outputs.success": "run",
 		"false && nodes.a.outputs.none == 1":                   "skip",
@@ -313,7 +313,7 @@ func TestIntents(t *testing.T) {
 	d, faults := Parse("w.yaml", []byte(`{"workflow_id":"w","version":"1","description":"d","nodes":[
 		{"id":"f","type":"function","fn":"s.t","from":"cas://sha256:`+strings.Repeat("0", 64)+`"},
 		{"id":"p","type":"python","fn":"print('${x}')","inputs":{"r":"${run_id}"},"timeout_sec":600},
-		{"id":"q","type":"python","fn":"1","from":{"a":"${nodes.f.order}","b":"file_1"}},
+		{"id":"q","type":"python","fn":"1","from":{"a":"${nodes.f.intent}","b":"file_1"}},
 		{"id":"g","type":"agent","fn":"general","inputs":{"task":"Run ${run_id}"}},
 		{"id":"s","type":"function","fn":"tool"}],"edges":[{"from":"f","to":"q"}]}`))
 	if len(faults) > 0 {
@@ -394,7 +394,7 @@ func FuzzParse(f *testing.F) {
 
 // FuzzExpand: a text that passes the check expands to JSON or to a fault, for any values.
 func FuzzExpand(f *testing.F) {
-	for _, text := range []string{"${run_id}", "a ${inputs.x} $${ ${nodes.a.outputs.b[0].c}", `${nodes["a b"].order}`, "${", "$${", "${inputs[\"]\"]}", "${inputs.x[99999999999999999999]}"} {
+	for _, text := range []string{"${run_id}", "a ${inputs.x} $${ ${nodes.a.outputs.b[0].c}", `${nodes["a b"].intent}`, "${", "$${", "${inputs[\"]\"]}", "${inputs.x[99999999999999999999]}"} {
 		f.Add(text, []byte(`{"x":[{"b":null}],"b":"[masked]"}`))
 	}
 	f.Fuzz(func(t *testing.T, text string, values []byte) {

@@ -65,7 +65,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	part := func(s string) storage.Record {
-		return storage.Record{Parts: map[string]json.RawMessage{"intent": json.RawMessage(`{"x":"` + s + `"}`)}}
+		return storage.Record{Parts: map[string]json.RawMessage{"envelope": json.RawMessage(`{"x":"` + s + `"}`)}}
 	}
 	log := records{list: []storage.Record{part(refs["named"]), part(strings.TrimPrefix(refs["plain"], "cas://"))}}
 	for i := range log.list {

@@ -228,7 +228,7 @@ func TestOneAnswerForTwoRouters(t *testing.T) {
 				t.Fatalf("router %d: %+v, %v, %v", i, h, found, err)
 			}
 			if owner := j.Owner(h.Position); owner == "" || owner != journals[0].Owner(h.Position) {
-				t.Fatalf("router %d says that %q has the order", i, owner)
+				t.Fatalf("router %d says that %q has the intent", i, owner)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func TestErasedOnAllServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if owner := open("last").Owner(res.Positions[0]); owner != "a" {
-		t.Errorf("the order is carried out by %q", owner)
+		t.Errorf("the intent is carried out by %q", owner)
 	}
 	for i := range 3 {
 		for n := range 6 {

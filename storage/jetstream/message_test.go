@@ -16,7 +16,7 @@ import (
 
 func FuzzDecode(f *testing.F) {
 	key := storage.IntentKey("acme", "u", "t", "k")
-	rec := storagetest.Telling(storage.NewRecord(storage.KindIntent, time.UnixMilli(1), map[string]json.RawMessage{"order": json.RawMessage(`{}`)}), key, intents.Allow)
+	rec := storagetest.Telling(storage.NewRecord(storage.KindIntent, time.UnixMilli(1), map[string]json.RawMessage{"envelope": json.RawMessage(`{}`)}), key, intents.Allow)
 	rec.Position = 7
 	f.Add(block{
 		First: 7, Commits: []judge.Committed{{ID: "id", First: 7, N: 1}},

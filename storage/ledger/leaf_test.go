@@ -14,7 +14,7 @@ import (
 
 const (
 	vectorTag  = "4a652f6b19fbd1ace41263fdf82638558f426971a6c7aa0ea54b70769499c2a2"
-	vectorHash = "f4774df7fc52a9db243b0d784c9133ec53f8d5bc56eb13ae7733a82b47cdfc21"
+	vectorHash = "13e20929cd5727a520df79894a23c4b4f45a1d3dc5c000b9230544da61e91c39"
 )
 
 // TestLeafVector is the vector of docs/spec/ledger.md.
@@ -24,7 +24,7 @@ func TestLeafVector(t *testing.T) {
 		At: "2026-11-20T10:00:00.000Z", Kind: storage.KindIntent, Position: 23,
 		RecordDigest: "sha256:" + strings.Repeat("ab", 32), TenantTag: tag, V: ledger.LeafVersion,
 	}
-	const want = `{"at":"2026-11-20T10:00:00.000Z","kind":"order","position":23,"record_digest":"sha256:abababababababababababababababababababababababababababababababab","tenant_tag":"TAG","v":1}`
+	const want = `{"at":"2026-11-20T10:00:00.000Z","kind":"intent","position":23,"record_digest":"sha256:abababababababababababababababababababababababababababababababab","tenant_tag":"TAG","v":1}`
 	got := leaf.Bytes()
 	if string(got) != strings.Replace(want, "TAG", tag, 1) {
 		t.Errorf("leaf %s", got)
@@ -41,7 +41,7 @@ func TestLeafVector(t *testing.T) {
 }
 
 func FuzzParseLeaf(f *testing.F) {
-	f.Add([]byte(`{"at":"2026-11-20T10:00:00.000Z","kind":"order","position":23,"record_digest":"sha256:ab","tenant_tag":"ab","v":1}`))
+	f.Add([]byte(`{"at":"2026-11-20T10:00:00.000Z","kind":"intent","position":23,"record_digest":"sha256:ab","tenant_tag":"ab","v":1}`))
 	f.Add([]byte(`{"v":1}`))
 	f.Add([]byte(`{"at":"\u0041","kind":"","position":-1,"record_digest":"","tenant_tag":"","v":1}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -5,7 +5,7 @@
 //
 // A leaf is the canonical JSON of
 //
-//	{"at":"2026-11-20T10:00:00.000Z","kind":"order","position":23,
+//	{"at":"2026-11-20T10:00:00.000Z","kind":"intent","position":23,
 //	 "record_digest":"sha256:…","tenant_tag":"…","v":1}
 //
 // It discloses neither content nor tenant: record_digest hashes salted parts,

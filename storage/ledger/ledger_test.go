@@ -47,7 +47,7 @@ func intentRecord(tenant string, n int) storage.Record {
 	if err != nil {
 		panic(err)
 	}
-	return storage.NewRecord(storage.KindIntent, at.Add(time.Duration(n)*time.Millisecond), map[string]json.RawMessage{storage.PartIntent: signed})
+	return storage.NewRecord(storage.KindIntent, at.Add(time.Duration(n)*time.Millisecond), map[string]json.RawMessage{storage.PartEnvelope: signed})
 }
 
 // commit appends an intent that ends in its own commit: two records.

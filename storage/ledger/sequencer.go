@@ -92,7 +92,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 }
 
 func (l *Ledger) halted(ctx context.Context, err error) {
-	l.cfg.Log.ErrorContext(ctx, "the ledger has halted; orders go on without proofs", slog.String("error", err.Error()))
+	l.cfg.Log.ErrorContext(ctx, "the ledger has halted; intents go on without proofs", slog.String("error", err.Error()))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.halt = err

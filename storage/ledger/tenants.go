@@ -37,7 +37,7 @@ func (t *Tenants) Tenant(ctx context.Context, r storage.Record) (string, error) 
 	case storage.KindOutcome, storage.KindRelease, storage.KindTakeover:
 		f, ok := storage.Follow(r)
 		if !ok {
-			return "", fmt.Errorf("record %d does not say which order it is about", r.Position)
+			return "", fmt.Errorf("record %d does not say which intent it is about", r.Position)
 		}
 		if tenant, ok := t.cache[f.Target]; ok {
 			return tenant, nil
@@ -76,7 +76,7 @@ func tenantOf(r storage.Record) (string, error) {
 		s, err := storage.ReadSummary(r.Parts)
 		return s.Tenant, err
 	}
-	signed, err := intents.ReadSigned(r.Parts[storage.PartIntent])
+	signed, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
 	if err != nil {
 		return "", err
 	}

@@ -170,5 +170,5 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/total, "µs/order")
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/total, "µs/intent")
 }

@@ -135,7 +135,7 @@ func TestCopyOfAJournal(t *testing.T) {
 	erase := func(positions ...int64) {
 		t.Helper()
 		for _, p := range positions {
-			if err := j.Erase(t.Context(), storage.Erasure{Position: p, Parts: []string{"order"}}); err != nil {
+			if err := j.Erase(t.Context(), storage.Erasure{Position: p, Parts: []string{"envelope"}}); err != nil {
 				t.Fatal(err)
 			}
 		}

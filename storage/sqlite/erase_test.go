@@ -20,7 +20,7 @@ import (
 // secretIntent has a word many times over, in a part of some kilobytes.
 func secretIntent(word string, length int) storage.Entry {
 	text := strings.Repeat(word+" ", 1+length/(len(word)+1))
-	parts := map[string]json.RawMessage{"order": json.RawMessage(fmt.Sprintf("%q", text)), "decision": json.RawMessage(`{"kept":"` + word[:3] + `kept"}`)}
+	parts := map[string]json.RawMessage{"envelope": json.RawMessage(fmt.Sprintf("%q", text)), "decision": json.RawMessage(`{"kept":"` + word[:3] + `kept"}`)}
 	return storage.Entry{Record: storage.NewRecord(storage.KindIntent, time.UnixMilli(0), parts), Holder: storage.NoPosition, Target: storage.NoPosition}
 }
 
@@ -75,7 +75,7 @@ func TestErasedBytes(t *testing.T) {
 	var what []storage.Erasure
 	for i := range n {
 		commitAll(t, j, fmt.Sprint(i), secretIntent(fmt.Sprintf("gone%02d", i), i*i*30), secretIntent(fmt.Sprintf("stay%02d", i), i*50))
-		what = append(what, storage.Erasure{Position: int64(2 * i), Parts: []string{"order"}})
+		what = append(what, storage.Erasure{Position: int64(2 * i), Parts: []string{"envelope"}})
 	}
 	if len(inFiles(t, dir, "gone03")) == 0 {
 		t.Fatal("the test looks in the wrong place")
@@ -108,7 +108,7 @@ func TestErasedBytes(t *testing.T) {
 	j = open(t, dir, sqlite.JournalOptions{})
 	for _, x := range what {
 		r, err := j.Get(t.Context(), x.Position)
-		if err != nil || r.Parts["order"] != nil || r.Erased["order"] == "" || r.Parts["decision"] == nil {
+		if err != nil || r.Parts["envelope"] != nil || r.Erased["envelope"] == "" || r.Parts["decision"] == nil {
 			t.Errorf("record %d: %+v, %v", x.Position, r, err)
 		}
 	}
@@ -135,14 +135,14 @@ func TestEraseWaitsForReaders(t *testing.T) {
 	if _, err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	what := storage.Erasure{Position: 0, Parts: []string{"order"}}
+	what := storage.Erasure{Position: 0, Parts: []string{"envelope"}}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := j.Erase(ctx, what); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("with a reader in the way: %v", err)
 	}
 	// It is erased for all later reads, and intents continue.
-	if r, err := j.Get(t.Context(), 0); err != nil || r.Parts["order"] != nil {
+	if r, err := j.Get(t.Context(), 0); err != nil || r.Parts["envelope"] != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	commitAll(t, j, "2", secretIntent("more", 10))
@@ -163,12 +163,12 @@ func TestEraseWaitsForReaders(t *testing.T) {
 func TestEraseUnsalted(t *testing.T) {
 	j := open(t, t.TempDir(), sqlite.JournalOptions{})
 	e := secretIntent("gone", 10)
-	delete(e.Record.Salts, "order")
+	delete(e.Record.Salts, "envelope")
 	commitAll(t, j, "1", e)
-	if err := j.Erase(t.Context(), storage.Erasure{Position: 0, Parts: []string{"order"}}); err == nil {
+	if err := j.Erase(t.Context(), storage.Erasure{Position: 0, Parts: []string{"envelope"}}); err == nil {
 		t.Error("erased")
 	}
-	if r, err := j.Get(t.Context(), 0); err != nil || r.Parts["order"] == nil {
+	if r, err := j.Get(t.Context(), 0); err != nil || r.Parts["envelope"] == nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := j.Close(); err != nil {

@@ -20,7 +20,7 @@ type DamageError struct {
 func (d *DamageError) Error() string { return d.Reason }
 
 // wrongPlace is the reason of a DamageError.
-const wrongPlace = "what is kept beside its parts differs from them in which order it is about, or whether it is open or takes a key"
+const wrongPlace = "what is kept beside its parts differs from them in which intent it is about, or whether it is open or takes a key"
 
 // provedEntry is a stored entry as its parts have it.
 type provedEntry struct {

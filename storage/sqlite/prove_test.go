@@ -63,7 +63,7 @@ func TestKeyParts(t *testing.T) {
 	closeJournal(t, j)
 	j = open(t, dir, sqlite.JournalOptions{})
 	if r, err := j.Commit(t.Context(), storage.Commit{ID: "again", Entries: []storage.Entry{dispatched("b")}}); err != nil || r.Verdict != storage.Lost || r.Winner != 1 {
-		t.Errorf("the order is taken again: %+v, %v", r, err)
+		t.Errorf("the intent is taken again: %+v, %v", r, err)
 	}
 	closeJournal(t, j)
 	// Of two keys that are as long, the first hex digit of b's becomes none.
@@ -119,7 +119,7 @@ func TestReferenceFlipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeJournal(t, j)
-	if err := checked(t, dir); err == nil || !strings.Contains(err.Error(), "which order it is about") {
+	if err := checked(t, dir); err == nil || !strings.Contains(err.Error(), "which intent it is about") {
 		t.Errorf("checked: %v", err)
 	}
 	j = open(t, dir, sqlite.JournalOptions{})

@@ -44,7 +44,7 @@ func produce(c *conversation) action {
 			known = append(known, x.Type)
 		}
 		return action{tool: "final_result", args: map[string]any{
-			"type": nil, "args": nil, "reason": "I cannot make one order of this. I know sentences such as: show me the errors of run R. Orders here: " + strings.Join(known, ", ") + ".",
+			"type": nil, "args": nil, "reason": "I cannot make one intent of this. I know sentences such as: show me the errors of run R. Intents here: " + strings.Join(known, ", ") + ".",
 		}}
 	}
 	return action{tool: "final_result", args: map[string]any{"type": typ, "args": args, "reason": nil}}

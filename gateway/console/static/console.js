@@ -47,9 +47,9 @@ async function root(index, size, leaf, path) {
   return sn === 0n ? r : new Uint8Array();
 }
 
-// verify says what does not hold of an order's receipt and proof; nothing: all holds.
+// verify says what does not hold of an intent's receipt and proof; nothing: all holds.
 async function verify(id) {
-  const answer = await fetch(`/console/orders/${encodeURIComponent(id)}/proof`);
+  const answer = await fetch(`/console/intents/${encodeURIComponent(id)}/proof`);
   const doc = await answer.json();
   if (!answer.ok) return `${doc.code}: ${doc.detail || doc.title}`;
   const keys = doc.keys.keys, at = doc.inclusion;
@@ -74,16 +74,16 @@ async function verify(id) {
   return "";
 }
 
-// A button with data-verify verifies all orders of its page, one after the other.
+// A button with data-verify verifies all intents of its page, one after the other.
 document.addEventListener("click", async (e) => {
   const button = e.target.closest("[data-verify]");
   if (!button) return;
   button.disabled = true;
   const said = document.getElementById("verified");
   let good = 0, bad = 0;
-  for (const place of document.querySelectorAll("[data-order]")) {
+  for (const place of document.querySelectorAll("[data-intent]")) {
     let wrong;
-    try { wrong = await verify(place.dataset.order); } catch (err) { wrong = `it could not be verified: ${err.message}`; }
+    try { wrong = await verify(place.dataset.intent); } catch (err) { wrong = `it could not be verified: ${err.message}`; }
     place.textContent = wrong ? `✗ ${wrong}` : "✓ holds";
     place.className = wrong ? "gone" : "done";
     if (wrong) bad++; else good++;

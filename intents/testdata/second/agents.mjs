@@ -21,7 +21,7 @@ function content(bundle, name) {
   return Object.values(digests);
 }
 
-// LOCAL are the orders that the tools of this system are made of.
+// LOCAL are the intents that the tools of this system are made of.
 const LOCAL = {
   search: ["kb.search", "memory.query", "read_memory"], action: ["action"], remind_me: ["schedule.delete", "schedule.list", "schedule.put"], ask_agent: ["agent.ask"], ask_people: ["approval.ask"],
   find_relevant_skills: ["skill.find"], load_skill: ["skill.load"], read_lines: ["read_lines"], exec_python: ["exec_python"], write_memory: ["write_memory"],
@@ -35,7 +35,7 @@ function meets(o, when) {
   return new Ajv({ strict: false }).compile(when)(o.type === "skill.call" ? o.args.input ?? {} : o.args);
 }
 
-// approvals are the rules by which the file of an agent holds an order.
+// approvals are the rules by which the file of an agent holds an intent.
 export function approvals(agent, holds, o) {
   const covers = ({ tool }) => (o.type === "skill.call" ? [o.args.skill, `${o.args.skill.split(".")[0]}.*`, "*.*"].includes(tool) : LOCAL[tool]?.includes(o.type));
   const reason = (tool) => `the agent ${agent} calls ${tool} when people have approved it`;

@@ -1,11 +1,11 @@
-// What people may say of a held order, and who could: docs/spec/state.md, Holds.
+// What people may say of a held intent, and who could: docs/spec/state.md, Holds.
 
 import { digest, jcs, must } from "./bundle.mjs";
 
 export const UNSETTLED = "writ.unsettled"; // the hold rule that asks nobody
 const ASK = "writ.ask";
 
-// Approvals are the edits of held orders that no order has come of, and the rules about them.
+// Approvals are the edits of held intents that no intent has come of, and the rules about them.
 export class Approvals {
   constructor(state) {
     Object.assign(this, { state, edits: new Map() });
@@ -42,7 +42,7 @@ export class Approvals {
     for (const rule of o.d.hold.rules.filter((r) => r.id !== UNSETTLED)) must(this.canMeet(tenants, o.tenant, rule, o), `nobody could meet ${rule.id}`);
   }
 
-  // take makes of a held order the one that comes of an edit.
+  // take makes of a held intent the one that comes of an edit.
   take(o) {
     const { plan_id, step, ask, cause } = o.context;
     const e = this.edits.get(cause);
@@ -58,16 +58,16 @@ export class Approvals {
     if (who.key) held.keys.push(who.key);
   }
 
-  // about is the order on hold that an approval names.
+  // about is the intent on hold that an approval names.
   about({ tenant, args }) {
     const one = this.state.held.get(args.intent_id);
-    must(one && one.tenant === tenant, "approves an order of the tenant that is not held");
+    must(one && one.tenant === tenant, "approves an intent of the tenant that is not held");
     if (args.run_id !== undefined) {
       const p = this.state.plans.plans.get(`${tenant}/${args.run_id}`);
       const { context: c } = one;
       const { node_id } = args;
-      must(p && c.plan_id === args.run_id, "the order is not held in this run");
-      must(c.node_id === node_id || (c.step > 0 && (String(c.step) === node_id || p.steps.find((s) => s.step === c.step)?.id === node_id)), "the order is not held at this node");
+      must(p && c.plan_id === args.run_id, "the intent is not held in this run");
+      must(c.node_id === node_id || (c.step > 0 && (String(c.step) === node_id || p.steps.find((s) => s.step === c.step)?.id === node_id)), "the intent is not held at this node");
     }
     return one;
   }

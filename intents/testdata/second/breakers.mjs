@@ -12,7 +12,7 @@ export class Breakers {
     if (terms.failures === 0) this.open.clear();
   }
 
-  // name of the breaker of an order, if there may be one in its way.
+  // name of the breaker of an intent, if there may be one in its way.
   name({ type, tenant, facts }) {
     if (type !== "skill.call" || !facts.skill) return undefined;
     return JSON.stringify([tenant, facts.skill.name.split(".")[0]]);
@@ -32,7 +32,7 @@ export class Breakers {
     return rests || (b.probes ?? 0) >= this.terms.probes ? "open" : "probe";
   }
 
-  // sent: an order that executors carry out has the mark that its breaker gives.
+  // sent: an intent that executors carry out has the mark that its breaker gives.
   sent(o, now, facts) {
     o.breaker = this.name(o);
     o.mark = facts.breaker;

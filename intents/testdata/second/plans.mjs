@@ -32,7 +32,7 @@ export class Plans {
     return this.plans.get(`${o.tenant}/${o.context.plan_id}`);
   }
 
-  // own is a plan of the order's actor; an operator may act on any of the tenant.
+  // own is a plan of the intent's actor; an operator may act on any of the tenant.
   own(o) {
     const { plan_id } = o.args;
     const p = this.plans.get(`${o.tenant}/${plan_id}`);
@@ -150,7 +150,7 @@ export class Plans {
   revise(o) {
     const p = this.driven(o);
     must(!p.agent && !p.graph, "a plan of an agent, or a run, is planned by nobody");
-    must((o.args.route !== undefined) === (o.key.role === "manager"), "a planner seals plans, a manager those that are routed");
+    must((o.args.route !== undefined) === (o.key.role === "manager"), "a planner signs plans, a manager those that are routed");
     if (p.gate || o.args.route) return this.state.gate.route(o, p);
     must(!p.exhausted && (p.status === "planning" || p.status === "replanning"), `the plan is ${p.status}, or was replanned too often`);
     must(o.args.revision === p.revision + 1, "revision is not the plan's plus one");
@@ -200,7 +200,7 @@ export class Plans {
     this.begin(o, { agent: p.agent ?? s.agent, node: p.graph && s.id, types: p.graph ? this.runs.types(s) : runs?.types, holds: runs?.holds, apiKey: runs?.apiKey, skills: s.skills, plan: p, step: s, revision: s.revision, deadline, key, limits: runs?.limits });
   }
 
-  // introduced is the key that an order brings, and until when it signs.
+  // introduced is the key that an intent brings, and until when it signs.
   introduced(o) {
     const { args, now } = o;
     const key = admit({ ...args.jwk });
@@ -272,7 +272,7 @@ export class Plans {
     must(status !== "done" || t.plan.agent || t.plan.graph || t.step.results.includes(memory_key) || this.unshown.has(`${o.tenant}/${task_id}`), "done names no result of a write_memory of the step");
     const held = t.held || this.asked(t).some((c) => c.parent === t && c.held);
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held" && (!t.ask || e.ask === t.ask));
-    must(status !== "held" || waits || held, "no order of the step waits, nor was one of the task held");
+    must(status !== "held" || waits || held, "no intent of the step waits, nor was one of the task held");
     const complete = o.args.workflow_complete === true;
     must(!complete || (t.plan.runs?.remote && !t.ask && status === "done"), "a workflow is complete that no remote agent's plan has");
     this.endTask(t, "step.finish", status, o.args.usage);
@@ -311,7 +311,7 @@ export class Plans {
     Object.assign(p, { status, final: true, turning: false, closed: this.state.at, runs: undefined });
   }
 
-  // leave takes out what was closed long before the latest record and waits for no order.
+  // leave takes out what was closed long before the latest record and waits for no intent.
   leave(latest) {
     for (const [name, p] of this.plans) {
       if (!p.final || p.pending > 0 || latest < p.closed + KEPT) continue;
@@ -325,7 +325,7 @@ export class Plans {
     }
   }
 
-  // timed: the ids that an order brings carry their time.
+  // timed: the ids that an intent brings carry their time.
   timed(o) {
     const kind = { "plan.open": "plan", step: "task", "agent.ask": "task", "workflow.start": "plan" }[o.type];
     if (!kind) return;
@@ -356,7 +356,7 @@ export class Plans {
     for (const p of this.plans.values()) if (p.tenant === tenant && p.user === user && !p.final) this.end(p, "failed");
   }
 
-  // scope: a task orders for its own step alone, while it lives.
+  // scope: a task signs for its own step alone, while it lives.
   scope(o) {
     const t = this.byKey.get(o.kid);
     const c = o.context;
@@ -370,20 +370,20 @@ export class Plans {
     must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
     must(jcs(f.skills ?? []) === jcs(t.skills), "decided with other skills than the task's");
     must(f.agent === t.agent, "decided with another agent");
-    must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool that orders this");
+    must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool for this");
     const called = o.facts.skill?.name; // a node may name it by its tool alone
-    if (t.node && !t.agent) must(t.types.includes(o.type) && (!called || t.skills.some((s) => called === s || called.endsWith(`.${s}`))), "not the order that the node is");
+    if (t.node && !t.agent) must(t.types.includes(o.type) && (!called || t.skills.some((s) => called === s || called.endsWith(`.${s}`))), "not the intent that the node is");
     if (!t.agent) return;
     if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.skills.includes(name)), "loads a skill that is not one of the task's");
     this.clients.scope(o, t);
-    must(t.types.includes(o.type), "its agent has no tool that orders this");
+    must(t.types.includes(o.type), "its agent has no tool for this");
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
     if (o.erased) return;
     const held = (o.d.hold?.rules ?? []).map(jcs);
     must(approvals(t.agent, t.holds, o).every((rule) => held.includes(jcs(rule))), "its agent's file holds it, and it did not wait for people");
   }
 
-  // dispatched and held orders of a plan: it does not leave without them, and later
+  // dispatched and held intents of a plan: it does not leave without them, and later
   // drivers are told of them.
   dispatched(o) {
     this.await(o);
@@ -398,25 +398,25 @@ export class Plans {
     if (o.key.role === "task") this.byKey.get(o.kid).held = true;
   }
 
-  // fresh: nothing that acts once is ordered again in its plan while it may have acted.
+  // fresh: nothing that acts once is accepted again in its plan while it may have acted.
   fresh(o) {
-    if (this.runs.ordered(o, this.of(o)) || this.clients.numbered(o, this.of(o))) return;
+    if (this.runs.signed(o, this.of(o)) || this.clients.numbered(o, this.of(o))) return;
     if (o.d.effect !== "once" || o.erased) return;
     this.occurs(o, jcs(o.args));
   }
 
-  // occurs: of equal orders of one step, occurrence n has n before it. Those of steps that
+  // occurs: of equal intents of one step, occurrence n has n before it. Those of steps that
   // were replaced are not made again.
   occurs(o, args) {
     const { step, revision = 0, occurrence = 0, ask } = o.context;
     const all = (this.of(o)?.noted ?? []).filter((e) => e.once && e.type === o.type && e.args === args);
     const stands = (e) => !e.step || this.of(o).steps.some((s) => s.step === e.step && s.revision === e.revision);
-    must(all.every((e) => stands(e) || e.status === "undelivered"), "an equal order of a step that was replaced");
+    must(all.every((e) => stands(e) || e.status === "undelivered"), "an equal intent of a step that was replaced");
     const equal = all.filter((e) => e.step === step && e.revision === revision && e.ask === ask);
-    must(!equal.some((e) => e.status === "indeterminate"), "nobody knows how an equal order ended");
-    must(!equal.some((e) => e.occurrence === occurrence && e.status !== "undelivered"), "an equal order that acts once was accepted before");
+    must(!equal.some((e) => e.status === "indeterminate"), "nobody knows how an equal intent ended");
+    must(!equal.some((e) => e.occurrence === occurrence && e.status !== "undelivered"), "an equal intent that acts once was accepted before");
     const before = new Set(equal.map((e) => e.occurrence).filter((n) => n < occurrence));
-    const erased = (this.of(o)?.noted ?? []).some((e) => e.order.erased && e.step === step && e.revision === revision && e.ask === ask);
+    const erased = (this.of(o)?.noted ?? []).some((e) => e.intent.erased && e.step === step && e.revision === revision && e.ask === ask);
     if (this.of(o)) must(before.size === occurrence || erased, "an occurrence without those before it");
   }
 
@@ -427,7 +427,7 @@ export class Plans {
     if (o.d.effect !== "once" || !o.facts.skill || !step) return false;
     const late = (e) => {
       const t = this.tasks.get(`${o.tenant}/${e.task}`);
-      return (e.status === "open" || (e.status === "held" && e.order.released)) && e.task !== task_id && t?.ended !== undefined;
+      return (e.status === "open" || (e.status === "held" && e.intent.released)) && e.task !== task_id && t?.ended !== undefined;
     };
     const same = (e) => e.once && e.skill === o.facts.skill.name && e.step === step && e.revision === revision;
     return (this.of(o)?.noted ?? []).some((e) => same(e) && (e.status === "indeterminate" || late(e)));
@@ -443,12 +443,12 @@ export class Plans {
 
   note(o, status) {
     const { step, revision = 0, occurrence = 0, ask } = o.context;
-    o.noted = { order: o, task: o.context.task_id, skill: o.facts.skill?.name, step, revision, occurrence, ask, type: o.type, args: o.erased ? undefined : jcs(o.args), once: o.d.effect === "once", status };
+    o.noted = { intent: o, task: o.context.task_id, skill: o.facts.skill?.name, step, revision, occurrence, ask, type: o.type, args: o.erased ? undefined : jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
     this.of(o)?.noted.push(o.noted);
   }
 
-  // ended is what the outcome of an order does to its plan.
+  // ended is what the outcome of an intent does to its plan.
   ended(o, out, result) {
     if (o.plan && out.status !== "indeterminate") o.plan.pending--;
     const p = this.of(o);

@@ -12,7 +12,7 @@ export class Runs {
     this.state = state;
   }
 
-  // id of the run that an order opens.
+  // id of the run that an intent opens.
   id(o) {
     if (o.type === "workflow.start" && o.args.run_id !== undefined) return o.args.run_id;
     return `plan_${o.now.toString(36).padStart(11, "0")}${o.d.intent_id.slice(7, 23)}`;
@@ -94,7 +94,7 @@ export class Runs {
     for (const [i, was] of of.steps.entries()) {
       const stays = ["done", "skipped"].includes(was.status) || (was.status === "failed" && this.tolerates(of, was));
       const known = was.status !== "done" || o.replay?.outputs?.[was.id] !== undefined || o.replay === undefined;
-      if (was.status === "done" && known) p.steps[i].kept = was.order?.id ?? was.said;
+      if (was.status === "done" && known) p.steps[i].kept = was.intent?.id ?? was.said;
       if (stays && known && !behind.has(was.id)) p.steps[i].status = was.status;
     }
   }
@@ -141,7 +141,7 @@ export class Runs {
     s.idle = p.replays && !p.effects_again && s.node.type !== "python" && !(s.node.type === "function" && this.skill(this.state.directories.at(-1).tenants.get(o.tenant), s.node.fn)?.effect === "pure");
   }
 
-  // types of the orders of a node's task.
+  // types of the intents of a node's task.
   types(s) {
     return s.runs?.types ?? [TYPES[s.node.type], "step.finish"];
   }
@@ -154,54 +154,54 @@ export class Runs {
     s.status = "skipped";
   }
 
-  // node of the run of which a task has sealed the order: one for an executor, or a question to people.
+  // node of the run of which a task has signed the intent: one for an executor, or a question to people.
   node(o, p) {
     if (!p?.graph || o.key.role !== "task" || (o.d.executor === "router" && o.type !== "approval.ask")) return undefined;
     const s = p.steps.find((x) => x.step === o.context.step);
     return s?.agent ? undefined : s;
   }
 
-  // ordered: an attempt of a node is one order, and a replay does nothing that acts.
-  ordered(o, p) {
+  // signed: an attempt of a node is one intent, and a replay does nothing that acts.
+  signed(o, p) {
     if (o.d.executor !== "router" && p?.replays && !p.effects_again) must(o.d.effect === "pure", "a replay that acts");
     const s = this.node(o, p);
     if (!s) return false;
-    must((o.context.occurrence ?? 0) === s.attempts, "an order of another attempt");
-    must(!s.order || s.order.status === "undelivered", "the attempt has its order");
+    must((o.context.occurrence ?? 0) === s.attempts, "an intent of another attempt");
+    must(!s.intent || s.intent.status === "undelivered", "the attempt has its intent");
     return true;
   }
 
   note(o, p, status) {
     const s = this.node(o, p);
-    if (s) s.order = { id: o.d.intent_id, once: o.d.effect === "once", status };
+    if (s) s.intent = { id: o.d.intent_id, once: o.d.effect === "once", status };
   }
 
   ended(o, p, out) {
     const s = this.node(o, p);
-    if (s?.order?.id !== o.d.intent_id) return;
+    if (s?.intent?.id !== o.d.intent_id) return;
     const nothing = out.status === "failed" && (out.code === "DISPATCH_UNAVAILABLE" || out.retryable);
     const never = o.d.verdict === "hold" && !o.released;
-    s.order.rejected = out.code === "APPROVAL_REJECTED";
-    s.order.status = nothing || never ? "undelivered" : out.status;
+    s.intent.rejected = out.code === "APPROVAL_REJECTED";
+    s.intent.status = nothing || never ? "undelivered" : out.status;
   }
 
-  // resolved: an operator says what became of the order of a node.
+  // resolved: an operator says what became of the intent of a node.
   resolved(o, p, status) {
     const s = this.node(o, p);
-    if (s?.order?.id === o.d.intent_id) s.order.status = status === "failed" ? "undelivered" : status;
+    if (s?.intent?.id === o.d.intent_id) s.intent.status = status === "failed" ? "undelivered" : status;
   }
 
-  // finishable: a node ends as its order has.
+  // finishable: a node ends as its intent has.
   finishable(o, p, s) {
-    const { status, order } = o.args;
+    const { status, intent } = o.args;
     must(status !== "insufficient", "a node is done, failed or held");
-    const kept = p.replays && !p.effects_again && !s.order;
-    if (kept && status === "done") return must(order === s.kept || (s.kept === undefined && p.mode === "shadow"), "done with what is not kept");
+    const kept = p.replays && !p.effects_again && !s.intent;
+    if (kept && status === "done") return must(intent === s.kept || (s.kept === undefined && p.mode === "shadow"), "done with what is not kept");
     if (status === "done" && s.agent) return must((o.args.reply ?? o.args.reply_bytes) !== undefined, "an agent's node without a reply");
-    if (status === "done") must(order !== undefined && s.order?.id === order && s.order.status === "done", "done without an order that is");
+    if (status === "done") must(intent !== undefined && s.intent?.id === intent && s.intent.status === "done", "done without an intent that is");
     if (status === "failed" && !s.agent) {
-      must(s.order?.status !== "done", "failed with an order that is done");
-      must(s.order?.status !== "open" || o.key.role !== "task", "failed with an order that is being carried out");
+      must(s.intent?.status !== "done", "failed with an intent that is done");
+      must(s.intent?.status !== "open" || o.key.role !== "task", "failed with an intent that is being carried out");
     }
   }
 
@@ -218,12 +218,12 @@ export class Runs {
   // fails is a failed attempt of a node: another follows where its definition says so, unless it may have acted.
   fails(p, s, now) {
     s.attempts++;
-    const mayHave = s.order ? s.order.rejected || (s.order.once && s.order.status !== "undelivered") : s.agent && p.noted.some((e) => e.step === s.step && e.once && e.status !== "undelivered");
+    const mayHave = s.intent ? s.intent.rejected || (s.intent.once && s.intent.status !== "undelivered") : s.agent && p.noted.some((e) => e.step === s.step && e.once && e.status !== "undelivered");
     const acted = s.idle || mayHave; // of a replay, what is not carried out comes to the same again
     const again = s.node.retry && s.attempts <= s.node.retry.max && !acted;
     s.status = again ? "pending" : "failed";
     if (!again) return;
-    s.order = undefined;
+    s.intent = undefined;
     s.retryAt = now + (s.node.retry.backoff_sec ?? 0) * 1000;
   }
 }

@@ -4,7 +4,7 @@ import { must } from "./bundle.mjs";
 
 const MAX = 100;
 
-// OF_AGENTS are the types that no task of a planner's step orders.
+// OF_AGENTS are the types that no task of a planner's step signs.
 export const OF_AGENTS = ["action", "schedule.put", "schedule.list", "schedule.delete"];
 
 const next = (o) => (o.facts.next === undefined ? undefined : Date.parse(o.facts.next));
@@ -14,7 +14,7 @@ export class Schedules {
     Object.assign(this, { state, stand: new Map() });
   }
 
-  // of finds a schedule of the order's user.
+  // of finds a schedule of the intent's user.
   of(o, id) {
     const name = `${o.tenant}/${o.user_id}/${id}`;
     must(this.stand.has(name), "no such schedule of this user");

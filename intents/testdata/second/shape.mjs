@@ -1,4 +1,4 @@
-// The closed shape of an order, without a schema library.
+// The closed shape of an intent, without a schema library.
 
 const all = (...checks) => (v) => checks.every((check) => check(v));
 const text = (pattern) => (v) => typeof v === "string" && pattern.test(v);

@@ -1,4 +1,4 @@
-// The state machine of docs/spec/journal.md: keys, directory, orders, holds. Plans
+// The state machine of docs/spec/journal.md: keys, directory, intents, holds. Plans
 // and tasks are plans.mjs's.
 
 import { createHash } from "node:crypto";
@@ -25,11 +25,11 @@ const admitOnce = (jwk) => {
   return admitted.get(name);
 };
 
-// orderKey is what stands for an idempotency key: 16 bytes of a SHA-256 over texts,
+// intentKey is what stands for an idempotency key: 16 bytes of a SHA-256 over texts,
 // each behind its length in four bytes.
-function orderKey(...texts) {
+function intentKey(...texts) {
   const h = createHash("sha256");
-  for (const text of ["order", ...texts]) {
+  for (const text of ["intent", ...texts]) {
     const bytes = Buffer.from(text);
     const n = Buffer.alloc(4);
     n.writeUInt32BE(bytes.length);
@@ -63,7 +63,7 @@ function without(v, [name, ...more]) {
   return { ...rest, [`${name}_bytes`]: Buffer.byteLength(typeof text === "string" ? text : jcs(text)) };
 }
 
-// summaryOf is what is read in place of an order that was erased; nothing, of one that cannot be.
+// summaryOf is what is read in place of an intent that was erased; nothing, of one that cannot be.
 function summaryOf({ d, type, tenant, user_id, context, args, name }) {
   const { labels, ...named } = context;
   const s = { type, tenant, user: user_id, context: named, key: name };
@@ -90,9 +90,9 @@ const apiKey = (grant) => (/^apikey:(.+)$/.exec(grant?.act.client ?? "") ?? [])[
 export class State {
   constructor(trust, blobs) {
     Object.assign(this, { trust, blobs, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set(), early: new Map() });
-    this.orders = new Map(); // open, by position
+    this.intents = new Map(); // open, by position
     this.held = new Map(); // of these, those that wait for people, by intent_id
-    this.unknown = new Set(); // intent_ids of indeterminate orders
+    this.unknown = new Set(); // intent_ids of indeterminate intents
     this.taken = new Map(); // idempotency keys
     this.revoked = new Map(); // "tenant/user": grants before are dead
     this.directories = [{ at: -1, tenants: new Map() }];
@@ -113,12 +113,12 @@ export class State {
     must(new Date(this.at).toISOString() === r.at, "a time in another form");
     this.erasures.may(r);
     if (r.kind === "control") this.control(part(r, "control"));
-    if (r.kind !== "order" && r.kind !== "outcome") this.batches.take(undefined);
+    if (r.kind !== "intent" && r.kind !== "outcome") this.batches.take(undefined);
     must(this.keySet, "the log does not begin with its genesis");
-    if (r.kind === "order") this.order(r);
+    if (r.kind === "intent") this.intent(r);
     else if (r.kind === "outcome") this.outcome(r);
     else if (r.kind === "release") this.release(part(r, "release"));
-    else if (r.kind === "takeover") this.about(part(r, "takeover").of, "a takeover of an order that is not open");
+    else if (r.kind === "takeover") this.about(part(r, "takeover").of, "a takeover of an intent that is not open");
     else must(r.kind === "control", "a record of no kind");
     this.plans.leave(this.latest);
   }
@@ -209,7 +209,7 @@ export class State {
     if (!this.early.has(d.policy_digest)) this.early.set(d.policy_digest, this.position); // a record soon says so
   }
 
-  order(r) {
+  intent(r) {
     const [d, facts] = [part(r, "decision"), part(r, "facts")];
     const o = r.withheld.length > 0 ? this.erased(r, d, facts) : this.shown(r, d, facts);
     this.batches.take(d.batch, o.tenant, r.position);
@@ -238,8 +238,8 @@ export class State {
     must(this.plans.unsettled(o) === unsettled(d), "it waits for an earlier call of its skill where what became of each is known, or does not where it is not");
     this.plans.timed(o);
     this.reserve(o);
-    this.orders.set(o.position, o);
-    if (d.verdict === "hold") must(facts.breaker === undefined, "a mark of an order that is not sent");
+    this.intents.set(o.position, o);
+    if (d.verdict === "hold") must(facts.breaker === undefined, "a mark of an intent that is not sent");
     if (o.type === "approval.ask") this.approvals.question(o, tenants);
     if (d.verdict === "hold") return this.hold(o, tenants);
     this.breakers.sent(o, o.now, facts);
@@ -247,40 +247,40 @@ export class State {
     else this.plans.dispatched(o);
   }
 
-  // shown is an order as it was signed.
+  // shown is an intent as it was signed.
   shown(r, d, facts) {
-    const sealed = part(r, "order");
-    const body = JSON.parse(sealed.payload);
-    must(jcs(body) === sealed.payload, "an order that is not canonical");
-    const raw = sealed.header === "";
-    const input = raw ? sealed.payload : `${sealed.header}.${Buffer.from(sealed.payload).toString("base64url")}`;
+    const envelope = part(r, "envelope");
+    const body = JSON.parse(envelope.payload);
+    must(jcs(body) === envelope.payload, "an intent that is not canonical");
+    const raw = envelope.header === "";
+    const input = raw ? envelope.payload : `${envelope.header}.${Buffer.from(envelope.payload).toString("base64url")}`;
     must(d.intent_id === digest(input), "the record names another intent_id");
     const { actor, intent, context = {} } = body;
-    const kid = raw ? actor.kid : kidOf(sealed.header, "writ-intent+jws");
-    must(base64url(kid) !== null && (actor.kid ?? kid) === kid, "an order that names no key, or two");
-    const name = orderKey(actor.tenant, actor.user_id, intent.type, body.constraints.idempotency_key);
-    return { body, d, facts, position: r.position, digest: r.digest, context, ...actor, ...intent, kid, name, raw, input, sig: sealed.sig };
+    const kid = raw ? actor.kid : kidOf(envelope.header, "writ-intent+jws");
+    must(base64url(kid) !== null && (actor.kid ?? kid) === kid, "an intent that names no key, or two");
+    const name = intentKey(actor.tenant, actor.user_id, intent.type, body.constraints.idempotency_key);
+    return { body, d, facts, position: r.position, digest: r.digest, context, ...actor, ...intent, kid, name, raw, input, sig: envelope.sig };
   }
 
-  // erased is an order as far as its summary says.
+  // erased is an intent as far as its summary says.
   erased(r, d, facts) {
     const s = part(r, "summary");
-    must(s && d.verdict !== "hold" && r.withheld.includes("order"), "an order is withheld that cannot be erased");
-    must(d.verdict === "deny" || d.executor !== "router" || s.args, "an order is withheld that others rest on");
+    must(s && d.verdict !== "hold" && r.withheld.includes("envelope"), "an intent is withheld that cannot be erased");
+    must(d.verdict === "deny" || d.executor !== "router" || s.args, "an intent is withheld that others rest on");
     const args = s.args ?? (s.plan_id ? { plan_id: s.plan_id } : {});
     return { erased: true, d, facts, position: r.position, digest: r.digest, context: s.context, tenant: s.tenant, user_id: s.user, type: s.type, args, kid: facts.signer.kid, name: s.key };
   }
 
-  // signed: its key has signed the order, and its summary follows from it.
+  // signed: its key has signed the intent, and its summary follows from it.
   signed(r, o) {
     const { key, raw, input, sig } = o;
-    if (key) must(raw === Boolean(key.raw) && signed(key.x, input, raw ? rawSignature(sig) : base64url(sig)), "the signature of the order");
-    must(jcs(part(r, "summary") ?? null) === jcs(summaryOf(o) ?? null), "its summary does not follow from the order");
+    if (key) must(raw === Boolean(key.raw) && signed(key.x, input, raw ? rawSignature(sig) : base64url(sig)), "the signature of the intent");
+    must(jcs(part(r, "summary") ?? null) === jcs(summaryOf(o) ?? null), "its summary does not follow from the intent");
   }
 
-  // actor: the grant, or the operator's own key, speaks for the order's user.
+  // actor: the grant, or the operator's own key, speaks for the intent's user.
   actor(o, token) {
-    must(token === o.grant, "the record holds another grant than the order");
+    must(token === o.grant, "the record holds another grant than the intent");
     if (o.key.role === "operator") {
       must(o.grant === undefined && o.key.subject === o.user_id && o.key.tenant === o.tenant, "not the operator");
       return;
@@ -290,7 +290,7 @@ export class State {
     must(o.now <= g.exp * 1000 + LEEWAY && o.now >= g.iat * 1000 - LEEWAY, "a grant of another time");
   }
 
-  // granted opens the grant of an order, with the keys and revocations of now.
+  // granted opens the grant of an intent, with the keys and revocations of now.
   granted(o) {
     const g = open(o.grant, "writ-grant+jws", (kid) => this.alive(kid, "gateway"));
     const { origin } = this.trust;
@@ -389,23 +389,23 @@ export class State {
   reserve(o) {
     must(o.d.key === o.name, "the decision names another idempotency key");
     const holder = this.taken.get(o.name);
-    must(!holder || (holder.ended !== undefined && this.at >= holder.ended + DAY), "a second order under one idempotency key");
-    this.taken.set(o.name, { order: o });
+    must(!holder || (holder.ended !== undefined && this.at >= holder.ended + DAY), "a second intent under one idempotency key");
+    this.taken.set(o.name, { intent: o });
   }
 
   about(of, why) {
-    const o = this.orders.get(of === -1 ? this.position - 1 : of);
+    const o = this.intents.get(of === -1 ? this.position - 1 : of);
     must(o, why);
     return o;
   }
 
   outcome(r) {
     const out = part(r, "outcome");
-    const o = this.about(out.of, "an outcome of no open order");
-    this.orders.delete(o.position);
+    const o = this.about(out.of, "an outcome of no open intent");
+    this.intents.delete(o.position);
     this.erasures.lacks(r, o, o.position);
     if (o.d.verdict === "hold" && !o.released) {
-      must(out.status === "failed", "a held order is carried out without release");
+      must(out.status === "failed", "a held intent is carried out without release");
       must(out.code !== "APPROVAL_REJECTED" || o.refused, "rejected, and nobody said so");
       must(out.code !== "CHANGED" || o.edited, "changed, and nobody has edited it");
       must(out.code !== "APPROVAL_EXPIRED" || this.at >= o.deadline, "expired before its deadline");
@@ -418,7 +418,7 @@ export class State {
     this.held.delete(o.d.intent_id);
     const again = out.status === "failed" && out.retryable;
     if (again) this.taken.delete(o.name);
-    else this.taken.set(o.name, { order: o, ended: this.at });
+    else this.taken.set(o.name, { intent: o, ended: this.at });
     if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
     this.plans.ended(o, out, answer);
     if (o.type === "session.close" && out.status === "done") this.gate.close(o);
@@ -453,7 +453,7 @@ export class State {
   approve(o) {
     const { decision, items } = o.args;
     const held = this.approvals.about(o);
-    must(o.now < held.deadline, "approves an order after its deadline");
+    must(o.now < held.deadline, "approves an intent after its deadline");
     const g = o.claims;
     must(!g || (!g.for && g.act.amr?.length > 0 && o.now - g.iat * 1000 <= 300000), "a grant that does not show that the approver was there");
     const who = { user_id: o.user_id, key: apiKey(g), roles: o.facts.roles, at: o.facts.now, kid: o.kid, by: o, items };
@@ -487,14 +487,14 @@ export class State {
   }
 
   release({ of, by, decision: d, facts }) {
-    const o = this.about(of, "releases an order that is not open");
-    must(o.d.verdict === "hold" && !o.released, "releases an order that is not held");
+    const o = this.about(of, "releases an intent that is not open");
+    must(o.d.verdict === "hold" && !o.released, "releases an intent that is not held");
     const now = this.timed(facts.now);
     const tenants = this.seen(d.directory);
-    must(by === o.last || (by === "" && unsettled(o.d)), "released by another order than the last approval");
+    must(by === o.last || (by === "" && unsettled(o.d)), "released by another intent than the last approval");
     must(!this.plans.unsettled(o), "released although nobody knows what became of an earlier call of its skill");
     must(now < o.deadline, "released after its deadline");
-    must(d.verdict === "allow" && d.code === "OK" && d.intent_id === o.d.intent_id && d.executor === o.d.executor && d.effect === o.d.effect, "released as another order than was held");
+    must(d.verdict === "allow" && d.code === "OK" && d.intent_id === o.d.intent_id && d.executor === o.d.executor && d.effect === o.d.effect, "released as another intent than was held");
     for (const a of facts.approvals ?? []) {
       const yes = o.yes.find((y) => y.user_id === a.user_id && y.at === a.at && y.key === (a.key ?? "") && jcs(y.items ?? []) === jcs(a.items ?? []));
       must(yes, "released with an approval that nobody gave");
@@ -515,7 +515,7 @@ export class State {
     this.apply({ ...o, now, facts });
   }
 
-  // apply is the effect of an order of the router.
+  // apply is the effect of an intent of the router.
   apply(o) {
     const { args } = o;
     const tenant = args.tenant ?? o.tenant;
@@ -555,7 +555,7 @@ export class State {
         return this.schedules.put(o);
       case "schedule.delete":
         return this.schedules.delete(o);
-      case "order.resolve":
+      case "intent.resolve":
         return this.resolve(o);
       case "record.erase":
         return this.erasures.erase(o, this.position);
@@ -568,12 +568,12 @@ export class State {
 
   resolve(o) {
     const { intent_id, status } = o.args;
-    must(this.unknown.delete(intent_id), "resolves an order that is not indeterminate");
-    for (const [name, { order }] of this.taken) {
-      if (order.d.intent_id !== intent_id) continue;
-      must(o.tenant === "system" || order.tenant === o.tenant, "resolves another tenant's order");
+    must(this.unknown.delete(intent_id), "resolves an intent that is not indeterminate");
+    for (const [name, { intent }] of this.taken) {
+      if (intent.d.intent_id !== intent_id) continue;
+      must(o.tenant === "system" || intent.tenant === o.tenant, "resolves another tenant's intent");
       if (status === "failed") this.taken.delete(name);
-      this.plans.resolved(order, status);
+      this.plans.resolved(intent, status);
     }
   }
 

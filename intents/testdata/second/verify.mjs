@@ -56,8 +56,8 @@ async function openGrant(token, log, now) {
   return g;
 }
 
-async function checkActor(order, key, log, now) {
-  const { actor, context = {} } = order;
+async function checkActor(envelope, key, log, now) {
+  const { actor, context = {} } = envelope;
   const forbid = (why) => new Refused("RBAC_FORBIDDEN", why);
   const no = (why) => new Refused("GRANT_INVALID", why);
   if (key.role === "operator") {
@@ -79,14 +79,14 @@ async function verify(bytes, log, now) {
   const received = parse(bytes);
   if (typeof received !== "object" || received === null || Array.isArray(received)) throw new Refused("SCHEMA_INVALID", "no object");
   const { sig } = received;
-  const order = { ...received };
-  delete order.sig;
+  const envelope = { ...received };
+  delete envelope.sig;
   const raw = typeof sig === "string" && sig.startsWith("ed25519:");
   const [header, signature, ...more] = typeof sig === "string" && !raw ? sig.split("..") : [];
   if (!raw && (signature === undefined || more.length > 0)) throw new Refused("SIGNATURE_INVALID", "sig");
   if (Buffer.byteLength(canonicalize(received)) > MAX_SIZE) throw new Refused("PAYLOAD_TOO_LARGE", "canonical size");
-  if (!isEnvelope(order)) throw new Refused("SCHEMA_INVALID", "shape");
-  const { kid: named } = order.actor;
+  if (!isEnvelope(envelope)) throw new Refused("SCHEMA_INVALID", "shape");
+  const { kid: named } = envelope.actor;
   const kid = raw ? named : kidOf(header, "writ-intent+jws", "SIGNATURE_INVALID");
   if (base64url(kid) === null || (named !== undefined && named !== kid)) throw new Refused("SIGNATURE_INVALID", "actor.kid");
   if ((raw ? rawSignature(sig) : base64url(signature))?.length !== 64) throw new Refused("SIGNATURE_INVALID", "signature");
@@ -94,25 +94,25 @@ async function verify(bytes, log, now) {
   const key = log.keys.get(kid);
   if (key === undefined) throw new Refused("KEY_UNKNOWN", "key");
   if (key.revoked) throw new Refused("KEY_REVOKED", "key");
-  const payload = Buffer.from(canonicalize(order)).toString("base64url");
+  const payload = Buffer.from(canonicalize(envelope)).toString("base64url");
   if (raw !== Boolean(key.raw)) throw new Refused("SIGNATURE_INVALID", "form");
   if (raw) {
     const x = createPublicKey({ key: { kty: key.kty, crv: key.crv, x: key.x }, format: "jwk" });
-    if (!ed25519(null, Buffer.from(canonicalize(order)), x, rawSignature(sig))) throw new Refused("SIGNATURE_INVALID", "signature");
+    if (!ed25519(null, Buffer.from(canonicalize(envelope)), x, rawSignature(sig))) throw new Refused("SIGNATURE_INVALID", "signature");
   } else await verifySignature("SIGNATURE_INVALID", (k) => flattenedVerify({ protected: header, payload, signature }, k, pinned), key);
   if (now > key.end) throw new Refused("KEY_REVOKED", "not_after");
-  if (order.constraints.audience !== log.origin) throw new Refused("SIGNATURE_INVALID", "audience");
-  await checkActor(order, key, log, now);
+  if (envelope.constraints.audience !== log.origin) throw new Refused("SIGNATURE_INVALID", "audience");
+  await checkActor(envelope, key, log, now);
 
-  const issued = Date.parse(order.constraints.issued_at);
+  const issued = Date.parse(envelope.constraints.issued_at);
   if (issued > now + LEEWAY) throw new Refused("NOT_YET_VALID", "issued_at");
-  if (now > issued + order.constraints.ttl_sec * 1000 + LEEWAY) throw new Refused("EXPIRED_TTL", "ttl_sec");
-  return "sha256:" + sha256(raw ? canonicalize(order) : `${header}.${payload}`, "hex");
+  if (now > issued + envelope.constraints.ttl_sec * 1000 + LEEWAY) throw new Refused("EXPIRED_TTL", "ttl_sec");
+  return "sha256:" + sha256(raw ? canonicalize(envelope) : `${header}.${payload}`, "hex");
 }
 
-// received gives the bytes of a vector. An order as JSON may be written anyhow.
+// received gives the bytes of a vector. An intent as JSON may be written anyhow.
 function received(vector) {
-  if (vector.order !== undefined) return Buffer.from(canonicalize(vector.order));
+  if (vector.envelope !== undefined) return Buffer.from(canonicalize(vector.envelope));
   if (vector.raw_base64 !== undefined) return Buffer.from(vector.raw_base64, "base64");
   return Buffer.from(vector.raw ?? "");
 }

@@ -224,7 +224,7 @@ func (x *run) disturbed() {
 		for id, times := range byID {
 			var node int
 			if _, err := fmt.Sscanf(attempt, "n%d.", &node); err == nil && times > 1 && x.graph.nodes[node].skill == "s.once" {
-				c.violated("the order %s of %s was carried out %d times", id, attempt, times)
+				c.violated("the intent %s of %s was carried out %d times", id, attempt, times)
 			}
 		}
 	}

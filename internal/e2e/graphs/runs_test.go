@@ -478,7 +478,7 @@ func (x *run) resolve() {
 		}
 	}
 	for id, status := range resolved {
-		x.w.Want(x.w.Admin("order.resolve", catalog.IntentResolve{IntentID: id, Status: status, Reason: "seen at the other end"}), intents.OK)
+		x.w.Want(x.w.Admin("intent.resolve", catalog.IntentResolve{IntentID: id, Status: status, Reason: "seen at the other end"}), intents.OK)
 	}
 }
 
@@ -551,7 +551,7 @@ func (x *run) judged(end catalog.PlanStatus) {
 			for id, times := range byID {
 				// A pure call with an unknown outcome is repeated.
 				if n.skill == "s.once" && times > 1 || n.skill != "s.pure" && len(byID) > 1 || x.mode.pass < 0 && times > 1 {
-					x.Errorf("graph %d: attempt %d of n%d, %s, was carried out as %d orders, and %s %d times", x.graph.seed, of, i, n.skill, len(byID), id, times)
+					x.Errorf("graph %d: attempt %d of n%d, %s, was carried out as %d intents, and %s %d times", x.graph.seed, of, i, n.skill, len(byID), id, times)
 				}
 			}
 		}

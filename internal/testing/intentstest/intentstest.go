@@ -18,7 +18,7 @@ import (
 type Vector struct {
 	Name     string          `json:"name"`
 	Doc      string          `json:"doc"`
-	Intent   json.RawMessage `json:"order,omitempty"`
+	Intent   json.RawMessage `json:"envelope,omitempty"`
 	Text     string          `json:"raw,omitempty"`
 	Bytes    []byte          `json:"raw_base64,omitempty"`
 	Refused  []intents.JWK   `json:"refused_keys,omitempty"`

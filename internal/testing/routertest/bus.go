@@ -124,7 +124,7 @@ func (b *Bus) open(data []byte) (Call, error) {
 	case err != nil:
 		return c, err
 	case t.Issuer != w.Origin || t.IntentID != intents.IntentID(d.Header, payload):
-		return c, errors.New("the ticket is for another order")
+		return c, errors.New("the ticket is for another intent")
 	case !t.Deadline.After(w.Clock.Now()):
 		return c, errors.New("the deadline has passed")
 	}

@@ -85,7 +85,7 @@ func (w *World) Erase(a *intents.Answer, parts ...string) *intents.Answer {
 func (t *Telling) Erase() {
 	t.Helper()
 	for _, a := range t.Intents {
-		t.Want(t.World.Erase(a, catalog.ErasesIntent, catalog.ErasesResult), intents.OK)
+		t.Want(t.World.Erase(a, catalog.ErasesEnvelope, catalog.ErasesResult), intents.OK)
 	}
 	for _, a := range t.Others {
 		t.Want(t.World.Erase(a, catalog.ErasesResult), intents.OK)

@@ -184,7 +184,7 @@ func (p *Promises) check(ctx context.Context, j Opened, random *rand.Rand) error
 	}
 	for of, outcome := range p.Outcomes {
 		if h, err := j.Holder(ctx, of); err != nil || h.State != storage.StateDone || h.Outcome != outcome {
-			return fmt.Errorf("order %d: %+v, %w; its outcome was acknowledged at %d", of, h, err, outcome)
+			return fmt.Errorf("intent %d: %+v, %w; its outcome was acknowledged at %d", of, h, err, outcome)
 		}
 	}
 	// A commit that is there wins again under its ID, acknowledged or not.

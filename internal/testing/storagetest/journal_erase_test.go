@@ -70,7 +70,7 @@ func testErase(h *harness) {
 		}
 	}
 	if err := eraser.Erase(h.Context(), storage.Erasure{Position: 2, Parts: []string{"secret", storage.PartDecision}}); err == nil {
-		h.Fatal("what tells the key of an order can be erased")
+		h.Fatal("what tells the key of an intent can be erased")
 	}
 	check(gone)
 	seen := h.observed()

@@ -46,7 +46,7 @@ func testFinish(h *harness) {
 	outcome.Position = 1
 	h.same(h.observed()[1], storage.Entry{Record: outcome, Target: 0, Holder: storage.NoPosition, Writes: []storage.Subject{"s"}})
 	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindIntent, "x"), nil); err == nil {
-		h.Fatal("an order record was taken as an outcome")
+		h.Fatal("an intent record was taken as an outcome")
 	}
 }
 
@@ -113,11 +113,11 @@ func testTransitionedIntentIsStale(h *harness) {
 	h.wins(openIntent("done"))
 	h.finish(2, 1)
 	for name, e := range map[string]storage.Entry{
-		"release of an open order":     about(storage.KindRelease, 1),
-		"release of a finished order":  about(storage.KindRelease, 2),
-		"takeover of a held order":     about(storage.KindTakeover, 0),
-		"takeover of a finished order": about(storage.KindTakeover, 2),
-		"second outcome":               about(storage.KindOutcome, 2),
+		"release of an open intent":     about(storage.KindRelease, 1),
+		"release of a finished intent":  about(storage.KindRelease, 2),
+		"takeover of a held intent":     about(storage.KindTakeover, 0),
+		"takeover of a finished intent": about(storage.KindTakeover, 2),
+		"second outcome":                about(storage.KindOutcome, 2),
 	} {
 		h.verdict(storage.Stale, storage.Commit{ID: name, Entries: []storage.Entry{openIntent(name), e}})
 	}

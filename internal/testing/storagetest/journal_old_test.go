@@ -84,7 +84,7 @@ func timedAfter(e storage.Entry, later time.Duration) storage.Entry {
 
 func (h *harness) keyIsFree(name string) {
 	h.Helper()
-	for what, k := range map[string]storage.Key{"order": key(name), "refusal": storage.RefusalKey(name, "")} {
+	for what, k := range map[string]storage.Key{"intent": key(name), "refusal": storage.RefusalKey(name, "")} {
 		if got, found, err := h.Lookup(h.Context(), k); err != nil || found {
 			h.Fatalf("the key of the %s %s: %v, %v", what, name, got, err)
 		}

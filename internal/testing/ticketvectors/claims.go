@@ -17,7 +17,7 @@ func (m *maker) claimVectors() {
 	}{
 		{"ok", "a ticket for these bytes", intents.OK, func(*intents.Ticket) {}},
 		{"ok-attempt", "a later attempt", intents.OK, func(t *intents.Ticket) { t.Attempt = 3 }},
-		{"ok-no-scope", "an order of no task", intents.OK, func(t *intents.Ticket) { t.Scope = nil }},
+		{"ok-no-scope", "an intent of no task", intents.OK, func(t *intents.Ticket) { t.Scope = nil }},
 		{"ok-inputs", "an argument that the router resolved", intents.OK, func(t *intents.Ticket) {
 			t.Inputs = []intents.Input{{Pointer: "/data", Value: []byte("[1.50]"), SHA256: intents.Digest([]byte("[1.50]"))}}
 		}},
@@ -34,10 +34,10 @@ func (m *maker) claimVectors() {
 		{"executor", "a ticket for another executor", intents.SignatureInvalid, func(t *intents.Ticket) { t.Executor = "another" }},
 		{"executor-case", "a ticket for another executor: case matters", intents.SignatureInvalid, func(t *intents.Ticket) { t.Executor = strings.ToUpper(t.Executor) }},
 		{"executor-empty", "a ticket for no executor", intents.SignatureInvalid, func(t *intents.Ticket) { t.Executor = "" }},
-		{"type", "a ticket for another type than the order's", intents.SignatureInvalid, func(t *intents.Ticket) { t.Type = m.other() }},
+		{"type", "a ticket for another type than the intent's", intents.SignatureInvalid, func(t *intents.Ticket) { t.Type = m.other() }},
 		{"type-empty", "a ticket for no type", intents.SignatureInvalid, func(t *intents.Ticket) { t.Type = "" }},
-		{"intent-other", "a ticket for another order", intents.SignatureInvalid, func(t *intents.Ticket) { t.IntentID = other }},
-		{"intent-empty", "a ticket for no order", intents.SignatureInvalid, func(t *intents.Ticket) { t.IntentID = "" }},
+		{"intent-other", "a ticket for another intent", intents.SignatureInvalid, func(t *intents.Ticket) { t.IntentID = other }},
+		{"intent-empty", "a ticket for no intent", intents.SignatureInvalid, func(t *intents.Ticket) { t.IntentID = "" }},
 		{"intent-upper", "a digest is lower case", intents.SignatureInvalid, func(t *intents.Ticket) { t.IntentID = strings.ToUpper(t.IntentID) }},
 		{"intent-bare", "a digest says of which kind it is", intents.SignatureInvalid, func(t *intents.Ticket) { t.IntentID = t.IntentID[len("sha256:"):] }},
 		{"intent-of-payload", "the digest of the payload alone names no signer", intents.SignatureInvalid, func(t *intents.Ticket) { t.IntentID = intents.Digest(payload) }},

@@ -26,14 +26,14 @@ func (m *maker) intentVectors() {
 		{"header-of-another", "another signer's header", base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(otherHeader), m.Task.KID, m.Manager.KID, 1))), string(payload)},
 		{"header-padded", "another spelling of the header", header + "=", string(payload)},
 	} {
-		m.add("order-"+v.name, v.doc, intents.SignatureInvalid, intents.Dispatch{Header: v.header, Payload: json.RawMessage(v.payload), Ticket: ticket})
+		m.add("envelope-"+v.name, v.doc, intents.SignatureInvalid, intents.Dispatch{Header: v.header, Payload: json.RawMessage(v.payload), Ticket: ticket})
 	}
 	h, p := m.intent(func(b *intents.Body) { b.Intent.Type = elsewhere })
-	m.add("order-of-another-executor", "a type that this executor does not carry out", intents.UnknownIntent,
+	m.add("envelope-of-another-executor", "a type that this executor does not carry out", intents.UnknownIntent,
 		intents.Dispatch{Header: h, Payload: p, Ticket: m.issue(m.Router, m.ticket(h, p, func(t *intents.Ticket) { t.Type = elsewhere }))})
 	for name, text := range map[string]string{"unknown-member": strings.Replace(string(payload), `{"actor"`, `{"a":1,"actor"`, 1), "array": "[]", "type-number": strings.Replace(string(payload), `"`+m.t.Types[0]+`"`, `1`, 1)} {
 		t := m.ticket(header, []byte(text), func(*intents.Ticket) {})
-		m.add("order-no-envelope-"+name, "the ticket names these bytes, but they are no order", intents.SchemaInvalid,
+		m.add("no-envelope-"+name, "the ticket names these bytes, but they are no intent", intents.SchemaInvalid,
 			intents.Dispatch{Header: header, Payload: json.RawMessage(text), Ticket: m.issue(m.Router, t)})
 	}
 }
@@ -59,7 +59,7 @@ func (m *maker) dispatchVectors() {
 		{"dispatch-two", "a second one follows", intents.SchemaInvalid, good + good},
 		{"dispatch-member", "a member that nobody knows", intents.SchemaInvalid, strings.Replace(good, `{"header"`, `{"now":1,"header"`, 1)},
 		{"dispatch-payload-text", "the payload is JSON, not text", intents.SignatureInvalid, `{"header":"` + header + `","payload":"e30","ticket":"` + d.Ticket + `"}`},
-		{"dispatch-no-ticket", "an order by itself moves no executor", intents.SignatureInvalid, `{"header":"` + header + `","payload":` + string(payload) + `}`},
+		{"dispatch-no-ticket", "an intent by itself moves no executor", intents.SignatureInvalid, `{"header":"` + header + `","payload":` + string(payload) + `}`},
 		{"dispatch-no-payload", "a ticket by itself neither", intents.SignatureInvalid, `{"header":"` + header + `","ticket":"` + d.Ticket + `"}`},
 	} {
 		made := m.add(v.name, v.doc, v.expect, d)

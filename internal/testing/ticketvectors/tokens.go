@@ -71,7 +71,7 @@ func (m *maker) tokenVectors() {
 		{"header-spaces", "one spelling: canonical", bad, swap(",", ", ")},
 		{"typ-receipt", "a receipt is no ticket", bad, swap("writ-ticket", "writ-receipt")},
 		{"typ-grant", "a grant is no ticket", bad, swap("writ-ticket", "writ-grant")},
-		{"typ-intent", "an order is no ticket", bad, swap("writ-ticket", "writ-intent")},
+		{"typ-intent", "an intent is no ticket", bad, swap("writ-ticket", "writ-intent")},
 		{"claims-spaces", "claims are canonical", bad, say(",", ", ")},
 		{"claims-unknown", "claims are closed", bad, say(`{"actor"`, `{"a":1,"actor"`)},
 		{"claims-case", "names are exact", bad, say(`"position"`, `"positioN"`)},

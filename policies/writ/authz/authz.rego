@@ -1,7 +1,7 @@
 # METADATA
-# title: Authorization of orders
+# title: Authorization of intents
 # description: >-
-#   Decides every order that the router's own checks let through. Rules in this
+#   Decides every intent that the router's own checks let through. Rules in this
 #   package deny or hold; the directory of tenants is data.directory.
 package writ.authz
 
@@ -18,10 +18,10 @@ decision := {
 default allow := false
 
 # METADATA
-# title: Orders of known signers
+# title: Intents of known signers
 # description: >-
-#   The router has verified the key, the grant and the capability; an order that
-#   a role key sealed for a tenant is allowed unless a rule denies or holds it.
+#   The router has verified the key, the grant and the capability; an intent that
+#   a role key signed for a tenant is allowed unless a rule denies or holds it.
 allow if {
 	input.signer.role in {"gateway", "manager", "planner", "task", "workflow", "operator"}
 	input.actor.tenant != ""

@@ -2,8 +2,8 @@ package writ.authz_test
 
 import data.writ.authz
 
-# order is a task's call of a pinned skill within its step.
-order := {
+# call is a task's call of a pinned skill within its step.
+call := {
 	"intent": {"type": "skill.call", "args": {"skill": "outlet_list", "input": {}}},
 	"actor": {"user_id": "ana", "tenant": "acme", "roles": ["user"]},
 	"constraints": {
@@ -31,30 +31,30 @@ directory(tenant) := {
 ids(rules) := {rule.id | some rule in rules}
 
 test_allowed if {
-	d := authz.decision with input as order with data.directory as directory({})
+	d := authz.decision with input as call with data.directory as directory({})
 	d == {"allow": true, "deny": set(), "hold": set(), "obligations": set()}
 }
 
 test_denied_without_signer if {
-	bare := object.remove(order, ["signer"])
+	bare := object.remove(call, ["signer"])
 	not authz.allow with input as bare with data.directory as directory({})
 }
 
 test_denied_for_an_unknown_role if {
-	other := object.union(order, {"signer": {"role": "ledger"}})
+	other := object.union(call, {"signer": {"role": "ledger"}})
 	not authz.allow with input as other with data.directory as directory({})
 }
 
 test_selfproof if {
-	marked := object.union(order, {"context": {"labels": {"writ.selfproof": "forbidden"}}})
+	marked := object.union(call, {"context": {"labels": {"writ.selfproof": "forbidden"}}})
 	deny := authz.deny with input as marked with data.directory as directory({})
 	ids(deny) == {"writ.selfproof.forbidden"}
 }
 
 test_words_come_from_metadata if {
-	marked := object.union(order, {"context": {"labels": {"writ.selfproof": "forbidden"}}})
+	marked := object.union(call, {"context": {"labels": {"writ.selfproof": "forbidden"}}})
 	deny := authz.deny with input as marked with data.directory as directory({})
 	some rule in deny
-	rule.reason == "The order is marked as the one that must always be refused."
+	rule.reason == "The intent is marked as the one that must always be refused."
 	rule.hint == "leave the label writ.selfproof out of context.labels"
 }

@@ -2,7 +2,7 @@ package writ.authz
 
 # METADATA
 # title: Self-proof
-# description: The order is marked as the one that must always be refused.
+# description: The intent is marked as the one that must always be refused.
 # custom:
 #   id: writ.selfproof.forbidden
 #   hint: leave the label writ.selfproof out of context.labels

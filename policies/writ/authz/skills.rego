@@ -26,16 +26,16 @@ unpinned if {
 }
 
 # METADATA
-# description: The skills that the order names.
+# description: The skills that the intent names.
 named contains input.intent.args.skill
 
 # METADATA
-# description: The skills that the order names, where it names several.
+# description: The skills that the intent names, where it names several.
 named contains input.intent.args.skills[_]
 
 # METADATA
 # title: Pin of another skill
-# description: The pin is for another skill than the one that the order names.
+# description: The pin is for another skill than the one that the intent names.
 # custom:
 #   id: writ.skill.pin
 deny contains words(rego.metadata.rule()) if {
@@ -136,7 +136,7 @@ deny contains words(rego.metadata.rule()) if {
 # METADATA
 # description: >-
 #   What a hold waits for; the router counts. four_eyes says the same as
-#   approvers does, also of an operator who signed the order.
+#   approvers does, also of an operator who signed the intent.
 terms := object.union(
 	{"approvers": approvers, "count": object.get(tenant, ["approval", "count"], 1), "four_eyes": true},
 	{"within_sec": within | within := tenant.approval.within_sec},

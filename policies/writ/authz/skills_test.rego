@@ -2,20 +2,20 @@ package writ.authz_test
 
 import data.writ.authz
 
-once := object.union(order, {"skill": {"effect": "once"}})
+once := object.union(call, {"skill": {"effect": "once"}})
 
 approved_by(people) := [{"user_id": who, "decision": "approve"} | some who in people]
 
 test_unpinned_skill if {
 	every type in ["skill.call", "skill.load"] {
-		unpinned := object.union(object.remove(order, ["skill"]), {"intent": {"type": type}})
+		unpinned := object.union(object.remove(call, ["skill"]), {"intent": {"type": type}})
 		deny := authz.deny with input as unpinned with data.directory as directory({})
 		ids(deny) == {"writ.skill.unpinned"}
 	}
 }
 
 loads(skills) := object.union(
-	object.remove(order, ["skill", "intent"]),
+	object.remove(call, ["skill", "intent"]),
 	{"intent": {"type": "skill.load", "args": {"skills": skills}}, "task": {"skills": skills}},
 )
 
@@ -35,29 +35,29 @@ test_several_skills if {
 }
 
 test_pin_of_another_skill if {
-	other := object.union(order, {"skill": {"name": "order_list"}})
+	other := object.union(call, {"skill": {"name": "order_list"}})
 	deny := authz.deny with input as other with data.directory as directory({})
 	ids(deny) == {"writ.skill.pin"}
 }
 
 test_skill_outside_the_tenant if {
-	deny := authz.deny with input as order with data.directory as directory({"skills_allow": ["order_list"]})
+	deny := authz.deny with input as call with data.directory as directory({"skills_allow": ["order_list"]})
 	ids(deny) == {"writ.skill.tenant"}
 }
 
 test_skill_of_the_tenant if {
-	deny := authz.deny with input as order with data.directory as directory({"skills_allow": ["outlet_list"]})
+	deny := authz.deny with input as call with data.directory as directory({"skills_allow": ["outlet_list"]})
 	deny == set()
 }
 
 test_skill_outside_the_step if {
-	other := object.union(order, {"task": {"skills": ["order_list"]}})
+	other := object.union(call, {"task": {"skills": ["order_list"]}})
 	deny := authz.deny with input as other with data.directory as directory({})
 	ids(deny) == {"writ.skill.step"}
 }
 
 test_task_without_a_task if {
-	deny := authz.deny with input as object.remove(order, ["task"]) with data.directory as directory({})
+	deny := authz.deny with input as object.remove(call, ["task"]) with data.directory as directory({})
 	ids(deny) == {"writ.skill.step"}
 }
 
@@ -67,7 +67,7 @@ test_once_is_not_held_unasked if {
 }
 
 test_remote_agent_is_held_by_name_only if {
-	agent := object.union(order, {"skill": {"effect": "once", "kind": "agent"}})
+	agent := object.union(call, {"skill": {"effect": "once", "kind": "agent"}})
 	hold := authz.hold with input as agent with data.directory as directory({"approval": {"once": true}})
 	count(hold) == 0
 	named := authz.hold with input as agent with data.directory as directory({"approval": {"skills": ["outlet_list"]}})
@@ -96,7 +96,7 @@ test_a_hold_says_how_many_and_how_long if {
 }
 
 test_pure_is_not_held if {
-	hold := authz.hold with input as order with data.directory as directory({"approval": {"once": true}})
+	hold := authz.hold with input as call with data.directory as directory({"approval": {"once": true}})
 	hold == set()
 }
 
@@ -123,11 +123,11 @@ test_not_released_by_one_person_twice if {
 }
 
 test_named_skill_is_held if {
-	hold := authz.hold with input as order with data.directory as directory({"approval": {"skills": ["outlet_list"]}})
+	hold := authz.hold with input as call with data.directory as directory({"approval": {"skills": ["outlet_list"]}})
 	ids(hold) == {"writ.skill.approval"}
 }
 
-close_ticket := object.union(order, {
+close_ticket := object.union(call, {
 	"intent": {"args": {"skill": "crm.close_ticket"}},
 	"skill": {"name": "crm.close_ticket"},
 	"task": {"skills": ["crm.close_ticket"]},
@@ -155,19 +155,19 @@ test_skill_that_people_approve_by_id_and_by_tool if {
 
 test_destructive_is_held_whatever_the_effect if {
 	some effect in ["pure", "idempotent", "once"]
-	deleting := object.union(order, {"skill": {"effect": effect, "destructive": true}})
+	deleting := object.union(call, {"skill": {"effect": effect, "destructive": true}})
 	hold := authz.hold with input as deleting with data.directory as directory({"approval": {"once": true}})
 	ids(hold) == {"writ.skill.once"}
 }
 
 test_what_destroys_nothing_is_not_held if {
-	harmless := object.union(order, {"skill": {"effect": "idempotent", "destructive": false}})
+	harmless := object.union(call, {"skill": {"effect": "idempotent", "destructive": false}})
 	hold := authz.hold with input as harmless with data.directory as directory({"approval": {"once": true}})
 	hold == set()
 }
 
 test_names_of_skills_may_have_stars if {
-	close_ticket := object.union(order, {
+	close_ticket := object.union(call, {
 		"intent": {"args": {"skill": "crm.close_ticket"}},
 		"skill": {"name": "crm.close_ticket"},
 		"task": {"skills": ["crm.close_ticket"]},

@@ -2,19 +2,19 @@ package writ.authz_test
 
 import data.writ.authz
 
-planned(steps) := object.union(object.remove(order, ["intent"]), {
+planned(steps) := object.union(object.remove(call, ["intent"]), {
 	"intent": {"type": "plan", "args": {"plan_id": "plan_1", "steps": steps}},
 	"signer": {"role": "planner"},
 })
 
-script := object.union(object.remove(order, ["intent"]), {"intent": {
+script := object.union(object.remove(call, ["intent"]), {"intent": {
 	"type": "exec_python",
 	"args": {"script": "print(1)"},
 }})
 
 test_ended_plan if {
 	every status in ["complete", "failed"] {
-		late := object.union(order, {"plan": {"status": status}})
+		late := object.union(call, {"plan": {"status": status}})
 		deny := authz.deny with input as late with data.directory as directory({})
 		ids(deny) == {"writ.plan.ended"}
 	}
@@ -47,6 +47,6 @@ test_obligations if {
 	tenant := {"max_bytes": {"*": 1000, "exec_python": 500}, "driver": "namespaces"}
 	duties := authz.obligations with input as script with data.directory as directory(tenant)
 	duties == {{"name": "max_bytes", "value": 500}, {"name": "driver", "value": "namespaces"}}
-	others := authz.obligations with input as order with data.directory as directory(tenant)
+	others := authz.obligations with input as call with data.directory as directory(tenant)
 	others == {{"name": "max_bytes", "value": 1000}}
 }

@@ -19,7 +19,7 @@ tenant := {key: value |
 
 # METADATA
 # title: Tenant data that cannot be read
-# description: What the tenant's operators have put down for such orders has a form that cannot be read.
+# description: What the tenant's operators have put down for such intents has a form that cannot be read.
 # custom:
 #   id: writ.tenant.data
 #   hint: have an operator put the tenant's data again; writ doctor says which
@@ -30,7 +30,7 @@ deny contains words(rego.metadata.rule()) if {
 }
 
 # METADATA
-# description: The orders that data of the tenant is about; those of no name here are of other policies.
+# description: The intents that data of the tenant is about; those of no name here are of other policies.
 concerned := {
 	"approval": {"skill.call", "graph.patch"},
 	"driver": {"exec_python"},
@@ -42,7 +42,7 @@ concerned := {
 }
 
 # METADATA
-# description: The order is one that the key is about.
+# description: The intent is one that the key is about.
 concerns(key) if input.intent.type in concerned[key]
 
 # METADATA
@@ -81,7 +81,7 @@ readable("python", value) if is_boolean(value)
 readable("skills_allow", value) if skill_list(value)
 
 # METADATA
-# description: The longest lives of orders.
+# description: The longest lives of intents.
 readable("ttl_max", value) if bounds(value)
 
 # METADATA
@@ -95,7 +95,7 @@ skill_list(value) if {
 }
 
 # METADATA
-# description: Bounds by type of order.
+# description: Bounds by type of intent.
 bounds(value) if {
 	is_object(value)
 	every one in value { bound(one) }

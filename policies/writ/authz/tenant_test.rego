@@ -2,7 +2,7 @@ package writ.authz_test
 
 import data.writ.authz
 
-# wrong has, for each key, values that cannot be read, and an order that they are about.
+# wrong has, for each key, values that cannot be read, and an intent that they are about.
 wrong := {
 	"approval": {"type": "skill.call", "values": [true, [], {"onse": true}, {"once": "true"}, {"skills": "refund"}, {"count": "2"}, {"count": 1.5}, {"within_sec": -1}]},
 	"driver": {"type": "exec_python", "values": [1, ["namespaces"]]},
@@ -13,7 +13,7 @@ wrong := {
 	"ttl_max": {"type": "memory.query", "values": [60, {"*": "60"}, ["60"], {"*": null}]},
 }
 
-typed(type) := object.union(order, {"intent": {"type": type}})
+typed(type) := object.union(call, {"intent": {"type": type}})
 
 test_what_cannot_be_read_is_denied if {
 	every key, w in wrong {
@@ -33,7 +33,7 @@ test_a_mistake_can_be_mended if {
 	}
 }
 
-test_it_concerns_its_orders_alone if {
+test_it_concerns_its_intents_alone if {
 	every key in object.keys(wrong) - {"ttl_max", "max_bytes"} {
 		deny := authz.deny with input as typed("memory.query") with data.directory as directory({key: wrong[key].values[0]})
 		deny == set()
@@ -49,7 +49,7 @@ test_null_says_nothing if {
 }
 
 test_data_of_other_policies_is_theirs if {
-	deny := authz.deny with input as order with data.directory as directory({"x.ours": "anything"})
+	deny := authz.deny with input as call with data.directory as directory({"x.ours": "anything"})
 	deny == set()
 }
 

@@ -2,10 +2,10 @@ package writ.authz
 
 # METADATA
 # title: Time to live
-# description: The order asks for a longer ttl_sec than its type may have for this tenant.
+# description: The intent asks for a longer ttl_sec than its type may have for this tenant.
 # custom:
 #   id: writ.ttl.bound
-#   hint: seal the order with a smaller ttl_sec
+#   hint: sign the intent with a smaller ttl_sec
 deny contains words(rego.metadata.rule()) if input.constraints.ttl_sec > ttl_max
 
 # METADATA

@@ -14,8 +14,8 @@ import (
 
 func bodies() []storage.Entry {
 	at := time.UnixMilli(1_800_000_000_123).UTC()
-	parts := map[string]json.RawMessage{"order": json.RawMessage(`{"a":1}`), "grant": json.RawMessage(`"x"`)}
-	erased, _ := storage.NewRecord(storage.KindOutcome, at, parts).Without("order")
+	parts := map[string]json.RawMessage{"envelope": json.RawMessage(`{"a":1}`), "grant": json.RawMessage(`"x"`)}
+	erased, _ := storage.NewRecord(storage.KindOutcome, at, parts).Without("envelope")
 	return []storage.Entry{
 		{Record: storage.Record{Kind: storage.KindControl, At: at}, Target: storage.NoPosition, Holder: storage.NoPosition},
 		{

@@ -90,7 +90,7 @@ func validateEntry(e *storage.Entry, i int) error {
 		return errors.New("a refusal takes a key, and is not open")
 	}
 	if (e.Take || e.Open) && kind != storage.KindIntent {
-		return fmt.Errorf("only an order takes a key or is open, not %s", kind)
+		return fmt.Errorf("only an intent takes a key or is open, not %s", kind)
 	}
 	if !e.Take {
 		e.Key, e.Holder = storage.Key{}, storage.NoPosition

@@ -195,10 +195,10 @@ func (d *Draft) accept(entries []storage.Entry, transitions map[int64]intent) {
 }
 
 // errIllegalTransition reports that an intent is no longer in the state that an entry needs.
-var errIllegalTransition = errors.New("order moved on")
+var errIllegalTransition = errors.New("intent moved on")
 
 // transitions applies the entries of one commit to their intents, in
-// order, without changing the draft.
+// intent, without changing the draft.
 func (d *Draft) transitions(entries []storage.Entry) (map[int64]intent, error) {
 	transitions := make(map[int64]intent, len(entries))
 	now := func(position int64) intent {
@@ -229,7 +229,7 @@ func legal(e storage.Entry, entries []storage.Entry, first int64, o intent) erro
 		if own && e.Record.Kind == storage.KindOutcome {
 			return nil
 		}
-		return fmt.Errorf("no order at position %d", e.Target)
+		return fmt.Errorf("no intent at position %d", e.Target)
 	}
 	ok := false
 	switch e.Record.Kind {

@@ -23,7 +23,7 @@ func Prove(stored storage.Entry) (e storage.Entry, wrong bool, err error) {
 	return e, stored.Target != e.Target || stored.Open != e.Open || stored.Take != e.Take, nil
 }
 
-var errKey = errors.New("the parts of the order do not tell the idempotency key that it takes")
+var errKey = errors.New("the parts of the intent do not tell the idempotency key that it takes")
 
 // CheckKeys checks that each entry that takes a key takes the one that its parts give:
 // the key is stored nowhere else.

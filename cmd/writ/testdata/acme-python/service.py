@@ -84,9 +84,9 @@ def admit(raw):
     if t["iss"] != keys["origin"] or t["executor"] != EXECUTOR or not isinstance(t["position"], int):
         raise Refused("SIGNATURE_INVALID", "the ticket is for something else")
     if t["intent_id"] != "sha256:" + hashlib.sha256(signed.encode()).hexdigest():
-        raise Refused("SIGNATURE_INVALID", "not the order that the ticket names")
-    order = dispatch["payload"]
-    if not BODY.issuperset(order) or order["intent"]["type"] != t["type"]:
+        raise Refused("SIGNATURE_INVALID", "not the intent that the ticket names")
+    envelope = dispatch["payload"]
+    if not BODY.issuperset(envelope) or envelope["intent"]["type"] != t["type"]:
         raise Refused("SIGNATURE_INVALID", "ticket is for another type")
     if t["type"] != TYPE:
         raise Refused("UNKNOWN_INTENT", "not carried out here")
@@ -95,7 +95,7 @@ def admit(raw):
     deadline = datetime.datetime.fromisoformat(t["deadline"])
     if deadline <= datetime.datetime.now(datetime.timezone.utc):
         raise Refused("EXECUTOR_TIMEOUT", "the deadline has passed")
-    return order["intent"]["args"]
+    return envelope["intent"]["args"]
 
 
 def known(duty):

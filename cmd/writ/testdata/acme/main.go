@@ -18,7 +18,7 @@ import (
 
 const executor, typ = "x-acme", "x.acme.echo"
 
-// echo carries out one order. It was verified before.
+// echo carries out one intent. It was verified before.
 func echo(_ context.Context, o *executors.Intent) (*executors.Result, error) {
 	var args struct{ Text string }
 	if err := o.Decode(&args); err != nil {
