@@ -121,7 +121,7 @@ func (s logStream) follow(ctx context.Context, conn *websocket.Conn, now bool) (
 		}
 		switch {
 		case clock.Stopping(ctx):
-			return websocket.StatusGoingAway, "the server stops: order another stream after its restart, after the last cursor"
+			return websocket.StatusGoingAway, "the server stops: ask for another stream after its restart, after the last cursor"
 		case ctx.Err() != nil:
 			return websocket.StatusNormalClosure, "the client has gone"
 		}

@@ -34,7 +34,7 @@ func (s *server) batch(c *gin.Context) error {
 	})
 	if !ok || b.Code == intents.Internal && clock.Stopping(ctx) {
 		p := problem.Stopped("", "")
-		p.Hint = "after the restart send the same batch again: orders that were accepted are not carried out twice"
+		p.Hint = "after the restart send the same batch again: intents that were accepted are not carried out twice"
 		return p
 	}
 	if b.Code == intents.OK {

@@ -48,7 +48,7 @@ func TestStopAnswersIntents(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	other := e.Sign(find(e))
-	post("/v1/batches", append(append([]byte(`{"atomic":true,"orders":[`), other...), []byte(`]}`)...))
+	post("/v1/batches", append(append([]byte(`{"atomic":true,"intents":[`), other...), []byte(`]}`)...))
 	close(answer)
 	if a := decoded[intents.Answer](t, e.post(raw, "Prefer", "wait=30")); a.Code != intents.OK || a.Outcome == nil {
 		t.Errorf("the same intent again: %+v", a)
