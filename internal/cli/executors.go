@@ -170,8 +170,8 @@ func executorCheck(c *command) {
 		return a, nil
 	}
 	f.add(c)
-	c.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor); the check orders the first")
-	c.Flags().StringVar(&sample, "args", "", "JSON arguments of that order (default: made from its schema)")
+	c.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor); the check sends the first")
+	c.Flags().StringVar(&sample, "args", "", "JSON arguments of that intent (default: made from its schema)")
 	c.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the service may take to start")
 }
 
