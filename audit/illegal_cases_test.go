@@ -188,7 +188,7 @@ var planMisdeeds = []misdeed{
 		d.accepted(d.plan.ClaimIntent(2))
 		return d.accepted(d.step(2, nil))
 	}},
-	{"claim-by-another-user", "between-steps", "plan.claim: the plan is the actor's", "another user", func(d *dishonest) int64 {
+	{"claim-by-another-user", "between-steps", "plan.claim: the plan is the actor's", "of this user", func(d *dishonest) int64 {
 		o := d.plan.ClaimIntent(2)
 		o.User = "ben"
 		return d.accepted(o)
@@ -236,7 +236,7 @@ var planMisdeeds = []misdeed{
 	{"closed-while-running", "running", "plan.close: a plan is complete when all its steps are done", "steps are done", func(d *dishonest) int64 {
 		return d.accepted(d.closing("complete"))
 	}},
-	{"closed-by-another-user", "between-steps", "plan.close: the plan is the actor's", "another user", func(d *dishonest) int64 {
+	{"closed-by-another-user", "between-steps", "plan.close: the plan is the actor's", "of this user", func(d *dishonest) int64 {
 		o := d.closing("failed")
 		o.User = "ben"
 		return d.accepted(o)
@@ -297,7 +297,7 @@ var taskMisdeeds = []misdeed{
 	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "current revision", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(_ *routertest.Task, a *catalog.Step) { a.PlanDigest = d.old }))
 	}},
-	{"step-by-another-user", "between-steps", "step: the plan is the actor's", "another user", func(d *dishonest) int64 {
+	{"step-by-another-user", "between-steps", "step: the plan is the actor's", "of this user", func(d *dishonest) int64 {
 		o := d.step(2, nil)
 		o.User = "ben"
 		return d.accepted(o)

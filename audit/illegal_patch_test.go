@@ -61,7 +61,7 @@ const tellNode = `{"id":"tell","type":"function","fn":"crm.parse"}`
 func noCurrent(_ *routertest.Intent, f *intents.PatchInput) { f.Current = "" }
 
 var patchMisdeeds = []misdeed{
-	{"patch-of-another-user", "node-running", "graph.patch: the run is open, and the actor's", "another user", func(d *dishonest) int64 {
+	{"patch-of-another-user", "node-running", "graph.patch: the run is open, and the actor's", "of this user", func(d *dishonest) int64 {
 		return d.patches(aPatch, func(o *routertest.Intent, _ *intents.PatchInput) { o.User = "ben" })
 	}},
 	{"patch-of-ended-run", "ran", "graph.patch: the run is open, and the actor's", "the run is complete", func(d *dishonest) int64 {

@@ -280,7 +280,7 @@ var runMisdeeds = []misdeed{
 	{"replay-of-open-run", "run-begun", "run.replay: the run has ended", "has not ended", func(d *dishonest) int64 {
 		return d.repeats("ana", false)
 	}},
-	{"replay-of-another-user", "ran", "run.replay: another user's run needs a capability", "belongs to another user", func(d *dishonest) int64 {
+	{"replay-of-another-user", "ran", "run.replay: another user's run needs a capability", "no such run of this user", func(d *dishonest) int64 {
 		return d.repeats("ben", false)
 	}},
 	{"replay-of-effects", "ran", "run.replay: effects are repeated after an approval", "once people have approved", func(d *dishonest) int64 {

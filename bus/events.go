@@ -17,7 +17,7 @@ import (
 // reader that is away for longer reads the documents. The second limit applies to each tenant and
 // kind, the third bounds the memory of the whole stream. At that bound JetStream would drop the
 // oldest events of any tenant, so the publisher first deletes events of the tenant and kind with
-// the most.
+// the most bytes.
 const (
 	EventsAge        = time.Hour
 	eventsPerSubject = 10_000
@@ -159,34 +159,10 @@ func (p *Publisher) publish(ctx context.Context, e Event) {
 }
 
 // share keeps the stream below its bound, where tenants would lose events to each other: while
-// less than an eighth is free, the tenant and kind with the most events loses the older half of
+// less than an eighth is free, the tenant and kind with the most bytes loses the older half of
 // them.
 func (p *Publisher) share(ctx context.Context) error {
-	for {
-		s, err := p.js.Stream(ctx, EventsStream)
-		if err != nil {
-			return err
-		}
-		if s.CachedInfo().State.Bytes < uint64(p.bytes-p.bytes/8) { //nolint:gosec // G115: a bound of ours, positive
-			return nil
-		}
-		info, err := s.Info(ctx, jetstream.WithSubjectFilter(eventsPrefix+">"))
-		if err != nil {
-			return err
-		}
-		most, n := "", uint64(1)
-		for subject, has := range info.State.Subjects {
-			if has > n {
-				most, n = subject, has
-			}
-		}
-		if most == "" {
-			return nil
-		}
-		if err := s.Purge(ctx, jetstream.WithPurgeSubject(most), jetstream.WithPurgeKeep(n/2)); err != nil {
-			return err
-		}
-	}
+	return sharedStream{p.js, EventsStream, eventsPrefix, 2}.below(ctx, uint64(p.bytes-p.bytes/8)) //nolint:gosec // G115: a bound of ours, positive
 }
 
 // patiently retries until try succeeds or ctx ends.

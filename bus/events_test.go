@@ -170,31 +170,37 @@ func TestEventsNeverWait(t *testing.T) {
 	}
 }
 
-// TestEventsHaveShares: a tenant with more events than the stream holds displaces its own events
-// and none of another tenant.
+// TestEventsHaveShares: a tenant with more bytes of events than the stream holds displaces its own
+// events and none of another tenant, whether it has many small events or few large ones.
 func TestEventsHaveShares(t *testing.T) {
-	s := startOn(t, "127.0.0.1:0")
-	p, err := bus.NewPublisher(connect(t, s, natsserver.Teller), time.Now, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Bound(256 << 10)
-	run(t, p)
-	of := func(tenant string, from, to int) (out []bus.Event) {
-		for i := from; i < to; i++ {
-			out = append(out, bus.Event{Tenant: tenant, Kind: "step", ID: fmt.Sprintf("%012d-00", i), At: time.Now(), Body: fmt.Appendf(nil, "%s %0500d", tenant, i)})
-		}
-		return out
-	}
-	p.Publish(of("modest", 0, 10))
-	p.Publish(of("greedy", 10, 2010)) // a megabyte
-	p.Publish(of("last", 2010, 2011))
-	readers := hearers(t, s, "modest_crm", "greedy_crm", "last_crm")
-	nextMessages(t, readers["last_crm"], "last_crm", bus.Events("last"), 1) // by now all are published
-	nextMessages(t, readers["greedy_crm"], "greedy_crm", bus.Events("greedy"), 100)
-	got := nextMessages(t, readers["modest_crm"], "modest_crm", bus.Events("modest"), 10)
-	if want := fmt.Sprintf("modest %0500d", 0); got[0] != want {
-		t.Errorf("the first event of another tenant is %s", got[0][500:])
+	for name, greedy := range map[string]struct{ n, size int }{"many": {4000, 250}, "large": {100, 10_000}} {
+		t.Run(name, func(t *testing.T) {
+			s := startOn(t, "127.0.0.1:0")
+			p, err := bus.NewPublisher(connect(t, s, natsserver.Teller), time.Now, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Bound(256 << 10)
+			run(t, p)
+			of := func(tenant string, from, to, size int) (out []bus.Event) {
+				for i := from; i < to; i++ {
+					out = append(out, bus.Event{Tenant: tenant, Kind: "step", ID: fmt.Sprintf("%012d-00", i), At: time.Now(), Body: fmt.Appendf(nil, "%s %0*d", tenant, size, i)})
+				}
+				return out
+			}
+			const modest = 200 // more events than the large ones of the other, of fewer bytes
+			p.Publish(of("modest", 0, modest, 20))
+			end := modest + greedy.n
+			p.Publish(of("greedy", modest, end, greedy.size)) // a megabyte
+			p.Publish(of("last", end, end+1, 20))
+			readers := hearers(t, s, "modest_crm", "greedy_crm", "last_crm")
+			nextMessages(t, readers["last_crm"], "last_crm", bus.Events("last"), 1) // by now all are published
+			nextMessages(t, readers["greedy_crm"], "greedy_crm", bus.Events("greedy"), 5)
+			got := nextMessages(t, readers["modest_crm"], "modest_crm", bus.Events("modest"), modest)
+			if want := fmt.Sprintf("modest %020d", 0); got[0] != want {
+				t.Errorf("the first event of another tenant is %s", got[0])
+			}
+		})
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *conn) Frames(ctx context.Context, subject string, after uint64, fn func
 	if err != nil {
 		return framesError(ctx, err)
 	}
-	defer c.dropReader(ctx, cons)
+	defer dropReader(ctx, c.frames, FramesStream, cons)
 	it, err := cons.Messages()
 	if err != nil {
 		return framesError(ctx, err)
@@ -79,10 +79,10 @@ func (c *conn) Frames(ctx context.Context, subject string, after uint64, fn func
 }
 
 // dropReader deletes the server's side of a reader at once instead of after readerAge.
-func (c *conn) dropReader(ctx context.Context, cons jetstream.Consumer) {
+func dropReader(ctx context.Context, js jetstream.JetStream, stream string, cons jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	_ = c.frames.DeleteConsumer(ctx, FramesStream, cons.CachedInfo().Name) // otherwise readerAge does
+	_ = js.DeleteConsumer(ctx, stream, cons.CachedInfo().Name) // otherwise readerAge does
 }
 
 func framesError(ctx context.Context, err error) error {

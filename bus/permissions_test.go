@@ -92,7 +92,8 @@ var allowed = map[string]struct{ asks, serves may }{
 		},
 	}},
 	"teller": {asks: may{
-		publish:   []string{"writ.events.acme.step", "writ.events.other.step", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS", "writ.jetstream.STREAM.PURGE.EVENTS"},
+		publish: []string{"writ.events.acme.step", "writ.events.other.step", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS", "writ.jetstream.STREAM.PURGE.EVENTS",
+			"writ.jetstream.CONSUMER.CREATE.EVENTS.c.writ.events.acme.step", "writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.c", "writ.jetstream.CONSUMER.DELETE.EVENTS.c"},
 		subscribe: []string{"_INBOX_teller_{me}.x"},
 	}},
 	"hearer": {asks: may{publish: heardBy, subscribe: []string{"_INBOX_hearer_{me}.x"}}},
@@ -128,6 +129,7 @@ var subjects = []string{
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1", "writ.agent.workflow.p1",
 	"writ.events.acme.step", "writ.events.other.step", "writ.events.acme.>", "writ.events.>", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS",
 	"writ.jetstream.STREAM.PURGE.EVENTS", "writ.jetstream.STREAM.DELETE.EVENTS", "writ.jetstream.STREAM.UPDATE.EVENTS", "writ.jetstream.STREAM.CREATE.JOURNAL", "writ.jetstream.INFO",
+	"writ.jetstream.CONSUMER.CREATE.EVENTS.c.writ.events.acme.step", "writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.c", "writ.jetstream.CONSUMER.DELETE.EVENTS.c", "writ.jetstream.CONSUMER.CREATE.EVENTS.c", "writ.jetstream.CONSUMER.INFO.EVENTS.c",
 	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.workflow.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1", "writ.driving.manager", "writ.driving.workflow", "writ.driving.*",
 	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",

@@ -27,6 +27,7 @@ var words = []struct {
 	{[]error{nats.ErrSecureConnWanted}, "it speaks no TLS", egress.Name},
 	{[]error{nats.ErrNoInfoReceived}, "it is no NATS server", egress.Name},
 	{[]error{jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount}, "it keeps nothing: JetStream is off there, or for this account", egress.Look},
+	{[]error{&jetstream.APIError{ErrorCode: codeNoPeers}, &jetstream.APIError{ErrorCode: codeNoCluster}}, "its cluster has fewer servers than replicas are to be kept: start the others (bus keeps one replica for each server that it names or finds, three at most; blobs as its replicas= says)", egress.Name},
 	{[]error{nats.ErrNoResponders, jetstream.ErrNoStreamResponse}, "nobody there keeps anything: JetStream is off, or chooses a leader", egress.Wait},
 	{[]error{nats.ErrMaxPayload}, "the message is larger than it takes", egress.Look},
 	{[]error{nats.ErrSlowConsumer}, "messages came faster than this process reads, and some are lost", egress.Wait},

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/problem"
 )
@@ -76,6 +77,10 @@ func Forward(urls []string, role, setting string, log *slog.Logger) (http.Handle
 	return &httputil.ReverseProxy{
 		Transport: s, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", role },
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if clock.Stopping(r.Context()) {
+				problem.Stopped("", "").Write(w)
+				return
+			}
 			if r.Context().Err() == nil {
 				log.WarnContext(r.Context(), "no process of a role answers", slog.String("role", role), slog.String("setting", setting), slog.String("error", err.Error()))
 			}

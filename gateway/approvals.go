@@ -104,7 +104,7 @@ func (g *Gateway) decide(c *gin.Context, who caller, body decision, args catalog
 	if err != nil {
 		return err
 	}
-	ctx, cancel := lasting(c, intentTTL+catalog.DefaultRun)
+	ctx, cancel := lasting(c.Request.Context(), intentTTL+catalog.DefaultRun)
 	defer cancel()
 	args.Decision, args.Items, args.Args, args.Reason = body.Decision, body.Items, body.Args, body.Reason
 	result, err := request[catalog.ApproveResult](ctx, g, a, typeApprove, args, "")

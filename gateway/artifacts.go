@@ -82,7 +82,7 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 	if put.From, err = g.receive(c, a.tenant, turn); err != nil {
 		return err
 	}
-	ctx, cancel := lasting(c, openTimeout)
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
 	kept, err := requestAt[catalog.ArtifactPutResult](ctx, g, a, "artifact.put", put, intents.Context{TurnID: turn})
 	if err := g.cfg.Artifacts.Forget(ctx, a.tenant, turn); err != nil {

@@ -136,7 +136,7 @@ func (g *Gateway) clientPlan(ctx context.Context, a actor, request string) (*cli
 		s.before, s.now = s.now, nil
 	}
 	if s.now == nil {
-		opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+		opening, cancel := lasting(ctx, openTimeout)
 		defer cancel()
 		p, err := g.openClientPlan(opening, a)
 		if err != nil {
@@ -247,7 +247,7 @@ func (g *Gateway) signed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 	defer cancel()
 	raw, err := g.cfg.Bus.Request(ctx, bus.ClientCalls(p.instance), question)
 	if err != nil {
-		return nil, errors.Is(err, bus.ErrNoResponders), unanswered(err, "the task")
+		return nil, errors.Is(err, bus.ErrNoResponders), stopped(ctx, unanswered(err, "the task"), "", p.id)
 	}
 	var reply bus.ClientReply
 	if err := json.Unmarshal(raw, &reply); err != nil {

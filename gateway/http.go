@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
@@ -40,7 +41,15 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET(routeLogs, by(g.getLogs))
 	r.POST("/agent/run", keyed(g.run))
 	r.POST("/v1/request", keyed(g.request))
-	r.POST("/chat/:session_id", keyed(g.chat))
+	chat := keyed(g.chat)
+	r.POST("/chat/:session_id", func(c *gin.Context) {
+		if c.Param("session_id") == "completions" { // of OpenAI's API, without its /v1
+			r.Handle(g.unserved)(c)
+			return
+		}
+		chat(c)
+	})
+	r.NoRoute(r.Handle(g.unserved))
 	r.POST(routeCompletions, keyed(g.openai(newCompletion)))
 	r.POST(routeResponses, keyed(g.openai(newResponse)))
 	r.GET(routeModels, by(g.listModels))
@@ -157,6 +166,11 @@ func (g *Gateway) observe(c *gin.Context) {
 }
 
 // lasting is a context for work that goes on although the client has disconnected.
-func lasting(c *gin.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), limit)
+func lasting(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, end := clock.UntilStop(ctx)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	return ctx, func() {
+		cancel()
+		end()
+	}
 }

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -32,7 +34,7 @@ type intent struct {
 // submit signs an intent with the gateway's key and sends it. The answer is done or waits for
 // approval; everything else is an error.
 func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answer, error) {
-	signed, run, err := g.sign(a, o)
+	signed, id, run, err := g.sign(a, o)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answe
 	defer cancel()
 	raw, err := bus.Submit(ctx, g.cfg.Bus, signed, time.After)
 	if err != nil {
-		return nil, unanswered(err, "the router")
+		return nil, stopped(ctx, unanswered(err, "the router"), id, o.context.PlanID)
 	}
 	var answer intents.Answer
 	if err := json.Unmarshal(raw, &answer); err != nil {
@@ -55,18 +57,27 @@ func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answe
 	return &answer, nil
 }
 
+// stopped names the intent and the plan of a request that is given up because the process stops. It
+// returns other errors unchanged.
+func stopped(ctx context.Context, err error, intentID, planID string) error {
+	if err != nil && clock.Stopping(ctx) {
+		return problem.Stopped(intentID, planID)
+	}
+	return err
+}
+
 // sign signs an intent; run bounds the execution of its type.
-func (g *Gateway) sign(a actor, o intent) (signed []byte, run time.Duration, err error) {
+func (g *Gateway) sign(a actor, o intent) (signed []byte, id string, run time.Duration, err error) {
 	row, ok := catalog.Builtin().Lookup(o.typ)
 	if !ok {
-		return nil, 0, fmt.Errorf("sign: no intent type %q", o.typ)
+		return nil, "", 0, fmt.Errorf("sign: no intent type %q", o.typ)
 	}
 	args, err := json.Marshal(o.args)
 	if err != nil {
-		return nil, 0, fmt.Errorf("sign %s: %w", o.typ, err)
+		return nil, "", 0, fmt.Errorf("sign %s: %w", o.typ, err)
 	}
 	o.context.SessionID = a.session
-	signed, _, err = intents.Sign(g.cfg.Key, intents.Body{
+	signed, id, err = intents.Sign(g.cfg.Key, intents.Body{
 		Version: intents.Version, Intent: intents.Spec{Type: o.typ, Args: args},
 		Actor: intents.Actor{UserID: a.user, Tenant: a.tenant, Grant: o.grant},
 		Constraints: intents.Constraints{
@@ -75,7 +86,7 @@ func (g *Gateway) sign(a actor, o intent) (signed []byte, run time.Duration, err
 		},
 		Context: &o.context, TraceID: a.trace,
 	})
-	return signed, row.Run(), err
+	return signed, id, row.Run(), err
 }
 
 // request submits a single intent, in a turn and under a grant of its own, and decodes its
@@ -109,10 +120,13 @@ func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string,
 	return out, nil
 }
 
+// planPointers are the members of an intent that name its plan or run.
+var planPointers = []string{"/context/plan_id", "/intent/args/plan_id", "/intent/args/run_id"}
+
 // inRequest translates pointers into an intent's arguments into pointers into the original
 // request. For another user's plan the answer is the same as for a missing plan.
 func inRequest(p *problem.Problem) *problem.Problem {
-	if p.Code == intents.TaskScope && p.Pointer == "/context/plan_id" { // it may be another user's
+	if p.Code == intents.TaskScope && slices.Contains(planPointers, p.Pointer) { // it may be another user's
 		id, trace := p.IntentID, p.TraceID
 		p = problem.New(intents.NotFound, "", "no such plan or run of this user")
 		p.IntentID, p.TraceID = id, trace

@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
@@ -70,7 +71,10 @@ func (g *Gateway) getLogs(c *gin.Context, a actor) error {
 	}
 	defer func() { _ = conn.CloseNow() }()                            // if it is still open
 	ctx := conn.CloseRead(context.WithoutCancel(c.Request.Context())) // a client sends nothing
-	code, why := s.follow(ctx, conn, c.Query("follow") == "false")
+	open, stop := clock.UntilStop(c.Request.Context())                // ends with the client, too
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	code, why := s.follow(open, conn, c.Query("follow") == "false")
 	g.cfg.Log.InfoContext(ctx, "a log is not followed any more", slog.String("why", why), slog.String("trace_id", edge.Trace(c)))
 	_ = conn.Close(code, why) // fails only if the client has disconnected
 	return nil
@@ -115,7 +119,10 @@ func (s logStream) follow(ctx context.Context, conn *websocket.Conn, now bool) (
 		if err == nil {
 			err = s.g.mayStill(ctx, s.actor, "logs.stream", s.since)
 		}
-		if ctx.Err() != nil {
+		switch {
+		case clock.Stopping(ctx):
+			return websocket.StatusGoingAway, "the server stops: ask for another stream after its restart, after the last cursor"
+		case ctx.Err() != nil:
 			return websocket.StatusNormalClosure, "the client has gone"
 		}
 		switch refused := problem.FromError(err); {

@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -50,6 +51,8 @@ type mcpRequest struct {
 	id   string // of the call: a repeated call has the same
 	rpc  string // of JSON-RPC, canonical JSON; empty: the client's ids identify one request each
 	done func(answered bool)
+	// untilStop derives a context that ends when the process stops, too: the call is still answered.
+	untilStop func(context.Context) (context.Context, context.CancelFunc)
 }
 
 type mcpRequestKey struct{}
@@ -113,7 +116,14 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		raw, _ := json.Marshal("key " + intents.Digest([]byte(key))) // a text
 		r.id = string(raw)
 	}
-	s.http.ServeHTTP(c.Writer, c.Request.WithContext(context.WithValue(c.Request.Context(), mcpRequestKey{}, r)))
+	ctx, request := c.Request.Context(), c.Request.Context()
+	r.untilStop = func(ctx context.Context) (context.Context, context.CancelFunc) { return clock.WithStop(ctx, request) }
+	if m.Method == wire.MethodToolsCall { // the server answers nothing once its context has ended
+		var end context.CancelFunc
+		ctx, end = clock.OverStop(ctx)
+		defer end()
+	}
+	s.http.ServeHTTP(c.Writer, c.Request.WithContext(context.WithValue(ctx, mcpRequestKey{}, r)))
 	r.done(c.Request.Context().Err() == nil)
 	return nil
 }

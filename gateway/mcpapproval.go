@@ -119,7 +119,7 @@ func (c *mcpCall) decided(ctx context.Context, h pendingApproval, said *wire.Eli
 	if a.Reason == "" && a.Decision != catalog.DecisionApprove {
 		a.Reason = "rejected in the MCP client"
 	}
-	deciding, cancel := context.WithTimeout(context.WithoutCancel(ctx), intentTTL+catalog.DefaultRun)
+	deciding, cancel := lasting(ctx, intentTTL+catalog.DefaultRun)
 	defer cancel()
 	done, err := request[catalog.ApproveResult](deciding, g, c.actor, typeApprove, catalog.Approve{IntentID: h.IntentID, Decision: a.Decision, Reason: a.Reason}, "")
 	switch {

@@ -14,7 +14,9 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 // mcpCall is one call of a tool.
@@ -45,6 +47,8 @@ func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.
 		default:
 			c.id, c.done = s.repeats.begin(c.session, c.rpc, req.Params, t.Annotations.ReadOnlyHint != nil && *t.Annotations.ReadOnlyHint)
 		}
+		ctx, end := r.untilStop(ctx)
+		defer end()
 		stop := c.progress(ctx)
 		defer stop()
 		var result *wire.CallToolResult
@@ -55,7 +59,10 @@ func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.
 			result, err = do(ctx, c)
 		}
 		if err != nil {
-			if ctx.Err() != nil {
+			switch {
+			case clock.Stopping(ctx):
+				err = edge.Stopped(ctx, err)
+			case ctx.Err() != nil:
 				err = problem.New(intents.InFlight, "", "the client no longer waits; what was recorded goes on")
 			}
 			return refusal(err), nil
@@ -84,7 +91,7 @@ func (c *mcpCall) run(ctx context.Context, agent, task string) (*wire.CallToolRe
 	if err := g.limit.meter(c.actor); err != nil {
 		return nil, err
 	}
-	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+	opening, cancel := lasting(ctx, openTimeout)
 	defer cancel()
 	request := &catalog.Request{Digest: intents.Digest([]byte("mcp\n" + c.session + "\n" + c.id + "\n" + agent + "\n" + task)), Kind: catalog.RequestKey}
 	t, reply, err := g.openTurn(opening, c.actor, agent, turnRequest{message: task, request: request})
@@ -147,7 +154,7 @@ func ownResult(members map[string]any) *wire.CallToolResult {
 // refusal turns an error into a result: the error, and what to do.
 func refusal(err error) *wire.CallToolResult {
 	p := problem.FromError(err)
-	return failed(p.IntentID, p.Code, cmp.Or(p.Detail, p.Title), p.Hint, map[string]any{"pointer": p.Pointer, "violations": p.Violations, "retry_after_sec": int(p.RetryAfter / time.Second)})
+	return failed(p.IntentID, p.Code, cmp.Or(p.Detail, p.Title), p.Hint, map[string]any{"pointer": p.Pointer, "violations": p.Violations, "retry_after_sec": int(p.RetryAfter / time.Second), "plan_id": p.PlanID})
 }
 
 // failed is a call that was refused, or has failed; zero members of more are omitted.

@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 // Clients of OpenAI's API work unmodified: a model is an agent's name, and the bearer is an API
@@ -25,6 +26,33 @@ const (
 // ofBearers are the routes where the bearer is an API key, each with its format of errors.
 var ofBearers = map[string]func(problem.Problem) any{
 	routeCompletions: problem.OpenAI, routeResponses: problem.OpenAI, routeModels: problem.OpenAI, routeModel: problem.OpenAI, routeMCP: mcpError,
+}
+
+// openaiPaths are the ends of paths of OpenAI's API, which clients put behind their base URL.
+var openaiPaths = []string{"/chat/completions", "/completions", "/responses", "/models", "/embeddings"}
+
+// wrongBase reports whether a path is one of OpenAI's API at another base URL than ours.
+func wrongBase(path string) bool {
+	if base, _, ok := strings.Cut(path, "/models/"); ok {
+		return base != "/v1"
+	}
+	return slices.ContainsFunc(openaiPaths, func(end string) bool {
+		base, ok := strings.CutSuffix(path, end)
+		return ok && base != "/v1"
+	})
+}
+
+// unserved answers a request for which there is no route. A client of OpenAI's API whose base URL is
+// wrong learns the right one, in the format of that API.
+func (g *Gateway) unserved(c *gin.Context) error {
+	if !wrongBase(c.Request.URL.Path) {
+		return edge.NoRoute()
+	}
+	p := problem.New(intents.NotFound, "", "the API for clients of OpenAI is not at this base URL")
+	p.Hint = "set the client's base URL to " + g.baseURL(c.Request) + "/v1, which serves /chat/completions, /responses and /models"
+	p.TraceID = edge.Trace(c)
+	p.WriteAs(c.Writer, problem.ContentType, problem.WithOpenAI(*p))
+	return nil
 }
 
 // bearerKey returns the API key that a client of OpenAI's API, or of MCP, sends.

@@ -4,6 +4,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
 )
 
 func newCompletion(t turn, out *sse, r openaiRequest) dialect {
@@ -46,6 +47,11 @@ func (d *completion) end(r runReply, used catalog.Usage) {
 		body["choices"], body["usage"] = []gin.H{}, completionUsage(used)
 		d.out.data(body)
 	}
+	d.out.write("data: [DONE]\n\n")
+}
+
+func (d *completion) fail(p *problem.Problem) {
+	d.out.data(problem.WithOpenAI(*p))
 	d.out.write("data: [DONE]\n\n")
 }
 

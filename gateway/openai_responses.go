@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
 )
 
 func newResponse(t turn, out *sse, r openaiRequest) dialect {
@@ -74,6 +75,13 @@ func (d *response) end(r runReply, used catalog.Usage) {
 	d.part("response.content_part.done", gin.H{"part": outputText(text)})
 	d.event("response.output_item.done", gin.H{"output_index": 0, "item": d.output("completed", outputText(text))})
 	d.event("response.completed", gin.H{"response": d.whole(text, r, used)})
+}
+
+func (d *response) fail(p *problem.Problem) {
+	body := d.object("failed", d.output("incomplete", outputText(d.text.String())))
+	body["error"] = gin.H{"code": "server_error", "message": p.Detail + "; " + p.Hint}
+	body["writ"] = p
+	d.event("response.failed", gin.H{"response": body})
 }
 
 func (d *response) whole(text string, r runReply, used catalog.Usage) any {

@@ -10,6 +10,8 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 // dialect writes a turn in the format of one of OpenAI's APIs.
@@ -17,6 +19,7 @@ type dialect interface {
 	begin()
 	say(delta string)                   // a piece of the text
 	note(e event)                       // anything else
+	fail(p *problem.Problem)            // the stream ends, and the turn has not
 	end(r runReply, used catalog.Usage) // the turn has ended, or waits
 	// whole returns the complete answer, without a stream.
 	whole(text string, r runReply, used catalog.Usage) any
@@ -42,6 +45,11 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 		}
 		if reply.Approval == nil {
 			if err := g.await(c.Request.Context(), wait, t, &reply, take); err != nil {
+				if r.Stream {
+					p := edge.Stopped(c.Request.Context(), err)
+					p.TraceID = cmp.Or(p.TraceID, t.trace)
+					s.fail(p)
+				}
 				return err
 			}
 		} else if r.Stream {

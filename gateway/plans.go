@@ -69,7 +69,7 @@ func (g *Gateway) getTrace(c *gin.Context, a actor, planID string) error {
 
 // cancelPlan is DELETE /agent/plans/{plan_id}. Clients that follow the turn receive its end.
 func (g *Gateway) cancelPlan(c *gin.Context, a actor, planID string) error {
-	ctx, cancel := lasting(c, openTimeout)
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
 	const reason = "cancelled by the user"
 	if _, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID); err != nil {

@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/state/agents"
 )
@@ -105,7 +106,7 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent namedAgent
 	if err != nil {
 		return turn{}, runReply{}, err
 	}
-	ctx, cancel := lasting(c, openTimeout)
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
 	name, err := g.agentOf(ctx, a, agent)
 	if err != nil {
@@ -176,6 +177,9 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, nil
 	}
 	if err := g.dispatch(ctx, t, grant); err != nil {
+		if clock.Stopping(ctx) { // after the restart the plan is dispatched again
+			return t, reply, problem.Stopped(reply.IntentID, t.plan)
+		}
 		if _, cerr := g.submit(ctx, a, intent{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant, ""}); cerr != nil {
 			g.cfg.Log.ErrorContext(ctx, "cancel a plan that nobody took", slog.String("plan_id", t.plan), slog.String("trace_id", a.trace), slog.String("error", cerr.Error()))
 		}
@@ -205,7 +209,7 @@ func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *
 		reply.Status = statusExecuting
 		return nil
 	case err != nil:
-		return err
+		return stopped(ctx, err, reply.IntentID, t.plan)
 	}
 	if view == nil && reply.Status == string(catalog.PlanComplete) && reply.Response == "" {
 		// The frame with the answer is lost, but the plan has the answer.

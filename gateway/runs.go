@@ -67,7 +67,7 @@ func (g *Gateway) replayRun(c *gin.Context, who caller) error {
 // openRun signs the intent of a run and dispatches the run to a workflow engine. If none accepts
 // it, it has no driver, and is dispatched as soon as an engine is available.
 func (g *Gateway) openRun(c *gin.Context, a actor, typ string, args any) error {
-	ctx, cancel := lasting(c, openTimeout)
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
 	o := intent{typ: typ, args: args, context: intents.Context{TurnID: newID("turn")}}
 	session := newID("sess")

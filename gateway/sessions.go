@@ -15,7 +15,7 @@ type resumedSession struct {
 
 // resumeSession continues a user's session that has ended, or is full, under a new id.
 func (g *Gateway) resumeSession(c *gin.Context, a actor) error {
-	ctx, cancel := lasting(c, openTimeout)
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
 	s, err := request[catalog.Session](ctx, g, a, "session.resume", catalog.SessionResume{SessionID: newID("sess"), From: c.Param("session_id")}, "")
 	return respond(c, resumedSession{s.SessionID, s.ResumedFrom, len(s.TurnHistory)}, err)

@@ -26,7 +26,7 @@ func (g *Gateway) putSoul(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := lasting(c, openTimeout)
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
 	soul, err := request[catalog.Soul](ctx, g, a, "soul.put", catalog.SoulPut(body), "")
 	return respond(c, soul, err)

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -26,7 +27,8 @@ import (
 // It ends after done, and after held, when the plan waits for people; a held event of an intent
 // that no longer waits does not end it. A client that lost the stream continues with
 // GET /agent/plans/{plan_id}/events and the header Last-Event-ID; without the header it gets the
-// turn from its beginning, as far back as ten minutes. The first event of POST /agent/run names
+// turn from its beginning, as far back as ten minutes. It does the same with a stream that ends
+// without done or held, such as after the error with which a server that stops ends it. The first event of POST /agent/run names
 // the plan and has no id. A closed plan whose frames are gone still returns its answer or error
 // and done; 204 means that there is nothing after Last-Event-ID.
 
@@ -154,8 +156,17 @@ func (g *Gateway) released(ctx context.Context, a actor, view catalog.PlanView, 
 // from the plan.
 func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Duration, out *sse, send func(event) bool) error {
 	view, err := g.follow(c.Request.Context(), t, after, quiet, send)
-	switch {
-	case c.Request.Context().Err() != nil:
+	switch ctx := c.Request.Context(); {
+	case clock.Stopping(ctx):
+		p := problem.Stopped("", t.plan)
+		if !out.begun {
+			return p
+		}
+		p.TraceID = t.trace
+		raw, _ := json.Marshal(p) // plain data
+		out.send(newEvent(bus.FrameError, bus.ErrorData{Code: string(p.Code), Reason: p.Detail + ": " + p.Hint, Failure: raw}))
+		return nil
+	case ctx.Err() != nil:
 		return nil //nolint:nilerr // the client has gone; the plan goes on
 	case err != nil || view == nil:
 		return err

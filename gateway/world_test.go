@@ -31,7 +31,7 @@ type world struct {
 	gateway *Gateway
 	http    *httptest.Server
 	nats    *natsserver.Server
-	clock   *clock
+	clock   *setClock
 	log     *logBook
 	fresh   chan bus.FreshGrant // grants that the manager receives
 
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, nats: ns, clock: &clock{now: time.Now()}, log: &logBook{}, fresh: make(chan bus.FreshGrant, 100)}
+	w := &world{t: t, nats: ns, clock: &setClock{now: time.Now()}, log: &logBook{}, fresh: make(chan bus.FreshGrant, 100)}
 	w.core = newCore(t, key, w.clock.Now)
 	w.stopRouter = w.serve("router", w.endpoints())
 	if manager != nil {
@@ -242,19 +242,19 @@ func marshal(t *testing.T, v any) []byte {
 	return raw
 }
 
-// clock is set by tests.
-type clock struct {
+// setClock is set by tests.
+type setClock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func (c *clock) Now() time.Time {
+func (c *setClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-func (c *clock) advance(d time.Duration) {
+func (c *setClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)

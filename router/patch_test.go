@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
@@ -144,13 +146,13 @@ func TestPatchRefused(t *testing.T) {
 	refused(t, r.Do(r.PatchIntent("", referencePatch)), intents.MalformedArgs, "2 nodes run")
 	other := r.PatchIntent("two", referencePatch)
 	other.User = "eve"
-	refused(t, r.Do(other), intents.TaskScope, "another user")
+	refused(t, r.Do(other), intents.TaskScope, "no such run of this user")
 	within := r.PatchIntent("two", referencePatch)
 	within.Ctx.PlanID = r.ID
 	refused(t, r.Do(within), intents.TaskScope, "no intent of a plan")
 	none := r.PatchIntent("two", referencePatch)
 	none.Args = catalog.GraphPatch{RunID: "plan_none", Patch: []byte(referencePatch)}
-	refused(t, r.Do(none), intents.MalformedArgs, "no such run")
+	refused(t, r.Do(none), intents.TaskScope, "no such run of this user")
 	by := r.PatchIntent("two", referencePatch)
 	by.By = r.Workflow
 	refused(t, r.Do(by), intents.KeyRole, "may not sign")
@@ -161,7 +163,7 @@ func TestPatchRefused(t *testing.T) {
 	plain := r.Begun("p", "crm.parse")
 	r2 := *r
 	r2.Plan = plain
-	refused(t, r.Do(r2.PatchIntent("", referencePatch)), intents.MalformedArgs, "no such run")
+	refused(t, r.Do(r2.PatchIntent("", referencePatch)), intents.TaskScope, "no such run of this user")
 	one.Ends("failed", "")
 	refused(t, r.Do(r.PatchIntent("two", referencePatch)), intents.MalformedArgs, "can only be closed as failed")
 }
@@ -211,4 +213,47 @@ func TestPatchedApproval(t *testing.T) {
 	r.Want(ask.Ends("done", asked.IntentID), intents.OK)
 	r.Begin("last").Done()
 	r.Want(r.Close("complete"), intents.OK)
+}
+
+// TestPlansOfOthersLookMissing: whoever may not oversee another user's plan or run gets the same
+// answer about it as about one that does not exist, for every intent that names one.
+func TestPlansOfOthersLookMissing(t *testing.T) {
+	r, _, _ := patchWorld(t, catalog.Pure)
+	const none = "plan_000mx0zw1j647tf2kobh4agiwf"
+	patch := func(id string) routertest.Intent {
+		o := r.PatchIntent("two", referencePatch)
+		o.Args = catalog.GraphPatch{RunID: id, Patch: []byte(referencePatch)}
+		return o
+	}
+	about := func(typ string, within bool) func(id string) routertest.Intent {
+		return func(id string) routertest.Intent {
+			o := routertest.Intent{By: r.Gateway, Type: typ}
+			switch typ {
+			case "cancel":
+				o.Args = catalog.Cancel{PlanID: id, Reason: "enough"}
+			case "plan.get":
+				o.Args = catalog.PlanGet{PlanID: id}
+			case "run.replay":
+				o.Args = catalog.RunReplay{RunID: id, FromNode: "parse", Mode: catalog.ReplayFreeze}
+			}
+			if within {
+				o.Ctx.PlanID = id
+			}
+			return o
+		}
+	}
+	for name, intentOf := range map[string]func(id string) routertest.Intent{
+		"patch": patch, "replay": about("run.replay", false), "cancel": about("cancel", false), "cancel in its context": about("cancel", true), "read in its context": about("plan.get", true),
+	} {
+		ask := func(id string) intents.Answer {
+			o := intentOf(id)
+			o.User, o.Key = "eve", catalog.RandomKey()
+			a := *r.Do(o)
+			return intents.Answer{Code: a.Code, Pointer: a.Pointer, Reason: a.Reason, Hint: a.Hint}
+		}
+		theirs, missing := ask(r.ID), ask(none)
+		if d := cmp.Diff(missing, theirs); d != "" || theirs.Code != intents.TaskScope {
+			t.Errorf("%s: %+v (-missing +another user's)\n%s", name, theirs, d)
+		}
+	}
 }

@@ -181,7 +181,7 @@ func TestReplayRefused(t *testing.T) {
 	runNodes(t, r, catalog.PlanDetails{Next: []catalog.NextNode{{Step: 1, Next: "run"}}})
 	gone := freeze
 	gone.RunID = "plan_none"
-	bad(replayIntent(r, gone), intents.MalformedArgs, "/intent/args/run_id", "no such run")
+	bad(replayIntent(r, gone), intents.TaskScope, "/intent/args/run_id", "no such run of this user")
 	nowhere := freeze
 	nowhere.FromNode = "elsewhere"
 	bad(replayIntent(r, nowhere), intents.MalformedArgs, "/intent/args/from_node", "no such node")

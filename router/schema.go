@@ -59,11 +59,8 @@ func (r *Router) scope(d *decision) error {
 		return nil // any plan of the tenant; stage 5 checks the context against the arguments
 	}
 	p, user, ok := d.view.PlanInput(pr.Tenant, c.PlanID)
-	if !ok {
+	if !ok || user != pr.UserID {
 		return intents.Refuse(intents.TaskScope, "/context/plan_id", "no such plan of this user")
-	}
-	if user != pr.UserID {
-		return intents.Refuse(intents.TaskScope, "/context/plan_id", "the plan belongs to another user")
 	}
 	d.inputs.Plan = p
 	return nil

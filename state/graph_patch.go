@@ -52,15 +52,13 @@ var graphPatch = newTransition(TypeGraphPatch,
 		return nil
 	}).retainsAllBut("patch/justification", "patch/add_nodes/inputs", "patch/add_nodes/from")
 
-// patchable finds the run that a patch is for.
+// patchable finds the run that a patch is for. A missing run and another user's are refused alike.
 func (v *View) patchable(o Intent, a catalog.GraphPatch) (*plan, error) {
 	const at = "/intent/args/run_id"
 	p, ok := v.wholePlan(o.Tenant, a.RunID)
 	switch {
-	case !ok || p.View.Run == nil:
-		return nil, illegal(at, "no such run")
-	case p.View.UserID != o.User && o.Signer != intents.RoleOperator:
-		return nil, intents.Refuse(intents.TaskScope, at, "the run belongs to another user")
+	case !ok || p.View.Run == nil || p.View.UserID != o.User && o.Signer != intents.RoleOperator:
+		return nil, intents.Refuse(intents.TaskScope, at, "no such run of this user")
 	case o.Context.PlanID != "":
 		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "a patch is no intent of a plan: name the run in run_id alone")
 	case final(p.View.Status):

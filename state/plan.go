@@ -216,15 +216,13 @@ func (p *plan) shown() catalog.PlanView {
 	return v
 }
 
-// ownPlan finds a plan of the intent's actor; another user's is TASK_SCOPE. An operator may act
-// on any plan of the tenant.
+// ownPlan finds a plan of the intent's actor. TASK_SCOPE is the refusal of a missing plan and of
+// another user's, which look the same to the actor. An operator may act on any plan of the tenant.
 func (v *View) ownPlan(o Intent, id string) (*plan, error) {
 	p, ok := v.wholePlan(o.Tenant, id)
 	switch {
-	case !ok:
-		return nil, illegal("/intent/args/plan_id", "no such plan")
-	case p.View.UserID != o.User && o.Signer != intents.RoleOperator:
-		return nil, intents.Refuse(intents.TaskScope, "/intent/args/plan_id", "the plan belongs to another user")
+	case !ok || p.View.UserID != o.User && o.Signer != intents.RoleOperator:
+		return nil, intents.Refuse(intents.TaskScope, "/intent/args/plan_id", "no such plan of this user")
 	case o.Context.PlanID != "" && o.Context.PlanID != id:
 		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
 	}

@@ -77,21 +77,19 @@ var runReplay = newTransition(TypeRunReplay,
 		return s.addPlan(p)
 	}).retainsAllBut().restores(restoreNodes)
 
-// replayed finds a run that somebody may repeat.
+// replayed finds a run that somebody may repeat. A missing run, and another user's for those who may
+// not repeat it, are refused alike.
 func (v *View) replayed(o Intent, id string) (*plan, error) {
 	of, ok := v.wholePlan(o.Tenant, id)
 	switch {
-	case !ok || of.View.Run == nil:
-		return nil, illegal("/intent/args/run_id", "no such run: one that has ended can be repeated for 48 hours")
+	case !ok || of.View.Run == nil || of.View.UserID != o.User && !Covers(v.capabilitiesNow(o), catalog.ReplayAnyRuns):
+		return nil, intents.Refuse(intents.TaskScope, "/intent/args/run_id", "no such run of this user: one that has ended can be repeated for 48 hours, and another user's with "+catalog.ReplayAnyRuns)
 	case !final(of.View.Status):
 		return nil, illegal("/intent/args/run_id", "the run has not ended")
 	case of.View.Revision > 1:
 		return nil, illegal("/intent/args/run_id", "the run was patched: start one of a definition with the patch instead")
 	case of.View.Run.ReplayOf != "":
 		return nil, illegal("/intent/args/run_id", "the run is a replay: repeat "+of.View.Run.ReplayOf)
-	}
-	if of.View.UserID != o.User && !Covers(v.capabilitiesNow(o), catalog.ReplayAnyRuns) {
-		return nil, intents.Refuse(intents.TaskScope, "/intent/args/run_id", "the run belongs to another user: to repeat it needs "+catalog.ReplayAnyRuns)
 	}
 	return of, nil
 }

@@ -44,31 +44,55 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 	}
 	source := a.Source
 	source.Records = datadir.CheckedRecords{Records: a.Journal}
-	if h, err = audit.Fsck(ctx, source, keys, progress); err != nil || !h.OK {
-		return h, err
-	}
 	if _, err := os.Stat(datadir.DocumentsFile(dir)); errors.Is(err, fs.ErrNotExist) {
-		return h, nil // the documents are stored elsewhere
+		return audit.Fsck(ctx, source, keys, progress) // the documents are stored elsewhere
 	}
 	lock, err := datadir.Lock(dir)
-	if err != nil {
-		return h, nil // in use: the report says that nothing was compared
+	if err != nil { // in use: the report says that nothing was compared
+		return audit.Fsck(ctx, source, keys, progress)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	bad, err := compareProjections(ctx, dir, a.Records, &h)
+	return checkAndCompare(ctx, dir, source, keys, progress)
+}
+
+// checkAndCompare is audit.Fsck, and compares the recorder's documents. Each record is read once.
+func checkAndCompare(ctx context.Context, dir string, source audit.Source, keys []intents.Key, progress func(done, total int64)) (h audit.Health, err error) {
+	projecting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	shared := newSharedScan(source.Records, ended)
+	var ours *projection
+	var unprojected error
+	go func() {
+		defer close(ended)
+		ours, unprojected = project(projecting, dir, shared.second())
+	}()
+	source.Records = shared
+	h, err = audit.Fsck(ctx, source, keys, progress)
+	if err != nil || !h.OK {
+		cancel()
+	}
+	<-ended
+	if ours != nil {
+		defer func() { err = errors.Join(err, ours.Close()) }()
+	}
+	if err != nil || !h.OK {
+		return h, err
+	}
+	bad := &audit.Bad{Position: -1}
+	if unprojected != nil {
+		bad.Reason, err = unprojected.Error(), ctx.Err()
+	} else {
+		bad, err = compareProjections(ctx, dir, ours, &h)
+	}
 	if bad != nil {
 		h.OK, h.FirstBad = false, bad
 	}
 	return h, err
 }
 
-// compareProjections makes all documents again and compares them with a copy of the existing ones.
-func compareProjections(ctx context.Context, dir string, records storage.Records, h *audit.Health) (bad *audit.Bad, err error) {
-	ours, err := project(ctx, dir, records)
-	if err != nil {
-		return &audit.Bad{Position: -1, Reason: err.Error()}, ctx.Err()
-	}
-	defer func() { err = errors.Join(err, ours.Close()) }()
+// compareProjections compares all documents, made again, with a copy of the existing ones.
+func compareProjections(ctx context.Context, dir string, ours *projection, h *audit.Health) (bad *audit.Bad, err error) {
 	theirs, err := ours.beside(ctx, datadir.DocumentsFile(dir))
 	if err != nil {
 		return &audit.Bad{Position: -1, Reason: fmt.Sprintf("documents.db: %v", err)}, ctx.Err()

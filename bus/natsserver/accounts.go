@@ -90,16 +90,17 @@ func eventsCrossings() []crossing {
 		{subject: eventsAll, account: accountEvents, by: []string{accountTeller}},
 		{subject: "$JS.ACK." + bus.EventsStream + ".*.>", account: accountEvents, by: []string{accountHearers}},
 	}
-	ask := func(by, what string, stream bool) {
-		out = append(out, crossing{subject: jetStreamAPI + what, called: bus.EventsAPI + "." + what, account: accountEvents, by: []string{by}, stream: stream})
+	ask := func(what string, stream bool, by ...string) {
+		out = append(out, crossing{subject: jetStreamAPI + what, called: bus.EventsAPI + "." + what, account: accountEvents, by: by, stream: stream})
 	}
 	for _, verb := range []string{"STREAM.CREATE.", "STREAM.INFO.", "STREAM.MSG.GET.", "STREAM.PURGE."} {
-		ask(accountTeller, verb+bus.EventsStream, false)
+		ask(verb+bus.EventsStream, false, accountTeller)
 	}
-	ask(accountHearers, "CONSUMER.CREATE."+bus.EventsStream+".*."+eventsAll, false)
-	ask(accountHearers, "CONSUMER.INFO."+bus.EventsStream+".*", false)
-	ask(accountHearers, "CONSUMER.MSG.NEXT."+bus.EventsStream+".*", true)
-	ask(accountHearers, "CONSUMER.DELETE."+bus.EventsStream+".*", false)
+	// The publisher measures the shares of tenants.
+	ask("CONSUMER.CREATE."+bus.EventsStream+".*."+eventsAll, false, accountHearers, accountTeller)
+	ask("CONSUMER.INFO."+bus.EventsStream+".*", false, accountHearers)
+	ask("CONSUMER.MSG.NEXT."+bus.EventsStream+".*", true, accountHearers, accountTeller)
+	ask("CONSUMER.DELETE."+bus.EventsStream+".*", false, accountHearers, accountTeller)
 	return out
 }
 

@@ -229,7 +229,7 @@ func TestAskTooMany(t *testing.T) {
 		t.Errorf("asked %+v, step.finish %+v, answer %q", asked, own, got.Response)
 	}
 	if n := len(got.called("agent.ask")); n != 2 {
-		t.Errorf("%d orders", n)
+		t.Errorf("%d intents", n)
 	}
 }
 

@@ -65,6 +65,13 @@ func TestTenancy(t *testing.T) {
 				}
 			}
 		}
+		for path, body := range map[string]any{"/patch": map[string]any{"patch_version": "0.1", "add_nodes": []any{}, "add_edges": []any{}, "remove_edges": []any{map[string]string{"from": "a", "to": "b"}}, "justification": "j"}, "/replay": map[string]any{"from_node": "1", "mode": "freeze"}} {
+			for what, id := range map[string]string{"her plan": hers.PlanID, "no plan": "plan_000mx0zw1j647tf2kobh4agiwf"} {
+				if status, p := s.call(who, http.MethodPost, "/v1/runs/"+id+path, body, nil); status != http.StatusNotFound || p.Code != intents.NotFound || p.Detail != "no such plan or run of this user" {
+					t.Errorf("%s: POST %s of %s: HTTP %d %+v", name, path, what, status, p)
+				}
+			}
+		}
 		if found := s.memories(who); len(found) != 0 {
 			t.Errorf("%s: memories %+v", name, found)
 		}

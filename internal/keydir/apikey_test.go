@@ -21,6 +21,7 @@ func TestCheckAPIKey(t *testing.T) {
 		"abcdefghijklmnopqrstuvwxyz0123456789", "passwordPasswordpassword12345678", "changeme-changeme-changeme-changeme", "aaaaaaaaaaaabbbbbbbbbbbbcccccccccccc1234567890", strings.Repeat("0f4c2b7a", 8),
 		"correct-horse", "correct-horse-battery-staple", "CorrectHorseBatteryStaple2026!", "c0rr3ct.h0rs3.b4tt3ry.st4pl3", "password-password-password", "passwordpasswordpassword", "P@ssw0rdP@ssw0rd1234567890",
 		"my-secret-api-key-for-production", "0123456789abcdef-the-key-of-a-secret-manager", "qwertyuiopasdfghjklzxcvbnm1234567890", "letmein_letmein_letmein_please",
+		"geheimesschluesselwort-fuer-die-abteilung", "mein-schatz-ist-heute-nicht-hier-geheim", "motdepassesupersecretdelaboite", "contrasenaparalosclientes",
 	} {
 		if err := CheckAPIKey(key); !errors.Is(err, ErrWeakKey) {
 			t.Errorf("%q: %v", key, err)

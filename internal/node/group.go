@@ -75,21 +75,30 @@ func (g *group) serve(name string, fn func(context.Context, chan<- struct{}) err
 	}
 }
 
-// httpGrace is how long running requests may take to end.
-const httpGrace = 3 * time.Second
+// answerGrace is how long running requests may take to end by themselves; then their contexts end
+// with clock.ErrStopping, so that each can still answer. httpGrace is how long all of that may
+// take.
+const (
+	answerGrace = 2 * time.Second
+	httpGrace   = 3 * time.Second
+)
 
 // http serves HTTP.
 func (g *group) http(name string, s *http.Server, l net.Listener) {
-	s.BaseContext = func(net.Listener) context.Context { return clock.Lasting(g.ctx) }
+	base, end := context.WithCancelCause(clock.Lasting(g.ctx))
+	s.BaseContext = func(net.Listener) context.Context { return base }
 	g.run(name, func(ctx context.Context) error {
 		stopped := make(chan error, 1)
 		go func() {
 			<-ctx.Done()
+			defer end(clock.ErrStopping) // of connections that Shutdown does not wait for
+			late := time.AfterFunc(answerGrace, func() { end(clock.ErrStopping) })
+			defer late.Stop()
 			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpGrace)
 			defer cancel()
 			err := s.Shutdown(grace)
 			if errors.Is(err, context.DeadlineExceeded) {
-				err = s.Close() // streams do not end by themselves
+				err = s.Close() // clients that do not read, or answers that come too late
 			}
 			stopped <- err
 		}()

@@ -44,7 +44,7 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	Retryable bool         `json:"retryable"`
 	IntentID  string       `json:"intent_id,omitempty"`
 	TraceID   string       `json:"trace_id,omitempty"`
-	PlanID    string       `json:"plan_id,omitempty"` // of SESSION_BUSY: the plan that is meant
+	PlanID    string       `json:"plan_id,omitempty"` // of SESSION_BUSY, and of a request that a stop leaves: the plan that is meant
 
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
 	Violations []schemas.Violation `json:"violations,omitempty"`
@@ -98,6 +98,25 @@ func FromError(err error) *Problem {
 	p.Violations, p.RetryAfter = r.Violations, r.RetryAfter
 	if r.Hint != "" {
 		p.Hint = r.Hint
+	}
+	return p
+}
+
+// retryStopped is when a service that stops is expected to be back.
+const retryStopped = 5 * time.Second
+
+// Stopped is the answer to a request whose process stops before it knows the result. The intent and
+// the plan are named where they are known.
+func Stopped(intentID, planID string) *Problem {
+	p := New(intents.InFlight, "", "the server stops, and waits for this no longer; what it has recorded goes on after its restart")
+	p.Status, p.RetryAfter, p.IntentID, p.PlanID = http.StatusServiceUnavailable, retryStopped, intentID, planID
+	switch {
+	case planID != "":
+		p.Hint = "after the restart follow it: GET /agent/plans/" + planID + "; if there is no such plan, nothing was accepted: send it again"
+	case intentID != "":
+		p.Hint = "after the restart ask for it: GET /v1/intents/" + intentID + "; if there is no such intent, nothing was accepted: send it again"
+	default:
+		p.Hint = "send it again after the restart"
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
@@ -24,11 +25,17 @@ func (s *server) batch(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	var b *intents.BatchAnswer
-	if dry {
-		b = s.cfg.Router.DryRunBatch(c.Request.Context(), raw)
-	} else {
-		b = s.cfg.Router.SubmitBatch(c.Request.Context(), raw, wait(c.GetHeader("Prefer")))
+	ctx, within := c.Request.Context(), wait(c.GetHeader("Prefer"))
+	b, ok := clock.DoUntilStop(ctx, func() *intents.BatchAnswer {
+		if dry {
+			return s.cfg.Router.DryRunBatch(ctx, raw)
+		}
+		return s.cfg.Router.SubmitBatch(ctx, raw, within)
+	})
+	if !ok || b.Code == intents.Internal && clock.Stopping(ctx) {
+		p := problem.Stopped("", "")
+		p.Hint = "after the restart send the same batch again: intents that were accepted are not carried out twice"
+		return p
 	}
 	if b.Code == intents.OK {
 		c.JSON(http.StatusOK, b)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router"
 )
@@ -29,19 +31,54 @@ func (s *server) submit(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	var a *intents.Answer
-	if dry {
-		a, err = s.cfg.Router.DryRun(c.Request.Context(), raw)
-	} else {
-		a, err = s.cfg.Router.SubmitAndWait(c.Request.Context(), raw, wait(c.GetHeader("Prefer")))
-	}
-	if err != nil {
-		a = router.RefusalAnswer(raw, err)
+	ctx, within := c.Request.Context(), wait(c.GetHeader("Prefer"))
+	a, ok := clock.DoUntilStop(ctx, func() *intents.Answer {
+		var a *intents.Answer
+		var err error
+		if dry {
+			a, err = s.cfg.Router.DryRun(ctx, raw)
+		} else {
+			a, err = s.cfg.Router.SubmitAndWait(ctx, raw, within)
+		}
+		if err != nil {
+			a = router.RefusalAnswer(raw, err)
+		}
+		return a
+	})
+	if !ok || a.Code == intents.Internal && clock.Stopping(ctx) {
+		return s.stopped(ctx, raw)
 	}
 	if a.Duplicate && a.Outcome != nil && prefers(c, duplicateConflict) {
 		return conflict(c, a)
 	}
 	return answer(c, a)
+}
+
+// joinTime bounds the wait for the state of an intent when the process stops.
+const joinTime = 300 * time.Millisecond
+
+// stopped answers the sender of an intent whose process stops before there is a result, with the
+// decision if there is one: the same intent once more joins the first.
+func (s *server) stopped(ctx context.Context, raw []byte) error {
+	u, err := intents.Parse(raw)
+	if err != nil {
+		return err
+	}
+	p := problem.Stopped(u.ID(), "")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTime)
+	defer cancel()
+	joined := make(chan *intents.Answer, 1)
+	go func() {
+		if a, err := s.cfg.Router.SubmitAndWait(ctx, raw, 0); err == nil {
+			joined <- a
+		}
+	}()
+	select {
+	case a := <-joined:
+		p.Position, p.Decision, p.Outcome, p.Receipt = a.Position, a.Decision, a.Outcome, a.Receipt
+	case <-ctx.Done():
+	}
+	return p
 }
 
 // duplicateConflict is the preference (RFC 7240) of a client that wants an error if its intent was

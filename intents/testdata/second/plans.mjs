@@ -37,7 +37,7 @@ export class Plans {
     const { plan_id } = o.args;
     const p = this.plans.get(`${o.tenant}/${plan_id}`);
     must(p, "no such plan");
-    must(p.user === o.user_id || o.key.role === "operator", "the plan belongs to another user");
+    must(p.user === o.user_id || o.key.role === "operator", "no such plan of this user");
     must((o.context.plan_id ?? plan_id) === plan_id, "context names another plan");
     return p;
   }

@@ -64,7 +64,7 @@ export class Runs {
   patch(o) {
     const p = this.state.plans.plans.get(`${o.tenant}/${o.args.run_id}`);
     must(p?.graph && !p.final && !p.replays, "no run that is under way");
-    must(p.user === o.user_id || o.key.role === "operator", "the run belongs to another user");
+    must(p.user === o.user_id || o.key.role === "operator", "no such run of this user");
     must(o.context.plan_id === undefined, "a patch that belongs to a plan");
     must(!this.failed(p), "a node has failed for good");
     const values = new Map(p.steps.map((s) => [s.id, { runs: s.status === "running", begun: s.begun || s.status !== "pending", ended: FINAL.includes(s.status) }]));
@@ -83,7 +83,7 @@ export class Runs {
     const { run_id, from_node, mode, repeat_effects = false } = o.args;
     const of = this.state.plans.plans.get(`${o.tenant}/${run_id}`);
     must(of?.graph && of.final && !of.replays, "no run that has ended and is no replay");
-    must(of.user === o.user_id || this.state.given(o, "runs:replay:any"), "the run belongs to another user");
+    must(of.user === o.user_id || this.state.given(o, "runs:replay:any"), "no such run of this user");
     must(!repeat_effects || o.released, "effects are repeated without an approval");
     must(of.steps.some((s) => s.id === from_node), "no such node");
     const p = this.open(o, of.graph);

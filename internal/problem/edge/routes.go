@@ -2,6 +2,7 @@ package edge
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/tracing"
@@ -35,15 +37,18 @@ func NewRoutes(log *slog.Logger, upload string, first ...gin.HandlerFunc) *Route
 	r.Use(trace)
 	r.Use(first...)
 	r.Use(r.recover, r.Handle(func(c *gin.Context) error { return check(c, upload) }))
-	r.NoRoute(r.Handle(func(*gin.Context) error {
-		return refuse(http.StatusNotFound, intents.NotFound, "no such path", "GET /openapi.json lists the paths")
-	}))
+	r.NoRoute(r.Handle(func(*gin.Context) error { return NoRoute() }))
 	r.NoMethod(r.Handle(func(c *gin.Context) error {
 		return refuse(http.StatusMethodNotAllowed, intents.NotFound, "no such method on this path", "use one that the path has: "+c.Writer.Header().Get("Allow"))
 	}))
 	r.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
 	r.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	return r
+}
+
+// NoRoute is the refusal of a path that has no route.
+func NoRoute() error {
+	return refuse(http.StatusNotFound, intents.NotFound, "no such path", "GET /openapi.json lists the paths")
 }
 
 // Handle answers a request with the answer of h, or with the problem of its error.
@@ -61,11 +66,12 @@ const statusClientClosed = 499
 // refuse answers with the problem of an error. An answer that has begun just ends.
 func (r *Routes) refuse(c *gin.Context, err error) {
 	c.Abort()
-	if c.Request.Context().Err() != nil {
+	ctx := c.Request.Context()
+	if ctx.Err() != nil && !clock.Stopping(ctx) {
 		c.Status(statusClientClosed)
 		return
 	}
-	p := *problem.FromError(err)
+	p := *Stopped(ctx, err)
 	if p.Code == intents.Internal {
 		r.log.ErrorContext(c.Request.Context(), "request", slog.String("route", c.FullPath()), slog.String("trace_id", Trace(c)), slog.String("error", err.Error()))
 	}
@@ -85,6 +91,16 @@ func (r *Routes) refuse(c *gin.Context, err error) {
 		return
 	}
 	p.Write(c.Writer)
+}
+
+// Stopped is the problem of an error. An error that comes of the stop of the process, which ended
+// ctx, is problem.Stopped.
+func Stopped(ctx context.Context, err error) *problem.Problem {
+	p := problem.FromError(err)
+	if clock.Stopping(ctx) && (p.Code == intents.Internal || p.Code == intents.ExecutorTimeout || p.Code == intents.DispatchUnavailable) {
+		return problem.Stopped(p.IntentID, p.PlanID)
+	}
+	return p
 }
 
 // recover turns a panic into INTERNAL. Its value may contain user data, so only its origin is

@@ -5,7 +5,7 @@ package writ.authz
 # description: The skill has no approved pin, or its description has changed since it was approved.
 # custom:
 #   id: writ.skill.unpinned
-#   hint: have an operator approve the skill with skill.approve
+#   hint: "have an operator approve the skill: writ skill approve SERVER.TOOL"
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
 	unpinned
@@ -48,7 +48,7 @@ deny contains words(rego.metadata.rule()) if {
 # description: The tenant's operators allow other skills only.
 # custom:
 #   id: writ.skill.tenant
-#   hint: ask an operator to add the skill to the tenant's data skills_allow
+#   hint: "ask an operator to add the skill to the tenant's list: writ tenant data skills_allow '[\"SERVER.TOOL\", …]'"
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
 	some skill in named
@@ -127,7 +127,9 @@ hold contains object.union(words(rego.metadata.rule()), terms) if {
 # description: The tenant wants more people to approve this than there are beside the one who asked.
 # custom:
 #   id: writ.approval.nobody
-#   hint: have an operator give people the role approver, or change the tenant's data approval
+#   hint: >-
+#     give somebody else the role: writ user put NAME --role approver, and a key to approve with: writ apikey create NAME --user NAME --role approver;
+#     or have calls wait for nobody: writ tenant data approval '{"once": false}'
 deny contains words(rego.metadata.rule()) if {
 	some rule in hold
 	count(rule.approvers) < rule.count

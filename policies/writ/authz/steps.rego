@@ -38,7 +38,7 @@ deny contains words(rego.metadata.rule()) if {
 # description: The tenant's operators allow no scripts.
 # custom:
 #   id: writ.python.off
-#   hint: plan without exec_python, or ask an operator to change the tenant's data python
+#   hint: "plan without exec_python, or ask an operator to allow it: writ tenant data python true"
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type == "exec_python"
 	tenant.python == false
