@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -18,11 +15,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/testing/ticketvectors"
-	"aob.dev/writ/schemas"
 )
 
 // acme builds the service of testdata/acme, a module of its own, at $ACME; $CATALOG is the
@@ -42,38 +34,6 @@ func acme(ts *testscript.TestScript, w *world, _ []string) {
 	ts.Check(cmd.Run())
 	ts.Setenv("ACME", binary)
 	ts.Setenv("CATALOG", filepath.Join(module, "catalog"))
-}
-
-// tickets starts a service of $CATALOG and sends it the ticket vectors: tickets refused COMMAND ARGS…
-// wants each good one carried out and each forged one refused, and tickets believed a forged one
-// carried out.
-func tickets(ts *testscript.TestScript, w *world, args []string) {
-	want(ts, args, 2, "tickets refused|believed COMMAND ARGS…")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	row, known := must[*catalog.Catalog](ts)(catalog.Open(ts.Getenv("CATALOG"))).Lookup("x.acme.echo")
-	if !known {
-		ts.Fatalf("%s has no x.acme.echo", ts.Getenv("CATALOG"))
-	}
-	check := must[*ticketvectors.Check](ts)(ticketvectors.Open(ctx, row.Executor, []string{row.Type}, json.RawMessage(`{"text":"hello"}`), slog.New(slog.DiscardHandler)))
-	defer func() { ts.Check(check.Close()) }()
-	check.Result = must[*schemas.Schema](ts)(row.ResultSchema())
-	service := exec.CommandContext(ctx, args[1], args[2:]...)
-	service.Dir, service.Stdout, service.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
-	service.Env = append(environ(ts, w), check.Env()...)
-	ts.Check(service.Start())
-	defer func() { cancel(); _ = service.Wait() }()
-	ts.Check(check.Wait(ctx))
-	believed := false
-	ts.Check(check.Run(ctx, func(r ticketvectors.Answer) {
-		believed = believed || r.Name == "ticket-forged" && r.Status == intents.Done
-		if !r.OK && args[0] == "refused" {
-			ts.Fatalf("%s (%s): expected %s, got %s %s: %s", r.Name, r.Doc, r.Expect, r.Status, r.Got, r.Reason)
-		}
-	}))
-	if believed != (args[0] == "believed") {
-		ts.Fatalf("a forged ticket was carried out: %t", believed)
-	}
 }
 
 // port finds a free port for a listener, at $PORT as host:port. It is below those that a system

@@ -84,7 +84,7 @@ func scripts(dir string) testscript.Params {
 			"get": positive(get), "upload": positive(upload), "submit": positive(submit), "followed": positive(followed), "replace": positive(replace), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"sign": positive(sign), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
-			"acme": positive(acme), "tickets": positive(tickets), "port": positive(port), "outside": positive(outside), "gone": positive(killServices), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
+			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "gone": positive(killServices), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
 			"example": positive(example), "follow": positive(follow), "helped": positive(helped), "configured": positive(configured), "unseen": positive(checkAbsent),
 			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
 			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),

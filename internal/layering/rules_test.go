@@ -80,7 +80,7 @@ var columns = []column{
 
 	{"schemas", 0, nil},
 	{"bus", 0, nil},
-	{"bus/natsserver", 0, append([]string{"internal/testing"}, drivers...)},
+	{"bus/natsserver", 0, drivers},
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
 	{"internal/embed", 1, []string{"executors/memory", "executors/knowledge", "internal"}},

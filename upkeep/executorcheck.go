@@ -1,4 +1,4 @@
-package ticketvectors
+package upkeep
 
 import (
 	"context"
@@ -15,37 +15,38 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/schemas"
 )
 
-// Check sends the vectors to an external executor, on a bus with a listener, credentials and router
-// keys of its own.
-type Check struct {
+// ExecutorCheck is a test environment for an external executor: a bus with a listener, credentials,
+// and router keys that exist for this check only. Its tickets are valid nowhere else.
+type ExecutorCheck struct {
 	// Result is the schema of the result; nil: any result is valid.
 	Result *schemas.Schema
 
 	now    func() time.Time
 	dir    string
-	keys   Keys
-	target Target
+	keys   ticketvectors.Keys
+	target ticketvectors.Target
 	server *natsserver.Server
 	conn   bus.Conn
 	http   *http.Server
 	env    []string
 }
 
-// Open prepares a check of an executor. types are those that it executes, and args are
+// OpenExecutorCheck prepares a check of an executor. types are those that it executes, and args are
 // the arguments for the first of them.
-func Open(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *Check, err error) {
-	c = &Check{now: time.Now, target: Target{Executor: name, Types: types, Args: args}}
+func OpenExecutorCheck(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *ExecutorCheck, err error) {
+	c = &ExecutorCheck{now: time.Now, target: ticketvectors.Target{Executor: name, Types: types, Args: args}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if c.keys, err = NewKeys(); err != nil {
+	if c.keys, err = ticketvectors.NewKeys(); err != nil {
 		return c, err
 	}
 	if c.dir, err = os.MkdirTemp("", "writ-check-"); err != nil {
@@ -77,7 +78,7 @@ func Open(ctx context.Context, name string, types []string, args json.RawMessage
 }
 
 // serveKeys publishes the keys as a router does.
-func (c *Check) serveKeys(ctx context.Context) (url string, err error) {
+func (c *ExecutorCheck) serveKeys(ctx context.Context) (url string, err error) {
 	doc, err := json.Marshal(c.keys.JWKS())
 	if err != nil {
 		return "", err
@@ -98,24 +99,24 @@ func (c *Check) serveKeys(ctx context.Context) (url string, err error) {
 
 // Env are the environment variables of the service: WRIT_EXECUTOR, WRIT_NATS_URL,
 // WRIT_NATS_SEED_FILE and WRIT_URL, whose /.well-known/jwks.json has keys and origin.
-func (c *Check) Env() []string { return c.env }
+func (c *ExecutorCheck) Env() []string { return c.env }
 
-// Answer of a service to one vector.
-type Answer struct {
-	Name   string
-	Doc    string
-	Expect intents.Code
-	Status intents.Status
-	Got    intents.Code
-	OK     bool // executed exactly if it had to be
-	Reason string
+// CheckResult is the answer of a service to one vector.
+type CheckResult struct {
+	Name   string         `json:"name"`
+	Doc    string         `json:"doc"`
+	Expect intents.Code   `json:"expect"`
+	Status intents.Status `json:"status"`
+	Got    intents.Code   `json:"got"`
+	OK     bool           `json:"ok"` // executed exactly if it had to be
+	Reason string         `json:"reason,omitempty"`
 }
 
 // lookPause is the pause between the checks of Wait.
 const lookPause = 50 * time.Millisecond
 
 // Wait returns when the service answers. The error is the context's.
-func (c *Check) Wait(ctx context.Context) error {
+func (c *ExecutorCheck) Wait(ctx context.Context) error {
 	for {
 		_, err := c.conn.Request(ctx, bus.Exec(c.target.Types[0]), nil)
 		if !errors.Is(err, bus.ErrNoResponders) {
@@ -131,18 +132,18 @@ func (c *Check) Wait(ctx context.Context) error {
 const answerWait = 10 * time.Second
 
 // vectors returns all vectors, as of this moment.
-func (c *Check) vectors() ([]*Vector, error) {
+func (c *ExecutorCheck) vectors() ([]*ticketvectors.Vector, error) {
 	t := c.target
 	t.Now = c.now().UTC().Truncate(time.Second)
-	list, err := Make(c.keys, t)
-	return slices.DeleteFunc(list, func(v *Vector) bool {
+	list, err := ticketvectors.Make(c.keys, t)
+	return slices.DeleteFunc(list, func(v *ticketvectors.Vector) bool {
 		return v.Name == "ok-deadline" // needs a clock that stands still
 	}), err
 }
 
 // Run sends every vector and judges the answers. Each is made when it is sent: a deadline computed
 // at the start would have passed if a service is slow, and with it every forgery's.
-func (c *Check) Run(ctx context.Context, each func(Answer)) error {
+func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
 	all, err := c.vectors()
 	if err != nil {
 		return err
@@ -170,8 +171,8 @@ func (c *Check) Run(ctx context.Context, each func(Answer)) error {
 
 // judge: a valid ticket must be executed, with a result that matches its schema; any other must
 // fail, and not by its deadline alone.
-func (c *Check) judge(v *Vector, reply []byte, err error) Answer {
-	res := Answer{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
+func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) CheckResult {
+	res := CheckResult{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
 	if err != nil {
 		res.Reason = "no answer: " + err.Error()
 		return res
@@ -195,7 +196,7 @@ func (c *Check) judge(v *Vector, reply []byte, err error) Answer {
 }
 
 // Close stops everything and removes its files.
-func (c *Check) Close() error {
+func (c *ExecutorCheck) Close() error {
 	var errs []error
 	if c.http != nil {
 		errs = append(errs, c.http.Close())
