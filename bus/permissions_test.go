@@ -54,18 +54,23 @@ var allowed = map[string]struct{ asks, serves may }{
 		serves: may{subscribe: []string{"writ.agent.task task", "writ.agent.task.{me} task", "writ.grant.task.{me} task", "$SRV.PING", "$SRV.INFO.writ-task"}},
 	},
 	"python": {serves: may{
+		publish:   []string{"writ.log.python"},
 		subscribe: []string{"writ.exec.exec_python python", "$SRV.PING", "$SRV.INFO.writ-python"},
 	}},
 	"memory": {serves: may{
+		publish:   []string{"writ.log.memory"},
 		subscribe: []string{"writ.exec.write_memory memory", "writ.exec.memory.query memory", "$SRV.PING", "$SRV.INFO.writ-memory"},
 	}},
 	"logs": {serves: may{
-		subscribe: []string{"writ.exec.logs.stream logs", "writ.logs.{me} logs", "$SRV.PING", "$SRV.INFO.writ-logs"},
+		publish:   []string{"writ.log.logs"},
+		subscribe: []string{"writ.exec.logs.stream logs", "writ.log.*", "writ.log.>", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.logs.{me} logs", "$SRV.PING", "$SRV.INFO.writ-logs"},
 	}},
 	"skills": {serves: may{
+		publish:   []string{"writ.log.skills"},
 		subscribe: []string{"writ.exec.skill.call skills", "writ.exec.skills skills", "$SRV.PING"},
 	}},
 	externalName: {serves: may{
+		publish:   []string{"writ.log.x-acme"},
 		subscribe: []string{"writ.exec.x.acme.echo x-acme", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
 	}},
 	"router": {serves: may{
@@ -119,7 +124,7 @@ var heardBy = []string{
 var subjects = []string{
 	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.registry", "writ.directory.*", "writ.plans.silent",
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
-	"writ.exec.logs.stream", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
+	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.workflow", "writ.agent.*", "writ.agent.task.*",
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1", "writ.agent.workflow.p1",
 	"writ.events.acme.step", "writ.events.other.step", "writ.events.acme.>", "writ.events.>", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS",

@@ -17,6 +17,7 @@ const (
 	ClientPlans        = "writ.client.plans"        // request: ClientPlan; reply: ClientPlanReply
 	clientPrefix       = "writ.client.calls."       // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
 	execPrefix         = "writ.exec."               // writ.exec.<type>: request: a dispatch; reply: a report
+	logPrefix          = "writ.log."                // writ.log.<executor>: log lines of an intent in execution; no reply
 	logsPrefix         = "writ.logs."               // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
 	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: PlanDispatch
 	producePrefix      = "writ.produce."            // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
@@ -53,6 +54,9 @@ func Exec(typ string) string { return execPrefix + typ }
 // SkillVersions is the subject on which the skills executor reports the skill versions that
 // servers declare.
 const SkillVersions = execPrefix + "skills"
+
+// Log returns the subject on which an executor publishes log lines while it executes an intent.
+func Log(executor string) string { return logPrefix + executor }
 
 // LogStreams is the service of the executor logs from which the gateway reads streams.
 const LogStreams = "log-streams"

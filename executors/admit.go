@@ -53,7 +53,10 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Intent, left time.Durat
 		return nil, 0, intents.Refuse(intents.ExecutorTimeout, "", "the deadline has passed; nothing was started")
 	}
 	o = newIntent(t, b)
-	o.log = &lineLog{now: s.cfg.Now, kept: intents.Keepable(t.Obligations)}
+	o.log = &lineLog{header: LogChunk{Position: t.Position, Attempt: t.Attempt, Ticket: d.Ticket}, now: s.cfg.Now, kept: intents.Keepable(t.Obligations)}
+	if s.cfg.Bus != nil {
+		o.log.publish = s.publish
+	}
 	return o, left, nil
 }
 

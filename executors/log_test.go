@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/testing/executortest"
@@ -84,5 +87,76 @@ func TestLinesOfAReport(t *testing.T) {
 	masked := intents.Ticket{Obligations: []intents.Obligation{{Name: "mask", Value: "/output"}}}
 	if got := written(t, masked, func(o *executors.Intent) { o.Write(intents.LevelInfo, "s", "secret", nil) }); len(got) != 0 {
 		t.Errorf("under a mask: %q", texts(got))
+	}
+}
+
+// While an intent runs its lines are published: the first with the ticket, each once and in order,
+// and at the end that there are no more.
+func TestLinesWhileItRuns(t *testing.T) {
+	server, err := natsserver.Start(t.Context(), natsserver.Options{
+		Dir: t.TempDir(), Executors: map[string][]string{"python": {"exec_python"}, "logs": {"logs.stream"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	connect := func(user string) bus.Conn {
+		c, err := server.Connect(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	heard, listening, ended := make(chan executors.LogChunk, 100), make(chan struct{}), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ear := connect("logs")
+	go func() {
+		ended <- bus.Listen(ctx, ear, bus.Log("*"), listening, func(subject string, data []byte) {
+			var w executors.LogChunk
+			if err := json.Unmarshal(data, &w); err != nil || subject != bus.Log("python") {
+				t.Errorf("%s: %v", subject, err)
+			}
+			heard <- w
+		})
+	}()
+	<-listening
+
+	next := make(chan struct{})
+	handlers := map[string]executors.Handler{"exec_python": func(_ context.Context, o *executors.Intent) (*executors.Result, error) {
+		for n := range 3 {
+			o.Write(intents.LevelInfo, "python:stderr", fmt.Sprint(n), nil)
+			<-next
+		}
+		return &executors.Result{Value: map[string]any{"output": 1}}, nil
+	}}
+	e := executortest.New(t, "python", nil, handlers)
+	if e.Service, err = executors.New(executors.Config{Bus: connect("python"), Name: "python", Version: "1.0.0", RouterKeys: e.Keys(), Origin: executortest.Origin, Now: time.Now}, handlers); err != nil {
+		t.Fatal(err)
+	}
+	reported := make(chan intents.Report, 1)
+	go func() {
+		reported <- e.Do(t, executortest.Intent{Type: "exec_python", Args: map[string]string{"script": "print(1)"}, Position: 7})
+	}()
+	var got []string
+	for first := true; len(got) < 3; first = false {
+		w := <-heard
+		if (w.Ticket != "") != first || w.First != len(got) || w.Position != 7 || w.Attempt != 1 || w.Ended {
+			t.Errorf("%+v", w)
+		}
+		for _, l := range w.Lines {
+			got = append(got, l.Text)
+		}
+		next <- struct{}{}
+	}
+	if d := cmp.Diff([]string{"0", "1", "2"}, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if w, report := <-heard, <-reported; !w.Ended || len(w.Lines) > 0 || len(report.Lines) != 3 {
+		t.Errorf("%+v, %d lines in the report", w, len(report.Lines))
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

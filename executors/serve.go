@@ -142,6 +142,17 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 }
 
+// publish sends lines of an intent to its followers.
+func (s *Service) publish(w LogChunk) {
+	raw, err := intents.MarshalPlain(w)
+	if err == nil {
+		err = s.cfg.Bus.Publish(bus.Log(s.cfg.Name), raw)
+	}
+	if err != nil {
+		s.cfg.Log.Warn("lines are not shown before their intent ends", slog.String("error", err.Error()))
+	}
+}
+
 // run calls the handler. A panic fails this intent and not the service. Its text may contain values
 // of the intent and is discarded: the log has its type and where it was raised.
 func (s *Service) run(ctx context.Context, o *Intent) (r intents.Report) {

@@ -61,6 +61,9 @@ func (l *Lines) Add(x Line) bool {
 	return true
 }
 
+// Kept returns the retained lines. Do not modify.
+func (l *Lines) Kept() []Line { return l.kept }
+
 // All returns the retained lines and, where others were omitted, one that reports it.
 func (l *Lines) All(now time.Time) []Line {
 	if l.leftOut == 0 {

@@ -82,7 +82,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	case Skills:
 		r.subscribe = append(r.subscribe, queued(bus.SkillVersions, role))
 	case Logs:
-		r.subscribe = append(append(r.subscribe, queued(bus.Logs(instance), role)), discoverable(bus.LogStreams)...)
+		r.subscribe = append(append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role)), discoverable(bus.LogStreams)...)
 		r.replies = 2 // two services share its connection, and both answer requests to all
 	}
 	return r, r
@@ -131,13 +131,14 @@ func driver(role, instance string) *right {
 	return r
 }
 
-// executor may receive intents of its own types and reply; it can request nothing.
+// executor may receive intents of its own types, reply, and publish log lines meanwhile; it can
+// request nothing.
 func executor(name string, types []string) *right {
 	subjects := discoverable(name)
 	for _, typ := range types {
 		subjects = append(subjects, queued(bus.Exec(typ), name))
 	}
-	return &right{account: accountExec, subscribe: subjects, answers: intentTime}
+	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: intentTime}
 }
 
 // Subjects that routers of a cell write, and on which they report to each other that they are

@@ -1,6 +1,7 @@
 // Package logs follows the logs of runs. A log is the lines that scripts and skill servers
 // wrote while the intents of a run were carried out. The record has them, part of each intent's
-// outcome, and so the events of type log.line.
+// outcome, and so the events of type log.line; while an intent is open its executor publishes
+// them, too.
 //
 // logs.stream makes the address of a stream, which can be opened once within Life by the user who
 // requested it: through the same client or, if an operator's key signed the intent, through any
@@ -48,17 +49,20 @@ var shares = ratelimit.Shares{All: maxStreams, Tenant: maxStreams / 4, Key: 50}
 
 // Config of the executor. All members but Log are required.
 type Config struct {
-	Documents storage.Documents
-	Reached   func() int64  // position before which all records are in Documents
-	Base      func() string // URL of the gateway: http://host:port
-	Instance  string        // of this process, on the bus
-	Now       func() time.Time
-	Log       *slog.Logger
+	Documents  storage.Documents
+	Reached    func() int64 // position before which all records are in Documents
+	RouterKeys intents.Keys // keys that may sign tickets
+	Origin     string
+	Base       func() string // URL of the gateway: http://host:port
+	Instance   string        // of this process, on the bus
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // Logs carries out logs.stream, and has the streams.
 type Logs struct {
 	Config
+	live live
 
 	mu       sync.Mutex // guards streams
 	streams  *ratelimit.Table[*stream]
@@ -67,7 +71,7 @@ type Logs struct {
 
 // New makes an executor without streams.
 func New(cfg Config) *Logs {
-	return &Logs{Config: cfg, streams: ratelimit.NewTable[*stream](shares, nil), stopping: make(chan struct{})}
+	return &Logs{Config: cfg, live: live{intents: ratelimit.NewTable[*writing](writingShares, nil)}, streams: ratelimit.NewTable[*stream](shares, nil), stopping: make(chan struct{})}
 }
 
 // Handlers of the executor.
@@ -75,14 +79,27 @@ func (l *Logs) Handlers() map[string]executors.Handler {
 	return map[string]executors.Handler{"logs.stream": executors.WithArgs(l.stream)}
 }
 
-// Serve takes the gateway's questions, until ctx ends.
+// Serve takes the lines of other executors and the gateway's questions, until ctx ends.
 func (l *Logs) Serve(ctx context.Context, c bus.Conn, ready chan<- struct{}) error {
 	stop := context.AfterFunc(ctx, func() { close(l.stopping) })
 	defer stop()
-	return c.Serve(ctx, bus.Service{
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listening, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- bus.Listen(ctx, c, bus.Log("*"), listening, func(subject string, data []byte) { l.written(subject[len(bus.Log("")):], data) })
+	}()
+	select {
+	case <-listening:
+	case err := <-ended:
+		return err
+	}
+	err := c.Serve(ctx, bus.Service{
 		Name: bus.ServiceName(bus.LogStreams), Version: "1.0.0", Description: "lines of logs, for the gateway", Queue: Name, Workers: maxStreams,
 		Endpoints: map[string]bus.Handler{bus.Logs(l.Instance): l.answer},
 	}, ready)
+	cancel()
+	return errors.Join(err, <-ended)
 }
 
 // stream makes a stream of a run that the actor may see.
@@ -97,7 +114,7 @@ func (l *Logs) stream(ctx context.Context, o *executors.Intent, args catalog.Log
 	}
 	s := &stream{
 		tenant: actor.Tenant, user: actor.UserID, client: o.Ticket.Client, plan: args.RunID, filter: args.Filter, node: args.NodeID,
-		requested: l.Now(), until: l.Now().Add(Life),
+		requested: l.Now(), until: l.Now().Add(Life), liveMarks: map[int64]mark{}, done: map[int64]bool{},
 	}
 	id := l.Instance + "." + rand.Text()
 	l.mu.Lock()
@@ -175,7 +192,10 @@ func (l *Logs) open(q bus.LogsRequest) (bus.LogsReply, error) {
 	}
 	l.streams.Get(q.ID)
 	s.opened, s.until = true, l.Now().Add(idle)
-	s.at = after
+	s.floor = after
+	for of, m := range after.Live {
+		s.liveMarks[of] = m
+	}
 	return bus.LogsReply{Since: s.requested.Unix()}, nil
 }
 
@@ -208,7 +228,7 @@ func (l *Logs) next(ctx context.Context, q bus.LogsRequest) (bus.LogsReply, erro
 		if err != nil || len(reply.Lines) > 0 || reply.Ended || q.Now {
 			return reply, err
 		}
-		for same := true; same; same = s.reached == l.Reached() {
+		for changed := false; !changed; changed = l.changed(s) {
 			select {
 			case <-wait.C:
 				return bus.LogsReply{}, nil

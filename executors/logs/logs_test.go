@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/executortest"
@@ -59,13 +59,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart is another process of the executor: streams are gone.
+// restart is another process of the executor: streams and lines of open intents are gone.
 func (w *world) restart() {
 	w.Logs = New(Config{
-		Documents: w.docs, Reached: func() int64 { return w.next }, Base: func() string { return "https://writ.example" },
+		Documents: w.docs, Reached: func() int64 { return w.next }, Origin: executortest.Origin, Base: func() string { return "https://writ.example" },
 		Instance: "i1", Now: func() time.Time { return w.now },
 	})
 	w.ex = executortest.New(w.t, Name, w.Now, w.Handlers())
+	w.RouterKeys = w.ex.Keys()
 }
 
 // put is the plan of ana, whose second step is called build.
@@ -117,6 +118,31 @@ func textLines(texts ...string) (out []intents.Line) {
 		out = append(out, l)
 	}
 	return out
+}
+
+// write publishes lines of an open intent as its executor does.
+func (w *world) write(of int64, attempt, step, first int, lines []intents.Line, change ...func(*intents.Ticket, *executors.LogChunk, *string)) {
+	w.t.Helper()
+	t := intents.Ticket{
+		Issuer: executortest.Origin, IntentID: intents.Digest(nil), Type: "exec_python", Executor: "python", Actor: intents.Principal{Tenant: "acme", UserID: "ana"},
+		Position: of, Attempt: attempt, Deadline: w.now.Add(time.Minute), PolicyDigest: intents.Digest(nil),
+		Scope: &intents.TaskScopeClaim{Plan: run, Step: step, Task: "task_1", Skills: []string{}},
+	}
+	x, by := executors.LogChunk{Position: of, Attempt: attempt, First: first, Lines: lines}, "python"
+	for _, f := range change {
+		f(&t, &x, &by)
+	}
+	var err error
+	if first == 0 && x.Ticket == "" {
+		if x.Ticket, err = intents.IssueTicket(w.ex.Router, t); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	raw, err := json.Marshal(x)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.written(by, raw)
 }
 
 // intent makes a stream and gives its id.
@@ -320,15 +346,17 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// Filters hold, and the end of the run ends the log.
+// Filters hold for lines of the record and of open intents, and the end of the run ends the log.
 func TestFilters(t *testing.T) {
 	w := newWorld(t)
 	w.record(3, 1, 1, textLines("one", "error two")...)
 	w.record(4, 1, 2, append(textLines("three"), intents.Line{Level: intents.LevelError, Source: intents.SourceWrit, Text: "error failed"})...)
-	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsAll}, ""), "one", "error two", "three", "error failed")
-	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsErrors}, ""), "error two", "error failed")
-	w.want(w.opened(catalog.LogsStream{NodeID: "build"}, ""), "three", "error failed")
-	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsErrors, NodeID: "build"}, ""), "error failed")
+	w.write(8, 1, 2, 0, textLines("four", "error five"))
+	w.write(9, 1, 1, 0, textLines("six"))
+	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsAll}, ""), "one", "error two", "three", "error failed", "four", "error five", "six")
+	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsErrors}, ""), "error two", "error failed", "error five")
+	w.want(w.opened(catalog.LogsStream{NodeID: "build"}, ""), "three", "error failed", "four", "error five")
+	w.want(w.opened(catalog.LogsStream{Filter: catalog.LogsErrors, NodeID: "build"}, ""), "error failed", "error five")
 	id := w.opened(catalog.LogsStream{}, "")
 	w.put(catalog.PlanComplete)
 	if _, _, over := w.texts(id); !over {
@@ -339,13 +367,76 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestOnceInOrder: whenever intents end, the process is restarted and a follower goes on with
-// another stream, it sees each line of the record once and in order.
+// TestLinesHaveShares: however many intents of others have lines in memory, those of another
+// tenant's intents are shown as they come.
+func TestLinesHaveShares(t *testing.T) {
+	w := newWorld(t)
+	flood := func(from, n int) {
+		for i := range n {
+			w.write(int64(from+i), 1, 1, 0, textLines("theirs"), func(t *intents.Ticket, _ *executors.LogChunk, _ *string) {
+				t.Actor.Tenant, t.Scope.Plan = "greedy", fmt.Sprint("plan_", i%16)
+			})
+		}
+	}
+	flood(100, writingShares.All+10)
+	w.write(8, 1, 1, 0, textLines("one"))
+	flood(5000, writingShares.All)
+	if n := w.live.intents.Len(); n != writingShares.Tenant+1 {
+		t.Errorf("lines of %d intents are in memory", n)
+	}
+	w.want(w.opened(catalog.LogsStream{}, ""), "one")
+}
+
+// Published lines count only of an intent that the router gave to that executor, while it may run.
+func TestAcceptedLines(t *testing.T) {
+	stranger, err := intents.GenerateSigner(intents.RoleRouter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*intents.Ticket, *executors.LogChunk, *string){
+		"another executor":   func(_ *intents.Ticket, _ *executors.LogChunk, by *string) { *by = "x-acme" },
+		"another position":   func(_ *intents.Ticket, x *executors.LogChunk, _ *string) { x.Position++ },
+		"another attempt":    func(_ *intents.Ticket, x *executors.LogChunk, _ *string) { x.Attempt++ },
+		"another log":        func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Issuer = "writ/other" },
+		"after its deadline": func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Deadline = t.Deadline.Add(-time.Hour) },
+		"of no task":         func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Scope = nil },
+		"of another plan":    func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Scope.Plan = "plan_2" },
+		"of another tenant":  func(t *intents.Ticket, _ *executors.LogChunk, _ *string) { t.Actor.Tenant = "other" },
+		"under a mask": func(t *intents.Ticket, _ *executors.LogChunk, _ *string) {
+			t.Obligations = []intents.Obligation{{Name: "mask", Value: "/x"}}
+		},
+		"without a ticket": func(_ *intents.Ticket, x *executors.LogChunk, _ *string) { x.Ticket = "none" },
+		"with a ticket of a key": func(t *intents.Ticket, x *executors.LogChunk, _ *string) {
+			x.Ticket, _ = intents.IssueTicket(stranger, *t)
+		},
+	} {
+		w := newWorld(t)
+		w.write(8, 1, 1, 0, textLines("forged"), change)
+		if got, _, _ := w.texts(w.opened(catalog.LogsStream{}, "")); len(got) != 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	w := newWorld(t)
+	w.write(8, 1, 1, 0, textLines("one"))
+	w.write(8, 1, 1, 2, textLines("three")) // the second was lost
+	w.write(8, 1, 1, 3, textLines("four"))
+	w.want(w.opened(catalog.LogsStream{}, ""), "one")
+}
+
+// TestOnceInOrder: whenever lines come, intents end, the process is restarted and a follower goes
+// on with another stream, it sees each line of the record once and those of an intent in order.
+// What it saw of an attempt that the record does not have came before the record's.
 func TestOnceInOrder(t *testing.T) {
 	lines, streams := 0, 0
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t)
+		type open struct {
+			position       int64
+			attempt, wrote int
+			lines          []intents.Line
+		}
+		var list []*open
 		var want, got []string
 		id, cursor := w.opened(catalog.LogsStream{}, ""), ""
 		read := func() {
@@ -354,18 +445,40 @@ func TestOnceInOrder(t *testing.T) {
 				cursor = last
 			}
 		}
-		for of := range int64(60) {
+		of := int64(0)
+		for range 60 {
 			switch k := r.IntN(10); {
-			case k < 6:
-				var texts []string
+			case k < 2 && len(list) < 4:
+				of++
+				o := &open{position: of, attempt: 1}
 				for n := range r.IntN(5) {
-					texts = append(texts, fmt.Sprintf("%d/%d", of, n))
+					o.lines = append(o.lines, textLines(fmt.Sprintf("%d/%d", of, n))...)
 				}
-				w.record(of, 1, 1, textLines(texts...)...)
-				want = append(want, texts...)
-			case k < 8:
-				if k == 7 {
-					w.restart()
+				list = append(list, o)
+			case k < 5 && len(list) > 0:
+				o := list[r.IntN(len(list))]
+				if n := o.wrote + r.IntN(len(o.lines)-o.wrote+1); n > o.wrote {
+					w.write(o.position, o.attempt, 1, o.wrote, o.lines[o.wrote:n])
+					o.wrote = n
+				}
+			case k < 7 && len(list) > 0:
+				i := r.IntN(len(list))
+				o := list[i]
+				w.record(o.position, o.attempt, 1, o.lines...)
+				for _, l := range o.lines {
+					want = append(want, l.Text)
+				}
+				list = append(list[:i], list[i+1:]...)
+			case k == 7:
+				id = w.opened(catalog.LogsStream{}, cursor)
+				streams++
+			case k == 8 && r.IntN(3) == 0:
+				w.restart()
+				for _, o := range list { // each is carried out again
+					o.attempt, o.wrote = o.attempt+1, 0
+					for n := range o.lines {
+						o.lines[n].Text = fmt.Sprintf("%d/%d of attempt %d", o.position, n, o.attempt)
+					}
 				}
 				id = w.opened(catalog.LogsStream{}, cursor)
 				streams++
@@ -373,9 +486,28 @@ func TestOnceInOrder(t *testing.T) {
 				read()
 			}
 		}
+		for _, o := range list {
+			w.record(o.position, o.attempt, 1, o.lines...)
+			for _, l := range o.lines {
+				want = append(want, l.Text)
+			}
+		}
 		read()
-		if lines += len(want); !slices.Equal(want, got) {
-			t.Fatalf("seed %d: %s", seed, cmp.Diff(want, got))
+		lines += len(want)
+		at := map[string]int{}
+		for i, text := range got {
+			if _, twice := at[text]; twice {
+				t.Fatalf("seed %d: %q twice in %q", seed, text, got)
+			}
+			at[text] = i
+		}
+		for i, text := range want {
+			if _, there := at[text]; !there {
+				t.Fatalf("seed %d: %q is missing in %q", seed, text, got)
+			}
+			if i > 0 && strings.Split(want[i-1], "/")[0] == strings.Split(text, "/")[0] && at[want[i-1]] > at[text] {
+				t.Fatalf("seed %d: %q before %q", seed, text, want[i-1])
+			}
 		}
 	}
 	if lines < 200 || streams < 50 {

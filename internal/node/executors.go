@@ -122,7 +122,7 @@ func (n *Node) startLogs(g *group) (*logs.Logs, error) {
 		return nil, err
 	}
 	l := logs.New(logs.Config{
-		Documents: n.documents, Reached: n.reached, Base: n.base, Instance: conn.Instance(), Now: n.cfg.Now, Log: n.cfg.Log,
+		Documents: n.documents, Reached: n.reached, RouterKeys: n.trust, Origin: n.Origin(), Base: n.base, Instance: conn.Instance(), Now: n.cfg.Now, Log: n.cfg.Log,
 	})
 	return l, g.serve("logs", func(ctx context.Context, ready chan<- struct{}) error { return l.Serve(ctx, conn, ready) })
 }
