@@ -92,7 +92,7 @@ var recorded = []vector{
 	signed("argument too much", intents.SchemaInvalid, "/intent/args/colour", func(_ *routertest.World, o *routertest.Intent) {
 		o.Args = map[string]string{"query": "q", "colour": "red"}
 	}),
-	signed("illegal move", intents.MalformedArgs, "/intent/args/plan_id", func(w *routertest.World, o *routertest.Intent) {
+	signed("illegal transition", intents.TaskScope, "/intent/args/plan_id", func(w *routertest.World, o *routertest.Intent) {
 		o.By, o.Type, o.Args = w.Manager, "plan.claim", catalog.PlanClaim{PlanID: routertest.PlanID("p9"), Epoch: 1, Driver: "d1"}
 	}),
 	signed("key of another intent", intents.ConflictIdempotency, "/constraints/idempotency_key", func(w *routertest.World, o *routertest.Intent) {

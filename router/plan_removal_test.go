@@ -100,7 +100,7 @@ func TestLongClosedPlan(t *testing.T) {
 		again := on.OpenIntent()
 		again.Key = "again"
 		w.Want(w.Do(again), intents.MalformedArgs)
-		w.Want(w.Do(routertest.Intent{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: p.ID}}), intents.MalformedArgs)
+		w.Want(w.Do(routertest.Intent{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: p.ID}}), intents.TaskScope)
 		w.Want(read(w, "plan.get", catalog.PlanGet{PlanID: p.ID}, p.ID), intents.TaskScope)
 		w.Want(read(w, "plan.get", catalog.PlanGet{PlanID: p.ID}, ""), intents.OK)
 		w.Want(read(w, "memory.query", catalog.MemoryQuery{Text: "quakes"}, ""), intents.OK)

@@ -111,7 +111,7 @@ func TestCounterRecords(t *testing.T) {
 		}
 		denied := w.Sign(routertest.Intent{By: w.Manager, Type: "plan.claim", Args: catalog.PlanClaim{PlanID: routertest.PlanID("p9"), Epoch: 1, Driver: "d"}})
 		for range 3 {
-			w.Want(w.Send(denied), intents.MalformedArgs)
+			w.Want(w.Send(denied), intents.TaskScope)
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -119,7 +119,7 @@ func TestCounterRecords(t *testing.T) {
 		if len(got) != 1 || w.Journal.Next()-before != 2 {
 			t.Fatalf("%d counter records, %d records", len(got), w.Journal.Next()-before)
 		}
-		want := map[intents.Code]int64{intents.RateLimited: 500, intents.SchemaInvalid: 500, intents.MalformedArgs: 2}
+		want := map[intents.Code]int64{intents.RateLimited: 500, intents.SchemaInvalid: 500, intents.TaskScope: 2}
 		if fmt.Sprint(got[0].Refused) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v", got[0].Refused, want)
 		}
