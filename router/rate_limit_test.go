@@ -141,7 +141,7 @@ func TestCounterRecords(t *testing.T) {
 		if len(counters(w)) != n+1 {
 			t.Error("what was counted last is lost by a stop")
 		}
-		if c := w.Router.Counts(); c.Refused[intents.RateLimited] != 505 || c.Refused[intents.MalformedArgs] != 3 {
+		if c := w.Router.Counts(); c.Refused[intents.RateLimited] != 505 || c.Refused[intents.TaskScope] != 3 {
 			t.Errorf("%+v", c.Refused)
 		}
 		w.Restart() // applies them
