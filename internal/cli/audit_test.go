@@ -78,11 +78,10 @@ func TestAudit(t *testing.T) {
 		t.Errorf("changed: %+v", r)
 	}
 	for name, c := range map[string][]string{
-		"no bundle":      {"audit", "verify", trust},
-		"no file":        {"audit", "verify", filepath.Join(empty, "none")},
-		"no trust":       {"audit", "verify", bundle, "--trust", bundle},
-		"no data":        {"audit", "export", "--data", filepath.Join(empty, "none")},
-		"no policy tree": {"audit", "replay", bundle, "--policy", empty},
+		"no bundle": {"audit", "verify", trust},
+		"no file":   {"audit", "verify", filepath.Join(empty, "none")},
+		"no trust":  {"audit", "verify", bundle, "--trust", bundle},
+		"no data":   {"audit", "export", "--data", filepath.Join(empty, "none")},
 	} {
 		if r := writ(t, c...); r.code != ExitMalformed || r.out != "" || r.err == "" {
 			t.Errorf("%s: %+v", name, r)

@@ -123,7 +123,11 @@ func needed(c *cobra.Command) (args []string) {
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil {
-			args = append(args, "--"+f.Name, "x")
+			value := "x"
+			if f.Value.Type() == "int64" {
+				value = "7"
+			}
+			args = append(args, "--"+f.Name, value)
 		}
 	})
 	return args
