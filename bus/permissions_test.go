@@ -92,8 +92,10 @@ var allowed = map[string]struct{ asks, serves may }{
 		},
 	}},
 	"teller": {asks: may{
-		publish: []string{"writ.events.acme.step", "writ.events.other.step", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS", "writ.jetstream.STREAM.PURGE.EVENTS",
-			"writ.jetstream.CONSUMER.CREATE.EVENTS.c.writ.events.acme.step", "writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.c", "writ.jetstream.CONSUMER.DELETE.EVENTS.c"},
+		publish: []string{
+			"writ.events.acme.step", "writ.events.other.step", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS", "writ.jetstream.STREAM.PURGE.EVENTS",
+			"writ.jetstream.CONSUMER.CREATE.EVENTS.c.writ.events.acme.step", "writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.c", "writ.jetstream.CONSUMER.DELETE.EVENTS.c",
+		},
 		subscribe: []string{"_INBOX_teller_{me}.x"},
 	}},
 	"hearer": {asks: may{publish: heardBy, subscribe: []string{"_INBOX_hearer_{me}.x"}}},

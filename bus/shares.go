@@ -170,5 +170,5 @@ func stored(m jetstream.Msg) uint64 {
 	if header > 0 {
 		header += headerFrame
 	}
-	return size + uint64(len(m.Subject())) + uint64(header) + messageHead //nolint:gosec // G115: a sum of lengths
+	return size + uint64(len(m.Subject())) + uint64(header) + messageHead
 }

@@ -73,7 +73,8 @@ func (g *Gateway) getLogs(c *gin.Context, a actor) error {
 	ctx := conn.CloseRead(context.WithoutCancel(c.Request.Context())) // a client sends nothing
 	open, stop := clock.UntilStop(c.Request.Context())                // ends with the client, too
 	defer stop()
-	defer context.AfterFunc(ctx, stop)()
+	unhook := context.AfterFunc(ctx, stop)
+	defer unhook()
 	code, why := s.follow(open, conn, c.Query("follow") == "false")
 	g.cfg.Log.InfoContext(ctx, "a log is not followed any more", slog.String("why", why), slog.String("trace_id", edge.Trace(c)))
 	_ = conn.Close(code, why) // fails only if the client has disconnected

@@ -1,13 +1,7 @@
 package monitor_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
-	"fmt"
-	"io"
-	"net"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -33,67 +27,4 @@ func TestReceiverFaults(t *testing.T) {
 			})
 		}
 	}
-}
-
-// greets sends each connection its lines, one for each of the client's and the first before; after
-// the last it is silent.
-func greets(t *testing.T, ip string, lines ...string) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", ip+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				in := bufio.NewScanner(conn)
-				for _, line := range lines {
-					if line == "" || !wrote(conn, line) || !in.Scan() {
-						return
-					}
-				}
-				for in.Scan() { // until the client leaves
-				}
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
-func wrote(to io.Writer, line string) bool {
-	_, err := fmt.Fprint(to, line+"\r\n")
-	return err == nil
-}
-
-// handshake is a mail server that begins TLS with an untrusted certificate.
-func handshake(t *testing.T) (addr string) {
-	t.Helper()
-	certificate := httptest.NewTLSServer(nil)
-	t.Cleanup(certificate.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		in := bufio.NewScanner(conn)
-		for _, line := range []string{"220 mail.example", "250-mail.example\r\n250 STARTTLS", "220 go on"} {
-			if !wrote(conn, line) || line != "220 go on" && !in.Scan() {
-				return
-			}
-		}
-		_ = tls.Server(conn, certificate.TLS).HandshakeContext(t.Context()) // the client refuses
-	}()
-	return l.Addr().String()
 }

@@ -48,7 +48,7 @@ func receiptVerify(c *command) {
 		}
 		var v receiptVerdict
 		if *trust != "" {
-			v, err = doc.judgedByTrust(c, *trust)
+			v, err = doc.judgedByTrust(*trust)
 		} else {
 			v, err = doc.judgedByKeys(*keys)
 		}
@@ -86,7 +86,7 @@ func receiptIn(raw []byte) (doc receiptDoc, err error) {
 }
 
 // judgedByTrust verifies the output of writ audit prove, from the root key on.
-func (d receiptDoc) judgedByTrust(c *command, file string) (v receiptVerdict, err error) {
+func (d receiptDoc) judgedByTrust(file string) (v receiptVerdict, err error) {
 	o, err := verifyOptions(file)
 	if err != nil {
 		return v, err

@@ -38,7 +38,7 @@ type requirement struct {
 }
 
 // listed is an item of a list: an id, its text, and perhaps tests.
-var listed = regexp.MustCompile("^\\* ([A-Z]{3}-\\d\\d): (.*)$")
+var listed = regexp.MustCompile(`^\* ([A-Z]{3}-\d\d): (.*)$`)
 
 // lastSpan is the code that ends a line.
 var lastSpan = regexp.MustCompile("^(.*) `([^`]+)`$")

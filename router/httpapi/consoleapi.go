@@ -72,8 +72,8 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 	if api == nil {
 		return
 	}
-	route := func(method, path string, answer func(v visitor) (any, error), needs ...string) {
-		r.Engine.Handle(method, consoleapi.Path+path, r.Handle(func(c *gin.Context) error {
+	route := func(path string, answer func(v visitor) (any, error), needs ...string) {
+		r.Engine.GET(consoleapi.Path+path, r.Handle(func(c *gin.Context) error {
 			v, err := s.visit(c, needs)
 			if err != nil {
 				return err
@@ -85,22 +85,22 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 			return err
 		}))
 	}
-	route(http.MethodGet, "intents/:id", func(v visitor) (any, error) {
+	route("intents/:id", func(v visitor) (any, error) {
 		a, masked, err := v.intent()
 		if err != nil || masked {
 			return (*consoleapi.Signed)(nil), err
 		}
 		return api.Signed(v.Request.Context(), *a.Position)
 	})
-	route(http.MethodGet, "skills", func(v visitor) (any, error) { return api.Skills(v.Request.Context(), v.tenant) })
-	route(http.MethodGet, "agents", func(v visitor) (any, error) {
+	route("skills", func(v visitor) (any, error) { return api.Skills(v.Request.Context(), v.tenant) })
+	route("agents", func(v visitor) (any, error) {
 		return api.Agents(v.Request.Context(), v.tenant, v.may(capabilityAgents))
 	})
-	route(http.MethodGet, "health", func(v visitor) (any, error) {
+	route("health", func(v visitor) (any, error) {
 		return api.Health(v.Request.Context(), v.tenant, v.may(capabilityAudit))
 	})
-	route(http.MethodGet, "policy", func(visitor) (any, error) { return api.Policy(), nil }, capabilityExplain)
-	route(http.MethodGet, "explain/:id", func(v visitor) (any, error) {
+	route("policy", func(visitor) (any, error) { return api.Policy(), nil }, capabilityExplain)
+	route("explain/:id", func(v visitor) (any, error) {
 		a, masked, err := v.intent()
 		switch {
 		case err != nil:
@@ -110,7 +110,7 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 		}
 		return s.heavily(v, func(ctx context.Context) (any, error) { return api.Explain(ctx, a.IntentID) })
 	}, capabilityExplain)
-	route(http.MethodGet, "bundle", func(v visitor) (any, error) {
+	route("bundle", func(v visitor) (any, error) {
 		return s.heavily(v, func(ctx context.Context) (any, error) { return nil, s.bundle(ctx, v) })
 	}, capabilityAudit)
 }

@@ -16,7 +16,7 @@ func TestTooFewServers(t *testing.T) {
 		c := natstest.Start(t, n)
 		js := c.Connect(t, c.Account())
 		ctx, cancel := context.WithTimeout(t.Context(), natstest.Patience)
-		defer cancel()
+		t.Cleanup(cancel)
 		// As Create asks, without its wait for servers that may join.
 		for {
 			try, end := context.WithTimeout(ctx, 2*time.Second)

@@ -26,7 +26,7 @@ func scratch(shm string) string {
 	if err != nil {
 		return ""
 	}
-	if os.Chmod(dir, os.ModeSticky|0o777) != nil { //nolint:gosec // as /tmp: sandboxes run as other users
+	if os.Chmod(dir, os.ModeSticky|0o777) != nil { // as /tmp: sandboxes run as other users
 		_ = os.Remove(dir)
 		return ""
 	}
