@@ -58,6 +58,9 @@ func TestIntegrationStorage(t *testing.T) {
 		t.Errorf("%d removed, %d made: %v", removed, made, err)
 	}
 	s, err = ReadStorageStatus(t.Context(), dir, remote, 0)
+	for end := time.Now().Add(time.Minute); err == nil && s.Documents.Count < 4 && time.Now().Before(end); { // until the index shows them
+		s, err = ReadStorageStatus(t.Context(), dir, remote, 0)
+	}
 	if err != nil || s.Backend != "opensearch" || s.Documents.Count < 4 {
 		t.Errorf("%+v %v", s, err)
 	}
