@@ -45,8 +45,7 @@ func run(events string, args []string) (err error) {
 	cmd.Stderr = os.Stderr
 	if dir := scratch("/dev/shm"); dir != "" {
 		defer func() { _ = os.RemoveAll(dir) }()
-		// The toolchain builds where it did.
-		cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()))
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
