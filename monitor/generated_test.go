@@ -219,7 +219,7 @@ func TestGenerated(t *testing.T) {
 		t.Errorf("only %d metrics found", found)
 	}
 	for _, r := range monitor.Rules {
-		if !strings.Contains(string(page), "| `"+r.Name+"` |") {
+		if !strings.Contains(string(page), "* `"+r.Name+"` (") {
 			t.Errorf("docs/operations.md does not explain the alert %s", r.Name)
 		}
 	}

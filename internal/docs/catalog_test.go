@@ -14,12 +14,11 @@ func catalogPage(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString("# Catalog\n\n" + generated)
-	b.WriteString("Every type of intent: what it does, the capability that it needs, who may sign it, which executor carries it out, and its\n" +
+	b.WriteString("Every type of intent: what it does; the capability that it needs; who may sign it; which executor carries it out, and its\n" +
 		"*effect*: `pure` changes nothing, `idempotent` may be done twice, `once` must not be repeated; `pin`: as the skill's approval says.\n" +
 		"The link is the schema of the arguments; `TYPE.result.json` beside it has the result. `GET /v1/catalog` publishes the same.\n\n" +
-		"`soul.put` needs `souls:write:own` for one's own soul and `souls:write:tenant` for any other. `write_memory` with\n" +
-		"`scope: tenant` needs `memory:write:tenant`, which neither `memory:*` nor `*:*` gives, and no role until an operator gives it\n" +
-		"(`writ role put`).\n\n")
+		"`soul.put` needs `souls:write:own` for one's own soul, else `souls:write:tenant`. `write_memory` with `scope: tenant` needs\n" +
+		"`memory:write:tenant`, which neither `memory:*` nor `*:*` gives, and no role until an operator gives it (`writ role put`).\n\n")
 	usual := catalog.Builtin().Rows()[0]
 	fmt.Fprintf(&b, "`ttl_sec` is at most %d. An executor has %d s", int(usual.TTL().Seconds()), int(usual.Run().Seconds()))
 	for _, r := range catalog.Builtin().Rows() {
@@ -32,7 +31,7 @@ func catalogPage(t *testing.T) []byte {
 	}
 	b.WriteString(".\n\n")
 	for _, r := range catalog.Builtin().Rows() {
-		fmt.Fprintf(&b, "* [`%s`](../schemas/intents/%s.json): %s. `%s`; signed by %s; %s, %s\n", r.Type, r.Type, r.Title, r.Capability,
+		fmt.Fprintf(&b, "* [`%s`](../schemas/intents/%s.json): %s. `%s`; %s; %s, %s\n", r.Type, r.Type, r.Title, r.Capability,
 			strings.Join(words(r.Signers), ", "), r.Executor, r.Effect)
 	}
 	return b.Bytes()

@@ -25,7 +25,7 @@ var (
 	configurationTail string
 )
 
-// configurationPage is the table of settings for people.
+// configurationPage lists the settings for people.
 func configurationPage() []byte {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n" + generated + configurationHead)
@@ -50,10 +50,10 @@ func configurationPage() []byte {
 	return []byte(b.String())
 }
 
-// constants is the table of values without a setting, as the code has them.
+// constants lists the values without a setting, as the code has them.
 func constants() string {
 	var b strings.Builder
-	b.WriteString("\n## Values without a setting\n\n| what | value |\n| :-- | :-- |\n")
+	b.WriteString("\n## Values without a setting\n\n")
 	for _, row := range []struct {
 		what  string
 		value any
@@ -78,7 +78,7 @@ func constants() string {
 		if d, ok := row.value.(time.Duration); ok {
 			value = fmt.Sprintf("%v s", d.Seconds())
 		}
-		fmt.Fprintf(&b, "| %s | %s |\n", row.what, value)
+		fmt.Fprintf(&b, "* %s: %s\n", row.what, value)
 	}
 	b.WriteString("\nHow many agents one may ask at once is its own [`max_fan_out`](agents.md).\n")
 	return b.String()

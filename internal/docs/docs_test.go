@@ -138,7 +138,7 @@ func TestMeshPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"core", "registry", "session", "classifier", "confidence", "router", "gateway", "mcp-server", "utils (breaker)", "observability", "example deployment"} {
-		if !bytes.Contains(page, []byte("\n| "+name+" | `")) {
+		if !bytes.Contains(page, []byte("\n* "+name+": `")) {
 			t.Errorf("docs/architecture.md does not say where %s is", name)
 		}
 	}
