@@ -95,7 +95,9 @@ func (w *world) examples(but map[string]int) {
 		}
 		schema, err := row.ArgsSchema()
 		w.Must(err)
-		args := schema.Part("").Example()
+		example, err := schema.Example(row.Type)
+		w.Must(err)
+		args := any(example)
 		if row.Type == "skill.load" {
 			args = catalog.SkillLoad{Skill: "rank"} // one that is approved
 		}
