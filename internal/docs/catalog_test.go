@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,8 @@ func catalogPage(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString("# Catalog\n\n" + generated)
-	b.WriteString("Every type of intent: what it does; the capability that it needs; who may sign it; which executor carries it out, and its\n" +
-		"*effect*: `pure` changes nothing, `idempotent` may be done twice, `once` must not be repeated; `pin`: as the skill's approval says.\n" +
+	b.WriteString("Every type of intent, by executor: what it does; the capability that it needs; who may sign it; its *effect*. `pure` changes\n" +
+		"nothing, `pin` is as the skill's approval says, the others are *idempotent*: they may be done twice.\n" +
 		"The link is the schema of the arguments; `TYPE.result.json` beside it has the result. `GET /v1/catalog` publishes the same.\n\n" +
 		"`soul.put` needs `souls:write:own` for one's own soul, else `souls:write:tenant`. `write_memory` with `scope: tenant` needs\n" +
 		"`memory:write:tenant`, which neither `memory:*` nor `*:*` gives, and no role until an operator gives it (`writ role put`).\n\n")
@@ -30,11 +31,28 @@ func catalogPage(t *testing.T) []byte {
 		}
 	}
 	b.WriteString(".\n\n")
+	var executors []string
 	for _, r := range catalog.Builtin().Rows() {
-		fmt.Fprintf(&b, "* [`%s`](../schemas/intents/%s.json): %s. `%s`; %s; %s, %s\n", r.Type, r.Type, r.Title, r.Capability,
-			strings.Join(words(r.Signers), ", "), r.Executor, r.Effect)
+		if !slices.Contains(executors, r.Executor) {
+			executors = append(executors, r.Executor)
+		}
 	}
-	return b.Bytes()
+	for _, executor := range executors {
+		fmt.Fprintf(&b, "## %s\n\n", executor)
+		for _, r := range catalog.Builtin().Rows() {
+			if r.Executor != executor {
+				continue
+			}
+			effect := ""
+			if r.Effect != catalog.Idempotent {
+				effect = fmt.Sprintf("; %s", r.Effect)
+			}
+			fmt.Fprintf(&b, "* [`%s`](../schemas/intents/%s.json): %s. `%s`; %s%s\n", r.Type, r.Type, r.Title, r.Capability,
+				strings.Join(words(r.Signers), ", "), effect)
+		}
+		b.WriteString("\n")
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // words are values as text.

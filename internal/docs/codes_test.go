@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"aob.dev/writ/intents"
 )
@@ -13,7 +14,7 @@ func codesPage() []byte {
 	b.WriteString("# Codes\n\n" + generated)
 	b.WriteString("A code says why an intent was refused, or how it ended. The set is closed. The same string stands in HTTP bodies\n" +
 		"(RFC 9457, member `code`), records, metrics and the output of `--json`. Behind a code stands its HTTP status; with *retry* the\n" +
-		"same intent may succeed later, unchanged or signed again. After the dash stands what to do.\n\n")
+		"same intent may succeed later, unchanged or signed again. What to do follows.\n\n")
 	for _, c := range intents.Codes() {
 		retry := ""
 		if c.Retryable {
@@ -24,7 +25,7 @@ func codesPage() []byte {
 			hint += ". If you sign yourself: " + signer
 		}
 		if hint != "" {
-			hint = " – " + hint
+			hint = ". " + strings.ToUpper(hint[:1]) + hint[1:]
 		}
 		fmt.Fprintf(&b, "* `%s` (%d%s): %s%s\n", c.Code, c.Status, retry, c.Title, hint)
 	}
