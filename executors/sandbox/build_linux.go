@@ -117,7 +117,7 @@ func buildRuntime(ctx context.Context, dir string, p python) error {
 		return err
 	}
 	if p.Urandom {
-		if err := makeRandomDevice(dir); err != nil {
+		if err := makeRandomPlace(dir); err != nil {
 			return err
 		}
 	}

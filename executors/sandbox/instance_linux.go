@@ -33,7 +33,6 @@ var errBuild = errors.New("build sandbox")
 // Instance is one Python process in its finished sandbox. It takes one script.
 type Instance struct {
 	proc   *os.Process
-	shell  bool     // proc reports signal n as exit status 128+n, as a shell does
 	feed   *os.File // write ends and read ends of the parent
 	out    *os.File
 	errs   *os.File

@@ -38,8 +38,6 @@ type exit struct {
 	code   int            // -1 if ended by a signal
 	signal syscall.Signal // 0: none
 	cpu    time.Duration
-	// foreign: cpu is not that of the script, and nothing but its limit kills it.
-	foreign bool
 }
 
 // ended reads the state of a process that ended.
@@ -47,11 +45,6 @@ func (b *Instance) ended() exit {
 	e := exit{code: b.state.ExitCode(), cpu: b.state.UserTime() + b.state.SystemTime()}
 	if status, ok := b.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.signal = status.Signal()
-	}
-	const first, last = 129, 128 + 64
-	e.foreign = b.shell
-	if b.shell && e.code >= first && e.code <= last {
-		e.code, e.signal = -1, syscall.Signal(e.code-128)
 	}
 	return e
 }
@@ -115,7 +108,7 @@ func judgeSignal(e exit, l Limits) verdict {
 	// The kernel enforces the limit on sampled ticks but reports exact time,
 	// which on a busy or virtual machine can be far less. Half is a safe sign:
 	// the other SIGKILL that is not ours comes from the memory killer.
-	case sig == sigCPU || sig == syscall.SIGKILL && (e.foreign || e.cpu >= l.CPU/2):
+	case sig == sigCPU || sig == syscall.SIGKILL && e.cpu >= l.CPU/2:
 		return verdict{outcome: Timeout, limit: CPULimit, text: fmt.Sprintf("used %s of processor time", clock.Words(l.CPU))}
 	case sig == syscall.SIGKILL:
 		return verdict{outcome: Memory, limit: MemoryLimit, text: "killed by the kernel"}

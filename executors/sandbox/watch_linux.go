@@ -21,9 +21,6 @@ const watchPace = 20 * time.Millisecond
 
 // watch ends a sandbox that has too much of page tables, until ctx ends.
 func (b *Instance) watch(ctx context.Context, over func()) {
-	if b.shell {
-		return // its tables are those of a kernel in user space
-	}
 	name := "/proc/" + strconv.Itoa(b.proc.Pid) + "/status"
 	tick := time.NewTicker(watchPace)
 	defer tick.Stop()

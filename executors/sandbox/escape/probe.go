@@ -32,7 +32,7 @@ func Groups() []string { return []string{"files", "kernel", "network", "resource
 
 // Layers that a probe can name.
 //
-//	root          pivot_root or chroot into the read-only runtime
+//	root          pivot_root into the read-only runtime
 //	namespaces    of processes, network, IPC and host name
 //	landlock      what may be opened of the files that are there
 //	seccomp       the allowlist of system calls

@@ -52,7 +52,7 @@ func (p Probe) judge(res sandbox.Result) (Verdict, string) {
 	switch {
 	case strings.Contains(out, "ESCAPED") || strings.Contains(out, secret):
 		return Escaped, remarkable(out)
-	// A sandbox with a kernel of its own answers an error where ours kills.
+	// A layer before the one that kills answered an error: the scratch maps no code, for example.
 	case p.Expect == sandbox.Policy && res.Outcome == sandbox.OK && strings.Contains(out, "blocked"):
 		return Blocked, ""
 	case res.Outcome != p.Expect:
