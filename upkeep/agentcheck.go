@@ -157,7 +157,7 @@ func get(ctx context.Context, by http.RoundTripper, page string, timeout time.Du
 
 // talk checks the points that need conversations.
 func (l *agentLook) talk(ctx context.Context) {
-	source, err := new(mcp.Settings).Source(l.Endpoint, "")
+	source, err := mcp.ParseURL(l.Endpoint)
 	if err == nil {
 		l.client, err = mcp.Dial(ctx, source, mcp.Options{Timeout: l.Timeout, MaxBytes: skills.MaxAnswer, RoundTripper: l.Named, Retries: -1})
 	}

@@ -62,7 +62,7 @@ func (e Examination) server(ctx context.Context, source mcp.Source) Finding {
 		text += fmt.Sprintf(", %d of which cannot be used", broken)
 	}
 	if source.URL == "" && source.Plain {
-		return warned(check, text+"; not isolated: it can read every key of the node", "leave isolation=none out where the server runs without")
+		return warned(check, text+"; not isolated: it can read every key of the node", "leave isolation: none out where the server runs without")
 	}
 	return found(check, text)
 }

@@ -26,17 +26,17 @@ type Isolation struct {
 }
 
 // launch starts the process of a source that is a command. Only a source with
-// isolation=none becomes a plain child, where the options have an Isolation.
+// isolation: none becomes a plain child, where the options have an Isolation.
 func (c *Client) launch(ctx context.Context) (*sandbox.ServerProcess, error) {
 	if c.opt.Isolation == nil || c.src.Plain {
 		return plain(ctx, c.src)
 	}
 	p, err := c.opt.Isolation.Servers.Start(c.opt.Isolation.server(c.src))
 	if err != nil {
-		return nil, fmt.Errorf("%w; isolation=none in front of the command, or isolation: none in the configuration file, runs it with all that writ itself may see and do", err)
+		return nil, fmt.Errorf("%w; isolation: none runs it with all that writ itself may see and do", err)
 	}
 	if len(p.Invisible) > 0 {
-		c.log.WarnContext(ctx, "a skill server is not given paths that its command names: declare each with files=PATH, or files=PATH:rw, in front of the command, or under files in the configuration file",
+		c.log.WarnContext(ctx, "a skill server is not given paths that its command names: declare each under files",
 			slog.String("server", c.src.Title()), slog.String("paths", strings.Join(p.Invisible, " ")))
 	}
 	for _, why := range p.Barred {

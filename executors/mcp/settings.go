@@ -7,46 +7,30 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/net/http/httpguts"
 
 	"aob.dev/writ/executors/sandbox"
-	"aob.dev/writ/internal/visible"
 )
 
-// Settings of a server precede its command or URL, before "--":
-//
-//	name=git             the name used by approvals; letters, digits and -
-//	env=GITHUB_TOKEN     a variable of our environment that the process gets
-//	env=LEVEL=debug      a variable with its value
-//	files=/srv/docs      a file or directory that the process may read
-//	files=/srv/repo:rw   one that it may write to as well
-//	network=off          no network at all
-//	isolation=none       a plain child of ours, which sees everything that we see
-//	effect=commit:once   the effect of a tool, whatever it declares itself:
-//	                     pure, idempotent or once
-//	timeout_sec=10       how long one call may take, from 1 to 30
-//	rpm=60               how many calls a minute the server gets at most
-//	tenant=acme          a tenant that sees its skills; without one: every tenant
-//	trust=true           its hints are trusted, see Settings.Trust
-//
-// env, files, effect and tenant may be repeated. Only a configuration file can set headers and
-// principal_hmac, because others can read a command line.
+// Settings of a server are its members in the configuration file, see docs/skills.md.
 type Settings struct {
-	Name      string
+	Name      string   // used by approvals; letters, digits and -
 	Env       []string // NAME=value
 	Files     []sandbox.ServerFile
 	NoNetwork bool
-	Plain     bool              // isolation=none: a plain child
-	Effects   map[string]string // by tool
+	Plain     bool              // isolation: none: a plain child, which sees everything that we see
+	Effects   map[string]string // by tool, whatever it declares itself
 	Header    http.Header       // of every HTTP request
 	Timeout   time.Duration     // of one call; 0: DefaultTimeout
 	RPM       int               // calls a minute; 0: any number
-	Tenants   []string          // nil: all
+	Tenants   []string          // that see its skills; nil: all
 	// Trust means that the operator trusts the hints of the server's tools. A hint of any other
 	// server is a claim that people are shown and that has no effect.
 	Trust bool
@@ -55,129 +39,295 @@ type Settings struct {
 	// Secrets are values, or parts of them, that neither logs nor errors show, even where
 	// the server itself does.
 	Secrets []string
+	// SecretFiles are the files that such values stand in.
+	SecretFiles []string
 }
 
-// settingsEnd separates the settings from the command or URL.
-const settingsEnd = "--"
+// ParseServer reads a server from a mapping, with the values of the variables and files that it
+// names. Errors begin with the path of a member, and never show a secret.
+func ParseServer(n *yaml.Node, getenv func(string) string) (Source, error) {
+	src, err := readServer(n, getenv)
+	if err == nil && src.Name == "" {
+		err = errors.New(".name: is missing: give the server a name, which approvals bind")
+	}
+	return src, err
+}
+
+// entry is a server that is being read.
+type entry struct {
+	Source
+	getenv func(string) string
+}
+
+// member of a server.
+type member struct {
+	only string // url or command: only such a server has it
+	read func(s *entry, n *yaml.Node) error
+}
+
+// maxRPM bounds the calls a minute of one server.
+const maxRPM = 100_000
+
+var members = map[string]member{
+	"name":        {"", text((*entry).setName)},
+	"url":         {"", text((*entry).setURL)},
+	"command":     {"", (*entry).setCommand},
+	"tenants":     {"", func(s *entry, n *yaml.Node) error { return list(n, "tenants: leave it out for all", s.addTenant) }},
+	"timeout_sec": {"", wholeNumber(int(DefaultTimeout/time.Second), func(s *entry, n int) { s.Timeout = time.Duration(n) * time.Second })},
+	"rpm":         {"", wholeNumber(maxRPM, func(s *entry, n int) { s.RPM = n })},
+	"effects":     {"", func(s *entry, n *yaml.Node) error { return pairs(n, s.addEffect) }},
+	"trust":       {"", either("true", "false", func(s *entry) *bool { return &s.Trust })},
+	"principal_hmac": {"", func(s *entry, n *yaml.Node) error {
+		return s.value(n, (*entry).setPrincipalKey)
+	}},
+	"headers": {"url", func(s *entry, n *yaml.Node) error {
+		return s.values(n, headerName, "a header's name has letters, digits and -", (*entry).addHeader)
+	}},
+	"env": {"command", func(s *entry, n *yaml.Node) error {
+		return s.values(n, variableName, "a variable's name has letters, digits and _", (*entry).addEnv)
+	}},
+	"files":     {"command", func(s *entry, n *yaml.Node) error { return list(n, "{path: …, mode: ro or rw}", s.addFile) }},
+	"network":   {"command", either("off", "on", func(s *entry) *bool { return &s.NoNetwork })},
+	"isolation": {"command", either("none", "box", func(s *entry) *bool { return &s.Plain })},
+}
+
+var memberNames = slices.Sorted(maps.Keys(members)) // not members itself: readServer is no part of it
+
+// readServer reads a server that may have no name.
+func readServer(n *yaml.Node, getenv func(string) string) (Source, error) {
+	s := entry{getenv: getenv}
+	err := pairs(n, func(key string, value *yaml.Node) error {
+		m, ok := members[key]
+		if !ok {
+			return fmt.Errorf(": there is no such member: there are %s", strings.Join(memberNames, ", "))
+		}
+		return m.read(&s, value)
+	})
+	switch {
+	case err != nil:
+		return Source{}, err
+	case s.URL == "" && s.Command == nil:
+		return Source{}, errors.New(": has neither url nor command: give it one of them")
+	case s.URL != "" && s.Command != nil:
+		return Source{}, errors.New(": has both url and command: leave one of them out")
+	}
+	kind := "url"
+	if s.URL == "" {
+		kind = "command"
+	}
+	return s.Source, pairs(n, func(key string, _ *yaml.Node) error {
+		if only := members[key].only; only != "" && only != kind {
+			return fmt.Errorf(": only a server with %s has it, and this one has %s: leave it out", only, kind)
+		}
+		return nil
+	})
+}
+
+// text reads one value.
+func text(set func(s *entry, text string) error) func(*entry, *yaml.Node) error {
+	return func(s *entry, n *yaml.Node) error {
+		text, err := scalar(n)
+		if err != nil {
+			return err
+		}
+		return value(set(s, text))
+	}
+}
+
+// value is an error about the value of a member.
+func value(err error) error {
+	if err != nil {
+		return fmt.Errorf(": %w", err)
+	}
+	return nil
+}
+
+// either reads one of two values.
+func either(yes, no string, to func(*entry) *bool) func(*entry, *yaml.Node) error {
+	return text(func(s *entry, text string) error {
+		if text != yes && text != no {
+			return fmt.Errorf("must be %s or %s", no, yes)
+		}
+		*to(s) = text == yes
+		return nil
+	})
+}
+
+// wholeNumber reads a whole number from 1 on.
+func wholeNumber(most int, set func(s *entry, n int)) func(*entry, *yaml.Node) error {
+	return text(func(s *entry, text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("must be a whole number from 1 to %d", most)
+		}
+		set(s, n)
+		return nil
+	})
+}
 
 // maxServerName bounds a configured name in bytes.
 const maxServerName = 32
 
-// parseSettings reads the settings in front of a command, if the first word is one: a
-// command without settings may contain "--" itself.
-func parseSettings(words []string) (Settings, []string, error) {
-	var s Settings
-	if len(words) == 0 || !isSetting(words[0]) {
-		return s, words, nil
-	}
-	for i, word := range words {
-		if word == settingsEnd {
-			return s, words[i+1:], nil
-		}
-		key, value, ok := strings.Cut(word, "=")
-		if !ok {
-			break
-		}
-		if slices.Contains(onlyInFiles, key) {
-			return s, nil, errors.New("headers and principal_hmac stand in the configuration file, because others can read a command line: see docs/skills.md")
-		}
-		if err := s.Set(key, value); err != nil {
-			return s, nil, err
-		}
-	}
-	return s, nil, errors.New("settings end with -- before the command or URL, as in: name=git -- mcp-server-git")
-}
-
-// onlyInFiles are settings that have no place in a command line.
-var onlyInFiles = []string{"header", "principal_hmac"}
-
-// setters take a setting each, by its key in the short form.
-var setters = map[string]func(s *Settings, value string) error{
-	"name":           (*Settings).setName,
-	"env":            (*Settings).addEnv,
-	"files":          (*Settings).addFile,
-	"network":        either("network", "off", "on", func(s *Settings, off bool) { s.NoNetwork = off }),
-	"isolation":      either("isolation", "none", "box", func(s *Settings, none bool) { s.Plain = none }),
-	"effect":         (*Settings).addEffect,
-	"timeout_sec":    (*Settings).setTimeout,
-	"rpm":            (*Settings).setRPM,
-	"tenant":         (*Settings).addTenant,
-	"trust":          either("trust", "false", "true", func(s *Settings, no bool) { s.Trust = !no }),
-	"header":         (*Settings).addHeader,
-	"principal_hmac": (*Settings).setPrincipalKey,
-}
-
-// either takes one of two values.
-func either(key, yes, no string, set func(*Settings, bool)) func(*Settings, string) error {
-	return func(s *Settings, value string) error {
-		if value != yes && value != no {
-			return fmt.Errorf("%s is %s or %s", key, no, yes)
-		}
-		set(s, value == yes)
-		return nil
-	}
-}
-
-func isSetting(word string) bool {
-	key, _, ok := strings.Cut(word, "=")
-	return ok && setters[key] != nil
-}
-
-// Set takes one setting, by its key of the short form, or a header as NAME=value.
-func (s *Settings) Set(key, value string) error {
-	set := setters[key]
-	if set == nil {
-		known := slices.DeleteFunc(slices.Sorted(maps.Keys(setters)), func(key string) bool { return slices.Contains(onlyInFiles, key) })
-		return fmt.Errorf("no setting %q: there are %s", visible.Line(key, maxServerName), strings.Join(known, ", "))
-	}
-	return set(s, value)
-}
-
-func (s *Settings) setName(text string) error {
+func (s *entry) setName(text string) error {
 	s.Name = text
-	return validServerName(text)
+	if len(text) > maxServerName || !madeOf(text, alphanumeric+"-") {
+		return fmt.Errorf("a server's name has 1 to %d letters, digits and -", maxServerName)
+	}
+	return nil
 }
 
-// addEnv takes NAME=value, or NAME for the value in our environment.
-func (s *Settings) addEnv(text string) error {
-	name, _, given := strings.Cut(text, "=")
-	if name == "" {
-		return errors.New("env takes NAME or NAME=value")
-	}
-	if !given {
-		value, ok := os.LookupEnv(name)
-		if !ok {
-			return fmt.Errorf("env=%s: the environment has no such variable", visible.Line(name, maxServerName))
+func (s *entry) setURL(text string) (err error) {
+	s.URL, err = parseURL(text)
+	return err
+}
+
+// setCommand takes a command line, or its words.
+func (s *entry) setCommand(n *yaml.Node) error {
+	if n = follow(n); n.Kind == yaml.SequenceNode {
+		for _, word := range n.Content {
+			s.Command = append(s.Command, word.Value)
 		}
-		text = name + "=" + value
-		s.Secrets = append(s.Secrets, value)
+	} else {
+		line, err := scalar(n)
+		if err != nil {
+			return err
+		}
+		if s.Command, err = split(line); err != nil {
+			return value(err)
+		}
 	}
+	switch {
+	case len(s.Command) == 0 || s.Command[0] == "":
+		return errors.New(": names no program")
+	case isURL(s.Command[0]):
+		return errors.New(": a URL is no command: write url in place of command")
+	}
+	return nil
+}
+
+func (s *entry) addTenant(n *yaml.Node) error {
+	return text(func(s *entry, text string) error {
+		switch {
+		case len(text) > 64 || !madeOf(text, alphanumeric+"_.-"):
+			return errors.New("a tenant's name has 1 to 64 letters, digits and _ . -")
+		case slices.Contains(s.Tenants, text):
+			return fmt.Errorf("the tenant %s stands twice: leave one of them out", text)
+		}
+		s.Tenants = append(s.Tenants, text)
+		return nil
+	})(s, n)
+}
+
+func (s *entry) addEffect(tool string, n *yaml.Node) error {
+	return text(func(s *entry, effect string) error {
+		if tool == "" || effect != "pure" && effect != "idempotent" && effect != "once" {
+			return errors.New("the effect of a tool is pure, idempotent or once")
+		}
+		if s.Effects == nil {
+			s.Effects = map[string]string{}
+		}
+		s.Effects[tool] = effect
+		return nil
+	})(s, n)
+}
+
+func (s *entry) addFile(n *yaml.Node) error {
+	var f sandbox.ServerFile
+	parts := map[string]member{
+		"path": {read: text(func(_ *entry, path string) error { f.Path = filepath.Clean(path); return nil })},
+		"mode": {read: either("rw", "ro", func(*entry) *bool { return &f.Write })},
+	}
+	err := pairs(n, func(key string, value *yaml.Node) error {
+		part, ok := parts[key]
+		if !ok {
+			return errors.New(": there is no such member: there are path, mode")
+		}
+		return part.read(s, value)
+	})
+	if err == nil && !filepath.IsAbs(f.Path) {
+		err = errors.New(".path: must be an absolute path")
+	}
+	s.Files = append(s.Files, f)
+	return err
+}
+
+var (
+	headerName   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // a token of RFC 9110
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	reference    = regexp.MustCompile(`\$\{([^}]*)(\}?)`)
+)
+
+// values reads headers or env. An invalid name may contain a secret, and is not shown.
+func (s *entry) values(n *yaml.Node, names *regexp.Regexp, rule string, add func(s *entry, name, value string) error) error {
+	nth := 0
+	return pairs(n, func(name string, n *yaml.Node) error {
+		return s.value(n, func(s *entry, text string) error { return add(s, name, text) })
+	}, func(name string) error {
+		if nth++; names.MatchString(name) {
+			return nil
+		}
+		return fmt.Errorf(": name %d is none: %s", nth, rule)
+	})
+}
+
+// value reads a text with ${VARIABLE} in it, or {file: PATH}.
+func (s *entry) value(n *yaml.Node, set func(s *entry, text string) error) (err error) {
+	if n = follow(n); n.Kind == yaml.MappingNode {
+		return s.fileValue(n, set)
+	}
+	return text(func(s *entry, text string) error {
+		text = reference.ReplaceAllStringFunc(text, func(found string) string {
+			parts := reference.FindStringSubmatch(found)
+			value := s.getenv(parts[1])
+			switch {
+			case parts[2] == "" || !variableName.MatchString(parts[1]):
+				err = errors.New("${ and } enclose the name of a variable")
+			case value == "":
+				err = fmt.Errorf("the variable %s is not set: set it, or name a file with {file: PATH}", parts[1])
+			}
+			s.Secrets = append(s.Secrets, value)
+			return value
+		})
+		if err != nil {
+			return err
+		}
+		return set(s, text)
+	})(s, n)
+}
+
+// fileValue reads a value that stands in a file.
+func (s *entry) fileValue(n *yaml.Node, set func(s *entry, text string) error) error {
+	path := ""
+	err := pairs(n, func(only string, n *yaml.Node) (err error) {
+		if only != "file" {
+			return errors.New(": there is no such member: there is only file")
+		}
+		path, err = scalar(n)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case path == "":
+		return errors.New(".file: is missing: name the file that holds the value")
+	}
+	raw, err := os.ReadFile(path) //nolint:gosec // G304: the operator names it
+	secret := strings.TrimRight(string(raw), "\r\n")
+	switch {
+	case err != nil:
+		return fmt.Errorf(".file: %v: put the value there, or correct the path", err)
+	case secret == "":
+		return fmt.Errorf(".file: %s is empty: put the value there", path)
+	}
+	s.Secrets, s.SecretFiles = append(s.Secrets, secret), append(s.SecretFiles, path)
+	return value(set(s, secret))
+}
+
+func (s *entry) addEnv(name, text string) error {
 	if strings.ContainsRune(text, 0) {
 		return errors.New("a variable's value has no zero byte")
 	}
-	s.Env = append(s.Env, text)
-	return nil
-}
-
-func (s *Settings) addFile(text string) error {
-	path, write := strings.CutSuffix(text, ":rw")
-	if !filepath.IsAbs(path) {
-		return errors.New("files takes an absolute path, followed by :rw if the server may write")
-	}
-	s.Files = append(s.Files, sandbox.ServerFile{Path: filepath.Clean(path), Write: write})
-	return nil
-}
-
-func (s *Settings) addEffect(text string) error {
-	at := max(strings.LastIndexByte(text, ':'), 0)
-	tool, effect := text[:at], strings.TrimPrefix(text[at:], ":")
-	if tool == "" || effect != "pure" && effect != "idempotent" && effect != "once" {
-		return errors.New("effect takes a tool and pure, idempotent or once, as in: effect=commit:once")
-	}
-	if s.Effects == nil {
-		s.Effects = map[string]string{}
-	}
-	s.Effects[tool] = effect
+	s.Env = append(s.Env, name+"="+text)
 	return nil
 }
 
@@ -188,60 +338,22 @@ var reserved = []string{
 	"Last-Event-Id", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// addHeader takes NAME=value. Errors do not show the value.
-func (s *Settings) addHeader(text string) error {
-	name, value, _ := strings.Cut(text, "=")
-	if !httpguts.ValidHeaderFieldName(name) {
-		return errors.New("a header's name has letters, digits and -")
-	}
+// addHeader adds a header. Errors do not show the value.
+func (s *entry) addHeader(name, text string) error {
 	name = http.CanonicalHeaderKey(name)
 	switch {
 	case slices.Contains(reserved, name) || strings.HasPrefix(name, "Mcp-"):
 		return fmt.Errorf("writ sets %s itself: leave it out", name)
 	case s.Header[name] != nil:
 		return fmt.Errorf("%s stands twice: leave one of them out", name)
-	case value == "" || !httpguts.ValidHeaderFieldValue(value):
+	case !httpguts.ValidHeaderFieldValue(text):
 		return errors.New("a header's value is one line, without control characters and not empty")
 	}
 	if s.Header == nil {
 		s.Header = http.Header{}
 	}
-	s.Header[name] = []string{value}
-	s.Secrets = append(s.Secrets, value)
-	return nil
-}
-
-// setTimeout takes seconds. The router waits no longer for a call than DefaultTimeout.
-func (s *Settings) setTimeout(text string) error {
-	const most = int(DefaultTimeout / time.Second)
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return fmt.Errorf("timeout_sec is a whole number from 1 to %d, since no call may take longer", most)
-	}
-	s.Timeout = time.Duration(n) * time.Second
-	return nil
-}
-
-// maxRPM bounds the calls a minute of one server.
-const maxRPM = 100_000
-
-func (s *Settings) setRPM(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxRPM {
-		return fmt.Errorf("rpm is a whole number from 1 to %d", maxRPM)
-	}
-	s.RPM = n
-	return nil
-}
-
-func (s *Settings) addTenant(text string) error {
-	switch {
-	case text == "" || len(text) > 64 || !madeOf(text, alphanumeric+"_.-"):
-		return errors.New("a tenant's name has 1 to 64 letters, digits and _ . -")
-	case slices.Contains(s.Tenants, text):
-		return fmt.Errorf("the tenant %s stands twice: leave one of them out", text)
-	}
-	s.Tenants = append(s.Tenants, text)
+	s.Header[name] = []string{text}
+	s.Secrets = append(s.Secrets, text)
 	return nil
 }
 
@@ -249,7 +361,7 @@ func (s *Settings) addTenant(text string) error {
 // guessed.
 const shortestKey = 16
 
-func (s *Settings) setPrincipalKey(text string) error {
+func (s *entry) setPrincipalKey(text string) error {
 	if len(text) < shortestKey {
 		return fmt.Errorf("principal_hmac is a secret of at least %d bytes", shortestKey)
 	}
@@ -258,19 +370,61 @@ func (s *Settings) setPrincipalKey(text string) error {
 	return nil
 }
 
-// ofProcess reports whether there are settings that only a process can have.
-func (s *Settings) ofProcess() bool {
-	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.Plain
-}
-
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 // madeOf reports whether a text consists of the given characters only.
 func madeOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
 
-func validServerName(name string) error {
-	if name == "" || len(name) > maxServerName || !madeOf(name, alphanumeric+"-") {
-		return fmt.Errorf("a server's name has 1 to %d letters, digits and -", maxServerName)
+// pairs calls a function for each member of a mapping, each name once, and puts the
+// name in front of its error. Checks judge the name first, and theirs stands alone.
+func pairs(n *yaml.Node, each func(key string, value *yaml.Node) error, checks ...func(key string) error) error {
+	if n = follow(n); n.Kind != yaml.MappingNode {
+		return errors.New(": must be a mapping, like {name: value}")
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i].Value
+		for _, check := range checks {
+			if err := check(key); err != nil {
+				return err
+			}
+		}
+		if seen[key] {
+			return fmt.Errorf(".%s: stands twice: leave one of them out", key)
+		}
+		seen[key] = true
+		if err := each(key, n.Content[i+1]); err != nil {
+			return fmt.Errorf(".%s%w", key, err)
+		}
 	}
 	return nil
+}
+
+// list calls a function for each element of a list, which must have some.
+func list(n *yaml.Node, of string, each func(*yaml.Node) error) error {
+	if n = follow(n); n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return fmt.Errorf(": must be a list of %s", of)
+	}
+	for i, n := range n.Content {
+		if err := each(n); err != nil {
+			return fmt.Errorf("[%d]%w", i, err)
+		}
+	}
+	return nil
+}
+
+// scalar is a text, number or word.
+func scalar(n *yaml.Node) (string, error) {
+	if n = follow(n); n.Kind != yaml.ScalarNode || n.Value == "" {
+		return "", errors.New(": must be one value, and not empty")
+	}
+	return n.Value, nil
+}
+
+// follow resolves an alias.
+func follow(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
 }

@@ -6,8 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"aob.dev/writ/internal/visible"
 )
 
 // Source is the location of a server: URL for streamable HTTP, else Command for a
@@ -25,61 +31,120 @@ func Builtin(name, url string) Source {
 	return Source{URL: url, builtin: name, Settings: Settings{Trust: true}}
 }
 
-// ParseSource reads the value of a configuration setting or flag:
+// ParseSource reads a server from a text, the short form of a mapping:
 //
 //	https://skills.example/mcp                          streamable HTTP
 //	npx -y some-server "an argument"                    a child process
-//	name=git files=/srv/repo:rw -- mcp-server-git       with settings, see [Settings]
+//	name=git files=/srv/repo:rw -- mcp-server-git       with members in front
 //
 // A command line is split at white space; single and double quotes and the
 // backslash work as in a shell, and nothing is expanded. Credentials in a URL
 // are refused: they would be shown; send them as a header.
 func ParseSource(s string) (Source, error) {
-	s = strings.TrimSpace(s)
+	n, err := longForm(strings.TrimSpace(s))
+	var src Source
+	if err == nil {
+		src, err = readServer(n, os.Getenv)
+	}
+	if err != nil { // the text may contain a secret
+		return Source{}, errors.New("skill server: " + strings.TrimLeft(err.Error(), ":. "))
+	}
+	return src, nil
+}
+
+// ParseURL reads a server at a URL.
+func ParseURL(s string) (Source, error) {
+	u, err := parseURL(s)
+	return Source{URL: u}, err
+}
+
+// membersEnd separates the members in the short form from the command or URL.
+const membersEnd = "--"
+
+// shortMembers are those that the short form can have. Others can read a command line, so it has no
+// headers and no principal_hmac.
+var shortMembers = []string{"name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust"}
+
+// longForm makes the mapping of a short form. A command without members may contain "--" itself.
+func longForm(s string) (*yaml.Node, error) {
 	if isURL(s) {
-		return parseURL(s)
+		return mapping(word("url"), word(s)), nil
 	}
 	words, err := split(s)
-	if err != nil {
-		return Source{}, fmt.Errorf("skill server: %w", err) // the text may contain a secret
+	if err != nil || len(words) == 0 {
+		return mapping(), err
 	}
-	set, words, err := parseSettings(words)
-	if err != nil {
-		return Source{}, fmt.Errorf("skill server: %w", err)
+	n, place := mapping(), words
+	if key, _, ok := strings.Cut(words[0], "="); ok && slices.Contains(append(shortMembers, "header", "headers", "principal_hmac"), key) {
+		end := slices.Index(words, membersEnd)
+		if end < 0 || slices.ContainsFunc(words[:end], func(w string) bool { return !strings.Contains(w, "=") }) {
+			return nil, errors.New("what stands in front of the command or URL ends with --, as in: name=git -- mcp-server-git")
+		}
+		if place = words[end+1:]; len(place) == 0 {
+			return mapping(), nil
+		}
+		for _, w := range words[:end] {
+			if err := addMember(n, w); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return set.source(words)
+	if len(place) == 1 && isURL(place[0]) {
+		n.Content = append(n.Content, word("url"), word(place[0]))
+		return n, nil
+	}
+	command := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, w := range place {
+		command.Content = append(command.Content, word(w))
+	}
+	n.Content = append(n.Content, word("command"), command)
+	return n, nil
 }
 
-// Source is the server at a URL, or else of a command line, with these settings.
-func (s *Settings) Source(url, command string) (src Source, err error) {
-	if url != "" {
-		src, err = parseURL(url)
-		src.Settings = *s
-		return src, err
+// addMember adds a member of the short form, KEY=value, to a mapping.
+func addMember(n *yaml.Node, text string) error {
+	key, value, _ := strings.Cut(text, "=")
+	switch key {
+	case "env": // NAME=value, or NAME for a variable of ours
+		name, v, given := strings.Cut(value, "=")
+		if !given {
+			v = "${" + name + "}"
+		}
+		within(n, "env", yaml.MappingNode, word(name), word(v))
+	case "effect":
+		at := max(strings.LastIndexByte(value, ':'), 0)
+		within(n, "effects", yaml.MappingNode, word(value[:at]), word(strings.TrimPrefix(value[at:], ":")))
+	case "files":
+		path, mode := value, "ro"
+		if p, write := strings.CutSuffix(value, ":rw"); write {
+			path, mode = p, "rw"
+		}
+		within(n, "files", yaml.SequenceNode, mapping(word("path"), word(path), word("mode"), word(mode)))
+	case "tenant":
+		within(n, "tenants", yaml.SequenceNode, word(value))
+	default:
+		if !slices.Contains(shortMembers, key) {
+			return fmt.Errorf("no %q stands in front of --: there are %s; headers and principal_hmac stand in the configuration file, because others can read a command line: see docs/skills.md", visible.Line(key, maxServerName), strings.Join(shortMembers, ", "))
+		}
+		n.Content = append(n.Content, word(key), word(value))
 	}
-	words, err := split(command)
-	if err == nil && len(words) > 0 && isURL(words[0]) {
-		err = errors.New("a URL is no command: write url in place of command")
-	}
-	if err != nil {
-		return Source{}, err
-	}
-	return s.source(words)
+	return nil
 }
 
-func (s *Settings) source(words []string) (Source, error) {
-	if len(words) == 0 || words[0] == "" {
-		return Source{}, errors.New("skill server: neither a URL nor a command")
+func word(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+
+func mapping(content ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Content: content}
+}
+
+// within adds to a member that is a mapping or a list, and makes it if it is not there.
+func within(n *yaml.Node, key string, kind yaml.Kind, content ...*yaml.Node) {
+	i := slices.IndexFunc(n.Content, func(x *yaml.Node) bool { return x.Value == key })
+	if i < 0 {
+		i = len(n.Content)
+		n.Content = append(n.Content, word(key), &yaml.Node{Kind: kind})
 	}
-	if len(words) > 1 || !isURL(words[0]) {
-		return Source{Command: words, Settings: *s}, nil
-	}
-	if s.ofProcess() {
-		return Source{}, errors.New("skill server: env, files, network and isolation are settings of a command, not of a URL")
-	}
-	src, err := parseURL(words[0])
-	src.Settings = *s
-	return src, err
+	n.Content[i+1].Content = append(n.Content[i+1].Content, content...)
 }
 
 // isURL distinguishes a URL from a command line.
@@ -88,23 +153,23 @@ func isURL(s string) bool {
 	return ok && scheme != "" && !strings.ContainsAny(scheme, " \t\"'/=")
 }
 
-func parseURL(s string) (Source, error) {
+func parseURL(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return Source{}, errors.New("skill server: not a URL") // the text may contain a password
+		return "", errors.New("not a URL") // the text may contain a password
 	}
 	shown := Source{URL: s}.Endpoint()
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return Source{}, fmt.Errorf("skill server %s: only http and https URLs, or a command", shown)
+		return "", fmt.Errorf("%s: only http and https URLs, or a command", shown)
 	case u.Hostname() == "":
-		return Source{}, fmt.Errorf("skill server %s: the URL has no host", shown)
+		return "", fmt.Errorf("%s: the URL has no host", shown)
 	case u.User != nil:
-		return Source{}, fmt.Errorf("skill server %s: no credentials in a URL; configure a header", shown)
+		return "", fmt.Errorf("%s: no credentials in a URL; configure a header", shown)
 	case u.Fragment != "":
-		return Source{}, fmt.Errorf("skill server %s: no fragment in a URL", shown)
+		return "", fmt.Errorf("%s: no fragment in a URL", shown)
 	}
-	return Source{URL: u.String()}, nil
+	return u.String(), nil
 }
 
 // Endpoint names the server without possible secrets: the URL without credentials and

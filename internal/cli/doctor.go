@@ -37,7 +37,7 @@ func doctorCommand(c *command) {
 
 // examination is the input of doctor, from a configuration.
 func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
-	servers, err := skillServers(cfg, std.Env)
+	servers, secrets, err := skillServers(cfg, std.Env)
 	if err != nil {
 		return e, err
 	}
@@ -47,7 +47,7 @@ func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	}
 	at, err := blobs(cfg)
 	return upkeep.Examination{
-		Dir: cfg.Data, Blobs: at, Documents: docs, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: cfg.Secrets(), Named: []string{cfg.Agents, cfg.NATSCert}, Policy: policyFeed(cfg),
+		Dir: cfg.Data, Blobs: at, Documents: docs, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: append(cfg.Secrets(), secrets...), Named: []string{cfg.Agents, cfg.NATSCert}, Policy: policyFeed(cfg),
 		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel),
 	}, err
 }

@@ -8,31 +8,22 @@ import (
 	"aob.dev/writ/internal/config"
 )
 
-// skillServers are the skill servers that the file describes with members.
-func skillServers(c config.Config, env func(string) string) ([]mcp.Source, error) {
-	var list []mcp.Source
+// skillServers are the skill servers that the file describes with members, and the files of their
+// secrets.
+func skillServers(c config.Config, env func(string) string) (list []mcp.Source, files []string, err error) {
+	places := map[string]string{}
 	for _, s := range c.SkillServers {
-		settings, err := s.Resolve(env)
+		source, err := mcp.ParseServer(s.Node, env)
 		if err != nil {
-			return nil, err
+			return nil, nil, fmt.Errorf("configuration %s%w", s.Place, err)
 		}
-		var of mcp.Settings
-		for _, x := range settings {
-			if err := of.Set(x.Key, x.Value); err != nil {
-				return nil, fmt.Errorf("%s%s: %w", s.Place, x.Path, err)
-			}
-			of.Secrets = append(of.Secrets, x.Secrets...)
+		if other, taken := places[source.Name]; taken {
+			return nil, nil, fmt.Errorf("configuration %s.name: %q is the name of %s already: give each server a name of its own", s.Place, source.Name, other)
 		}
-		source, err := of.Source(s.URL, s.Command)
-		if err != nil && s.URL != "" {
-			return nil, fmt.Errorf("%s.url: %w", s.Place, err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s.command: %w", s.Place, err)
-		}
-		list = append(list, source)
+		places[source.Name] = s.Place
+		list, files = append(list, source), append(files, source.SecretFiles...)
 	}
-	return list, nil
+	return list, files, nil
 }
 
 // maxToolsListed is how many tools that cannot be used the start names, of one server.

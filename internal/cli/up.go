@@ -53,9 +53,11 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 	cfg.Models, cfg.Policy = m.named, policyFeed(c)
 	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
 	cfg.Alerts = receivers(c)
-	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
+	servers, secrets, err := skillServers(c, std.Env)
+	if err != nil {
 		return cfg, nil, malformed(err)
 	}
+	cfg.SkillServers, cfg.Secrets = servers, append(cfg.Secrets, secrets...)
 	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
 		return cfg, nil, err
 	}

@@ -85,9 +85,10 @@ type Config struct {
 	FreeDiskMB, TenantDiskMB int
 }
 
-// Secrets are the files that contain secrets of the configuration, or may.
+// Secrets are the files that contain secrets of the configuration, or may, but for those of
+// SkillServers.
 func (c Config) Secrets() []string {
-	list := append(c.skillSecrets(), c.SecretFiles...)
+	list := slices.Clone(c.SecretFiles)
 	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
 		if path != "" {
 			list = append(list, path)
@@ -254,11 +255,7 @@ func decode(raw []byte, path string, c *Config) error {
 	for _, s := range Settings {
 		if value, there := doc[s.Name]; there {
 			if s.Entries {
-				servers, err := skillEntries(&value, path)
-				if err != nil {
-					return err
-				}
-				c.SkillServers = servers
+				c.SkillServers = skillEntries(&value, path)
 			}
 			if err := value.Decode(s.Bind(c)); err != nil {
 				return err

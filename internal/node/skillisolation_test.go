@@ -97,7 +97,7 @@ func lookAround(t *testing.T, settings string) (*Node, *messages, []string) {
 
 // TestSkillServerIsIsolated: by default a skill server gets neither keys nor
 // anything else of the node that started it. Without isolation it gets all of it,
-// which is what isolation=none says.
+// which is what isolation: none says.
 func TestSkillServerIsIsolated(t *testing.T) {
 	n, _, got := lookAround(t, "name=spy")
 	if len(got) > 0 {
@@ -121,7 +121,7 @@ func TestSkillServerNotIsolated(t *testing.T) {
 	if got != nil || len(pins(n)) > 0 || log.count(saysDown) != 1 {
 		t.Errorf("it got %v, approved is %v, told %d times", got, pins(n), log.count(saysDown))
 	}
-	if h := n.registry.Health(); len(h) != 1 || h[0].Err == nil || !strings.Contains(h[0].Err.Error(), "isolation=none") {
+	if h := n.registry.Health(); len(h) != 1 || h[0].Err == nil || !strings.Contains(h[0].Err.Error(), "isolation: none") {
 		t.Errorf("health is %+v, which must say what to do", h)
 	}
 }

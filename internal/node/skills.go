@@ -122,7 +122,7 @@ func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, e
 func (n *Node) agentDialer() func(context.Context, string) (skills.RemoteAgent, error) {
 	door := egress.Transport(n.cfg.AgentHosts...)
 	return func(ctx context.Context, endpoint string) (skills.RemoteAgent, error) {
-		source, err := new(mcp.Settings).Source(endpoint, "")
+		source, err := mcp.ParseURL(endpoint)
 		if err != nil {
 			return nil, &mcp.Error{Kind: mcp.ErrRefused, Undelivered: true, Err: err}
 		}
