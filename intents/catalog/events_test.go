@@ -151,7 +151,7 @@ func TestEventKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `?([a-z]+)`? \\| (`.*`) \\|$").FindAllSubmatch(page, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\* `?([a-z]+)`?: (`.*`)$").FindAllSubmatch(page, -1) {
 		for _, event := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(row[2], -1) {
 			documented[string(event[1])] = strings.TrimPrefix(string(row[1]), "none")
 		}
