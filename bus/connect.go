@@ -91,7 +91,7 @@ func (o Options) server() egress.Server {
 	at := cmp.Or(o.URL, "in this process")
 	return egress.Server{
 		Name: "NATS at " + at + ", as " + o.User, Unaffected: "nothing was begun",
-		Address: "bus (--bus)", Secret: "bus_keys (--bus-keys), which writ accounts makes", CA: "bus_ca (--bus-ca)", Try: "the same command again",
+		Address: "bus (--bus)", Secret: "bus_keys (--bus-keys), which writ admin cell accounts makes", CA: "bus_ca (--bus-ca)", Try: "the same command again",
 	}
 }
 

@@ -33,7 +33,7 @@ func TestConnectFaults(t *testing.T) {
 		"refuses":        {at("refuses"), "no server answers there", "start it, or correct bus (--bus)"},
 		"is silent":      {at("is silent"), "no answer in time", "start it, or correct bus (--bus)"},
 		"hangs up":       {at("hangs up"), "it closed the connection without an answer", "start it, or correct bus (--bus)"},
-		"wrong password": {guarded.ClientURL(), "it does not take the credentials", "correct bus_keys (--bus-keys), which writ accounts makes"},
+		"wrong password": {guarded.ClientURL(), "it does not take the credentials", "correct bus_keys (--bus-keys), which writ admin cell accounts makes"},
 		"no TLS":         {strings.Replace(guarded.ClientURL(), "nats", "tls", 1), "it speaks no TLS", "correct bus (--bus)"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -59,6 +59,6 @@ func detail(err, known error) string {
 func Fault(what string, err error) error {
 	return egress.Server{
 		Name: what + " of the NATS servers", Unaffected: "records that were acknowledged are kept", Address: "bus (--bus)",
-		Secret: "bus_keys (--bus-keys)", CA: "bus_ca (--bus-ca)", Try: "writ cell status",
+		Secret: "bus_keys (--bus-keys)", CA: "bus_ca (--bus-ca)", Try: "writ admin cell status",
 	}.Fault(Plain(err))
 }

@@ -20,8 +20,8 @@ import (
 type Bus struct {
 	URLs     []string // nats://host:port or tls:// nats://host:port or tls://host:port
 	CA       []byte   // PEM; empty: the CAs of the machine
-	Seeds    string   // directory of the connections' keys, made by writ accounts
-	Instance string   // name of the process, as given to writ accounts
+	Seeds    string   // directory of the connections' keys, made by writ admin cell accounts
+	Instance string   // name of the process, as given to writ admin cell accounts
 }
 
 // Validate returns what is wrong, without connecting.
@@ -35,9 +35,9 @@ func (b Bus) Validate() error {
 	case len(b.URLs) == 0:
 		return errors.New("bus: name the NATS cluster with --bus, once for each server")
 	case b.Seeds == "":
-		return errors.New("bus_keys: name the directory of the connections' keys with --bus-keys: writ accounts makes them")
+		return errors.New("bus_keys: name the directory of the connections' keys with --bus-keys: writ admin cell accounts makes them")
 	case !instance.MatchString(b.Instance):
-		return fmt.Errorf("instance: %q is not a name of a-z, 0-9, _ and -: it is the NAME that writ accounts was told", b.Instance)
+		return fmt.Errorf("instance: %q is not a name of a-z, 0-9, _ and -: it is the NAME that writ admin cell accounts was told", b.Instance)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (b Bus) connect(ctx context.Context, role, suffix string) (bus.Conn, error)
 	file := seedFile(b.Seeds, role, b.Instance, suffix)
 	seed, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
 	if err != nil {
-		return nil, fmt.Errorf("bus_keys: %w: writ accounts --process %s:%s makes it", err, role, b.Instance)
+		return nil, fmt.Errorf("bus_keys: %w: writ admin cell accounts --process %s:%s makes it", err, role, b.Instance)
 	}
 	o := bus.Options{
 		URL: strings.Join(b.URLs, ","), User: bus.ProcessUser(role, b.Instance), Seed: strings.TrimSpace(string(seed)), Instance: b.Instance,
@@ -90,7 +90,7 @@ func (b Bus) connect(ctx context.Context, role, suffix string) (bus.Conn, error)
 	return bus.Connect(ctx, o)
 }
 
-// seedFile is the file where writ accounts stores the key of a connection.
+// seedFile is the file where writ admin cell accounts stores the key of a connection.
 func seedFile(dir, role, instance, suffix string) string {
 	return filepath.Join(dir, role+"_"+instance+"_"+suffix+".seed")
 }

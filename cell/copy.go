@@ -89,7 +89,7 @@ func copyKeys(cell, to string) error {
 	for from, file := range files {
 		raw, err := os.ReadFile(from) //nolint:gosec // G304: the operator names the directory
 		if err != nil {
-			return fmt.Errorf("%w: name the directory that writ cell create made, with the keys of all roles but root", err)
+			return fmt.Errorf("%w: name the directory that writ admin cell create made, with the keys of all roles but root", err)
 		}
 		if err := durable.Write(file, raw); err != nil {
 			return err

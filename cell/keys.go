@@ -153,7 +153,7 @@ func publicKeys(genesis string) ([]byte, error) {
 func Genesis(dir string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, genesisName)) //nolint:gosec // G304: the operator names the directory
 	if err != nil {
-		return "", fmt.Errorf("%w: writ cell create makes it", err)
+		return "", fmt.Errorf("%w: writ admin cell create makes it", err)
 	}
 	return string(raw), nil
 }
@@ -180,5 +180,5 @@ func Secret(dirs []string, name string) ([]byte, error) {
 		}
 		return ledger.ReadSecret(path)
 	}
-	return nil, fmt.Errorf("keys: %s is in none of %s: writ cell create makes it for the roles that need it", name, strings.Join(dirs, ", "))
+	return nil, fmt.Errorf("keys: %s is in none of %s: writ admin cell create makes it for the roles that need it", name, strings.Join(dirs, ", "))
 }

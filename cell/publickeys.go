@@ -38,7 +38,7 @@ var _ interface {
 // OpenPublished reads the file of the first of some directories.
 func OpenPublished(dirs []string) (*PublishedKeys, error) {
 	if len(dirs) == 0 {
-		return nil, errors.New("keys: name the directory of the role's keys with --keys: writ cell create makes them")
+		return nil, errors.New("keys: name the directory of the role's keys with --keys: writ admin cell create makes them")
 	}
 	p := &PublishedKeys{path: filepath.Join(dirs[0], jwksName)}
 	_, err := p.read()
@@ -49,7 +49,7 @@ func OpenPublished(dirs []string) (*PublishedKeys, error) {
 func (p *PublishedKeys) read() (changed bool, err error) {
 	info, err := os.Stat(p.path)
 	if err != nil {
-		return false, fmt.Errorf("keys: %w: writ cell create makes it", err)
+		return false, fmt.Errorf("keys: %w: writ admin cell create makes it", err)
 	}
 	seen := fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 	p.mu.Lock()

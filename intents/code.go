@@ -104,7 +104,7 @@ var codes = []CodeInfo{
 	{InFlight, 409, true, "the same intent is being carried out", "ask for the intent by its intent_id: GET /v1/intents/{intent_id}"},
 	{MalformedArgs, 422, false, "well-formed, but not possible now", "change what the reason names, then send it again"},
 	{SessionBusy, 409, false, "the session has an open turn, or the request has opened one", "follow that plan, or cancel it, before the next message"},
-	{RBACForbidden, 403, false, "the actor lacks the capability", "ask an administrator for a role that has it: writ role list, then writ user put USER --role ROLE"},
+	{RBACForbidden, 403, false, "the actor lacks the capability", "ask an administrator for a role that has it: writ tenant role list, then writ user put USER --role ROLE"},
 	{PolicyDenied, 403, false, "a policy denies it", "ask for what the policies in policy_ids permit; writ policy explain INTENT_ID shows the rules and what they saw"},
 	{ApprovalRequired, 202, false, "held until named people approve", "follow the approval (writ approvals list); nothing has been carried out"},
 	{Overloaded, 429, true, "too much work is waiting", "try again after Retry-After"},

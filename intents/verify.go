@@ -50,7 +50,7 @@ func (u *Unverified) signedBy(key Key) error {
 	case key.Raw && !u.raw():
 		return Refuse(SignatureInvalid, "/sig", "the record of this key says raw: sign with ed25519:<base64> (writ intent sign --raw)")
 	case u.raw() && !key.Raw:
-		return Refuse(SignatureInvalid, "/sig", "the record of this key allows no raw signature: sign as a JWS, or with a key of writ keys new --raw")
+		return Refuse(SignatureInvalid, "/sig", "the record of this key allows no raw signature: sign as a JWS, or with a key of writ admin keys new --raw")
 	case key.Raw:
 		verifies = key.verifiesRaw
 	}

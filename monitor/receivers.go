@@ -71,7 +71,7 @@ func (s Slack) Send(ctx context.Context, i Incident) error {
 func receiver(what, address, secret string) egress.Server {
 	return egress.Server{
 		Name: what, Unaffected: "alerts are kept for it, and a running writ tries again each minute",
-		Address: address, Secret: secret, Try: "writ alerts test", Quiet: true,
+		Address: address, Secret: secret, Try: "writ admin alerts test", Quiet: true,
 	}
 }
 

@@ -95,13 +95,13 @@ var Rules = []Rule{
 	{
 		Name: "DiskLow", Severity: Page, Window: hour, Prometheus: `writ_degraded{condition="disk"} > 0`,
 		Says:   "less disk is free than the floor: no new intent is accepted",
-		Do:     "make room: writ storage status --data DIR",
+		Do:     "make room: writ admin storage status --data DIR",
 		Firing: func(f Figures) (string, bool) { return "below the floor", slices.Contains(f.Conditions, "disk") },
 	},
 	{
 		Name: "WriteAheadLogLong", Severity: Page, Window: hour, Prometheus: fmt.Sprintf(`max(writ_write_ahead_log_bytes) > %d`, storage.LongLog),
 		Says: "the write-ahead log of a database grows and cannot be started over",
-		Do:   "end what reads the database for long: writ storage status --data DIR",
+		Do:   "end what reads the database for long: writ admin storage status --data DIR",
 		Firing: func(f Figures) (string, bool) {
 			return "more than the bound", slices.Contains(f.Conditions, "write_ahead_log")
 		},

@@ -86,7 +86,7 @@ func (r *Router) commitRefusal(err error) error {
 		return intents.Refuse(intents.Overloaded, "", "no intent was taken") // it was unready a moment ago
 	case errors.Is(err, storage.ErrFull):
 		x := intents.Refuse(intents.Overloaded, "", "too little disk is free: no new intent is taken, what was accepted still ends")
-		x.RetryAfter, x.Hint = fullRetry, "an operator makes room, or lowers free_disk_mb: writ storage status says how much is free"
+		x.RetryAfter, x.Hint = fullRetry, "an operator makes room, or lowers free_disk_mb: writ admin storage status says how much is free"
 		return x
 	default:
 		return nil

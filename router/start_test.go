@@ -42,7 +42,7 @@ func TestStartWithTheClockBack(t *testing.T) {
 // The refusal while intents are blocked has a hint, and no hold expires by a clock that may be
 // wrong.
 func TestBlocked(t *testing.T) {
-	blocked := health.Condition{Name: "clock", Reason: "the clock was set", Do: "writ confirm clock", Blocks: true}
+	blocked := health.Condition{Name: "clock", Reason: "the clock was set", Do: "writ admin confirm clock", Blocks: true}
 	up := false
 	w := routertest.New(t, routertest.Options{Blocked: func() (health.Condition, bool) { return blocked, up }})
 	w.Start()

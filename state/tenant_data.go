@@ -54,7 +54,7 @@ func (t *tenant) unknownRoles(at string, roles []string) (out []mistake) {
 		if _, ok := t.Roles[role]; !ok {
 			out = append(out, mistake{
 				fmt.Sprintf("%s/%d", at, i), catalog.Like("the tenant has no such role", role, slices.Collect(maps.Keys(t.Roles))),
-				"see writ role list; writ role put makes one",
+				"see writ tenant role list; writ tenant role put makes one",
 			})
 		}
 	}
@@ -198,7 +198,7 @@ func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
 			}
 		}
 		for _, r := range rows.Roles {
-			judge("role "+r.Role, "role put "+r.Role+" --capability AREA:VERB", catalog.AdminPut{Role: &r})
+			judge("role "+r.Role, "tenant role put "+r.Role+" --capability AREA:VERB", catalog.AdminPut{Role: &r})
 		}
 		for _, u := range rows.Users {
 			judge("user "+u.UserID, "user put "+u.UserID+" --role ROLE", catalog.AdminPut{User: &u})

@@ -56,7 +56,7 @@ var agentPoints = []AgentPoint{
 	{Title: "it answers in time", Do: "answer within 30 s, or say what you have"},
 	{Title: "it ends its workflow", Do: "answer the last message with workflow_complete: true and without workflow_state"},
 	{Title: "it goes on from its workflow_state", Do: "take back what you gave as workflow_state, and keep nothing of a session yourself"},
-	{Title: "its file is sound", Do: "give the file: writ agent check URL agents/NAME.yaml"},
+	{Title: "its file is sound", Do: "give the file: writ registry probe URL agents/NAME.yaml"},
 	{Title: "its endpoint is public", Do: "serve it at a public name, or have the operator list it in agent_hosts"},
 	{Title: "GET /health answers", Do: "answer GET /health of the same server with 200"},
 	{Title: "its logs are JSON with request_id", Do: "look into its logs"},

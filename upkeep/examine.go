@@ -181,7 +181,7 @@ func (e Examination) keys() Finding {
 	}
 	held, err := keydir.LoadAll(dir)
 	if err != nil {
-		return wrong(check, err, "restore the file with mode 0600; a key that is lost is replaced with writ keys rotate")
+		return wrong(check, err, "restore the file with mode 0600; a key that is lost is replaced with writ admin keys rotate")
 	}
 	f := found(check, fmt.Sprintf("%d in %s", len(held), dir))
 	for _, k := range held {

@@ -15,7 +15,7 @@ import (
 func (e Examination) log(ctx context.Context) Finding {
 	const check = "log"
 	if err := datadir.CheckParts(e.Dir, e.Documents); err != nil {
-		return wrong(check, err, "put it back, or restore a backup: writ restore")
+		return wrong(check, err, "put it back, or restore a backup: writ admin restore")
 	}
 	if begun, err := datadir.HasJournal(e.Dir); err == nil && !begun {
 		return found(check, "none yet: the first start begins it")

@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// GCReport lists what `writ storage gc` removed.
+// GCReport lists what `writ admin storage gc` removed.
 type GCReport struct {
 	Expired int `json:"expired"` // memories that have expired
 	Old     int `json:"old"`     // documents older than their retention

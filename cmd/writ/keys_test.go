@@ -21,7 +21,7 @@ func inForce(ts *testscript.TestScript, w *world) []intents.JWK {
 
 // operate runs a command of an operator against the running writ and returns its output.
 func operate(ts *testscript.TestScript, w *world, out any, args ...string) {
-	cmd := exec.Command("writ", slices.Concat(args[:2], []string{"--url", w.url, "--data", w.data, "--json"}, args[2:])...)
+	cmd := exec.Command("writ", slices.Concat(args[:3], []string{"--url", w.url, "--data", w.data, "--json"}, args[3:])...)
 	cmd.Dir, cmd.Env, cmd.Stderr = ts.MkAbs("."), environ(ts, w), ts.Stderr()
 	raw, err := cmd.Output()
 	ts.Check(err)
@@ -34,7 +34,7 @@ func rotate(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 1, "rotate ROLE…")
 	for _, role := range args {
 		var made struct{ KID, File string }
-		operate(ts, w, &made, "keys", "rotate", role)
+		operate(ts, w, &made, "admin", "keys", "rotate", role)
 		ts.Setenv("KID_"+role, made.KID)
 		var ends, open int
 		for _, j := range inForce(ts, w) {
@@ -60,7 +60,7 @@ func revoke(ts *testscript.TestScript, w *world, args []string) {
 	for _, role := range args {
 		kid := first[intents.Role(role)].KID
 		var done struct{ KID string }
-		operate(ts, w, &done, "keys", "revoke", "--", kid[:12])
+		operate(ts, w, &done, "admin", "keys", "revoke", "--", kid[:12])
 		if i := slices.IndexFunc(inForce(ts, w), func(j intents.JWK) bool { return j.KID == kid }); i < 0 || !inForce(ts, w)[i].Revoked || done.KID != kid {
 			ts.Fatalf("the first key of %s is not revoked", role)
 		}

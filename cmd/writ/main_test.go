@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 //	followed KEY ADDRESS       prints the lines of a log until it ends
 //	replace FROM TO OLD NEW…   writes a file with texts replaced
 //	resubmit ROLE TYPE ARGS…   sign and submit until the executor is there
-//	rotate, revoke ROLE…       new keys with writ keys, and the end of the first ones
+//	rotate, revoke ROLE…       new keys with writ admin keys, and the end of the first ones
 //	signed ROLE…               who signed the last intent
 //	example PAGE TEXT          runs the lines of a page that hold the text
 //	follow PAGE                does what a page says, block by block

@@ -148,7 +148,7 @@ func scriptBegun(ts *testscript.TestScript, w *world, run string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ts.Check(clock.Every(ctx, 20*time.Millisecond, func() bool {
-		cmd := exec.CommandContext(ctx, "writ", "logs", run, "--url", w.url, "--data", w.data)
+		cmd := exec.CommandContext(ctx, "writ", "plan", "logs", run, "--url", w.url, "--data", w.data)
 		cmd.Env = environ(ts, w)
 		out, _ := cmd.Output() // nothing, as long as the run is not there
 		return bytes.Contains(out, []byte("python:stderr hangs"))

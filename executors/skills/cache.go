@@ -166,7 +166,7 @@ const maxListed = 100
 // invalidate drops the answers that serve the actor, not those of others.
 func (s *skills) invalidate(_ context.Context, o *executors.Intent, a catalog.CacheInvalidate) (*executors.Result, error) {
 	if a.Scope == catalog.CacheKey && !strings.Contains(a.Key, ":sha256:") {
-		return nil, executors.Fail(intents.MalformedArgs, "/key names no answer: write <skill>:sha256:<hex>, as `writ cache stats` prints it")
+		return nil, executors.Fail(intents.MalformedArgs, "/key names no answer: write <skill>:sha256:<hex>, as `writ skill cache stats` prints it")
 	}
 	removed := s.cache.forget(func(k cachedAnswer) bool {
 		if !k.serves(o.Ticket.Actor) {

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/upkeep"
 )
 
-func agentCheck(c *command) {
+func agentProbe(c *command) {
 	c.answer = func(args []string) (answer, error) {
 		cfg, err := config.Load("", c.std.Env)
 		if err != nil {

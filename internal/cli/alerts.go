@@ -26,7 +26,7 @@ var alertRows = []row{
 	{use: "test", short: "Send a test to everybody who gets alerts", make: alertsTest},
 }
 
-// alertsView is the output of `writ alerts list --json`.
+// alertsView is the output of `writ admin alerts list --json`.
 type alertsView struct {
 	Figures   monitor.Figures    `json:"figures"`
 	Incidents []monitor.Incident `json:"incidents"`
@@ -60,7 +60,7 @@ func alertsTest(c *command) {
 		told, errs := map[string]string{}, []error{}
 		for _, r := range all {
 			told[r.Name()] = "taken"
-			if err := r.Send(c.Context(), monitor.Incident{Rule: "Test", Severity: monitor.Ticket, Says: "this is a test", Do: "nothing", Observed: "writ alerts test", Since: time.Now()}); err != nil {
+			if err := r.Send(c.Context(), monitor.Incident{Rule: "Test", Severity: monitor.Ticket, Says: "this is a test", Do: "nothing", Observed: "writ admin alerts test", Since: time.Now()}); err != nil {
 				told[r.Name()] = err.Error()
 				errs = append(errs, err)
 			}

@@ -27,7 +27,7 @@ func cacheClear(c *command) func(args []string) (any, error) {
 			args[1], err = c.wholeID(args[1], &ownPlans)
 		case catalog.CacheSkill, catalog.CacheKey:
 		default:
-			err = usage(errors.New("SCOPE is workflow (KEY: a run or plan), skill (KEY: its id) or key (KEY: as writ cache stats prints it)"))
+			err = usage(errors.New("SCOPE is workflow (KEY: a run or plan), skill (KEY: its id) or key (KEY: as writ skill cache stats prints it)"))
 		}
 		return catalog.CacheInvalidate{Scope: args[0], Key: args[1]}, err
 	}

@@ -119,7 +119,7 @@ func nextOf(result catalog.ApproveResult) string {
 	case result.State == catalog.ApprovalEnded:
 		return "nothing is carried out; whoever asked reads why\n"
 	case result.State == catalog.ApprovalReleased:
-		return "it is carried out: writ receipt get " + result.IntentID + "\n"
+		return "it is carried out: writ intent receipt get " + result.IntentID + "\n"
 	default:
 		return ""
 	}

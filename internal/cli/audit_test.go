@@ -259,12 +259,12 @@ func proofsAreVerified(t *testing.T, data, proof string, p audit.Proof) {
 		"no key sets":      {changed(func(p *audit.Proof) { p.KeySets = p.KeySets[:0] }), "--trust", trust, ExitNo, "SIGNATURE_INVALID"},
 		"a spoilt hash":    {changed(func(p *audit.Proof) { p.Inclusion[1].Hashes = nil }), "--trust", trust, ExitNo, "not in the log"},
 	} {
-		if r := (call{args: []string{"receipt", "verify", x.flag, x.file}, stdin: x.in}).run(t.Context()); r.code != x.code || !strings.Contains(r.out, x.says) {
+		if r := (call{args: []string{"intent", "receipt", "verify", x.flag, x.file}, stdin: x.in}).run(t.Context()); r.code != x.code || !strings.Contains(r.out, x.says) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	for _, wrong := range [][]string{{}, {"--keys", keys, "--trust", trust}} {
-		if r := (call{args: append([]string{"receipt", "verify"}, wrong...), stdin: proof}).run(t.Context()); r.code != ExitUsage {
+		if r := (call{args: append([]string{"intent", "receipt", "verify"}, wrong...), stdin: proof}).run(t.Context()); r.code != ExitUsage {
 			t.Errorf("%v: %+v", wrong, r)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/upkeep"
 )
 
-// backedUp is the output of `writ backup --json` and `writ restore --json` about a backup.
+// backedUp is the output of `writ admin backup --json` and `writ admin restore --json` about a backup.
 type backedUp struct {
 	Path      string    `json:"path"`
 	Origin    string    `json:"origin"`

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +18,12 @@ type row struct {
 	args       cobra.PositionalArgs // nil: those that use names
 	make       func(*command)       // declares the flags and sets the action; nil: only a group
 	group      []row
+}
+
+// section is a group of commands in --help.
+type section struct {
+	title string
+	rows  []row
 }
 
 // named are the arguments that a usage line names, before any flag; those in brackets may
@@ -75,86 +79,57 @@ func usageOf(cmd *cobra.Command) string {
 	return "\nfor example: " + first + "\nsee: " + cmd.CommandPath() + " --help"
 }
 
-// groups are the commands in --help: at most 25. The others are listed by writ commands.
-var groups = []struct{ name, commands string }{
-	{"Begin", "up init demo doctor"},
-	{"Work", "run chat plan approvals workflow logs"},
-	{"Agents, skills and rules", "skill registry policy eval"},
-	{"People and keys", "user apikey keys"},
-	{"Record", "audit intent"},
-	{"Operation", "backup help"},
+// sections are all commands, as --help groups them: at most 25.
+func sections() []section {
+	return []section{
+		{"Begin", []row{
+			{use: "up", short: "Run everything in one process", make: upCommand},
+			{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
+			{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
+			{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
+			{use: "health", short: "Say whether a running writ is ready", make: healthCommand},
+		}},
+		{"Work", []row{
+			{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
+			{use: "chat", short: "Talk with a running writ", make: chatCommand},
+			{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
+			{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
+			{use: "approvals", short: "List held intents, approve and reject them", group: approvalRows},
+			{use: "query [MODE] QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
+			{use: "kb", short: "Add, search, list and remove documents of the knowledge base", group: kbRows},
+			{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand},
+		}},
+		{"Agents, skills and rules", []row{
+			{use: "skill", short: "Approve, compare and list skills, and forget answers that are kept", group: skillRows},
+			{use: "registry", short: "Check, list, show, evaluate and push agents", group: registryRows},
+			{use: "policy", short: "Check, test, explain, sign and try out policies", group: policyRows},
+		}},
+		{"Tenants and people", []row{
+			{use: "tenant", short: "Create and list tenants, and set their data and roles", group: tenantRows},
+			{use: "user", short: "Set and list users, and revoke their grants", group: userRows},
+			{use: "apikey", short: "Make, list and revoke API keys", group: apikeyRows},
+		}},
+		{"Record", []row{
+			{use: "intent", short: "Write, check, sign, verify, submit, resolve and erase intents", group: intentRows},
+			{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows},
+		}},
+		{"Operation", []row{
+			{use: "admin", short: "Manage signing keys, other services, stores, backups and cells", group: adminRows},
+		}},
+	}
 }
 
-func groupOf(command string) string {
-	for _, g := range groups {
-		if slices.Contains(strings.Fields(g.commands), command) {
-			return g.name
-		}
-	}
-	return ""
-}
-
-// commandList prints all commands; --help shows the usual ones.
-func commandList(c *command) {
-	c.answer = func([]string) (answer, error) {
-		about := map[string]string{}
-		text := aligned(func(t io.Writer) {
-			for _, r := range commands() {
-				name := strings.Fields(r.use)[0]
-				about[name] = r.short
-				fmt.Fprintf(t, "%s\t%s\n", name, r.short)
-			}
-		})
-		return answer{data: about, text: text}, nil
-	}
-}
-
-// commands are all of them. Help sorts them by name.
-func commands() []row {
-	return []row{
-		{use: "up", short: "Run everything in one process", make: upCommand},
-		{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand},
-		{use: "cell", short: "Make a cell of processes, and look at it", group: cellRows},
-		{use: "demo", short: "Show the whole system on real data, then verify all of it", make: demoCommand},
-		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand},
-		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
-		{use: "logs RUN", short: "Show what scripts and skill servers wrote in a run, and follow it", make: logsCommand},
-		{use: "query [MODE] QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
-		{use: "chat", short: "Talk with a running writ", make: chatCommand},
-		{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand},
-		{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
-		{use: "health", short: "Say whether a running writ is ready", make: healthCommand},
-		{use: "accounts --process ROLE:NAME … [--executor NAME …]", short: "Print what a NATS cluster must know of writ's processes", make: accountsCommand},
-		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand},
-		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting intents", make: confirmCommand},
-		{use: "version", short: "Print the version", make: versionCommand},
-		{use: "commands", short: "List all commands", make: commandList},
-		{use: "intent", short: "Write, check, sign, verify, submit, resolve and erase intents", group: intentRows},
-		{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
-		{use: "alerts", short: "Show alerts and what they come from, and test who gets them", group: alertRows},
-		{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
-		{use: "receipt", short: "Get and verify receipts", group: receiptRows},
-		{use: "approvals", short: "List held intents, approve and reject them", group: approvalRows},
-		{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows},
-		{use: "registry", short: "Check, list, show and push agents", group: registryRows},
-		{use: "policy", short: "Check, test, explain, sign and try out policies", group: policyRows},
-		{use: "keys", short: "Make, list, rotate and revoke keys", group: keyRows},
-		{use: "tenant", short: "Create and list tenants, and set their data", group: tenantRows},
-		{use: "role", short: "Set and list roles", group: roleRows},
-		{use: "user", short: "Set and list users", group: userRows},
-		{use: "apikey", short: "Make, list and revoke API keys", group: apikeyRows},
-		{use: "skill", short: "Approve, compare and list skills", group: skillRows},
-		{use: "grant", short: "Revoke grants", group: grantRows},
-		{use: "agent", short: "Check remote agents", group: agentRows},
-		{use: "kb", short: "Add, search, list and remove documents of the knowledge base", group: kbRows},
-		{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
-		{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
-		{use: "events", short: "Manage other systems that read events of a tenant", group: eventRows},
-		{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
-		{use: "backup DIR|FILE.tar", short: "Copy a data directory, even while writ runs on it", make: backupCommand},
-		{use: "restore DIR|FILE.tar --data DIR", short: "Make a data directory from a backup, and check all of it", make: restoreCommand},
-		{use: "storage", short: "Maintain the stores: sizes, versions, projections, copies", group: storageRows},
-	}
+var adminRows = []row{
+	{use: "keys", short: "Make, list, rotate and revoke keys", group: keyRows},
+	{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
+	{use: "events", short: "Manage other systems that read events of a tenant", group: eventRows},
+	{use: "alerts", short: "Show alerts and what they come from, and test who gets them", group: alertRows},
+	{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting intents", make: confirmCommand},
+	{use: "storage", short: "Maintain the stores: sizes, versions, projections, copies", group: storageRows},
+	{use: "backup DIR|FILE.tar", short: "Copy a data directory, even while writ runs on it", make: backupCommand},
+	{use: "restore DIR|FILE.tar --data DIR", short: "Make a data directory from a backup, and check all of it", make: restoreCommand},
+	{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
+	{use: "cell", short: "Make a cell of processes, run them, and look at it", group: cellRows},
 }
 
 var intentRows = []row{
@@ -169,6 +144,7 @@ var intentRows = []row{
 		make: intentResolve,
 	},
 	{use: "erase INTENT_ID --reason TEXT", short: "Erase an intent's arguments and result from the record, for good", make: intentErase},
+	{use: "receipt", short: "Get and verify receipts", group: receiptRows},
 }
 
 var auditRows = []row{
@@ -206,6 +182,8 @@ var registryRows = []row{
 	{use: "show NAME [DIR]", short: "Show an agent: its definition, what it may do, and its system prompt", make: registryShow},
 	{use: "push DIR", short: "Put the agents of a directory in force for a tenant, by an operator's intent", make: registryPush},
 	{use: "revert", short: "Put the revision before the one in force in force again", make: registryRevert},
+	{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
+	{use: "probe URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentProbe},
 }
 
 var keyRows = []row{
@@ -226,16 +204,18 @@ var keyRows = []row{
 var tenantRows = []row{
 	{use: "add ID", short: "Create a tenant with the default roles; only operators of system may", make: tenantAdd},
 	{use: "data KEY JSON", short: "Set data of a tenant that policies read, such as approval or skills_allow", make: tenantData},
+	{use: "role", short: "Set and list roles", group: roleRows},
 	listing("List tenants with all rows that operators put", "tenants", "", func(r state.TenantRows) any { return r }),
 }
 
 var roleRows = []row{
 	{use: "put NAME --capability AREA:VERB …", short: "Set the capabilities of a role; without any, it has none", make: rolePut},
-	listing("List roles", "roles", "no role is there: writ role put NAME --capability AREA:VERB makes one", func(r state.TenantRows) any { return r.Roles }),
+	listing("List roles", "roles", "no role is there: writ tenant role put NAME --capability AREA:VERB makes one", func(r state.TenantRows) any { return r.Roles }),
 }
 
 var userRows = []row{
 	{use: "put ID --role ROLE …", short: "Set the roles of a user; they limit the roles of every API key", make: userPut},
+	{use: "revoke USER", short: "End a user's grants, plans and runs", make: grantRevoke},
 	listing("List users", "users", "no user has roles of their own, so each has those of the API key: writ user put ID --role ROLE sets them", func(r state.TenantRows) any { return r.Users }),
 }
 
@@ -259,9 +239,8 @@ var skillRows = []row{
 		make: skillDiff,
 	},
 	{use: "list", short: "List approved skills, from the record of the data directory, and those that wait for an approval", make: skillList},
+	{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
 }
-
-var grantRows = []row{{use: "revoke USER", short: "End a user's grants, plans and runs", make: grantRevoke}}
 
 var executorRows = []row{
 	{use: "issue NAME --types T,… --out FILE", short: "Write credentials for an external executor", make: executorIssue},
@@ -277,10 +256,6 @@ var eventRows = []row{
 	{use: "issue NAME --tenant T --out FILE", short: "Write credentials for a reader of a tenant's events", make: eventsIssue},
 	{use: "list", short: "List readers of events that have credentials", make: externalList(datadir.EventReaders)},
 	{use: "revoke READER", short: "Revoke the credentials of a reader; it is disconnected within a second", make: externalRevoke(datadir.EventReaders)},
-}
-
-var agentRows = []row{
-	{use: "check URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentCheck},
 }
 
 var sandboxRows = []row{

@@ -30,7 +30,7 @@ func TestDocumentedCommands(t *testing.T) {
 	root.InitDefaultCompletionCmd()
 	seen := 0
 	check := func(where, text string) {
-		for _, words := range commandsIn(text) {
+		for _, words := range commandsIn(root, text) {
 			seen++
 			if err := documented(root, words); err != nil {
 				t.Errorf("%s: `%s`: %v", where, strings.Join(words, " "), err)
@@ -65,25 +65,25 @@ func TestDocumentedCommandsFindsWrongOnes(t *testing.T) {
 	addCommands(root, IO{})
 	for text, right := range map[string]bool{
 		"writ up": true,
-		"writ audit verify BUNDLE [--trust FILE]":        true,
-		"writ intent verify [FILE|-] --keys JWKS":        true,
-		"writ approvals list|show|approve":               true,
-		"writ cell create DIR | begin DIR | status":      true,
-		"writ audit export | writ audit verify - --json": true,
-		"writ user put ben --role approver # a comment":  true,
+		"writ audit verify BUNDLE [--trust FILE]":         true,
+		"writ intent verify [FILE|-] --keys JWKS":         true,
+		"writ approvals list|show|approve":                true,
+		"writ admin cell create DIR | begin DIR | status": true,
+		"writ audit export | writ audit verify - --json":  true,
+		"writ user put ben --role approver # a comment":   true,
 		"writ nonsense":                                false,
 		"writ audit nonsense":                          false,
 		"writ up --nonsense":                           false,
 		"writ user put a b --role x":                   false,
 		"writ audit export | writ audit nonsense":      false,
 		"writ approvals list|nonsense":                 false,
-		"writ cell create DIR | nonsense":              false,
+		"writ admin cell create DIR | nonsense":        false,
 		"writ audit verify --trust FILE":               false,
 		"writ audit verify BUNDLE [--nonsense [FILE]]": false,
 		"writ intent verify a b --keys JWKS":           false,
 	} {
 		err := error(nil)
-		for _, words := range commandsIn(text) {
+		for _, words := range commandsIn(root, text) {
 			err = errors.Join(err, documented(root, words))
 		}
 		if (err == nil) != right {
@@ -151,9 +151,9 @@ func commandLines(page string) map[int]string {
 	return out
 }
 
-// commandsIn a text, each in words. A heading has several of one group: "writ cell begin DIR |
+// commandsIn a text, each in words. A heading has several of one group: "writ admin cell begin DIR |
 // status" and "writ audit show ID, trust".
-func commandsIn(text string) (list [][]string) {
+func commandsIn(root *cobra.Command, text string) (list [][]string) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, " #")
 		line, _, _ = strings.Cut(line, " || ")
@@ -167,13 +167,26 @@ func commandsIn(text string) (list [][]string) {
 			switch {
 			case len(words) == 0:
 			case words[0] == "writ":
-				list, group = append(list, words), words
-			case len(group) > 2 && regexp.MustCompile(`^[a-z-]+$`).MatchString(words[0]) && !strings.Contains(line, " | jq") && words[0] != "jq":
-				list = append(list, append(slices.Clone(group[:2]), words...))
+				list, group = append(list, words), groupOf(root, words)
+			case len(group) > 1 && regexp.MustCompile(`^[a-z-]+$`).MatchString(words[0]) && !strings.Contains(line, " | jq") && words[0] != "jq":
+				list = append(list, append(slices.Clone(group), words...))
 			}
 		}
 	}
 	return list
+}
+
+// groupOf are the words before the last command in a text, such as writ admin keys.
+func groupOf(root *cobra.Command, words []string) []string {
+	n, cmd := 1, root
+	for n < len(words) {
+		below := namedBelow(cmd, words[n])
+		if below == nil || slices.Contains(below, nil) || !below[0].HasSubCommands() {
+			break
+		}
+		cmd, n = below[0], n+1
+	}
+	return words[:n]
 }
 
 // documented describes the fault of a documented command.

@@ -17,7 +17,7 @@ func TestAbsentFiles(t *testing.T) {
 	}
 	for _, args := range []string{
 		"intent lint none.json", "intent submit none.json", "registry check none.json", "policy check none.json",
-		"policy test none.json", "receipt verify none.json --keys k", "audit verify none.json", "sandbox run none.json", "keys put none.json", "up --config none.json",
+		"policy test none.json", "intent receipt verify none.json --keys k", "audit verify none.json", "admin sandbox run none.json", "admin keys put none.json", "up --config none.json",
 		"kb add none.json --url http://127.0.0.1:1 --key k",
 	} {
 		got := call{args: strings.Fields(args)}.run(t.Context())
@@ -37,7 +37,7 @@ func TestKeyNotKnown(t *testing.T) {
 		_, _ = io.WriteString(w, `{"code":"UNAUTHORIZED","detail":"the API key is not known","hint":"send X-Api-Key"}`)
 	}))
 	t.Cleanup(s.Close)
-	for _, args := range []string{"plan list", "workflow list", "run x", "approvals show 2eb1cc", "logs plan_000mx0zw1j647tf2kobh4agiwf"} {
+	for _, args := range []string{"plan list", "workflow list", "run x", "approvals show 2eb1cc", "plan logs plan_000mx0zw1j647tf2kobh4agiwf"} {
 		got := call{args: append(strings.Fields(args), "--url", s.URL), env: map[string]string{"WRIT_API_KEY": "old"}}.run(t.Context())
 		if want := "writ: UNAUTHORIZED: the API key is not known; the key comes from WRIT_API_KEY: give another with --key or WRIT_API_KEY; an operator makes one: writ apikey create ID --user USER\n"; got.code != ExitNo || got.err != want {
 			t.Errorf("%s: %+v", args, got)
@@ -48,9 +48,9 @@ func TestKeyNotKnown(t *testing.T) {
 // TestUsageNamesHelp: an impossible value names the help of its command, whoever finds it.
 func TestUsageNamesHelp(t *testing.T) {
 	for args, says := range map[string]string{
-		"eval": "see: writ eval --help\n", "keys add --subject a --tenant b": "see: writ keys add --help\n", "intent resolve sha256:x maybe": "see: writ intent resolve --help\n",
-		"workflow patch": "writ: missing: RUN_ID FILE\nfor example: writ workflow patch plan_", "keys init extra": `writ: "extra": it takes no argument`,
-		"keys add": "writ: missing: --subject: user id of the operator in the tenant; --tenant: tenant of the operator\nfor example: writ keys add ",
+		"registry eval": "see: writ registry eval --help\n", "admin keys add --subject a --tenant b": "see: writ admin keys add --help\n", "intent resolve sha256:x maybe": "see: writ intent resolve --help\n",
+		"workflow patch": "writ: missing: RUN_ID FILE\nfor example: writ workflow patch plan_", "admin keys init extra": `writ: "extra": it takes no argument`,
+		"admin keys add": "writ: missing: --subject: user id of the operator in the tenant; --tenant: tenant of the operator\nfor example: writ admin keys add ",
 	} {
 		got := call{args: strings.Fields(args)}.run(t.Context())
 		if got.code != ExitUsage || !strings.Contains(got.err, says) || strings.Count(got.err, "--help") != 1 {

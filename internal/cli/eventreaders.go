@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 )
 
-// reader is the output of `writ events issue --json`: everything that a NATS client needs, except
+// reader is the output of `writ admin events issue --json`: everything that a NATS client needs, except
 // the seed.
 type reader struct {
 	Name        string `json:"name"`

@@ -46,7 +46,7 @@ func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) 
 	return own, types, nil
 }
 
-// issuedExecutor is the output of `writ executor issue --json`: everything that a service needs,
+// issuedExecutor is the output of `writ admin executor issue --json`: everything that a service needs,
 // except the seed.
 type issuedExecutor struct {
 	Name        string   `json:"name"`

@@ -90,7 +90,7 @@ func TestPrefixes(t *testing.T) {
 		{"approvals edit ID --args " + patch, intentA, "/agent/approvals", "POST /agent/approvals/ID"},
 		{"approvals reject ID --reason no", intentA, "/agent/approvals", "POST /agent/approvals/ID"},
 		{"approvals request-changes ID --reason no", intentA, "/agent/approvals", "POST /agent/approvals/ID"},
-		{"receipt get ID", intentA, "/v1/intents", "GET /v1/intents/ID/receipt"},
+		{"intent receipt get ID", intentA, "/v1/intents", "GET /v1/intents/ID/receipt"},
 		{"plan show ID", planA, "/agent/plans", "GET /agent/plans/ID"},
 		{"plan watch ID", planA, "/agent/plans", "GET /agent/plans/ID/events"},
 		{"plan cancel ID", planA, "/agent/plans", "DELETE /agent/plans/ID"},
@@ -99,9 +99,9 @@ func TestPrefixes(t *testing.T) {
 		{"workflow cancel ID", planA, "/v1/runs", "DELETE /v1/runs/ID"},
 		{"workflow patch ID " + patch, planA, "/v1/runs", "POST /v1/runs/ID/patch"},
 		{"workflow replay ID --from n", planA, "/v1/runs", "POST /v1/runs/ID/replay"},
-		{"logs ID", planA, "/agent/plans", "POST /v1/logs"},
+		{"plan logs ID", planA, "/agent/plans", "POST /v1/logs"},
 		{"kb remove ID", intentA, "/agent/kb/documents", "DELETE /agent/kb/documents/ID"},
-		{"cache clear workflow ID", planA, "/agent/plans", "POST /agent/cache/invalidate"},
+		{"skill cache clear workflow ID", planA, "/agent/plans", "POST /agent/cache/invalidate"},
 	} {
 		givens := []string{c.id, c.id[:18]}
 		if c.id == intentA {
@@ -136,10 +136,10 @@ func TestPrefixOfNoOne(t *testing.T) {
 		lists int
 	}{
 		{"approvals approve 2eb1cc", ExitUsage, []string{"sha256:2eb1cc is not unique: 2 ids", "\n  " + intentA + "  skill.call\n  " + intentB + "  skill.call\n"}, 2},
-		{"receipt get sha256:2eb1cc1ff8", ExitUsage, []string{intentA, intentB}, 2},
+		{"intent receipt get sha256:2eb1cc1ff8", ExitUsage, []string{intentA, intentB}, 2},
 		{"plan cancel " + planA[:16], ExitUsage, []string{planA + "  count", planB, planC}, 2},
 		{"approvals reject 2eb1cd --reason no", ExitNo, []string{"NOT_FOUND", "sha256:2eb1cd", "writ approvals list"}, 2},
-		{"receipt get 2eb1cd", ExitNo, []string{"NOT_FOUND", "writ audit search"}, 2},
+		{"intent receipt get 2eb1cd", ExitNo, []string{"NOT_FOUND", "writ audit search"}, 2},
 		{"workflow cancel plan_zzzzzz", ExitNo, []string{"NOT_FOUND", "writ workflow list"}, 1},
 		{"plan show plan_nobody", ExitNo, []string{"NOT_FOUND", "writ plan list"}, 1},
 		{"approvals approve 2eb1c", ExitUsage, []string{`"2eb1c" is no intent_id`, "at least 6"}, 0},
@@ -216,7 +216,7 @@ func TestEveryIDTakesPrefixes(t *testing.T) {
 		for _, r := range rows {
 			words := strings.Fields(path + r.use)
 			if len(r.group) > 0 {
-				walk(words[0]+" ", r.group)
+				walk(strings.Join(words, " ")+" ", r.group)
 				continue
 			}
 			at := takes.FindStringIndex(path + r.use)
@@ -236,7 +236,9 @@ func TestEveryIDTakesPrefixes(t *testing.T) {
 			}
 		}
 	}
-	walk("", commands())
+	for _, s := range sections() {
+		walk("", s.rows)
+	}
 	if n < 20 {
 		t.Errorf("only %d commands take an id", n)
 	}

@@ -143,7 +143,7 @@ func intentSign(c *command) {
 	types.add(c)
 	c.placeFlags()
 	c.jsonFlag()
-	raw := c.Flags().Bool("raw", false, "sign as ed25519:<base64>, with a key of writ keys new --raw (default: as sig has it, else a JWS)")
+	raw := c.Flags().Bool("raw", false, "sign as ed25519:<base64>, with a key of writ admin keys new --raw (default: as sig has it, else a JWS)")
 	c.mustGive("signer")
 	c.run = func(args []string) error {
 		text, err := c.input(args)

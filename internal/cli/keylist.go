@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/state"
 )
 
-// keyRow is one key of `writ keys list` and `writ keys init`. Scripts rely on the shape.
+// keyRow is one key of `writ admin keys list` and `writ admin keys init`. Scripts rely on the shape.
 type keyRow struct {
 	KID      string       `json:"kid"`
 	Role     intents.Role `json:"role"`
@@ -60,7 +60,7 @@ func keysInit(c *command) {
 			return answer{}, err
 		}
 		list := keyList{Origin: state.Origin(keys[intents.RoleRoot].Public()), Keys: rowsOf(keys.KeySet().Keys, func(string) bool { return true })}
-		fmt.Fprintf(c.std.Err, "keys made in %s; the first start needs all of them. Then take the root key offline (writ keys root move)\n", c.keys())
+		fmt.Fprintf(c.std.Err, "keys made in %s; the first start needs all of them. Then take the root key offline (writ admin keys root move)\n", c.keys())
 		return list.answer(), nil
 	}
 }

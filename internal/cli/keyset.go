@@ -75,7 +75,7 @@ func (f *changeFlags) apply(o *operator, kid string, change func([]intents.JWK) 
 			return answer{}, err
 		}
 		res.Waits = f.prepare
-		fmt.Fprintf(f.std.Err, "not in force yet: sign %s on the machine with the root key (writ keys root sign), then run writ keys put\n", f.prepare)
+		fmt.Fprintf(f.std.Err, "not in force yet: sign %s on the machine with the root key (writ admin keys root sign), then run writ admin keys put\n", f.prepare)
 		return res.answer(), nil
 	}
 	a, err := f.submitAs(o, "key.put", catalog.KeyPut{KeySet: token})
@@ -211,7 +211,7 @@ func keysRevoke(c *command) {
 		return f.apply(o, kid, func(keys []intents.JWK) ([]intents.JWK, error) { return revoked(keys, kid) }, nil)
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usage(fmt.Errorf("%w: put a KID that begins with - last, after --: writ keys revoke --url URL -- KID", err))
+		return usage(fmt.Errorf("%w: put a KID that begins with - last, after --: writ admin keys revoke --url URL -- KID", err))
 	})
 }
 
@@ -230,7 +230,7 @@ func kidOf(keys []intents.JWK, start string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", fmt.Errorf("%s: no kid in the key set begins with %q; give at least six characters of one that writ keys list shows", intents.KeyUnknown, start)
+		return "", fmt.Errorf("%s: no kid in the key set begins with %q; give at least six characters of one that writ admin keys list shows", intents.KeyUnknown, start)
 	default:
 		return "", fmt.Errorf("%q is the beginning of %d kids: give more characters", start, len(found))
 	}
@@ -250,7 +250,7 @@ func revoked(keys []intents.JWK, kid string) ([]intents.JWK, error) {
 	if needed && !slices.ContainsFunc(keys, func(k intents.JWK) bool {
 		return k.Role == keys[i].Role && !k.Revoked && !k.Raw && (k.Role != intents.RoleOperator || k.Tenant == keydir.LocalTenant)
 	}) {
-		return nil, fmt.Errorf("this is the last %s key in force: put another in force first (writ keys rotate %s), then revoke this one", keys[i].Role, keys[i].Role)
+		return nil, fmt.Errorf("this is the last %s key in force: put another in force first (writ admin keys rotate %s), then revoke this one", keys[i].Role, keys[i].Role)
 	}
 	return keys, nil
 }
@@ -265,7 +265,7 @@ func keysPut(c *command) {
 		token := strings.TrimSpace(string(raw))
 		var next intents.KeySet
 		if err := intents.PeekClaims(token, &next); err != nil {
-			return answer{}, malformed(errors.New("the input is not what `writ keys root sign` prints"))
+			return answer{}, malformed(errors.New("the input is not what `writ admin keys root sign` prints"))
 		}
 		o, err := c.operator()
 		if err != nil {

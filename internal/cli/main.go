@@ -36,8 +36,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root := &cobra.Command{
 		Use: "writ", Short: "Signed intents between AI agents and the real world",
 		Long: "writ lets AI agents act without trusting them. An agent can only sign intents.\n" +
-			"A router checks each intent, records it for good, and has it carried out.\n\n" +
-			"Below are the usual commands. All are listed by: writ commands",
+			"A router checks each intent, records it for good, and has it carried out.",
 		SilenceErrors: true, SilenceUsage: true, Args: oneOfThese, RunE: help,
 	}
 	root.Version = version()
@@ -81,17 +80,16 @@ var helpTexts []byte
 var exampleLines string
 
 func addCommands(root *cobra.Command, std IO) {
-	for _, g := range groups {
-		root.AddGroup(&cobra.Group{ID: g.name, Title: g.name + ":"})
+	for _, s := range sections() {
+		root.AddGroup(&cobra.Group{ID: s.title, Title: s.title + ":"})
+		for _, r := range s.rows {
+			c := r.command(std)
+			c.GroupID = s.title
+			root.AddCommand(c)
+		}
+		root.SetHelpCommandGroupID(s.title) // the last
+		root.SetCompletionCommandGroupID(s.title)
 	}
-	for _, r := range commands() {
-		c := r.command(std)
-		c.GroupID = groupOf(c.Name())
-		c.Hidden = c.GroupID == ""
-		root.AddCommand(c)
-	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetHelpCommandGroupID(groups[len(groups)-1].name)
 	for line := range strings.Lines(exampleLines) {
 		if c, _, err := root.Find(strings.Fields(line)[1:]); err == nil {
 			c.Example = strings.TrimPrefix(c.Example+"\n  "+strings.TrimSpace(line), "\n")
@@ -136,12 +134,6 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 		set.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 	}
 	return didYouMean("--"+unknown.GetSpecifiedName(), known)
-}
-
-func versionCommand(c *command) {
-	c.answer = func([]string) (answer, error) {
-		return answer{data: map[string]string{"version": version()}, text: "writ " + version() + "\n"}, nil
-	}
 }
 
 // version of the program and of its Go.

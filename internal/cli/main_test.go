@@ -71,7 +71,7 @@ func TestUsage(t *testing.T) {
 		{"up --nonsense", "--nonsense"},
 		{"nonsense", `"nonsense"`},
 		{"intent nonsense", `"nonsense"`},
-		{"sandbox nonsense", `"nonsense"`},
+		{"admin sandbox nonsense", `"nonsense"`},
 		{"up nonsense", `"nonsense"`},
 		{"run", "missing: QUESTION"},
 		{"run one two", `"two" is one argument too many`},
@@ -88,7 +88,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"", "--help", "help", "up --help", "intent", "sandbox"} {
+	for _, args := range []string{"", "--help", "help", "up --help", "intent", "admin", "admin sandbox"} {
 		got := writ(t, strings.Fields(args)...)
 		if got.code != ExitOK || !strings.Contains(got.out, "Usage:") || got.err != "" {
 			t.Errorf("writ %s: exit %d, stderr %q", args, got.code, got.err)
@@ -97,7 +97,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if got := writ(t, "version"); got.code != ExitOK || !strings.HasPrefix(got.out, "writ ") || strings.Count(got.out, "\n") != 1 {
+	if got := writ(t, "--version"); got.code != ExitOK || !strings.HasPrefix(got.out, "writ ") || strings.Count(got.out, "\n") != 1 {
 		t.Errorf("exit %d: %q", got.code, got.out)
 	}
 }
@@ -112,8 +112,8 @@ func TestMalformed(t *testing.T) {
 		{"intent", "verify", "-", "--keys", notKeys},
 		{"intent", "verify", "-", "--keys", file(t, "keys.json", `{"keys":[{"kid":"x"}]}`)},
 		{"intent", "submit", missing},
-		{"sandbox", "run", missing},
-		{"sandbox", "run", file(t, "x.py", ""), "--input", missing},
+		{"admin", "sandbox", "run", missing},
+		{"admin", "sandbox", "run", file(t, "x.py", ""), "--input", missing},
 		{"up", "--config", missing},
 		{"up", "--config", file(t, "writ.yaml", "data_dir: x\n")},
 	} {
@@ -148,7 +148,7 @@ func TestSandboxRunJSON(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := writ(t, append([]string{"sandbox", "run", file(t, "x.py", tt.script), "--json", "--data", data}, tt.args...)...)
+			got := writ(t, append([]string{"admin", "sandbox", "run", file(t, "x.py", tt.script), "--json", "--data", data}, tt.args...)...)
 			if got.code != tt.code {
 				t.Fatalf("exit %d, stderr %q", got.code, got.err)
 			}
@@ -180,7 +180,7 @@ func TestSandboxRunJSON(t *testing.T) {
 }
 
 func TestSandboxRunText(t *testing.T) {
-	got := writ(t, "sandbox", "run", file(t, "x.py", "print('just words')"), "--data", t.TempDir())
+	got := writ(t, "admin", "sandbox", "run", file(t, "x.py", "print('just words')"), "--data", t.TempDir())
 	if got.code != ExitOK || got.out != "just words\n" {
 		t.Errorf("exit %d: %q, stderr %q", got.code, got.out, got.err)
 	}

@@ -44,7 +44,7 @@ func (c *command) operator() (*operator, error) {
 	i := slices.IndexFunc(o.set.Keys, func(j intents.JWK) bool { return j.KID == kid })
 	switch {
 	case i < 0:
-		return nil, fmt.Errorf("%s: the key %s is not in the key set in force: an operator of system must add it (writ keys add)", intents.KeyUnknown, kid)
+		return nil, fmt.Errorf("%s: the key %s is not in the key set in force: an operator of system must add it (writ admin keys add)", intents.KeyUnknown, kid)
 	case o.set.Keys[i].Role != intents.RoleOperator:
 		return nil, fmt.Errorf("%s: the key %s has the role %s: name an operator key with --signer", intents.KeyRole, kid, o.set.Keys[i].Role)
 	case o.set.Keys[i].Revoked:

@@ -25,6 +25,7 @@ var planRows = []row{
 		path: plansPath + "/{}", ids: &ownPlans, text: shown[catalog.PlanView]("plan"),
 	})},
 	{use: "watch PLAN_ID", short: "Follow a plan to its answer", make: planWatch},
+	{use: "logs PLAN_ID", short: "Show what scripts and skill servers wrote in a plan or run, and follow it", make: logsCommand},
 	{use: "cancel PLAN_ID", short: "End a plan without its answer", make: cancels(plansPath, &ownPlans)},
 }
 

@@ -17,12 +17,12 @@ func TestPutsReportChanges(t *testing.T) {
 	s := start(t, data)
 	at := []string{"--url", s.url, "--data", data}
 	older := filepath.Join(t.TempDir(), "older") // a copy, such as auditors have
-	for _, args := range [][]string{{"backup", older + ".tar", "--keys", "--data", data}, {"restore", older + ".tar", "--data", older}} {
+	for _, args := range [][]string{{"admin", "backup", older + ".tar", "--keys", "--data", data}, {"admin", "restore", older + ".tar", "--data", older}} {
 		if r := (call{args: args}).run(t.Context()); r.code != ExitOK {
 			t.Fatalf("%v: %+v", args, r)
 		}
 	}
-	if r := (call{args: []string{"role", "put", "early", "--capability", "skills:read", "--url", s.url, "--data", older}}).run(t.Context()); r.code != ExitOK || !strings.HasPrefix(r.err, "it is in force. ") {
+	if r := (call{args: []string{"tenant", "role", "put", "early", "--capability", "skills:read", "--url", s.url, "--data", older}}).run(t.Context()); r.code != ExitOK || !strings.HasPrefix(r.err, "it is in force. ") {
 		t.Errorf("the copy does not have it: %+v", r)
 	}
 	const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
@@ -34,7 +34,7 @@ func TestPutsReportChanges(t *testing.T) {
 			"user put ben --role user --role auditor --disabled --tenant acme", `user ben of tenant acme: disabled (none) → true` + "\n" + `user ben of tenant acme: roles ["user"] → ["user","auditor"]` + "\n",
 			`[{"row":"user ben","member":"disabled","to":true},{"row":"user ben","member":"roles","from":["user"],"to":["user","auditor"]}]`,
 		},
-		{"role put reader --capability skills:read", "created role reader of tenant default: capabilities [\"skills:read\"]\n", `[{"row":"role reader","to":{"role":"reader","capabilities":["skills:read"]}}]`},
+		{"tenant role put reader --capability skills:read", "created role reader of tenant default: capabilities [\"skills:read\"]\n", `[{"row":"role reader","to":{"role":"reader","capabilities":["skills:read"]}}]`},
 		{"tenant data x.ours 1", "created data x.ours of tenant default: value 1\n", `[{"row":"data x.ours","to":{"value":1}}]`},
 		{"tenant data x.ours 2", "data x.ours of tenant default: value 1 → 2\n", `[{"row":"data x.ours","member":"value","from":1,"to":2}]`},
 		{"tenant data x.ours null", "data x.ours of tenant default: value 2 → null\n", `[{"row":"data x.ours","member":"value","from":2,"to":null}]`},
@@ -44,8 +44,8 @@ func TestPutsReportChanges(t *testing.T) {
 		{"apikey create app --user ben --role user --tenant acme", `created API key app of tenant acme: max_roles ["user"], user_id "ben"`, ""},
 		{"apikey revoke app --tenant acme", "API key app of tenant acme: revoked (none) → true\n", `[{"row":"API key app","member":"revoked","to":true}]`},
 		{"policy push ../../policies/writ --revision 4", "policy: revision 0 → 4\n", ""},
-		{"keys rotate gateway", `: not_after (none) → "20`, ""},
-		{"keys rotate gateway", "created gateway key ", ""},
+		{"admin keys rotate gateway", `: not_after (none) → "20`, ""},
+		{"admin keys rotate gateway", "created gateway key ", ""},
 	} {
 		args := append(strings.Fields(c.args), at...)
 		if c.changes != "" {

@@ -20,7 +20,7 @@ var receiptRows = []row{
 	{use: "verify [FILE|-] --keys JWKS|--trust FILE", short: "Check a receipt, and the proof that it is in the log, offline", make: receiptVerify},
 }
 
-// receiptVerdict of `writ receipt verify`; scripts rely on the shape.
+// receiptVerdict of `writ intent receipt verify`; scripts rely on the shape.
 type receiptVerdict struct {
 	Valid   bool             `json:"valid"`
 	Code    intents.Code     `json:"code"`

@@ -57,7 +57,7 @@ func TestReceiptVerify(t *testing.T) {
 		"no JSON":         {"{", "", ExitMalformed, nil},
 		"no member":       {"{}", "", ExitMalformed, nil},
 	} {
-		got := call{args: append([]string{"receipt", "verify", "--keys", keys}, x.args...), stdin: x.in}.run(t.Context())
+		got := call{args: append([]string{"intent", "receipt", "verify", "--keys", keys}, x.args...), stdin: x.in}.run(t.Context())
 		if got.code != x.code || !strings.HasPrefix(got.out, x.out) {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q", name, got.code, got.out, got.err)
 		}

@@ -62,8 +62,8 @@ func TestEmptyLocalLists(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for args, says := range map[string]string{
-		"user list --tenant default": "writ user put", "role list --tenant system": "", "skill list": "writ up --skills", "executor list": "writ executor issue", "events list": "writ events issue",
-		"apikey list --tenant system": "writ apikey create", "tenant list": "", "alerts list": "", "keys list": "", "registry list": "", "storage status": "",
+		"user list --tenant default": "writ user put", "tenant role list --tenant system": "", "skill list": "writ up --skills", "admin executor list": "writ admin executor issue", "admin events list": "writ admin events issue",
+		"apikey list --tenant system": "writ apikey create", "tenant list": "", "admin alerts list": "", "admin keys list": "", "registry list": "", "admin storage status": "",
 	} {
 		got := call{args: append(strings.Fields(args), "--data", data)}.run(t.Context())
 		if strings.HasPrefix(args, "registry") {
@@ -87,8 +87,8 @@ func TestPages(t *testing.T) {
 		"plan list": "GET /agent/plans", "plan list --status failed --limit 5 --after c": "GET /agent/plans?after=c&limit=5&status=failed",
 		"approvals list --mine --type skill.call": "GET /agent/approvals?mine=true&type=skill.call",
 		"kb list --limit 1":                       "GET /agent/kb/documents?limit=1",
-		"cache stats":                             "GET /agent/cache",
-		"cache clear skill crm.list":              `POST /agent/cache/invalidate {"scope":"skill","key":"crm.list"}`,
+		"skill cache stats":                       "GET /agent/cache",
+		"skill cache clear skill crm.list":        `POST /agent/cache/invalidate {"scope":"skill","key":"crm.list"}`,
 	} {
 		url, asked := emptyGateway(t)
 		if got := (call{args: append(strings.Fields(args), "--url", url, "--key", "k")}).run(t.Context()); got.code != ExitOK || len(*asked) != 1 || (*asked)[0] != want {
@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 func TestOut(t *testing.T) {
 	url, _ := emptyGateway(t)
 	to := file(t, "out", "old")
-	got := call{args: []string{"cache", "stats", "--url", url, "--key", "k", "-o", to}}.run(t.Context())
+	got := call{args: []string{"skill", "cache", "stats", "--url", url, "--key", "k", "-o", to}}.run(t.Context())
 	if text := content(t, to); got.code != ExitOK || got.out != "" || text != "0 answers  0 bytes\n" {
 		t.Errorf("%+v, the file has %q", got, text)
 	}

@@ -60,7 +60,7 @@ func (c *command) readRoot(path string) (intents.Signer, error) {
 	}
 	root, err := intents.ReadKey(path, intents.RoleRoot)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the root key is not in %s: name its file with --root; or write the key set with --prepare FILE and sign it on the machine with the root key (writ keys root sign)", path)
+		err = fmt.Errorf("the root key is not in %s: name its file with --root; or write the key set with --prepare FILE and sign it on the machine with the root key (writ admin keys root sign)", path)
 	}
 	if err != nil {
 		err = malformed(err)

@@ -61,9 +61,9 @@ func clusterOf(c config.Config) (*node.Cluster, error) {
 	case c.Documents == "":
 		return nil, errors.New("documents: the processes of a cluster share an OpenSearch: name it with --documents URL")
 	case c.NATS != "":
-		return nil, errors.New("nats: writ serve has no server of its own: name the cluster with --bus")
+		return nil, errors.New("nats: writ admin cell serve has no server of its own: name the cluster with --bus")
 	case len(c.Keys) == 0:
-		return nil, errors.New("keys: name the directory of each role's keys with --keys: writ cell create makes them")
+		return nil, errors.New("keys: name the directory of each role's keys with --keys: writ admin cell create makes them")
 	}
 	return out, nil
 }

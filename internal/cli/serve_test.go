@@ -32,21 +32,21 @@ func TestServeRefuses(t *testing.T) {
 		"twice":          {[]string{"task", "task"}, whole, ExitUsage, "named twice"},
 		"no bus":         {[]string{"task"}, without("--bus"), ExitUsage, "--bus"},
 		"no bus URL":     {[]string{"task"}, without("--bus", "--bus", "127.0.0.1:4222"), ExitUsage, "nats://host:port"},
-		"no seeds":       {[]string{"task"}, without("--bus-keys"), ExitUsage, "writ accounts"},
+		"no seeds":       {[]string{"task"}, without("--bus-keys"), ExitUsage, "writ admin cell accounts"},
 		"no name":        {[]string{"task"}, without("--instance"), ExitUsage, "instance"},
-		"no keys":        {[]string{"task"}, without("--keys"), ExitUsage, "writ cell create"},
+		"no keys":        {[]string{"task"}, without("--keys"), ExitUsage, "writ admin cell create"},
 		"own documents":  {[]string{"plans"}, whole, ExitUsage, "executor:plans"},
 		"no documents":   {[]string{"router"}, without("--documents"), ExitUsage, "--documents URL"},
 		"no blobs":       {[]string{"router"}, without("--blobs"), ExitUsage, "--blobs s3://"},
 		"own server":     {[]string{"router"}, append(without(""), "--nats", "127.0.0.1:0"), ExitUsage, "--bus"},
-		"no public keys": {[]string{"task"}, whole, ExitNo, "writ cell create"},
+		"no public keys": {[]string{"task"}, whole, ExitNo, "writ admin cell create"},
 	} {
-		got := writ(t, append(append([]string{"serve"}, tt.roles...), tt.flags...)...)
+		got := writ(t, append(append([]string{"admin", "cell", "serve"}, tt.roles...), tt.flags...)...)
 		if got.code != tt.code || !strings.Contains(got.err, tt.says) {
 			t.Errorf("%s: exit %d: %s", name, got.code, got.err)
 		}
 	}
-	if got := writ(t, "up", "--bus", "nats://127.0.0.1:1", "--data", filepath.Join(dir, "up")); got.code != ExitUsage || !strings.Contains(got.err, "writ serve") {
+	if got := writ(t, "up", "--bus", "nats://127.0.0.1:1", "--data", filepath.Join(dir, "up")); got.code != ExitUsage || !strings.Contains(got.err, "writ admin cell serve") {
 		t.Errorf("writ up on a cluster: exit %d: %s", got.code, got.err)
 	}
 }

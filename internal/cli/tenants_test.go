@@ -73,18 +73,18 @@ func TestOperatorIntents(t *testing.T) {
 	url, key, last := operatorsRouter(t, doneAnswer)
 	id := "sha256:" + strings.Repeat("0", 64)
 	for command, want := range map[string][2]string{
-		"tenant add acme":                                     {"admin.put", `{"new_tenant":{"id":"acme"}}`},
-		`tenant data approval {"once":true}`:                  {"admin.put", `{"tenant":"default","data":{"key":"approval","value":{"once":true}}}`},
-		"role put reader --capability a:b --capability c:d":   {"admin.put", `{"tenant":"default","role":{"role":"reader","capabilities":["a:b","c:d"]}}`},
-		"role put reader":                                     {"admin.put", `{"tenant":"default","role":{"role":"reader","capabilities":[]}}`},
-		"user put ana --role user --tenant acme":              {"admin.put", `{"tenant":"acme","user":{"user_id":"ana","roles":["user"]}}`},
-		"user put ana --disabled":                             {"admin.put", `{"tenant":"default","user":{"user_id":"ana","roles":[],"disabled":true}}`},
-		"apikey revoke app --user ana --hash " + id:           {"admin.put", `{"tenant":"default","api_key":{"id":"app","hash":"` + id + `","user_id":"ana","max_roles":[],"revoked":true}}`},
-		"skill approve feed --effect once --digest " + id:     {"skill.approve", `{"tenant":"default","skill":"feed","digest":"` + id + `","effect":"once"}`},
-		"grant revoke ana --before 2026-11-20T10:00:00.5Z":    {"grant.revoke", `{"tenant":"default","sub":"ana","before":"2026-11-20T10:00:00.500Z"}`},
-		"intent resolve " + id + " failed --reason looked":    {"intent.resolve", `{"intent_id":"` + id + `","status":"failed","reason":"looked"}`},
-		"intent erase " + id + " --position 5 --reason asked": {"record.erase", `{"tenant":"default","intent_id":"` + id + `","position":5,"parts":["envelope","result"],"reason":"asked"}`},
-		"intent resolve " + id + " done --reason looked":      {"intent.resolve", `{"intent_id":"` + id + `","status":"done","reason":"looked"}`},
+		"tenant add acme":                                          {"admin.put", `{"new_tenant":{"id":"acme"}}`},
+		`tenant data approval {"once":true}`:                       {"admin.put", `{"tenant":"default","data":{"key":"approval","value":{"once":true}}}`},
+		"tenant role put reader --capability a:b --capability c:d": {"admin.put", `{"tenant":"default","role":{"role":"reader","capabilities":["a:b","c:d"]}}`},
+		"tenant role put reader":                                   {"admin.put", `{"tenant":"default","role":{"role":"reader","capabilities":[]}}`},
+		"user put ana --role user --tenant acme":                   {"admin.put", `{"tenant":"acme","user":{"user_id":"ana","roles":["user"]}}`},
+		"user put ana --disabled":                                  {"admin.put", `{"tenant":"default","user":{"user_id":"ana","roles":[],"disabled":true}}`},
+		"apikey revoke app --user ana --hash " + id:                {"admin.put", `{"tenant":"default","api_key":{"id":"app","hash":"` + id + `","user_id":"ana","max_roles":[],"revoked":true}}`},
+		"skill approve feed --effect once --digest " + id:          {"skill.approve", `{"tenant":"default","skill":"feed","digest":"` + id + `","effect":"once"}`},
+		"user revoke ana --before 2026-11-20T10:00:00.5Z":          {"grant.revoke", `{"tenant":"default","sub":"ana","before":"2026-11-20T10:00:00.500Z"}`},
+		"intent resolve " + id + " failed --reason looked":         {"intent.resolve", `{"intent_id":"` + id + `","status":"failed","reason":"looked"}`},
+		"intent erase " + id + " --position 5 --reason asked":      {"record.erase", `{"tenant":"default","intent_id":"` + id + `","position":5,"parts":["envelope","result"],"reason":"asked"}`},
+		"intent resolve " + id + " done --reason looked":           {"intent.resolve", `{"intent_id":"` + id + `","status":"done","reason":"looked"}`},
 
 		"intent erase " + id + " --position 5 --parts blobs,envelope --tenant acme --reason asked": {"record.erase", `{"tenant":"acme","intent_id":"` + id + `","position":5,"parts":["blobs","envelope"],"reason":"asked"}`},
 	} {
@@ -120,7 +120,7 @@ func TestAPIKeyIsNotSent(t *testing.T) {
 func TestGrantRevokeNow(t *testing.T) {
 	url, key, last := operatorsRouter(t, doneAnswer)
 	began := time.Now().Truncate(time.Millisecond)
-	if got := (call{args: []string{"grant", "revoke", "ana", "--url", url, "--signer", key}}).run(t.Context()); got.code != ExitOK {
+	if got := (call{args: []string{"user", "revoke", "ana", "--url", url, "--signer", key}}).run(t.Context()); got.code != ExitOK {
 		t.Fatalf("%+v", got)
 	}
 	_, args := last()

@@ -33,7 +33,7 @@ func upCommand(c *command) {
 			return usage(errors.New("--debug shows what users ask, so it is refused in production: leave it out, or set WRIT_ENVIRONMENT=development (it may come from NODE_ENV)"))
 		}
 		if len(cfg.Bus) > 0 {
-			return usage(errors.New("bus: writ up has a server of its own: remove the setting, or run the roles with writ serve"))
+			return usage(errors.New("bus: writ up has a server of its own: remove the setting, or run the roles with writ admin cell serve"))
 		}
 		return up(c.Context(), c.std, cfg, c.configFile(), x)
 	}

@@ -20,6 +20,7 @@ var workflowRows = []row{
 		path: runsPath + "/{}", ids: &ownRuns, text: shown[catalog.PlanView]("run.table"),
 	})},
 	{use: "watch RUN_ID", short: "Follow a run to its end", make: planWatch},
+	{use: "logs RUN_ID", short: "Show what scripts and skill servers wrote in a run, and follow it", make: logsCommand},
 	{use: "cancel RUN_ID", short: "End a run", make: cancels(runsPath, &ownRuns)},
 	{use: "patch RUN_ID FILE", short: "Add nodes and edges to a run", make: asks(request[openedRun]{
 		method: http.MethodPost, path: runsPath + "/{}/patch", ids: &ownRuns, body: workflowPatch,

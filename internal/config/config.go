@@ -32,7 +32,7 @@ type Config struct {
 	BootstrapKey            string
 	PublicURL               string
 	NATS, NATSCert, NATSKey string
-	Bus                     []string // of writ serve, like the fields below
+	Bus                     []string // of writ admin cell serve, like the fields below
 	BusCA, BusKeys          string
 	Instance                string
 	Keys                    []string

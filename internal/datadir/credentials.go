@@ -36,8 +36,8 @@ type Externals struct {
 // Executors of vendors have the names that their rows give them. EventReaders have the tenant
 // and a name without an underscore.
 var (
-	Executors    = Externals{"executors", regexp.MustCompile(`^x-[a-z0-9_-]{1,30}$`), "a vendor's executor: x-<vendor> or x-<vendor>-<name>", "writ executor issue"}
-	EventReaders = Externals{"readers", regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}_[a-z0-9-]{1,30}$`), "a reader of events: <tenant>_<name>, the name of a-z, 0-9 and -", "writ events issue"}
+	Executors    = Externals{"executors", regexp.MustCompile(`^x-[a-z0-9_-]{1,30}$`), "a vendor's executor: x-<vendor> or x-<vendor>-<name>", "writ admin executor issue"}
+	EventReaders = Externals{"readers", regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}_[a-z0-9-]{1,30}$`), "a reader of events: <tenant>_<name>, the name of a-z, 0-9 and -", "writ admin events issue"}
 )
 
 // ErrIssued reports that a service has credentials that are not revoked.

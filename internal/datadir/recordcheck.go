@@ -57,7 +57,7 @@ func CheckRecord(ctx context.Context, judge *ledger.Judge, rec storage.Record) e
 	case errors.Is(err, ledger.ErrPending):
 		return nil
 	case errors.Is(err, ledger.ErrDiverged):
-		return &AlteredError{rec.Position, err.Error() + ". Find out who writes to the data directory (writ audit fsck), and restore a backup (writ restore)"}
+		return &AlteredError{rec.Position, err.Error() + ". Find out who writes to the data directory (writ audit fsck), and restore a backup (writ admin restore)"}
 	default:
 		return err
 	}

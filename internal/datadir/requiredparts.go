@@ -107,7 +107,7 @@ func checkRestored(data string) error {
 	inside, beside := Restoring(data)
 	for _, stage := range []string{inside, beside} {
 		if _, err := os.Stat(stage); err == nil {
-			return fmt.Errorf("%w: a log that began here would not be the restored one. If none is at work, remove %s and restore again (writ restore BACKUP --data DIR)", ErrRestoring, stage)
+			return fmt.Errorf("%w: a log that began here would not be the restored one. If none is at work, remove %s and restore again (writ admin restore BACKUP --data DIR)", ErrRestoring, stage)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -150,7 +150,7 @@ func (p part) missing(data string) error {
 	if p.only != "" {
 		why, or = "since "+p.only+" are only there", "go on without them: "+fmt.Sprintf(p.empty, data)
 	}
-	return fmt.Errorf("%w: %s. It is not made again, %s. Put it back, restore a backup to another directory (writ restore BACKUP --data DIR), or %s",
+	return fmt.Errorf("%w: %s. It is not made again, %s. Put it back, restore a backup to another directory (writ admin restore BACKUP --data DIR), or %s",
 		ErrPartMissing, filepath.Join(data, filepath.FromSlash(p.name)), why, or)
 }
 

@@ -28,20 +28,20 @@ import (
 )
 
 // programCell is a cell whose processes are those of the program, as an operator makes it: with
-// writ accounts, writ cell and writ serve.
+// writ admin cell create, accounts and serve.
 type programCell struct {
 	*testing.T
 	dir, seeds, config string
 }
 
 // makeCell makes a cell with processes ROLE:NAME. serve starts the servers of a NATS cluster
-// with what writ accounts has printed, and says where they are. The documents are in the
+// with what writ admin cell accounts has printed, and says where they are. The documents are in the
 // OpenSearch that tests share, and the blobs in another server's object store.
 func makeCell(t *testing.T, serve func(accounts []byte) (urls []string), processes ...string) *programCell {
 	t.Helper()
 	at := t.TempDir()
 	c := &programCell{T: t, dir: filepath.Join(at, "cell"), seeds: filepath.Join(at, "nats-keys"), config: filepath.Join(at, "writ.yaml")}
-	accounts := []string{"accounts", "--keys", c.seeds}
+	accounts := []string{"admin", "cell", "accounts", "--keys", c.seeds}
 	for _, p := range processes {
 		accounts = append(accounts, "--process", p)
 	}
@@ -51,7 +51,7 @@ func makeCell(t *testing.T, serve func(accounts []byte) (urls []string), process
 	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if origin := c.writ("cell", "create", c.dir); !strings.HasPrefix(origin, "writ/") {
+	if origin := c.writ("admin", "cell", "create", c.dir); !strings.HasPrefix(origin, "writ/") {
 		t.Fatalf("origin %q", origin)
 	}
 	return c
@@ -88,7 +88,7 @@ func (c *programCell) tryWrit(args ...string) (string, error) {
 // serve starts a process of some roles and waits until it serves. more are further flags.
 func (c *programCell) serve(instance string, roles []string, more ...string) *machine {
 	c.Helper()
-	args := append([]string{"serve"}, roles...)
+	args := append([]string{"admin", "cell", "serve"}, roles...)
 	args = append(args, "--config", c.config, "--instance", instance, "--data", c.TempDir())
 	for _, role := range roles {
 		if strings.HasPrefix(role, "executor:") {
@@ -130,7 +130,7 @@ func (c *programCell) approve(skills *machine, url string) {
 // rotate the key of a role, and give the public keys to all, to the role itself last.
 func (c *programCell) rotate(role, url string) {
 	c.Helper()
-	c.writ("keys", "rotate", role, "--data", filepath.Join(c.dir, role), "--url", url,
+	c.writ("admin", "keys", "rotate", role, "--data", filepath.Join(c.dir, role), "--url", url,
 		"--root", filepath.Join(c.dir, "root", "keys", "root.pem"), "--signer", filepath.Join(c.dir, "operator", "keys", "operator.pem"))
 	resp, err := http.Get(url + "/.well-known/jwks.json")
 	if err != nil {
@@ -179,10 +179,10 @@ func TestIntegrationCell(t *testing.T) {
 		return []string{url}
 	}, "gateway:g1", "frames:g1", "router:r1", "recorder:c1", "recorder:c2", "manager:t1", "planner:t1", "task:t1", "workflow:t1",
 		"artifacts:e1", "files:e1", "knowledge:e1", "logs:e1", "memory:e1", "plans:e1", "python:e1", "sessions:e1", "skills:e1")
-	if out, err := c.tryWrit("serve", "router", "--config", c.config, "--instance", "r1", "--data", t.TempDir(), "--keys", filepath.Join(c.dir, "router", "keys")); err == nil || !strings.Contains(err.Error(), "writ cell begin") {
+	if out, err := c.tryWrit("admin", "cell", "serve", "router", "--config", c.config, "--instance", "r1", "--data", t.TempDir(), "--keys", filepath.Join(c.dir, "router", "keys")); err == nil || !strings.Contains(err.Error(), "writ admin cell begin") {
 		t.Fatalf("a cell without a log: %s, %v", out, err)
 	}
-	key := c.writ("cell", "begin", c.dir, "--config", c.config, "--instance", "r1")
+	key := c.writ("admin", "cell", "begin", c.dir, "--config", c.config, "--instance", "r1")
 	feed, err := quakes.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestIntegrationCell(t *testing.T) {
 		return strings.Split(string(raw), "\n")[1]
 	}
 	ask()
-	status := c.writ("cell", "status", "--config", c.config, "--instance", "r1", "--keys", filepath.Join(c.dir, "router", "keys"))
+	status := c.writ("admin", "cell", "status", "--config", c.config, "--instance", "r1", "--keys", filepath.Join(c.dir, "router", "keys"))
 	if !strings.Contains(status, "recorder  c1") || !strings.Contains(status, "routers   r1") {
 		t.Errorf("status:\n%s", status)
 	}

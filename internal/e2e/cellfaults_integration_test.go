@@ -107,7 +107,7 @@ func startFaulty(t *testing.T) *faulty {
 		f.servers = natstest.StartWith(t, 3, string(accounts))
 		return f.servers.URLs()
 	}, processes...)
-	f.key = f.writ("cell", "begin", f.dir, "--config", f.config, "--instance", "a")
+	f.key = f.writ("admin", "cell", "begin", f.dir, "--config", f.config, "--instance", "a")
 	t.Setenv("WRIT_MODEL_KEY", "sk-test")
 	m := &mind{}
 	model := []string{"--model", "openai:mock", "--model-url", serveModel(t, general{m, sends(m)})}

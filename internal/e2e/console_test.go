@@ -190,7 +190,7 @@ func TestConsoleSession(t *testing.T) {
 		}
 	}
 	bundle := b.send("/console/record/bundle", url.Values{"csrf": {b.open("/console/record").csrf()}})
-	if inCell() && !strings.Contains(bundle.text, "writ cell copy") || !inCell() && (bundle.status != http.StatusOK || !strings.Contains(bundle.header.Get("Content-Disposition"), "default.jsonl") || strings.Count(bundle.text, "\n") < 5) {
+	if inCell() && !strings.Contains(bundle.text, "writ admin cell copy") || !inCell() && (bundle.status != http.StatusOK || !strings.Contains(bundle.header.Get("Content-Disposition"), "default.jsonl") || strings.Count(bundle.text, "\n") < 5) {
 		t.Errorf("bundle: %d %d bytes", bundle.status, len(bundle.text))
 	}
 	user := s.at(s.addPerson("default", "una", "user"))

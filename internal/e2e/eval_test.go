@@ -87,7 +87,7 @@ func TestCRM(t *testing.T) {
 func TestEvalCRM(t *testing.T) {
 	s, records := startOffice(t, &clerk{})
 	var out, said bytes.Buffer
-	code := cli.Main(t.Context(), []string{"eval", "../../evals/crm", "--url", s.url, "--key", s.key, "--json"},
+	code := cli.Main(t.Context(), []string{"registry", "eval", "../../evals/crm", "--url", s.url, "--key", s.key, "--json"},
 		cli.IO{In: strings.NewReader(""), Out: &out, Err: &said, Env: func(string) string { return "" }})
 	var r eval.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {

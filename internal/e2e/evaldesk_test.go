@@ -65,7 +65,7 @@ func TestEvalDesk(t *testing.T) {
 	s := start(t, setup{Skills: []string{skills}, Model: m, Agents: "../../evals/desk", Limits: node.Limits{Requests: 1 << 20, Window: time.Minute}})
 	s.holdNothing()
 	var out, said bytes.Buffer
-	code := cli.Main(t.Context(), []string{"eval", "../../evals/desk", "--url", s.url, "--key", s.key, "--min", "0.95", "--json"},
+	code := cli.Main(t.Context(), []string{"registry", "eval", "../../evals/desk", "--url", s.url, "--key", s.key, "--min", "0.95", "--json"},
 		cli.IO{In: strings.NewReader(""), Out: &out, Err: &said, Env: func(string) string { return "" }})
 	var r eval.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {

@@ -86,7 +86,7 @@ func TestEvents(t *testing.T) {
 	heard := map[string]*hearing{}
 	for _, tenant := range []string{"default", "other.org"} {
 		seed := filepath.Join(t.TempDir(), "seed")
-		x.writ("events", "issue", "crm", "--tenant", tenant, "--out", seed, "--data", x.dir)
+		x.writ("admin", "events", "issue", "crm", "--tenant", tenant, "--out", seed, "--data", x.dir)
 		h := &hearing{}
 		heard[tenant] = h
 		ended := make(chan error, 1)

@@ -27,7 +27,7 @@ import (
 	"aob.dev/writ/internal/keydir"
 )
 
-// follower is `writ logs RUN -f --json`.
+// follower is `writ plan logs RUN -f --json`.
 type follower struct {
 	lines  chan catalog.LogLine
 	ended  chan int // its exit code
@@ -39,7 +39,7 @@ func (x *machine) followLog(run string, more ...string) *follower {
 	f := &follower{lines: make(chan catalog.LogLine, 100), ended: make(chan int, 1)}
 	r, w := io.Pipe()
 	go func() {
-		code := cli.Main(x.t.Context(), append([]string{"logs", run, "--json", "--url", x.url, "--key", x.key}, more...), cli.IO{Out: w, Err: &f.output, Env: func(string) string { return "" }})
+		code := cli.Main(x.t.Context(), append([]string{"plan", "logs", run, "--json", "--url", x.url, "--key", x.key}, more...), cli.IO{Out: w, Err: &f.output, Env: func(string) string { return "" }})
 		_ = w.Close()
 		f.ended <- code
 	}()
@@ -64,7 +64,7 @@ func (f *follower) all(t *testing.T) (out []string) {
 		out = append(out, shown(l))
 	}
 	if code := <-f.ended; code != 0 {
-		t.Fatalf("writ logs ended with %d: %s", code, f.output.String())
+		t.Fatalf("writ plan logs ended with %d: %s", code, f.output.String())
 	}
 	return out
 }

@@ -90,7 +90,7 @@ func (c *cuts) check() {
 // cut off has become one thing or the other by now.
 func (c *cuts) checkExecutors() {
 	c.t.Helper()
-	raw, ok := c.writ(c.t.Context(), "executor", "list", "--json")
+	raw, ok := c.writ(c.t.Context(), "admin", "executor", "list", "--json")
 	var list []struct {
 		Name, NKey string
 		Revoked    *time.Time
@@ -115,7 +115,7 @@ func (c *cuts) checkExecutors() {
 // checkKeys: the log has its origin, and its key set is that of the last change.
 func (c *cuts) checkKeys() {
 	c.t.Helper()
-	raw, ok := c.writ(c.t.Context(), "keys", "list", "--json", "--url", c.url)
+	raw, ok := c.writ(c.t.Context(), "admin", "keys", "list", "--json", "--url", c.url)
 	var set struct {
 		Origin string
 		Keys   []struct {

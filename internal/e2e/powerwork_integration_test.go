@@ -111,13 +111,13 @@ func (c *cuts) executor(ctx context.Context, name string) {
 	public := c.executors[name]
 	delete(c.executors, name)
 	if public != "" {
-		if _, ok := c.writ(ctx, "executor", "revoke", name); ok {
+		if _, ok := c.writ(ctx, "admin", "executor", "revoke", name); ok {
 			c.executors[name] = ""
 		}
 		return
 	}
 	out := filepath.Join(c.t.TempDir(), "seed")
-	if _, ok := c.writ(ctx, "executor", "issue", name, "--out", out, "--catalog", c.rows); !ok {
+	if _, ok := c.writ(ctx, "admin", "executor", "issue", name, "--out", out, "--catalog", c.rows); !ok {
 		return
 	}
 	seed, err := os.ReadFile(out)
@@ -139,14 +139,14 @@ func (c *cuts) executor(ctx context.Context, name string) {
 func (c *cuts) plannerKey(ctx context.Context, at []string) {
 	if len(c.planner) < 2 {
 		var made struct{ KID string }
-		if c.intent(ctx, &made, append([]string{"keys", "rotate", "planner"}, at...)...) {
+		if c.intent(ctx, &made, append([]string{"admin", "keys", "rotate", "planner"}, at...)...) {
 			c.planner = append(c.planner, made.KID)
 		}
 		return
 	}
 	oldest := c.planner[0]
 	c.planner = c.planner[1:]
-	if c.intent(ctx, nil, append(append([]string{"keys", "revoke"}, at...), "--data", c.dir, "--", oldest)...) {
+	if c.intent(ctx, nil, append(append([]string{"admin", "keys", "revoke"}, at...), "--data", c.dir, "--", oldest)...) {
 		c.revoked = append(c.revoked, oldest)
 	}
 }

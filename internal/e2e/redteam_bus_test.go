@@ -31,7 +31,7 @@ func newBusWorld(t *testing.T) *busWorld {
 	t.Helper()
 	address := freeAddress(t)
 	w := &busWorld{machine: boot(t, newPuppet(), serveDepot(t, nil).skills, "--nats", address, "--catalog", "../../cmd/writ/testdata/acme/catalog"), address: address}
-	w.writ("role", "put", "acme", "--capability", "x.acme:echo", "--url", w.url, "--data", w.dir)
+	w.writ("tenant", "role", "put", "acme", "--capability", "x.acme:echo", "--url", w.url, "--data", w.dir)
 	w.ana = w.addPerson("default", "ana", "user", "acme")
 	return w
 }
@@ -91,7 +91,7 @@ var falseReports = map[string]string{
 func TestRedTeamExecutor(t *testing.T) {
 	t.Parallel()
 	w := newBusWorld(t)
-	nc := w.joined(w.issued("executor", "issue", echoQueue, "--catalog", "../../cmd/writ/testdata/acme/catalog"), "_INBOX_x-acme")
+	nc := w.joined(w.issued("admin", "executor", "issue", echoQueue, "--catalog", "../../cmd/writ/testdata/acme/catalog"), "_INBOX_x-acme")
 	var report atomic.Pointer[func(*nats.Msg)]
 	var last atomic.Pointer[nats.Msg]
 	answer := func(text string) { f := func(m *nats.Msg) { _ = m.Respond([]byte(text)) }; report.Store(&f) }
@@ -152,7 +152,7 @@ func TestRedTeamExecutor(t *testing.T) {
 	}
 	answer(echoGood)
 	w.stolenKey()
-	w.writ("executor", "revoke", echoQueue, "--data", w.dir)
+	w.writ("admin", "executor", "revoke", echoQueue, "--data", w.dir)
 	w.await("it is disconnected", nc.IsClosed)
 	attack(t, attempt{"a revoked executor", func() string {
 		if a := w.echoed(); a.Code == intents.OK {
@@ -183,8 +183,8 @@ func (w *busWorld) stolenKey() {
 	if code := intent(intents.RoleGateway); code != intents.OK {
 		w.t.Fatalf("the key of the gateway does not sign, the attempts show nothing: %s", code)
 	}
-	w.writ("keys", "rotate", "gateway", "--url", w.url, "--data", w.dir)
-	w.writ("keys", "revoke", "--url", w.url, "--data", w.dir, "--", keys[intents.RoleGateway].KID)
+	w.writ("admin", "keys", "rotate", "gateway", "--url", w.url, "--data", w.dir)
+	w.writ("admin", "keys", "revoke", "--url", w.url, "--data", w.dir, "--", keys[intents.RoleGateway].KID)
 	for _, role := range []intents.Role{intents.RoleGateway, intents.RolePlanner, intents.RoleRouter, intents.RoleLedger} {
 		attack(w.t, attempt{"the key of " + string(role) + ", revoked or of another role", func() string {
 			if code := intent(role); code == intents.OK {
@@ -292,8 +292,8 @@ func TestRedTeamBus(t *testing.T) {
 			return ""
 		}})
 	}
-	executor := w.joined(w.issued("executor", "issue", echoQueue, "--catalog", "../../cmd/writ/testdata/acme/catalog"), "_INBOX_x-acme")
-	for name, nc := range map[string]*nats.Conn{"reader": w.joined(w.issued("events", "issue", "crm", "--tenant", "default"), "_INBOX_hearer_default_crm"), "executor": executor} {
+	executor := w.joined(w.issued("admin", "executor", "issue", echoQueue, "--catalog", "../../cmd/writ/testdata/acme/catalog"), "_INBOX_x-acme")
+	for name, nc := range map[string]*nats.Conn{"reader": w.joined(w.issued("admin", "events", "issue", "crm", "--tenant", "default"), "_INBOX_hearer_default_crm"), "executor": executor} {
 		w.subjects(name, nc)
 	}
 	// What is its own, it may hear; but not beside its queue, where it would see what others carry out.

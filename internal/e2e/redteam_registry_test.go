@@ -173,10 +173,10 @@ func TestRedTeamFolder(t *testing.T) {
 		t.Errorf("the command of a key is not even run for who needs the key: the attempts show nothing\n%s", out)
 	}
 	for _, args := range [][]string{
-		{"version"}, {"help"}, {"registry", "check", "."}, {"registry", "list"}, {"keys", "list"}, {"audit", "fsck"}, {"policy", "test"}, {"plan", "list"}, {"approvals", "list"}, {"intent", "new", "plan.list"}, {"skill", "list"}, {"workflow", "list"}, {"audit", "verify", "x"}, {"apikey", "list"}, {"events", "list", "--data", "x"},
+		{"--version"}, {"help"}, {"registry", "check", "."}, {"registry", "list"}, {"admin", "keys", "list"}, {"audit", "fsck"}, {"policy", "test"}, {"plan", "list"}, {"approvals", "list"}, {"intent", "new", "plan.list"}, {"skill", "list"}, {"workflow", "list"}, {"audit", "verify", "x"}, {"apikey", "list"}, {"admin", "events", "list", "--data", "x"},
 	} {
 		for name, file := range map[string]string{"model_key": steals, "bootstrap_key": "bootstrap_key: cmd:touch MARK\n", "key of a command line": "key: cmd:touch MARK\nurl: http://127.0.0.1:1\n"} {
-			if name == "key of a command line" && args[0] != "version" && args[0] != "help" && args[0] != "registry" && args[0] != "keys" {
+			if name == "key of a command line" && args[0] != "--version" && args[0] != "help" && args[0] != "registry" && args[1] != "keys" {
 				continue // they need that key
 			}
 			attack(t, attempt{strings.Join(args, " ") + " where " + name + " is a command", func() string {
@@ -188,7 +188,7 @@ func TestRedTeamFolder(t *testing.T) {
 			}})
 		}
 	}
-	for _, args := range [][]string{{"keys", "list"}, {"plan", "list"}, {"up", "--data", "data", "--listen", "127.0.0.1:0"}} {
+	for _, args := range [][]string{{"admin", "keys", "list"}, {"plan", "list"}, {"up", "--data", "data", "--listen", "127.0.0.1:0"}} {
 		attack(t, attempt{strings.Join(args, " ") + " where writ.yaml is a pipe", func() string {
 			dir := t.TempDir()
 			if err := syscall.Mkfifo(filepath.Join(dir, "writ.yaml"), 0o600); err != nil {

@@ -65,7 +65,7 @@ func TestRedTeamShown(t *testing.T) {
 		attack(t, attempt{name, func() string { return steers(text) }})
 	}
 	for _, id := range []string{turn.PlanID, held.PlanID} {
-		for _, args := range [][]string{{"plan", "show", id}, {"plan", "watch", id}, {"trace", id}, {"logs", id}} {
+		for _, args := range [][]string{{"plan", "show", id}, {"plan", "watch", id}, {"trace", id}, {"plan", "logs", id}} {
 			out, _ := s.typed(ana, nil, append(args, "--url", s.url)...)
 			see("writ "+args[0]+" "+args[1], string(out))
 		}

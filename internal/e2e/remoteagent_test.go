@@ -84,7 +84,7 @@ func TestRemoteAgentOfThePage(t *testing.T) {
 	host, agents := pageAgent(t)
 	env := func(name string) string { return map[string]string{"WRIT_AGENT_HOSTS": host}[name] }
 	var out, notes bytes.Buffer
-	args := []string{"agent", "check", "http://" + host + "/mcp", filepath.Join(agents, "helpdesk.yaml")}
+	args := []string{"registry", "probe", "http://" + host + "/mcp", filepath.Join(agents, "helpdesk.yaml")}
 	if code := cli.Main(t.Context(), args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &notes, Env: env}); code != 0 {
 		t.Errorf("exit %d\n%s%s", code, &out, &notes)
 	}

@@ -70,7 +70,7 @@ func TestInForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := held.InForce(set); err == nil || !strings.Contains(err.Error(), "writ keys rotate planner") {
+	if _, err := held.InForce(set); err == nil || !strings.Contains(err.Error(), "writ admin keys rotate planner") {
 		t.Errorf("no planner key is here: %v", err)
 	}
 }

@@ -2,7 +2,7 @@
 // directory of mode 0700:
 //
 //	ROLE.pem          the first key of a role
-//	ROLE.<kid>.pem    one that followed it (writ keys rotate)
+//	ROLE.<kid>.pem    one that followed it (writ admin keys rotate)
 //
 // The key set in force decides which of a role's keys signs: the last one in it whose private half
 // is present (Signers.InForce).
@@ -156,7 +156,7 @@ func (h Signers) InForce(set []intents.JWK, roles ...intents.Role) (Keys, error)
 	}
 	for _, role := range roles {
 		if _, there := keys[role]; !there {
-			return keys, fmt.Errorf("keys: none of the %s keys that are here is in force: put back the file of one, or rotate (writ keys rotate %s)", role, role)
+			return keys, fmt.Errorf("keys: none of the %s keys that are here is in force: put back the file of one, or rotate (writ admin keys rotate %s)", role, role)
 		}
 	}
 	return keys, nil

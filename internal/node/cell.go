@@ -12,7 +12,7 @@ import (
 )
 
 // errNotBegun reports that a cell has keys and no log.
-var errNotBegun = errors.New("the log of the cell has not begun: writ cell begin begins it")
+var errNotBegun = errors.New("the log of the cell has not begun: writ admin cell begin begins it")
 
 // began makes sure that the log has begun, and is the one that the keys are for.
 func (n *Node) began(ctx context.Context) error {

@@ -34,7 +34,7 @@ import (
 )
 
 // testCell is a cell whose processes are nodes of a test, on a nats-server that knows nothing of
-// writ but the file that writ accounts makes.
+// writ but the file that writ admin cell accounts makes.
 type testCell struct {
 	*testing.T
 	dir, seeds, url string

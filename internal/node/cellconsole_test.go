@@ -33,7 +33,7 @@ const (
 	acmeCatalog = "../../cmd/writ/testdata/acme/catalog"
 )
 
-// outside: an executor of somebody else, with the key that writ accounts made, carries its
+// outside: an executor of somebody else, with the key that writ admin cell accounts made, carries its
 // intents out.
 func (c *testCell) outside(gateway string) {
 	c.Helper()
@@ -137,7 +137,7 @@ func (c *testCell) console(key, gateway, plan string) {
 		c.Fatalf("no form:\n%s", page)
 	}
 	form := url.Values{"csrf": {m[1]}}
-	if status, text := v.send(http.MethodPost, "/console/record/bundle", form); status != http.StatusNotFound || !strings.Contains(text, "writ cell copy cell copy") {
+	if status, text := v.send(http.MethodPost, "/console/record/bundle", form); status != http.StatusNotFound || !strings.Contains(text, "writ admin cell copy cell copy") {
 		c.Errorf("bundle: HTTP %d\n%s", status, text)
 	}
 }

@@ -100,7 +100,7 @@ func (n *Node) checkPromise(ctx context.Context) error {
 	n.raise(ctx, health.Condition{
 		Name: conditionLedger, Blocks: true,
 		Reason: fmt.Sprintf("the ledger ends before record %d, whose leaf was promised: it was put back from an older copy, or could not write", size),
-		Do:     "put the ledger back that was; if it could not write and the journal is sound, on this machine: writ confirm ledger --data DIR",
+		Do:     "put the ledger back that was; if it could not write and the journal is sound, on this machine: writ admin confirm ledger --data DIR",
 	})
 	return nil
 }

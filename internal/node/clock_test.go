@@ -82,7 +82,7 @@ func TestClockJumps(t *testing.T) {
 			if n.journal.Next() != next {
 				t.Error("something was committed")
 			}
-			if code, status, up := readyz(t, n); code != http.StatusServiceUnavailable || status != "not ready" || len(up) == 0 || !strings.Contains(up[0].Do, "writ confirm clock") {
+			if code, status, up := readyz(t, n); code != http.StatusServiceUnavailable || status != "not ready" || len(up) == 0 || !strings.Contains(up[0].Do, "writ admin confirm clock") {
 				t.Errorf("%d %s %+v", code, status, up)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

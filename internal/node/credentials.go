@@ -61,7 +61,7 @@ func (n *Node) startExternal(g *group) error {
 // externalPoll is how often the node looks for credentials that were issued or revoked.
 const externalPoll = 500 * time.Millisecond
 
-// followExternal applies the changes of `writ executor issue` and `revoke`. It logs an error
+// followExternal applies the changes of `writ admin executor issue` and `revoke`. It logs an error
 // once; the start has logged the first one.
 func (n *Node) followExternal(ctx context.Context) error {
 	logged := fmt.Sprint(n.admitExternal())

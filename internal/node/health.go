@@ -95,7 +95,7 @@ func (n *Node) jumped(by time.Duration) health.Condition {
 	return health.Condition{
 		Name: conditionClock, Blocks: true,
 		Reason: fmt.Sprintf("the clock was set %s by %s while writ ran", way, by.Abs().Round(time.Second)),
-		Do:     "set the clock right, then run on this machine: writ confirm clock --data DIR",
+		Do:     "set the clock right, then run on this machine: writ admin confirm clock --data DIR",
 	}
 }
 
@@ -136,7 +136,7 @@ func (n *Node) look(ctx context.Context) {
 // intents are completed.
 func (n *Node) lookDisk(ctx context.Context) {
 	room, err := n.room()
-	c := health.Condition{Name: conditionDisk, Do: "make room on the disk of the data directory, or lower free_disk_mb: writ storage status --data DIR"}
+	c := health.Condition{Name: conditionDisk, Do: "make room on the disk of the data directory, or lower free_disk_mb: writ admin storage status --data DIR"}
 	switch {
 	case err != nil:
 		c.Reason = "the free disk space cannot be read: " + err.Error()
@@ -167,7 +167,7 @@ func (n *Node) lookAside(ctx context.Context) {
 	}
 	n.raise(ctx, health.Condition{
 		Name: conditionAside, Reason: fmt.Sprintf("%d records could not be projected, at the positions %s: documents lack what follows from them, and the journal has it", len(list), named),
-		Do: "see which: writ audit fsck --data DIR; with a writ that can project them, make each index again: writ storage reindex INDEX --data DIR",
+		Do: "see which: writ audit fsck --data DIR; with a writ that can project them, make each index again: writ admin storage reindex INDEX --data DIR",
 	})
 }
 
@@ -188,7 +188,7 @@ func (n *Node) lookLogs(ctx context.Context) {
 		if bytes > storage.LongLog {
 			n.raise(ctx, health.Condition{
 				Name: conditionLong, Reason: fmt.Sprintf("the write-ahead log of the %s has more than %d MiB and cannot be started over", name, storage.LongLog>>20),
-				Do: "end what reads the database for long, such as a tool of yours that has the file open: writ storage status --data DIR",
+				Do: "end what reads the database for long, such as a tool of yours that has the file open: writ admin storage status --data DIR",
 			})
 			return
 		}

@@ -134,6 +134,6 @@ func (n *Node) contradicted(witness string, err error) {
 	n.raise(context.Background(), health.Condition{
 		Name: conditionWitness, Blocks: true,
 		Reason: "a witness has seen a longer log than this one, or another one: the data directory was restored from an older copy, or the witness lies",
-		Do:     "restore the newer copy, or begin a new log; to go on with this one, run on this machine: writ confirm witness --data DIR",
+		Do:     "restore the newer copy, or begin a new log; to go on with this one, run on this machine: writ admin confirm witness --data DIR",
 	})
 }

@@ -21,11 +21,11 @@ import (
 type Cluster struct {
 	Roles              []string // see Roles
 	Bus                cell.Bus
-	Keys               []string // directories of the roles' keys, which writ cell create made
+	Keys               []string // directories of the roles' keys, which writ admin cell create made
 	Routers, Recorders []string // URLs of other processes' HTTP
 
 	operates bool   // it signs as the operator: for the moment of a command
-	genesis  string // begins the log where it has not begun: of writ cell begin alone
+	genesis  string // begins the log where it has not begun: of writ admin cell begin alone
 }
 
 // executorRole begins the role of an executor.

@@ -71,7 +71,7 @@ func TestRolledBack(t *testing.T) {
 	n := open(t, cfg)
 	records, leaves := n.journal.Next(), n.ledger.Size()
 	ready, up := waits(t, n)
-	if len(up) != 1 || up[0].Name != conditionWitness || !strings.Contains(up[0].Do, "writ confirm witness") {
+	if len(up) != 1 || up[0].Name != conditionWitness || !strings.Contains(up[0].Do, "writ admin confirm witness") {
 		t.Errorf("%+v", up)
 	}
 	if err := tenantPut(t.Context(), n, "acme"); err == nil {

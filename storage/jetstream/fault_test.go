@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 		js       jetstream.JetStream
 		says, do string
 	}{
-		"no stream":     {dialed(t, on.ClientURL()), "there is no such stream: the first router of the cell makes it, or writ cell begin", "correct bus (--bus)"},
+		"no stream":     {dialed(t, on.ClientURL()), "there is no such stream: the first router of the cell makes it, or writ admin cell begin", "correct bus (--bus)"},
 		"JetStream off": {dialed(t, off.ClientURL()), "nobody there keeps anything: JetStream is off, or chooses a leader", "wait"},
 		"no permission": {dialed(t, forbids.ClientURL(), nats.UserInfo("ana", "right")), "no answer in time", "start it, or correct bus (--bus)"},
 		"is silent":     {dialed(t, "nats://"+l.Addr().String()), "no answer in time", "start it, or correct bus (--bus)"},
@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 					continue
 				}
 				text, _, _ := strings.Cut(err.Error(), " (cause: ")
-				if !strings.Contains(text, "stream JOURNAL of the NATS servers: "+c.says+recordsKept+c.do) || !strings.Contains(text, "writ cell status") || strings.Contains(text, "nats: ") {
+				if !strings.Contains(text, "stream JOURNAL of the NATS servers: "+c.says+recordsKept+c.do) || !strings.Contains(text, "writ admin cell status") || strings.Contains(text, "nats: ") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}

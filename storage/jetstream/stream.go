@@ -61,7 +61,7 @@ func open(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, error)
 // failed describes why the servers do not return the stream.
 func failed(err error) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		err = &egress.ReasonError{Message: "there is no such stream: the first router of the cell makes it, or writ cell begin", Mend: egress.Name, Err: err}
+		err = &egress.ReasonError{Message: "there is no such stream: the first router of the cell makes it, or writ admin cell begin", Mend: egress.Name, Err: err}
 	}
 	return bus.Fault("stream "+Stream, err)
 }

@@ -165,7 +165,7 @@ func damaged(err error) error {
 	if errors.Is(err, ErrAhead) || errors.Is(err, ErrDiverged) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("ledger: it cannot be opened, and nothing was changed: %w. Find out who writes to the data directory (writ audit fsck), and restore a backup (writ restore BACKUP --data DIR)", err)
+	return fmt.Errorf("ledger: it cannot be opened, and nothing was changed: %w. Find out who writes to the data directory (writ audit fsck), and restore a backup (writ admin restore BACKUP --data DIR)", err)
 }
 
 // closeWait is how long Close may take.

@@ -44,7 +44,7 @@ func TestDamaged(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s, %s: %v", name, what, err)
 				}
-			} else if !strings.Contains(err.Error(), "nothing was changed: ") || !strings.Contains(err.Error(), "writ restore BACKUP --data DIR") {
+			} else if !strings.Contains(err.Error(), "nothing was changed: ") || !strings.Contains(err.Error(), "writ admin restore BACKUP --data DIR") {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 			if err := os.WriteFile(path, whole, 0o600); err != nil {

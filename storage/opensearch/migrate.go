@@ -20,7 +20,7 @@ func (d *Documents) Migrate(ctx context.Context) error {
 		return err
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("index %s takes no writes, as a reindex of it was cut off: run `writ storage reindex --search %s`",
+		return fmt.Errorf("index %s takes no writes, as a reindex of it was cut off: run `writ admin storage reindex --search %s`",
 			names[0], strings.TrimPrefix(names[0][:strings.LastIndex(names[0], "-")], d.cfg.Prefix))
 	}
 	for _, index := range storage.Indices {
@@ -46,7 +46,7 @@ func (d *Documents) migrate(ctx context.Context, index string) error {
 	}
 	err = d.put(ctx, "/"+d.target(index)+"/_mapping?allow_no_indices=true", mapping)
 	if statusOf(err) == http.StatusBadRequest {
-		return fmt.Errorf("its mapping is another (vectors of %s, dimension %d, are configured), and cannot be changed in place: run `writ storage reindex --search %s`, or configure what it has: %w",
+		return fmt.Errorf("its mapping is another (vectors of %s, dimension %d, are configured), and cannot be changed in place: run `writ admin storage reindex --search %s`, or configure what it has: %w",
 			d.cfg.Engine, d.cfg.Dimension, index, err)
 	}
 	return err

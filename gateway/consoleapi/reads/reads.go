@@ -182,7 +182,7 @@ func (r *Reads) read(ctx context.Context, f func(audit.Source) error) error {
 func (r *Reads) Bundle(ctx context.Context, w io.Writer, tenant string) error {
 	if r.Archive == nil {
 		p := problem.New(intents.NotFound, "", "a router of a cell has neither the ledger's key nor the secret of its tags, which a bundle is made with")
-		p.Hint = "ask an operator for it, who types: writ cell copy cell copy --config writ.yaml --instance NAME && writ audit export --data copy --tenant " + tenant
+		p.Hint = "ask an operator for it, who types: writ admin cell copy cell copy --config writ.yaml --instance NAME && writ audit export --data copy --tenant " + tenant
 		return p
 	}
 	return r.read(ctx, func(s audit.Source) error {
