@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -74,17 +73,16 @@ func (r row) command(std IO) *cobra.Command {
 	r.make(c)
 	if c.answer != nil {
 		c.jsonFlag()
-		var file string // of the output; empty if --out names the file that the command creates
-		if c.Flags().Lookup("out") == nil {
-			c.Flags().StringVarP(&file, "out", "o", "", "file for the output (default: standard output)")
-		}
 		c.run = func(args []string) error {
 			a, err := c.answer(args)
 			if err == nil {
-				err = a.print(std, c.asJSON, file)
+				err = c.print(a)
 			}
 			return err
 		}
+	}
+	if c.Flags().Lookup("json") != nil && c.Flags().Lookup("out") == nil { // else it names a file that the command makes
+		c.run = c.toFile(c.run)
 	}
 	if c.ids != nil {
 		c.ValidArgsFunction = firstWord(c.completes(c.idWords(c.ids)))
@@ -122,24 +120,47 @@ func (c *command) outFlag(file, help string) {
 	c.Flags().StringVarP(&c.out, "out", "o", file, help)
 }
 
-// print prints an answer to standard output, or writes it to a file.
-func (a answer) print(std IO, asJSON bool, file string) (err error) {
-	var text bytes.Buffer
-	if asJSON {
-		err = printJSON(&text, a.data)
+// toFile declares the file for what a command prints, in the place of standard output. A command that
+// fails before it prints leaves the file alone.
+func (c *command) toFile(run func(args []string) error) func(args []string) error {
+	file := c.Flags().StringP("out", "o", "", "file for the output (default: standard output)")
+	return func(args []string) (err error) {
+		if *file == "" {
+			return run(args)
+		}
+		cannot := durable.Stream(*file, func(w io.Writer) error {
+			to := &printedTo{Writer: w}
+			c.std.Out = to
+			if err = run(args); !to.begun {
+				return err
+			}
+			return nil
+		})
+		return cmp.Or(err, cannot)
+	}
+}
+
+// printedTo knows whether something was printed.
+type printedTo struct {
+	io.Writer
+	begun bool
+}
+
+func (p *printedTo) Write(text []byte) (int, error) {
+	p.begun = true
+	return p.Writer.Write(text)
+}
+
+// print prints an answer.
+func (c *command) print(a answer) (err error) {
+	if c.asJSON {
+		err = printJSON(c.std.Out, a.data)
 	} else {
 		if a.text == "" && a.end == nil && (a.note == "" || a.none != "") {
 			a.note += cmp.Or(a.none, "nothing to show") + "\n"
 		}
-		fmt.Fprint(std.Err, a.note)
-		text.WriteString(a.text)
-	}
-	switch {
-	case err != nil:
-	case file != "":
-		err = durable.Write(file, text.Bytes())
-	default:
-		_, err = std.Out.Write(text.Bytes())
+		fmt.Fprint(c.std.Err, a.note)
+		_, err = io.WriteString(c.std.Out, a.text)
 	}
 	if err != nil {
 		return err

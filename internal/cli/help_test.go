@@ -51,12 +51,14 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestJSON: each command takes --json, but those that serve, or talk with somebody.
+// TestJSON: each command takes --json and -o, but those that serve, or talk with somebody.
 func TestJSON(t *testing.T) {
 	serving := []string{"writ up", "writ admin cell serve", "writ mcp", "writ chat"}
 	leaves(tree(), func(c *cobra.Command) {
 		if is := c.Flags().Lookup("json") != nil; is == slices.Contains(serving, c.CommandPath()) {
 			t.Errorf("%s takes --json: %v", c.CommandPath(), is)
+		} else if is != (c.Flags().ShorthandLookup("o") != nil) {
+			t.Errorf("%s takes --json: %v, but not -o", c.CommandPath(), is)
 		}
 	})
 }

@@ -173,5 +173,5 @@ func (c *command) send(signed []byte, dry bool) error {
 	if a.Code != intents.OK {
 		said.end = fmt.Errorf("%s: %s", a.Code, a.Reason)
 	}
-	return said.print(c.std, c.asJSON, "")
+	return c.print(said)
 }

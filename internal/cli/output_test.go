@@ -114,7 +114,8 @@ func TestPrintJSON(t *testing.T) {
 func TestNothingToShow(t *testing.T) {
 	for asJSON, want := range map[bool]string{false: "nothing to show\n", true: ""} {
 		var out, told strings.Builder
-		if err := (answer{data: []string{}}).print(IO{Out: &out, Err: &told}, asJSON, ""); err != nil || told.String() != want || (out.String() != "") != asJSON {
+		c := command{std: IO{Out: &out, Err: &told}, asJSON: asJSON}
+		if err := c.print(answer{data: []string{}}); err != nil || told.String() != want || (out.String() != "") != asJSON {
 			t.Errorf("json %t: %q, %q, %v", asJSON, out.String(), told.String(), err)
 		}
 	}

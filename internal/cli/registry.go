@@ -213,6 +213,15 @@ func registryList(c *command) {
 
 func registryShow(c *command) {
 	prompt := c.Flags().Bool("prompt", false, "print the system prompt alone")
+	c.ValidArgsFunction = firstWord(c.completes(func(string) completion {
+		return func(yield func(word, about string) bool) {
+			for _, d := range agents.Builtins() {
+				if !yield(d.Name, builtIn) {
+					return
+				}
+			}
+		}
+	}))
 	c.answer = func(args []string) (answer, error) {
 		set, err := c.agentSet(args[1:])
 		if err != nil {

@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"aob.dev/writ/state/agents"
 )
 
 // emptyGateway has nothing to show. asked are its requests.
@@ -32,16 +36,38 @@ func emptyGateway(t *testing.T) (url string, asked *[]string) {
 	return s.URL, asked
 }
 
-// TestEmptyLists: a list of nothing says so to people and names the next command; its JSON is a
-// document with an empty array.
-func TestEmptyLists(t *testing.T) {
-	for args, says := range map[string]string{
+// What lists of a running writ say, and those of a data directory, if they are empty. Some never are.
+var (
+	emptyLists = map[string]string{
 		"approvals list":    "no intent waits",
 		"plan list":         "writ run QUESTION",
 		"workflow list":     "writ registry push DIR",
 		"kb list":           "writ kb add FILE",
 		"kb search harbour": "writ kb list",
-	} {
+	}
+	emptyLocalLists = map[string]string{
+		"user list --tenant default": "writ user put", "tenant role list --tenant system": "", "skill list": "writ up --skills", "admin executor list": "writ admin executor issue", "admin events list": "writ admin events issue",
+		"apikey list --tenant system": "writ apikey create", "tenant list": "", "admin alerts list": "", "admin keys list": "", "registry list": "", "admin storage status": "",
+	}
+)
+
+// TestEveryListIsTried: no command that lists or searches is left out.
+func TestEveryListIsTried(t *testing.T) {
+	tried := maps.Clone(emptyLists)
+	maps.Copy(tried, emptyLocalLists)
+	tried["audit search x"] = "script audit"
+	leaves(tree(), func(c *cobra.Command) {
+		path := strings.TrimPrefix(c.CommandPath(), "writ ")
+		if (c.Name() == "list" || c.Name() == "search") && !slices.ContainsFunc(slices.Collect(maps.Keys(tried)), func(args string) bool { return strings.HasPrefix(args+" ", path+" ") }) {
+			t.Errorf("%s is tried by no test of empty lists", c.CommandPath())
+		}
+	})
+}
+
+// TestEmptyLists: a list of nothing says so to people and names the next command; its JSON is a
+// document with an empty array.
+func TestEmptyLists(t *testing.T) {
+	for args, says := range emptyLists {
 		url, _ := emptyGateway(t)
 		words := append(strings.Fields(args), "--url", url, "--key", "k")
 		got := call{args: words}.run(t.Context())
@@ -61,10 +87,7 @@ func TestEmptyLocalLists(t *testing.T) {
 	if r := start(t, data).stop(); r.code != ExitOK {
 		t.Fatalf("%+v", r)
 	}
-	for args, says := range map[string]string{
-		"user list --tenant default": "writ user put", "tenant role list --tenant system": "", "skill list": "writ up --skills", "admin executor list": "writ admin executor issue", "admin events list": "writ admin events issue",
-		"apikey list --tenant system": "writ apikey create", "tenant list": "", "admin alerts list": "", "admin keys list": "", "registry list": "", "admin storage status": "",
-	} {
+	for args, says := range emptyLocalLists {
 		got := call{args: append(strings.Fields(args), "--data", data)}.run(t.Context())
 		if strings.HasPrefix(args, "registry") {
 			got = call{args: strings.Fields(args)}.run(t.Context())
@@ -114,6 +137,22 @@ func TestOut(t *testing.T) {
 	}
 }
 
+// TestOutOfPrinters: the same of commands that print bit by bit.
+func TestOutOfPrinters(t *testing.T) {
+	to := file(t, "out", "old")
+	for args, want := range map[string]string{"audit tail --data none": "old", "intent submit --url http://127.0.0.1:1": "old"} {
+		got := call{args: append(strings.Fields(args), "-o", to)}.run(t.Context())
+		if text := content(t, to); got.code == ExitOK || got.out != "" || text != want {
+			t.Errorf("%s: %+v, the file has %q", args, got, text)
+		}
+	}
+	url, _ := emptyGateway(t)
+	got := call{args: []string{"workflow", "start", "x", "--json", "--url", url, "--key", "k", "-o", to}}.run(t.Context())
+	if text := content(t, to); got.code != ExitOK || got.out != "" || !strings.Contains(text, `"intent_id"`) {
+		t.Errorf("%+v, the file has %q", got, text)
+	}
+}
+
 // TestOneMeaningOfFlags: what a flag is called says what it takes, in every command.
 func TestOneMeaningOfFlags(t *testing.T) {
 	leaves(tree(), func(c *cobra.Command) {
@@ -133,14 +172,42 @@ func TestOneMeaningOfFlags(t *testing.T) {
 	}
 }
 
+// TestEveryNameIsCompleted: a shell completes each id and name of an agent, workflow or skill that a
+// command takes first, and each agent that a flag takes.
+func TestEveryNameIsCompleted(t *testing.T) {
+	n := 0
+	leaves(tree(), func(c *cobra.Command) {
+		words := strings.Fields(c.Use)
+		known := []string{"INTENT_ID", "PLAN_ID", "RUN_ID", "DOCUMENT_ID", "WORKFLOW_ID", "CONDITION"}
+		if c.Parent().Name() == "skill" || c.CommandPath() == "writ registry show" {
+			known = append(known, "NAME")
+		}
+		if len(words) > 1 && slices.Contains(known, words[1]) {
+			n++
+			if c.ValidArgsFunction == nil && c.ValidArgs == nil {
+				t.Errorf("%s completes no %s", c.CommandPath(), words[1])
+			}
+		}
+		if c.Flags().Lookup("agent") != nil {
+			n++
+			if _, there := c.GetFlagCompletionFunc("agent"); !there {
+				t.Errorf("%s completes no --agent", c.CommandPath())
+			}
+		}
+	})
+	if n < 25 {
+		t.Errorf("only %d of them", n)
+	}
+}
+
 // TestCompletion: a shell gets the ids and names that begin so, from the running writ; what
 // cannot be looked up is silently not there.
 func TestCompletion(t *testing.T) {
 	list, _ := listGateway(t)
-	agents := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	named := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `[{"name":"clerk","kind":%q},{"name":"clever","kind":"x"},{"name":"planner","kind":"x"}]`, r.URL.Query().Get("kind"))
 	}))
-	t.Cleanup(agents.Close)
+	t.Cleanup(named.Close)
 	hung := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -159,8 +226,9 @@ func TestCompletion(t *testing.T) {
 		{list, "approvals approve", "sha256:2eb1cc1ff8a", []string{intentA + "\tskill.call"}},
 		{list, "approvals approve " + intentA, "sha", nil},
 		{list, "plan show", "plan_zz", nil},
-		{agents.URL, "run --agent", "cl", []string{"clerk\tagent", "clever\tx"}},
-		{agents.URL, "workflow start", "cle", []string{"clerk\tworkflow", "clever\tx"}},
+		{named.URL, "run --agent", "cl", []string{"clerk\tagent", "clever\tx"}},
+		{named.URL, "workflow start", "cle", []string{"clerk\tworkflow", "clever\tx"}},
+		{"http://127.0.0.1:1", "registry show", "plan", []string{agents.Planner + "\tbuilt-in"}},
 		{"http://127.0.0.1:1", "plan show", "plan_", nil},
 		{slow.URL, "plan cancel", "plan_", nil},
 		{slow.URL, "chat --agent", "cl", nil},
