@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -55,3 +56,22 @@ func (st *state) see(method string, r *transport.JSONRPCResponse) {
 // checked against a schema, which takes many times the memory and time of a text.
 // Larger content can be sent as a text.
 const maxStructured = 8 << 20
+
+// cancelTime bounds the sending of a cancellation to a server.
+const cancelTime = 5 * time.Second
+
+// cancelled sends a server the cancellation of a request whose caller gave up; the library only
+// stops waiting. A server over HTTP without session notices the end of the connection.
+func cancelled(ctx context.Context, t transport.Interface, req transport.JSONRPCRequest) {
+	if ctx.Err() == nil || req.Method == string(wire.MethodInitialize) {
+		return
+	}
+	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
+	n.Method = string(wire.MethodNotificationCancelled)
+	n.Params.AdditionalFields = map[string]any{"requestId": req.ID, "reason": "nobody waits for it any more"}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	go func() { // the caller does not wait for this
+		defer cancel()
+		_ = t.SendNotification(ctx, n) // a server that does not hear it goes on in vain
+	}()
+}

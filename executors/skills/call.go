@@ -15,7 +15,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/tracing"
 	"aob.dev/writ/schemas"
-	"aob.dev/writ/storage"
 )
 
 // MaxInput bounds the input of a call in bytes.
@@ -68,26 +67,21 @@ func (s *skills) call(ctx context.Context, o *executors.Intent, args catalog.Ski
 // send calls the skill's server. With a key, the answer may be cached.
 func (s *skills) send(ctx context.Context, in invocation, key string) (*executors.Result, error) {
 	o := in.intent
-	o.Exchange(unsent)
-	client, err := s.Registry.connect(ctx, in.skill.server)
+	client, err := exchange(o, false, func() (Server, error) { return s.Registry.connect(ctx, in.skill.server) })
 	if err != nil {
-		o.Exchange(exchanged(false, err))
 		return nil, unreachable(ctx, err)
 	}
-	o.Exchange(nil)
 	if err := s.withinRates(o, in.pin.Skill, in.skill.server); err != nil {
 		return nil, err
 	}
-	o.Exchange(unanswered)
 	began := s.Now()
 	ctx, span := tracing.Start(ctx, "tools/call "+in.pin.Skill, tracing.Skill.String(in.pin.Skill))
-	res, err := client.Call(ctx, in.skill.Name, in.input, s.meta(in))
+	res, err := exchange(o, true, func() (*mcp.Result, error) { return client.Call(ctx, in.skill.Name, in.input, s.meta(in)) })
 	if err != nil {
 		span.SetAttributes(tracing.Error.String("tool"))
 	}
 	span.End()
 	in.took = s.Now().Sub(began)
-	o.Exchange(exchanged(true, err))
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
@@ -166,118 +160,3 @@ func withPrincipal(input json.RawMessage, user string) (json.RawMessage, error) 
 
 // maxViolations is how many violations of an input are reported.
 const maxViolations = 20
-
-// answer makes the result from the skill's answer. It removes the envelope first, so that nothing
-// reads an answer for another user, or one of another type. An answer with files is not cached,
-// because the files belong to the step; nor is an envelope, which is for one user, in a cache that
-// all share.
-func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key string) (*executors.Result, error) {
-	content := executors.Content{Text: res.Text}
-	switch {
-	case !res.IsJSON:
-	case intents.Unambiguous(res.Data) == nil:
-		content.JSON = res.Data
-	default:
-		content.Text = string(res.Data)
-		res.Odd = append(res.Odd, "its JSON can be read in two ways, and is given as a text")
-	}
-	envelope, err := in.skill.Unwrap(res.Data, in.intent.Ticket.Actor.UserID, res.Proof)
-	if err != nil {
-		return nil, s.failure(ctx, in, res, err)
-	}
-	if envelope != nil {
-		log := s.Log.With(slog.String("skill", in.pin.Skill), slog.String("intent_id", in.intent.ID), slog.String("trace_id", in.intent.TraceID),
-			slog.String("domain_type", envelope.DomainType), slog.String("enricher_id", envelope.EnricherID), slog.String("version", envelope.Version))
-		log.LogAttrs(ctx, slog.LevelDebug, "enricher response", slog.String("cache_meta", string(envelope.CacheMeta)))
-		if event, why := mistyped(ctx, in, envelope); event != nil {
-			log.LogAttrs(ctx, slog.LevelWarn, "an enricher response is not shown: declare its type under enrichers of an agent, or mend its server", slog.String("reason", why))
-			f := executors.Fail(intents.ExecutorFailed, "data unavailable")
-			f.Events = []intents.ReportedEvent{*event, called(in, len(res.Data), false)}
-			in.unknown(f)
-			return nil, f
-		}
-		if content = (executors.Content{JSON: envelope.Payload}); envelope.Partial {
-			content.Status = catalog.Partial
-		}
-	}
-	size := len(res.Data)
-	for _, f := range res.Files {
-		size += len(f.Data)
-	}
-	if len(res.Files) > 0 {
-		if content, err = s.withFiles(ctx, in, content, res.Files); err != nil {
-			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
-		}
-	}
-	if len(res.Odd) > 0 && envelope == nil {
-		if content, err = incomplete(content, res.Odd); err != nil {
-			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
-		}
-	}
-	if key != "" && len(res.Files) == 0 && len(res.Odd) == 0 && (envelope == nil || !in.pin.Shared) {
-		s.cache.keep(key, in.kept(key, content, s.Now()), in.swept)
-	}
-	return s.result(ctx, in, content, []intents.ReportedEvent{called(in, size, content.Large())})
-}
-
-// incomplete adds to a partial answer what was dropped or does not match. Clients that check
-// results by the tool's schema recognise the status as an answer of writ's own.
-func incomplete(c executors.Content, odd []string) (executors.Content, error) {
-	out := struct {
-		Status string   `json:"status"`
-		Result any      `json:"result,omitempty"`
-		Text   string   `json:"text,omitempty"` // beside a result that is not made from it
-		Odd    []string `json:"odd"`
-	}{Status: catalog.Incomplete, Odd: odd}
-	switch {
-	case len(c.JSON) > 0:
-		out.Result = c.JSON
-		if strings.TrimSpace(c.Text) != string(bytes.TrimSpace(c.JSON)) {
-			out.Text = c.Text
-		}
-	case c.Text != "":
-		out.Result = c.Text
-	}
-	raw, err := intents.MarshalPlain(out)
-	return executors.Content{JSON: raw}, err
-}
-
-// kept is the answer as it is cached.
-func (in invocation) kept(key string, content executors.Content, at time.Time) cachedAnswer {
-	t := in.intent.Ticket
-	k := cachedAnswer{content: content, position: t.Position, at: at, name: in.pin.Skill + ":" + key, tenant: t.Actor.Tenant, user: t.Actor.UserID, plan: in.intent.Context.PlanID}
-	if in.pin.Shared {
-		k.user = ""
-	}
-	return k
-}
-
-// result puts large content into a file of the step.
-func (s *skills) result(ctx context.Context, in invocation, content executors.Content, events []intents.ReportedEvent) (*executors.Result, error) {
-	output, ref, err := s.inlineOrFile(ctx, in, content)
-	if err != nil {
-		return nil, s.lost(in, events, err)
-	}
-	if ref != nil {
-		events = append(events, executors.NewEvent("large_response.detected", map[string]any{
-			"file_id": ref.FileID, "size_bytes": ref.SizeBytes, "threshold_bytes": storage.InlineLimit, "strategy": "python_extract",
-		}))
-	}
-	return &executors.Result{Value: catalog.SkillCallResult{Output: output, Reference: ref, Status: content.Status}, Events: events}, nil
-}
-
-func (s *skills) inlineOrFile(ctx context.Context, in invocation, c executors.Content) (json.RawMessage, *catalog.Reference, error) {
-	scope, err := in.intent.Scope()
-	if err != nil && c.Large() {
-		return nil, nil, err
-	}
-	return executors.InlineOrFile(ctx, s.Blobs, scope, c)
-}
-
-// called is the event of every invocation.
-func called(in invocation, responseSize int, large bool) intents.ReportedEvent {
-	return executors.NewEvent("skill.called", map[string]any{
-		"skill_id": in.pin.Skill, "input_size_bytes": len(in.input), "response_size_bytes": responseSize,
-		"duration_ms": in.took.Milliseconds(), "large_response_triggered": large,
-	})
-}

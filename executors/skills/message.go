@@ -81,24 +81,23 @@ func (s *skills) message(ctx context.Context, o *executors.Intent, pin intents.P
 	if in.input, err = m.JSON(); err != nil {
 		return nil, executors.Fail(intents.MalformedArgs, "the message is not what a remote agent gets: "+err.Error())
 	}
-	o.Exchange(unsent)
-	server, err := s.Dial(ctx, pin.Server)
+	server, err := exchange(o, false, func() (RemoteAgent, error) { return s.Dial(ctx, pin.Server) })
 	if err != nil {
-		o.Exchange(exchanged(false, err))
 		return nil, s.failure(ctx, in, nil, err)
 	}
 	defer server.Close()
 	meta := s.meta(in)
 	meta.Digest = "" // the pin's is that of the agent's file
-	o.Exchange(unanswered)
 	began := s.Now()
-	res, err := server.Call(ctx, messageTool, in.input, meta)
-	in.took = s.Now().Sub(began)
 	var answer Answer
-	if err == nil {
-		answer, err = m.AnswerOf(res)
-	}
-	o.Exchange(exchanged(true, err))
+	res, err := exchange(o, true, func() (*mcp.Result, error) {
+		res, err := server.Call(ctx, messageTool, in.input, meta)
+		in.took = s.Now().Sub(began)
+		if err == nil {
+			answer, err = m.AnswerOf(res)
+		}
+		return res, err
+	})
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
