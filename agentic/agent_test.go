@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -192,5 +193,52 @@ func TestAgentAtItsLimit(t *testing.T) {
 	}
 	if asked := m.requests("seller"); len(asked) != 3 || len(asked[2].Tools) != 0 {
 		t.Errorf("%d requests, the last with %v", len(asked), toolNames(asked[len(asked)-1]))
+	}
+}
+
+// TestLoadFewer: a batch of skills that is refused because of one of them is halved until the
+// others are loaded. A machine that is late or down is asked once.
+func TestLoadFewer(t *testing.T) {
+	var names []string
+	for i := range 16 {
+		names = append(names, fmt.Sprintf("crm.s%02d", i))
+	}
+	for code, most := range map[intents.Code]int{intents.PolicyDenied: 9, intents.ApprovalRequired: 17, intents.ExecutorTimeout: 1, intents.DispatchUnavailable: 1} {
+		c := newCore(t)
+		c.on("skill.load", func(p placed) *intents.Answer {
+			var args catalog.SkillLoad
+			if err := json.Unmarshal(p.Args, &args); err != nil {
+				t.Error(err)
+			}
+			asked := args.Skills
+			if args.Skill != "" {
+				asked = []string{args.Skill}
+			}
+			if slices.Contains(asked, "crm.s05") {
+				return refuse(code, "not this one")(p)
+			}
+			var got catalog.SkillLoadResult
+			for _, name := range asked {
+				got.Skills = append(got.Skills, catalog.Manifest{Name: name})
+			}
+			if args.Skill != "" {
+				return done(got.Skills[0])(p)
+			}
+			return done(got)(p)
+		})
+		cfg := c.config("task", says(nil))
+		w := &worker{cfg: cfg, submitter: cfg.submitter(c.signers[intents.RolePlanner])}
+		w.req.Turn = c.turn()
+		got, err := w.manifests(t.Context(), names)
+		if err != nil {
+			t.Errorf("%s: %v", code, err)
+		}
+		want := 15
+		if most == 1 {
+			want = 0
+		}
+		if n := len(c.ofType("skill.load")); n != most || len(got) != want || !slices.IsSortedFunc(got, func(a, b catalog.Manifest) int { return strings.Compare(a.Name, b.Name) }) {
+			t.Errorf("%s: %d intents, %d skills", code, n, len(got))
+		}
 	}
 }
