@@ -36,6 +36,7 @@ type outcome struct {
 	selected []string
 	plan     planOutput
 	results  []stepResult
+	done     []int // the steps of the results
 	scripts  []string
 	failed   *lack
 	answer   string
@@ -265,8 +266,8 @@ func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) b
 	schema := compile(t, s.ReturnSpec.Shape)
 	data := map[string]json.RawMessage{}
 	var input []block
-	for _, r := range o.results {
-		if slices.Contains(s.Inputs, r.Step.Step) {
+	for i, r := range o.results {
+		if slices.Contains(s.Inputs, o.done[i]) {
 			data["r0"] = r.Result
 			input = append(input, block{"Input", shown("r0", r.Result)})
 		}
@@ -295,7 +296,8 @@ func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) b
 			if !fits(t, schema, data[args.From]) {
 				t.Errorf("step %d: %s does not fit %s", s.Step, data[args.From], s.ReturnSpec.Shape)
 			}
-			o.results = append(o.results, stepResult{Step: s, Result: data[args.From]})
+			o.results = append(o.results, stepResult{Result: data[args.From]})
+			o.done = append(o.done, s.Step)
 			return true
 		case "insufficient":
 			why := argumentsOf[lack](t, call)
