@@ -384,8 +384,9 @@ func readSnapshot(t *testing.T, cfg Config) *snapshot.LocalSnapshot {
 	t.Helper()
 	a, err := datadir.OpenArchive(t.Context(), cfg.Dir)
 	must(t, err)
-	snap, err := snapshot.ReadLocal(t.Context(), datadir.Snapshot(cfg.Dir), a.Journal)
-	must(t, errors.Join(err, a.Close()))
+	snap, err := snapshot.Read(datadir.Snapshot(cfg.Dir), intents.RoleRouter, sqlite.ReadIndex)
+	must(t, err)
+	must(t, errors.Join(snap.Check(t.Context(), a.Journal), a.Close()))
 	return snap
 }
 

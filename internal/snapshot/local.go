@@ -26,15 +26,6 @@ func observe(f *LocalContents, e storage.Entry) {
 	f.Index.Observe(e)
 }
 
-// ReadLocal reads a snapshot of the log that records are of.
-func ReadLocal(ctx context.Context, path string, records Getter) (*LocalSnapshot, error) {
-	s, err := Read(path, intents.RoleRouter, sqlite.ReadIndex)
-	if err == nil {
-		err = s.Check(ctx, records)
-	}
-	return s, err
-}
-
 // Local keeps the snapshot of a data directory with a journal in SQLite, and checks that with the
 // snapshot and the state in memory. The fields are set before Follow or Check is called.
 type Local struct {
