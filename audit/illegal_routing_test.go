@@ -77,7 +77,7 @@ func (d *dishonest) enters(routing catalog.Routing) int64 {
 func (d *dishonest) entersLegally(scene string) {
 	d.Helper()
 	switch scene {
-	case "gated":
+	case "unrouted":
 		_, d.plan.Digest = d.accept(d.plan.RouteIntent(route("leave", 0.5, catalog.RouteConfident), "leave", ""))
 		d.accepted(d.step(1, nil))
 	case "diverted":
@@ -93,7 +93,7 @@ func (d *dishonest) entersLegally(scene string) {
 }
 
 var routingMisdeeds = []misdeed{
-	{"routed-by-planner", "gated", "plan: a manager signs plans with a route, and a planner others", "managers those that are routed", func(d *dishonest) int64 {
+	{"routed-by-planner", "unrouted", "plan: a manager signs plans with a route, and a planner others", "managers those that are routed", func(d *dishonest) int64 {
 		o := d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "leave", "")
 		o.By = d.Planner
 		return d.accepted(o)
@@ -103,27 +103,27 @@ var routingMisdeeds = []misdeed{
 		o.By = d.Manager
 		return d.accepted(o)
 	}},
-	{"planned-at-the-gate", "gated", "plan: a plan that was opened at the gate is routed, and no other", "a manager routes it", func(d *dishonest) int64 {
+	{"planned-though-unrouted", "unrouted", "plan: a plan that was opened for routing is routed, and no other", "a manager routes it", func(d *dishonest) int64 {
 		return d.accepted(d.revision(1, routertest.Steps(1, "feed")))
 	}},
-	{"routed-outside-the-gate", "claimed", "plan: a plan that was opened at the gate is routed, and no other", "not opened at the gate", func(d *dishonest) int64 {
+	{"routed-though-planned", "claimed", "plan: a plan that was opened for routing is routed, and no other", "not opened for routing", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "leave", ""))
 	}},
 	{"routed-twice", "routed", "plan: the plan is no agent's", "nobody plans it", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "leave", ""))
 	}},
-	{"routed-below-the-threshold", "gated", "plan: the decision of a route is that of the tree", "makes it clarify", func(d *dishonest) int64 {
+	{"routed-below-the-threshold", "unrouted", "plan: the decision of a route is that of the tree", "makes it clarify", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("password", 0.79, catalog.RouteConfident), "password", ""))
 	}},
-	{"routed-though-ambiguous", "gated", "plan: the decision of a route is that of the tree", "makes it default", func(d *dishonest) int64 {
+	{"routed-though-ambiguous", "unrouted", "plan: the decision of a route is that of the tree", "makes it default", func(d *dishonest) int64 {
 		r := route("leave", 1, catalog.RouteConfident)
 		r.Ambiguous = true
 		return d.accepted(d.plan.RouteIntent(r, "leave", ""))
 	}},
-	{"routed-to-the-default", "gated", "plan: the decision of a route is that of the tree", "makes it confident", func(d *dishonest) int64 {
+	{"routed-to-the-default", "unrouted", "plan: the decision of a route is that of the tree", "makes it confident", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteDefault), "front", ""))
 	}},
-	{"routed-as-known", "gated", "plan: the decision of a route is that of the tree", "makes it unknown", func(d *dishonest) int64 {
+	{"routed-as-known", "unrouted", "plan: the decision of a route is that of the tree", "makes it unknown", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("nobody", 1, catalog.RouteConfident), "front", ""))
 	}},
 	{"routed-though-broken", "diverted", "plan: the decision of a route is that of the tree", "makes it breaker", func(d *dishonest) int64 {
@@ -132,20 +132,20 @@ var routingMisdeeds = []misdeed{
 	{"clarified-twice", "clarifying", "plan: the decision of a route is that of the tree", "makes it default", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("password", 0.4, catalog.RouteClarify), "", "These?"))
 	}},
-	{"routed-to-another", "gated", "plan: a routed plan has one step, of the decision's agent, or asks the user", "of the agent front", func(d *dishonest) int64 {
+	{"routed-to-another", "unrouted", "plan: a routed plan has one step, of the decision's agent, or asks the user", "of the agent front", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("nobody", 1, catalog.RouteUnknown), "leave", ""))
 	}},
-	{"routed-to-nobody", "gated", "plan: a routed plan has one step, of the decision's agent, or asks the user", "of the agent leave", func(d *dishonest) int64 {
+	{"routed-to-nobody", "unrouted", "plan: a routed plan has one step, of the decision's agent, or asks the user", "of the agent leave", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "", "These."))
 	}},
 	{"routed-agent-asks", "routed", "a task's intent: its agent has a tool for the type", "has no tool for", func(d *dishonest) int64 {
 		o, _ := d.task.AskIntent("front", "1.0", nil)
 		return d.accepted(o, func(a *appended) { a.inputs.Task.Agent, a.inputs.Task.Skills = "password", []string{} })
 	}},
-	{"gate-without-routing", "opened", "plan.open: at the gate some agent is routed to, and none is named", "no agent has routing", func(d *dishonest) int64 {
+	{"unrouted-without-agents", "opened", "plan.open: a request to route has some agent with routing, and names none", "no agent has routing", func(d *dishonest) int64 {
 		return d.accepted(d.NewPlan("plan_2").OpenRoutedIntent(routertest.DefaultRouting, "S1"))
 	}},
-	{"gate-with-agent", "gated", "plan.open: at the gate some agent is routed to, and none is named", "name none", func(d *dishonest) int64 {
+	{"unrouted-with-agent", "unrouted", "plan.open: a request to route has some agent with routing, and names none", "name none", func(d *dishonest) int64 {
 		o := d.NewPlan("plan_2").OpenRoutedIntent(routertest.DefaultRouting, "S2")
 		a, _ := o.Args.(catalog.PlanOpen)
 		a.Agent = "front"

@@ -31,7 +31,7 @@ func scenes() map[string]func(d *dishonest) {
 		"asking": func(d *dishonest) { d.desk() },
 		// Three agents that requests are routed to, and: a plan opened for routing, one after the user
 		// was asked to clarify, one of an agent whose task runs, and one that has ended.
-		"gated":      func(d *dishonest) { d.routing() },
+		"unrouted":   func(d *dishonest) { d.routing() },
 		"clarifying": func(d *dishonest) { d.clarifying() },
 		"routed":     func(d *dishonest) { d.routed() },
 		"left":       func(d *dishonest) { d.left() },
@@ -351,7 +351,7 @@ func (d *dishonest) legally(scene string) {
 		d.mendsLegally()
 	case "asking":
 		d.asksLegally()
-	case "gated", "clarifying", "diverted", "left":
+	case "unrouted", "clarifying", "diverted", "left":
 		d.entersLegally(scene)
 	case "run-begun":
 		d.runsLegally()

@@ -96,7 +96,7 @@ func TestRouting(t *testing.T) {
 	other = w.NewPlan("plain")
 	w.Want(other.Open(), intents.OK)
 	w.Want(other.Claim(), intents.OK)
-	refused(t, other.Routed(confident, "password", ""), intents.MalformedArgs, "not opened at the gate")
+	refused(t, other.Routed(confident, "password", ""), intents.MalformedArgs, "not opened for routing")
 }
 
 // TestRoutingSession: an active session goes to its agent without being classified, also after a

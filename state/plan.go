@@ -49,7 +49,7 @@ type plan struct {
 	// Routing of the request that opened it; nil if it was not routed. Before is the previous
 	// request, about which the user was asked. Routed is the position where its session went to
 	// its agent, and SessionEnded marks a session that has ended.
-	Routing      *catalog.Routing      `json:"gate,omitempty"`
+	Routing      *catalog.Routing      `json:"routing,omitempty"`
 	Before       *catalog.PriorRequest `json:"before,omitempty"`
 	Routed       int64                 `json:"routed,omitempty"`
 	SessionEnded bool                  `json:"over,omitempty"`

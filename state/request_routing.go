@@ -54,14 +54,14 @@ func (v *View) addRoutingReads(o Intent) {
 // is to be classified.
 func (s *State) enter(p *plan, o Intent, a catalog.PlanOpen) (agent string, err error) {
 	if a.Agent != "" || a.Schedule != nil {
-		return "", illegal("/intent/args/gate", "the gate chooses the agent of a user's request: name none, and no schedule")
+		return "", illegal("/intent/args/routing", "routing chooses the agent of a user's request: name none, and no schedule")
 	}
 	rules, err := s.routingRules(o.Tenant)
 	if err != nil {
 		return "", err
 	}
 	if len(rules) == 0 {
-		return "", illegal("/intent/args/gate", "no agent has routing: give is_default to one, and examples and confidence_threshold to others")
+		return "", illegal("/intent/args/routing", "no agent has routing: give is_default to one, and examples and confidence_threshold to others")
 	}
 	p.Routing = a.Routing
 	last := s.routed[p.inSession()]
@@ -115,7 +115,7 @@ func (p *plan) active(ttl time.Duration, now time.Time) bool {
 // route applies a manager's plan to a plan that was opened through routing.
 func (s *State) route(p *plan, o Intent, a catalog.Plan) error {
 	if a.Route == nil {
-		return illegal("/intent/args/route", "the plan was opened at the gate: a manager routes it")
+		return illegal("/intent/args/route", "the plan was opened for routing: a manager routes it")
 	}
 	past, err := s.atOpening(p)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *State) route(p *plan, o Intent, a catalog.Plan) error {
 func (v *View) judgeRoute(o Intent, p *plan, a catalog.Plan) (Effect, error) {
 	switch {
 	case p.Routing == nil:
-		return Effect{}, illegal("/intent/args/route", "the plan was not opened at the gate: its planner writes it")
+		return Effect{}, illegal("/intent/args/route", "the plan was not opened for routing: its planner writes it")
 	case p.View.Status != catalog.PlanPlanning || a.Revision != 1 || len(a.Drop) > 0:
 		return Effect{}, illegal("/intent/args/plan_id", "a plan is routed once, while it is planning, as revision 1")
 	}

@@ -41,7 +41,7 @@ type PlanOpen struct {
 
 	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
 
-	Routing *Routing `json:"gate,omitempty"` // that chooses the agent; nil: a planner, or Agent, does the work
+	Routing *Routing `json:"routing,omitempty"` // that chooses the agent; nil: a planner, or Agent, does the work
 	// APIKey is the id of the key that the client came with whose plan it is.
 	APIKey string `json:"api_key,omitempty"`
 }
@@ -307,7 +307,7 @@ type PlanView struct {
 
 	Turn    *TurnContext    `json:"turn,omitempty"`   // plan.claim's answer alone has it
 	Agents  bool            `json:"agents,omitempty"` // there are some that its steps may name; likewise
-	Routing *RoutingContext `json:"gate,omitempty"`   // its request is to be routed; likewise
+	Routing *RoutingContext `json:"routing,omitempty"`   // its request is to be routed; likewise
 
 	ByAgent bool `json:"by_agent,omitempty"` // its Task is a reminder in an agent's words, not in its user's; likewise
 

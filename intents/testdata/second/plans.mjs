@@ -78,15 +78,15 @@ export class Plans {
     });
     const p = this.plans.get(name);
     p.registry = this.state.agents.now(o.tenant);
-    const agent = o.args.gate ? this.state.gate.enter(o, p) : o.args.agent;
+    const agent = o.args.routing ? this.state.routing.enter(o, p) : o.args.agent;
     if (!agent) return;
     this.runBy(p, agent, client ? this.clients.runs(o) : this.state.agents.runs(o.tenant, agent));
     p.digest = o.d.intent_id;
   }
 
-  // runBy makes a plan that of an agent, which asks nobody if the gate has chosen it.
+  // runBy makes a plan that of an agent, which asks nobody if routing has chosen it.
   runBy(p, agent, runs) {
-    if (p.gate) Object.assign(runs, { asks: new Map(), types: runs.types.filter((t) => t !== "agent.ask") });
+    if (p.routing) Object.assign(runs, { asks: new Map(), types: runs.types.filter((t) => t !== "agent.ask") });
     const steps = [{ step: 1, skills: runs.skills, inputs: [], after: [], status: "pending", revision: 0, results: [] }];
     Object.assign(p, { agent, runs, steps });
   }
@@ -151,7 +151,7 @@ export class Plans {
     const p = this.driven(o);
     must(!p.agent && !p.graph, "a plan of an agent, or a run, is planned by nobody");
     must((o.args.route !== undefined) === (o.key.role === "manager"), "a planner signs plans, a manager those that are routed");
-    if (p.gate || o.args.route) return this.state.gate.route(o, p);
+    if (p.routing || o.args.route) return this.state.routing.route(o, p);
     must(!p.exhausted && (p.status === "planning" || p.status === "replanning"), `the plan is ${p.status}, or was replanned too often`);
     must(o.args.revision === p.revision + 1, "revision is not the plan's plus one");
     const { steps } = o.args;
@@ -316,7 +316,7 @@ export class Plans {
     for (const [name, p] of this.plans) {
       if (!p.final || p.pending > 0 || latest < p.closed + KEPT) continue;
       this.plans.delete(name);
-      this.state.gate.left(p);
+      this.state.routing.left(p);
       for (const [id, t] of this.tasks) {
         if (t.plan !== p) continue;
         this.tasks.delete(id);

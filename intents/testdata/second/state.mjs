@@ -8,7 +8,7 @@ import { Agents } from "./agents.mjs";
 import { Approvals, UNSETTLED } from "./approvals.mjs";
 import { Batches } from "./batches.mjs";
 import { Erasures } from "./erasures.mjs";
-import { Gate } from "./gate.mjs";
+import { Routing } from "./routing.mjs";
 import { Breakers } from "./breakers.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
@@ -98,7 +98,7 @@ export class State {
     this.directories = [{ at: -1, tenants: new Map() }];
     this.plans = new Plans(this);
     this.agents = new Agents(this);
-    this.gate = new Gate(this);
+    this.routing = new Routing(this);
     this.schedules = new Schedules(this);
     this.breakers = new Breakers(this);
     this.approvals = new Approvals(this);
@@ -339,7 +339,7 @@ export class State {
     for (const n of [need, ...ofSteps]) must(given(caps, n) && (declared.length === 0 || given(declared, n)), `no role gives ${n}`);
   }
 
-  // mayRun: what the gate goes on with needs the capability of its agent.
+  // mayRun: what routing goes on with needs the capability of its agent.
   mayRun(o, agent) {
     must(this.given(o, `agents:run:${agent}`), `no role gives agents:run:${agent}`);
   }
@@ -421,7 +421,7 @@ export class State {
     else this.taken.set(o.name, { intent: o, ended: this.at });
     if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
     this.plans.ended(o, out, answer);
-    if (o.type === "session.close" && out.status === "done") this.gate.close(o);
+    if (o.type === "session.close" && out.status === "done") this.routing.close(o);
   }
 
   hold(o, tenants) {

@@ -1,8 +1,8 @@
-// The gate of docs/spec/state.md: which agent the request of a plan goes to.
+// Request routing of docs/spec/state.md: which agent the request of a plan goes to.
 
 import { must } from "./bundle.mjs";
 
-export class Gate {
+export class Routing {
   constructor(state) {
     Object.assign(this, { state, last: new Map() });
   }
@@ -16,18 +16,18 @@ export class Gate {
     return { found, standard: set.nearest };
   }
 
-  // enter opens a plan at the gate, and gives the agent that its session goes on with.
+  // enter opens a plan for routing, and gives the agent that its session goes on with.
   enter(o, p) {
-    const { gate, agent, schedule } = o.args;
-    must(agent === undefined && schedule === undefined, "the gate chooses the agent of a user's request");
-    p.gate = gate;
-    const gates = this.routed(o.tenant);
+    const { routing, agent, schedule } = o.args;
+    must(agent === undefined && schedule === undefined, "routing chooses the agent of a user's request");
+    p.routing = routing;
+    const layer = this.routed(o.tenant);
     const last = p.session && this.last.get(this.name(p));
-    if (!last || last.over || (last.final && o.now >= last.closed + gate.ttl_minutes * 60000)) return undefined;
+    if (!last || last.over || (last.final && o.now >= last.closed + routing.ttl_minutes * 60000)) return undefined;
     if (last.route === "clarify") p.before = last;
-    if (p.before || !gate.bypass || !gates.found.has(last.agent)) return undefined;
+    if (p.before || !routing.bypass || !layer.found.has(last.agent)) return undefined;
     const broken = this.broken(o, last.agent);
-    const goes = broken ? this.there(o, gates.standard) : last.agent;
+    const goes = broken ? this.there(o, layer.standard) : last.agent;
     this.state.mayRun(o, goes);
     this.goesTo(p, broken ? "breaker" : "bypass");
     return goes;
@@ -77,10 +77,10 @@ export class Gate {
   route(o, p) {
     const { route, revision, drop = [], steps } = o.args;
     const answer = o.args.answer ?? o.args.answer_bytes;
-    must(p.gate && route, "a plan at the gate is routed, and no other");
+    must(p.routing && route, "a plan that was opened for routing is routed, and no other");
     must(p.status === "planning" && revision === 1 && drop.length === 0, "a plan is routed once");
     const layers = this.state.agents.then(o.tenant, p.registry);
-    const [agent, decision] = this.decide(o, this.routed(o.tenant, layers), route, p.gate.clarify && !p.before);
+    const [agent, decision] = this.decide(o, this.routed(o.tenant, layers), route, p.routing.clarify && !p.before);
     must(route.decision === decision, `what the classifier says makes it ${decision}`);
     const [only, ...more] = steps;
     if (agent) must(only && more.length === 0 && only.step === 1 && only.agent === agent && only.skills.length === 0 && answer === undefined, "not one step of the agent");
