@@ -30,7 +30,7 @@ func intentVerify(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		verifier, err := readKeys(*keys)
+		verifier, _, err := readKeyList(*keys)
 		if err != nil {
 			return answer{}, err
 		}
@@ -85,12 +85,6 @@ func line(v verdict) string {
 		s += " at " + v.Pointer
 	}
 	return s + ": " + v.Reason
-}
-
-// readKeys makes a verifier of a JWKS file.
-func readKeys(path string) (intents.Verifier, error) {
-	v, _, err := readKeyList(path)
-	return v, err
 }
 
 // readKeyList reads a key set, and gives its keys beside the verifier.

@@ -67,25 +67,9 @@ func policyTest(c *command) {
 			return answer{}, malformed(err)
 		}
 		cases, err := s.Run(c.Context())
-		return answer{data: testedOf(cases), text: caseTree(cases), end: verdictOf(cases)}, err
+		tested := testedOf(cases)
+		return answer{data: tested, text: caseTree(cases), end: tested.verdict()}, err
 	}
-}
-
-// verdictOf is exit 1 for a failure, and if there are no tests.
-func verdictOf(cases []policies.Case) error {
-	failed := 0
-	for _, c := range cases {
-		if !c.Passed {
-			failed++
-		}
-	}
-	switch {
-	case len(cases) == 0:
-		return errors.New("no tests: the tree has neither rules test_* nor decision tables")
-	case failed > 0:
-		return fmt.Errorf("%d of %d failed", failed, len(cases))
-	}
-	return nil
 }
 
 // policyTestReport is `writ policy test --json`.
@@ -103,6 +87,17 @@ func testedOf(cases []policies.Case) policyTestReport {
 		}
 	}
 	return t
+}
+
+// verdict is exit 1 for a failure, and if there are no tests.
+func (t policyTestReport) verdict() error {
+	switch {
+	case t.Tests == 0:
+		return errors.New("no tests: the tree has neither rules test_* nor decision tables")
+	case t.Failed > 0:
+		return fmt.Errorf("%d of %d failed", t.Failed, t.Tests)
+	}
+	return nil
 }
 
 // caseTree is the cases by suite: how many passed, and why others did not.

@@ -20,6 +20,12 @@ var printed = func() *template.Template {
 		"join": strings.Join, "printable": printable, "oneLine": oneLine, "short": short, "orDash": orDash, "pendingLine": pendingLine,
 		"utc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"percent": func(share float64) string { return fmt.Sprintf("%.1f", 100*share) },
+		"cost": func(cost *float64) string {
+			if cost == nil {
+				return "" // the model has no price
+			}
+			return fmt.Sprintf("cost %.4f", *cost)
+		},
 		"seconds": func(ms int64) string { return fmt.Sprintf("%.1f", float64(ms)/1000) },
 	})
 	for _, f := range txtar.Parse(textFile).Files {

@@ -34,7 +34,11 @@ func TestTexts(t *testing.T) {
 			Rates   []eval.Rate
 			Missing []string
 		}{[]eval.Rate{{Min: 1}}, []string{"a"}},
-		"explained":      audit.DecisionExplanation{},
+		"explained": audit.DecisionExplanation{},
+		"found.table": struct {
+			catalog.PlanUsageResult
+			catalog.MessageListResult
+		}{catalog.PlanUsageResult{Usage: []catalog.UsageRow{{}, {Cost: new(float64)}}}, catalog.MessageListResult{Messages: []catalog.Message{{}}}},
 		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1, SetAside: []int64{1}},
 		"keys.table": keyList{Keys: []keyRow{{Subject: "s", Tenant: "t", NotAfter: "x"}}}, "storage.table": upkeep.StorageStatus{Indices: []upkeep.IndexSize{{}}},
 		"agents.table": []agentRow{{}}, "cached.table": catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{{}}},
