@@ -2,106 +2,38 @@ package router
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
-	"math"
-	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
-	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // commitBatch is stage 8 for all intents of a batch at once; those submitted before have their
-// records. A batch takes one slot, because its intents run one after the other.
-func (r *Router) commitBatch(ctx context.Context, decided []*decision) ([]*execution, error) {
-	batch := make([]*execution, len(decided))
+// records.
+func (r *Router) commitBatch(ctx context.Context, decided []*decision) (batch []*execution, err error) {
+	var fresh []*execution
 	for i, d := range decided {
-		batch[i] = newExecution(d)
-	}
-	slot := firstDispatched(batch)
-	if slot != nil {
-		if err := r.admit(slot); err != nil {
-			return nil, err
+		x := newExecution(d)
+		batch = append(batch, x)
+		if x.duplicate == nil {
+			x.Batch = &intents.BatchRef{Index: i}
+			fresh = append(fresh, x)
 		}
 	}
-	err := r.writeBatch(context.WithoutCancel(ctx), batch)
-	if err != nil && slot != nil {
-		r.leave(slot)
+	if len(fresh) > 0 {
+		err = r.write(ctx, fresh)
 	}
 	return batch, err
 }
 
-func firstDispatched(batch []*execution) *execution {
-	if i := slices.IndexFunc(batch, func(x *execution) bool { return x.dispatched() }); i >= 0 {
-		return batch[i]
+// inBatch is the error of an intent, which names it in its batch if it has one.
+func (x *execution) inBatch(err error) error {
+	if x.Batch == nil {
+		return err
 	}
-	return nil
-}
-
-func (r *Router) writeBatch(ctx context.Context, batch []*execution) error {
-	c := storage.Commit{ID: rand.Text(), AsOf: math.MaxInt64}
-	relied := map[storage.Subject]int64{}
-	first := make([]int, len(batch)) // index of each intent's record in the commit
-	fresh, opened, probes := 0, 0, map[string]int{}
-	for _, x := range batch {
-		if x.duplicate == nil {
-			fresh++
-		}
-	}
-	for i, x := range batch {
-		if x.duplicate != nil {
-			continue
-		}
-		first[i] = len(c.Entries)
-		x.Batch = &intents.BatchRef{Index: i, Offset: int64(len(c.Entries)), Size: fresh}
-		if state.Opens(x.env.Type()) {
-			if err := r.mayOpen(&x.decision, opened); err != nil {
-				return &batchError{index: i, err: err}
-			}
-			opened++
-		}
-		if name := x.inPlan().BreakerName(); x.dispatched() {
-			if x.mark(probes[name]); x.inputs.Breaker == intents.BreakerProbes {
-				probes[name]++
-			}
-		}
-		one, err := x.entries()
-		if err != nil {
-			return err
-		}
-		c.AsOf = min(c.AsOf, one.AsOf)
-		for _, a := range one.Asserts {
-			if at, ok := relied[a.Subject]; ok && at != a.At {
-				return errStale // it changed between two of the decisions
-			} else if !ok {
-				relied[a.Subject] = a.At
-				c.Asserts = append(c.Asserts, a)
-			}
-		}
-		c.Entries = append(c.Entries, one.Entries...)
-	}
-	if len(c.Entries) == 0 {
-		return nil
-	}
-	res, err := r.cfg.Journal.Commit(ctx, c)
-	if refusal := r.commitRefusal(err); refusal != nil {
-		return refusal
-	}
-	switch {
-	case err != nil:
-		return intents.Refuse(intents.InFlight, "", "it is not known whether the batch was accepted: send it again")
-	case res.Verdict != storage.Won:
-		return errStale // an intent that lost a key finds the key's holder when it is decided again
-	}
-	for i, x := range batch {
-		if x.duplicate == nil {
-			x.position = res.Positions[first[i]]
-		}
-	}
-	return nil
+	return &batchError{index: x.Batch.Index, err: err}
 }
 
 // performBatch is stages 9 and 10, intent by intent.

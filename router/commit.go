@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"math"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -25,52 +27,91 @@ func (r *Router) commit(ctx context.Context, d *decision) (*execution, error) {
 	if x.duplicate != nil {
 		return x, nil
 	}
-	won, err := r.write(ctx, x)
-	if !won {
-		r.leave(x)
-	}
-	return x, err
+	return x, r.write(ctx, []*execution{x})
 }
 
-// write commits an execution. Its slot is freed if it did not win.
-func (r *Router) write(ctx context.Context, x *execution) (won bool, err error) {
-	if x.dispatched() {
-		if err := r.admit(x); err != nil {
-			return false, err
+// write commits executions together: a batch's, or one. They take one slot, because the intents of a
+// batch run one after the other; it is freed unless the commit wins.
+func (r *Router) write(ctx context.Context, all []*execution) (err error) {
+	won := false
+	defer func() {
+		for _, x := range all {
+			if !won {
+				r.leave(x)
+			}
+		}
+	}()
+	if slot := firstDispatched(all); slot != nil {
+		if err := r.admit(slot); err != nil {
+			return err
 		}
 	}
-	if err := r.prepare(ctx, x); err != nil {
-		return false, err
-	}
-	if x.dispatched() {
-		x.mark(0)
-	}
-	c, err := x.entries()
-	if err != nil {
-		return false, err
+	c := storage.Commit{ID: rand.Text(), AsOf: math.MaxInt64}
+	read, probes, opened := map[storage.Subject]int64{}, map[string]int{}, 0
+	first := make([]int, len(all)) // index of each intent's record in the commit
+	for i, x := range all {
+		first[i] = len(c.Entries)
+		if x.Batch != nil {
+			x.Batch.Offset, x.Batch.Size = int64(first[i]), len(all)
+		}
+		if err := r.prepare(ctx, x, opened); err != nil {
+			return x.inBatch(err)
+		}
+		if state.Opens(x.env.Type()) {
+			opened++
+		}
+		if x.dispatched() {
+			name := x.inPlan().BreakerName()
+			if x.mark(probes[name]); x.inputs.Breaker == intents.BreakerProbes {
+				probes[name]++
+			}
+		}
+		one, err := x.entries()
+		if err != nil {
+			return err
+		}
+		c.AsOf, c.Entries = min(c.AsOf, one.AsOf), append(c.Entries, one.Entries...)
+		for _, a := range one.Asserts {
+			if at, ok := read[a.Subject]; ok && at != a.At {
+				return errStale // it changed between two of the decisions
+			} else if !ok {
+				read[a.Subject] = a.At
+				c.Asserts = append(c.Asserts, a)
+			}
+		}
 	}
 	// If the caller went away, its context would end the wait but not the write, and nobody would
-	// execute the committed intent.
+	// execute the committed intents.
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
 	if refusal := r.commitRefusal(err); refusal != nil {
-		return false, refusal
+		return refusal
 	}
 	if err != nil {
-		if x.Verdict == intents.Deny {
-			return false, err
+		if all[0].Verdict == intents.Deny {
+			return err
 		}
 		// Whether it was written is unknown: never answered as a denial.
-		return false, intents.Refuse(intents.InFlight, "", "it is not known whether the intent was accepted: ask for it by its intent_id")
+		return intents.Refuse(intents.InFlight, "", "it is not known whether it was accepted: send it again, or ask for it by its intent_id")
 	}
-	switch res.Verdict {
-	case storage.Won:
-		x.position = res.Positions[0]
-		return true, nil
-	case storage.Lost:
-		return false, r.lost(ctx, x, res.Winner)
+	switch {
+	case res.Verdict == storage.Won:
+		won = true
+		for i, x := range all {
+			x.position = res.Positions[first[i]]
+		}
+		return nil
+	case res.Verdict == storage.Lost && all[0].Batch == nil:
+		return r.lost(ctx, all[0], res.Winner)
 	default:
-		return false, errStale
+		return errStale // an intent of a batch that lost a key finds the key's holder when it is decided again
 	}
+}
+
+func firstDispatched(all []*execution) *execution {
+	if i := slices.IndexFunc(all, func(x *execution) bool { return x.dispatched() }); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
 // fullRetry is when to try again while the disk is full: somebody has to free space.
@@ -94,8 +135,9 @@ func (r *Router) commitRefusal(err error) error {
 }
 
 // prepare completes a commit beyond the decision: a held intent takes its inputs with it, and an
-// approval determines what happens to its held intent.
-func (r *Router) prepare(ctx context.Context, x *execution) (err error) {
+// approval determines what happens to its held intent. opened are the plans that the commit opens
+// before it.
+func (r *Router) prepare(ctx context.Context, x *execution, opened int) (err error) {
 	switch {
 	case x.Verdict == intents.Hold:
 		if err := r.mayHold(x.env); err != nil {
@@ -106,7 +148,7 @@ func (r *Router) prepare(ctx context.Context, x *execution) (err error) {
 		x.approval, err = r.applyApproval(ctx, &x.decision)
 		return err
 	default:
-		return r.mayOpen(&x.decision, 0)
+		return r.mayOpen(&x.decision, opened)
 	}
 }
 
@@ -133,7 +175,7 @@ func (r *Router) lost(ctx context.Context, x *execution, winner int64) error {
 	return nil
 }
 
-// entries builds the records of the commit.
+// entries builds the records of one execution for its commit.
 func (x *execution) entries() (storage.Commit, error) {
 	parts := map[string]json.RawMessage{}
 	var err error
@@ -165,7 +207,7 @@ func (x *execution) entries() (storage.Commit, error) {
 	rec := storage.NewRecord(storage.KindIntent, x.now, parts)
 	x.record = &recordedRef{record: rec.Digest()}
 	entry := storage.Entry{Record: rec, Take: true, Key: x.key, Holder: x.holder, Target: storage.NoPosition}
-	c := storage.Commit{ID: rand.Text(), AsOf: x.view.AsOf(), Asserts: x.view.Asserts()}
+	c := storage.Commit{AsOf: x.view.AsOf(), Asserts: x.view.Asserts()}
 	switch {
 	case x.Verdict == intents.Deny:
 		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(x.env.ID(), string(x.Code)), storage.NoPosition, true
