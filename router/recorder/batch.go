@@ -71,34 +71,30 @@ func (r *Recorder) flush(ctx context.Context) error {
 		return nil
 	}
 	r.batch = newBatch()
-	if err := r.project(ctx, storage.IndexEvents, b.events); err != nil {
-		return err
-	}
-	failpoint.Hit(failpoint.RecorderEvents)
-	if err := r.project(ctx, storage.IndexSkillCalls, b.calls); err != nil {
-		return err
-	}
-	if err := r.project(ctx, storage.IndexMessages, b.messages); err != nil {
-		return err
-	}
 	plans, err := r.planDocuments(ctx, b.plans)
 	if err != nil {
 		return err
 	}
-	if err := r.project(ctx, storage.IndexPlans, byTenant(plans, nil)); err != nil {
-		return err
-	}
-	if err := r.project(ctx, storage.IndexSchemas, byTenant(b.agents, nil)); err != nil {
-		return err
-	}
-	failpoint.Hit(failpoint.RecorderPlan)
 	for at := range b.intents {
 		delete(b.refused, at) // the accepted one is the one to find
 	}
-	if err := r.project(ctx, storage.IndexIntents, byTenant(b.intents, b.refused)); err != nil {
-		return err
+	for _, of := range []struct {
+		index string
+		docs  projections
+		then  failpoint.Point
+	}{
+		{storage.IndexEvents, b.events, failpoint.RecorderEvents},
+		{storage.IndexSkillCalls, b.calls, ""},
+		{storage.IndexMessages, b.messages, ""},
+		{storage.IndexPlans, byTenant(plans, nil), ""},
+		{storage.IndexSchemas, byTenant(b.agents, nil), failpoint.RecorderPlan},
+		{storage.IndexIntents, byTenant(b.intents, b.refused), failpoint.RecorderIndex},
+	} {
+		if err := r.project(ctx, of.index, of.docs); err != nil {
+			return err
+		}
+		failpoint.Hit(of.then)
 	}
-	failpoint.Hit(failpoint.RecorderIndex)
 	r.Move(b.next)
 	if len(b.public) > 0 {
 		r.Publish(b.public)

@@ -66,10 +66,7 @@ func (r *Recorder) eraseLines(ctx context.Context, of state.Intent, parts []stri
 		if n > intents.MaxLines {
 			n = catalog.LastLine
 		}
-		err := r.patiently(ctx, storage.IndexEvents, func() error {
-			return r.documents.Delete(ctx, of.Tenant, storage.IndexEvents, lineID(catalog.LogLine{Target: of.Recorded, N: n}))
-		})
-		if err != nil {
+		if err := r.remove(ctx, of.Tenant, storage.IndexEvents, lineID(catalog.LogLine{Target: of.Recorded, N: n})); err != nil {
 			return err
 		}
 	}

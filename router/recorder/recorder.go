@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"aob.dev/writ/bus"
@@ -41,8 +42,8 @@ type Recorder struct {
 	log         *slog.Logger
 	state       *state.State // its own: a plan's document is the plan as of each record; see planView
 	batch       *batch       // gathered and not written; of Run's goroutine
-	unprojected unprojected
-	recent      [64]recent // by position
+	unprojected sync.Map     // positions of the records of which something could not be projected
+	recent      [64]recent   // by position
 
 	*storage.Progress // of the records that are projected
 }
@@ -51,7 +52,7 @@ type Recorder struct {
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
 		Content: func(context.Context, string) ([]byte, error) { return nil, storage.ErrNotFound },
-		records: records, documents: documents, log: log, state: state.New(), batch: newBatch(), unprojected: unprojected{positions: map[int64]bool{}},
+		records: records, documents: documents, log: log, state: state.New(), batch: newBatch(),
 		Progress: storage.NewProgress(),
 	}
 }
@@ -318,4 +319,9 @@ func (r *Recorder) patiently(ctx context.Context, index string, ask func() error
 			return err
 		}
 	}
+}
+
+// remove removes a document, if it is there.
+func (r *Recorder) remove(ctx context.Context, tenant, index, id string) error {
+	return r.patiently(ctx, index, func() error { return r.documents.Delete(ctx, tenant, index, id) })
 }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"aob.dev/writ/storage"
@@ -18,39 +16,17 @@ import (
 // could not be projected.
 const EventAside = "record.set_aside"
 
-// unprojected are the records of which something could not be projected, by position.
-type unprojected struct {
-	mu        sync.Mutex // guards at
-	positions map[int64]bool
-}
-
-func (a *unprojected) has(position int64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.positions[position]
-}
-
-// set reports whether the position is new.
-func (a *unprojected) set(position int64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	there := a.positions[position]
-	a.positions[position] = true
-	return !there
-}
-
-func (a *unprojected) drop(position int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.positions, position)
-}
-
 // SetAside are the positions of the records of which something could not be projected, in order.
 // Those of earlier processes are among them once Run has begun.
 func (r *Recorder) SetAside() []int64 {
-	r.unprojected.mu.Lock()
-	defer r.unprojected.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.unprojected.positions))
+	var all []int64
+	r.unprojected.Range(func(position, _ any) bool {
+		at, is := position.(int64)
+		all = append(all, at)
+		return is
+	})
+	slices.Sort(all)
+	return all
 }
 
 // setAside remembers a record of which something could not be projected, in an event that later
@@ -58,7 +34,7 @@ func (r *Recorder) SetAside() []int64 {
 //
 // Crash before the event is written: the record is projected again, and set aside again.
 func (r *Recorder) setAside(ctx context.Context, position int64, why error) error {
-	if r.unprojected.set(position) {
+	if _, known := r.unprojected.LoadOrStore(position, true); !known {
 		r.log.ErrorContext(ctx, "a record cannot be projected: it is set aside, and documents lack what follows from it",
 			slog.Int64("position", position), slog.String("error", why.Error()))
 	}
@@ -81,13 +57,10 @@ func (r *Recorder) setAside(ctx context.Context, position int64, why error) erro
 
 // takeBack removes the mark of a record that was set aside: all of it is projected now.
 func (r *Recorder) takeBack(ctx context.Context, position int64) error {
-	if !r.unprojected.has(position) {
+	if _, aside := r.unprojected.LoadAndDelete(position); !aside {
 		return nil
 	}
-	r.unprojected.drop(position)
-	return r.patiently(ctx, storage.IndexEvents, func() error {
-		return r.documents.Delete(ctx, storage.SystemTenant, storage.IndexEvents, asideID(position))
-	})
+	return r.remove(ctx, storage.SystemTenant, storage.IndexEvents, asideID(position))
 }
 
 // readAside reads what earlier processes have set aside. The only error is that ctx has ended.
@@ -95,7 +68,7 @@ func (r *Recorder) readAside(ctx context.Context) error {
 	return r.patiently(ctx, storage.IndexEvents, func() error {
 		list, err := ReadAside(ctx, r.documents)
 		for _, position := range list {
-			r.unprojected.set(position)
+			r.unprojected.Store(position, true)
 		}
 		return err
 	})

@@ -167,9 +167,7 @@ func (r *Recorder) eraseTools(ctx context.Context, of state.Intent, parts []stri
 		if !slices.Contains(parts, catalog.ErasesEnvelope) && (typ == rowOfCall || !slices.Contains(parts, catalog.ErasesResult)) {
 			continue
 		}
-		if err := r.patiently(ctx, storage.IndexMessages, func() error {
-			return r.documents.Delete(ctx, of.Tenant, storage.IndexMessages, toolRowID(of, typ))
-		}); err != nil {
+		if err := r.remove(ctx, of.Tenant, storage.IndexMessages, toolRowID(of, typ)); err != nil {
 			return err
 		}
 	}
