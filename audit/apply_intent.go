@@ -3,11 +3,9 @@ package audit
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -238,42 +236,17 @@ func (f *applier) beside(it *item) error {
 	return nil
 }
 
-// asIntent returns an intent as the state takes it. Of one that executors carry out only what
-// the state retains is read.
+// asIntent returns an intent as the state takes it. Of one that executors carry out the state retains no
+// grant, which is not read.
 func (it *item) asIntent() (state.Intent, error) {
-	o, f := it.intent, it.intent.inputs
-	out := state.Intent{
-		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
-		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position, Budget: f.Budget, Breaker: f.Breaker,
-		Edges: f.Edges, Patch: f.Patch, Signer: intents.Role(f.Signer.Role),
+	o := it.intent
+	grant, dispatched := o.grant, !routers(o.decision) && o.decision.Verdict == intents.Allow
+	if dispatched {
+		grant = ""
 	}
-	if f.Skill != nil {
-		out.Skill = f.Skill.Name
+	out, err := state.Recorded(it.Record, o.body, o.decision, o.inputs, grant)
+	if dispatched && o.decision.Effect == string(catalog.Once) {
+		out.Args = bytes.Clone(out.Args) // the plan retains them, not their line
 	}
-	if !routers(o.decision) && o.decision.Verdict == intents.Allow {
-		if o.decision.Effect == string(catalog.Once) {
-			out.Args = bytes.Clone(out.Args) // the plan retains them, not their line
-		}
-		return out, nil
-	}
-	out.Roles, out.KID = f.Roles, f.Signer.KID
-	if raw, there := it.Parts[storage.PartReplay]; there {
-		if err := json.Unmarshal(raw, &out.Replay); err != nil {
-			return out, err
-		}
-	}
-	out.Next, _ = time.Parse(time.RFC3339Nano, f.Next) // empty: there is none
-	if len(f.Scopes) > 0 {
-		if err := json.Unmarshal(f.Scopes, &out.Scopes); err != nil {
-			return out, err
-		}
-	}
-	if o.grant != "" {
-		var g intents.Grant
-		if err := intents.PeekClaims(o.grant, &g); err != nil { // its signature is a worker's to check
-			return out, err
-		}
-		out.Grant = state.GrantOf(o.grant, &g)
-	}
-	return out, nil
+	return out, err
 }

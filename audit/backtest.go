@@ -95,10 +95,9 @@ func newTrial(origin string, o Trial) *trial {
 // run decides batches, of which next gives one, or reports that there are no more.
 func (t *trial) run(ctx context.Context, next func() (b *batch, more bool, err error)) (Backtest, error) {
 	began := time.Now()
-	err := stages[*batch]{
+	err := stages{
 		workers: t.Workers,
 		next:    next,
-		apart:   (*batch).decode,
 		apply: func(b *batch) (func(), error) {
 			jobs, err := t.take(b)
 			return func() { t.decideAll(ctx, jobs) }, err

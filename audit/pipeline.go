@@ -85,23 +85,22 @@ func (b *batch) decode() {
 	}
 }
 
-// stages passes batches through workers. next makes one, or reports that there are no more.
-// A worker calls apart on it. fold gets the batches in order and returns what a worker
-// does next. The first error ends everything, after the workers have finished their batches.
-type stages[B any] struct {
+// stages decodes batches on workers. next makes one, or reports that there are no more. apply gets
+// them in order and returns what a worker does next. The first error ends everything, after the
+// workers have finished their batches.
+type stages struct {
 	workers int
-	next    func() (b B, more bool, err error)
-	apart   func(B)
-	apply   func(B) (then func(), err error)
+	next    func() (b *batch, more bool, err error)
+	apply   func(*batch) (then func(), err error)
 }
 
-func (s stages[B]) run(ctx context.Context) error {
+func (s stages) run(ctx context.Context) error {
 	type task struct {
-		batch B
+		*batch
 		ended chan struct{}
 	}
 	free := make(chan struct{}, s.workers)
-	start := func(b B, fn func()) task {
+	start := func(b *batch, fn func()) task {
 		t := task{b, make(chan struct{})}
 		free <- struct{}{}
 		go func() {
@@ -121,13 +120,13 @@ func (s stages[B]) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		for more && len(read) <= s.workers {
-			var b B
+			var b *batch
 			var err error
 			if b, more, err = s.next(); err != nil {
 				return err
 			}
 			if more {
-				read = append(read, start(b, func() { s.apart(b) }))
+				read = append(read, start(b, b.decode))
 			}
 		}
 		if len(read) == 0 {
@@ -149,7 +148,7 @@ var errBad = errors.New("something is bad")
 // run passes the bundle through the stages. When something is bad, the batches
 // after it are dropped; those before it have been passed to the workers.
 func (v *verifier) run(ctx context.Context) error {
-	err := stages[*batch]{
+	err := stages{
 		workers: v.opts.Workers,
 		next: func() (*batch, bool, error) {
 			b, more, err := v.lines.batch()
@@ -158,7 +157,6 @@ func (v *verifier) run(ctx context.Context) error {
 			}
 			return b, more, err
 		},
-		apart: (*batch).decode,
 		apply: func(b *batch) (func(), error) {
 			if v.failed() {
 				return nil, errBad

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"time"
@@ -106,12 +107,22 @@ func (o *Intent) readDecision(r storage.Record) (err error) {
 	return err
 }
 
+// Recorded is an intent as a record has it, of which the caller has read these parts.
+func Recorded(r storage.Record, b intents.Body, d intents.Decision, inputs intents.DecisionInputs, grant string) (Intent, error) {
+	o := Intent{Decision: d, Now: r.At, At: r.At, Position: r.Position, Recorded: r.Position}
+	return o, cmp.Or(o.takeBody(r, b), o.takeInputs(inputs), o.takeGrant(grant))
+}
+
 // readBody reads the intent itself, or its summary once it was erased.
 func (o *Intent) readBody(r storage.Record) error {
 	b, err := r.Body()
 	if err != nil {
 		return err
 	}
+	return o.takeBody(r, b)
+}
+
+func (o *Intent) takeBody(r storage.Record, b intents.Body) error {
 	_, o.Erased = r.Erased[storage.PartEnvelope]
 	if raw, there := r.Parts[storage.PartReplay]; there {
 		if err := json.Unmarshal(raw, &o.Replay); err != nil {
@@ -144,6 +155,10 @@ func (o *Intent) readInputs(r storage.Record) error {
 	if err := json.Unmarshal(r.Parts[storage.PartInputs], &inputs); err != nil {
 		return err
 	}
+	return o.takeInputs(inputs)
+}
+
+func (o *Intent) takeInputs(inputs intents.DecisionInputs) error {
 	o.decidedAt(inputs)
 	o.Roles, o.Signer, o.KID = inputs.Roles, intents.Role(inputs.Signer.Role), inputs.Signer.KID
 	if inputs.Skill != nil {
@@ -167,10 +182,17 @@ func (o *Intent) readActor(r storage.Record) error {
 		return nil
 	}
 	var token string
-	var g intents.Grant
 	if err := json.Unmarshal(raw, &token); err != nil {
 		return err
 	}
+	return o.takeGrant(token)
+}
+
+func (o *Intent) takeGrant(token string) error {
+	if token == "" {
+		return nil
+	}
+	var g intents.Grant
 	if err := intents.PeekClaims(token, &g); err != nil { // verified before it was recorded
 		return err
 	}
