@@ -249,9 +249,9 @@ func (x *randomRun) signed(t *testing.T, g *Graph, id string, v Values) {
 	}
 }
 
-// TestRandomGraphs: for any graph and any order in which its nodes end, each node has the
+// TestRandomWorkflows: for any graph and any order in which its nodes end, each node has the
 // oracle's result. A third of the graphs comes in two parts, the second as a patch.
-func TestRandomGraphs(t *testing.T) {
+func TestRandomWorkflows(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	counts := map[string]int{}
