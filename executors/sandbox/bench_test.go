@@ -71,7 +71,7 @@ func median(d []time.Duration) time.Duration {
 func BenchmarkCold(b *testing.B) {
 	for _, name := range DriverNames() {
 		b.Run(name, func(b *testing.B) {
-			compare(b, open(b, Config{Drivers: []string{name}, Workers: -1}), hello, hello, "")
+			compare(b, open(b, Config{Driver: name, Workers: -1}), hello, hello, "")
 		})
 	}
 }

@@ -21,13 +21,12 @@ var canaryScript string
 // canaryWall bounds one canary on a busy machine.
 const canaryWall = 20 * time.Second
 
-// Probe builds a real sandbox and runs the canary, which tries forbidden actions.
-func (d *linuxDriver) Probe(ctx context.Context) error { return probe(ctx, d, d.host) }
-
-func probe(ctx context.Context, d Driver, h *host) error {
+// Probe builds a real sandbox and runs the canary, which tries forbidden actions. An error names the
+// layer that is missing or did not hold; then the driver must not be used.
+func (d *linuxDriver) Probe(ctx context.Context) error {
 	// It is beside the runtimes and readable for all, so that only the sandbox prevents the canary
 	// from reading it.
-	secret, err := os.CreateTemp(filepath.Dir(h.runtime.path), canaryPrefix)
+	secret, err := os.CreateTemp(filepath.Dir(d.host.runtime.path), canaryPrefix)
 	if err != nil {
 		return err
 	}
@@ -57,19 +56,21 @@ func probe(ctx context.Context, d Driver, h *host) error {
 	return nil
 }
 
-// choose probes the named drivers in their order and returns the first that holds.
-func choose(ctx context.Context, drivers []Driver, order []string) (Driver, error) {
+// choose probes the named drivers, in the order of all, and returns the first that holds.
+func choose(ctx context.Context, drivers []*linuxDriver, names []string) (*linuxDriver, error) {
 	var refused []error
-	for _, name := range order {
-		i := slices.IndexFunc(drivers, func(d Driver) bool { return d.Name() == name })
-		err := drivers[i].Probe(ctx) // normalize refused unknown names
+	for _, d := range drivers {
+		if !slices.Contains(names, d.name) {
+			continue
+		}
+		err := d.Probe(ctx)
 		if err == nil {
-			return drivers[i], nil
+			return d, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		refused = append(refused, fmt.Errorf("driver %s: %w", name, err))
+		refused = append(refused, fmt.Errorf("driver %s: %w", d.name, err))
 	}
 	return nil, fmt.Errorf("no driver holds; enable unprivileged user namespaces "+
 		"(sysctl user.max_user_namespaces), or Landlock (Linux 6.2, landlock in lsm=), or run as root:\n%w", errors.Join(refused...))

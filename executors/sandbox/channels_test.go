@@ -13,7 +13,7 @@ func TestStandardInputIsOwn(t *testing.T) {
 	const script = "import fcntl, os\nprint(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK)\nfcntl.fcntl(0, fcntl.F_SETFL, os.O_NONBLOCK)\nprint(os.read(0, 1))"
 	for _, name := range available(t) {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, Config{Drivers: []string{name}, Workers: -1})
+			s := open(t, Config{Driver: name, Workers: -1})
 			for range 2 {
 				if res := run(t, s, Job{Script: script}); string(res.Output) != "0\nb''\n" {
 					t.Errorf("%s %s %q", res.Outcome, res.Error, res.Output)
@@ -50,7 +50,7 @@ print(time.thread_time() > 0, time.clock_gettime(time.CLOCK_BOOTTIME) > 0)
 				t.Log("scripts create no files under this driver")
 				return
 			}
-			res := run(t, open(t, Config{Drivers: []string{name}, Workers: -1}), Job{Script: script})
+			res := run(t, open(t, Config{Driver: name, Workers: -1}), Job{Script: script})
 			if want := "100\n200\nTrue True\n"; res.Outcome != OK || string(res.Output) != want {
 				t.Errorf("%s %s %q", res.Outcome, res.Error, res.Output)
 			}

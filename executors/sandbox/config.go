@@ -20,13 +20,10 @@ type Config struct {
 	// in PATH.
 	Python string
 
-	// Drivers are the only ones tried, in this order; empty means all, strongest
-	// first.
-	Drivers []string
-
-	// Minimum is the weakest driver accepted: those after it in DriverNames are
-	// not tried. Empty means the weakest there is.
-	Minimum string
+	// Driver is the only one tried. Empty means all, strongest first, down to Minimum or, if that
+	// is empty too, the weakest there is.
+	Driver, Minimum string
+	tried           []string // set by normalize
 
 	// Limits of jobs that set none, and of the prewarmed workers.
 	Limits Limits
@@ -49,38 +46,24 @@ func (c Config) normalize() (Config, error) {
 	if c.Concurrency < 0 {
 		return Config{}, fmt.Errorf("sandbox: negative concurrency")
 	}
-	if c.Drivers, err = atLeast(c.Drivers, c.Minimum); err != nil {
+	if c.tried, err = c.drivers(); err != nil {
 		return Config{}, err
 	}
 	c.Workers = max(cmp.Or(c.Workers, DefaultWorkers), 0)
 	return c, nil
 }
 
-// atLeast are the drivers named, all if none is, without those weaker than
-// minimum.
-func atLeast(named []string, minimum string) ([]string, error) {
-	known := DriverNames()
-	if minimum != "" {
-		i := slices.Index(known, minimum)
-		if i < 0 {
-			return nil, fmt.Errorf("sandbox: unknown driver %q", minimum)
-		}
-		known = known[:i+1]
-	}
-	if len(named) == 0 {
+// drivers are those to be tried, in this order.
+func (c Config) drivers() ([]string, error) {
+	known, name := DriverNames(), cmp.Or(c.Driver, c.Minimum)
+	i := slices.Index(known, name)
+	switch {
+	case name == "":
 		return known, nil
+	case i < 0:
+		return nil, fmt.Errorf("sandbox: unknown driver %q", name)
+	case c.Driver != "":
+		return known[i : i+1], nil
 	}
-	var order []string
-	for _, name := range named {
-		if !slices.Contains(DriverNames(), name) {
-			return nil, fmt.Errorf("sandbox: unknown driver %q", name)
-		}
-		if slices.Contains(known, name) {
-			order = append(order, name)
-		}
-	}
-	if len(order) == 0 {
-		return nil, fmt.Errorf("sandbox: none of the drivers %q is as strong as %q", named, minimum)
-	}
-	return order, nil
+	return known[:i+1], nil
 }

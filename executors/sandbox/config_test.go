@@ -10,21 +10,20 @@ import (
 
 func TestDriversAccepted(t *testing.T) {
 	for _, tt := range []struct {
-		named   []string
-		minimum string
-		want    []string // nil: refused
+		only, minimum string
+		want          []string // nil: refused
 	}{
-		{nil, "", DriverNames()},
-		{nil, Namespaces, []string{Namespaces}},
-		{[]string{Landlock, Namespaces}, "", []string{Landlock, Namespaces}},
-		{[]string{Landlock, Namespaces}, Namespaces, []string{Namespaces}},
-		{[]string{Landlock}, Namespaces, nil},
-		{[]string{"magic"}, "", nil},
-		{nil, "magic", nil},
+		{"", "", DriverNames()},
+		{"", Namespaces, []string{Namespaces}},
+		{"", Landlock, DriverNames()},
+		{Landlock, "", []string{Landlock}},
+		{Namespaces, "", []string{Namespaces}},
+		{"magic", "", nil},
+		{"", "magic", nil},
 	} {
-		c, err := Config{Drivers: tt.named, Minimum: tt.minimum}.normalize()
-		if diff := cmp.Diff(tt.want, c.Drivers); diff != "" || (err == nil) != (tt.want != nil) {
-			t.Errorf("%q from %q: %v %s", tt.named, tt.minimum, err, diff)
+		c, err := Config{Driver: tt.only, Minimum: tt.minimum}.normalize()
+		if diff := cmp.Diff(tt.want, c.tried); diff != "" || (err == nil) != (tt.want != nil) {
+			t.Errorf("%q from %q: %v %s", tt.only, tt.minimum, err, diff)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,19 +27,6 @@ type Profile struct {
 	Limits  Limits   // normalized
 	Room    int64    // bytes of scratch, the input included
 	Preload []string // modules imported before the script arrives
-}
-
-// Driver builds sandboxes of one kind.
-type Driver interface {
-	Name() string
-
-	// Probe runs a canary script in a real sandbox. An error names the layer that is
-	// missing or did not hold; then the driver must not be used.
-	Probe(ctx context.Context) error
-
-	// Start begins to build a sandbox and returns without waiting for it: Run of
-	// the sandbox reports a failure.
-	Start(p Profile) (*Instance, error)
 }
 
 // SurveyResult is the result of Survey.

@@ -21,8 +21,6 @@ type linuxDriver struct {
 	host     *host
 }
 
-var _ Driver = (*linuxDriver)(nil)
-
 // host has the state that the drivers of one Sandbox share.
 type host struct {
 	runtime runtimeDir
@@ -40,15 +38,16 @@ const sandboxNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWN
 // insideID is the uid and gid of a sandbox in a user namespace made by root.
 const insideID = 1000
 
-func (h *host) drivers() []Driver {
-	return []Driver{
-		&linuxDriver{name: Namespaces, clone: sandboxNamespaces, user: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
-		&linuxDriver{name: Landlock, root: rootKeep, landlock: abiTruncate, layers: allLayers, host: h},
+// drivers are all, strongest first, as in DriverNames.
+func (h *host) drivers() []*linuxDriver {
+	return []*linuxDriver{
+		{name: Namespaces, clone: sandboxNamespaces, user: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
+		{name: Landlock, root: rootKeep, landlock: abiTruncate, layers: allLayers, host: h},
 	}
 }
 
-func (d *linuxDriver) Name() string { return d.name }
-
+// Start begins to build a sandbox and returns without waiting for it: Run of the sandbox reports a
+// failure.
 func (d *linuxDriver) Start(p Profile) (*Instance, error) {
 	id := -1
 	if d.host.ids != nil && d.layers&layerUser != 0 {

@@ -43,7 +43,7 @@ func TestEscapes(t *testing.T) {
 	list, b := probes(t), bait(t)
 	for _, name := range sandbox.Available(t) {
 		t.Run(name, func(t *testing.T) {
-			s := sandbox.OpenFor(t, sandbox.Config{Drivers: []string{name}, Workers: -1})
+			s := sandbox.OpenFor(t, sandbox.Config{Driver: name, Workers: -1})
 			for _, p := range list {
 				t.Run(p.Name, func(t *testing.T) {
 					t.Parallel()
@@ -115,7 +115,7 @@ func TestEveryLayerCarriesWeight(t *testing.T) {
 	b := bait(t)
 	available := map[string]*sandbox.Sandbox{}
 	for _, name := range sandbox.Available(t) {
-		available[name] = sandbox.OpenFor(t, sandbox.Config{Drivers: []string{name}, Workers: -1})
+		available[name] = sandbox.OpenFor(t, sandbox.Config{Driver: name, Workers: -1})
 	}
 	for _, tt := range tests {
 		t.Run(tt.layer+"/"+tt.driver+"/"+tt.probe, func(t *testing.T) {

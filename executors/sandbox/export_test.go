@@ -41,7 +41,7 @@ type Weak struct {
 
 // Weaken takes layers from the driver in use.
 func (s *Sandbox) Weaken(w Weakening) Weak {
-	d := *s.driver.(*linuxDriver)
+	d := *s.driver
 	for l, gone := range map[layers]bool{
 		layerLandlock: w.Landlock, layerSeccomp: w.Seccomp, layerCode: w.Code, layerUser: w.User, layerCapabilities: w.Capabilities, layerRlimits: w.Rlimits,
 		layerDescriptors: w.Descriptors, layerSession: w.Session, layerEnvironment: w.Environment,

@@ -165,7 +165,7 @@ for nr in [` + strings.Join(rest, ",") + `]:
 `
 	for _, name := range available(t) {
 		t.Run(name, func(t *testing.T) {
-			res := run(t, open(t, Config{Drivers: []string{name}, Workers: -1}).Native(), Job{Script: script})
+			res := run(t, open(t, Config{Driver: name, Workers: -1}).Native(), Job{Script: script})
 			if res.Outcome != OK || len(res.Output) > 0 {
 				t.Errorf("%s %s\n%s", res.Outcome, res.Error, res.Output)
 			}

@@ -97,7 +97,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			swept(t)
 			before := count(t, testBase)
-			s, err := Open(t.Context(), config(t, Config{Drivers: []string{name}}))
+			s, err := Open(t.Context(), config(t, Config{Driver: name}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ const helperVar = "WRIT_SANDBOX_TEST_HELPER"
 // helper is a parent that never ends by itself: it opens a sandbox, says so and
 // runs a script without end.
 func helper() int {
-	s, err := Open(context.Background(), Config{Dir: os.Getenv("WRIT_SANDBOX_TEST_BASE"), Drivers: []string{os.Getenv(helperVar)}, Workers: 1})
+	s, err := Open(context.Background(), Config{Dir: os.Getenv("WRIT_SANDBOX_TEST_BASE"), Driver: os.Getenv(helperVar), Workers: 1})
 	if err != nil {
 		fmt.Println(err)
 		return 1

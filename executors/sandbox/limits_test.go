@@ -31,7 +31,7 @@ func TestLimits(t *testing.T) {
 		{"exit", "import sys; sys.exit(3)", Limits{}, ScriptError, NoLimit, "SystemExit: 3"},
 	}
 	for _, name := range available(t) {
-		s := open(t, Config{Drivers: []string{name}, Workers: -1})
+		s := open(t, Config{Driver: name, Workers: -1})
 		for _, tt := range tests {
 			t.Run(name+"/"+tt.name, func(t *testing.T) {
 				res := run(t, s, Job{Script: tt.script, Input: strings.NewReader("data"), Limits: tt.limits})

@@ -19,7 +19,7 @@ import (
 // test.
 func waiting(t *testing.T, driver string) (*Sandbox, *Instance) {
 	t.Helper()
-	s := open(t, Config{Drivers: []string{driver}, Workers: -1})
+	s := open(t, Config{Driver: driver, Workers: -1})
 	inst, err := s.driver.Start(Profile{Limits: s.cfg.Limits, Room: s.cfg.Limits.Scratch})
 	if err != nil {
 		t.Fatal(err)

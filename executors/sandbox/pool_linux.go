@@ -17,7 +17,7 @@ const refillPause = time.Second
 
 // pool has sandboxes of one profile that wait for a script. Each is used once.
 type pool struct {
-	driver  Driver
+	driver  *linuxDriver
 	profile Profile
 	size    int
 	busy    func() bool // no worker is started meanwhile
@@ -32,7 +32,7 @@ type pool struct {
 
 // newPool starts the goroutine that fills the pool; close ends it. After busy a
 // refill has to follow.
-func newPool(d Driver, p Profile, size int, busy func() bool) *pool {
+func newPool(d *linuxDriver, p Profile, size int, busy func() bool) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &pool{driver: d, profile: p, size: size, busy: busy, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
 	l.refill()

@@ -23,7 +23,7 @@ const (
 // Sandbox runs jobs in sandboxes of one driver. It is safe for concurrent use.
 type Sandbox struct {
 	cfg    Config
-	driver Driver
+	driver *linuxDriver
 	host   *host
 	pool   *pool
 	queue  *queue
@@ -50,7 +50,7 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
-	driver, err := choose(ctx, h.drivers(), cfg.Drivers)
+	driver, err := choose(ctx, h.drivers(), cfg.tried)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), h.close())
 	}
@@ -92,7 +92,7 @@ func (h *host) close() error {
 }
 
 // Driver is the name of the driver in use.
-func (s *Sandbox) Driver() string { return s.driver.Name() }
+func (s *Sandbox) Driver() string { return s.driver.name }
 
 // Python is the version of the interpreter in use.
 func (s *Sandbox) Python() string { return s.host.runtime.image.Python }

@@ -16,7 +16,7 @@ import (
 func TestRunResult(t *testing.T) {
 	for _, name := range available(t) {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, Config{Drivers: []string{name}})
+			s := open(t, Config{Driver: name})
 			script := "import json, re, sys\nwith open(input_file) as f: print(sum(json.load(f)))"
 			hash := fmt.Sprintf("%x", sha256.Sum256([]byte(script)))
 			for range 5 { // warm, then cold once the pool is drained

@@ -85,7 +85,7 @@ func available(t *testing.T) []string {
 		return availableNow
 	}
 	for _, name := range DriverNames() {
-		s, err := Open(t.Context(), config(t, Config{Drivers: []string{name}, Workers: -1}))
+		s, err := Open(t.Context(), config(t, Config{Driver: name, Workers: -1}))
 		if err != nil {
 			t.Logf("not on this machine: %v", err)
 			continue

@@ -44,7 +44,7 @@ func TestSpawnerComesBack(t *testing.T) {
 // fork of the program itself would have to copy page tables of, and without, in
 // turns.
 func BenchmarkStartLargeHeap(b *testing.B) {
-	s := open(b, Config{Drivers: []string{Namespaces}, Workers: -1})
+	s := open(b, Config{Driver: Namespaces, Workers: -1})
 	p := Profile{Limits: s.cfg.Limits, Room: s.cfg.Limits.Scratch}
 	start := func() time.Duration {
 		began := time.Now()

@@ -22,11 +22,10 @@ func Survey(ctx context.Context, cfg Config) (SurveyResult, error) {
 	s := SurveyResult{Python: h.runtime.image.Python, Refused: map[string]error{}}
 	for _, d := range h.drivers() {
 		if err := d.Probe(ctx); err != nil {
-			s.Refused[d.Name()] = err
+			s.Refused[d.name] = err
+		} else if s.Driver == "" && slices.Contains(cfg.tried, d.name) {
+			s.Driver = d.name
 		}
-	}
-	if i := slices.IndexFunc(cfg.Drivers, func(name string) bool { return s.Refused[name] == nil }); i >= 0 {
-		s.Driver = cfg.Drivers[i]
 	}
 	return s, errors.Join(ctx.Err(), h.close())
 }

@@ -25,11 +25,7 @@ func sandboxRunCommand(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		cfg := sandbox.Config{Dir: c.runtime(), Workers: -1}
-		if *driver != "" {
-			cfg.Drivers = []string{*driver}
-		}
-		return sandboxRun(c.Context(), cfg, string(script), *in)
+		return sandboxRun(c.Context(), sandbox.Config{Dir: c.runtime(), Driver: *driver, Workers: -1}, string(script), *in)
 	}
 }
 
@@ -129,7 +125,7 @@ func (m *matrix) fill(ctx context.Context, log io.Writer, dir string, drivers []
 	}
 	defer func() { err = errors.Join(err, bait.Remove()) }()
 	for _, name := range drivers {
-		box, err := sandbox.Open(ctx, sandbox.Config{Dir: dir, Drivers: []string{name}, Workers: -1})
+		box, err := sandbox.Open(ctx, sandbox.Config{Dir: dir, Driver: name, Workers: -1})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
