@@ -110,13 +110,9 @@ func ask(ctx context.Context, c client.Client, o Options, res *Result) error {
 		return fmt.Errorf("the task ended as %s: %s", turn.Status, turn.Response)
 	}
 	res.Response = turn.Response
-	var ranked struct {
-		Rows []Row `json:"rows"`
-	}
-	if err := json.Unmarshal(turn.Data, &ranked); err != nil {
+	if err := json.Unmarshal(turn.Data, &res.Answer); err != nil {
 		return fmt.Errorf("the answer is not a list of places: %w", err)
 	}
-	res.Answer = ranked.Rows
 	return c.Get(ctx, "/agent/plans/"+plan, &res.Plan)
 }
 

@@ -214,11 +214,18 @@ func TestRoutingSwitches(t *testing.T) {
 	}
 }
 
-// TestRoutingOffline: the offline model cannot classify, so the default agent gets every request.
+// TestRoutingOffline: the offline model routes by the words of descriptions and examples, and
+// says that it does not know where two fit as well.
 func TestRoutingOffline(t *testing.T) {
 	s, _ := startRouting(t, nil, catalog.Routing{})
-	for _, input := range []string{"Reset my password", "What is the weather"} {
-		if got := s.request("", input); got.AgentID != "front" || got.Decision != catalog.RouteUnknown {
+	for input, want := range map[string]routed{
+		"Reset my password":       {AgentID: "password", Decision: "confident"},
+		"Book a holiday":          {AgentID: "leave", Decision: "confident"},
+		"What is the weather":     {AgentID: "front", Decision: "direct"},
+		"Book a password":         {AgentID: "front", Decision: "default"},
+		"Unlock it in the office": {Decision: "clarify"},
+	} {
+		if got := s.request("", input); got.AgentID != want.AgentID || got.Decision != want.Decision {
 			t.Errorf("%s: %+v", input, got)
 		}
 	}

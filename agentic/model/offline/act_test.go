@@ -17,8 +17,8 @@ func TestArgumentsOfTask(t *testing.T) {
 		{"echo", "Echoes a message.", `{"required":["message"],"properties":{"message":{"type":"string"}}}`, `echo message=hello`, `{"message":"hello"}`},
 		{"add", "Adds two numbers.", `{"required":["a","b"],"properties":{"a":{"type":"number"},"b":{"type":"number"}}}`, "Add a=2.5 and b=40", `{"a":2.5,"b":40}`},
 		{
-			"report", "Report of a day.", `{"required":["day","verbose"],"properties":{"day":{"type":"string","format":"date"},"verbose":{"type":"boolean"}}}`,
-			"Report day=2026-03-01 verbose=false", `{"day":"2026-03-01","verbose":false}`,
+			"report", "Report of a day.", `{"required":["day","verbose"],"properties":{"day":{"type":"string","format":"date"},"verbose":{"type":"boolean","default":false}}}`,
+			"Report day=2026-03-01", `{"day":"2026-03-01","verbose":false}`,
 		},
 		{"orders_for_outlet", "Orders.", `{"required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`, "Orders of the outlet in Berlin", ``},
 	}
@@ -59,7 +59,7 @@ func TestRankerGetsRows(t *testing.T) {
 
 func TestAfterCall(t *testing.T) {
 	schema := compile(t, "array<{name: string}>")
-	skills := []skill{{Name: "srv.a", Effect: "pure", OutputSchema: json.RawMessage(`{"type":"array","items":{"properties":{"name":{"type":"string"}}}}`)}}
+	skills := []skill{{Name: "srv.a", Effect: "pure"}}
 	names := map[string]any{"label": "r1", "result": json.RawMessage(`[{"name":"x"}]`)}
 	tests := []struct {
 		name    string
@@ -70,15 +70,15 @@ func TestAfterCall(t *testing.T) {
 		{"fits", "List the names", []any{names}, `write_memory {"from":"r1"}`},
 		{"fits, but a filter is left", `List those with the name "x"`, []any{names}, "exec_python"},
 		{"one member too many", "List the names", []any{map[string]any{"label": "r1", "result": json.RawMessage(`[{"name":"x","n":1}]`)}}, "exec_python"},
-		{"large", "List the names", []any{map[string]any{"label": "r1", "size_bytes": 60000, "sample": []string{"["}}}, "exec_python"},
-		{"refused as it was", "List the names", []any{names, map[string]any{"violations": []string{"/: no"}}}, `insufficient {"reason":"the result is not what return_spec asks for: /: no."`},
-		{"nothing", "List the names", []any{map[string]any{"label": "r1"}}, "insufficient"},
-		{"not even a result", "List the names", []any{"sorry"}, "insufficient"},
-		{"error", "List the names", []any{failure("down")}, `insufficient {"reason":"srv_a could not be used: EXECUTOR_FAILED: down.","suggestion":"Try another skill."}`},
+		{"large", "", []any{map[string]any{"label": "r1", "size_bytes": 60000, "sample": []string{"["}}}, "exec_python"},
+		{"refused as it was", "List the names", []any{names, map[string]any{"violations": []string{"/: no"}}}, "exec_python"},
+		{"nothing", "", []any{map[string]any{"label": "r1"}}, "insufficient"},
+		{"not even a result", "", []any{"sorry"}, "insufficient"},
+		{"error", "", []any{failure("down")}, `insufficient {"reason":"srv_a could not be used: EXECUTOR_FAILED: down.","suggestion":"Try another skill."}`},
 		{"a script's result", "The name", []any{map[string]any{"label": "r1", "result": 1}, map[string]any{"label": "r2", "result": json.RawMessage(`[]`)}}, `write_memory {"from":"r2"}`},
 		{"a script's large result", "The name", []any{map[string]any{"label": "r1", "result": 1}, map[string]any{"label": "r2", "size_bytes": 60000}}, `write_memory {"from":"r2"}`},
-		{"a script's result is refused", "The name", []any{map[string]any{"label": "r1", "result": 1}, map[string]any{"label": "r2", "result": 2}, map[string]any{"violations": []string{"/: is no array"}}}, `insufficient {"reason":"the result is not what return_spec asks for: /: is no array.","suggestion":"ask for less, or for another shape"}`},
-		{"a script fails", "The name", []any{map[string]any{"label": "r1", "result": 1}, failure("KeyError")}, `insufficient {"reason":"the result is not what return_spec asks for: EXECUTOR_FAILED: KeyError.","suggestion":"ask for less, or for another shape"}`},
+		{"a script's result is refused", "The name", []any{map[string]any{"label": "r1", "result": 1}, map[string]any{"label": "r2", "result": 2}, map[string]any{"violations": []string{"/: is no array"}}}, `insufficient {"reason":"no script gave the result that return_spec asks for: /: is no array.","suggestion":"ask for less, or for another shape"}`},
+		{"a script fails", "The name", []any{map[string]any{"label": "r1", "result": 1}, failure("KeyError")}, `insufficient {"reason":"no script gave the result that return_spec asks for: EXECUTOR_FAILED: KeyError.","suggestion":"ask for less, or for another shape"}`},
 	}
 	for _, tt := range tests {
 		k := executor(t, tt.task, tt.task, skills, schema)
@@ -100,7 +100,8 @@ func TestStepWithoutSkill(t *testing.T) {
 	if call := executor(t, "Count", "", nil, nil).call(); call.Name != "insufficient" {
 		t.Errorf("no skill, no input: %+v", call)
 	}
-	if call := executor(t, "Count", "", nil, nil, block{"Input", shown("r0", json.RawMessage(`[1]`))}).call(); call.Name != "insufficient" {
+	call := executor(t, "Count", "", nil, nil, block{"Input", shown("r0", json.RawMessage(`[1]`))}).call()
+	if args := argumentsOf[map[string]string](t, call); call.Name != "exec_python" || args["from"] != "r0" {
 		t.Errorf("no skill, input: %+v", call)
 	}
 }

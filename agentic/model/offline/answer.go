@@ -8,21 +8,21 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"aob.dev/writ/intents/catalog"
 )
 
 // stepResult is the result of a step; of a Partial one, which is too large to show, Result is the
 // first rows, and Rows their total number, if known.
 type stepResult struct {
-	Result  json.RawMessage `json:"result"`
-	Partial bool            `json:"partial"`
-	Rows    int             `json:"rows"`
+	Step    catalog.PlanStep `json:"step"`
+	Result  json.RawMessage  `json:"result"`
+	Partial bool             `json:"partial"`
+	Rows    int              `json:"rows"`
 }
 
 // composeAnswer answers as the composer. A failed plan has a reason instead of results.
 func composeAnswer(c *conversation) action {
-	if c.blocks["[Clarify]"] != "" {
-		return action{text: "I am not sure what you need. Please say more."}
-	}
 	var failure string
 	var results []stepResult
 	if c.blocks["[Failure]"] != "" {
@@ -72,7 +72,7 @@ func listAnswer(rows []any, of stepResult) string {
 	}
 	n := max(len(rows), of.Rows)
 	shown := rows[:min(len(rows), 50)]
-	text := markdown(shown)
+	text := markdown(shown, of.Step.ReturnSpec.Shape)
 	switch {
 	case of.Partial && of.Rows == 0:
 		return fmt.Sprintf("There are too many to show here. These are the first %d:\n\n%s", len(shown), text)
@@ -82,9 +82,11 @@ func listAnswer(rows []any, of stepResult) string {
 	return fmt.Sprintf("I found %d:\n\n%s", n, text)
 }
 
-// markdown formats rows as a Markdown table that is readable as plain text, numbers to the right;
-// rows that are not objects become a list.
-func markdown(rows []any) string {
+var shapeMember = regexp.MustCompile(`[{,]\s*([A-Za-z0-9_-]+)`)
+
+// markdown formats rows as a Markdown table that is readable as plain text, numbers to the right,
+// in the order of the shape; rows that are not objects become a list.
+func markdown(rows []any, shape string) string {
 	have := map[string]bool{}
 	for _, r := range rows {
 		m, ok := r.(map[string]any)
@@ -99,8 +101,16 @@ func markdown(rows []any) string {
 			have[name] = true
 		}
 	}
+	var columns []string
+	for _, m := range shapeMember.FindAllStringSubmatch(shape, -1) {
+		columns = append(columns, m[1])
+	}
 	lines := make([]string, len(rows)+2)
-	for _, name := range slices.Sorted(maps.Keys(have)) {
+	for _, name := range slices.Concat(columns, slices.Sorted(maps.Keys(have))) {
+		if !have[name] {
+			continue
+		}
+		have[name] = false // already has its column
 		cells, wide, right := make([]string, len(rows)), max(3, utf8.RuneCountInString(name)), true
 		for i, r := range rows {
 			v := r.(map[string]any)[name] //nolint:forcetypeassert // checked above

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
 // FuzzOffline feeds arbitrary words, schemas and data through all agents:
@@ -22,7 +23,7 @@ func FuzzOffline(f *testing.F) {
 		tools := []model.Tool{{Name: "s", Description: desc + effect, Schema: json.RawMessage(schema)}, {Name: "t", Description: effect}, toolNamed("exec_python"), toolNamed("write_memory")}
 		s := skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema), Effect: "pure"}
 		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema, Effect: "pure"}
-		selectSkills([]skill{s, {Name: desc, Description: task}, rank})
+		selectSkills(task, []skill{s, {Name: desc, Description: task}, rank})
 		for _, p := range writePlan(task, []skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, planInput{MaxSteps: 10}).Steps {
 			x := execution{Task: p.Task, request: task, skills: []skill{s}, Schema: s.OutputSchema, input: exchange{Label: "r0", Result: json.RawMessage(data)}}
 			x.next()
@@ -41,10 +42,10 @@ func FuzzOffline(f *testing.F) {
 				}
 			}
 		}
-		readFor(s, task).script()
-		readFor(skill{OutputSchema: s.OutputSchema}, task).script()
+		readFor(s, task, json.RawMessage(desc)).script(json.RawMessage(desc))
+		readFor(skill{}, task, s.OutputSchema).script(s.OutputSchema)
 		apology(task, desc)
-		compose(stepResult{Result: json.RawMessage(data)})
+		compose(stepResult{Step: catalog.PlanStep{Task: desc}, Result: json.RawMessage(data)})
 	})
 }
 
@@ -56,11 +57,11 @@ func TestSchemaThatHoldsItself(t *testing.T) {
 	}
 	s := skill{Name: "loop", OutputSchema: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{` + members[1:] + `}}}}`), Effect: "pure"}
 	for _, loop := range []string{`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`, `{"$ref":"#/$defs/a"}`, `{"anyOf":[null,{"type":"null"}]}`} {
-		tableOf(skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)}, false)
+		tableOf(skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)})
 	}
 	task := strings.Repeat("the highest m1 ", 5000)
 	if out := writePlan(task, []skill{s, s, s}, planInput{FirstStep: 1, MaxSteps: 10}); len(out.Steps) > 10 {
 		t.Errorf("%d steps", len(out.Steps))
 	}
-	readFor(s, task).script()
+	readFor(s, task, s.OutputSchema).script(s.OutputSchema)
 }

@@ -1,6 +1,6 @@
-// Package offline is the model that needs no key and no network. It exists for the demo and the
-// sample, and is no substitute for a language model: it knows no domain, little English, and
-// reads no instructions.
+// Package offline is the model that needs no key and no network. It exists for the demo, the
+// sample and the tests, and is no substitute for a language model: it knows no domain, little
+// English, and reads no instructions.
 //
 // It matches the words of a request with the declarations in the skills' schemas: the noun of
 // their records, the names of columns and arguments, the values that a column may have. It
@@ -11,9 +11,8 @@
 // refusal says what can be typed instead, and how to set a language model. It calls skills that
 // are not pure only if the request names them.
 //
-// It knows the tasks of planner, executor, composer and producer; the classifier it plays routes
-// everything to the default agent. For any other agent it does what one step can do, and states
-// the result.
+// It knows the tasks of planner, executor, composer, classifier and producer. For any other agent
+// it does what one step can do, and states the result.
 package offline
 
 import (
@@ -71,6 +70,8 @@ func (c *conversation) respond(agent string) action {
 		return planTask(c)
 	case agent == "executor" || c.offers("insufficient"):
 		return doStep(c)
+	case agent == "composer" && c.blocks["[Clarify]"] != "":
+		return clarify(c)
 	case agent == "composer":
 		return composeAnswer(c)
 	case agent == "classifier":
@@ -79,11 +80,4 @@ func (c *conversation) respond(agent string) action {
 		return produce(c)
 	}
 	return converse(c)
-}
-
-// classify answers as the classifier, which cannot classify: the default agent gets the request.
-func classify(c *conversation) action {
-	return action{tool: "final_result", args: map[string]any{
-		"intent_summary": fmt.Sprintf("%.500s", c.task), "entities": map[string]string{}, "language": "en", "agent": "", "confidence": 0, "ambiguous": true,
-	}}
 }

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
 func TestOfflineIsDeterministic(t *testing.T) {
@@ -104,49 +104,54 @@ func TestTaskIsText(t *testing.T) {
 	}
 }
 
-// TestSelectSkills: the first six of the candidates, which are sorted, and the ranker are loaded.
 func TestSelectSkills(t *testing.T) {
 	w := world{
+		{skill: skill{Name: "rank", Description: "Ranks rows by one of their members."}},
 		{skill: skill{Name: "outlet_list", Description: "Lists the outlets with their city."}},
 		{skill: skill{Name: "order_list", Description: "Every order with its outlet and amount."}},
+		{skill: skill{Name: "weather", Description: "Tomorrow's weather at a place."}},
 	}
-	if got, _ := w.planned(w.planner(t, "List the outlets in Berlin")); !slices.Equal(got, []string{"outlet_list", "order_list"}) {
-		t.Error(got)
+	tests := []struct {
+		task string
+		want []string
+	}{
+		{"List the outlets in Berlin", []string{"outlet_list", "order_list", "rank"}},
+		{"The 3 orders with the highest amount", []string{"order_list", "rank"}},
+		{"Rank my friends", []string{}},
+		{"Book me a flight to Rome", []string{}},
 	}
-	for i := range 6 {
-		w = append(w, tool{skill: skill{Name: fmt.Sprint("weather", i), Description: "Tomorrow's weather at a place."}})
-	}
-	w = append(w, tool{skill: skill{Name: "rank", Description: "Ranks rows by one of their members."}})
-	if got, _ := w.planned(w.planner(t, "List the outlets in Berlin")); !slices.Equal(got, []string{"outlet_list", "order_list", "weather0", "weather1", "weather2", "weather3", "rank"}) {
-		t.Error(got)
+	for _, tt := range tests {
+		got, _ := w.planned(w.planner(t, tt.task))
+		if d := gocmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.task, d)
+		}
 	}
 }
 
-// Tasks in another planner's words have no fixed form. What is not understood is not tried.
+// Tasks in another planner's words: no fixed form, columns named after its return spec.
 func TestFreeStepTasks(t *testing.T) {
 	rows := `{"outlets":[{"outlet_id":"o-1","name":"Mitte","city":"Berlin","revenue":2.5,"status":"open"},
 {"outlet_id":"o-2","name":"Altona","city":"Hamburg","revenue":7,"status":"closed"},
 {"outlet_id":"o-3","name":"Wedding","city":"Berlin","revenue":4,"status":"open"}]}`
 	tests := []struct{ task, shape, want string }{
-		{"Get the two outlets with the highest revenue", "array<{name: string, revenue: number}>", `[{"name":"Altona","revenue":7},{"name":"Wedding","revenue":4}]`},
+		{"Take the two outlets with the highest revenue", "array<{name: string, revenue: number}>", `[{"name":"Altona","revenue":7},{"name":"Wedding","revenue":4}]`},
 		{"Count the outlets that are open", "{count: integer}", `{"count":2}`},
 		{"Give each outlet's town", "array<{name, town}>", ``},
 	}
 	for _, tt := range tests {
 		list := skill{Name: "list", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(outletSchema), Effect: "pure"}
 		k := executor(t, tt.task, tt.task, []skill{list}, compile(t, tt.shape))
-		if call := k.call(); tt.want == "" {
-			if call.Name != "insufficient" {
-				t.Errorf("%s: %+v", tt.task, call)
-			}
-			continue
-		}
+		k.call()
 		k.answer(shown("r1", json.RawMessage(rows)))
 		script := argumentsOf[struct{ Script string }](t, k.call()).Script
 		got, err := python(t, script, []byte(rows))
 		switch {
 		case errors.Is(err, exec.ErrNotFound):
 			continue
+		case tt.want == "":
+			if err == nil || !strings.Contains(err.Error(), "no field for town") {
+				t.Errorf("%s: %s %v", tt.task, got, err)
+			}
 		case err != nil:
 			t.Errorf("%s: %v\n%s", tt.task, err, script)
 		default:
@@ -155,18 +160,42 @@ func TestFreeStepTasks(t *testing.T) {
 	}
 }
 
+func TestScriptWithoutSchema(t *testing.T) {
+	lines := `{"id": 1, "tags": ["x"], "size": 3, "owner": {"name": "a"}}
+{"id": 2, "tags": [], "size": 9.5, "owner": {"name": "b"}}
+{"id": 3, "tags": null, "size": null, "owner": {"name": "c"}}
+{"id": 4, "size": 9.5, "owner": {"name": "d"}}`
+	document := `{"meta": {"page": 1}, "found": [` + strings.ReplaceAll(lines, "\n", ",\n") + `]}`
+	task, schema := "Take the 3 largest by size; return owner and size", compile(t, "array<{name: string, size: number}>")
+	want := json.RawMessage(`[{"name":"b","size":9.5},{"name":"d","size":9.5},{"name":"a","size":3}]`)
+	for format, data := range map[string]string{"json": document} {
+		sample := map[string]any{"label": "r0", "size_bytes": len(data), "sample": []string{data[:150]}, "format": format} // cut inside a record
+		script := argumentsOf[struct{ Script string }](t, executor(t, task, task, nil, schema, block{"Input", sample}).call()).Script
+		got, err := python(t, script, []byte(data))
+		if errors.Is(err, exec.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v\n%s", format, err, script)
+			continue
+		}
+		sameJSON(t, want, got)
+	}
+}
+
 func TestCompose(t *testing.T) {
 	rows := json.RawMessage(`[{"magnitude":6.4,"place":"A","rank":1},{"magnitude":6,"place":"B (twice)","rank":2}]`)
+	step := catalog.PlanStep{ReturnSpec: catalog.ReturnSpec{Shape: "array<{rank: integer, place: string|null, magnitude: number}>"}}
 	tests := []struct {
 		task string
 		in   block
 		want string
 	}{
-		{"Which?", block{"Results", []stepResult{{Result: rows}}}, "I found 2:\n\n| magnitude | place     | rank |\n| --------: | --------- | ---: |\n|       6.4 | A         |    1 |\n|         6 | B (twice) |    2 |"},
-		{"How many outlets are open?", block{"Results", []stepResult{{Result: json.RawMessage(`{"count":4}`)}}}, "The count is 4."},
-		{"Average?", block{"Results", []stepResult{{Result: json.RawMessage(`{"average_amount":4.0}`)}}}, "The average amount is 4."},
-		{"List?", block{"Results", []stepResult{{Result: json.RawMessage(`[]`)}}}, "I found nothing that matches."},
-		{"Names?", block{"Results", []stepResult{{Result: json.RawMessage(`["a","b"]`)}}}, "I found 2:\n\n- a\n- b"},
+		{"Which?", block{"Results", []stepResult{{Step: step, Result: rows}}}, "I found 2:\n\n| rank | place     | magnitude |\n| ---: | --------- | --------: |\n|    1 | A         |       6.4 |\n|    2 | B (twice) |         6 |"},
+		{"How many outlets are open?", block{"Results", []stepResult{{Step: catalog.PlanStep{}, Result: json.RawMessage(`{"count":4}`)}}}, "The count is 4."},
+		{"Average?", block{"Results", []stepResult{{Step: catalog.PlanStep{}, Result: json.RawMessage(`{"average_amount":4.0}`)}}}, "The average amount is 4."},
+		{"List?", block{"Results", []stepResult{{Step: catalog.PlanStep{}, Result: json.RawMessage(`[]`)}}}, "I found nothing that matches."},
+		{"Names?", block{"Results", []stepResult{{Step: catalog.PlanStep{}, Result: json.RawMessage(`["a","b"]`)}}}, "I found 2:\n\n- a\n- b"},
 		{"Names?", block{"Results", []stepResult{{Result: json.RawMessage(`["a","b"]`), Partial: true, Rows: 9}}}, "I found 9:\n\n- a\n- b\n… and 7 more."},
 		{"Names?", block{"Results", []stepResult{{Result: json.RawMessage(`["a","b"]`), Partial: true}}}, "There are too many to show here. These are the first 2:\n\n- a\n- b"},
 		{"Text?", block{"Results", []stepResult{{Result: json.RawMessage(`"once upon"`), Partial: true}}}, "The result is too large to show here. It begins:\n\nonce upon"},

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func planTask(c *conversation) action {
 			list[i].Name = list[i].Name[strings.IndexByte(list[i].Name, '.')+1:]
 		}
 	}
-	switch names := selectSkills(candidates); {
+	switch names := selectSkills(c.task, candidates); {
 	case failure != "":
 		return action{tool: "plan", args: planOutput{Infeasible: sentence(failure)}}
 	case len(c.calls) == 0 && len(names) > 0 && c.offers("load_skill"):
@@ -57,15 +58,32 @@ func planTask(c *conversation) action {
 	return action{tool: "plan", args: writePlan(c.task, loaded, in)}
 }
 
-// selectSkills returns the first candidates, which are the best matches, and the ranker if there is
-// one.
-func selectSkills(candidates []skill) (names []string) {
-	for i, c := range candidates {
-		if i < 6 || c.Name == ranker {
-			names = append(names, c.Name)
+// selectSkills returns the candidates that share words with the task, best matches first, at most
+// six, and the ranker last.
+func selectSkills(request string, candidates []skill) []string {
+	task, score := vocabulary(request), map[string]int{}
+	var found, rankers []string
+	for _, c := range candidates {
+		name, about := vocabulary(c.Name), vocabulary(c.Description)
+		for w := range task {
+			if about[w] {
+				score[c.Name]++
+			}
+			if name[w] {
+				score[c.Name] += 3
+			}
+		}
+		if c.Name == ranker {
+			rankers = append(rankers, c.Name)
+		} else if score[c.Name] > 0 {
+			found = append(found, c.Name)
 		}
 	}
-	return names
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(score[b], score[a]) })
+	return append(found[:min(len(found), 6)], rankers...)
 }
 
 // harmless returns the skills that may be called for a task: those that only read, and those that
@@ -79,7 +97,7 @@ func harmless(skills []skill, task string) []skill {
 func writePlan(task string, skills []skill, in planInput) planOutput {
 	best := &reading{t: &table{}, problem: "No available skill can do this.", score: -1}
 	for _, s := range harmless(skills, task) {
-		if r := readFor(s, task); s.Name != ranker && (r.problem == "" && best.problem != "" || (r.problem == "") == (best.problem == "") && r.score > best.score) {
+		if r := readFor(s, task, nil); s.Name != ranker && (r.problem == "" && best.problem != "" || (r.problem == "") == (best.problem == "") && r.score > best.score) {
 			best = r
 		}
 	}
@@ -90,13 +108,33 @@ func writePlan(task string, skills []skill, in planInput) planOutput {
 		return planOutput{Infeasible: best.problem + " " + best.advice()}
 	}
 	steps := []catalog.PlanStep{step(in.FirstStep, best.t.skill, task, best.shape())}
-	if best.extreme && best.Limit > 1 && in.MaxSteps > 1 && slices.ContainsFunc(skills, func(s skill) bool { return s.Name == ranker && s.Effect == "pure" }) {
+	i := slices.IndexFunc(skills, func(s skill) bool { return s.Name == ranker && s.Effect == "pure" })
+	if i >= 0 && best.extreme && best.Limit > 1 && in.MaxSteps > 1 {
 		end := map[bool]string{false: "highest", true: "lowest"}[best.Asc]
-		second := step(in.FirstStep+1, ranker, fmt.Sprintf(rankTask, best.By.Name+",", end), "{rows: array<{rank: integer, "+best.record()[1:]+">}")
+		ranked := readFor(skills[i], "", nil)
+		ranked.columns = slices.Concat(ranked.t.columns, best.columns)
+		ranked.By, ranked.extreme = best.By, true
+		second := step(in.FirstStep+1, ranker, fmt.Sprintf("Rank the rows by %s, %s first", best.By.Name, end), ranked.shape())
 		second.Inputs = []int{in.FirstStep}
 		steps = append(steps, second)
 	}
 	return planOutput{Steps: steps}
+}
+
+// readFor reads a task as a request to one skill, whose result the step must return in a shape.
+func readFor(s skill, task string, returned json.RawMessage) *reading {
+	t := tableOf(s)
+	if t.named = named(s.Name, task); t.named {
+		for w := range vocabulary(s.Name, s.Description) {
+			t.speaks[w] = true
+		}
+		t.speaks[stem(s.Name)] = true
+	}
+	ws := words(task)
+	r := read(t.addShape(returned), ws)
+	input, problem := arguments(s, ws)
+	r.input, r.problem = input, cmp.Or(problem, r.problem)
+	return r
 }
 
 // step calls a skill. Its task begins with the name of the skill, followed by the words of the
@@ -120,15 +158,12 @@ func requestOf(task string) string {
 // arguments rows, by and descending.
 const ranker = "rank"
 
-// rankTask is the task of a step with the ranker: the column, and which end of it comes first.
-const rankTask = "Rank the rows by %s %s first"
-
 // ability says what can be asked, and how to ask anything else.
 const ability = "This is the offline model, a demonstration: it lists, counts, filters and sorts what one skill returns, asked in the words of its schemas. For other requests set a language model: writ up --model openai:NAME."
 
 // advice says what to type.
 func (r *reading) advice() string {
-	if len(r.t.columns) == 0 {
+	if len(r.t.columns) == 0 || r.t.single {
 		return "A skill that changes something must be named, and an argument is written name=value. See what there is with writ skill list. " + ability
 	}
 	plural := spaced(r.t.plural)

@@ -59,7 +59,7 @@ const outletSchema = `{"type":"object","properties":{"outlets":{"type":"array","
 "city":{"type":"string","description":"City in which the outlet is."},
 "status":{"type":"string","enum":["open","closed"]},
 "revenue":{"type":"number","description":"Turnover of last month, in euros."},
-"seats":{"type":["integer","null"],"description":"How many guests it seats."}}}},
+"seats":{"anyOf":[{"type":"integer"},{"type":"null"}],"description":"How many guests it seats."}}}},
 "page":{"type":"integer"}}}`
 
 const orderItem = `{"type":"object","properties":{
@@ -159,7 +159,7 @@ func TestOutletsAndOrders(t *testing.T) {
 		{"How many outlets in Berlin are open?", "outlet_list", cols{"count": 2}},
 		{"How many outlets are there?", "outlet_list", cols{"count": len(outlets)}},
 		{"List the outlets in Berlin", "outlet_list", only(outlets, berlin, wholeOutlet)},
-		{"Show the names and cities of all closed outlets", "outlet_list", only(outlets, func(o outlet) bool { return o.Status == "closed" }, wholeOutlet)},
+		{"Show the names and cities of all closed outlets", "outlet_list", only(outlets, func(o outlet) bool { return o.Status == "closed" }, func(o outlet) cols { return cols{"name": o.Name, "city": o.City} })},
 		{"Which outlets are not open?", "outlet_list", only(outlets, func(o outlet) bool { return o.Status != "open" }, wholeOutlet)},
 		{"Which outlets have more than 40 seats?", "outlet_list", only(outlets, func(o outlet) bool { return o.Seats > 40 }, wholeOutlet)},
 		{"the 3 outlets with the highest revenue", "outlet_list", only(sorted(outlets, revenue, -1)[:3], all, nameRevenue)},
@@ -170,7 +170,7 @@ func TestOutletsAndOrders(t *testing.T) {
 		{"List the orders sorted by amount in descending order", "order_list", only(sorted(orders, amount, -1), all, wholeOrder)},
 		{"List the orders over 20 euros", "order_list", only(orders, func(o order) bool { return o.Total > 20 }, wholeOrder)},
 		{"How many orders are not paid?", "order_list", cols{"count": len(only(orders, func(o order) bool { return !o.Paid }, wholeOrder))}},
-		{`What are the name and revenue of "Sankt Pauli"?`, "outlet_list", only(outlets, func(o outlet) bool { return o.Name == "Sankt Pauli" }, wholeOutlet)},
+		{"What are the name and revenue of Sankt Pauli?", "outlet_list", []cols{{"name": "Sankt Pauli", "revenue": 205.1}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.task, func(t *testing.T) {

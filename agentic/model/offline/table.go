@@ -1,173 +1,160 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// schema is the supported part of JSON Schema. Other parts are ignored: reading never fails.
-type schema struct {
-	Type        types              `json:"type"`
-	Title       string             `json:"title"`
-	Description string             `json:"description"`
-	Enum        []any              `json:"enum"`
-	Examples    []any              `json:"examples"`
-	Properties  map[string]*schema `json:"properties"`
-	Required    []string           `json:"required"`
-	Items       *schema            `json:"items"`
-	Ref         string             `json:"$ref"`
-	Defs        map[string]*schema `json:"$defs"`
-}
-
-// types are the types that a schema allows.
-type types []string
-
-func (t *types) UnmarshalJSON(b []byte) error {
-	var one string
-	if json.Unmarshal(b, &one) != nil {
-		return json.Unmarshal(b, (*[]string)(t))
-	}
-	*t = types{one}
-	return nil
-}
-
-func (s *schema) UnmarshalJSON(b []byte) error {
-	type fields schema
-	_ = json.Unmarshal(b, (*fields)(s)) // a boolean or invalid schema says nothing
-	return nil
-}
-
-func readSchema(raw json.RawMessage) *schema {
-	s := new(schema)
-	_ = json.Unmarshal(raw, s)
-	return s
-}
-
-// resolve follows references to the definitions of root.
-func (s *schema) resolve(root *schema) *schema {
-	for range 8 {
-		if s == nil {
-			break
-		}
-		name, ref := strings.CutPrefix(s.Ref, "#/$defs/")
-		if !ref {
-			return s
-		}
-		s = root.Defs[name]
-	}
-	return new(schema)
-}
-
-// kind returns the one type besides null; empty if there is none or several.
-func (s *schema) kind() string {
-	list := slices.DeleteFunc(slices.Clone(s.Type), func(t string) bool { return t == "null" })
-	switch {
-	case len(list) == 1:
-		return list[0]
-	case len(list) == 0 && len(s.values()) > 0:
-		return "string"
-	}
-	return ""
-}
-
-// values returns the texts that a schema enumerates or gives as examples.
-func (s *schema) values() (out []string) {
-	for _, v := range slices.Concat(s.Enum, s.Examples) {
-		if text, ok := v.(string); ok {
-			out = append(out, text)
-		}
-	}
-	return out
-}
-
-// members returns the names of the properties, sorted: canonical JSON retains no other order.
-func (s *schema) members() []string { return slices.Sorted(maps.Keys(s.Properties)) }
-
-// table is the output of a skill. If its schema declares records, they have columns.
+// table is the output of a skill, as far as its schemas describe it: records with columns.
 type table struct {
 	skill   string
-	path    []string // from the document to the records: nothing, or one member
+	path    []string // from the document to the records
+	single  bool     // the document is the one record
 	plural  string   // the noun for the records
 	nouns   map[string]bool
-	columns []*column // none: the skill declares no records
-	nodes   int       // number of schema nodes read
-	speaks  map[string]bool
+	columns []*column
+	nodes   int             // number of schema nodes read
+	named   bool            // the request names the skill
+	speaks  map[string]bool // words allowed besides, if there is one record or the skill is named
 }
 
-// column is a member of the records that has one value.
 type column struct {
-	Name    string   `json:"name"` // its name in results
-	Path    []string `json:"path"` // from the record
-	typ     string
-	phrases [][]string      // stems of its names
-	about   map[string]bool // stems of its description
-	values  []string        // texts that are declared
+	Name     string   `json:"name"`           // its name in results
+	Path     []string `json:"path,omitempty"` // from the record; none: wherever the name is found
+	typ      string
+	nullable bool
+	required bool
+	phrases  [][]string      // stems of its names
+	about    map[string]bool // stems of its description
+	values   []string        // texts that are declared
 }
 
 // maxNodes bounds the schema nodes read: a definition may contain itself, many times.
 const maxNodes = 2000
 
-// oneWord matches a name that a return_spec can have.
-var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
-
-// tableOf reads the output of a skill. A request that names the skill, or one to a skill without
-// records, may also have the words of the skill's declaration, as in "git commit what is staged".
-func tableOf(s skill, isNamed bool) *table {
+// tableOf reads the output of a skill.
+func tableOf(s skill) *table {
 	root := readSchema(s.OutputSchema)
-	t := &table{skill: s.Name, plural: stem(append(parts(s.Name), "record")[0]) + "s", nouns: vocabulary(s.Name)}
-	of := root.resolve(root)
-	for _, name := range of.members() {
-		if p := of.Properties[name].resolve(root); p.kind() == "array" && len(p.Items.resolve(root).Properties) > 0 {
-			of, t.path = p, []string{name}
-			break
-		}
+	t := &table{skill: s.Name, speaks: map[string]bool{}}
+	if record, array, path := findRecords(root); record != nil {
+		t.path, t.plural = path, plural(array, record, path, s.Name)
+		t.nouns = vocabulary(t.plural, strings.Join(path, " "), oneWord.FindString(record.Title))
+		t.add(root, record, nil, true)
+		return t
 	}
-	if record := of.Items.resolve(root); of.kind() == "array" && len(record.Properties) > 0 {
-		for _, name := range append(slices.Clone(t.path), record.Title, of.Title) { // the best one last
-			if oneWord.MatchString(name) {
-				t.plural = strings.ToLower(name)
-			}
-		}
-		t.nouns = vocabulary(t.plural, strings.Join(t.path, " "), record.Title)
-		t.add(root, record, nil)
+	t.single, t.plural, t.nouns = true, strings.Join(stems(s.Name), " "), vocabulary(s.Name)
+	said := []string{s.Name, s.Description}
+	for name, p := range readSchema(s.InputSchema).Properties {
+		said = append(said, name, p.Title, p.Description)
 	}
-	if len(t.columns) == 0 || isNamed {
-		said := []string{s.Name, s.Description}
-		for name, p := range readSchema(s.InputSchema).Properties {
-			said = append(said, name, p.resolve(root).Title, p.resolve(root).Description)
+	t.speaks = vocabulary(said...)
+	t.add(root, root, nil, true)
+	return t
+}
+
+// addShape adds the members of a step's return shape as columns: all that is known about
+// undeclared data.
+func (t *table) addShape(returned json.RawMessage) *table {
+	s := readSchema(returned)
+	if s.Items != nil {
+		s = s.Items
+	}
+	for _, name := range s.members() {
+		if p := s.Properties[name].resolve(s); t.column(name) == nil && p.kind() != "array" && p.kind() != "object" {
+			t.columns = append(t.columns, &column{Name: name, typ: p.kind(), phrases: [][]string{stems(name), {stem(name)}}})
 		}
-		t.speaks = vocabulary(said...)
-		t.speaks[stem(s.Name)] = true
 	}
 	return t
 }
 
-// add creates columns for the scalars of a record and of the objects in it.
-func (t *table) add(root, s *schema, path []string) {
-	for _, key := range s.members() {
-		if t.nodes++; t.nodes > maxNodes {
-			return
+// findRecords finds the array of objects that is nearest to the root.
+func findRecords(root *schema) (record, array *schema, path []string) {
+	type place struct {
+		at   *schema
+		path []string
+	}
+	open := []place{{root.resolve(root), nil}}
+	for i := 0; i < len(open) && len(open) < maxNodes; i++ {
+		p := open[i]
+		if p.at.kind() == "array" {
+			if r := p.at.Items.resolve(root); len(r.Properties) > 0 {
+				return r, p.at, p.path
+			}
+			continue
 		}
-		p, at := s.Properties[key].resolve(root), append(slices.Clone(path), key)
+		for _, name := range p.at.members() {
+			open = append(open, place{p.at.Properties[name].resolve(root), append(slices.Clone(p.path), name)})
+		}
+	}
+	return nil, nil, nil
+}
+
+// oneWord matches a name that a return_spec can have.
+var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+
+// plural returns the noun for the records: the title of the array, or its name, or the first word
+// of the skill's name.
+func plural(array, record *schema, path []string, skill string) string {
+	switch {
+	case oneWord.MatchString(array.Title):
+		return strings.ToLower(array.Title)
+	case len(path) > 0:
+		return path[len(path)-1]
+	case oneWord.MatchString(record.Title):
+		return strings.ToLower(record.Title)
+	}
+	for _, w := range parts(skill) {
+		if !stop[w] {
+			return strings.TrimSuffix(w, "s") + "s"
+		}
+	}
+	return skill
+}
+
+// add creates columns for the scalars of a record and of the objects in it.
+func (t *table) add(root, s *schema, path []string, required bool) {
+	for _, name := range s.members() {
+		p := s.Properties[name].resolve(root)
+		at := append(slices.Clone(path), name)
+		needed := required && slices.Contains(s.Required, name)
+		if t.nodes++; t.nodes > maxNodes || p.Const != nil {
+			continue
+		}
 		switch p.kind() {
 		case "object":
-			t.add(root, p, at)
+			t.add(root, p, at, needed)
 		case "string", "number", "integer", "boolean":
-			c := &column{Name: key, Path: at, typ: p.kind(), about: vocabulary(p.Description), values: p.values()}
-			if oneWord.MatchString(p.Title) {
-				c.Name = strings.ToLower(p.Title)
-			}
-			if t.first(func(d *column) bool { return d.Name == c.Name }) != nil {
-				c.Name = strings.Join(at, "_")
-			}
-			if c.phrases = [][]string{stems(c.Name), stems(key), stems(p.Title)}; oneWord.MatchString(c.Name) {
+			if c := newColumn(t, p, at, needed); oneWord.MatchString(c.Name) {
 				t.columns = append(t.columns, c)
 			}
 		}
 	}
+}
+
+func newColumn(t *table, p *schema, path []string, required bool) *column {
+	key := path[len(path)-1]
+	c := &column{Name: key, Path: path, typ: p.kind(), nullable: !required || p.nullable(), required: required, about: vocabulary(p.Description), values: p.values()}
+	if oneWord.MatchString(p.Title) {
+		c.Name = strings.ToLower(p.Title)
+	}
+	if t.first(func(d *column) bool { return d.Name == c.Name }) != nil {
+		c.Name = strings.Join(path, "_")
+	}
+	c.phrases = [][]string{stems(c.Name), {stem(c.Name)}, stems(key), {stem(key)}, stems(p.Title)}
+	if short, ok := strings.CutSuffix(key, "_id"); ok && t.nouns[stem(short)] {
+		c.phrases = append(c.phrases, []string{"id"})
+	} else if ok {
+		c.phrases = append(c.phrases, stems(short))
+	}
+	return c
+}
+
+// column finds a column by one of its names, in any form of its words.
+func (t *table) column(name string) *column {
+	return t.first(func(c *column) bool { return c.is(stems(name)) })
 }
 
 func (t *table) first(fits func(*column) bool) *column {
@@ -177,23 +164,20 @@ func (t *table) first(fits func(*column) bool) *column {
 	return nil
 }
 
-// numeric reports whether the column can be compared and measured, which an identifier cannot.
-func (c *column) numeric() bool {
-	return (c.typ == "number" || c.typ == "integer") && c.Name != "id" && !strings.HasSuffix(c.Name, "_id")
+func (c *column) is(phrase []string) bool {
+	return slices.ContainsFunc(c.phrases, func(p []string) bool { return len(p) > 0 && slices.Equal(p, phrase) })
 }
+
+func (c *column) numeric() bool { return (c.typ == "number" || c.typ == "integer") && !c.identifies() }
+
+// identifies reports whether the column contains identifiers, which cannot be measured.
+func (c *column) identifies() bool { return c.Name == "id" || strings.HasSuffix(c.Name, "_id") }
 
 // label returns the column that identifies the records for a reader.
 func (t *table) label() *column {
-	for _, fits := range []func(*column) bool{
-		func(c *column) bool { return slices.Contains([]string{"name", "title", "label", "place"}, c.Name) },
-		func(c *column) bool { return t.nouns[stem(strings.TrimSuffix(c.Name, "_id"))] || c.Name == "id" },
-		func(c *column) bool { return c.typ == "string" },
-	} {
-		if c := t.first(fits); c != nil {
-			return c
-		}
-	}
-	return t.columns[0]
+	named := t.first(func(c *column) bool { return slices.Contains([]string{"name", "title", "label", "place"}, c.Name) })
+	own := t.first(func(c *column) bool { return c.is([]string{"id"}) })
+	return cmp.Or(named, own, t.first(func(c *column) bool { return c.typ == "string" }))
 }
 
 // measure returns the only column of numbers, or with a word the only one whose description has
@@ -206,9 +190,18 @@ func (t *table) measure(stem string) *column {
 	return nil
 }
 
+// shape returns the column in the notation of a return_spec.
+func (c *column) shape() string {
+	if c.nullable {
+		return c.Name + ": " + c.typ + "|null"
+	}
+	return c.Name + ": " + c.typ
+}
+
 // example returns a column to compare by, for refusals.
 func (t *table) example() string {
-	if c := t.first((*column).numeric); c != nil {
+	required := t.first(func(c *column) bool { return c.numeric() && c.required })
+	if c := cmp.Or(required, t.first((*column).numeric)); c != nil {
 		return spaced(c.Name)
 	}
 	return "value"

@@ -43,21 +43,40 @@ func set(list string) map[string]bool {
 	return out
 }
 
-// words splits a request.
-func words(request string) (out []word) {
-	for _, at := range pieces.FindAllStringSubmatch(request, maxWords+1) {
-		w := word{key: strings.TrimSuffix(at[1], "="), text: strings.Trim(at[2], `"“”`)}
-		w.lower, w.stem = strings.ToLower(w.text), stem(w.text)
-		w.number, w.isNumber = numbers[w.lower]
-		first, _ := utf8.DecodeRuneInString(at[2])
+// words splits a request. Capitalised words in a row are one name.
+func words(request string) []word {
+	var out []word
+	end := -1 // of the word before, if it is a name that the next one may continue
+	for _, at := range pieces.FindAllStringSubmatchIndex(request, maxWords+1) {
+		w := word{text: request[at[4]:at[5]]}
+		if at[2] >= 0 {
+			w.key = request[at[2] : at[3]-1]
+		}
+		unquoted := strings.Trim(w.text, `"“”`)
+		first, _ := utf8.DecodeRuneInString(w.text)
+		w.number, w.isNumber = numbers[strings.ToLower(w.text)]
 		if number, err := strconv.ParseFloat(w.text, 64); err == nil && unicode.IsDigit(first) {
 			w.number, w.isNumber = number, true
 		}
-		w.isName = !w.isNumber && (w.text != at[2] || unicode.IsUpper(first) && len(out) > 0 || strings.ContainsFunc(w.text, unicode.IsDigit))
+		inside := len(out) > 0
+		w.isName = !w.isNumber && (unquoted != w.text || unicode.IsUpper(first) && inside || strings.ContainsFunc(w.text, unicode.IsDigit))
+		w.text = unquoted
+		capital := unicode.IsUpper(first) && inside && w.key == ""
+		if capital && end >= 0 && request[end:at[0]] == " " {
+			w.text = out[len(out)-1].text + " " + w.text
+			out = out[:len(out)-1]
+		}
+		if end = -1; capital {
+			end = at[1]
+		}
+		w.lower, w.stem = strings.ToLower(w.text), stem(w.text)
 		out = append(out, w)
 	}
 	return out
 }
+
+// content reports whether a word must be understood.
+func (w word) content() bool { return w.isName || w.isNumber || !stop[w.lower] }
 
 // stem returns a word without case and plural.
 func stem(s string) string {
@@ -98,12 +117,6 @@ func vocabulary(texts ...string) map[string]bool {
 		}
 	}
 	return out
-}
-
-// begins reports whether words begin with a phrase, given by its stems.
-func begins(ws []word, phrase []string) bool {
-	return len(phrase) > 0 && len(phrase) <= len(ws) && !slices.ContainsFunc(ws[:len(phrase)], func(w word) bool { return w.key != "" }) &&
-		slices.EqualFunc(ws[:len(phrase)], phrase, func(w word, s string) bool { return w.stem == s })
 }
 
 // named reports whether a text contains the name of a skill as such: as written, or with spaces

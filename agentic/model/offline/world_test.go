@@ -36,7 +36,6 @@ type outcome struct {
 	selected []string
 	plan     planOutput
 	results  []stepResult
-	done     []int // the steps of the results
 	scripts  []string
 	failed   *lack
 	answer   string
@@ -266,8 +265,8 @@ func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) b
 	schema := compile(t, s.ReturnSpec.Shape)
 	data := map[string]json.RawMessage{}
 	var input []block
-	for i, r := range o.results {
-		if slices.Contains(s.Inputs, o.done[i]) {
+	for _, r := range o.results {
+		if slices.Contains(s.Inputs, r.Step.Step) {
 			data["r0"] = r.Result
 			input = append(input, block{"Input", shown("r0", r.Result)})
 		}
@@ -296,8 +295,7 @@ func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) b
 			if !fits(t, schema, data[args.From]) {
 				t.Errorf("step %d: %s does not fit %s", s.Step, data[args.From], s.ReturnSpec.Shape)
 			}
-			o.results = append(o.results, stepResult{Result: data[args.From]})
-			o.done = append(o.done, s.Step)
+			o.results = append(o.results, stepResult{Step: s, Result: data[args.From]})
 			return true
 		case "insufficient":
 			why := argumentsOf[lack](t, call)
