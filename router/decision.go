@@ -108,18 +108,6 @@ func (r *Router) decide(ctx context.Context, v *state.View, env *intents.Envelop
 	return d, nil
 }
 
-// freshness is stage 4: issued_at + ttl_sec bounds acceptance, not the run.
-func (r *Router) freshness(_ context.Context, d *decision) error {
-	issued := d.env.IssuedAt()
-	if issued.After(d.now.Add(intents.Leeway)) {
-		return intents.Refuse(intents.NotYetValid, "/constraints/issued_at", "issued_at lies in the future")
-	}
-	if d.now.After(issued.Add(d.env.TTL()).Add(intents.Leeway)) {
-		return intents.Refuse(intents.ExpiredTTL, "/constraints/ttl_sec", "the intent is older than its ttl_sec")
-	}
-	return nil
-}
-
 // rbac is stage 6 (state.Directory.Permits).
 func (r *Router) rbac(_ context.Context, d *decision) (err error) {
 	if d.roles, err = d.view.Permits(d.env, d.row.Capability); err != nil {

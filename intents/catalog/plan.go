@@ -305,9 +305,9 @@ type PlanView struct {
 
 	WorkflowComplete bool `json:"workflow_complete,omitempty"` // its remote agent reports it: the session is closed with the plan
 
-	Turn    *TurnContext    `json:"turn,omitempty"`   // plan.claim's answer alone has it
-	Agents  bool            `json:"agents,omitempty"` // there are some that its steps may name; likewise
-	Routing *RoutingContext `json:"routing,omitempty"`   // its request is to be routed; likewise
+	Turn    *TurnContext    `json:"turn,omitempty"`    // plan.claim's answer alone has it
+	Agents  bool            `json:"agents,omitempty"`  // there are some that its steps may name; likewise
+	Routing *RoutingContext `json:"routing,omitempty"` // its request is to be routed; likewise
 
 	ByAgent bool `json:"by_agent,omitempty"` // its Task is a reminder in an agent's words, not in its user's; likewise
 
