@@ -38,9 +38,9 @@ func begun() bool {
 var built string
 
 // Hit kills the process if the program was linked for it and the environment names this point. It
-// does not return then.
+// does not return then. The empty point is none.
 func Hit(p Point) {
-	if built == "" {
+	if built == "" || p == "" {
 		return
 	}
 	at, left := armed()
