@@ -137,11 +137,14 @@ func mapping(content ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Content: content}
 }
 
-// within adds to a member that is a mapping or a list, and makes it if it is not there.
+// within adds to a member that is a mapping or a list, and makes it if it is not there. Names and
+// values take turns in the content, and a value may be the name of a member: name=files.
 func within(n *yaml.Node, key string, kind yaml.Kind, content ...*yaml.Node) {
-	i := slices.IndexFunc(n.Content, func(x *yaml.Node) bool { return x.Value == key })
-	if i < 0 {
-		i = len(n.Content)
+	i := 0
+	for i < len(n.Content) && n.Content[i].Value != key {
+		i += 2
+	}
+	if i == len(n.Content) {
 		n.Content = append(n.Content, word(key), &yaml.Node{Kind: kind})
 	}
 	n.Content[i+1].Content = append(n.Content[i+1].Content, content...)

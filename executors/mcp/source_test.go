@@ -119,6 +119,33 @@ func TestParseSettings(t *testing.T) {
 	}
 }
 
+// TestParseSourceNamedAsMember: a server, a variable or a tenant may have the name of a member.
+func TestParseSourceNamedAsMember(t *testing.T) {
+	for _, key := range shortMembers {
+		in := "name=web tenant=" + key + " effect=" + key + ":once effect=other:pure env=" + key + "=" + key + " files=/" + key + " files=/b:rw -- server " + key
+		if key != "timeout_sec" { // a server's name has no _
+			in = strings.Replace(in, "name=web", "name="+key, 1)
+		}
+		got, err := ParseSource(in)
+		want := []sandbox.ServerFile{{Path: "/" + key}, {Path: "/b", Write: true}}
+		if err != nil || got.Effects[key] != "once" || got.Effects["other"] != "pure" || !cmp.Equal(got.Files, want) ||
+			!cmp.Equal(got.Env, []string{key + "=" + key}) || !cmp.Equal(got.Tenants, []string{key}) || !cmp.Equal(got.Command, []string{"server", key}) {
+			t.Errorf("%s: %+v, %v", in, got, err)
+		}
+	}
+}
+
+func FuzzParseSource(f *testing.F) {
+	f.Add("name=files files=/a:rw effect=effects:once env=env=A tenant=tenants -- server --flag")
+	f.Add("trust=true rpm=3 timeout_sec=5 -- http://a/mcp")
+	f.Fuzz(func(t *testing.T, in string) {
+		got, err := ParseSource(in)
+		if err == nil && (got.URL == "") == (len(got.Command) == 0) {
+			t.Errorf("%q is a server with URL %q and command %q", in, got.URL, got.Command)
+		}
+	})
+}
+
 // TestServerIdentity: name and origin tell servers apart; credentials in a query
 // do not, as they change.
 func TestServerIdentity(t *testing.T) {
