@@ -126,7 +126,7 @@ func TestIntegrationChart(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(map[string]string{
-		"gateway": "[serve gateway --config /etc/writ/writ.yaml]", "router": "[serve router --config /etc/writ/writ.yaml]", "recorder": "[serve recorder --config /etc/writ/writ.yaml]",
+		"gateway": "[admin cell serve gateway --config /etc/writ/writ.yaml]", "router": "[admin cell serve router --config /etc/writ/writ.yaml]", "recorder": "[admin cell serve recorder --config /etc/writ/writ.yaml]",
 		"thinking": "[admin cell serve manager planner task workflow --config /etc/writ/writ.yaml]", "monitor": "[admin cell serve monitor --config /etc/writ/writ.yaml]",
 		"python": "[admin cell serve executor:python --config /etc/writ/writ.yaml]", "skills": "[admin cell serve executor:skills --config /etc/writ/writ.yaml]",
 	}, got); d != "" {
