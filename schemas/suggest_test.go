@@ -29,7 +29,7 @@ func TestMembers(t *testing.T) {
 		if pointer == "/approval/onse" {
 			word = "onse"
 		}
-		if got := Nearest(word, s.Members(pointer[:strings.LastIndexByte(pointer, '/')])); got != want {
+		if got := Nearest(word, s.Part(pointer[:strings.LastIndexByte(pointer, '/')]).Members()); got != want {
 			t.Errorf("%s: %q, want %q", pointer, got, want)
 		}
 	}

@@ -98,7 +98,7 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 		}
 		if unknown {
 			end := strings.LastIndexByte(v.Pointer, '/')
-			reason = catalog.Like(reason, v.Pointer[end+1:], schema.Members(v.Pointer[:end]))
+			reason = catalog.Like(reason, v.Pointer[end+1:], schema.Part(v.Pointer[:end]).Members())
 		}
 		out = append(out, mistake{at, reason, hint})
 	}

@@ -286,7 +286,7 @@ func TestDataAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names := s.Members("")
+		names := s.Part("").Members()
 		if slices.Contains(names, "from") != (r.DataAt != "") || r.DataAt != "" && !slices.Contains(names, strings.TrimPrefix(r.DataAt, "/")) {
 			t.Errorf("%s: %q, with members %v", r.Type, r.DataAt, names)
 		}

@@ -128,7 +128,7 @@ func nearest(shape *schemas.Schema, v schemas.Violation) string {
 	if end < 0 || v.Reason != schemas.UnknownMember {
 		return v.Reason
 	}
-	return v.Reason + didYouMean(schemas.Unescape(v.Pointer[end+1:]), shape.Members(v.Pointer[:end]))
+	return v.Reason + didYouMean(schemas.Unescape(v.Pointer[end+1:]), shape.Part(v.Pointer[:end]).Members())
 }
 
 // member of an object of an intent; nil: it is not there.

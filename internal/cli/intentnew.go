@@ -70,13 +70,14 @@ func (n *newIntent) intent(row catalog.Row) (b intents.Body, err error) {
 	return b, nil
 }
 
-// exampleArgs are arguments to begin with. The author fills in meaningful values.
+// exampleArgs are arguments that a row's schema accepts. The author fills in meaningful
+// values.
 func exampleArgs(row catalog.Row) (json.RawMessage, error) {
 	s, err := row.ArgsSchema()
 	if err != nil {
 		return nil, err
 	}
-	return s.Example(row.Type)
+	return json.Marshal(s.Part("").Example())
 }
 
 // actFor sets actor and audience: from a new grant, or from the flags.

@@ -40,7 +40,7 @@ func Violations(id string, doc []byte) Faults {
 		reason := v.Reason
 		if reason == schemas.UnknownMember {
 			end := strings.LastIndexByte(v.Pointer, '/')
-			reason = unknown(v.Pointer[end+1:], schema.Members(v.Pointer[:end]))
+			reason = unknown(v.Pointer[end+1:], schema.Part(v.Pointer[:end]).Members())
 		}
 		found = append(found, Fault{Pointer: v.Pointer, Reason: reason})
 	}
