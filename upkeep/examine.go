@@ -258,7 +258,7 @@ func (e Examination) sandbox(ctx context.Context) []Finding {
 	f := found(check, fmt.Sprintf("driver %s, python %s; not covered: %s", s.Driver, s.Python, sandbox.Uncovered(s.Driver)))
 	if s.Driver == "" {
 		f = warned(check, "scripts would be refused: no driver holds that is strong enough",
-			"enable unprivileged user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 6.2, landlock in lsm=), or run as root")
+			"enable unprivileged user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 6.2, landlock in lsm=)")
 	}
 	list := []Finding{f}
 	for _, name := range sandbox.DriverNames() {

@@ -73,5 +73,5 @@ func choose(ctx context.Context, drivers []*linuxDriver, names []string) (*linux
 		refused = append(refused, fmt.Errorf("driver %s: %w", d.name, err))
 	}
 	return nil, fmt.Errorf("no driver holds; enable unprivileged user namespaces "+
-		"(sysctl user.max_user_namespaces), or Landlock (Linux 6.2, landlock in lsm=), or run as root:\n%w", errors.Join(refused...))
+		"(sysctl user.max_user_namespaces), or Landlock (Linux 6.2, landlock in lsm=):\n%w", errors.Join(refused...))
 }
