@@ -101,7 +101,7 @@ func TestRedTeamApproval(t *testing.T) {
 	if w.servers["shady"].count("drop_all") > 0 {
 		t.Errorf("calls before anybody approved")
 	}
-	if got := w.calls(dropAll, func() { w.decide(ben, id, catalog.DecisionApprove, ""); w.rest(ana, run) }); got == "" {
+	if got := w.calls(dropAll, func() { w.decide(ben, id, catalog.DecisionApprove, ""); w.toEnd(ana, run) }); got == "" {
 		t.Error("what is approved as it should be is not called: the attempts show nothing")
 	}
 }

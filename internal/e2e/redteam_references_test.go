@@ -120,7 +120,7 @@ func TestRedTeamReferences(t *testing.T) {
 		})
 	}})
 	last := waiting[len(waiting)-1]
-	if got := w.calls(pay, func() { w.decide(ben, last.IntentID, catalog.DecisionApprove, ""); w.rest(ana, last.PlanID) }); got == "" {
+	if got := w.calls(pay, func() { w.decide(ben, last.IntentID, catalog.DecisionApprove, ""); w.toEnd(ana, last.PlanID) }); got == "" {
 		t.Error("what is approved is not called: the attempts show nothing")
 	}
 }

@@ -128,7 +128,7 @@ func TestRedTeamTwice(t *testing.T) {
 	w := newRedWorld(t)
 	ana, ben, cleo := w.addPerson("default", "ana", "user"), w.addApprover("default", "ben"), w.addApprover("default", "cleo")
 	run, id := w.dropped(ana)
-	if got := w.calls(dropAll, func() { w.decide(ben, id, catalog.DecisionApprove, ""); w.rest(ana, run) }); !strings.HasPrefix(got, "1 ") {
+	if got := w.calls(dropAll, func() { w.decide(ben, id, catalog.DecisionApprove, ""); w.toEnd(ana, run) }); !strings.HasPrefix(got, "1 ") {
 		t.Fatalf("what is approved is called %q: the attempts show nothing", got)
 	}
 	yes := map[string]string{"decision": catalog.DecisionApprove}
@@ -145,7 +145,7 @@ func TestRedTeamTwice(t *testing.T) {
 				all.Go(func() { w.knock([]person{ben, cleo}[i%2], http.MethodPost, "/agent/approvals/"+id, yes) })
 			}
 			all.Wait()
-			w.rest(ana, run)
+			w.toEnd(ana, run)
 		})
 		if !strings.HasPrefix(got, "1 ") {
 			return got + " where one was approved"
@@ -157,7 +157,7 @@ func TestRedTeamTwice(t *testing.T) {
 		got := w.calls(dropAll, func() {
 			w.decide(cleo, id, catalog.DecisionReject, "no")
 			w.knock(ben, http.MethodPost, "/agent/approvals/"+id, yes)
-			w.rest(ana, run)
+			w.toEnd(ana, run)
 		})
 		return got
 	}})

@@ -253,6 +253,13 @@ func (s *system) rest(who person, id string) {
 	s.runUntil(who, id, "it rests", rests)
 }
 
+// toEnd waits until a run that people have decided about has ended. It may be shown as held for a moment
+// after their decision, so it is not enough that it rests.
+func (s *system) toEnd(who person, id string) {
+	s.t.Helper()
+	s.runUntil(who, id, "it ends", ended)
+}
+
 // rests reports that a plan continues only after a person's message.
 func rests(v catalog.PlanView) bool {
 	return ended(v) || v.Status == "cancelled" || strings.Contains(strings.Join(nodes(v), ",")+",", " held,")
