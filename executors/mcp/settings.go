@@ -311,7 +311,7 @@ func (s *entry) fileValue(n *yaml.Node, set func(s *entry, text string) error) e
 	case path == "":
 		return errors.New(".file: is missing: name the file that holds the value")
 	}
-	raw, err := os.ReadFile(path) //nolint:gosec // G304: the operator names it
+	raw, err := os.ReadFile(path)
 	secret := strings.TrimRight(string(raw), "\r\n")
 	switch {
 	case err != nil:
