@@ -81,7 +81,7 @@ func TestStopStartsNoSandbox(t *testing.T) {
 	if _, err := s.Run(t.Context(), Job{Script: "print(1)"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
-	if n := s.queue.inUse(); n != 1 {
+	if n := s.places.Used(); n != 1 {
 		t.Errorf("%d run", n)
 	}
 	s.Stop(0)

@@ -14,6 +14,12 @@ var (
 	ErrInputSize = errors.New("input does not fit its scratch space")
 )
 
+// Errors of Run when a run did not get its turn. No sandbox was started.
+var (
+	ErrClosed = errors.New("sandbox is closed")
+	ErrBusy   = errors.New("too many runs wait for their turn")
+)
+
 // Runner runs jobs in sandboxes of one driver; *Sandbox is one.
 type Runner interface {
 	Driver() string // its name

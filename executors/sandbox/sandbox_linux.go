@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // Signals by which judge distinguishes how a run ended.
@@ -26,16 +28,18 @@ type Sandbox struct {
 	driver *linuxDriver
 	host   *host
 	pool   *pool
-	queue  *queue
-	most   int64 // bytes that one run may take
+	places *ratelimit.Places // of runs, by tenant
+	most   int64             // bytes that one run may take
 
 	mu          sync.Mutex
 	closed      bool           // guarded by mu; no run begins after it is set
 	closeCalled bool           // guarded by mu; Close was called
 	runs        sync.WaitGroup // Add under mu
 
-	cut    context.Context // ends when runs have to
-	cutOff context.CancelFunc
+	stopping context.Context // ends when no more runs may begin
+	stop     context.CancelFunc
+	cut      context.Context // ends when runs have to
+	cutOff   context.CancelFunc
 }
 
 // Open prepares the runtime (some seconds the first time, then one start of
@@ -56,7 +60,8 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	}
 	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: []string{"json", "re"}}
 	places, most := capacity(processors(), memoryLimit("/"), cfg.Limits.Memory+cfg.Limits.Scratch)
-	s := &Sandbox{cfg: cfg, driver: driver, host: h, queue: newQueue(cmp.Or(cfg.Concurrency, places)), most: most}
+	s := &Sandbox{cfg: cfg, driver: driver, host: h, places: placesOf(cmp.Or(cfg.Concurrency, places)), most: most}
+	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.cut, s.cutOff = context.WithCancel(context.WithoutCancel(ctx))
 	s.pool = newPool(driver, profile, cfg.Workers, s.busy) //nolint:contextcheck // workers wait longer than Open
 	return s, nil
@@ -119,16 +124,16 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	s.mu.Unlock()
 	defer s.runs.Done()
 
-	queued, err := s.await(ctx, job)
+	leave, queued, err := s.await(ctx, job)
 	if err != nil {
 		return Result{}, err
 	}
 	inst, warm, err := s.take(profile)
 	if err != nil {
-		s.leave(job.Tenant)
+		leave()
 		return Result{}, err
 	}
-	defer s.release(inst, job.Tenant)
+	defer s.release(inst, leave)
 	ctx, cancel := s.bound(ctx, job.Time)
 	defer cancel()
 	res, err := inst.Run(ctx, job)
@@ -150,35 +155,55 @@ func (s *Sandbox) take(profile Profile) (inst *Instance, warm bool, err error) {
 
 // release frees the place of a run. A sandbox that the kernel has not ended yet occupies it until
 // its end.
-func (s *Sandbox) release(inst *Instance, tenant string) {
+func (s *Sandbox) release(inst *Instance, leave func()) {
 	if !inst.alive() {
-		s.leave(tenant)
+		leave()
 		return
 	}
 	s.runs.Go(func() {
 		_ = inst.Close() // the next session removes leftovers
-		s.leave(tenant)
+		leave()
 	})
 }
 
-func (s *Sandbox) leave(tenant string) {
-	s.queue.leave(tenant)
-	s.pool.refill()
+// placesOf are places for runs. No tenant has all of them, so that the first run of another finds
+// one or waits for the end of one run.
+func placesOf(all int) *ratelimit.Places {
+	share := max(1, all-1)
+	return ratelimit.PlacesOf(ratelimit.Shares{All: all, Tenant: share, Key: share})
 }
 
-// await returns when the turn of job has come, and how long that took.
-func (s *Sandbox) await(ctx context.Context, job Job) (time.Duration, error) {
-	start, wait := time.Now(), ctx
+// maxWaiting bounds the waiting runs of one tenant. More would wait longer than their callers do,
+// and each retains its intent and its input meanwhile.
+const maxWaiting = 64
+
+// await returns when the turn of job has come, and how long that took. leave ends the turn.
+func (s *Sandbox) await(ctx context.Context, job Job) (leave func(), queued time.Duration, err error) {
+	if s.places.WaitingOf(job.Tenant) >= maxWaiting {
+		return nil, 0, ErrBusy
+	}
+	start := time.Now()
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	unbind := context.AfterFunc(s.stopping, func() { cancel(ErrClosed) })
+	defer unbind()
 	if job.Queue > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, job.Queue)
-		defer cancel()
+		var end context.CancelFunc
+		wait, end = context.WithTimeoutCause(wait, job.Queue, ErrBusy)
+		defer end()
 	}
-	err := s.queue.enter(wait, job.Tenant)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = ErrBusy
+	left, err := s.places.Wait(wait, job.Tenant, "", 0)
+	switch {
+	case err != nil:
+		return nil, 0, cmp.Or(ctx.Err(), context.Cause(wait))
+	case s.stopping.Err() != nil: // its turn came in the same moment
+		left()
+		return nil, 0, ErrClosed
 	}
-	return time.Since(start), err
+	return func() {
+		left()
+		s.pool.refill()
+	}, time.Since(start), nil
 }
 
 // bound is the context of a run that has its turn.
@@ -193,13 +218,13 @@ func (s *Sandbox) bound(ctx context.Context, d time.Duration) (context.Context, 
 }
 
 // Load is how many scripts run, and how many wait for their turn.
-func (s *Sandbox) Load() (running, waiting int) { return s.queue.load() }
+func (s *Sandbox) Load() (running, waiting int) { return s.places.Used(), s.places.Waiting() }
 
 // busy reports whether there are runs for all processors, or no more to come.
 func (s *Sandbox) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed || s.queue.inUse() >= processors()
+	return s.closed || s.places.Used() >= processors()
 }
 
 // WaitWarm returns when all prewarmed workers wait for a script, or with ctx's
@@ -236,7 +261,7 @@ func (s *Sandbox) Stop(grace time.Duration) {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.queue.stop()
+	s.stop()
 	time.AfterFunc(grace, s.cutOff)
 }
 
@@ -252,6 +277,7 @@ func (s *Sandbox) Close() error {
 		return nil
 	}
 	s.runs.Wait()
+	s.stop()
 	s.cutOff()
 	return errors.Join(s.pool.close(), s.host.close())
 }

@@ -101,6 +101,18 @@ func (p *Places) Waiting() int {
 	return len(p.waiting)
 }
 
+// WaitingOf is the number of waiters of a tenant.
+func (p *Places) WaitingOf(tenant string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.waiting {
+		if w.owner[0] == tenant {
+			n++
+		}
+	}
+	return n
+}
+
 // free reports whether there is a place for an owner.
 func (p *Places) free(who owner) bool {
 	has, taken := p.has(who), p.root.used
