@@ -1,15 +1,12 @@
 package mcp
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
-	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/intents"
 )
 
 // Envelope is the enricher envelope without the members that are only checked.
@@ -57,7 +54,8 @@ func declare(schema json.RawMessage, names ...string) bool {
 // to be counted and alerted, never retried; so is a proof that differs, unless none is
 // needed. Then the status alone decides: error is ErrTool.
 func (m *Manifest) Unwrap(data []byte, principal, proof string) (*Envelope, error) {
-	members, err := topLevel(data)
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(data, &members)
 	_, status := members["status"]
 	_, domain := members["domain_type"]
 	_, id := members["enricher_id"]
@@ -65,6 +63,9 @@ func (m *Manifest) Unwrap(data []byte, principal, proof string) (*Envelope, erro
 	declared := m.declares(envelopeMembers...)
 	if !isEnvelope && !declared {
 		return nil, nil
+	}
+	if err == nil { // two readers could see two principals
+		err = intents.Unambiguous(data)
 	}
 	if err != nil || !isEnvelope {
 		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "not an enricher response", Err: err}
@@ -107,36 +108,4 @@ func (m *Manifest) open(members map[string]json.RawMessage) (*Envelope, error) {
 func isText(raw json.RawMessage, want string) bool {
 	var got *string
 	return want != "" && json.Unmarshal(raw, &got) == nil && got != nil && hmac.Equal([]byte(*got), []byte(want))
-}
-
-// topLevel splits an object into its members by exact name. A duplicate name is an
-// error, since two readers could see two principals.
-func topLevel(data []byte) (map[string]json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New("not a JSON object")
-	}
-	members := map[string]json.RawMessage{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return members, err
-		}
-		name, _ := t.(string)
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return members, err
-		}
-		if _, twice := members[name]; twice {
-			return members, fmt.Errorf("duplicate member %q", visible.Line(name, maxName))
-		}
-		members[name] = raw
-	}
-	if _, err := d.Token(); err != nil {
-		return members, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return members, errors.New("data after the object")
-	}
-	return members, nil
 }

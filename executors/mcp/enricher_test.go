@@ -43,6 +43,8 @@ func TestUnwrap(t *testing.T) {
 		{"not declared, other principal", plain, `{"status":"ok","payload":[1],"principal":"bob",` + rest + `}`, nil, ErrPrincipal},
 		{"not declared, two principals", plain, `{"status":"ok","payload":[1],"principal":"bob",` + rest + `,"principal":"ana"}`, nil, ErrSchema},
 		{"not declared, no principal", plain, `{"status":"ok","payload":[1],` + rest + `}`, ok, nil},
+		{"not declared, a member twice before the last", plain, `{"status":"ok","domain_type":"bills","domain_type":"orders","payload":[1],"enricher_id":"orders-v1"}`, nil, ErrSchema},
+		{"a payload that can be read in two ways", plain, `{"status":"ok","payload":{"sum":1,"sum":2},` + rest + `}`, nil, ErrSchema},
 		{"no envelope", plain, `{"status":"shipped","rows":[]}`, nil, nil},
 		{"a text", plain, `status ok`, nil, nil},
 	}
