@@ -9,6 +9,7 @@ package visible
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,15 +73,13 @@ func Hidden(r rune) bool { return (r < ' ' || r > '~') && hidden[r] }
 func Class() string {
 	var b strings.Builder
 	b.WriteByte('[')
-	for r := rune(0); r <= 0xe0fff; r++ { // the last one there is
-		if !hidden[r] {
-			continue
+	all := slices.Sorted(maps.Keys(hidden))
+	for i := 0; i < len(all); i++ {
+		from := all[i]
+		for i+1 < len(all) && all[i+1] == all[i]+1 {
+			i++
 		}
-		from := r
-		for hidden[r+1] {
-			r++
-		}
-		fmt.Fprintf(&b, `\x{%x}-\x{%x}`, from, r)
+		fmt.Fprintf(&b, `\x{%x}-\x{%x}`, from, all[i])
 	}
 	b.WriteByte(']')
 	return b.String()
