@@ -84,6 +84,26 @@ func newCompiler() *jsonschema.Compiler {
 	return c
 }
 
+// document finds an embedded document by $id.
+func (l *library) document(id string) (document, error) {
+	doc, ok := l.docs[id]
+	if !ok {
+		return document{}, fmt.Errorf("schemas: no schema %q", id)
+	}
+	return doc, nil
+}
+
+// Source is the text of an embedded schema by $id. The schema is not compiled, which takes a
+// hundred times as long as to find it.
+func Source(id string) (json.RawMessage, error) {
+	l, err := embedded()
+	if err != nil {
+		return nil, fmt.Errorf("schemas: %w", err)
+	}
+	doc, err := l.document(id)
+	return doc.source, err
+}
+
 // Lookup finds an embedded schema by $id and compiles it on first use. Safe for
 // concurrent use.
 func Lookup(id string) (*Schema, error) {
@@ -91,9 +111,9 @@ func Lookup(id string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schemas: %w", err)
 	}
-	doc, ok := l.docs[id]
-	if !ok {
-		return nil, fmt.Errorf("schemas: no schema %q", id)
+	doc, err := l.document(id)
+	if err != nil {
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

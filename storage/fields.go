@@ -55,12 +55,12 @@ func Fields(index string) ([]Field, error) {
 var fields = sync.OnceValues(func() (map[string][]Field, error) {
 	all := make(map[string][]Field)
 	for _, index := range Indices {
-		s, err := schemas.Storage(index)
+		source, err := schemas.Source(schemas.Base + "storage/" + index + ".json")
 		if err != nil {
 			return nil, err
 		}
 		var root property
-		if err := json.Unmarshal(s.Source(), &root); err != nil {
+		if err := json.Unmarshal(source, &root); err != nil {
 			return nil, fmt.Errorf("storage: schema of %s: %w", index, err)
 		}
 		all[index] = root.fields()

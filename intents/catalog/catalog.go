@@ -245,20 +245,27 @@ func Read(doc []byte) (*Catalog, error) {
 	return newCatalog(rows), nil
 }
 
-// whole is a schema with all that it refers to.
-func whole(schema func() (*schemas.Schema, error)) (json.RawMessage, error) {
-	s, err := schema()
+// whole is a schema with all that it refers to: a vendor's, or the embedded one of that name.
+func whole(vendor func() (*schemas.Schema, error), name string) (json.RawMessage, error) {
+	if vendor != nil {
+		s, err := vendor()
+		if err != nil {
+			return nil, err
+		}
+		return schemas.Bundle(s.Source())
+	}
+	source, err := schemas.Source(schemas.Base + "intents/" + name + ".json")
 	if err != nil {
 		return nil, err
 	}
-	return schemas.Bundle(s.Source())
+	return schemas.Bundle(source)
 }
 
 func publish(rows []Row) []byte {
 	var out []publishedRow
 	for _, r := range rows {
-		args, err1 := whole(r.ArgsSchema)
-		result, err2 := whole(r.ResultSchema)
+		args, err1 := whole(r.args, r.Type)
+		result, err2 := whole(r.result, r.Type+".result")
 		if err1 != nil || err2 != nil {
 			continue // TestRowsHaveSchemas fails
 		}
