@@ -80,8 +80,7 @@ func (w *worker) asAgent(ctx context.Context) error {
 	}
 	w.reply = ""
 	_, err = w.remember(ctx, "", writeMemoryArgs{Data: data})
-	var wrong *mistake
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*mistake](err); ok {
 		return &stopError{"the agent's reply is not what return_spec asks for: " + wrong.Error(), "ask for a string, or use skills"}
 	}
 	return err

@@ -120,8 +120,7 @@ func (c *conversation) fail(ctx context.Context, reason, why string) error {
 // open.
 func (c *conversation) abandon(ctx context.Context, cause error) error {
 	reason := plain(cause)
-	var refused *IntentError
-	if errors.As(cause, &refused) && refused.Answer.Code == intents.RateLimited { // no further model requests
+	if refused, ok := errors.AsType[*IntentError](cause); ok && refused.Answer.Code == intents.RateLimited { // no further model requests
 		reason, c.modelsOff = refused.Answer.Reason, true
 	}
 	err := c.fail(ctx, reason, reason)

@@ -28,8 +28,7 @@ func (l *loop) respond(ctx context.Context, tools []*tool) (*model.Response, err
 	for last > 0 && l.req.Messages[last-1].Role == model.RoleTool {
 		last--
 	}
-	var failed *model.Error
-	if errors.As(err, &failed) && failed.Overflow && (l.shorten(last, 0) || l.shorten(len(l.req.Messages), 0)) {
+	if failed, ok := errors.AsType[*model.Error](err); ok && failed.Overflow && (l.shorten(last, 0) || l.shorten(len(l.req.Messages), 0)) {
 		reply, err = l.request(ctx)
 	}
 	if err != nil {

@@ -53,8 +53,7 @@ func (c *conversation) context(ctx context.Context) (over bool, err error) {
 func (c *conversation) readSoul(ctx context.Context) error {
 	var soul catalog.Soul
 	if _, err := c.submit(ctx, "soul.get", catalog.SoulGet{}, &soul); err != nil {
-		var refused *IntentError
-		if errors.As(err, &refused) {
+		if _, ok := errors.AsType[*IntentError](err); ok {
 			return nil // the store of souls is down: intents that need it fail, others continue
 		}
 		return err
@@ -99,8 +98,7 @@ func (c *conversation) open(ctx context.Context, running int) (wait func() end, 
 	if err == nil {
 		wait, err = c.openStep(ctx, s, limit, req)
 	}
-	var refused *IntentError
-	if errors.As(err, &refused) && running > 0 {
+	if _, ok := errors.AsType[*IntentError](err); ok && running > 0 {
 		return nil, until, nil // a step beside it has failed, as its task will report
 	}
 	return wait, until, err

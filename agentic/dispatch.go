@@ -93,8 +93,7 @@ func (d *dispatch) run(ctx context.Context, h bus.PlanDispatch) {
 		return
 	}
 	d.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", model.Detail(err)))
-	var refused *IntentError
-	if errors.As(err, &refused) && refused.Type == "plan.claim" {
+	if refused, ok := errors.AsType[*IntentError](err); ok && refused.Type == "plan.claim" {
 		return // another driver runs it
 	}
 	if err := r.kind.close(ctx, err); err != nil {

@@ -17,8 +17,7 @@ import (
 // the reply have been made.
 func held(errs []error) error {
 	for _, err := range errs {
-		var refused *IntentError
-		if errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired {
+		if refused, ok := errors.AsType[*IntentError](err); ok && refused.Answer.Code == intents.ApprovalRequired {
 			return err
 		}
 	}

@@ -210,8 +210,7 @@ func (p *plannedRun) data(ctx context.Context) (json.RawMessage, error) {
 	}
 	var kept catalog.ArtifactPutResult
 	_, err := p.submit(ctx, "artifact.put", catalog.ArtifactPut{From: r.ref.FileID, MediaType: resultType}, &kept)
-	var refused *IntentError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*IntentError](err); ok {
 		p.cfg.Log.WarnContext(ctx, "a large result is not kept", slog.String("plan_id", p.turn.PlanID), slog.String("error", err.Error()))
 		return r.answer(), nil
 	}

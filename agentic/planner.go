@@ -110,8 +110,7 @@ func (w *planning) write(ctx context.Context) error {
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), m.task(w.req.Task)),
 	}
 	_, err = w.loop.run(ctx)
-	var wrong *outputError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*outputError](err); ok {
 		w.reply = planReply{Reason: "no plan could be written that the skills can meet: " + wrong.Error()}
 		return nil
 	}
@@ -197,16 +196,13 @@ func plain(err error) string {
 	if away := (*unavailableError)(nil); errors.As(err, &away) {
 		return away.message
 	}
-	var refused *IntentError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*IntentError](err); ok {
 		return fmt.Sprintf("%s (%s)", cmp.Or(refused.Answer.Reason, refused.Answer.Code.Info().Title), refused.Type)
 	}
-	var silent *silentError
-	if errors.As(err, &silent) {
+	if silent, ok := errors.AsType[*silentError](err); ok {
 		return "the " + silent.role + " does not answer"
 	}
-	var unanswered *model.Error
-	if errors.As(err, &unanswered) {
+	if unanswered, ok := errors.AsType[*model.Error](err); ok {
 		return "the model could not answer: " + unanswered.Reason
 	}
 	if errors.Is(err, errNoOutput) || errors.Is(err, errLimit) || errors.Is(err, errKept) {

@@ -151,8 +151,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 
 // kind classifies the error of a call: the code of its intent, if it has one.
 func kind(err error) string {
-	var refused *IntentError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*IntentError](err); ok {
 		return string(refused.Answer.Code)
 	}
 	return "call"

@@ -153,8 +153,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Detail returns the text of an error for operators, including the text of the model's server.
 func Detail(err error) string {
-	var e *Error
-	if errors.As(err, &e) && e.Detail != "" {
+	if e, ok := errors.AsType[*Error](err); ok && e.Detail != "" {
 		return err.Error() + " (" + e.Detail + ")"
 	}
 	return err.Error()

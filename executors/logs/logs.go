@@ -144,8 +144,7 @@ func (l *Logs) plan(ctx context.Context, tenant, id string) (catalog.PlanView, e
 // Why a question has no answer.
 func refusal(err error) bus.LogsReply {
 	reply := bus.LogsReply{Code: string(intents.ExecutorFailed), Reason: "the log cannot be read now"}
-	var r *intents.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*intents.Refusal](err); ok {
 		reply.Code, reply.Reason = string(r.Code), r.Reason
 	}
 	return reply

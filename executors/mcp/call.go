@@ -271,8 +271,7 @@ func (t *tool) breaks(ctx context.Context, res *Result) string {
 
 // asError returns the *Error that every method of Client fails with.
 func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Kind: ErrUnavailable, Err: err}

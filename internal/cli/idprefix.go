@@ -134,8 +134,7 @@ func (from *idSource) lookupFailure(err error) error {
 		return err
 	}
 	code := ExitNo
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exitError](err); ok {
 		code, err = exit.code, exit.err
 	}
 	return &exitError{code: code, err: fmt.Errorf("%w\nonly a prefix has to be looked up: the whole id works without", err)}

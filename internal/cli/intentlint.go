@@ -161,8 +161,7 @@ func typeIn(raw []byte) string {
 }
 
 func reasonOf(err error) string {
-	var r *intents.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*intents.Refusal](err); ok {
 		return r.Reason
 	}
 	return "must be a string: <protected header>..<signature>"

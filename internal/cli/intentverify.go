@@ -45,8 +45,7 @@ func intentVerify(c *command) {
 			v.IntentID, v.KID = u.ID(), u.KID()
 			err = verify(u, verifier)
 		}
-		var refusal *intents.Refusal
-		if errors.As(err, &refusal) {
+		if refusal, ok := errors.AsType[*intents.Refusal](err); ok {
 			v.Code, v.Pointer, v.Reason = refusal.Code, refusal.Pointer, refusal.Reason
 		}
 		v.Valid = err == nil
@@ -147,8 +146,7 @@ func (c *command) send(signed []byte, dry bool) error {
 		query = "?dry_run=true"
 	}
 	_, body, err := client.Client{URL: c.url}.Submit(c.Context(), signed, query)
-	var problem *client.Error
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*client.Error](err); ok {
 		if c.asJSON {
 			err = errors.Join(printJSON(c.std.Out, refusedBy(problem)), err)
 		}

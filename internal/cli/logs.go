@@ -71,8 +71,7 @@ func (c *command) follow(again bool, read func(after string, fn func(string, jso
 
 // passes reports whether an error may be temporary.
 func passes(err error) bool {
-	var refused *client.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusTooManyRequests
 	}
 	return (errors.Is(err, client.ErrLogCut) || errors.Is(err, client.ErrNoAnswer)) && !errors.Is(err, context.Canceled)

@@ -230,8 +230,7 @@ func (c Client) Upload(ctx context.Context, name, mediaType string, data []byte)
 // or problem as received.
 func (c Client) Submit(ctx context.Context, signed []byte, query string) (status int, body []byte, err error) {
 	resp, err := c.do(ctx, http.MethodPost, "/v1/intents"+query, signed, nil)
-	var refused *Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*Error](err); ok {
 		return refused.Status, nil, err
 	}
 	if err != nil {

@@ -165,8 +165,7 @@ func (b *bridge) restart(ctx context.Context, gone string) bool {
 func (b *bridge) send(ctx context.Context, m mcpMessage) {
 	session, _ := b.now()
 	resp, err := b.c.mcp(ctx, http.MethodPost, m.raw, b.header(m)) //nolint:bodyclose // read does
-	var refused *refusedError
-	if errors.As(err, &refused) && refused.status == http.StatusNotFound && session != "" && m.Params.Meta.Version == "" && b.restart(ctx, session) {
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.status == http.StatusNotFound && session != "" && m.Params.Meta.Version == "" && b.restart(ctx, session) {
 		resp, err = b.c.mcp(ctx, http.MethodPost, m.raw, b.header(m)) //nolint:bodyclose // read does
 	}
 	if err != nil {
@@ -183,8 +182,7 @@ func (b *bridge) listen(ctx context.Context, session string) {
 			return
 		}
 		resp, err := b.c.mcp(ctx, http.MethodGet, nil, b.header(mcpMessage{}))
-		var refused *refusedError
-		if errors.As(err, &refused) {
+		if _, ok := errors.AsType[*refusedError](err); ok {
 			return
 		}
 		if err == nil {
@@ -217,8 +215,7 @@ func (b *bridge) failed(m mcpMessage, err error) {
 		return
 	}
 	said := json.RawMessage(nil)
-	var refused *refusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*refusedError](err); ok {
 		said = refused.rpc
 	}
 	if said == nil {

@@ -72,8 +72,7 @@ type CheckedRecords struct{ *sqlite.Records }
 func (p CheckedRecords) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		for e, err := range p.Entries(ctx, from) {
-			var damage *sqlite.DamageError
-			if errors.As(err, &damage) {
+			if damage, ok := errors.AsType[*sqlite.DamageError](err); ok {
 				err = &audit.Bad{Position: damage.Position, Reason: damage.Reason}
 			}
 			if !yield(e.Record, err) || err != nil {

@@ -72,8 +72,7 @@ func barred(what, path string) string {
 
 // named is the name of a user, or its number where it has none.
 func named(u *user.User, err error) string {
-	var none user.UnknownUserIdError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[user.UnknownUserIdError](err); ok {
 		return strconv.Itoa(int(none))
 	}
 	if err != nil {

@@ -141,8 +141,7 @@ type Server struct {
 // Fault describes the failure of the server, what still works and the remedy, and wraps err. A
 // library's text comes last, if it adds information.
 func (s Server) Fault(err error) error {
-	var refused *RefusedError
-	if errors.As(err, &refused) { // it has the advice
+	if refused, ok := errors.AsType[*RefusedError](err); ok { // it has the advice
 		return &fail{fmt.Sprintf("%s: %v; %s", s.Name, refused, s.Unaffected), err}
 	}
 	var r *ReasonError

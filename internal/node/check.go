@@ -59,8 +59,7 @@ func (n *Node) checkAll(ctx context.Context) { n.checked(ctx, n.snapshots.Check(
 
 // checked reports the findings of a check.
 func (n *Node) checked(ctx context.Context, err error) {
-	var damage *sqlite.DamageError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*sqlite.DamageError](err); ok {
 		// A start that reads the record corrects it, so no start may skip it.
 		err = errors.Join(&datadir.AlteredError{Position: damage.Position, Reason: damage.Reason}, n.snapshots.Remove())
 	}
