@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -110,50 +109,4 @@ func (*skills) lost(in invocation, events []intents.ReportedEvent, err error) er
 	}
 	in.unknown(f)
 	return f
-}
-
-// exchange does one part of the exchange with a skill server, in which something is sent or nothing
-// yet, and has the report say how it went. Until it ends it counts as failed, since the run may be
-// cut off in it.
-func exchange[T any](o *executors.Intent, sent bool, do func() (T, error)) (T, error) {
-	o.Exchange(&intents.Transport{Sent: sent, Failure: true})
-	got, err := do()
-	o.Exchange(exchanged(sent, err))
-	return got, err
-}
-
-// exchanged is the outcome of an exchange with a server. A server that answers, even with a refusal
-// or a tool's error, has not failed. nil: nothing was asked of it yet, or it may not be called, which
-// is no evidence about it.
-func exchanged(sent bool, err error) *intents.Transport {
-	var e *mcp.Error
-	switch known := errors.As(err, &e); {
-	case err == nil && !sent:
-		return nil
-	case !known:
-		return &intents.Transport{Sent: sent, Failure: err != nil}
-	case e.Barred:
-		return nil
-	}
-	return &intents.Transport{Sent: sent && !e.Undelivered, Failure: e.Broken()}
-}
-
-// located is approved for a call. If the skill's own server could not be asked, the server has
-// failed.
-func (s *skills) located(ctx context.Context, o *executors.Intent, name string) (Skill, intents.Pin, error) {
-	var pin intents.Pin
-	skill, err := exchange(o, false, func() (skill Skill, err error) {
-		skill, pin, err = s.approved(ctx, o, name)
-		return skill, err
-	})
-	if err == nil {
-		return skill, pin, nil
-	}
-	o.Exchange(nil) // it may be the skill or its approval that fails
-	for _, h := range s.Registry.Health() {
-		if h.Err != nil && strings.HasPrefix(pin.Skill, h.Name+".") {
-			o.Exchange(exchanged(false, h.Err))
-		}
-	}
-	return skill, pin, err
 }
