@@ -29,8 +29,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
-
-	"aob.dev/writ/intents"
 )
 
 // Timeout bounds one evaluation. One that takes longer is tried once more, since a process that
@@ -187,12 +185,6 @@ func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, erro
 		e.memo.put(key, r)
 	}
 	return r, err
-}
-
-// DecideIntent is Decide for the Input of an intent. A rule that reads an input of the intent
-// which it cannot see makes it a denial; the error is ErrNotKept if the input was visible once.
-func (e *Engine) DecideIntent(ctx context.Context, intent *intents.Envelope, f intents.DecisionInputs) (Result, error) {
-	return e.decideWithInputs(ctx, intent, f)
 }
 
 // Evaluate returns what Decide returns, always by a fresh evaluation.

@@ -112,9 +112,10 @@ func overlap(a, b []string) bool {
 	return slices.Equal(a[:n], b[:n])
 }
 
-// decideWithInputs is Decide for the Input of an intent, in which marks stand for the parts of
-// its inputs that policies cannot see.
-func (e *Engine) decideWithInputs(ctx context.Context, intent *intents.Envelope, f intents.DecisionInputs) (Result, error) {
+// DecideIntent is Decide for the Input of an intent, in which marks stand for the parts of its
+// inputs that policies cannot see. A rule that reads such a part makes it a denial; the error is
+// ErrNotKept if the input was visible once.
+func (e *Engine) DecideIntent(ctx context.Context, intent *intents.Envelope, f intents.DecisionInputs) (Result, error) {
 	in, hidden := input(intent, f)
 	hidden = slices.DeleteFunc(hidden, func(u hiddenInput) bool { return !e.reads.includes(u.path) })
 	if len(hidden) == 0 {
