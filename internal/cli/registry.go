@@ -45,8 +45,7 @@ func (c *command) soundRegistry(dir string) (*agents.Revision, error) {
 		fmt.Fprint(c.std.Err, lines(inside(dir, r.Notices)))
 		err = checkRegistry(dir, r)
 	}
-	var faults agents.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[agents.Faults](err); ok {
 		err = fmt.Errorf("the registry in %s is not sound:\n%w", dir, faults)
 	}
 	return r, err
@@ -54,8 +53,7 @@ func (c *command) soundRegistry(dir string) (*agents.Revision, error) {
 
 func checkRegistry(dir string, r *agents.Revision) error {
 	err := r.Check()
-	var faults agents.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[agents.Faults](err); ok {
 		err = inside(dir, faults)
 	}
 	return err
@@ -286,20 +284,13 @@ type shownAgent struct {
 func (s shownAgent) String() string {
 	var b strings.Builder
 	b.WriteString(aligned(func(t io.Writer) {
-		fmt.Fprintf(t, "name\t%s\nfrom\t%s\ndigest\t%s\nmode\t%s\n", s.Name, s.From, s.Digest, s.Mode)
-		about := ""
-		for _, r := range rights(s.Scope) {
-			if r.about == about {
-				fmt.Fprintf(t, ", %s", r.value)
-				continue
+		lines := [][]string{{"name", s.Name}, {"from", s.From}, {"digest", s.Digest}, {"mode", s.Mode}}
+		lines = append(append(lines, rights(s.Scope)...), append([]string{"set"}, s.Set...))
+		for _, line := range lines {
+			if len(line) > 1 {
+				fmt.Fprintf(t, "%s\t%s\n", line[0], strings.Join(line[1:], ", "))
 			}
-			if about != "" {
-				fmt.Fprintln(t)
-			}
-			about = r.about
-			fmt.Fprintf(t, "%s\t%s", r.about, r.value)
 		}
-		fmt.Fprintf(t, "\nset\t%s\n", strings.Join(s.Set, ", "))
 	}))
 	section := func(title, text string) {
 		if text != "" {
@@ -312,46 +303,37 @@ func (s shownAgent) String() string {
 	return printable(b.String())
 }
 
-// right is one thing that an agent may do, or a bound to it.
-type right struct{ about, value string }
-
-// rights are a scope, one thing after the other.
-func rights(s agents.Scope) []right {
-	var all []right
-	add := func(about string, what ...string) {
-		for _, w := range what {
-			all = append(all, right{about, w})
-		}
-	}
-	add("intent", s.Types...)
-	add("skill", s.Skills...)
+// rights are what an agent may do, and its bounds: a line for each kind, which comes first in it.
+func rights(s agents.Scope) [][]string {
+	skill, hold, ask := append([]string{"skill"}, s.Skills...), []string{"hold"}, append([]string{"sub-agent"}, s.SubAgents...)
 	for _, server := range s.Servers {
-		add("skill", server+".*")
+		skill = append(skill, server+".*")
 	}
 	for _, h := range s.Holds {
 		what := h.Tool + " until one of " + strings.Join(h.Roles, ", ") + " approves"
 		if h.When != nil {
 			what += ", when the arguments match " + string(h.When)
 		}
-		add("hold", what)
+		hold = append(hold, what)
 	}
-	add("sub-agent", s.SubAgents...)
 	if s.AskAny {
-		add("sub-agent", "every local agent")
+		ask = append(ask, "every local agent")
 	}
-	l := s.Limits
-	add("limit", fmt.Sprintf("%d requests", l.Requests), fmt.Sprintf("%d tokens", l.Tokens), fmt.Sprintf("%d seconds", l.Seconds),
-		fmt.Sprintf("%d seconds for an agent that it asks", l.AskSeconds), fmt.Sprintf("%d agents asked at once", l.FanOut))
+	l, routing, remote := s.Limits, []string{"routing"}, []string{"remote"}
+	limit := []string{
+		"limit", fmt.Sprintf("%d requests", l.Requests), fmt.Sprintf("%d tokens", l.Tokens), fmt.Sprintf("%d seconds", l.Seconds),
+		fmt.Sprintf("%d seconds for an agent that it asks", l.AskSeconds), fmt.Sprintf("%d agents asked at once", l.FanOut),
+	}
 	if g := s.Routing; g != nil && g.Default {
-		add("routing", "default")
+		routing = append(routing, "default")
 	} else if g != nil {
-		add("routing", fmt.Sprintf("from confidence %g", g.Threshold))
+		routing = append(routing, fmt.Sprintf("from confidence %g", g.Threshold))
 	}
 	if s.Routing != nil && s.Routing.Clarify {
-		add("routing", "asks the user when unsure")
+		routing = append(routing, "asks the user when unsure")
 	}
 	if s.Remote {
-		add("remote", "a server of its own answers")
+		remote = append(remote, "a server of its own answers")
 	}
-	return all
+	return [][]string{append([]string{"intent"}, s.Types...), skill, hold, ask, limit, routing, remote}
 }
