@@ -123,7 +123,7 @@ func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
 // agentTools returns the skills that the agent may call, and the tools for large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
 func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
-	manifests, err := w.manifests(ctx, w.req.Step.Skills)
+	manifests, err := w.manifests(ctx, w.req.Step.Skills, catalog.MaxLoaded)
 	if err != nil {
 		return nil, err
 	}
@@ -160,10 +160,9 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 	return append(all, builtin...), nil
 }
 
-// manifests loads skills with as few intents as possible. A skill that cannot be loaded is left
-// out.
-func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.Manifest, err error) {
-	for some := range slices.Chunk(names, catalog.MaxLoaded) {
+// manifests loads skills, as many as that at once. A skill that cannot be loaded is left out.
+func (w *worker) manifests(ctx context.Context, names []string, atOnce int) (out []catalog.Manifest, err error) {
+	for some := range slices.Chunk(names, atOnce) {
 		loaded, err := w.loadSome(ctx, some)
 		if err != nil {
 			return nil, err
@@ -183,14 +182,7 @@ func (w *worker) loadSome(ctx context.Context, names []string) (out []catalog.Ma
 	var got catalog.SkillLoadResult
 	_, err = w.submit(ctx, "skill.load", args, &got)
 	if part := fewer(err, len(names)); part > 0 {
-		for some := range slices.Chunk(names, part) {
-			loaded, err := w.loadSome(ctx, some)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, loaded...)
-		}
-		return out, nil
+		return w.manifests(ctx, names, part)
 	}
 	switch {
 	case refusedTellably(err):
@@ -227,8 +219,8 @@ func fewer(err error, n int) int {
 
 // refusedTellably reports whether an intent was refused or failed because of its content.
 func refusedTellably(err error) bool {
-	var refused *IntentError
-	return errors.As(err, &refused) && reportable(refused.Answer.Code)
+	refused, ok := errors.AsType[*IntentError](err)
+	return ok && reportable(refused.Answer.Code)
 }
 
 // canRead reports whether a result is not whole in the conversation.

@@ -229,7 +229,7 @@ func TestLoadFewer(t *testing.T) {
 		cfg := c.config("task", says(nil))
 		w := &worker{cfg: cfg, submitter: cfg.submitter(c.signers[intents.RolePlanner])}
 		w.req.Turn = c.turn()
-		got, err := w.manifests(t.Context(), names)
+		got, err := w.manifests(t.Context(), names, catalog.MaxLoaded)
 		if err != nil {
 			t.Errorf("%s: %v", code, err)
 		}

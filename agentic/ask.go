@@ -133,9 +133,8 @@ func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (a
 	var busy time.Duration
 	reply, err := w.child(ctx, a, input, &busy)
 	w.say(progress{Agent: a.Agent, Ask: callOf(ctx), Ended: true})
-	var refused *IntentError
 	switch {
-	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
+	case codeOf(err) == intents.ApprovalRequired:
 		return nil, err
 	case reply.Refused != nil:
 		return nil, reply.Refused

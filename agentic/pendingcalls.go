@@ -17,7 +17,7 @@ import (
 // the reply have been made.
 func held(errs []error) error {
 	for _, err := range errs {
-		if refused, ok := errors.AsType[*IntentError](err); ok && refused.Answer.Code == intents.ApprovalRequired {
+		if codeOf(err) == intents.ApprovalRequired {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func (l *loop) tally(calls []model.Call, errs []error) (text string, unmade bool
 		var refused *IntentError
 		switch {
 		case errs[i] == nil:
-		case errors.As(errs[i], &refused) && refused.Answer.Code == intents.ApprovalRequired:
+		case codeOf(errs[i]) == intents.ApprovalRequired:
 			kind = c.Name + ": waiting for approval"
 		case errors.As(errs[i], &refused):
 			kind, unmade = c.Name+": not carried out, "+visible.Cut(refused.Answer.Reason, maxWhy), true

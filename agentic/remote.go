@@ -59,18 +59,15 @@ func (e *unavailableError) Error() string { return e.message + ": " + e.why }
 // is counted in ask. A message that waits for approval has not been sent.
 func (w *worker) countTurn(agent string, took time.Duration, err error) {
 	failure := ""
-	if refused := (*IntentError)(nil); errors.As(err, &refused) {
-		switch code := refused.Answer.Code; {
-		case code == intents.ApprovalRequired:
-			return
-		case code == intents.ExecutorTimeout:
-			failure = "timeout"
-		case noData(code) || code == intents.Indeterminate:
-			failure = "failed"
-		default:
-			failure = "refused"
-		}
-	} else if err != nil {
+	switch code := codeOf(err); {
+	case err == nil:
+	case code == intents.ApprovalRequired:
+		return
+	case code == intents.ExecutorTimeout:
+		failure = "timeout"
+	case noData(code) || code == intents.Indeterminate:
+		failure = "failed"
+	default:
 		failure = "refused"
 	}
 	if w.req.Ask == "" {

@@ -158,7 +158,7 @@ func (r *Run) ended(ctx context.Context, e end) error {
 	default: // the task could not report its own end: the manager may only report failed
 		reason := cmp.Or(e.Reason, "the task ended without a result")
 		err := r.transition(ctx, "step.finish", catalog.StepFinish{TaskID: e.task, Status: taskFailed, Reason: visible.Cut(reason, 1000)})
-		if refused := (*IntentError)(nil); errors.As(err, &refused) && refused.Answer.Code == intents.KeyRevoked {
+		if codeOf(err) == intents.KeyRevoked {
 			err = r.read(ctx) // it has reported its end, and the answer was lost
 		}
 		if err != nil {

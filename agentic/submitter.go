@@ -77,6 +77,14 @@ func (e *IntentError) Error() string {
 	return fmt.Sprintf("%s: %s: %s", e.Type, e.Answer.Code, e.Answer.Reason)
 }
 
+// codeOf returns the code of an *IntentError; empty: err is none.
+func codeOf(err error) intents.Code {
+	if refused, ok := errors.AsType[*IntentError](err); ok {
+		return refused.Answer.Code
+	}
+	return ""
+}
+
 // Refresh replaces the turn's grant with a fresh one.
 func (s *Submitter) Refresh(grant string) {
 	s.mu.Lock()

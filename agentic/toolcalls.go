@@ -93,7 +93,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 			defer span.End()
 			ctx, failed := logging.By(ctx, l.agent.Name, t.Name), ""
 			if results[i], errs[i] = t.call(ctx, label, args); errs[i] != nil {
-				failed = kind(errs[i])
+				failed = string(cmp.Or(codeOf(errs[i]), "call"))
 				span.SetAttributes(tracing.Error.String(failed))
 			}
 			l.log.InfoContext(ctx, "agent.action", slog.Int("step", l.step), slog.String("error", failed))
@@ -149,14 +149,6 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	return ended, cmp.Or(fatal(errs), held(errs))
 }
 
-// kind classifies the error of a call: the code of its intent, if it has one.
-func kind(err error) string {
-	if refused, ok := errors.AsType[*IntentError](err); ok {
-		return string(refused.Answer.Code)
-	}
-	return "call"
-}
-
 // corrected counts outputs that were wrong; the error ends the run.
 func (l *loop) corrected(calls []model.Call, errs []error) error {
 	for i, c := range calls {
@@ -182,8 +174,7 @@ var errNotExecuted = &mistake{[]string{"not_executed: another call of this reply
 // its end is unknown.
 func (l *loop) stopped(errs []error, inTurn []int) error {
 	for _, i := range inTurn {
-		var refused *IntentError
-		if fatal(errs[i:i+1]) != nil || errors.As(errs[i], &refused) && refused.Answer.Code == intents.Indeterminate {
+		if fatal(errs[i:i+1]) != nil || codeOf(errs[i]) == intents.Indeterminate {
 			return errNotExecuted
 		}
 	}

@@ -62,9 +62,8 @@ func (w *worker) submit(ctx context.Context, typ string, args, result any) (*int
 // called calls a skill.
 func (w *worker) called(ctx context.Context, args catalog.SkillCall) (got catalog.SkillCallResult, a *intents.Answer, err error) {
 	a, err = w.submit(ctx, "skill.call", args, &got)
-	var refused *IntentError
 	w.mu.Lock()
-	w.timedOut = errors.As(err, &refused) && refused.Answer.Code == intents.ExecutorTimeout
+	w.timedOut = codeOf(err) == intents.ExecutorTimeout
 	w.mu.Unlock()
 	return got, a, err
 }
